@@ -1,0 +1,131 @@
+//! Ordered messages of one turn, as one block of memory.
+//!
+//! Pure. A batch holds the bytes of all its rows in a single buffer, so that a row costs no allocation of its own.
+
+use crate::message::Message;
+use crate::position::{Position, Timestamp};
+
+const NULL: usize = usize::MAX;
+
+/// Messages in the order in which they must be published.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    fields: usize,
+    created_at: Vec<Timestamp>,
+    /// Per row: the end of the id, then of each field, in `buffer`; `NULL` for a field that is NULL.
+    ends: Vec<usize>,
+    buffer: Vec<u8>,
+}
+
+impl Batch {
+    /// An empty batch whose rows have `fields` values each.
+    #[must_use]
+    pub fn new(fields: usize) -> Self {
+        Self { fields, created_at: Vec::new(), ends: Vec::new(), buffer: Vec::new() }
+    }
+
+    /// Appends a row; `values` must yield as many values as the batch has fields.
+    pub fn push<'a>(&mut self, created_at: Timestamp, id: &str, values: impl IntoIterator<Item = Option<&'a [u8]>>) {
+        self.buffer.extend_from_slice(id.as_bytes());
+        self.ends.push(self.buffer.len());
+        for value in values {
+            match value {
+                Some(bytes) => {
+                    self.buffer.extend_from_slice(bytes);
+                    self.ends.push(self.buffer.len());
+                }
+                None => self.ends.push(NULL),
+            }
+        }
+        self.created_at.push(created_at);
+        debug_assert_eq!(
+            self.ends.len(),
+            self.created_at.len() * (self.fields + 1),
+            "a row has a value for every field"
+        );
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.created_at.len()
+    }
+
+    /// Whether there is no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.created_at.is_empty()
+    }
+
+    /// How many bytes ids and values take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// The row number `row`.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    #[must_use]
+    pub fn message(&self, row: usize) -> Message<'_> {
+        let start = self.start(row * (self.fields + 1));
+        let id = &self.buffer[start..self.ends[row * (self.fields + 1)]];
+        Message {
+            created_at: self.created_at[row],
+            id: std::str::from_utf8(id).expect("ids are pushed as str"),
+            batch: self,
+            row,
+        }
+    }
+
+    /// All rows in order.
+    pub fn messages(&self) -> impl Iterator<Item = Message<'_>> {
+        (0..self.len()).map(|row| self.message(row))
+    }
+
+    /// The position of the row number `row`.
+    #[must_use]
+    pub fn position(&self, row: usize) -> Position {
+        let message = self.message(row);
+        Position { created_at: message.created_at, id: Some(message.id.to_owned()) }
+    }
+
+    pub(crate) fn value(&self, row: usize, field: usize) -> Option<&[u8]> {
+        assert!(field < self.fields, "a sink reads only the fields it asked for");
+        let index = row * (self.fields + 1) + 1 + field;
+        match self.ends[index] {
+            NULL => None,
+            end => Some(&self.buffer[self.start(index)..end]),
+        }
+    }
+
+    /// Where the value whose end is number `index` begins: at the last end before it that is not a NULL's.
+    fn start(&self, index: usize) -> usize {
+        self.ends[..index].iter().rev().copied().find(|end| *end != NULL).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back_as_pushed_with_nulls_and_empty_ones_told_apart() {
+        let mut batch = Batch::new(3);
+        let at = Timestamp::from_pg_micros;
+        batch.push(at(1), "a", [None, Some(&b""[..]), Some(b"x")]);
+        batch.push(at(2), "", [Some(&b"yy"[..]), None, None]);
+        batch.push(at(2), "c", [None, None, Some(&b"z"[..])]);
+        let seen: Vec<_> = batch.messages().map(|m| (m.id, m.value(0), m.value(1), m.value(2))).collect();
+        assert_eq!(
+            seen,
+            [
+                ("a", None, Some(&b""[..]), Some(&b"x"[..])),
+                ("", Some(&b"yy"[..]), None, None),
+                ("c", None, None, Some(&b"z"[..])),
+            ]
+        );
+        assert_eq!(batch.position(2), Position { created_at: at(2), id: Some("c".into()) });
+    }
+}

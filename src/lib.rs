@@ -1,0 +1,29 @@
+//! Moves rows that an application committed in PostgreSQL to Kafka, SMS and HTTP: in order, without loss, from any
+//! number of replicas.
+//!
+//! Reading order is the data's way: rows ([`source`]) → messages ([`message`], [`batch`]) → [`sink`] → [`cursor`];
+//! [`relay`] is the engine that ties them into turns.
+//!
+//! Imports point one way: pure ([`position`], [`message`], [`batch`], [`pace`]) ← infrastructure ([`database`],
+//! [`metrics`], [`telemetry`], [`shutdown`], [`migrate`]) ← [`cursor`], [`source`], [`sink`] ← [`relay`] ← [`admin`] ←
+//! [`config`] ← [`cli`], [`demo`]. A test holds the code to it.
+
+pub mod admin;
+pub mod batch;
+pub mod cli;
+pub mod config;
+pub mod cursor;
+pub mod database;
+pub mod delivery;
+pub mod demo;
+pub mod message;
+pub mod metrics;
+pub mod migrate;
+pub mod pace;
+pub mod position;
+pub mod relay;
+pub mod secret;
+pub mod shutdown;
+pub mod sink;
+pub mod source;
+pub mod telemetry;

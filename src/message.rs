@@ -1,0 +1,41 @@
+//! One unit to publish, and what a sink asks to be read for it.
+//!
+//! Pure. A sink names the [`Field`]s that it needs; the source reads exactly these from each row, in that order, and
+//! nothing else leaves the database.
+
+use crate::position::Timestamp;
+
+/// One value that a sink needs of every row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Field {
+    /// The whole row as one JSON object, made by PostgreSQL (`row_to_json`), so that ids above 2^53 stay as they are.
+    Row,
+    /// The named columns as one JSON object, made by PostgreSQL.
+    Columns(Vec<String>),
+    /// A column in PostgreSQL's own text form.
+    Text(String),
+    /// A payload column: `bytea` as its bytes, every other type as its text.
+    Payload(String),
+}
+
+/// A row, ready to publish: a view into a [`crate::batch::Batch`].
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// When the row was created, by its own column.
+    pub created_at: Timestamp,
+    /// The row's id as text; unique within its table at that instant, and the message's id for the receiver.
+    pub id: &'a str,
+    pub(crate) batch: &'a crate::batch::Batch,
+    pub(crate) row: usize,
+}
+
+impl<'a> Message<'a> {
+    /// The value of the sink's field number `field`; `None` is SQL's NULL.
+    ///
+    /// # Panics
+    /// When the sink did not ask for that many fields.
+    #[must_use]
+    pub fn value(&self, field: usize) -> Option<&'a [u8]> {
+        self.batch.value(self.row, field)
+    }
+}

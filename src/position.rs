@@ -1,0 +1,141 @@
+//! Where a cursor stands: a point in the order `(created_at, id)`.
+//!
+//! Pure. Times are PostgreSQL's own: whole microseconds since 2000-01-01 00:00 UTC, with its two infinities, so that
+//! no value of a `timestamptz` column can fail to be represented. Ids are the column's text; this program never orders
+//! ids itself, because their order is the column type's and its collation's: PostgreSQL's business.
+
+use std::fmt;
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+
+/// Microseconds between 1970-01-01 and 2000-01-01, PostgreSQL's epoch.
+const EPOCH_MICROS: i64 = 946_684_800_000_000;
+
+/// An instant as PostgreSQL stores it: microseconds since 2000-01-01 00:00 UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// PostgreSQL's `-infinity`.
+    pub const NEG_INFINITY: Self = Self(i64::MIN);
+    /// PostgreSQL's `infinity`.
+    pub const INFINITY: Self = Self(i64::MAX);
+
+    /// From PostgreSQL's binary form.
+    #[must_use]
+    pub const fn from_pg_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// PostgreSQL's binary form.
+    #[must_use]
+    pub const fn pg_micros(self) -> i64 {
+        self.0
+    }
+
+    /// From microseconds since 1970-01-01 UTC.
+    #[must_use]
+    pub const fn from_unix_micros(micros: i64) -> Self {
+        Self(micros.saturating_sub(EPOCH_MICROS))
+    }
+
+    /// Reads an RFC 3339 instant, for example `2026-11-21T08:00:00Z`.
+    ///
+    /// # Errors
+    /// The parser's, when the text is no RFC 3339 instant.
+    pub fn parse_rfc3339(text: &str) -> Result<Self, chrono::ParseError> {
+        DateTime::parse_from_rfc3339(text).map(|at| Self::from_unix_micros(at.timestamp_micros()))
+    }
+
+    /// False for the two infinities.
+    #[must_use]
+    pub const fn is_finite(self) -> bool {
+        self.0 != i64::MIN && self.0 != i64::MAX
+    }
+
+    /// This instant less a duration; infinities stay what they are.
+    #[must_use]
+    pub fn minus(self, by: Duration) -> Self {
+        if self.is_finite() { Self(self.0.saturating_sub(micros(by)).max(i64::MIN + 1)) } else { self }
+    }
+
+    /// This instant plus a duration; infinities stay what they are.
+    #[must_use]
+    pub fn plus(self, by: Duration) -> Self {
+        if self.is_finite() { Self(self.0.saturating_add(micros(by)).min(i64::MAX - 1)) } else { self }
+    }
+
+    /// How far this instant lies after `earlier`; zero when it does not, or when either is infinite.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        if !self.is_finite() || !earlier.is_finite() {
+            return Duration::ZERO;
+        }
+        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+impl fmt::Display for Timestamp {
+    /// RFC 3339 in UTC with microseconds; instants beyond its four-digit years keep PostgreSQL's words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::INFINITY => f.write_str("infinity"),
+            Self::NEG_INFINITY => f.write_str("-infinity"),
+            Self(micros) => {
+                let at = DateTime::<Utc>::from_timestamp(EPOCH_MICROS / 1_000_000, 0)
+                    .and_then(|epoch| epoch.checked_add_signed(TimeDelta::microseconds(micros)));
+                match at {
+                    Some(at) => f.write_str(&at.to_rfc3339_opts(SecondsFormat::Micros, true)),
+                    None => write!(f, "2000-01-01T00:00:00Z{micros:+}us"),
+                }
+            }
+        }
+    }
+}
+
+/// The point a cursor has reached; the exclusive lower bound of its next read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Position {
+    /// The row's `created_at`.
+    pub created_at: Timestamp,
+    /// The row's id as text. `None` sorts before every id: all rows of that instant are still to come.
+    pub id: Option<String>,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.id {
+            Some(id) => write!(f, "({}, {id})", self.created_at),
+            None => write!(f, "({}, before every id)", self.created_at),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_rfc3339_with_microseconds_and_reads_it_back() {
+        let at = Timestamp::parse_rfc3339("2026-11-21T08:00:00.000001+01:00").expect("valid");
+        assert_eq!(at.to_string(), "2026-11-21T07:00:00.000001Z");
+        assert_eq!(Timestamp::parse_rfc3339(&at.to_string()).expect("valid"), at);
+        assert_eq!(Timestamp::from_pg_micros(0).to_string(), "2000-01-01T00:00:00.000000Z");
+    }
+
+    #[test]
+    fn every_stored_value_can_be_printed_and_moved() {
+        for micros in [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX] {
+            let at = Timestamp::from_pg_micros(micros);
+            assert!(!at.to_string().is_empty());
+            assert_eq!(at.minus(Duration::MAX).is_finite(), at.is_finite());
+            assert_eq!(at.plus(Duration::MAX).is_finite(), at.is_finite());
+        }
+        assert_eq!(Timestamp::INFINITY.to_string(), "infinity");
+    }
+}

@@ -1,0 +1,74 @@
+//! The engine: a relay moves the rows of one source to one sink through its cursor.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::position::Timestamp;
+use crate::{pace, sink, source};
+
+/// One `[[relay]]` of the configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The relay's name, and its cursor's.
+    pub name: String,
+    /// Where a new cursor begins.
+    pub start: Start,
+    /// Which rows.
+    pub source: source::Config,
+    /// Where to.
+    pub sink: sink::Config,
+    /// How much one turn takes.
+    pub turn: TurnConfig,
+    /// When to look.
+    pub poll: pace::Config,
+    /// A digest of everything configured for this relay, its cluster included; with the contents of
+    /// [`Self::secret_files`] it tells whether the configuration has changed since a halt. Hex.
+    pub fingerprint: String,
+    /// Files whose contents belong to the fingerprint.
+    pub secret_files: Vec<PathBuf>,
+}
+
+/// Where a new cursor begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Before every row.
+    Beginning,
+    /// At the first horizon that is known.
+    Now,
+    /// At this instant: its rows are included.
+    At(Timestamp),
+}
+
+/// `[relay.turn]` of the configuration, with the times derived from `deadline`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TurnConfig {
+    /// The most rows of one turn.
+    pub rows: usize,
+    /// The most bytes of one turn; the row that passes it is the last.
+    pub bytes: usize,
+    /// How long one turn reads.
+    pub time: Duration,
+    /// When a turn gives up publishing.
+    pub deadline: Duration,
+}
+
+impl TurnConfig {
+    /// The longest single call to a receiver or to PostgreSQL: 3/5 of the deadline.
+    #[must_use]
+    pub fn call_deadline(&self) -> Duration {
+        self.deadline * 3 / 5
+    }
+
+    /// How long Kafka may hold a message: 6/5 of the deadline.
+    #[must_use]
+    pub fn message_timeout(&self) -> Duration {
+        self.deadline * 6 / 5
+    }
+
+    /// When PostgreSQL takes the lock from a holder that is silent: 12/5 of the deadline, so that nothing queued
+    /// outlives the lock: deadline + message time-out < lock kill.
+    #[must_use]
+    pub fn lock_kill(&self) -> Duration {
+        self.deadline * 12 / 5
+    }
+}

@@ -1,0 +1,1 @@
+//! How a process ends: the first signal drains, the second exits at once.

@@ -1,0 +1,191 @@
+//! Where messages go. A sink publishes batches in order and says how far it got and why it stopped.
+//!
+//! Promise: a message counts as acknowledged only when the receiver said so, and the acknowledged prefix never has a
+//! gap. A sink knows nothing of PostgreSQL, cursors or sources.
+
+use std::time::Duration;
+
+pub mod http;
+pub mod kafka;
+pub mod sms;
+pub mod stdout;
+pub mod template;
+
+use crate::batch::Batch;
+use crate::message::Field;
+
+/// What an error means for the turn. (`design`: an outage of the sink is not a poison message.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// It will pass: back off and try again, for ever; not counted against any message.
+    Retry,
+    /// This message will never be accepted.
+    Poison,
+    /// Configuration or credentials: the relay halts until somebody mends them.
+    Fatal,
+}
+
+impl Class {
+    /// The word used in metrics, logs and `status`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Poison => "poison",
+            Self::Fatal => "fatal",
+        }
+    }
+}
+
+/// Why publishing stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What follows from it.
+    pub class: Class,
+    /// Whether the receiver may have accepted the message although no answer came.
+    pub ambiguous: bool,
+    /// A short stable word, for example `message_too_large` or `http_503`.
+    pub code: String,
+    /// What happened, in one sentence, without payload and without secrets.
+    pub message: String,
+    /// What an operator can do about it.
+    pub hint: String,
+    /// The receiver's wish for a pause, already capped.
+    pub retry_after: Option<Duration>,
+}
+
+/// The outcome of one turn's publishing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// How many leading messages, in the order pushed, the receiver has acknowledged.
+    pub acknowledged: usize,
+    /// Why the rest was not acknowledged; the failure belongs to the message number `acknowledged` (counted from 0).
+    pub stopped: Option<Failure>,
+}
+
+/// Whether a publication takes more messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Push on.
+    Continue,
+    /// It has failed or is cut; call `finish` for the prefix.
+    Stop,
+}
+
+/// The configured sink of a relay.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Config {
+    /// Records to a Kafka topic.
+    Kafka(kafka::Config),
+    /// One HTTP request per message.
+    Http(http::Config),
+    /// One SMS per message, by a provider's API.
+    Sms(sms::Config),
+    /// One JSON line per message on standard output, for dry runs.
+    Stdout(stdout::Config),
+}
+
+impl Config {
+    /// The kind's name, as in the configuration and in metrics.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Kafka(_) => "kafka",
+            Self::Http(_) => "http",
+            Self::Sms(_) => "sms",
+            Self::Stdout(_) => "stdout",
+        }
+    }
+
+    /// Whether messages reach people or their systems one by one: such a relay needs an explicit `start`, publishes one
+    /// row a turn unless told otherwise, and uses at most half of the turn slots.
+    #[must_use]
+    pub const fn one_by_one(&self) -> bool {
+        matches!(self, Self::Http(_) | Self::Sms(_))
+    }
+
+    /// Where the messages go, for the cursor's identity and for people: no secrets.
+    #[must_use]
+    pub fn target(&self) -> String {
+        match self {
+            Self::Kafka(config) => config.topic.clone(),
+            Self::Http(config) => config.url.clone(),
+            Self::Sms(config) => format!("{} {}", config.base_url, config.account_sid),
+            Self::Stdout(_) => "-".to_owned(),
+        }
+    }
+}
+
+/// A sink, ready to publish for one relay.
+#[derive(Debug)]
+pub enum Sink {
+    /// See [`kafka`].
+    Kafka(kafka::KafkaSink),
+    /// See [`http`]; [`sms`] is a preset of it.
+    Http(http::HttpSink),
+    /// See [`stdout`].
+    Stdout(stdout::StdoutSink),
+}
+
+/// One turn's publishing: push batches in order, then `finish`. Dropping it stops at once: nothing more is sent.
+#[derive(Debug)]
+pub enum Publication<'a> {
+    /// See [`kafka`].
+    Kafka(kafka::KafkaPublication<'a>),
+    /// See [`http`].
+    Http(http::HttpPublication<'a>),
+    /// See [`stdout`].
+    Stdout(stdout::StdoutPublication<'a>),
+}
+
+impl Sink {
+    /// What must be read of each row.
+    #[must_use]
+    pub fn fields(&self) -> &[Field] {
+        match self {
+            Self::Kafka(sink) => sink.fields(),
+            Self::Http(sink) => sink.fields(),
+            Self::Stdout(sink) => sink.fields(),
+        }
+    }
+
+    /// Begins one turn's publishing.
+    ///
+    /// # Errors
+    /// When the sink cannot even begin, for example because its client cannot be built.
+    pub async fn begin(&self) -> Result<Publication<'_>, Failure> {
+        Ok(match self {
+            Self::Kafka(sink) => Publication::Kafka(sink.begin().await?),
+            Self::Http(sink) => Publication::Http(sink.begin()),
+            Self::Stdout(sink) => Publication::Stdout(sink.begin()),
+        })
+    }
+}
+
+impl Publication<'_> {
+    /// Publishes a batch after all earlier ones. It may return before the receiver has acknowledged anything.
+    pub async fn push(&mut self, batch: &Batch) -> Flow {
+        match self {
+            Self::Kafka(publication) => publication.push(batch).await,
+            Self::Http(publication) => publication.push(batch).await,
+            Self::Stdout(publication) => publication.push(batch).await,
+        }
+    }
+
+    /// Waits until every pushed message is acknowledged or publishing has failed. The caller bounds the wait.
+    pub async fn settle(&mut self) {
+        match self {
+            Self::Kafka(publication) => publication.settle().await,
+            Self::Http(_) | Self::Stdout(_) => {}
+        }
+    }
+
+    /// Ends publishing now: whatever is not acknowledged is given up (and purged, so that it cannot be sent later).
+    pub fn finish(self) -> Published {
+        match self {
+            Self::Kafka(publication) => publication.finish(),
+            Self::Http(publication) => publication.finish(),
+            Self::Stdout(publication) => publication.finish(),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Strict templates over a row's columns.

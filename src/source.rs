@@ -1,0 +1,42 @@
+//! Which rows are safe to read, and in what order.
+
+use std::time::Duration;
+
+/// `[relay.source.stream]` of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Config {
+    /// The table to read.
+    pub table: TableName,
+    /// The column that identifies a row and breaks ties of `created_at`.
+    pub id: String,
+    /// The column that orders the rows.
+    pub created_at: String,
+    /// Which writers hold the horizon back.
+    pub horizon: RuleChoice,
+    /// The zone of a `timestamp` column, of fixed offset.
+    pub time_zone: Option<String>,
+    /// Room for a clock that steps back; when absent, 5 ms under the rule `writers` and 100 ms under `transactions`.
+    pub latency_window: Option<Duration>,
+}
+
+/// A table by schema and name, unquoted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableName {
+    /// The schema, as in the catalogue.
+    pub schema: String,
+    /// The table, as in the catalogue.
+    pub name: String,
+}
+
+/// `horizon` of the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RuleChoice {
+    /// From the column's default.
+    Auto,
+    /// The table's writers.
+    Writers,
+    /// Every open transaction.
+    Transactions,
+    /// The latency window alone: loses rows.
+    Window,
+}
