@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::database::quote_ident;
+
 /// `[relay.source.stream]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
@@ -39,4 +41,18 @@ pub enum RuleChoice {
     Transactions,
     /// The latency window alone: loses rows.
     Window,
+}
+
+impl TableName {
+    /// As SQL: `"schema"."name"`.
+    #[must_use]
+    pub fn quoted(&self) -> String {
+        format!("{}.{}", quote_ident(&self.schema), quote_ident(&self.name))
+    }
+}
+
+impl std::fmt::Display for TableName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.schema, self.name)
+    }
 }
