@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use crate::database::quote_ident;
 
+pub mod horizon;
+
 /// `[relay.source.stream]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
