@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use crate::database::quote_ident;
 
+pub mod fetch;
 pub mod horizon;
+pub mod shape;
+pub mod watcher;
 
 /// `[relay.source.stream]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -43,6 +46,29 @@ pub enum RuleChoice {
     Transactions,
     /// The latency window alone: loses rows.
     Window,
+}
+
+/// Which writers hold the horizon back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// The table's writers.
+    Writers,
+    /// Every open transaction of the database.
+    Transactions,
+    /// Nobody: the latency window alone. Loses rows.
+    Window,
+}
+
+impl Rule {
+    /// The word used in the configuration and in `status`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Writers => "writers",
+            Self::Transactions => "transactions",
+            Self::Window => "window",
+        }
+    }
 }
 
 impl TableName {
