@@ -47,6 +47,9 @@ pub enum Error {
     /// A statement failed.
     #[error("{}", describe(.0))]
     Statement(#[from] tokio_postgres::Error),
+    /// A cursor's row is gone while it was held.
+    #[error("the row of cursor {0} was deleted while it was held; it is made anew at the next start")]
+    Vanished(String),
     /// The pool is closed.
     #[error("connection pool: {0}")]
     Pool(String),
@@ -67,6 +70,7 @@ impl Error {
             | Self::Standby(_)
             | Self::Setting { .. }
             | Self::Pool(_)
+            | Self::Vanished(_)
             | Self::Timeout(_) => None,
         }
     }
