@@ -1,10 +1,16 @@
 //! The engine: a relay moves the rows of one source to one sink through its cursor.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::position::Timestamp;
 use crate::{pace, sink, source};
+
+pub mod engine;
+pub mod turn;
+pub mod worker;
 
 /// One `[[relay]]` of the configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,4 +77,35 @@ impl TurnConfig {
     pub fn lock_kill(&self) -> Duration {
         self.deadline * 12 / 5
     }
+}
+
+/// A relay that has passed its checks and may run turns.
+#[derive(Debug)]
+pub struct Ready {
+    /// What was configured.
+    pub config: Config,
+    /// Its table.
+    pub shape: Arc<source::shape::Shape>,
+    /// Its sink.
+    pub sink: Arc<sink::Sink>,
+    /// What its cursor belongs to, as JSON.
+    pub identity: String,
+    /// Of the configuration and its secrets.
+    pub fingerprint: String,
+    /// Whether `cursor_status` holds an error that the next success must clear.
+    pub reported: AtomicBool,
+}
+
+impl Ready {
+    fn reported(&self) -> bool {
+        self.reported.load(Ordering::Relaxed)
+    }
+
+    fn set_reported(&self, reported: bool) {
+        self.reported.store(reported, Ordering::Relaxed);
+    }
+
+    fn clock_regression(&self, _regressed: bool) {}
+
+    fn record(&self, _turn: &turn::Turn<'_>, _outcome: &Result<turn::Outcome, turn::TurnError>) {}
 }

@@ -21,7 +21,7 @@ const CONTROL: &str = "SELECT k.paused, k.seek_seq, (k.seek_to ->> 'created_at')
      LEFT JOIN outbox.cursor_status AS s ON s.cursor = n.name";
 
 const ADVANCE: &str = "UPDATE outbox.cursor SET position_created_at = $2, position_id = $3, observed_at = $4, \
-     snapshot = $5::text::pg_snapshot, relations = $6::oid[], seek_applied = $7, identity = $8::text::jsonb, \
+     snapshot = COALESCE($5::text::pg_snapshot, snapshot), relations = $6::oid[], seek_applied = $7, identity = $8::text::jsonb, \
      advanced_by = $9, advanced_at = pg_catalog.clock_timestamp(), updated_at = pg_catalog.clock_timestamp() \
      WHERE name = $1";
 
@@ -57,8 +57,8 @@ pub struct Advance<'a> {
     pub position: Option<&'a Position>,
     /// `T_k` of the scan.
     pub observed_at: Timestamp,
-    /// The snapshot that the rows were read with.
-    pub snapshot: &'a str,
+    /// The snapshot that the rows were read with; none leaves the stored one.
+    pub snapshot: Option<&'a str>,
     /// The table's own oid, then its relations.
     pub relations: (u32, &'a BTreeSet<u32>),
     /// Number of the last seek that is now applied.

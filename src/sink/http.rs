@@ -41,6 +41,9 @@ pub struct HttpSink {}
 #[derive(Debug)]
 pub struct HttpPublication<'a>(std::marker::PhantomData<&'a ()>);
 impl HttpSink {
+    pub(super) fn min_interval(&self) -> Option<Duration> {
+        None
+    }
     pub(super) fn fields(&self) -> &[Field] {
         &[]
     }

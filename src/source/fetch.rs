@@ -52,6 +52,8 @@ pub struct Request<'a> {
     pub horizon: Timestamp,
     /// The relations that the cursor has known so far; `None` for a new cursor.
     pub known: Option<&'a BTreeSet<u32>>,
+    /// The table's oid that the cursor has known so far.
+    pub root: Option<u32>,
     /// How much.
     pub budget: Budget,
 }
@@ -63,8 +65,8 @@ pub struct Fetched {
     pub rows: usize,
     /// Whether the budget ended it, so that more rows may be waiting.
     pub more: bool,
-    /// The snapshot that all rows were read with.
-    pub snapshot: String,
+    /// The snapshot that all rows were read with; none when the fetch was cut.
+    pub snapshot: Option<String>,
 }
 
 /// Why nothing may be read.
@@ -176,7 +178,7 @@ pub async fn fetch(
         more = true;
     }
     transaction.commit().await?;
-    Ok(Fetched { rows: pieces.rows, more, snapshot })
+    Ok(Fetched { rows: pieces.rows, more, snapshot: Some(snapshot) })
 }
 
 /// Appends a row; gives its size.
@@ -242,8 +244,12 @@ async fn inspect(
 ) -> Result<String, FetchError> {
     let shape = request.shape;
     let found: Option<u32> = facts.try_get(1)?;
+    let known = request.root.unwrap_or(shape.root);
+    if found != Some(known) {
+        return Err(FetchError::Replaced { table: shape.config.table.to_string(), found, known });
+    }
     if found != Some(shape.root) {
-        return Err(FetchError::Replaced { table: shape.config.table.to_string(), found, known: shape.root });
+        return Err(FetchError::FamilyChanged);
     }
     let ancestors: Vec<u32> = facts.try_get(2)?;
     let descendants: BTreeSet<u32> = facts.try_get::<_, Vec<u32>>(3)?.into_iter().collect();

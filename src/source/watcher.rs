@@ -26,6 +26,23 @@ pub struct Watcher {
     state: Mutex<Option<State>>,
 }
 
+/// What the watcher saw, and when.
+#[derive(Clone, Debug)]
+pub struct Sighting {
+    /// How far it is safe to read.
+    pub horizon: Horizon,
+    /// When the answer came, by this process's clock.
+    pub answered: Instant,
+}
+
+impl Sighting {
+    /// The database's clock now, as far as it can be told without asking.
+    #[must_use]
+    pub fn clock(&self) -> Timestamp {
+        self.horizon.observed_at.plus(self.answered.elapsed())
+    }
+}
+
 #[derive(Debug)]
 struct State {
     session: Session,
@@ -51,7 +68,7 @@ impl Watcher {
     ///
     /// # Errors
     /// When the connection fails; the next scan opens another.
-    pub async fn scan(&self, shape: &Shape) -> Result<Horizon, Error> {
+    pub async fn scan(&self, shape: &Shape) -> Result<Sighting, Error> {
         let mut guard = self.state.lock().await;
         let mut state = match guard.take() {
             Some(state) if !state.session.is_closed() => state,
@@ -61,7 +78,7 @@ impl Watcher {
         let first = self.bounded(&mut state, shape).await?;
         let horizon = if first.rescan { self.bounded(&mut state, shape).await? } else { first };
         *guard = Some(state);
-        Ok(horizon)
+        Ok(Sighting { horizon, answered: Instant::now() })
     }
 
     async fn bounded(&self, state: &mut State, shape: &Shape) -> Result<Horizon, Error> {
