@@ -2,13 +2,21 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::metrics::CursorMetrics;
 use crate::position::Timestamp;
 use crate::{pace, sink, source};
 
 pub mod engine;
+mod group;
+pub mod health;
+pub mod lag;
+mod measure;
+pub mod once;
+pub mod prepare;
+pub mod supervisor;
 pub mod turn;
 pub mod worker;
 
@@ -94,9 +102,28 @@ pub struct Ready {
     pub fingerprint: String,
     /// Whether `cursor_status` holds an error that the next success must clear.
     pub reported: AtomicBool,
+    /// Rows that were acknowledged but not advanced over by this process's last turn.
+    pub unconfirmed: AtomicUsize,
+    /// Its cursor's metrics.
+    pub metrics: Arc<CursorMetrics>,
 }
 
 impl Ready {
+    /// The same relay with the table's new shape.
+    #[must_use]
+    pub fn with_shape(&self, shape: Arc<source::shape::Shape>) -> Self {
+        Self {
+            config: self.config.clone(),
+            shape,
+            sink: Arc::clone(&self.sink),
+            identity: self.identity.clone(),
+            fingerprint: self.fingerprint.clone(),
+            reported: AtomicBool::new(self.reported()),
+            unconfirmed: AtomicUsize::new(self.unconfirmed.load(Ordering::Relaxed)),
+            metrics: Arc::clone(&self.metrics),
+        }
+    }
+
     fn reported(&self) -> bool {
         self.reported.load(Ordering::Relaxed)
     }
@@ -104,8 +131,4 @@ impl Ready {
     fn set_reported(&self, reported: bool) {
         self.reported.store(reported, Ordering::Relaxed);
     }
-
-    fn clock_regression(&self, _regressed: bool) {}
-
-    fn record(&self, _turn: &turn::Turn<'_>, _outcome: &Result<turn::Outcome, turn::TurnError>) {}
 }

@@ -5,8 +5,11 @@ use std::time::Duration;
 use crate::database::quote_ident;
 
 pub mod fetch;
+pub mod finding;
 pub mod horizon;
+pub mod judge;
 pub mod shape;
+pub mod table;
 pub mod watcher;
 
 /// `[relay.source.stream]` of the configuration.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use super::health::{Heartbeat, Readiness};
 use crate::database::{self, Error, Limits, Loan, Pool, Session, Sessions};
 use crate::sink::kafka::Cluster;
 use crate::source::watcher::Watcher;
@@ -23,6 +24,10 @@ pub struct Engine {
     pub cluster: Option<Arc<Cluster>>,
     /// Ends when no new turn may begin.
     pub stop: CancellationToken,
+    /// Beats while the engine looks at its tables.
+    pub heartbeat: Arc<Heartbeat>,
+    /// What the process waits for before it is ready.
+    pub readiness: Arc<Readiness>,
     /// Ends when running turns are cut: the grace period is over.
     pub cut: CancellationToken,
     pool: Pool,
@@ -95,6 +100,8 @@ impl Engine {
             slow_slots: Arc::new(Semaphore::new((slots / 2).max(1))),
             stop: CancellationToken::new(),
             cut: CancellationToken::new(),
+            heartbeat: Arc::default(),
+            readiness: Arc::default(),
             call_deadline: limits.statement,
             cluster,
             replica,
@@ -114,6 +121,16 @@ impl Engine {
         permits.push(Arc::clone(&self.slots).acquire_owned().await.map_err(closed)?);
         let (lock, reader) = tokio::try_join!(database::take(&self.pool), database::take(&self.pool))?;
         Ok(Slot { lock, reader, permits })
+    }
+
+    /// The database has answered.
+    pub fn reachable(&self) {
+        self.readiness.set_database(None);
+    }
+
+    /// The database has not answered, or not as it should.
+    pub fn unreachable(&self, error: &Error) {
+        self.readiness.set_database(Some(error.to_string()));
     }
 
     /// How many connections the pool has open, and how many of them are idle.

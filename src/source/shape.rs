@@ -27,6 +27,19 @@ pub enum IdType {
 }
 
 impl IdType {
+    /// The type that `format_type` calls so; none when ids may not be of it.
+    #[must_use]
+    pub fn named(type_name: &str) -> Option<Self> {
+        Some(match type_name {
+            "smallint" => Self::SmallInt,
+            "integer" => Self::Integer,
+            "bigint" => Self::BigInt,
+            "uuid" => Self::Uuid,
+            "text" | "character varying" => Self::Text,
+            _ => return None,
+        })
+    }
+
     const fn sql(self) -> &'static str {
         match self {
             Self::SmallInt => "smallint",
@@ -61,6 +74,8 @@ pub struct Shape {
     pub id_type: IdType,
     /// Columns of type `bytea`: as a payload they are read as their bytes.
     pub bytea_columns: BTreeSet<String>,
+    /// There is a text column `traceparent`: a trace context to pass on.
+    pub traceparent: bool,
 }
 
 impl Shape {
