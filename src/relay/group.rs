@@ -343,6 +343,7 @@ fn behind(position: Option<&Position>, newest: Option<&Position>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::position::Timestamp;
 
     fn at(micros: i64, id: Option<&str>) -> Position {
         Position { created_at: Timestamp::from_pg_micros(micros), id: id.map(str::to_owned) }
