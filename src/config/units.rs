@@ -58,7 +58,7 @@ fn print(count: u64, units: &[(&str, u64)], zero: &str) -> String {
     units
         .iter()
         .rev()
-        .find(|(_, factor)| count != 0 && count % factor == 0)
+        .find(|(_, factor)| count != 0 && count.is_multiple_of(*factor))
         .map_or_else(|| zero.to_owned(), |(unit, factor)| format!("{}{unit}", count / factor))
 }
 
