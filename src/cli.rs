@@ -44,7 +44,7 @@ Exit codes:
 
 Environment:
   OUTBOX_RELAY_CONFIG            the configuration file, when --config is not given
-  OUTBOX_RELAY__SECTION__KEY     wins over the file: OUTBOX_RELAY__POSTGRES__URL, OUTBOX_RELAY__ADMIN__LISTEN …
+  OUTBOX_RELAY__SECTION__KEY     wins over the file, for example OUTBOX_RELAY__POSTGRES__URL
   DATABASE_URL, PGHOST, PGPORT, PGUSER, PGDATABASE, PGPASSWORD, PGSSLMODE, PGSSLROOTCERT
                                  defaults of [postgres]
   RUST_LOG                       which logs are written to standard error; the default is info";

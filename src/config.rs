@@ -26,6 +26,7 @@ mod show;
 mod show_postgres;
 mod sink;
 mod source;
+mod syntax;
 mod table_name;
 #[cfg(test)]
 mod tests;
@@ -154,24 +155,27 @@ impl fmt::Debug for Config {
     }
 }
 
-/// After a syntax error the rest of the file is in doubt: what it seems to lack, or to hold, is not worth a line.
+/// After a syntax error the rest of the file is in doubt: what it seems to lack, or to hold, is not worth a line. Of two
+/// problems of one value the reader's is kept, because it knows what is wanted there.
 fn without_guesses(mut list: Vec<Problem>, certain: usize) -> Vec<Problem> {
     if certain != usize::MAX {
         list.retain(|problem| match &problem.place {
-            Place::Line(line, _) => problem.key.is_empty() || *line <= certain && !problem.missing,
+            Place::Line(line, _) => problem.what.starts_with("not valid TOML") || *line <= certain && !problem.missing,
             Place::File => false,
             Place::Variable(_) => !problem.missing,
         });
     }
-    let lines: Vec<Place> = list.iter().filter(|problem| problem.key.is_empty()).map(|p| p.place.clone()).collect();
-    list.retain(|problem| problem.key.is_empty() || !lines.contains(&problem.place));
+    let bare = |problem: &Problem| problem.what.starts_with("a value without quotation marks");
+    let told: Vec<Place> = list.iter().filter(|problem| !bare(problem)).map(|problem| problem.place.clone()).collect();
+    list.retain(|problem| !bare(problem) || !told.contains(&problem.place));
     list
 }
 
 fn build(root: &Table, environment: &Environment, report: &Report) -> Option<Config> {
     let root = Section::root(report, root);
     let postgres_section = root.section("postgres");
-    let postgres = postgres::read(&postgres_section, environment);
+    let pool_size = postgres::read_pool_size(&postgres_section);
+    let postgres = postgres::read(&postgres_section, pool_size, environment);
     let kafka_section = root.section("kafka");
     let kafka = kafka::read(&kafka_section);
     let admin = root.section("admin").read("listen", value::parsed(listen)).map(|listen| admin::Config { listen });
@@ -186,9 +190,14 @@ fn build(root: &Table, environment: &Environment, report: &Report) -> Option<Con
     let sections = root.sections("relay");
     refuse_twins(&sections);
     let relays: Vec<_> = sections.iter().filter_map(|section| relay_section::read(section, around)).collect();
-    let postgres = postgres?;
-    check_pool(&postgres_section, postgres.pool_size, &relays);
-    Some(Config { postgres, kafka, admin: admin.unwrap_or_default(), grace: grace.unwrap_or(DEFAULT_GRACE), relays })
+    check_pool(&postgres_section, pool_size, &sections);
+    Some(Config {
+        postgres: postgres?,
+        kafka,
+        admin: admin.unwrap_or_default(),
+        grace: grace.unwrap_or(DEFAULT_GRACE),
+        relays,
+    })
 }
 
 fn listen(text: &str) -> Result<std::net::SocketAddr, Wrong> {
@@ -212,8 +221,8 @@ fn refuse_twins(relays: &[Section<'_>]) {
 
 /// One watcher, one for probes, two for a turn; sinks that send one by one get at most half of the turns, so that a
 /// provider that hangs leaves the others theirs.
-fn check_pool(postgres: &Section<'_>, size: usize, relays: &[relay::Config]) {
-    let one_by_one = relays.iter().filter(|relay| relay.sink.one_by_one()).count();
+fn check_pool(postgres: &Section<'_>, size: usize, relays: &[Section<'_>]) {
+    let one_by_one = relays.iter().filter(|relay| relay_section::is_one_by_one(relay)).count();
     if size < 6 && one_by_one > 0 && one_by_one < relays.len() {
         let what = "too few for two turns at once, and the configured sinks need one each";
         postgres.problem("pool_size", Wrong::new(what, "write at least 6"));

@@ -66,18 +66,19 @@ fn read_properties(section: &Section<'_>) -> BTreeMap<String, String> {
     }
     let mut properties = BTreeMap::new();
     for (name, node) in nodes {
-        match text_of(node).and_then(|text| properties::accept(&name, &text).map(|()| text)) {
-            Ok(text) => {
-                properties.insert(name, text);
+        let known = text_of(node).and_then(|text| properties::accept(&name, &text).map(|()| text));
+        let first = properties::first_name(&name);
+        let wrong = match known {
+            Ok(_) if properties.contains_key(first) => {
+                Wrong::new(format!("{first} and {name} are two names of one property"), "remove one of the two")
             }
-            Err(wrong) => section.problem_at(Some(node), &format!("properties.{name}"), wrong),
-        }
-    }
-    for (one, other) in properties::ALIASES {
-        if properties.contains_key(*one) && properties.contains_key(*other) {
-            let what = format!("{one} and {other} are two names of one property");
-            section.problem("properties", Wrong::new(what, "remove one of the two"));
-        }
+            Ok(text) => {
+                properties.insert(first.to_owned(), text);
+                continue;
+            }
+            Err(wrong) => wrong,
+        };
+        section.problem_at(Some(node), &format!("properties.{name}"), wrong);
     }
     properties
 }

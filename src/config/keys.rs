@@ -85,12 +85,15 @@ pub(super) fn standing(section: &str, key: &str) -> Standing {
 /// The nearest of some names, if one is near: a slip of the fingers, not another word.
 pub(super) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_ascii_lowercase().replace('-', "_");
+    let names: Vec<&str> = names.into_iter().collect();
+    let longer = names.iter().copied().find(|name| word.len() >= 4 && name.starts_with(&word));
     names
         .into_iter()
         .map(|name| (strsim::damerau_levenshtein(&word, &name.to_ascii_lowercase()), name))
         .filter(|(distance, name)| *distance <= (name.len().max(word.len()) / 3).max(1) && *distance < name.len())
         .min()
         .map(|(_, name)| name)
+        .or(longer)
 }
 
 #[cfg(test)]
@@ -104,6 +107,7 @@ mod tests {
         assert_eq!(standing("relay", "deadline"), Standing::Elsewhere("relay.turn"));
         assert_eq!(standing("relay", "timeout"), Standing::Elsewhere("relay.sink.sms"));
         assert_eq!(standing("relay", "shards"), Standing::Later);
+        assert_eq!(standing("postgres", "password"), Standing::Unknown(Some("password_file")));
         assert_eq!(standing("relay", "colour"), Standing::Unknown(None));
         assert_eq!(standing("relay.poll", "x"), Standing::Unknown(None));
     }

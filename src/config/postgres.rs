@@ -16,8 +16,12 @@ const DEFAULT_POOL_SIZE: usize = 10;
 
 const MEND_URL: &str = "write url = \"postgresql://user@host:5432/database\", or set DATABASE_URL or PGHOST";
 
-pub(super) fn read(section: &Section<'_>, environment: &Environment) -> Option<Config> {
-    let pool_size = section.read("pool_size", value::integer(4..=1000));
+pub(super) fn read_pool_size(section: &Section<'_>) -> usize {
+    let size = section.read("pool_size", value::integer(4..=1000));
+    size.map_or(DEFAULT_POOL_SIZE, |size| usize::try_from(size).unwrap_or(usize::MAX))
+}
+
+pub(super) fn read(section: &Section<'_>, pool_size: usize, environment: &Environment) -> Option<Config> {
     let password_file = section.read("password_file", value::path);
     let ca_file = section.read("ca_file", value::path);
     let variable = |name: &str| variable(environment, name);
@@ -48,7 +52,6 @@ pub(super) fn read(section: &Section<'_>, environment: &Environment) -> Option<C
     // The driver's own modes know nothing of verification: it is told to have TLS or none, the connector verifies.
     let mode = if tls == TlsMode::Disable || only_sockets { SslMode::Disable } else { SslMode::Require };
     url.connection.ssl_mode(mode);
-    let pool_size = pool_size.map_or(DEFAULT_POOL_SIZE, |size| usize::try_from(size).unwrap_or(usize::MAX));
     Some(Config { connection: url.connection, tls, password_file, ca_file, pool_size })
 }
 

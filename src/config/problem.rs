@@ -57,7 +57,12 @@ impl Problems {
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.file.as_deref().unwrap_or("environment");
+        match self.list.len() {
+            1 => write!(f, "1 problem in the configuration")?,
+            count => write!(f, "{count} problems in the configuration")?,
+        }
         for problem in &self.list {
+            writeln!(f)?;
             match &problem.place {
                 Place::File => write!(f, "{file}: ")?,
                 Place::Line(line, column) => write!(f, "{file}:{line}:{column}: ")?,
@@ -68,12 +73,9 @@ impl fmt::Display for Problems {
                 (key, None) => write!(f, "{key}: ")?,
                 (key, Some(value)) => write!(f, "{key} = {value}: ")?,
             }
-            writeln!(f, "{}\n    mend: {}", problem.what, problem.mend)?;
+            write!(f, "{}\n    mend: {}", problem.what, problem.mend)?;
         }
-        match self.list.len() {
-            1 => write!(f, "1 problem in the configuration"),
-            count => write!(f, "{count} problems in the configuration"),
-        }
+        Ok(())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Which librdkafka properties may be set: all but those that would break a guarantee.
 
+use std::collections::BTreeMap;
+
 use rdkafka::ClientConfig;
 use rdkafka::error::KafkaError;
 
@@ -13,12 +15,15 @@ struct Rule {
     mend: &'static str,
 }
 
-/// Two names of one property.
-pub(super) const ALIASES: &[(&str, &str)] = &[
-    ("linger.ms", "queue.buffering.max.ms"),
+const LINGER: &str = "linger.ms";
+const IN_FLIGHT: &str = "max.in.flight";
+
+/// Two names of one property, the one that is passed on first.
+const ALIASES: &[(&str, &str)] = &[
+    (LINGER, "queue.buffering.max.ms"),
     ("compression.codec", "compression.type"),
     ("sasl.mechanism", "sasl.mechanisms"),
-    ("max.in.flight", "max.in.flight.requests.per.connection"),
+    (IN_FLIGHT, "max.in.flight.requests.per.connection"),
 ];
 
 const REMOVE: &str = "remove it";
@@ -103,6 +108,18 @@ const RULES: &[Rule] = &[
         mend: "write a number above 0",
     },
     Rule {
+        names: &["topic.metadata.propagation.max.ms"],
+        harmless: &[],
+        why: "a topic that does not exist must be reported within a turn",
+        mend: REMOVE,
+    },
+    Rule {
+        names: &["socket.nagle.disable"],
+        harmless: &["true"],
+        why: "records would wait in the operating system before they are sent",
+        mend: REMOVE,
+    },
+    Rule {
         names: &["test.mock.num.brokers", "test.mock.broker.rtt"],
         harmless: &[],
         why: "records would go to brokers inside this process and be gone with it",
@@ -143,8 +160,7 @@ const RULES: &[Rule] = &[
 
 /// Whether a property may be set to that value.
 pub(super) fn accept(name: &str, value: &str) -> Result<(), Wrong> {
-    let in_flight = ALIASES[3];
-    if (name == in_flight.0 || name == in_flight.1) && value.parse().is_ok_and(|count: u64| count > 5) {
+    if first_name(name) == IN_FLIGHT && value.parse().is_ok_and(|count: u64| count > 5) {
         let why = "with more than 5 requests in flight brokers cannot recognise repeated ones";
         return Err(Wrong::new(why, "write a number from 1 to 5"));
     }
@@ -169,10 +185,14 @@ fn known(name: &str, value: &str) -> Result<(), Wrong> {
     }
 }
 
-/// How long the properties let a record wait for company, in milliseconds; librdkafka's default is 5.
-pub(super) fn linger_ms(properties: &std::collections::BTreeMap<String, String>) -> f64 {
-    let value = properties.get(ALIASES[0].0).or_else(|| properties.get(ALIASES[0].1));
-    value.and_then(|value| value.parse().ok()).unwrap_or(5.0)
+/// The one name of a property that has several: given under both, librdkafka would take whichever comes last.
+pub(super) fn first_name(name: &str) -> &str {
+    ALIASES.iter().find(|(_, other)| *other == name).map_or(name, |(first, _)| first)
+}
+
+/// How long the properties let a record wait for company, in milliseconds; the relay's own setting is 0.
+pub(super) fn linger_ms(properties: &BTreeMap<String, String>) -> f64 {
+    properties.get(LINGER).and_then(|value| value.parse().ok()).unwrap_or(0.0)
 }
 
 #[cfg(test)]

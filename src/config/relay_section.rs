@@ -46,11 +46,11 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let poll = turn::read_poll(&section.section("poll"));
     let sink = sink::read(&sinks, kind, turn.deadline, around.has_cluster);
 
-    let sink = sink?;
     let cluster = around.cluster.filter(|_| kind == Some("kafka"));
     if let Some(cluster) = cluster {
         check_linger(section, cluster, &turn);
     }
+    let sink = sink?;
     let secret_files = secret_files(&sink, cluster);
     let mut config = Config {
         name: name?,
@@ -64,6 +64,14 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     };
     config.fingerprint = fingerprint(&config, cluster);
     Some(config)
+}
+
+/// Whether the relay's sink sends one by one, whatever else is wrong with it.
+pub(super) fn is_one_by_one(relay: &Section<'_>) -> bool {
+    match relay.node("sink") {
+        Some(Node { value: Value::Table(sinks), .. }) => ["http", "sms"].iter().any(|kind| sinks.contains_key(*kind)),
+        _ => false,
+    }
 }
 
 /// `#` is left to the numbers of shards.

@@ -3,7 +3,7 @@
 use super::keys::{self, Standing};
 use super::problem::{Place, Problem, Report, Wrong};
 use super::tree::{Node, Table, Value};
-use super::{redact, units};
+use super::{redact, syntax, units};
 
 /// A section that may be absent: then every key has its default, or is missing.
 #[derive(Debug)]
@@ -60,11 +60,7 @@ impl<'a> Section<'a> {
                 self.problem(key, Wrong::new("every element must be a table", format!("write [[{key}]]")));
                 continue;
             };
-            let label = match table.get("name") {
-                Some((_, Node { value: Value::Text(text), .. })) if !text.is_empty() => text.clone(),
-                _ => format!("#{}", at + 1),
-            };
-            let path = format!("{key}[{label}]");
+            let path = format!("{key}[{}]", syntax::label(table, at));
             sections.push(Self::open(self.report, path, key.to_owned(), node.place.clone(), Some(table)));
         }
         sections

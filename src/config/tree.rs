@@ -8,7 +8,8 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::problem::{Place, Problem, Report};
+use super::problem::{Place, Report};
+use super::syntax::{self, Doubt};
 
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,32 +74,18 @@ pub(super) struct Document {
 /// Reads a TOML text, reports its syntax errors and goes on with what can still be read.
 pub(super) fn parse(text: &str, report: &Report) -> Document {
     let (root, errors) = DeTable::parse_recoverable(text);
+    let root = table(text, root.get_ref());
     let mut certain = usize::MAX;
     for error in &errors {
         let place = place_of(text, error.span().unwrap_or(0..0));
-        let message = error.message();
-        // These two leave the rest of the text as it was meant: the first value stands, or the bare word does.
-        if !(message.contains("duplicate key") || message.contains("must be quoted"))
+        if syntax::doubt(error.message()) == Doubt::Rest
             && let Place::Line(line, _) = place
         {
             certain = certain.min(line.saturating_sub(1));
         }
-        let (what, mend) = explain(message);
-        report.add(Problem { place, key: String::new(), value: None, what, mend, missing: false });
+        report.add(syntax::problem(error.message(), text, place, &root));
     }
-    Document { root: table(text, root.get_ref()), certain }
-}
-
-fn explain(message: &str) -> (String, String) {
-    if message.contains("duplicate key") {
-        return ("this key stands here for the second time".to_owned(), "remove one of the two".to_owned());
-    }
-    let mend = if message.contains("must be quoted") {
-        "put the value in quotation marks, or write a plain number"
-    } else {
-        "correct the line; what follows it was not checked"
-    };
-    (format!("not valid TOML: {message}"), mend.to_owned())
+    Document { root, certain }
 }
 
 fn table(text: &str, from: &DeTable<'_>) -> Table {

@@ -166,8 +166,8 @@ fn only_some_relays_may_be_chosen() {
     let problems = config.only(&["evnts".to_owned()]).expect_err("unknown");
     assert_eq!(
         problems.to_string(),
-        "configuration: relay[evnts]: no relay of this name is configured\n    mend: did you mean \"events\"?\n\
-         1 problem in the configuration"
+        "1 problem in the configuration\nconfiguration: relay[evnts]: no relay of this name is configured\n    \
+         mend: did you mean \"events\"?"
     );
 }
 
