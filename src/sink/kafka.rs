@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -31,12 +32,22 @@ use cluster::Lent;
 const RECORD_OVERHEAD: usize = 256;
 
 /// `[kafka]` of the configuration: the cluster, shared by all relays.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ClusterConfig {
     /// `host:port`, several with commas.
     pub bootstrap_servers: String,
     /// Raw librdkafka properties, already checked against those that would break a guarantee.
     pub properties: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for ClusterConfig {
+    /// The properties by name only: their values may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterConfig")
+            .field("bootstrap_servers", &self.bootstrap_servers)
+            .field("properties", &self.properties.keys())
+            .finish()
+    }
 }
 
 /// `[relay.sink.kafka]` of the configuration.
