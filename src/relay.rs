@@ -9,6 +9,7 @@ use crate::metrics::CursorMetrics;
 use crate::position::Timestamp;
 use crate::{pace, sink, source};
 
+pub mod check;
 pub mod engine;
 mod group;
 pub mod health;
@@ -16,6 +17,7 @@ pub mod lag;
 mod measure;
 pub mod once;
 pub mod prepare;
+pub mod status;
 pub mod supervisor;
 pub mod turn;
 pub mod worker;

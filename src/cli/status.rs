@@ -4,7 +4,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::format::Format;
+use super::output::print;
+use super::table::Table;
 use crate::config::{Config, parse_duration};
+use crate::database::Sessions;
+use crate::relay::status::{Status, status};
+use crate::source::watcher::Watcher;
 
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
@@ -28,6 +33,40 @@ pub struct Args {
 ///
 /// # Errors
 /// When PostgreSQL cannot be asked.
-pub async fn run(_config: Config, _args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not built yet")
+pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
+    let limits = super::run::limits(&config.relays);
+    let session = super::session(&config, "status").await?;
+    let sessions = Sessions::new(config.postgres.clone(), limits, "outbox-relay/status".to_owned());
+    let watcher = Watcher::new(sessions, limits.statement);
+    let status = status(&session, &watcher, &config.relays).await?;
+    let text = match args.output {
+        Format::Json => format!("{}\n", serde_json::to_string(&status)?),
+        Format::Table => render(&status),
+    };
+    print(&text)?;
+    let breached = args.max_lag.is_some_and(|most| {
+        status.cursors.iter().any(|cursor| cursor.lag_seconds.is_none_or(|lag| lag > most.as_secs_f64()))
+    });
+    Ok(if breached { ExitCode::from(super::THRESHOLD) } else { ExitCode::SUCCESS })
+}
+
+fn render(status: &Status) -> String {
+    let mut table = Table::new(["CURSOR", "STATE", "LAG", "BACKLOG", "HOLDER", "ADVANCED", "HORIZON", "LAST ERROR"]);
+    for cursor in &status.cursors {
+        let dash = || "-".to_owned();
+        let backlog = cursor
+            .backlog_rows
+            .map_or_else(dash, |rows| format!("{rows}{}", if cursor.backlog_capped == Some(true) { "+" } else { "" }));
+        table.row([
+            cursor.name.clone(),
+            cursor.state.to_owned(),
+            cursor.lag_seconds.map_or_else(dash, |lag| format!("{lag:.1}s")),
+            backlog,
+            cursor.holder.as_ref().map_or_else(dash, ToString::to_string),
+            cursor.advanced_at.clone().unwrap_or_else(|| "never".to_owned()),
+            cursor.horizon.as_ref().map_or_else(dash, ToString::to_string),
+            cursor.error_line().unwrap_or_else(dash),
+        ]);
+    }
+    table.render()
 }

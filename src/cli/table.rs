@@ -1,5 +1,11 @@
 //! Aligned columns for people.
 
+/// A text with its control characters shown as escapes: they could play tricks on a terminal.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    if text.chars().any(char::is_control) { text.escape_debug().to_string() } else { text.to_owned() }
+}
+
 /// Rows of text under a header; printed with two blanks between columns.
 #[derive(Debug)]
 pub struct Table<const N: usize> {
@@ -13,12 +19,9 @@ impl<const N: usize> Table<N> {
         Self { rows: vec![header.map(str::to_owned)] }
     }
 
-    /// Adds a row. Control characters, which could play tricks on a terminal, are shown as their escapes.
+    /// Adds a row.
     pub fn row(&mut self, row: [String; N]) {
-        let plain = |cell: String| {
-            if cell.chars().any(char::is_control) { cell.escape_debug().to_string() } else { cell }
-        };
-        self.rows.push(row.map(plain));
+        self.rows.push(row.map(|cell| visible(&cell)));
     }
 
     /// The text, a line a row.

@@ -186,6 +186,19 @@ async fn sink(engine: &Arc<Engine>, config: &Config, shape: &Shape) -> Result<Si
     }
 }
 
+/// What a relay's sink will read of each row, without asking any server.
+///
+/// # Errors
+/// A template that cannot be compiled.
+pub fn fields(config: &Config, shape: &Shape) -> Result<Vec<Field>, sink::template::TemplateError> {
+    Ok(match &config.sink {
+        sink::Config::Kafka(kafka) => kafka.fields(shape.traceparent)?,
+        sink::Config::Http(http) => Sink::Http(HttpSink::new(http, &config.name)?).fields().to_vec(),
+        sink::Config::Sms(sms) => Sink::Http(sms.sink(&config.name)?).fields().to_vec(),
+        sink::Config::Stdout(_) => Sink::Stdout(StdoutSink::new(&config.name)).fields().to_vec(),
+    })
+}
+
 async fn kafka_sink(
     engine: &Arc<Engine>,
     config: &Config,
