@@ -162,8 +162,11 @@ async fn relay(session: &Session, cluster: Option<&Arc<Cluster>>, relay: &Config
     let shape = table.shape(&relay.source, &verdict);
     let fields = match prepare::fields(relay, &shape) {
         Ok(fields) => fields,
-        Err(error) => {
-            findings.push(Finding::new(Level::Error, "template", error.to_string()).setting("Correct the template."));
+        Err(invalid) => {
+            findings.extend(invalid.iter().map(|setting| {
+                Finding::new(Level::Error, "invalid_setting", setting.to_string())
+                    .setting("Correct this setting of the relay's sink.")
+            }));
             return Ok(findings);
         }
     };

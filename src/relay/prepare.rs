@@ -17,7 +17,7 @@ use crate::secret::Secret;
 use crate::sink::http::HttpSink;
 use crate::sink::kafka::{self, KafkaSink, describe_topic};
 use crate::sink::stdout::StdoutSink;
-use crate::sink::{self, Sink};
+use crate::sink::{self, InvalidSetting, Sink};
 use crate::source::finding::{Finding, Level};
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
@@ -47,6 +47,13 @@ pub enum Unready {
 impl Unready {
     fn wrong(code: &str, message: String, hint: impl Into<String>) -> Self {
         Self::Wrong { code: code.to_owned(), message, hint: hint.into(), passing: false }
+    }
+}
+
+impl Unready {
+    fn invalid(settings: &[InvalidSetting]) -> Self {
+        let list: Vec<_> = settings.iter().map(ToString::to_string).collect();
+        Self::wrong("invalid_setting", list.join("; "), "Correct these settings of the relay's sink.")
     }
 }
 
@@ -175,28 +182,35 @@ async fn columns(session: &Session, config: &Config, shape: &Shape, fields: &[Fi
 }
 
 async fn sink(engine: &Arc<Engine>, config: &Config, shape: &Shape) -> Result<Sink, Unready> {
-    let template = |error: sink::template::TemplateError| {
-        Unready::wrong("template", error.to_string(), "Correct the template in the configuration.")
-    };
     match &config.sink {
         sink::Config::Kafka(kafka) => kafka_sink(engine, config, kafka, shape).await,
-        sink::Config::Http(http) => HttpSink::new(http, &config.name).map(Sink::Http).map_err(template),
-        sink::Config::Sms(sms) => sms.sink(&config.name).map(Sink::Http).map_err(template),
-        sink::Config::Stdout(_) => Ok(Sink::Stdout(StdoutSink::new(&config.name))),
+        sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Stdout(_) => {
+            local_sink(config).map_err(|invalid| Unready::invalid(&invalid))
+        }
+    }
+}
+
+/// A sink that is made without asking any server.
+fn local_sink(config: &Config) -> Result<Sink, Vec<InvalidSetting>> {
+    match &config.sink {
+        sink::Config::Http(http) => HttpSink::new(http, &config.name).map(Sink::Http),
+        sink::Config::Sms(sms) => sink::sms::sink(sms, &config.name).map(Sink::Http),
+        sink::Config::Stdout(stdout) => Ok(Sink::Stdout(StdoutSink::new(stdout, &config.name))),
+        sink::Config::Kafka(_) => Err(Vec::new()),
     }
 }
 
 /// What a relay's sink will read of each row, without asking any server.
 ///
 /// # Errors
-/// A template that cannot be compiled.
-pub fn fields(config: &Config, shape: &Shape) -> Result<Vec<Field>, sink::template::TemplateError> {
-    Ok(match &config.sink {
-        sink::Config::Kafka(kafka) => kafka.fields(shape.traceparent)?,
-        sink::Config::Http(http) => Sink::Http(HttpSink::new(http, &config.name)?).fields().to_vec(),
-        sink::Config::Sms(sms) => Sink::Http(sms.sink(&config.name)?).fields().to_vec(),
-        sink::Config::Stdout(_) => Sink::Stdout(StdoutSink::new(&config.name)).fields().to_vec(),
-    })
+/// Settings that cannot work.
+pub fn fields(config: &Config, shape: &Shape) -> Result<Vec<Field>, Vec<InvalidSetting>> {
+    match &config.sink {
+        sink::Config::Kafka(kafka) => kafka.fields(shape.traceparent).map_err(|invalid| vec![invalid]),
+        sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Stdout(_) => {
+            local_sink(config).map(|sink| sink.fields().to_vec())
+        }
+    }
 }
 
 async fn kafka_sink(
@@ -224,7 +238,7 @@ async fn kafka_sink(
     }
     KafkaSink::new(Arc::clone(cluster), &config.name, kafka, limit, shape.traceparent)
         .map(Sink::Kafka)
-        .map_err(|error| Unready::wrong("template", error.to_string(), "Correct the template in the configuration."))
+        .map_err(|invalid| Unready::invalid(&[invalid]))
 }
 
 /// Whether a topic can carry the relay's order: code, message and mend otherwise.

@@ -21,8 +21,7 @@ mod topic;
 pub use cluster::Cluster;
 pub use topic::{TopicFacts, describe_topic};
 
-use super::template::TemplateError;
-use super::{Class, Failure, Flow, Published};
+use super::{Class, Failure, Flow, InvalidSetting, Published};
 use crate::batch::Batch;
 use crate::message::Field;
 use cluster::Lent;
@@ -67,7 +66,7 @@ impl Config {
     ///
     /// # Errors
     /// When the topic's template cannot be compiled.
-    pub fn fields(&self, traceparent: bool) -> Result<Vec<Field>, TemplateError> {
+    pub fn fields(&self, traceparent: bool) -> Result<Vec<Field>, InvalidSetting> {
         Ok(Layout::new(self, traceparent)?.fields)
     }
 
@@ -111,7 +110,7 @@ impl KafkaSink {
         config: &Config,
         limit: usize,
         traceparent: bool,
-    ) -> Result<Self, TemplateError> {
+    ) -> Result<Self, InvalidSetting> {
         Ok(Self { cluster, relay: relay.to_owned(), limit, layout: Layout::new(config, traceparent)? })
     }
 

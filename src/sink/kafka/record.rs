@@ -6,8 +6,8 @@ use rdkafka::message::{Header, OwnedHeaders};
 
 use super::{Config, Payload};
 use crate::message::{Field, Message};
-use crate::sink::template::{Template, TemplateError};
-use crate::sink::{Class, Failure};
+use crate::sink::template::{Mode, Template};
+use crate::sink::{Class, Failure, InvalidSetting};
 
 /// What a record takes beyond its key, value and headers: an upper bound of the batch's and the record's own fields.
 const OVERHEAD: usize = 256;
@@ -17,7 +17,7 @@ const OVERHEAD: usize = 256;
 enum Topic {
     Fixed(String),
     /// The template, and the field numbers of its columns.
-    Template(Template, Vec<(String, usize)>),
+    Template(Template, Vec<usize>),
 }
 
 /// Which field of a message is what in a record. Field 0 is the value.
@@ -40,7 +40,7 @@ pub(super) struct Record<'a> {
 }
 
 impl Layout {
-    pub(super) fn new(config: &Config, traceparent: bool) -> Result<Self, TemplateError> {
+    pub(super) fn new(config: &Config, traceparent: bool) -> Result<Self, InvalidSetting> {
         let mut fields = vec![match &config.payload {
             Payload::Row => Field::Row,
             Payload::Column(column) => Field::Payload(column.clone()),
@@ -54,8 +54,8 @@ impl Layout {
         let headers = config.headers.iter().map(|(name, column)| (name.clone(), want(column))).collect();
         let traceparent = traceparent.then(|| want("traceparent"));
         let topic = if config.templated() {
-            let template = Template::compile("topic", &config.topic)?;
-            let columns = template.columns().iter().map(|column| (column.clone(), want(column))).collect();
+            let template = Template::compile("topic", &config.topic, Mode::Line)?;
+            let columns = template.columns().iter().map(|column| want(column)).collect();
             Topic::Template(template, columns)
         } else {
             Topic::Fixed(config.topic.clone())
@@ -113,8 +113,7 @@ impl Layout {
             Topic::Fixed(name) => return Ok(Cow::Borrowed(name)),
             Topic::Template(template, columns) => (template, columns),
         };
-        let values = columns.iter().map(|(column, field)| (column.as_str(), message.value(*field)));
-        let name = template.render(values).map_err(|error| {
+        let name = template.render(|column| message.value(columns[column])).map_err(|error| {
             poison(
                 "template",
                 format!("The topic's template fails for this row: {error}"),
