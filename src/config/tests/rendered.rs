@@ -2,9 +2,7 @@
 
 use super::*;
 
-#[test]
-fn all_problems_of_a_file_and_its_environment_are_told_together() {
-    let text = r#"[postgres]
+const MISTAKES: &str = r#"[postgres]
 url = "postgresql://relay:hunter2@127.0.0.1:5432/app?sslmode=prefer"
 pool_sise = 5
 pasword = "hunter2"
@@ -43,9 +41,8 @@ to = "{{ phone"
 text = "Booking {{ id }}"
 timeout = "3s"
 "#;
-    let variables = [("OUTBOX_RELAY__POSTGRES__POOL_SIZE", "2"), ("OUTBOX_RELAY__POSTGRE__URL", "hunter2")];
-    let problems = Config::parse(text, "relay.toml", &environment(&variables)).expect_err("full of mistakes");
-    let expected = r#"18 problems in the configuration
+
+const TOLD: &str = r#"18 problems in the configuration
 relay.toml:2:7: postgres.url = "postgresql://relay:***@127.0.0.1:5432/app?sslmode=prefer": sslmode=prefer lets anybody on the way switch TLS off unseen
     mend: write sslmode=verify-full, verify-ca, require or disable
 relay.toml:3:1: postgres.pool_sise = 5: unknown key
@@ -82,8 +79,13 @@ OUTBOX_RELAY__POSTGRES__POOL_SIZE: postgres.pool_size = "2": out of bounds
     mend: write a whole number from 4 to 1000
 OUTBOX_RELAY__POSTGRE__URL: postgre.url: names no key that a variable can set
     mend: did you mean OUTBOX_RELAY__POSTGRES__…?"#;
+
+#[test]
+fn all_problems_of_a_file_and_its_environment_are_told_together() {
+    let variables = [("OUTBOX_RELAY__POSTGRES__POOL_SIZE", "2"), ("OUTBOX_RELAY__POSTGRE__URL", "hunter2")];
+    let problems = Config::parse(MISTAKES, "relay.toml", &environment(&variables)).expect_err("full of mistakes");
     let (shown, expected): (Vec<_>, Vec<_>) =
-        (problems.to_string().lines().map(str::to_owned).collect(), expected.lines().collect());
+        (problems.to_string().lines().map(str::to_owned).collect(), TOLD.lines().collect());
     assert_eq!(shown, expected);
 }
 
