@@ -149,6 +149,16 @@ impl Sink {
         }
     }
 
+    /// The least time between two messages, when a rate is configured. The engine keeps it, by the cursor's own last
+    /// advance, so that it holds across replicas.
+    #[must_use]
+    pub fn min_interval(&self) -> Option<Duration> {
+        match self {
+            Self::Http(sink) => sink.min_interval(),
+            Self::Kafka(_) | Self::Stdout(_) => None,
+        }
+    }
+
     /// Begins one turn's publishing.
     ///
     /// # Errors

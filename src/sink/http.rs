@@ -41,6 +41,13 @@ pub struct HttpSink {}
 #[derive(Debug)]
 pub struct HttpPublication<'a>(std::marker::PhantomData<&'a ()>);
 impl HttpSink {
+    /// (being built)
+    pub fn new(_config: &Config, _relay: &str) -> Result<Self, super::template::TemplateError> {
+        Err(super::template::TemplateError)
+    }
+    pub(super) fn min_interval(&self) -> Option<Duration> {
+        None
+    }
     pub(super) fn fields(&self) -> &[Field] {
         &[]
     }

@@ -33,3 +33,10 @@ pub enum Provider {
     /// Twilio's Messages resource of 2010-04-01.
     Twilio,
 }
+
+impl Config {
+    /// (being built)
+    pub fn sink(&self, _relay: &str) -> Result<super::http::HttpSink, super::template::TemplateError> {
+        Err(super::template::TemplateError)
+    }
+}
