@@ -33,6 +33,7 @@ fn postgres() {
         (URL, "url = \"mysql://h/db\"", "postgres.url", "not a PostgreSQL URL"),
         (URL, "url = \"host=h dbname=db\"", "postgres.url", "not a PostgreSQL URL"),
         (URL, "url = \"postgresql://h:x/db\"", "postgres.url", "not a PostgreSQL URL: invalid value for option `port`"),
+        (URL, "url = \"postgresql:///db?hostaddr=127.0.0.1\"", "postgres.url", "hostaddr without host"),
         (URL, "url = \"postgresql:///db\"", "postgres.url", "no PostgreSQL server is named"),
         ("sslmode=disable", "sslmode=prefer", "postgres.url", "sslmode=prefer lets anybody"),
         ("sslmode=disable", "sslmode=allow", "postgres.url", "sslmode=allow lets anybody"),
