@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::{self, Config, Environment, Problems};
+use crate::database::{Error, Session, Sessions};
 use crate::telemetry;
 
 pub mod check;
@@ -21,6 +22,7 @@ pub mod migrate;
 pub mod output;
 pub mod run;
 pub mod status;
+pub mod table;
 
 /// Exit code of usage and configuration errors.
 pub const USAGE: u8 = 2;
@@ -119,6 +121,12 @@ pub async fn main() -> ExitCode {
 /// Configuration errors end with 2, wherever they are found; everything else failed.
 fn code_of(error: &anyhow::Error) -> ExitCode {
     if error.chain().any(|cause| cause.is::<Problems>()) { ExitCode::from(USAGE) } else { ExitCode::FAILURE }
+}
+
+/// A session for a verb that asks once and ends.
+async fn session(config: &Config, verb: &str) -> Result<Session, Error> {
+    let limits = run::limits(&config.relays);
+    Sessions::new(config.postgres.clone(), limits, format!("outbox-relay/{verb}")).open().await
 }
 
 #[cfg(test)]

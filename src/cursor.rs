@@ -5,6 +5,7 @@
 //! Operators never need the lock: what they want stands in `outbox.control`, what the relay has to say in
 //! `outbox.cursor_status`, and no turn locks either.
 
+pub mod control;
 mod lock;
 mod standing;
 mod status;

@@ -2,7 +2,11 @@
 
 use std::process::ExitCode;
 
+use anyhow::Context as _;
+
+use super::output::print;
 use crate::config::Config;
+use crate::migrate;
 
 /// Arguments of `migrate`.
 #[derive(Debug, clap::Args)]
@@ -50,6 +54,61 @@ pub enum Step {
 ///
 /// # Errors
 /// When PostgreSQL cannot be reached or refuses.
-pub async fn run(_config: Config, _args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not built yet")
+pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
+    let grants = grants(&config, &args);
+    let step = args.step.unwrap_or_default();
+    if args.print_sql {
+        let sql = match step {
+            Step::Up => format!("{}{grants}", migrate::up_sql(0)),
+            Step::Down { to } => migrate::down_sql(migrate::VERSION, i32::try_from(to)?),
+            Step::Status => anyhow::bail!("--print-sql goes with up and down"),
+        };
+        print(&sql)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut session = super::session(&config, "migrate").await?;
+    match step {
+        Step::Up => {
+            let applied = migrate::up(&mut session).await?;
+            for version in &applied {
+                print(&format!("applied migration {version}\n"))?;
+            }
+            if applied.is_empty() {
+                print(&format!("schema outbox is at version {} already\n", migrate::VERSION))?;
+            }
+            if !grants.is_empty() {
+                migrate::grant(&session, &grants).await.context("the grants were not made")?;
+                print(&grants)?;
+            }
+        }
+        Step::Down { to } => {
+            for version in migrate::down(&mut session, i32::try_from(to)?).await? {
+                print(&format!("took back migration {version}\n"))?;
+            }
+        }
+        Step::Status => {
+            let found = migrate::version(&session).await?;
+            let known = migrate::VERSION;
+            print(&format!("schema version {}, this program knows {known}\n", found.version))?;
+            if found.version < known {
+                return Ok(ExitCode::from(super::THRESHOLD));
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn grants(config: &Config, args: &Args) -> String {
+    let mut sql = String::new();
+    if let Some(role) = &args.relay_role {
+        let mut tables: Vec<_> = config.relays.iter().map(|relay| &relay.source.table).collect();
+        tables.sort_unstable();
+        tables.dedup();
+        let tables: Vec<_> = tables.iter().map(|table| (table.schema.as_str(), table.name.as_str())).collect();
+        sql.push_str(&migrate::relay_grants(role, &tables));
+    }
+    if let Some(role) = &args.app_role {
+        sql.push_str(&migrate::app_grants(role));
+    }
+    sql
 }
