@@ -71,7 +71,7 @@ fn text_of(node: &Node) -> Option<&str> {
 fn complete(section: &Section<'_>, url: &mut Url, environment: &Environment, password_file: bool) -> Option<()> {
     let variable = |name: &str| environment.get(name).filter(|text| !text.is_empty());
     let connection = &mut url.connection;
-    if connection.get_hosts().is_empty() && connection.get_hostaddrs().is_empty() {
+    if connection.get_hosts().is_empty() {
         let Some(hosts) = variable("PGHOST") else {
             section.missing("url", "no PostgreSQL server is named", MEND_URL);
             return None;

@@ -71,6 +71,10 @@ pub(super) fn parse(text: &str, default_port: Option<&str>) -> Result<Url, Wrong
         let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
         Wrong::new(format!("not a PostgreSQL URL: {source}"), MEND_FORM)
     })?;
+    // Without a name there is nothing to verify a certificate against, and nothing to tell a socket by.
+    if !url.connection.get_hostaddrs().is_empty() && url.connection.get_hosts().is_empty() {
+        return Err(Wrong::new("hostaddr without host", "name the host too, or write the address as the host"));
+    }
     Ok(url)
 }
 

@@ -27,12 +27,40 @@ fn is_plain_oauth(name: &str) -> bool {
         || rest.starts_with("metadata.")
 }
 
+/// The text of a key for people.
+pub(super) fn text(key: &str, text: &str) -> String {
+    let suspicious = text.contains([' ', '@', ':', '=']);
+    match key {
+        _ if is_secret(key) => HIDDEN.to_owned(),
+        // Perhaps `host=… password=…`, which only looks like nothing.
+        "url" if !text.contains("://") && suspicious => HIDDEN.to_owned(),
+        "url" => url(text),
+        _ if text.contains('@') || text.contains("password") => url(text),
+        _ => text.to_owned(),
+    }
+}
+
+/// Whether every host of an authority without a user is a host, with a port or without.
+fn names_hosts(authority: &str) -> bool {
+    authority.split(',').all(|host| {
+        let port = host.rsplit_once(']').map_or(host, |(_, rest)| rest).split_once(':').map(|(_, port)| port);
+        port.is_none_or(|port| port.chars().all(|c| c.is_ascii_digit()))
+    })
+}
+
 /// A URL without its password, whatever else is wrong with it: from the first `:` of the authority to the last `@`.
 pub(super) fn url(text: &str) -> String {
     let start = text.find("://").map_or(0, |at| at + 3);
     let (scheme, rest) = text.split_at(start);
     let rest = match rest.rfind('@') {
-        None => rest.to_owned(),
+        // The `@` is missing: what follows the user is a password as likely as a port.
+        None => {
+            let authority = &rest[..rest.find(['/', '?', '"']).unwrap_or(rest.len())];
+            match rest.split_once(':') {
+                Some((user, _)) if !names_hosts(authority) => format!("{user}:{HIDDEN}"),
+                _ => rest.to_owned(),
+            }
+        }
         Some(at) => {
             let user = rest[..at].split(':').next().unwrap_or_default();
             let password = if user.len() < at { format!(":{HIDDEN}") } else { String::new() };
@@ -61,11 +89,14 @@ mod tests {
             ("postgresql://u:hun@ter2@h:5/db", "postgresql://u:***@h:5/db"),
             ("postgresql://u:hun/t?er2@h/db", "postgresql://u:***@h/db"),
             ("u:hunter2@h", "u:***@h"),
+            ("postgresql://u:hunter2h:5/db", "postgresql://u:***"),
+            ("postgresql://[::1]:5,h:6/db", "postgresql://[::1]:5,h:6/db"),
             ("postgresql://u@h/db?sslmode=disable", "postgresql://u@h/db?sslmode=disable"),
             ("postgresql://h/db?user=u&password=hunter2", "postgresql://h/db?user=u&password=***"),
             ("postgresql://u:hunter2@h?password=hunter2", "postgresql://u:***@h?password=***"),
         ] {
             assert_eq!(url(text), shown);
+            assert_eq!(super::text("url", "host=h password=hunter2"), HIDDEN);
         }
     }
 

@@ -115,7 +115,7 @@ fn start(node: &Node) -> Result<Start, Wrong> {
 fn check_linger(section: &Section<'_>, cluster: &ClusterConfig, turn: &crate::relay::TurnConfig) {
     let linger = properties::linger_ms(&cluster.properties);
     let left = turn.deadline.saturating_sub(turn.time);
-    if linger < left.as_secs_f64() * 1000.0 {
+    if left.is_zero() || linger < left.as_secs_f64() * 1000.0 {
         return;
     }
     let what = format!(

@@ -71,6 +71,11 @@ impl<'a> Section<'a> {
         self.table.is_some()
     }
 
+    /// Whether nothing stands in the section.
+    pub(super) fn is_empty(&self) -> bool {
+        self.table.is_none_or(Table::is_empty)
+    }
+
     /// Whether the key stands in the section, a key of this version or not.
     pub(super) fn has(&self, key: &str) -> bool {
         self.table.is_some_and(|table| table.contains_key(key))
@@ -160,9 +165,10 @@ impl<'a> Section<'a> {
 fn shown(key: &str, node: &Node) -> String {
     match &node.value {
         _ if redact::is_secret(key) => redact::HIDDEN.to_owned(),
-        Value::Text(text) if text.contains('@') || text.contains("password") => {
-            Node { place: node.place.clone(), value: Value::Text(redact::url(text)) }.print()
-        }
+        Value::Text(text) => match redact::text(key, text) {
+            hidden if hidden == redact::HIDDEN => hidden,
+            text => Node { place: node.place.clone(), value: Value::Text(text) }.print(),
+        },
         _ => node.print(),
     }
 }

@@ -1,13 +1,16 @@
 //! `[postgres]` as it was resolved, put together again as one URL.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use tokio_postgres::config::{ChannelBinding, Host, TargetSessionAttrs};
+use tokio_postgres::config::{ChannelBinding, Host, SslNegotiation, TargetSessionAttrs};
 
 use super::redact::HIDDEN;
 use super::show::{Lines, Secrets};
 use crate::database::{Config, TlsMode};
 
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'*');
+
+/// Seconds; the driver's own value, not worth showing.
+const DRIVER_KEEPALIVES_IDLE: u64 = 2 * 60 * 60;
 
 pub(super) fn write(lines: &mut Lines, config: &Config, secrets: Secrets) {
     lines.text("url", &url(config, secrets));
@@ -69,6 +72,8 @@ fn parameters(config: &Config, password: Option<String>) -> impl Iterator<Item =
         ChannelBinding::Require => Some("require"),
         _ => None,
     };
+    let direct = connection.get_ssl_negotiation() == SslNegotiation::Direct;
+    let idle = connection.get_keepalives_idle().as_secs();
     let connect = connection.get_connect_timeout().map(|timeout| timeout.as_secs().to_string());
     [
         ("sslmode", Some(sslmode.to_owned())),
@@ -79,6 +84,11 @@ fn parameters(config: &Config, password: Option<String>) -> impl Iterator<Item =
         ("connect_timeout", connect),
         ("target_session_attrs", session.map(ToOwned::to_owned)),
         ("channel_binding", binding.map(ToOwned::to_owned)),
+        ("sslnegotiation", direct.then(|| "direct".to_owned())),
+        ("keepalives", (!connection.get_keepalives()).then(|| "0".to_owned())),
+        ("keepalives_idle", Some(idle.to_string()).filter(|_| idle != DRIVER_KEEPALIVES_IDLE)),
+        ("keepalives_interval", connection.get_keepalives_interval().map(|interval| interval.as_secs().to_string())),
+        ("keepalives_retries", connection.get_keepalives_retries().map(|retries| retries.to_string())),
     ]
     .into_iter()
     .filter_map(|(name, value)| Some(format!("{name}={}", value?)))

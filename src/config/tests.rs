@@ -3,6 +3,7 @@
 use super::*;
 
 mod bad;
+mod bad_sinks;
 mod good;
 mod reference;
 mod rendered;

@@ -36,6 +36,12 @@ fn defaults_are_filled_in() {
 
 #[test]
 fn what_is_shown_reads_back_as_the_same() {
+    let everything = "u:p%40@h:1,[::1]:2/d%20b?sslmode=require&hostaddr=127.0.0.1,::1&options=-c%20a%3Db&application_name=x\
+        &connect_timeout=3&target_session_attrs=read-write&channel_binding=require&sslnegotiation=direct&keepalives=0\
+        &keepalives_idle=9&keepalives_interval=8&keepalives_retries=7";
+    let url = with("relay@127.0.0.1:5432/app?sslmode=disable", everything);
+    let shown = parse(&url).expect("valid").redacted().replace("***", "p%40");
+    assert_eq!(parse(&shown).expect("valid"), parse(&url).expect("valid"));
     for config in [parse(GOOD), parse(REFERENCE)] {
         let config = config.expect("valid");
         assert_eq!(parse(&config.redacted()).expect("valid"), config);
