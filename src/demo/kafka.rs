@@ -1,0 +1,296 @@
+//! Brokers: librdkafka's in-process one for the demo, a real Apache Kafka for everything that must be believed.
+//!
+//! The in-process broker drops data beyond 5 MiB a partition without a word, stores a retried batch twice and knows no
+//! fencing; who uses it reads along and looks for gaps (see [`super::consumer`]). The real one needs Java and its jars.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::config::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::mocking::MockCluster;
+use rdkafka::producer::DefaultProducerContext;
+
+use super::watchdog::{Process, Program, Signal, Watchdog, free_port, tail, until};
+
+/// Names the directory with the broker's jars, in place of what is found.
+pub const JARS: &str = "OUTBOX_RELAY_KAFKA_JARS";
+
+const START: Duration = Duration::from_secs(60);
+
+const PROPERTIES: &str = "\
+process.roles=broker,controller
+node.id=1
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+auto.create.topics.enable=false
+broker.session.timeout.ms=1000
+broker.heartbeat.interval.ms=200
+log.cleaner.dedupe.buffer.size=2097152
+num.network.threads=2
+num.io.threads=2
+background.threads=2
+";
+
+/// The broker inside this process; other processes reach it by TCP as any broker.
+pub struct MockBroker {
+    cluster: MockCluster<'static, DefaultProducerContext>,
+}
+
+impl std::fmt::Debug for MockBroker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MockBroker").field("bootstrap_servers", &self.bootstrap_servers()).finish()
+    }
+}
+
+impl MockBroker {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// librdkafka's.
+    pub fn start() -> anyhow::Result<Self> {
+        Ok(Self { cluster: MockCluster::new(1).context("Cannot start librdkafka's in-process broker")? })
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn bootstrap_servers(&self) -> String {
+        self.cluster.bootstrap_servers()
+    }
+
+    /// Makes a topic.
+    ///
+    /// # Errors
+    /// librdkafka's.
+    pub fn create_topic(&self, name: &str, partitions: i32) -> anyhow::Result<()> {
+        self.cluster.create_topic(name, partitions, 1).with_context(|| format!("Cannot create topic {name}"))
+    }
+
+    /// For scripted faults: request errors, round trips, brokers down and up.
+    #[must_use]
+    pub fn cluster(&self) -> &MockCluster<'static, DefaultProducerContext> {
+        &self.cluster
+    }
+}
+
+/// A real Apache Kafka broker of one node.
+#[derive(Debug)]
+pub struct RealBroker {
+    watchdog: Watchdog,
+    process: Option<Process>,
+    program: Program,
+    jars: PathBuf,
+    port: u16,
+}
+
+impl RealBroker {
+    /// Formats a data directory and starts the broker on it; it answers when this returns.
+    ///
+    /// # Errors
+    /// When Java or the jars are missing, or it does not start; the end of its log is part of the error.
+    pub async fn start() -> anyhow::Result<Self> {
+        let jars = jars()?;
+        let mut watchdog = Watchdog::start("kafka")?;
+        let dir = watchdog.dir().to_owned();
+        let (port, controller) = (free_port()?, free_port()?);
+        ensure!(port != controller, "The two free ports found are one; try again");
+        let properties = format!(
+            "{PROPERTIES}listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n\
+             controller.quorum.bootstrap.servers=127.0.0.1:{controller}\nlog.dirs={}\n",
+            dir.join("data").display()
+        );
+        std::fs::write(dir.join("server.properties"), properties)?;
+
+        // A cluster id is 16 bytes in URL-safe base64; the last digit then holds four bits.
+        let id: String = (0..21).map(|_| fastrand::alphanumeric()).chain(['A']).collect();
+        let log = dir.join("format.log");
+        let format = ["kafka.tools.StorageTool", "format", "--standalone", "-t", &id, "-c", "server.properties"];
+        let mut formatter = watchdog.spawn(&java(&jars, &log, archive_use(&jars), &format)?)?;
+        let status = watchdog.reap(&mut formatter, START).await?;
+        ensure!(status.success(), "Kafka's data directory cannot be formatted:\n{}", tail(&log));
+
+        let broker = ["kafka.Kafka", "server.properties"];
+        let program = java(&jars, &dir.join("log"), archive_use(&jars), &broker)?;
+        let mut broker = Self { watchdog, process: None, program, jars, port };
+        if archive_use(&broker.jars).is_none() {
+            broker.program.args.insert(0, format!("-XX:ArchiveClassesAtExit={}", broker.new_archive().display()));
+        }
+        broker.restart().await?;
+        Ok(broker)
+    }
+
+    /// Its address; the same after a restart.
+    #[must_use]
+    pub fn bootstrap_servers(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Where its data is, until the end.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.watchdog.dir()
+    }
+
+    /// Makes a topic, with settings of its own such as `max.message.bytes`.
+    ///
+    /// # Errors
+    /// The broker's.
+    pub async fn create_topic(&self, name: &str, partitions: i32, settings: &[(&str, &str)]) -> anyhow::Result<()> {
+        create_topic(&self.bootstrap_servers(), name, partitions, settings).await
+    }
+
+    /// Kills it like a crash, with SIGKILL.
+    ///
+    /// # Errors
+    /// When it does not end.
+    pub async fn kill9(&mut self) -> anyhow::Result<()> {
+        self.end(Signal::KILL).await
+    }
+
+    /// Stops it if it runs and starts it again on the same port and data.
+    ///
+    /// # Errors
+    /// When it does not answer within a minute.
+    pub async fn restart(&mut self) -> anyhow::Result<()> {
+        self.end(Signal::TERM).await?;
+        let process = self.process.insert(self.watchdog.spawn(&self.program)?);
+        let log = &self.program.log;
+        let servers = format!("127.0.0.1:{}", self.port);
+        let ready = until(START, || process.is_running(), || answers(servers.clone())).await;
+        ready.with_context(|| format!("Apache Kafka does not start; its log ends with:\n{}", tail(log)))
+    }
+
+    /// Stops it and removes everything but the archive of its classes, which makes the next one start in half the time.
+    ///
+    /// # Errors
+    /// When something of it remains.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        self.end(Signal::TERM).await?;
+        if let Ok(true) = self.new_archive().try_exists() {
+            // Copied beside, then renamed: whoever starts meanwhile must not read half of it.
+            let partial = self.jars.with_file_name(format!("kafka.jsa.{}", std::process::id()));
+            std::fs::copy(self.new_archive(), &partial)?;
+            std::fs::rename(&partial, archive(&self.jars))?;
+        }
+        self.watchdog.stop().await
+    }
+
+    fn new_archive(&self) -> PathBuf {
+        self.watchdog.dir().join("kafka.jsa")
+    }
+
+    async fn end(&mut self, signal: Signal) -> anyhow::Result<()> {
+        let Some(mut process) = self.process.take() else { return Ok(()) };
+        if process.is_running() {
+            process.signal(signal)?;
+        }
+        self.watchdog.reap(&mut process, START).await?;
+        Ok(())
+    }
+}
+
+/// Makes a topic on any broker but the in-process one.
+///
+/// # Errors
+/// The broker's.
+pub async fn create_topic(servers: &str, name: &str, partitions: i32, settings: &[(&str, &str)]) -> anyhow::Result<()> {
+    let admin: AdminClient<DefaultClientContext> = client(servers).create()?;
+    let mut topic = NewTopic::new(name, partitions, TopicReplication::Fixed(1));
+    for (key, value) in settings {
+        topic = topic.set(key, value);
+    }
+    let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(10)));
+    for result in admin.create_topics([&topic], &options).await? {
+        if let Err((topic, code)) = result {
+            bail!("Cannot create topic {topic}: {code}");
+        }
+    }
+    Ok(())
+}
+
+/// Deletes a topic on any broker but the in-process one.
+///
+/// # Errors
+/// The broker's.
+pub async fn delete_topic(servers: &str, name: &str) -> anyhow::Result<()> {
+    let admin: AdminClient<DefaultClientContext> = client(servers).create()?;
+    for result in admin.delete_topics(&[name], &AdminOptions::new()).await? {
+        if let Err((topic, code)) = result {
+            bail!("Cannot delete topic {topic}: {code}");
+        }
+    }
+    Ok(())
+}
+
+fn client(servers: &str) -> ClientConfig {
+    let mut config = ClientConfig::new();
+    // A broker that is just starting or gone is expected here: librdkafka need not shout about it.
+    config.set("bootstrap.servers", servers).set("log_level", "0").set("reconnect.backoff.ms", "20");
+    config
+}
+
+async fn answers(servers: String) -> anyhow::Result<()> {
+    tokio::net::TcpStream::connect(&servers).await?;
+    let asked = tokio::task::spawn_blocking(move || -> anyhow::Result<()> {
+        let consumer: BaseConsumer = client(&servers).create()?;
+        let metadata = consumer.fetch_metadata(None, Duration::from_secs(5))?;
+        ensure!(!metadata.brokers().is_empty(), "The broker names no brokers");
+        Ok(())
+    });
+    asked.await?
+}
+
+fn java(jars: &Path, log: &Path, archive: Option<String>, main: &[&str]) -> anyhow::Result<Program> {
+    let java = match std::env::var_os("JAVA_HOME") {
+        Some(home) => PathBuf::from(home).join("bin/java"),
+        None => {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let found = std::env::split_paths(&path).map(|dir| dir.join("java")).find(|java| java.is_file());
+            found.context("Java is not installed: Apache Kafka needs 17 or newer (`make deps-test` installs it)")?
+        }
+    };
+    let mut args: Vec<String> = archive.into_iter().collect();
+    args.extend(["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData"].map(String::from));
+    args.push("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn".into());
+    args.extend(["-cp".to_owned(), format!("{}/*", jars.display())]);
+    args.extend(main.iter().map(|&arg| arg.to_owned()));
+    Ok(Program { path: java, args, env: Vec::new(), log: log.to_owned(), user: None, stop: Signal::TERM })
+}
+
+/// The class-data archive, beside the jars that it belongs to; the JVM ignores one that does not fit.
+fn archive(jars: &Path) -> PathBuf {
+    jars.with_file_name("kafka.jsa")
+}
+
+fn archive_use(jars: &Path) -> Option<String> {
+    let archive = archive(jars);
+    archive.is_file().then(|| format!("-XX:SharedArchiveFile={}", archive.display()))
+}
+
+/// The jars: as told, or `kafka/libs` in the build directory that this program lies in, or in `target`.
+fn jars() -> anyhow::Result<PathBuf> {
+    if let Some(dir) = std::env::var_os(JARS).map(PathBuf::from) {
+        ensure!(dir.is_dir(), "{JARS}={} is no directory", dir.display());
+        return Ok(dir);
+    }
+    let program = std::env::current_exe()?;
+    let beside = program.ancestors().map(|dir| dir.join("kafka"));
+    let found = beside.chain([PathBuf::from("target/kafka")]).find(|dir| dir.join("pom.xml").is_file());
+    let found = found.with_context(|| {
+        format!(
+            "The jars of Apache Kafka are missing: `make deps-test` fetches them, or name their directory in {JARS}"
+        )
+    })?;
+    Ok(std::path::absolute(found.join("libs"))?)
+}

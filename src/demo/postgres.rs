@@ -1,0 +1,277 @@
+//! A throw-away PostgreSQL server on the loopback interface and on a Unix socket.
+//!
+//! Root cannot run PostgreSQL, so as root it belongs to the user `postgres`, or else `nobody`. It can be killed and
+//! started again on the same port and files; nothing of it outlives this process (see [`super::watchdog`]).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use std::os::unix::process::CommandExt;
+
+use anyhow::{Context, bail, ensure};
+use tokio_postgres::{Client, NoTls};
+
+use super::watchdog::{Process, Program, Signal, User, Watchdog, free_port, tail, until};
+
+/// Names the directory with `initdb` and `postgres`, in place of what is found.
+pub const BINARIES: &str = "OUTBOX_RELAY_PG_BIN";
+
+/// The password of the superuser `postgres` under [`Auth::Password`].
+pub const PASSWORD: &str = "throw-away";
+
+const START: Duration = Duration::from_secs(30);
+
+/// How the server should be.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Who may connect.
+    pub auth: Auth,
+    /// Whether commits reach the disk. Off is quicker, and enough unless the machine itself crashes; figures need it on.
+    pub fsync: bool,
+    /// Further settings, name and value; they win over the defaults here.
+    pub settings: Vec<(String, String)>,
+}
+
+/// Who may connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Auth {
+    /// Everybody, as anybody.
+    Trust,
+    /// With a password (scram-sha-256); the superuser's is [`PASSWORD`].
+    Password,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { auth: Auth::Trust, fsync: false, settings: Vec::new() }
+    }
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Postgres {
+    watchdog: Watchdog,
+    process: Option<Process>,
+    program: Program,
+    port: u16,
+    auth: Auth,
+}
+
+impl Postgres {
+    /// Initialises a cluster and starts its server; it accepts connections when this returns.
+    ///
+    /// # Errors
+    /// When PostgreSQL is not installed, or does not start; the end of its log is part of the error.
+    pub async fn start(options: Options) -> anyhow::Result<Self> {
+        let binaries = binaries()?;
+        let user = unprivileged()?;
+        let watchdog = Watchdog::start("postgres")?;
+        let dir = watchdog.dir().to_owned();
+        if let Some(user) = user {
+            std::os::unix::fs::chown(&dir, Some(user.uid), Some(user.gid))?;
+        }
+        let initdb = initdb_command(&binaries, &dir, options.auth, user)?;
+        tokio::task::spawn_blocking(move || run_initdb(initdb)).await??;
+
+        let port = free_port()?;
+        let program = Program {
+            path: binaries.join("postgres"),
+            args: arguments(&options, &dir, port),
+            env: vec![("LC_ALL".into(), "C.UTF-8".into())],
+            log: dir.join("log"),
+            user,
+            stop: Signal::QUIT,
+        };
+        let mut postgres = Self { watchdog, process: None, program, port, auth: options.auth };
+        postgres.restart().await?;
+        Ok(postgres)
+    }
+
+    /// The port on 127.0.0.1, and of the Unix socket.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where the Unix socket is.
+    #[must_use]
+    pub fn socket_dir(&self) -> &Path {
+        self.watchdog.dir()
+    }
+
+    /// The server's log so far.
+    #[must_use]
+    pub fn log(&self) -> &Path {
+        &self.program.log
+    }
+
+    /// The connection URL by TCP, without TLS; with a password only for the superuser `postgres`.
+    #[must_use]
+    pub fn url(&self, user: &str, database: &str) -> String {
+        let password = match self.auth {
+            Auth::Password if user == "postgres" => format!(":{PASSWORD}"),
+            Auth::Password | Auth::Trust => String::new(),
+        };
+        format!("postgresql://{user}{password}@127.0.0.1:{}/{database}?sslmode=disable", self.port)
+    }
+
+    /// A connection by TCP.
+    ///
+    /// # Errors
+    /// PostgreSQL's.
+    pub async fn connect(&self, user: &str, database: &str) -> Result<Client, tokio_postgres::Error> {
+        connect(&self.url(user, database)).await
+    }
+
+    /// Kills the server like a crash: with SIGKILL, nothing is written any more.
+    ///
+    /// # Errors
+    /// When it does not end.
+    pub async fn kill9(&mut self) -> anyhow::Result<()> {
+        self.end(Signal::KILL).await
+    }
+
+    /// Stops the server if it runs (`fast`: open transactions are rolled back) and starts it again, same port and files.
+    ///
+    /// # Errors
+    /// When it does not accept connections within half a minute.
+    pub async fn restart(&mut self) -> anyhow::Result<()> {
+        self.end(Signal::INT).await?;
+        // After a kill, the old server's children may live for an instant and forbid a new one: hence more attempts.
+        let deadline = tokio::time::Instant::now() + START;
+        let url = self.url("postgres", "postgres");
+        loop {
+            let process = self.process.insert(self.watchdog.spawn(&self.program)?);
+            let ready = until(START, || process.is_running(), || async { Ok(connect(&url).await?) }).await;
+            match ready {
+                Ok(_) => return Ok(()),
+                Err(error) if process.is_running() || tokio::time::Instant::now() > deadline => {
+                    let log = tail(&self.program.log);
+                    return Err(error.context(format!("PostgreSQL does not start; its log ends with:\n{log}")));
+                }
+                Err(_) => self.end(Signal::KILL).await?,
+            }
+        }
+    }
+
+    /// Stops the server and removes everything.
+    ///
+    /// # Errors
+    /// When something of it remains.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        self.watchdog.stop().await
+    }
+
+    async fn end(&mut self, signal: Signal) -> anyhow::Result<()> {
+        let Some(mut process) = self.process.take() else { return Ok(()) };
+        if process.is_running() {
+            process.signal(signal)?;
+        }
+        self.watchdog.reap(&mut process, START).await?;
+        Ok(())
+    }
+}
+
+/// A connection whose other half is driven in the background.
+///
+/// # Errors
+/// PostgreSQL's.
+pub async fn connect(url: &str) -> Result<Client, tokio_postgres::Error> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "connection to PostgreSQL ended");
+        }
+    });
+    Ok(client)
+}
+
+fn arguments(options: &Options, dir: &Path, port: u16) -> Vec<String> {
+    let defaults = [
+        ("port", port.to_string()),
+        ("listen_addresses", "127.0.0.1".into()),
+        ("unix_socket_directories", dir.display().to_string()),
+        ("fsync", if options.fsync { "on" } else { "off" }.into()),
+        ("max_connections", "200".into()),
+        ("max_prepared_transactions", "10".into()),
+        // Its segments are files here, so that they are gone with the directory even after a kill.
+        ("dynamic_shared_memory_type", "mmap".into()),
+    ];
+    let settings = defaults.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(options.settings.clone());
+    let mut args = vec!["-D".to_owned(), dir.join("data").display().to_string()];
+    args.extend(settings.flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]));
+    args
+}
+
+fn initdb_command(binaries: &Path, dir: &Path, auth: Auth, user: Option<User>) -> anyhow::Result<Command> {
+    let mut command = Command::new(binaries.join("initdb"));
+    command.args(["-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions", "-D"]);
+    command.arg(dir.join("data")).current_dir(dir).process_group(0);
+    match auth {
+        Auth::Trust => command.args(["-A", "trust"]),
+        Auth::Password => {
+            let file = dir.join("password");
+            std::fs::write(&file, PASSWORD)?;
+            command.args(["-A", "scram-sha-256"]).arg(format!("--pwfile={}", file.display()))
+        }
+    };
+    if let Some(user) = user {
+        command.uid(user.uid).gid(user.gid);
+    }
+    Ok(command)
+}
+
+fn run_initdb(mut command: Command) -> anyhow::Result<()> {
+    let output = command.output().context("Cannot start initdb")?;
+    ensure!(output.status.success(), "initdb failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(())
+}
+
+/// The directory with `initdb` and `postgres`: as told, on PATH, or the newest of the distribution's.
+fn binaries() -> anyhow::Result<PathBuf> {
+    let complete = |dir: &PathBuf| dir.join("initdb").is_file() && dir.join("postgres").is_file();
+    if let Some(dir) = std::env::var_os(BINARIES).map(PathBuf::from) {
+        ensure!(complete(&dir), "{BINARIES}={} has no initdb and postgres", dir.display());
+        return Ok(dir);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if let Some(dir) = std::env::split_paths(&path).find(complete) {
+        return Ok(dir);
+    }
+    let version = |dir: &PathBuf| -> u32 {
+        dir.parent().and_then(|dir| dir.file_name()?.to_str()?.parse().ok()).unwrap_or_default()
+    };
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let newest = versions.map(|entry| entry.path().join("bin")).filter(complete).max_by_key(version);
+    newest.with_context(|| {
+        format!(
+            "PostgreSQL is not installed: found no initdb and postgres on PATH or in /usr/lib/postgresql/*/bin. Install it \
+             (Debian: `apt-get install postgresql`; `make demo` and `make test` do so), put its bin directory on PATH, or \
+             name that directory in {BINARIES}"
+        )
+    })
+}
+
+/// Whom to run as: nobody else, unless this process is root.
+fn unprivileged() -> anyhow::Result<Option<User>> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(None);
+    }
+    let users = std::fs::read_to_string("/etc/passwd").context("Cannot look for an unprivileged user")?;
+    for name in ["postgres", "nobody"] {
+        if let Some(user) = users.lines().find_map(|line| user_of(line, name)) {
+            return Ok(Some(user));
+        }
+    }
+    bail!("PostgreSQL does not run as root, and there is no user `postgres` or `nobody` to run it as")
+}
+
+fn user_of(line: &str, name: &str) -> Option<User> {
+    let mut fields = line.split(':');
+    if fields.next() != Some(name) {
+        return None;
+    }
+    let (uid, gid) = (fields.nth(1)?, fields.next()?);
+    Some(User { uid: uid.parse().ok()?, gid: gid.parse().ok()? })
+}

@@ -1,0 +1,287 @@
+//! Ties servers and directories to the life of this process: whatever ends it, even SIGKILL, nothing stays behind.
+//!
+//! A watchdog is a shell that reads from a pipe whose other end only this process holds. It is told of every process
+//! before that process may begin; at the end of the pipe it stops them, by process id, and removes the directory. A
+//! normal [`Watchdog::stop`] takes the same way and waits for it, so there is only one way to clean up.
+//!
+//! All of them, watchdog and servers, live in process groups of their own: Ctrl-C in a terminal reaches this process
+//! alone, which then decides.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::Context;
+pub use rustix::process::Signal;
+use rustix::process::{Pid, kill_process};
+
+/// How often a state that cannot be awaited is looked at.
+const POLL: Duration = Duration::from_millis(5);
+
+/// At the end of input: each process gets its signal, and SIGKILL after five seconds. A zombie counts as ended: who
+/// should reap it may be gone. PostgreSQL's shared memory outlives a killed server, and is named in its lock file.
+const SCRIPT: &str = r#"
+pids=
+while read -r word signal pid; do
+  case $word in
+    watch) pids="$pids $pid:$signal" ;;
+    forget) kept=; for one in $pids; do [ "${one%:*}" = "$pid" ] || kept="$kept $one"; done; pids=$kept ;;
+  esac
+done
+alive() { kill -0 "$1" 2>/dev/null && ! grep -q ') [ZX]' "/proc/$1/stat" 2>/dev/null; }
+for one in $pids; do kill -"${one#*:}" "${one%:*}" 2>/dev/null; done
+for one in $pids; do
+  pid=${one%:*} left=250
+  while alive "$pid" && [ $left -gt 0 ]; do left=$((left - 1)); sleep 0.02; done
+  if alive "$pid"; then kill -KILL "$pid" 2>/dev/null; sleep 0.1; fi
+done
+lock=$1/data/postmaster.pid
+[ ! -f "$lock" ] || ipcrm -m "$(sed -n '7s/.* //p' "$lock")" 2>/dev/null
+left=50
+while ! rm -rf "$1" 2>/dev/null && [ $left -gt 0 ]; do left=$((left - 1)); sleep 0.05; done
+"#;
+
+/// Waits for leave to go on, so that the watchdog knows the process before it does anything; without leave, it ends.
+const GATE: &str = r#"read -r leave && exec "$@" </dev/null"#;
+
+/// A directory and the processes that work in it, both gone when this process is.
+#[derive(Debug)]
+pub struct Watchdog {
+    dir: PathBuf,
+    shell: Child,
+    pipe: ChildStdin,
+}
+
+/// The unprivileged user that a server runs as when this process is root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct User {
+    /// User id.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+}
+
+/// A program to start under a watchdog.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The executable.
+    pub path: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Added to the environment.
+    pub env: Vec<(String, String)>,
+    /// Where standard output and standard error go, appended.
+    pub log: PathBuf,
+    /// Who runs it; `None` is the user of this process.
+    pub user: Option<User>,
+    /// What the watchdog sends to stop it.
+    pub stop: Signal,
+}
+
+/// A running process under a watchdog. Dropping it does not end it; the watchdog does.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    reaped: bool,
+}
+
+impl Watchdog {
+    /// Makes a directory, whose name begins with `outbox-relay-<name>-`, and what watches over it.
+    ///
+    /// # Errors
+    /// When the directory cannot be made or no shell started.
+    pub fn start(name: &str) -> anyhow::Result<Self> {
+        let dir = tempfile::Builder::new()
+            .prefix(&format!("outbox-relay-{name}-"))
+            .tempdir()
+            .context("Cannot make a temporary directory")?
+            .keep();
+        let spawned = Command::new("sh")
+            .args(["-c", SCRIPT, "outbox-relay-watchdog"])
+            .arg(&dir)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn();
+        let mut shell = match spawned {
+            Ok(shell) => shell,
+            Err(error) => {
+                std::fs::remove_dir_all(&dir)?;
+                return Err(error).context("Cannot start sh as a watchdog");
+            }
+        };
+        let pipe = shell.stdin.take().expect("standard input is piped");
+        Ok(Self { dir, shell, pipe })
+    }
+
+    /// The directory, removed at the end.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Starts a program in the watched directory.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn spawn(&mut self, program: &Program) -> anyhow::Result<Process> {
+        let log = File::options().create(true).append(true).open(&program.log)?;
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", GATE, "sh"])
+            .arg(&program.path)
+            .args(&program.args)
+            .envs(program.env.iter().map(|(key, value)| (key, value)))
+            .current_dir(&self.dir)
+            .stdin(Stdio::piped())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .process_group(0);
+        if let Some(user) = program.user {
+            command.uid(user.uid).gid(user.gid);
+        }
+        let mut child = command.spawn().with_context(|| format!("Cannot start {}", program.path.display()))?;
+        self.tell("watch", program.stop.as_raw(), child.id())?;
+        let mut gate = child.stdin.take().expect("standard input is piped");
+        gate.write_all(b"go\n").with_context(|| format!("Cannot start {}", program.path.display()))?;
+        Ok(Process { child, reaped: false })
+    }
+
+    /// Waits for the end of a process that has been told to end, and no longer watches over it.
+    ///
+    /// # Errors
+    /// When it has not ended within `patience`: it is watched further.
+    pub async fn reap(&mut self, process: &mut Process, patience: Duration) -> anyhow::Result<ExitStatus> {
+        let pid = process.pid();
+        let waiting = async {
+            loop {
+                // A zombie keeps its number: it must be forgotten before it is reaped, or a stranger could be killed.
+                if process.is_zombie() {
+                    self.tell("forget", 0, pid)?;
+                    process.reaped = true;
+                    return process.child.wait();
+                }
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        match tokio::time::timeout(patience, waiting).await {
+            Ok(status) => Ok(status?),
+            Err(_) => anyhow::bail!("Process {pid} has not ended within {patience:?}"),
+        }
+    }
+
+    /// Stops every process that is still watched, removes the directory, and waits for both.
+    ///
+    /// # Errors
+    /// When the watchdog was killed or did not succeed.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        let Self { dir, mut shell, pipe } = self;
+        drop(pipe);
+        let status = loop {
+            if let Some(status) = shell.try_wait()? {
+                break status;
+            }
+            tokio::time::sleep(POLL).await;
+        };
+        anyhow::ensure!(!dir.exists(), "Cannot remove {} (watchdog: {status})", dir.display());
+        Ok(())
+    }
+
+    fn tell(&mut self, word: &str, signal: i32, pid: u32) -> io::Result<()> {
+        self.pipe.write_all(format!("{word} {signal} {pid}\n").as_bytes())
+    }
+}
+
+impl Process {
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal.
+    ///
+    /// # Errors
+    /// When the process has been reaped, so that its number may be a stranger's, or when the system refuses.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        if self.reaped {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "The process has ended"));
+        }
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a child has a process id");
+        Ok(kill_process(pid, signal)?)
+    }
+
+    /// Whether it is still at work.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        !self.is_zombie()
+    }
+
+    fn is_zombie(&self) -> bool {
+        // Not `try_wait`, which would reap it: see `Watchdog::reap`.
+        self.reaped
+            || std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))
+                .is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X'])))
+    }
+}
+
+/// How a process ended, in words.
+#[must_use]
+pub fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => status.to_string(),
+    }
+}
+
+/// A port of the loopback interface that is free now and that the system does not hand out by itself, so that a server
+/// can be started on it again after it was killed.
+///
+/// # Errors
+/// When none is found.
+pub fn free_port() -> anyhow::Result<u16> {
+    for _ in 0..100 {
+        let port = fastrand::u16(15_000..32_000);
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    anyhow::bail!("Found no free port on 127.0.0.1 between 15000 and 32000")
+}
+
+/// The end of a log file, for an error message.
+#[must_use]
+pub fn tail(log: &Path) -> String {
+    let text = std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(15)..].join("\n")
+}
+
+/// Retries what fails until it succeeds or `deadline` has passed; then the last error is the answer. `alive` ends it
+/// early, for example because the server it waits for has ended.
+pub(super) async fn until<T, F>(
+    deadline: Duration,
+    mut alive: impl FnMut() -> bool,
+    mut attempt: impl FnMut() -> F,
+) -> anyhow::Result<T>
+where
+    F: Future<Output = anyhow::Result<T>>,
+{
+    let end = tokio::time::Instant::now() + deadline;
+    loop {
+        let error = match attempt().await {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        if !alive() || tokio::time::Instant::now() >= end {
+            return Err(error);
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}

@@ -1,0 +1,11 @@
+//! What the product promises, on a real PostgreSQL and a real Apache Kafka: a file per guarantee.
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "tests: their names say what they promise, and a panic is a failure"
+)]
+
+mod stage;
+#[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
+mod support;

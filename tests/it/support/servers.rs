@@ -1,0 +1,75 @@
+//! Servers that all tests of this process share, started by the first that needs them and gone with the process.
+//!
+//! A test that kills or restarts a server starts one of its own.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use outbox_relay::demo::kafka::RealBroker;
+use outbox_relay::demo::postgres::{Options, Postgres};
+use tokio::sync::OnceCell;
+use tokio_postgres::Client;
+
+/// Roles of every test database. `relay` has what the product's role has, and no `pg_read_all_stats`; `relay_stats`
+/// has it too.
+pub const ROLES: &str = "
+    CREATE ROLE relay LOGIN;
+    CREATE ROLE relay_stats LOGIN IN ROLE pg_read_all_stats;
+    CREATE ROLE app LOGIN;
+    CREATE DATABASE template_outbox";
+
+/// One database of the shared cluster, for one test.
+#[derive(Debug)]
+pub struct Database {
+    pub name: String,
+    pub postgres: &'static Postgres,
+}
+
+/// The shared cluster.
+pub async fn postgres() -> &'static Postgres {
+    static SHARED: OnceCell<Postgres> = OnceCell::const_new();
+    SHARED
+        .get_or_init(|| async {
+            let settings = vec![("max_connections".to_owned(), "300".to_owned())];
+            let postgres = Postgres::start(Options { settings, ..Options::default() }).await.expect("PostgreSQL");
+            prepare(&postgres).await;
+            postgres
+        })
+        .await
+}
+
+/// The shared broker.
+pub async fn broker() -> &'static RealBroker {
+    static SHARED: OnceCell<RealBroker> = OnceCell::const_new();
+    SHARED.get_or_init(|| async { RealBroker::start().await.expect("Apache Kafka") }).await
+}
+
+/// A new database made from the template, in the shared cluster.
+pub async fn database() -> Database {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let postgres = postgres().await;
+    let name = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+    let owner = postgres.connect("postgres", "postgres").await.expect("a connection as superuser");
+    owner.batch_execute(&format!("CREATE DATABASE {name} TEMPLATE template_outbox")).await.expect("a test database");
+    Database { name, postgres }
+}
+
+/// Makes roles and the template; also for a cluster of a test's own.
+pub async fn prepare(postgres: &Postgres) {
+    let owner = postgres.connect("postgres", "postgres").await.expect("a connection as superuser");
+    for statement in ROLES.split(';') {
+        // One at a time: CREATE DATABASE refuses to be part of several.
+        owner.batch_execute(statement).await.expect("roles and template");
+    }
+}
+
+impl Database {
+    /// A connection as this role; `postgres` is the superuser.
+    pub async fn connect(&self, role: &str) -> Client {
+        self.postgres.connect(role, &self.name).await.expect("a connection")
+    }
+
+    /// The connection URL of this role.
+    pub fn url(&self, role: &str) -> String {
+        self.postgres.url(role, &self.name)
+    }
+}
