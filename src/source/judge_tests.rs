@@ -129,19 +129,20 @@ fn timestamp_without_zone_counts_only_with_the_stated_zone_in_its_default() {
 
 #[test]
 fn what_would_skip_rows_is_an_error_with_its_mend() {
-    let cases: Vec<(&str, Box<dyn Fn(&mut Table)>)> = vec![
-        ("column_missing", Box::new(|t| t.columns.retain(|c| c.name != "id"))),
-        ("column_nullable", Box::new(|t| t.columns[1].not_null = false)),
-        ("column_type", Box::new(|t| t.columns[0].type_name = "numeric".into())),
-        ("column_type", Box::new(|t| t.columns[1].type_name = WITHOUT_ZONE.into())),
-        ("not_unique", Box::new(|t| t.indexes[0].unique = false)),
-        ("privilege_missing", Box::new(|t| t.columns[0].readable = false)),
-        ("privilege_missing", Box::new(|t| t.schema_usage = false)),
-        ("row_security", Box::new(|t| t.row_security = true)),
-        ("table_kind", Box::new(|t| t.kind = "v".into())),
-        ("table_kind", Box::new(|t| t.kind = "f".into())),
-        ("table_kind", Box::new(|t| t.persistence = "t".into())),
-        ("table_subscribed", Box::new(|t| t.subscribed = true)),
+    type Spoil = fn(&mut Table);
+    let cases: [(&str, Spoil); 12] = [
+        ("column_missing", |t| t.columns.retain(|c| c.name != "id")),
+        ("column_nullable", |t| t.columns[1].not_null = false),
+        ("column_type", |t| t.columns[0].type_name = "numeric".into()),
+        ("column_type", |t| t.columns[1].type_name = WITHOUT_ZONE.into()),
+        ("not_unique", |t| t.indexes[0].unique = false),
+        ("privilege_missing", |t| t.columns[0].readable = false),
+        ("privilege_missing", |t| t.schema_usage = false),
+        ("row_security", |t| t.row_security = true),
+        ("table_kind", |t| t.kind = "v".into()),
+        ("table_kind", |t| t.kind = "f".into()),
+        ("table_kind", |t| t.persistence = "t".into()),
+        ("table_subscribed", |t| t.subscribed = true),
     ];
     for (code, spoil) in cases {
         let mut table = table("clock_timestamp()");

@@ -76,7 +76,9 @@ impl Ledger {
             }
         }
         let wake = state.waiting
-            && (state.failed.is_some() || state.reported == state.acknowledged.len() || state.reported % 256 == 0);
+            && (state.failed.is_some()
+                || state.reported == state.acknowledged.len()
+                || state.reported.is_multiple_of(256));
         drop(state);
         if wake {
             self.changed.notify_one();
