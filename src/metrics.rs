@@ -1,1 +1,221 @@
-//! (being built)
+//! What the process counts and measures, in Prometheus' form.
+//!
+//! The names are a contract: they stand in [`table::METRICS`] with unit and description and nowhere else. Labels come
+//! from the configuration or from enums, never from rows. A number that is not known is not exported: a counter starts
+//! at 0, so that its first step is seen, but a gauge appears when it is first set, because a lag of 0 that nobody
+//! measured would be a lie.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use metrics::{Counter, Gauge, Histogram, Label, counter, gauge, histogram};
+
+use crate::position::Timestamp;
+
+pub mod exporter;
+mod label;
+pub mod table;
+
+pub use label::{Phase, PoolState, PublishError, TurnResult};
+use table::name;
+
+/// The metrics of one cursor in this process. Handles are looked up once, here, so that a call costs an atomic step.
+pub struct CursorMetrics {
+    turns: [Counter; 6],
+    phases: [Histogram; 6],
+    published_rows: Counter,
+    publish_errors: [Counter; 4],
+    ambiguous: Counter,
+    redelivered_rows: Counter,
+    delivery_latency: Histogram,
+    rate_limited: Counter,
+    rate_limited_micros: AtomicU64,
+    lag: LazyGauge,
+    backlog_rows: LazyGauge,
+    observed: LazyGauge,
+    last_advance: LazyGauge,
+    held: LazyGauge,
+    paused: LazyGauge,
+    halted: LazyGauge,
+    clock_regression: LazyGauge,
+    horizon_hold: LazyGauge,
+    horizon_holders: Mutex<BTreeMap<&'static str, Gauge>>,
+    cursor: Label,
+}
+
+impl CursorMetrics {
+    /// The metrics of `cursor`, whose sink is of the kind `sink`. Counters start at 0 here.
+    #[must_use]
+    pub fn new(cursor: &str, sink: &'static str) -> Self {
+        let cursor = Label::new("cursor", cursor.to_owned());
+        let to_sink = vec![cursor.clone(), Label::new("sink", sink)];
+        let lazy = |name| LazyGauge { name, cursor: cursor.clone(), gauge: OnceLock::new() };
+        let with = |labels: &[Label], key, value| [labels, &[Label::from_static_parts(key, value)]].concat();
+        let metrics = Self {
+            turns: TurnResult::ALL
+                .map(|result| counter!(name::TURNS, with(std::slice::from_ref(&cursor), "result", result.as_str()))),
+            phases: Phase::ALL.map(|phase| {
+                histogram!(name::TURN_DURATION, with(std::slice::from_ref(&cursor), "phase", phase.as_str()))
+            }),
+            published_rows: counter!(name::PUBLISHED_ROWS, to_sink.clone()),
+            publish_errors: PublishError::ALL
+                .map(|error| counter!(name::PUBLISH_ERRORS, with(&to_sink, "reason", error.as_str()))),
+            ambiguous: counter!(name::AMBIGUOUS, to_sink.clone()),
+            redelivered_rows: counter!(name::REDELIVERED_ROWS, to_sink.clone()),
+            delivery_latency: histogram!(name::DELIVERY_LATENCY, to_sink.clone()),
+            rate_limited: counter!(name::RATE_LIMITED, to_sink),
+            rate_limited_micros: AtomicU64::new(0),
+            lag: lazy(name::LAG),
+            backlog_rows: lazy(name::BACKLOG_ROWS),
+            observed: lazy(name::OBSERVED),
+            last_advance: lazy(name::LAST_ADVANCE),
+            held: lazy(name::HELD),
+            paused: lazy(name::PAUSED),
+            halted: lazy(name::HALTED),
+            clock_regression: lazy(name::CLOCK_REGRESSION),
+            horizon_hold: lazy(name::HORIZON_HOLD),
+            horizon_holders: Mutex::new(BTreeMap::new()),
+            cursor,
+        };
+        for counter in metrics.turns.iter().chain(&metrics.publish_errors).chain([
+            &metrics.published_rows,
+            &metrics.ambiguous,
+            &metrics.redelivered_rows,
+            &metrics.rate_limited,
+        ]) {
+            counter.increment(0);
+        }
+        metrics
+    }
+
+    /// Counts a turn.
+    pub fn turn_finished(&self, result: TurnResult) {
+        self.turns[result as usize].increment(1);
+    }
+
+    /// Measures a part of a turn.
+    pub fn phase(&self, phase: Phase, took: Duration) {
+        self.phases[phase as usize].record(took.as_secs_f64());
+    }
+
+    /// Counts rows that the receiver has acknowledged.
+    pub fn published(&self, rows: u64) {
+        self.published_rows.increment(rows);
+    }
+
+    /// Counts an end of publishing by a failure.
+    pub fn publish_failed(&self, error: PublishError) {
+        self.publish_errors[error as usize].increment(1);
+        if error == PublishError::Ambiguous {
+            self.ambiguous.increment(1);
+        }
+    }
+
+    /// Counts rows that this process knows it sends again.
+    pub fn redelivered(&self, rows: u64) {
+        self.redelivered_rows.increment(rows);
+    }
+
+    /// Measures the way of `rows` rows from `created_at` to their acknowledgement.
+    pub fn delivery_latency(&self, latency: Duration, rows: usize) {
+        self.delivery_latency.record_many(latency.as_secs_f64(), rows);
+    }
+
+    /// Counts time in which rows waited for the sink's rate only.
+    pub fn rate_limited(&self, waited: Duration) {
+        let waited = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+        let before = self.rate_limited_micros.fetch_add(waited, Ordering::Relaxed);
+        self.rate_limited.absolute(before.saturating_add(waited) / 1_000_000);
+    }
+
+    /// Sets lag and backlog as they were seen at `observed`.
+    pub fn set_lag(&self, lag: Duration, backlog_rows: u64, observed: Timestamp) {
+        self.lag.set(lag.as_secs_f64());
+        self.backlog_rows.set(count(backlog_rows));
+        self.observed.set_instant(observed);
+    }
+
+    /// Sets when the position last moved, whoever moved it.
+    pub fn set_last_advance(&self, at: Timestamp) {
+        self.last_advance.set_instant(at);
+    }
+
+    /// Sets whether this process holds the cursor.
+    pub fn set_held(&self, held: bool) {
+        self.held.set_flag(held);
+    }
+
+    /// Sets whether an operator has paused the cursor.
+    pub fn set_paused(&self, paused: bool) {
+        self.paused.set_flag(paused);
+    }
+
+    /// Sets whether the cursor is halted.
+    pub fn set_halted(&self, halted: bool) {
+        self.halted.set_flag(halted);
+    }
+
+    /// Sets whether PostgreSQL's clock stands before the position.
+    pub fn set_clock_regression(&self, regressed: bool) {
+        self.clock_regression.set_flag(regressed);
+    }
+
+    /// Sets how far the horizon lies back beyond the latency window, and how many transactions hold it, by reason.
+    /// Reasons that are left out have none.
+    pub fn set_horizon_hold(&self, hold: Duration, holders: &[(&'static str, u64)]) {
+        self.horizon_hold.set(hold.as_secs_f64());
+        let mut gauges = self.horizon_holders.lock().unwrap_or_else(PoisonError::into_inner);
+        for (reason, _) in holders {
+            gauges.entry(reason).or_insert_with(|| {
+                gauge!(name::HORIZON_HOLDERS, vec![self.cursor.clone(), Label::from_static_parts("reason", reason)])
+            });
+        }
+        for (reason, gauge) in gauges.iter() {
+            gauge.set(count(holders.iter().filter(|(other, _)| other == reason).map(|(_, n)| n).sum()));
+        }
+    }
+}
+
+impl std::fmt::Debug for CursorMetrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CursorMetrics").field("cursor", &self.cursor).finish_non_exhaustive()
+    }
+}
+
+/// Sets how many connections to PostgreSQL are in `state`.
+pub fn set_pool_connections(state: PoolState, connections: usize) {
+    gauge!(name::DB_POOL_CONNECTIONS, "state" => state.as_str()).set(count(connections as u64));
+}
+
+/// A gauge that does not exist before it is first set.
+struct LazyGauge {
+    name: &'static str,
+    cursor: Label,
+    gauge: OnceLock<Gauge>,
+}
+
+impl LazyGauge {
+    fn set(&self, value: f64) {
+        self.gauge.get_or_init(|| gauge!(self.name, vec![self.cursor.clone()])).set(value);
+    }
+
+    fn set_flag(&self, value: bool) {
+        self.set(f64::from(u8::from(value)));
+    }
+
+    fn set_instant(&self, at: Timestamp) {
+        if at.is_finite() {
+            self.set(at.since(Timestamp::from_unix_micros(0)).as_secs_f64());
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge is a float; counts beyond 2^53 do not occur")]
+fn count(n: u64) -> f64 {
+    n as f64
+}
+
+#[cfg(test)]
+mod tests;
