@@ -1,6 +1,23 @@
 //! What the process shows to the outside over HTTP: `/livez`, `/readyz`, `/metrics`.
+//!
+//! Read only, and on the loopback interface unless configured otherwise. Binding is apart from serving, so that a port
+//! in use ends the start before any work begins.
 
+use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+
+use crate::health::{Heartbeat, Readiness};
+use crate::metrics::exporter::Exporter;
+
+mod connection;
+mod routes;
+
+/// How long open connections may go on after the end.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// `[admin]` of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,3 +31,70 @@ impl Default for Config {
         Self { listen: SocketAddr::from(([127, 0, 0, 1], 9464)) }
     }
 }
+
+/// The address cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {} (set [admin] listen)", reason(.source))]
+pub struct BindError {
+    address: SocketAddr,
+    source: io::Error,
+}
+
+/// What the routes show.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// The engine's sign of life.
+    pub heartbeat: Arc<Heartbeat>,
+    /// What the start still waits for.
+    pub readiness: Readiness,
+    /// The metrics.
+    pub exporter: Exporter,
+}
+
+/// Takes the configured address.
+///
+/// # Errors
+/// When another process has it, or this one may not.
+pub async fn bind(config: Config) -> Result<TcpListener, BindError> {
+    let address = config.listen;
+    TcpListener::bind(address).await.map_err(|source| BindError { address, source })
+}
+
+/// Answers until `shutdown` is done, and a moment longer for answers on their way.
+///
+/// # Errors
+/// Never at present; the signature leaves room for a listener that fails.
+pub async fn serve(
+    listener: TcpListener,
+    state: State,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let (ending, mut ended) = tokio::sync::watch::channel(());
+    let shutdown = async move {
+        shutdown.await;
+        drop(ending);
+    };
+    let serving =
+        axum::serve(connection::Bounded::new(listener), routes::router(state)).with_graceful_shutdown(shutdown);
+    // A client that keeps its connection open must not keep the process alive.
+    let cut = async {
+        while ended.changed().await.is_ok() {}
+        tokio::time::sleep(LINGER).await;
+    };
+    tokio::select! {
+        served = serving => served,
+        () = cut => Ok(()),
+    }
+}
+
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "address already in use".to_owned(),
+        io::ErrorKind::AddrNotAvailable => "this machine does not have the address".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

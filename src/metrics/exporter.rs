@@ -50,6 +50,14 @@ impl Exporter {
         }
     }
 
+    /// An exporter of a recorder of its own, which nothing is measured with, for tests.
+    #[cfg(test)]
+    pub(crate) fn detached() -> Self {
+        let mut detached = None;
+        Self::local(|exporter| detached = Some(exporter.clone()));
+        detached.expect("the closure has run")
+    }
+
     /// Runs `measure` with a recorder of its own, for tests of what is exported.
     #[cfg(test)]
     pub(crate) fn local(measure: impl FnOnce(&Self)) {
