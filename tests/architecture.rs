@@ -13,13 +13,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("delivery", &["position"]),
     ("secret", &[]),
     ("database", &["position", "secret"]),
-    ("metrics", &["position", "sink_class"]),
+    ("metrics", &["position"]),
+    ("health", &[]),
     ("telemetry", &[]),
     ("shutdown", &[]),
     ("migrate", &["database"]),
     ("cursor", &["position", "database"]),
     ("source", &["position", "message", "batch", "database"]),
-    ("sink", &["position", "message", "batch", "secret", "metrics"]),
+    ("sink", &["position", "message", "batch", "secret"]),
     (
         "relay",
         &[
@@ -27,7 +28,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "sink",
         ],
     ),
-    ("admin", &["metrics", "database", "relay"]),
+    ("admin", &["metrics", "health"]),
     ("config", &["position", "pace", "secret", "database", "source", "sink", "relay", "admin"]),
 ];
 

@@ -93,7 +93,6 @@ impl Group {
                 Err(error) => {
                     let pause = backoff.failed(fastrand::f64());
                     tracing::warn!(table = %self.source.table, %error, ?pause, "cannot look at the table");
-                    self.engine.unreachable(&error);
                     pause
                 }
             };
@@ -124,7 +123,6 @@ impl Group {
         self.catalogue().await?;
         let Some(shape) = self.shape.clone() else { return Ok(false) };
         let sighting = self.engine.watcher.scan(&shape).await?;
-        self.engine.reachable();
         self.prepare(&shape, &sighting).await?;
         let look = self.look(&shape, sighting).await?;
         let mut found = false;
@@ -255,7 +253,7 @@ impl Group {
             member.ready = None; // its row is gone: it is made anew
             return true;
         };
-        ready.observe(standing, &look.sighting);
+        ready.observe(standing, &look.sighting, &self.engine.replica);
         let behind = behind(standing.position.as_ref(), look.newest.as_ref());
         let seen = (standing.position.clone(), look.newest.clone());
         let wanted = standing.seek || (behind && member.quiet.as_ref() != Some(&seen));
@@ -268,6 +266,7 @@ impl Group {
             let due = standing.advanced_at.plus(interval).since(look.sighting.clock());
             if !due.is_zero() && standing.advanced_by.is_some() {
                 member.not_before = now + due;
+                ready.metrics.rate_limited(due);
                 return false;
             }
         }

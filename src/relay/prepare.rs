@@ -151,7 +151,7 @@ const CHECK: &str = "check:";
 pub async fn not_ready(engine: &Engine, config: &Config, unready: &Unready) {
     let Unready::Wrong { code, message, hint, passing } = unready else { return };
     let metrics = CursorMetrics::new(&config.name, config.sink.kind());
-    metrics.halted(!passing);
+    metrics.set_halted(!passing);
     tracing::error!(cursor = config.name, code, error = message, hint, "relay cannot run; it is checked again");
     let report = ErrorReport { class: if *passing { "retry" } else { "fatal" }, code, message, hint, message_id: None };
     let fingerprint = format!("{CHECK}{}", fingerprint(config));
