@@ -24,8 +24,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "relay",
         &[
-            "position", "message", "batch", "pace", "secret", "database", "metrics", "migrate", "cursor", "source",
-            "sink",
+            "position", "message", "batch", "pace", "secret", "database", "metrics", "health", "migrate", "cursor",
+            "source", "sink",
         ],
     ),
     ("admin", &["metrics", "health"]),
