@@ -50,7 +50,7 @@ async fn connections_ended_at_random_lose_nothing_and_keep_order() {
     let writers = Writers::start(&database.url("app"), load()).await.unwrap();
     let mut random = fastrand::Rng::with_seed(7);
     let mut ended = 0;
-    for _ in 0..40 {
+    while ended < 30 {
         let before = writers.committed();
         eventually(PATIENCE, async || writers.committed() > before + 30).await;
         let rows = owner
@@ -66,8 +66,6 @@ async fn connections_ended_at_random_lose_nothing_and_keep_order() {
             ended += 1;
         }
     }
-    println!("{ended} connections ended");
-    assert!(ended > 20);
     writers.stop().await.unwrap();
     faithful(&database, consumer).await;
     for replica in replicas {
