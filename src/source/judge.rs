@@ -100,7 +100,11 @@ fn kind(table: &Table, config: &Config, findings: &mut Vec<Finding>) {
                 "privilege_missing",
                 format!("this role may not look into schema {}", config.table.schema),
             )
-            .sql(format!("GRANT USAGE ON SCHEMA {} TO CURRENT_USER_OF_THE_RELAY;", quote_ident(&config.table.schema))),
+            .sql(format!(
+                "GRANT USAGE ON SCHEMA {} TO {};",
+                quote_ident(&config.table.schema),
+                quote_ident(&table.role)
+            )),
         );
     }
     if table.row_security {
@@ -110,7 +114,7 @@ fn kind(table: &Table, config: &Config, findings: &mut Vec<Finding>) {
                 "row_security",
                 format!("row security of {} binds this role: rows would be left out", config.table),
             )
-            .sql("ALTER ROLE the_relays_role BYPASSRLS;"),
+            .sql(format!("ALTER ROLE {} BYPASSRLS;", quote_ident(&table.role))),
         );
     }
     if table.superuser {
@@ -138,7 +142,7 @@ fn columns(table: &Table, config: &Config, findings: &mut Vec<Finding>) {
                     "privilege_missing",
                     format!("this role may not read {}.{column}", config.table),
                 )
-                .sql(format!("GRANT SELECT ON {name} TO the_relays_role;")),
+                .sql(format!("GRANT SELECT ON {name} TO {};", quote_ident(&table.role))),
             );
         }
         if let Some((message, sql)) = fits(found) {

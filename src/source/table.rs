@@ -23,6 +23,8 @@ pub struct Table {
     pub ancestors: BTreeSet<u32>,
     /// Its own and its descendants' oids.
     pub descendants: BTreeSet<u32>,
+    /// This session's role.
+    pub role: String,
     /// Row security is on and binds this role.
     pub row_security: bool,
     /// This role may look into the schema.
@@ -149,6 +151,7 @@ pub async fn inspect(session: &Session, config: &Config) -> Result<Table, Inspec
     table.row_security &= !table.superuser;
     table.may_write = row.try_get(6)?;
     table.subscribed = row.try_get(8)?;
+    table.role = row.try_get(9)?;
     table.columns = columns(session, root).await?;
     table.stamps = stamps(session, &table, config).await?;
     table.indexes = indexes(session, root).await?;

@@ -9,6 +9,7 @@ SELECT c.relkind::text,
          OR pg_catalog.has_table_privilege(c.oid, 'UPDATE') OR pg_catalog.has_any_column_privilege(c.oid, 'UPDATE'),
        (SELECT r.rolbypassrls FROM pg_catalog.pg_roles AS r WHERE r.rolname = current_user)
          OR pg_catalog.pg_has_role(c.relowner, 'USAGE') AND NOT c.relforcerowsecurity,
-       EXISTS (SELECT FROM pg_catalog.pg_stat_subscription AS s WHERE s.relid = c.oid)
+       EXISTS (SELECT FROM pg_catalog.pg_stat_subscription AS s WHERE s.relid = c.oid),
+       current_user::text
 FROM pg_catalog.pg_class AS c
 WHERE c.oid = $1::oid
