@@ -1,1 +1,133 @@
-//! (being built)
+//! The command line: what a user may ask for, and what a process answers with.
+//!
+//! Results go to standard output, talk to standard error. A process ends with 0 (done, or drained after a signal),
+//! 1 (failed), 2 (usage or configuration), 3 (a threshold or check not met, or a verdict undecided), or 128+n after a
+//! second signal.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::{self, Config, Environment, Problems};
+use crate::database::{Error, Session, Sessions};
+use crate::telemetry;
+
+pub mod check;
+pub mod config_show;
+pub mod cursor;
+pub mod demo;
+pub mod format;
+pub mod migrate;
+pub mod output;
+pub mod run;
+pub mod status;
+pub mod table;
+
+/// Exit code of usage and configuration errors.
+pub const USAGE: u8 = 2;
+/// Exit code of a threshold or check that is not met, and of an undecided verdict.
+pub const THRESHOLD: u8 = 3;
+
+const AFTER_HELP: &str = "\
+Examples:
+  outbox-relay demo                                three replicas, one killed, nothing lost
+  outbox-relay migrate up --relay-role relay       make the schema, grant what the relay needs
+  outbox-relay --config relay.toml check           ask PostgreSQL and Kafka whether all is well
+  outbox-relay --config relay.toml run             relay until SIGTERM
+  outbox-relay status -o json --max-lag 10s        exit 3 when a relay is behind
+
+Exit codes:
+  0      done, or drained after a signal
+  1      failed
+  2      usage or configuration
+  3      a threshold or check not met, or a verdict undecided
+  128+n  ended by a second signal n
+
+Environment:
+  OUTBOX_RELAY_CONFIG            the configuration file, when --config is not given
+  OUTBOX_RELAY__SECTION__KEY     wins over the file, for example OUTBOX_RELAY__POSTGRES__URL
+  DATABASE_URL, PGHOST, PGPORT, PGUSER, PGDATABASE, PGPASSWORD, PGSSLMODE, PGSSLROOTCERT
+                                 defaults of [postgres]
+  RUST_LOG                       which logs are written to standard error; the default is info";
+
+/// Moves committed PostgreSQL rows to Kafka, SMS and HTTP: in order, without loss, from any number of replicas.
+#[derive(Debug, Parser)]
+#[command(name = "outbox-relay", version, about, after_help = AFTER_HELP, propagate_version = true)]
+pub struct Cli {
+    /// The configuration file (TOML); without it OUTBOX_RELAY_CONFIG, then ./outbox-relay.toml
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Relay rows until a signal, or once
+    Run(run::Args),
+    /// Make, change or show the schema `outbox`
+    Migrate(migrate::Args),
+    /// Ask PostgreSQL and Kafka whether every relay can do its work, and say what mends it
+    Check(check::Args),
+    /// Show lag, backlog, holder and errors of every cursor
+    Status(status::Args),
+    /// List, pause and resume cursors
+    Cursor(cursor::Args),
+    /// Show the configuration as it was understood
+    Config(config_show::Args),
+    /// Run the whole thing on a throw-away database and broker, kill a replica, and count what arrived
+    Demo(demo::Args),
+}
+
+impl Cli {
+    /// Does what was asked for and answers how the process should end. Talk goes to standard error.
+    pub async fn execute(self, environment: &Environment) -> ExitCode {
+        if let Err(error) = telemetry::init(environment.get("RUST_LOG").map(String::as_str)) {
+            output::complain(format_args!("error: {error}"));
+            return ExitCode::from(USAGE);
+        }
+        match self.dispatch(environment).await {
+            Ok(code) => code,
+            Err(error) => {
+                output::complain(format_args!("error: {error:#}"));
+                code_of(&error)
+            }
+        }
+    }
+
+    async fn dispatch(self, environment: &Environment) -> anyhow::Result<ExitCode> {
+        let load = || Config::load(self.config.as_deref(), environment);
+        match self.verb {
+            Verb::Run(args) => run::run(load()?, args).await,
+            Verb::Migrate(args) => migrate::run(load()?, args).await,
+            Verb::Check(args) => check::run(load()?, args).await,
+            Verb::Status(args) => status::run(load()?, args).await,
+            Verb::Cursor(args) => cursor::run(load()?, args).await,
+            Verb::Config(args) => config_show::run(&load()?, &args),
+            Verb::Demo(args) => demo::run(args).await,
+        }
+    }
+}
+
+/// Reads the process's arguments, does what they ask for, and answers how the process should end. Wrong usage ends the
+/// process here, with 2.
+pub async fn main() -> ExitCode {
+    Cli::parse().execute(&config::of_process()).await
+}
+
+/// Configuration errors end with 2, wherever they are found; everything else failed.
+fn code_of(error: &anyhow::Error) -> ExitCode {
+    if error.chain().any(|cause| cause.is::<Problems>()) { ExitCode::from(USAGE) } else { ExitCode::FAILURE }
+}
+
+/// A session for a verb that asks once and ends.
+async fn session(config: &Config, verb: &str) -> Result<Session, Error> {
+    let limits = run::limits(&config.relays);
+    Sessions::new(config.postgres.clone(), limits, format!("outbox-relay/{verb}")).open().await
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,230 @@
-//! (being built)
+//! The configuration of a process: one TOML file, the environment laid over it, and every problem reported at once.
+//!
+//! Each component owns its own `Config`; this module fills them. What leaves it is complete and consistent: every
+//! default is filled in, every duration is within bounds, the chain of deadlines holds, and no property breaks a
+//! guarantee. It looks at no server: whether tables and topics exist is for `check`. Secrets are never printed, neither
+//! in problems nor by [`std::fmt::Debug`].
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::sink::kafka::ClusterConfig;
+use crate::{admin, database, relay};
+
+mod environment;
+mod kafka;
+mod keys;
+mod postgres;
+mod postgres_url;
+mod problem;
+mod properties;
+mod redact;
+mod relay_section;
+mod section;
+mod show;
+mod show_postgres;
+mod sink;
+mod source;
+mod syntax;
+mod table_name;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod turn;
+mod units;
+mod value;
+
+pub use environment::{Environment, of_process};
+pub use problem::{Place, Problem, Problems};
+pub use units::parse_duration;
+
+use problem::{Report, Wrong};
+use section::Section;
+use tree::{Node, Table, Value};
+
+/// The commented reference file: every key with its meaning, unit and default. Tests hold it to the code.
+pub const REFERENCE: &str = include_str!("../deploy/outbox-relay.toml");
+
+/// Read when neither an argument nor `OUTBOX_RELAY_CONFIG` names another file, and only if it is there.
+pub const DEFAULT_FILE: &str = "outbox-relay.toml";
+
+const DEFAULT_GRACE: Duration = Duration::from_secs(20);
+
+/// Everything a process is told.
+#[derive(Clone, PartialEq)]
+pub struct Config {
+    /// `[postgres]`.
+    pub postgres: database::Config,
+    /// `[kafka]`; present when a relay needs it.
+    pub kafka: Option<ClusterConfig>,
+    /// `[admin]`.
+    pub admin: admin::Config,
+    /// `[shutdown] grace`: how long turns may take to end after a signal.
+    pub grace: Duration,
+    /// Every `[[relay]]`, in the file's order; may be empty, because some commands need none.
+    pub relays: Vec<relay::Config>,
+}
+
+impl Config {
+    /// Reads the file named by `path`, else by `OUTBOX_RELAY_CONFIG`, else [`DEFAULT_FILE`] if it is there, else none.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load(path: Option<&Path>, environment: &Environment) -> Result<Self, Problems> {
+        let named = path
+            .map(Path::to_path_buf)
+            .or_else(|| environment.get("OUTBOX_RELAY_CONFIG").filter(|name| !name.is_empty()).map(PathBuf::from));
+        let Some(path) = named.clone().or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists()))
+        else {
+            return Self::read("", None, environment);
+        };
+        let file = path.display().to_string();
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Self::read(&text, Some(file), environment),
+            Err(error) => {
+                let what = format!("cannot be read: {error}");
+                let mend = "name the configuration by --config FILE or OUTBOX_RELAY_CONFIG".to_owned();
+                let place = Place::File;
+                let problem = Problem { place, key: String::new(), value: None, what, mend, missing: false };
+                Err(Problems::new(Some(file), vec![problem]))
+            }
+        }
+    }
+
+    /// Reads a text; `file` is its name in problems.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(text: &str, file: &str, environment: &Environment) -> Result<Self, Problems> {
+        Self::read(text, Some(file.to_owned()), environment)
+    }
+
+    fn read(text: &str, file: Option<String>, environment: &Environment) -> Result<Self, Problems> {
+        let report = Report::default();
+        let mut document = tree::parse(text, &report);
+        let certain = document.certain;
+        environment::overlay(&mut document.root, environment, &report);
+        let config = build(&document.root, environment, &report);
+        match config {
+            Some(config) if report.is_empty() => Ok(config),
+            _ => Err(Problems::new(file, without_guesses(report.into_list(), certain))),
+        }
+    }
+
+    /// Only the relays of these names; all when there are none.
+    ///
+    /// # Errors
+    /// When there is no relay of such a name, or no relay at all.
+    pub fn only(mut self, names: &[String]) -> Result<Self, Problems> {
+        let known: Vec<&str> = self.relays.iter().map(|relay| relay.name.as_str()).collect();
+        let mut problems = Vec::new();
+        for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
+            let mend = keys::nearest(name, known.iter().copied()).map_or_else(
+                || format!("configured are: {}", known.join(", ")),
+                |meant| format!("did you mean {meant:?}?"),
+            );
+            problems.push((format!("relay[{name}]"), "no relay of this name is configured".to_owned(), mend));
+        }
+        if known.is_empty() {
+            let mend = "add a section [[relay]] to the configuration".to_owned();
+            problems = vec![("relay".to_owned(), "no relay is configured".to_owned(), mend)];
+        }
+        if !problems.is_empty() {
+            let problem =
+                |(key, what, mend)| Problem { place: Place::File, key, value: None, what, mend, missing: true };
+            return Err(Problems::new(Some("configuration".to_owned()), problems.into_iter().map(problem).collect()));
+        }
+        if !names.is_empty() {
+            self.relays.retain(|relay| names.contains(&relay.name));
+        }
+        Ok(self)
+    }
+
+    /// The resolved configuration as TOML, every default filled in, every secret as `***`.
+    #[must_use]
+    pub fn redacted(&self) -> String {
+        show::all(self, show::Secrets::Hidden)
+    }
+}
+
+impl fmt::Debug for Config {
+    /// As [`Config::redacted`].
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.redacted())
+    }
+}
+
+/// After a syntax error the rest of the file is in doubt: what it seems to lack, or to hold, is not worth a line. Of two
+/// problems of one value the reader's is kept, because it knows what is wanted there.
+fn without_guesses(mut list: Vec<Problem>, certain: usize) -> Vec<Problem> {
+    if certain != usize::MAX {
+        list.retain(|problem| match &problem.place {
+            Place::Line(line, _) => problem.what.starts_with("not valid TOML") || *line <= certain && !problem.missing,
+            Place::File => false,
+            Place::Variable(_) => !problem.missing,
+        });
+    }
+    let bare = |problem: &Problem| problem.what.starts_with("a value without quotation marks");
+    let told: Vec<Place> = list.iter().filter(|problem| !bare(problem)).map(|problem| problem.place.clone()).collect();
+    list.retain(|problem| !bare(problem) || !told.contains(&problem.place));
+    list
+}
+
+fn build(root: &Table, environment: &Environment, report: &Report) -> Option<Config> {
+    let root = Section::root(report, root);
+    let postgres_section = root.section("postgres");
+    let pool_size = postgres::read_pool_size(&postgres_section);
+    let postgres = postgres::read(&postgres_section, pool_size, environment);
+    let kafka_section = root.section("kafka");
+    let kafka = kafka::read(&kafka_section);
+    let admin = root.section("admin").read("listen", value::parsed(listen)).map(|listen| admin::Config { listen });
+    let seconds = Duration::from_secs;
+    let grace = root.section("shutdown").read("grace", value::duration(seconds(1)..=seconds(600)));
+
+    let around = relay_section::Surroundings {
+        cluster: kafka.as_ref(),
+        has_cluster: kafka_section.is_present(),
+        allow_loss: environment.get("OUTBOX_RELAY_ALLOW_LOSS").is_some_and(|value| value == "1"),
+    };
+    let sections = root.sections("relay");
+    refuse_twins(&sections);
+    let relays: Vec<_> = sections.iter().filter_map(|section| relay_section::read(section, around)).collect();
+    check_pool(&postgres_section, pool_size, &sections);
+    Some(Config {
+        postgres: postgres?,
+        kafka,
+        admin: admin.unwrap_or_default(),
+        grace: grace.unwrap_or(DEFAULT_GRACE),
+        relays,
+    })
+}
+
+fn listen(text: &str) -> Result<std::net::SocketAddr, Wrong> {
+    let mend = "write an IP address and a port, for example \"127.0.0.1:9464\" or \"0.0.0.0:9464\"";
+    text.parse().map_err(|_| Wrong::new("not an address to listen on", mend))
+}
+
+/// A relay's name is its cursor's: two relays of one name would take turns at one position.
+fn refuse_twins(relays: &[Section<'_>]) {
+    let mut seen: Vec<&str> = Vec::new();
+    for relay in relays {
+        match relay.node("name") {
+            Some(Node { value: Value::Text(name), .. }) if seen.contains(&name.as_str()) => {
+                relay.problem("name", Wrong::new("a second relay of this name", "give each relay its own name"));
+            }
+            Some(Node { value: Value::Text(name), .. }) => seen.push(name),
+            _ => {}
+        }
+    }
+}
+
+/// One watcher, one for probes, two for a turn; sinks that send one by one get at most half of the turns, so that a
+/// provider that hangs leaves the others theirs.
+fn check_pool(postgres: &Section<'_>, size: usize, relays: &[Section<'_>]) {
+    let one_by_one = relays.iter().filter(|relay| relay_section::is_one_by_one(relay)).count();
+    if size < 6 && one_by_one > 0 && one_by_one < relays.len() {
+        let what = "too few for two turns at once, and the configured sinks need one each";
+        postgres.problem("pool_size", Wrong::new(what, "write at least 6"));
+    }
+}

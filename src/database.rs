@@ -1,6 +1,20 @@
 //! Connections to PostgreSQL: TLS, session settings, the pool, and how long each may last.
+//!
+//! Promise: every connection handed out has the settings that the relay's rules rest on (see [`Limits`]), talks to a
+//! primary, and tells at once when it ends, so that a holder never publishes on after its lock is gone.
 
 use std::path::PathBuf;
+use std::time::Duration;
+
+use deadpool::managed;
+use deadpool_postgres::ClientWrapper;
+use tokio_util::sync::CancellationToken;
+
+pub mod codec;
+mod connect;
+pub mod error;
+
+pub use error::Error;
 
 /// `[postgres]` of the configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +31,22 @@ pub struct Config {
     pub pool_size: usize,
 }
 
+impl Config {
+    /// Where it connects to, for messages: `host:port/database as user`, no secrets.
+    #[must_use]
+    pub fn target(&self) -> String {
+        let host = match self.connection.get_hosts().first() {
+            Some(tokio_postgres::config::Host::Tcp(host)) => host.clone(),
+            Some(tokio_postgres::config::Host::Unix(path)) => path.display().to_string(),
+            None => "localhost".to_owned(),
+        };
+        let port = self.connection.get_ports().first().copied().unwrap_or(5432);
+        let user = self.connection.get_user().unwrap_or("(operating system user)");
+        let database = self.connection.get_dbname().unwrap_or(user);
+        format!("{host}:{port}/{database} as {user}")
+    }
+}
+
 /// `sslmode`, ours: the driver has no `verify-full`. TLS is not used on Unix sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsMode {
@@ -28,4 +58,132 @@ pub enum TlsMode {
     VerifyCa,
     /// TLS, certificate and host name verified. The default.
     VerifyFull,
+}
+
+/// How long a session may be silent or busy, set for each session and read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest single statement.
+    pub statement: Duration,
+    /// When PostgreSQL ends a silent holder: idle in a transaction, or not taking what is sent to it.
+    pub lock_kill: Duration,
+}
+
+/// One connection, ready for use.
+#[derive(Debug)]
+pub struct Session {
+    client: ClientWrapper,
+    closed: CancellationToken,
+    /// The server process.
+    pub pid: i32,
+}
+
+impl Session {
+    /// Ends when the connection does, for whatever reason.
+    #[must_use]
+    pub fn closed(&self) -> CancellationToken {
+        self.closed.clone()
+    }
+}
+
+impl std::ops::Deref for Session {
+    type Target = ClientWrapper;
+
+    fn deref(&self) -> &ClientWrapper {
+        &self.client
+    }
+}
+
+impl std::ops::DerefMut for Session {
+    fn deref_mut(&mut self) -> &mut ClientWrapper {
+        &mut self.client
+    }
+}
+
+/// Opens sessions; the pool's manager.
+#[derive(Debug)]
+pub struct Sessions {
+    config: Config,
+    limits: Limits,
+    application_name: String,
+}
+
+impl Sessions {
+    /// Sessions that call themselves `application_name`.
+    #[must_use]
+    pub fn new(config: Config, limits: Limits, application_name: String) -> Self {
+        Self { config, limits, application_name }
+    }
+
+    /// What they connect to, for messages.
+    #[must_use]
+    pub fn target(&self) -> String {
+        self.config.target()
+    }
+
+    /// Opens one session outside the pool.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn open(&self) -> Result<Session, Error> {
+        connect::open(&self.config, &self.limits, &self.application_name).await
+    }
+}
+
+impl managed::Manager for Sessions {
+    type Type = Session;
+    type Error = Error;
+
+    async fn create(&self) -> Result<Session, Error> {
+        self.open().await
+    }
+
+    async fn recycle(&self, session: &mut Session, _: &managed::Metrics) -> managed::RecycleResult<Error> {
+        if session.is_closed() {
+            return Err(managed::RecycleError::message("connection has ended"));
+        }
+        Ok(())
+    }
+}
+
+/// The process's connections. A connection whose work failed half-way is taken out with [`discard`], never given back.
+pub type Pool = managed::Pool<Sessions>;
+/// A connection on loan from the pool.
+pub type Loan = managed::Object<Sessions>;
+
+/// A pool of at most `size` connections.
+///
+/// # Errors
+/// When the pool cannot be built.
+pub fn pool(sessions: Sessions, size: usize) -> Result<Pool, managed::BuildError> {
+    Pool::builder(sessions).max_size(size).build()
+}
+
+/// Takes a connection out of the pool and closes it: its transaction ends and its locks are free.
+pub fn discard(loan: Loan) {
+    drop(managed::Object::take(loan));
+}
+
+/// Takes a connection from the pool.
+///
+/// # Errors
+/// See [`Error`]; `Pool` when the pool is closed.
+pub async fn take(pool: &Pool) -> Result<Loan, Error> {
+    pool.get().await.map_err(|error| match error {
+        managed::PoolError::Backend(error) => error,
+        other => Error::Pool(other.to_string()),
+    })
+}
+
+/// An SQL identifier in quotes: any name is safe, and its case is kept.
+#[must_use]
+pub fn quote_ident(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// An SQL string literal: any text is safe.
+#[must_use]
+pub fn quote_literal(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    if quoted.contains('\\') { format!(" E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
 }

@@ -1,9 +1,9 @@
-//! When the next look at a table is due. Pure.
+//! When the next look, or the next try, is due. Pure: time and chance come in as arguments.
 
 use std::time::Duration;
 
 /// `[relay.poll]` of the configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
     /// Pause after a turn that found rows, and the first one after an empty look.
     pub min: Duration,
@@ -16,5 +16,99 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self { min: Duration::from_millis(1), max: Duration::from_millis(200), standby: Duration::from_millis(250) }
+    }
+}
+
+/// A pause that doubles while nothing happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    min: Duration,
+    max: Duration,
+    next: Duration,
+}
+
+impl Pace {
+    /// Begins at the shortest pause.
+    #[must_use]
+    pub fn new(min: Duration, max: Duration) -> Self {
+        Self { min, max, next: min }
+    }
+
+    /// The pause before the next look, given whether the last one found anything.
+    pub fn after(&mut self, found: bool) -> Duration {
+        if found {
+            self.next = self.min;
+        }
+        let pause = self.next;
+        self.next = (self.next * 2).min(self.max);
+        pause
+    }
+}
+
+/// Pauses between tries after a failure: doubling, bounded, for ever, each drawn between half and the whole so that
+/// replicas do not try in step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    failures: u32,
+}
+
+impl Backoff {
+    /// The first pause.
+    pub const FIRST: Duration = Duration::from_millis(100);
+    /// The longest.
+    pub const LONGEST: Duration = Duration::from_secs(10);
+
+    /// No failure yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { failures: 0 }
+    }
+
+    /// How often it has failed in a row.
+    #[must_use]
+    pub const fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// The pause after one more failure; `chance` lies in 0..1.
+    pub fn failed(&mut self, chance: f64) -> Duration {
+        let whole = Self::FIRST.saturating_mul(1 << self.failures.min(20)).min(Self::LONGEST);
+        self.failures = self.failures.saturating_add(1);
+        whole.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0)
+    }
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The standby pause with jitter: between half and one and a half of what is configured.
+#[must_use]
+pub fn standby(config: &Config, chance: f64) -> Duration {
+    config.standby.mul_f64(0.5 + chance.clamp(0.0, 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pause_doubles_while_idle_and_starts_again_when_something_is_found() {
+        let mut pace = Pace::new(Duration::from_millis(1), Duration::from_millis(5));
+        let pauses: Vec<_> = (0..5).map(|_| pace.after(false).as_millis()).collect();
+        assert_eq!(pauses, [1, 2, 4, 5, 5]);
+        assert_eq!(pace.after(true).as_millis(), 1);
+    }
+
+    #[test]
+    fn backoff_grows_to_its_bound_and_never_ends() {
+        let mut backoff = Backoff::new();
+        let pauses: Vec<_> = (0..40).map(|_| backoff.failed(1.0)).collect();
+        assert_eq!(pauses[0], Duration::from_millis(100));
+        assert_eq!(pauses[3], Duration::from_millis(800));
+        assert!(pauses[10..].iter().all(|pause| *pause == Backoff::LONGEST));
+        assert_eq!(Backoff::new().failed(0.0), Duration::from_millis(50));
     }
 }

@@ -40,6 +40,12 @@ impl Timestamp {
         Self(micros.saturating_sub(EPOCH_MICROS))
     }
 
+    /// Seconds since 1970-01-01 UTC, for metrics.
+    #[must_use]
+    pub fn unix_seconds(self) -> f64 {
+        self.0.saturating_add(EPOCH_MICROS) as f64 / 1e6
+    }
+
     /// Reads an RFC 3339 instant, for example `2026-11-21T08:00:00Z`.
     ///
     /// # Errors

@@ -1,10 +1,26 @@
 //! The engine: a relay moves the rows of one source to one sink through its cursor.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::metrics::CursorMetrics;
 use crate::position::Timestamp;
 use crate::{pace, sink, source};
+
+pub mod check;
+pub mod engine;
+mod group;
+pub mod health;
+pub mod lag;
+mod measure;
+pub mod once;
+pub mod prepare;
+pub mod status;
+pub mod supervisor;
+pub mod turn;
+pub mod worker;
 
 /// One `[[relay]]` of the configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,5 +86,51 @@ impl TurnConfig {
     #[must_use]
     pub fn lock_kill(&self) -> Duration {
         self.deadline * 12 / 5
+    }
+}
+
+/// A relay that has passed its checks and may run turns.
+#[derive(Debug)]
+pub struct Ready {
+    /// What was configured.
+    pub config: Config,
+    /// Its table.
+    pub shape: Arc<source::shape::Shape>,
+    /// Its sink.
+    pub sink: Arc<sink::Sink>,
+    /// What its cursor belongs to, as JSON.
+    pub identity: String,
+    /// Of the configuration and its secrets.
+    pub fingerprint: String,
+    /// Whether `cursor_status` holds an error that the next success must clear.
+    pub reported: AtomicBool,
+    /// Rows that were acknowledged but not advanced over by this process's last turn.
+    pub unconfirmed: AtomicUsize,
+    /// Its cursor's metrics.
+    pub metrics: Arc<CursorMetrics>,
+}
+
+impl Ready {
+    /// The same relay with the table's new shape.
+    #[must_use]
+    pub fn with_shape(&self, shape: Arc<source::shape::Shape>) -> Self {
+        Self {
+            config: self.config.clone(),
+            shape,
+            sink: Arc::clone(&self.sink),
+            identity: self.identity.clone(),
+            fingerprint: self.fingerprint.clone(),
+            reported: AtomicBool::new(self.reported()),
+            unconfirmed: AtomicUsize::new(self.unconfirmed.load(Ordering::Relaxed)),
+            metrics: Arc::clone(&self.metrics),
+        }
+    }
+
+    fn reported(&self) -> bool {
+        self.reported.load(Ordering::Relaxed)
+    }
+
+    fn set_reported(&self, reported: bool) {
+        self.reported.store(reported, Ordering::Relaxed);
     }
 }

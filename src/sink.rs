@@ -54,6 +54,30 @@ pub struct Failure {
     pub retry_after: Option<Duration>,
 }
 
+impl Failure {
+    /// What a publication reports that was ended while the receiver had a message and had not answered.
+    pub(crate) fn deadline() -> Self {
+        Self {
+            class: Class::Retry,
+            ambiguous: true,
+            code: "deadline".to_owned(),
+            message: "The turn ended before the receiver answered".to_owned(),
+            hint: "The message is sent again; see whether the receiver is slow, or raise turn.deadline".to_owned(),
+            retry_after: None,
+        }
+    }
+}
+
+/// A setting that a sink cannot work with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {problem}")]
+pub struct InvalidSetting {
+    /// The key below the sink's own table, for example `url` or `headers.X-Source`.
+    pub key: String,
+    /// What is wrong with its value, and what would be right.
+    pub problem: String,
+}
+
 /// The outcome of one turn's publishing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
@@ -149,6 +173,16 @@ impl Sink {
         }
     }
 
+    /// The least time between two messages, when a rate is configured. The engine keeps it, by the cursor's own last
+    /// advance, so that it holds across replicas.
+    #[must_use]
+    pub fn min_interval(&self) -> Option<Duration> {
+        match self {
+            Self::Http(sink) => sink.min_interval(),
+            Self::Kafka(_) | Self::Stdout(_) => None,
+        }
+    }
+
     /// Begins one turn's publishing.
     ///
     /// # Errors
@@ -156,7 +190,7 @@ impl Sink {
     pub async fn begin(&self) -> Result<Publication<'_>, Failure> {
         Ok(match self {
             Self::Kafka(sink) => Publication::Kafka(sink.begin().await?),
-            Self::Http(sink) => Publication::Http(sink.begin()),
+            Self::Http(sink) => Publication::Http(sink.begin()?),
             Self::Stdout(sink) => Publication::Stdout(sink.begin()),
         })
     }

@@ -2,6 +2,16 @@
 
 use std::time::Duration;
 
+use crate::database::quote_ident;
+
+pub mod fetch;
+pub mod finding;
+pub mod horizon;
+pub mod judge;
+pub mod shape;
+pub mod table;
+pub mod watcher;
+
 /// `[relay.source.stream]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
@@ -39,4 +49,41 @@ pub enum RuleChoice {
     Transactions,
     /// The latency window alone: loses rows.
     Window,
+}
+
+/// Which writers hold the horizon back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// The table's writers.
+    Writers,
+    /// Every open transaction of the database.
+    Transactions,
+    /// Nobody: the latency window alone. Loses rows.
+    Window,
+}
+
+impl Rule {
+    /// The word used in the configuration and in `status`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Writers => "writers",
+            Self::Transactions => "transactions",
+            Self::Window => "window",
+        }
+    }
+}
+
+impl TableName {
+    /// As SQL: `"schema"."name"`.
+    #[must_use]
+    pub fn quoted(&self) -> String {
+        format!("{}.{}", quote_ident(&self.schema), quote_ident(&self.name))
+    }
+}
+
+impl std::fmt::Display for TableName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.schema, self.name)
+    }
 }

@@ -1,7 +1,36 @@
 //! One HTTP request per message, in order, one at a time.
+//!
+//! A message is acknowledged by a status of 2xx and by nothing else; `answer` holds the one table of what every
+//! other outcome means. Redirects are not followed, proxies of the environment are not used, nothing is decompressed,
+//! and no more than 64 kB of an answer are read. Every request carries `Idempotency-Key: <relay>/<id>`, the same for
+//! every attempt, so that a receiver that honours it sees each message once.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+
+use reqwest::header::{AUTHORIZATION, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Request, Response, redirect, retry};
+use secrecy::ExposeSecret;
+use tokio::time::Instant;
+
+use super::{Class, Failure, Flow, InvalidSetting, Published};
+use crate::batch::Batch;
+use crate::message::Field;
+use crate::secret::Secret;
+
+pub(super) mod answer;
+mod request;
+
+use answer::{Answer, Verdict};
+use request::Requests;
+
+/// The most bytes of an answer that are read.
+const ANSWER_LIMIT: usize = 64 << 10;
+/// How long the rest of a positive answer may take: it is read only so that the connection can be used again.
+const DRAIN: Duration = Duration::from_millis(250);
+/// Shorter than the five seconds after which common servers drop an idle connection: a request on a connection that
+/// the server is just closing has an unknown outcome.
+const IDLE: Duration = Duration::from_secs(4);
 
 /// `[relay.sink.http]` of the configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,28 +60,201 @@ pub enum Body {
     Form(Vec<(String, String)>),
 }
 
-use super::{Flow, Published};
-use crate::batch::Batch;
-use crate::message::Field;
-/// (being built)
+/// Reads the meaning of an answer's status and body.
+pub(super) type ReadVerdict = fn(u16, &[u8]) -> Option<Verdict>;
+
+/// What a preset adds to the general sink.
+#[derive(Debug, Default)]
+pub(super) struct Preset {
+    /// User name and secret of Basic authentication.
+    pub(super) credentials: Option<(String, Secret)>,
+    /// Reads a provider's own error codes out of a 4xx answer; `None` leaves the general meaning of the status.
+    pub(super) verdict: Option<ReadVerdict>,
+}
+
+/// Sends the messages of one relay.
 #[derive(Debug)]
-pub struct HttpSink {}
-/// (being built)
+pub struct HttpSink {
+    client: Client,
+    requests: Box<Requests>,
+    preset: Preset,
+    min_interval: Option<Duration>,
+}
+
+/// One turn's requests.
 #[derive(Debug)]
-pub struct HttpPublication<'a>(std::marker::PhantomData<&'a ()>);
+pub struct HttpPublication<'a> {
+    sink: &'a HttpSink,
+    authorization: Option<HeaderValue>,
+    acknowledged: usize,
+    /// Set while the message number `acknowledged` may be on its way; still set in `finish` when `push` was dropped.
+    in_flight: bool,
+    /// Set when the rate allows no further request in this turn.
+    cut: bool,
+    last_request: Option<Instant>,
+    stopped: Option<Failure>,
+}
+
 impl HttpSink {
+    /// Compiles the templates and makes the client; `relay` goes into the idempotency key.
+    ///
+    /// # Errors
+    /// All settings that cannot work, together.
+    pub fn new(config: &Config, relay: &str) -> Result<Self, Vec<InvalidSetting>> {
+        Self::with_preset(config, relay, Preset::default())
+    }
+
+    pub(super) fn with_preset(config: &Config, relay: &str, preset: Preset) -> Result<Self, Vec<InvalidSetting>> {
+        let requests = Box::new(Requests::compile(config, relay)?);
+        let client = client(config.timeout)
+            .map_err(|error| vec![InvalidSetting { key: "url".to_owned(), problem: answer::reason(&error) }])?;
+        let min_interval = config
+            .rate_per_second
+            .filter(|rate| rate.is_finite() && *rate > 0.0)
+            .and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok());
+        Ok(Self { client, requests, preset, min_interval })
+    }
+
+    /// The least time between two requests of one cursor. A publication keeps it between its own requests; between
+    /// turns the cursor's holder keeps it, by the cursor's last advance.
+    #[must_use]
+    pub fn min_interval(&self) -> Option<Duration> {
+        self.min_interval
+    }
+
     pub(super) fn fields(&self) -> &[Field] {
-        &[]
+        self.requests.fields()
     }
-    pub(super) fn begin(&self) -> HttpPublication<'_> {
-        HttpPublication(std::marker::PhantomData)
+
+    /// Reads the secret again, so that a rotated one needs no restart.
+    pub(super) fn begin(&self) -> Result<HttpPublication<'_>, Failure> {
+        let authorization = match &self.preset.credentials {
+            Some((user, secret)) => Some(self.basic(user, secret)?),
+            None => None,
+        };
+        Ok(HttpPublication {
+            sink: self,
+            authorization,
+            acknowledged: 0,
+            in_flight: false,
+            cut: false,
+            last_request: None,
+            stopped: None,
+        })
+    }
+
+    fn basic(&self, user: &str, secret: &Secret) -> Result<HeaderValue, Failure> {
+        let fatal = |message: String| Failure {
+            class: Class::Fatal,
+            ambiguous: false,
+            code: "secret_unreadable".to_owned(),
+            message,
+            hint: "Make the secret's file readable for the relay's user, with the secret as its only content"
+                .to_owned(),
+            retry_after: None,
+        };
+        let secret = secret.read().map_err(|error| fatal(format!("The secret cannot be read: {error}")))?;
+        if secret.expose_secret().is_empty() {
+            return Err(fatal("The secret is empty".to_owned()));
+        }
+        let request = self.client.post(self.requests.target()).basic_auth(user, Some(secret.expose_secret())).build();
+        request
+            .ok()
+            .and_then(|mut request| request.headers_mut().remove(AUTHORIZATION))
+            .ok_or_else(|| fatal("The secret cannot be sent in a header".to_owned()))
     }
 }
+
+fn client(timeout: Duration) -> reqwest::Result<Client> {
+    Client::builder()
+        .user_agent(concat!("outbox-relay/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::none())
+        .referer(false)
+        .no_proxy()
+        // Every attempt is counted and paced by the relay, so the library must make none of its own.
+        .retry(retry::never())
+        .timeout(timeout)
+        // Ends before `timeout` does, so that a time-out while connecting is known to have sent nothing.
+        .connect_timeout(timeout.mul_f64(0.9))
+        .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(1)
+        .tcp_nodelay(true)
+        .build()
+}
+
 impl HttpPublication<'_> {
-    pub(super) async fn push(&mut self, _batch: &Batch) -> Flow {
-        Flow::Stop
+    pub(super) async fn push(&mut self, batch: &Batch) -> Flow {
+        for message in batch.messages() {
+            if self.in_flight || self.cut || self.stopped.is_some() {
+                return Flow::Stop;
+            }
+            if self.too_early() {
+                self.cut = true;
+                return Flow::Stop;
+            }
+            match self.sink.requests.build(&message, self.authorization.as_ref()) {
+                Ok(request) => self.send(request).await,
+                Err(poison) => self.stopped = Some(poison),
+            }
+        }
+        if self.stopped.is_some() { Flow::Stop } else { Flow::Continue }
     }
+
+    fn too_early(&self) -> bool {
+        match (self.last_request, self.sink.min_interval) {
+            (Some(last), Some(interval)) => last.elapsed() < interval,
+            (None, _) | (_, None) => false,
+        }
+    }
+
+    async fn send(&mut self, request: Request) {
+        self.last_request = Some(Instant::now());
+        self.in_flight = true;
+        let answer = match self.sink.client.execute(request).await {
+            Ok(response) if response.status().is_success() => {
+                // Noted before anything else is awaited: the receiver has it, whatever becomes of this turn.
+                self.acknowledged += 1;
+                self.in_flight = false;
+                // A failure here costs the connection, not the message.
+                let _ = tokio::time::timeout(DRAIN, read(response)).await;
+                return;
+            }
+            Ok(response) => self.refused(response).await,
+            Err(error) => Answer::from(&error),
+        };
+        self.in_flight = false;
+        self.stopped = answer::judge(answer, self.sink.requests.target());
+    }
+
+    async fn refused(&self, response: Response) -> Answer {
+        let status = response.status().as_u16();
+        let retry_after = response
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|value| answer::retry_after(value.as_bytes(), SystemTime::now()));
+        let body = read(response).await;
+        let verdict = self.sink.preset.verdict.and_then(|verdict| verdict(status, &body));
+        Answer::Status { status, retry_after, verdict }
+    }
+
     pub(super) fn finish(self) -> Published {
-        Published { acknowledged: 0, stopped: None }
+        let stopped = if self.in_flight { Some(Failure::deadline()) } else { self.stopped };
+        Published { acknowledged: self.acknowledged, stopped }
     }
 }
+
+/// The beginning of the answer's body; what cannot be read is left out, because the status alone decides then.
+async fn read(mut response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        let room = ANSWER_LIMIT - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if chunk.len() >= room {
+            break;
+        }
+    }
+    body
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,49 @@
 //! Records to a Kafka topic.
+//!
+//! Promise: messages of one publication reach each partition in the order pushed, and a message counts as acknowledged
+//! only when the broker (all in-sync replicas) has said so. The first failed report ends the publication: nothing after
+//! it is counted, the producer with whatever it still holds is purged and dropped, and the next turn starts at the
+//! first message that was not acknowledged. `enable.gapless.guarantee` keeps later records out of the partition.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::producer::BaseRecord;
+
+mod classify;
+mod cluster;
+mod ledger;
+mod record;
+mod topic;
+
+pub use cluster::Cluster;
+pub use topic::{TopicFacts, describe_topic};
+
+use super::{Class, Failure, Flow, InvalidSetting, Published};
+use crate::batch::Batch;
+use crate::message::Field;
+use cluster::Lent;
+use record::{Layout, Record};
 
 /// `[kafka]` of the configuration: the cluster, shared by all relays.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ClusterConfig {
     /// `host:port`, several with commas.
     pub bootstrap_servers: String,
     /// Raw librdkafka properties, already checked against those that would break a guarantee.
     pub properties: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for ClusterConfig {
+    /// The properties by name only: their values may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterConfig")
+            .field("bootstrap_servers", &self.bootstrap_servers)
+            .field("properties", &self.properties.keys())
+            .finish()
+    }
 }
 
 /// `[relay.sink.kafka]` of the configuration.
@@ -26,6 +61,22 @@ pub struct Config {
     pub headers: BTreeMap<String, String>,
 }
 
+impl Config {
+    /// What a sink of this configuration reads of each row.
+    ///
+    /// # Errors
+    /// When the topic's template cannot be compiled.
+    pub fn fields(&self, traceparent: bool) -> Result<Vec<Field>, InvalidSetting> {
+        Ok(Layout::new(self, traceparent)?.fields)
+    }
+
+    /// Whether the topic differs from row to row.
+    #[must_use]
+    pub fn templated(&self) -> bool {
+        self.topic.contains("{{") || self.topic.contains("{%")
+    }
+}
+
 /// What a record's value is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
@@ -37,29 +88,138 @@ pub enum Payload {
     Columns(Vec<String>),
 }
 
-/// Publishes to one topic.
+/// Publishes the rows of one relay.
 #[derive(Debug)]
-pub struct KafkaSink {}
-/// One turn's records.
-#[derive(Debug)]
-pub struct KafkaPublication<'a>(std::marker::PhantomData<&'a ()>);
-use super::{Failure, Flow, Published};
-use crate::batch::Batch;
-use crate::message::Field;
+pub struct KafkaSink {
+    cluster: Arc<Cluster>,
+    relay: String,
+    /// The most bytes of a record: the topic's limit.
+    limit: usize,
+    layout: Layout,
+}
+
 impl KafkaSink {
-    pub(super) fn fields(&self) -> &[Field] {
-        &[]
+    /// A sink of the relay named `relay`. `limit` is the topic's `max.message.bytes`; `traceparent` says whether the
+    /// table has a column of that name.
+    ///
+    /// # Errors
+    /// When the topic's template cannot be compiled.
+    pub fn new(
+        cluster: Arc<Cluster>,
+        relay: &str,
+        config: &Config,
+        limit: usize,
+        traceparent: bool,
+    ) -> Result<Self, InvalidSetting> {
+        Ok(Self { cluster, relay: relay.to_owned(), limit, layout: Layout::new(config, traceparent)? })
     }
+
+    pub(super) fn fields(&self) -> &[Field] {
+        &self.layout.fields
+    }
+
     pub(super) async fn begin(&self) -> Result<KafkaPublication<'_>, Failure> {
-        Ok(KafkaPublication(std::marker::PhantomData))
+        let producer = self.cluster.lend(self.limit)?;
+        producer.context().ledger.begin();
+        Ok(KafkaPublication { sink: self, producer: Some(producer), sent: 0, refused: None })
     }
 }
+
+/// One turn's records. Dropping it purges whatever was not sent.
+#[derive(Debug)]
+pub struct KafkaPublication<'a> {
+    sink: &'a KafkaSink,
+    producer: Option<Lent>,
+    sent: usize,
+    /// Why the message number `sent` was not even handed to the client.
+    refused: Option<Failure>,
+}
+
 impl KafkaPublication<'_> {
-    pub(super) async fn push(&mut self, _batch: &Batch) -> Flow {
-        Flow::Stop
+    pub(super) async fn push(&mut self, batch: &Batch) -> Flow {
+        for message in batch.messages() {
+            if self.refused.is_some() || self.failed() {
+                return Flow::Stop;
+            }
+            match self.sink.layout.record(&self.sink.relay, self.sink.limit, &message) {
+                Ok(record) => {
+                    if let Err(failure) = self.send(record).await {
+                        self.refused = Some(failure);
+                        return Flow::Stop;
+                    }
+                    self.sent += 1;
+                }
+                Err(failure) => {
+                    self.refused = Some(failure);
+                    return Flow::Stop;
+                }
+            }
+        }
+        Flow::Continue
     }
-    pub(super) async fn settle(&mut self) {}
-    pub(super) fn finish(self) -> Published {
-        Published { acknowledged: 0, stopped: None }
+
+    fn failed(&self) -> bool {
+        self.producer.as_ref().is_none_or(|producer| producer.context().ledger.failed())
+    }
+
+    async fn send(&self, record: Record<'_>) -> Result<(), Failure> {
+        let Some(producer) = &self.producer else { return Err(classify::interrupted(None)) };
+        let ledger = &producer.context().ledger;
+        ledger.sending(self.sent);
+        let Record { topic, key, value, headers } = record;
+        let mut record = BaseRecord::<[u8], [u8], usize>::with_opaque_to(&topic, self.sent).headers(headers);
+        record.key = key;
+        record.payload = value;
+        loop {
+            match producer.send(record) {
+                Ok(()) => return Ok(()),
+                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) => {
+                    record = back;
+                    ledger.progress().await;
+                }
+                Err((error, _)) => {
+                    ledger.not_sent(self.sent);
+                    return Err(classify::failure(&error, producer.context().last_error()));
+                }
+            }
+        }
+    }
+
+    pub(super) async fn settle(&mut self) {
+        if let Some(producer) = &self.producer {
+            producer.context().ledger.settled().await;
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Published {
+        let Some(producer) = self.producer.take() else {
+            return Published { acknowledged: 0, stopped: None };
+        };
+        let outcome = producer.context().ledger.outcome();
+        let last_error = producer.context().last_error();
+        if outcome.complete {
+            self.sink.cluster.take_back(producer);
+            return Published { acknowledged: outcome.acknowledged, stopped: self.refused.take() };
+        }
+        self.sink.cluster.destroy(producer);
+        let stopped = match outcome.error {
+            Some((row, error)) if row == outcome.acknowledged => {
+                classify::failure(&KafkaError::MessageProduction(error), last_error)
+            }
+            // Something later failed first, or nothing did: the message in question is simply without an answer.
+            Some((_, error)) => {
+                Failure { class: Class::Retry, ..classify::failure(&KafkaError::MessageProduction(error), last_error) }
+            }
+            None => classify::interrupted(last_error),
+        };
+        Published { acknowledged: outcome.acknowledged, stopped: Some(stopped) }
+    }
+}
+
+impl Drop for KafkaPublication<'_> {
+    fn drop(&mut self) {
+        if let Some(producer) = self.producer.take() {
+            self.sink.cluster.destroy(producer);
+        }
     }
 }

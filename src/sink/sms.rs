@@ -1,7 +1,18 @@
 //! One SMS per message by a provider's API: a preset of [`super::http`].
+//!
+//! Twilio documents no idempotency key, so an outcome that is unknown (a time-out, a 5xx) may send the text twice; such
+//! outcomes are reported as ambiguous. Its answers quote the receiver's number, therefore only their code is used.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use percent_encoding::utf8_percent_encode;
+use serde::Deserialize;
+
+use super::http::answer::Verdict;
+use super::http::{self, HttpSink, Preset};
+use super::template::UNRESERVED;
+use super::{Class, InvalidSetting};
 use crate::secret::Secret;
 
 /// `[relay.sink.sms]` of the configuration.
@@ -33,3 +44,90 @@ pub enum Provider {
     /// Twilio's Messages resource of 2010-04-01.
     Twilio,
 }
+
+/// The HTTP sink that sends these messages.
+///
+/// # Errors
+/// All settings that cannot work, together.
+pub fn sink(config: &Config, relay: &str) -> Result<HttpSink, Vec<InvalidSetting>> {
+    match config.provider {
+        Provider::Twilio => twilio(config, relay),
+    }
+}
+
+fn twilio(config: &Config, relay: &str) -> Result<HttpSink, Vec<InvalidSetting>> {
+    let base_url = config.base_url.trim_end_matches('/');
+    let account = utf8_percent_encode(&config.account_sid, UNRESERVED);
+    let form = [("To", &config.to), ("From", &config.from), ("Body", &config.text)];
+    let request = http::Config {
+        method: "POST".to_owned(),
+        url: format!("{base_url}/2010-04-01/Accounts/{account}/Messages.json"),
+        headers: BTreeMap::new(),
+        body: http::Body::Form(form.into_iter().map(|(name, value)| (name.to_owned(), value.clone())).collect()),
+        timeout: config.timeout,
+        rate_per_second: config.rate_per_second,
+    };
+    let credentials = Some((config.account_sid.clone(), config.auth_token.clone()));
+    HttpSink::with_preset(&request, relay, Preset { credentials, verdict: Some(twilio_verdict) }).map_err(|problems| {
+        let own_key = |problem: InvalidSetting| {
+            let key = match problem.key.as_str() {
+                "url" => "base_url",
+                "form.To" => "to",
+                "form.From" => "from",
+                "form.Body" => "text",
+                other => other,
+            };
+            InvalidSetting { key: key.to_owned(), ..problem }
+        };
+        problems.into_iter().map(own_key).collect()
+    })
+}
+
+#[derive(Deserialize)]
+struct TwilioError {
+    code: u32,
+}
+
+/// What Twilio's dictionary of errors says of the codes that creating a message can answer with. A code that is not here
+/// has the meaning of its status.
+fn twilio_verdict(status: u16, body: &[u8]) -> Option<Verdict> {
+    use Class::{Fatal, Poison, Retry};
+    let code = serde_json::from_slice::<TwilioError>(body).map(|error| error.code).ok();
+    let (class, message, hint) = match code {
+        Some(20429 | 63038) => (Retry, "too many requests", "Set rate_per_second, or ask Twilio for a higher limit"),
+        Some(21611) => (Retry, "the sender's queue is full", "Set rate_per_second to what the sender may send"),
+        Some(20003 | 20005 | 20006 | 10001) => {
+            (Fatal, "the account may not send", "See account_sid, auth_token_file and the account's state")
+        }
+        Some(20404) => (Fatal, "the account is unknown", "Mend account_sid or base_url"),
+        Some(21212 | 21601 | 21603 | 21606 | 21659 | 21660 | 21661) => {
+            (Fatal, "the sender is not accepted", "Set from to a number of this account that can send SMS")
+        }
+        Some(21211 | 21217 | 21265 | 21266 | 21604 | 21614 | 21635) => {
+            (Poison, "the receiver's number is not accepted", "Mend the number in the row: E.164, able to get SMS")
+        }
+        Some(21608) => {
+            (Poison, "the receiver's number is not verified", "A trial account sends to verified numbers only")
+        }
+        Some(21408) => {
+            (Poison, "the receiver's region is not enabled", "Enable the region in the account, if it is meant")
+        }
+        Some(21612) => (
+            Poison,
+            "this sender cannot reach this receiver",
+            "See which senders the receiver's country and network allow",
+        ),
+        Some(21610) => (Poison, "the receiver has opted out", "Skip the message: it must not be sent"),
+        Some(21602 | 21617 | 21619) => {
+            (Poison, "the text is empty or too long", "Mend the text: 1 to 1,600 characters")
+        }
+        // The only thing that the address names is the account.
+        None | Some(_) if status == 404 => (Fatal, "the account is unknown", "Mend account_sid or base_url"),
+        None | Some(_) => return None,
+    };
+    let code = code.map_or_else(|| format!("http_{status}"), |code| format!("twilio_{code}"));
+    Some(Verdict { class, code, message, hint })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,279 @@
 //! Strict templates over a row's columns.
+//!
+//! A template sees the columns that it names, as PostgreSQL's text, and nothing else: no environment, no files, no
+//! other templates, no functions. What could go wrong silently is an error instead: a NULL that is printed without
+//! `default()`, an undefined value, output beyond the limit. In a URL every printed value is percent-encoded, so that a
+//! hostile value stays inside the place that the template gives it.
+//!
+//! Only columns whose names are identifiers (letters, digits and `_`, not beginning with a digit) can be used; case
+//! counts, so `{{ createdAt }}` is the column `"createdAt"`. Other columns are reached through a view.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use minijinja::value::Value;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::InvalidSetting;
+
+/// RFC 3986's unreserved characters stay; everything else is encoded.
+pub(super) const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+const NAME: &str = "template";
+
+/// What a template's output is used as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// A URL: printed values are percent-encoded, and no path segment may be `.` or `..`.
+    Url,
+    /// A single line, for example a header's value or a topic.
+    Line,
+    /// A text of up to 8 MiB.
+    Text,
+}
+
+impl Mode {
+    /// The most bytes of output.
+    #[must_use]
+    pub const fn limit(self) -> usize {
+        match self {
+            Self::Url | Self::Line => 8 << 10,
+            Self::Text => 8 << 20,
+        }
+    }
+}
+
+/// A compiled template.
+pub struct Template {
+    environment: Box<Environment<'static>>,
+    columns: Vec<String>,
+    mode: Mode,
+}
+
+/// Why a row cannot be printed: the row is poison. Says nothing of its values.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unprintable {
+    /// A NULL was printed.
+    #[error("It prints NULL; NULL in this row: {}", .columns.join(", "))]
+    Null {
+        /// The template's columns that are NULL in this row.
+        columns: Vec<String>,
+    },
+    /// More output than the limit.
+    #[error("Its output is larger than {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// A path segment would lead out of the path that the template describes.
+    #[error("A path segment of the URL would be \".\" or \"..\"")]
+    Traversal,
+    /// A column's bytes are no UTF-8.
+    #[error("Column {column} is no UTF-8 text")]
+    NotText {
+        /// The column.
+        column: String,
+    },
+    /// Anything else, for example an undefined value.
+    #[error("Line {line}: {kind}")]
+    Failed {
+        /// The template's line.
+        line: usize,
+        /// The kind of error.
+        kind: ErrorKind,
+    },
+}
+
+/// The formatter's own mark on an error, to tell a printed NULL from other failures.
+#[derive(Debug, thiserror::Error)]
+#[error("NULL")]
+struct PrintedNull;
+
+impl Template {
+    /// Compiles `source`; `key` names it in errors.
+    ///
+    /// # Errors
+    /// When the template is broken, or calls what does not exist. The latter is found by printing it with made-up
+    /// values, so a branch that these do not take is judged only when a row takes it.
+    pub fn compile(key: &str, source: &str, mode: Mode) -> Result<Self, InvalidSetting> {
+        let mut environment = environment(mode);
+        let invalid = |error: &Error| InvalidSetting { key: key.to_owned(), problem: describe(error) };
+        environment.add_template_owned(NAME, source.to_owned()).map_err(|error| invalid(&error))?;
+        let columns: BTreeSet<String> = environment
+            .get_template(NAME)
+            .map_err(|error| invalid(&error))?
+            .undeclared_variables(false)
+            .into_iter()
+            .collect();
+        let template = Self { environment: Box::new(environment), columns: columns.into_iter().collect(), mode };
+        for sample in [Some(&b"0"[..]), None] {
+            let mut output = Capped::new(mode.limit());
+            if let Err(error) = template.print(|_| sample, &mut output)
+                && is_broken(error.kind())
+            {
+                return Err(invalid(&error));
+            }
+        }
+        Ok(template)
+    }
+
+    /// The columns that the template may print or test, sorted.
+    #[must_use]
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// Prints the template; `value` gives the text of the column number n of [`Self::columns`], `None` for NULL.
+    ///
+    /// # Errors
+    /// When this row cannot be printed.
+    pub fn render<'a>(&self, value: impl Fn(usize) -> Option<&'a [u8]>) -> Result<String, Unprintable> {
+        for (number, column) in self.columns.iter().enumerate() {
+            if value(number).is_some_and(|bytes| std::str::from_utf8(bytes).is_err()) {
+                return Err(Unprintable::NotText { column: column.clone() });
+            }
+        }
+        let mut output = Capped::new(self.mode.limit());
+        if let Err(error) = self.print(&value, &mut output) {
+            return Err(if output.overflown {
+                Unprintable::TooLarge { limit: output.limit }
+            } else if is_printed_null(&error) {
+                let nulls = self.columns.iter().enumerate().filter(|(number, _)| value(*number).is_none());
+                Unprintable::Null { columns: nulls.map(|(_, column)| column.clone()).collect() }
+            } else {
+                Unprintable::Failed { line: error.line().unwrap_or(1), kind: error.kind() }
+            });
+        }
+        let text = String::from_utf8(output.bytes).expect("templates and values are UTF-8");
+        if self.mode == Mode::Url && has_dot_segment(&text) {
+            return Err(Unprintable::Traversal);
+        }
+        Ok(text)
+    }
+
+    fn print<'a>(&self, value: impl Fn(usize) -> Option<&'a [u8]>, output: &mut Capped) -> Result<(), Error> {
+        let row = self.columns.iter().enumerate().map(|(number, column)| {
+            let text = value(number).map(String::from_utf8_lossy);
+            (column.as_str(), text.map_or_else(|| Value::from(()), |text| Value::from(text.as_ref())))
+        });
+        let row = Value::from_pairs(row);
+        self.environment.get_template(NAME)?.render_captured_to(row, output).map(drop)
+    }
+}
+
+impl std::fmt::Debug for Template {
+    /// Without the source: it may hold a token.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Template").field("columns", &self.columns).field("mode", &self.mode).finish_non_exhaustive()
+    }
+}
+
+fn environment(mode: Mode) -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_debug(false);
+    let globals: Vec<String> = environment.globals().map(|(name, _)| name.to_owned()).collect();
+    for name in globals {
+        environment.remove_global(&name);
+    }
+    // The library's own `default` is for undefined values only; here a NULL is what needs one.
+    for name in ["default", "d"] {
+        environment.add_filter(name, |value: Value, other: Option<Value>| {
+            if value.is_none() || value.is_undefined() { other.unwrap_or_else(|| Value::from("")) } else { value }
+        });
+    }
+    environment.add_filter("tojson", |value: Value| match value.as_str() {
+        Some(text) => Value::from(serde_json::Value::from(text).to_string()),
+        None if value.is_none() => Value::from("null"),
+        None => Value::from(value.to_string()),
+    });
+    environment.set_formatter(move |output, _, value| {
+        if value.is_none() {
+            return Err(Error::new(ErrorKind::InvalidOperation, "NULL is printed").with_source(PrintedNull));
+        }
+        let text = value.to_string();
+        match mode {
+            Mode::Url => {
+                for piece in utf8_percent_encode(&text, UNRESERVED) {
+                    output.write_str(piece)?;
+                }
+            }
+            Mode::Line | Mode::Text => output.write_str(&text)?,
+        }
+        Ok(())
+    });
+    environment
+}
+
+/// Errors that no row can mend, so that they belong to start-up.
+fn is_broken(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::UnknownFilter
+            | ErrorKind::UnknownTest
+            | ErrorKind::UnknownFunction
+            | ErrorKind::UnknownMethod
+            | ErrorKind::TemplateNotFound
+            | ErrorKind::BadInclude
+            | ErrorKind::MissingArgument
+            | ErrorKind::TooManyArguments
+    )
+}
+
+fn describe(error: &Error) -> String {
+    let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+    format!("the template is broken in line {}: {detail}", error.line().unwrap_or(1))
+}
+
+fn is_printed_null(error: &Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        if inner.is::<PrintedNull>() {
+            return true;
+        }
+        source = inner.source();
+    }
+    false
+}
+
+/// Whether the path has a segment that URL parsers take as "here" or "up", in any spelling that they accept.
+fn has_dot_segment(url: &str) -> bool {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    path.split(['/', '\\']).any(|segment| {
+        let plain = segment.replace("%2e", ".").replace("%2E", ".");
+        plain == "." || plain == ".."
+    })
+}
+
+/// Takes up to `limit` bytes, then refuses.
+struct Capped {
+    bytes: Vec<u8>,
+    limit: usize,
+    overflown: bool,
+}
+
+impl Capped {
+    fn new(limit: usize) -> Self {
+        Self { bytes: Vec::new(), limit, overflown: false }
+    }
+}
+
+impl io::Write for Capped {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + piece.len() > self.limit {
+            self.overflown = true;
+            return Err(io::Error::other("more output than the limit"));
+        }
+        self.bytes.extend_from_slice(piece);
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@
     reason = "tests: their names say what they promise, and a panic is a failure"
 )]
 
+mod basics;
 mod naive;
 mod stage;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]

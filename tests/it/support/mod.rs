@@ -1,10 +1,14 @@
 //! What tests share: one PostgreSQL cluster and one broker per test process, a database per test.
 
 pub mod naive_relay;
+pub mod records;
+pub mod relays;
 pub mod servers;
 
 use std::time::Duration;
 
+pub use records::{Record, ids, records};
+pub use relays::{Process, Replica, config, kafka_relay, outbox_relay, toml};
 pub use servers::{Database, broker, database};
 
 /// Long enough for a busy machine; a test never waits for it unless it fails.
@@ -25,3 +29,30 @@ pub fn eventually(deadline: Duration, mut state: impl AsyncFnMut() -> bool) -> i
         }
     }
 }
+
+/// A name that no other test uses, for topics.
+pub fn unique(prefix: &str) -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    format!("{prefix}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A table `public.bookings` as most tests use it; `created_at` is its definition after the name.
+pub async fn bookings(database: &Database, created_at: &str) -> tokio_postgres::Client {
+    let owner = database.connect("postgres").await;
+    owner
+        .batch_execute(&format!(
+            "CREATE TABLE public.bookings (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, created_at {created_at}, \
+             customer text NOT NULL DEFAULT 'c', payload text); \
+             CREATE INDEX ON public.bookings (created_at, id); \
+             GRANT SELECT ON public.bookings TO relay, relay_stats; GRANT INSERT, SELECT ON public.bookings TO app"
+        ))
+        .await
+        .unwrap();
+    owner
+}
+
+/// `created_at` by the clock at the insert.
+pub const CLOCK: &str = "timestamptz NOT NULL DEFAULT clock_timestamp()";
+/// `created_at` by the transaction's start.
+pub const NOW: &str = "timestamptz NOT NULL DEFAULT now()";

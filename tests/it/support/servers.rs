@@ -60,6 +60,12 @@ pub async fn prepare(postgres: &Postgres) {
         // One at a time: CREATE DATABASE refuses to be part of several.
         owner.batch_execute(statement).await.expect("roles and template");
     }
+    let mut template = postgres.connect("postgres", "template_outbox").await.expect("a connection to the template");
+    outbox_relay::migrate::up(&mut template).await.expect("migrations");
+    for role in ["relay", "relay_stats"] {
+        let grants = outbox_relay::migrate::relay_grants(role, &[]);
+        outbox_relay::migrate::grant(&template, &grants).await.expect("grants");
+    }
 }
 
 impl Database {

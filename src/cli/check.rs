@@ -1,0 +1,73 @@
+//! `outbox-relay check`: can every relay do its work?
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use super::format::Format;
+use super::output::print;
+use super::table::visible;
+use crate::config::Config;
+use crate::database::Sessions;
+use crate::relay::check::check;
+use crate::sink::kafka::Cluster;
+use crate::source::finding::{Finding, Level};
+
+/// Arguments of `check`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  outbox-relay check
+  outbox-relay check -o json | jq '.findings[] | select(.level == \"error\")'
+
+Exit codes: 0 when there are warnings only, 3 with any error, 1 when a server cannot be asked.")]
+pub struct Args {
+    /// How to print the findings
+    #[arg(short = 'o', long = "output", value_enum, default_value_t)]
+    pub output: Format,
+}
+
+/// Checks.
+///
+/// # Errors
+/// When a server cannot be asked.
+pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
+    let limits = super::run::limits(&config.relays);
+    let sessions = Sessions::new(config.postgres.clone(), limits, "outbox-relay/check".to_owned());
+    let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka, limits.lock_kill / 2)));
+    let findings = check(&sessions, cluster.as_ref(), &config.relays).await;
+    let ok = findings.iter().all(|finding| finding.level < Level::Error);
+    let text = match args.output {
+        Format::Json => format!("{}\n", serde_json::json!({ "ok": ok, "findings": findings })),
+        Format::Table => render(&findings),
+    };
+    print(&text)?;
+    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(super::THRESHOLD) })
+}
+
+/// The findings relay by relay; a mend stands below its finding.
+fn render(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    let mut relay = None;
+    for finding in findings {
+        if relay != Some(&finding.relay) {
+            relay = Some(&finding.relay);
+            let title = if finding.relay.is_empty() { "server" } else { finding.relay.as_str() };
+            text.push_str(&format!("{title}\n"));
+        }
+        let level = match finding.level {
+            Level::Ok => "ok",
+            Level::Warn => "warn",
+            Level::Error => "ERROR",
+        };
+        text.push_str(&format!("  {level:<5}  {:<24} {}\n", finding.code, visible(&finding.message)));
+        for mend in finding.fix_sql.iter().chain(&finding.fix_setting) {
+            for line in mend.trim_end().lines() {
+                text.push_str(&format!("           -> {}\n", visible(line)));
+            }
+        }
+    }
+    let errors = findings.iter().filter(|finding| finding.level == Level::Error).count();
+    let warnings = findings.iter().filter(|finding| finding.level == Level::Warn).count();
+    text.push_str(&format!("{errors} errors, {warnings} warnings\n"));
+    text
+}

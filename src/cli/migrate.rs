@@ -1,0 +1,114 @@
+//! `outbox-relay migrate`: the schema `outbox`.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+use super::output::print;
+use crate::config::Config;
+use crate::migrate;
+
+/// Arguments of `migrate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  outbox-relay migrate up --relay-role relay       make the schema, grant the relay's role exactly what it needs
+  outbox-relay migrate up --app-role app           let the application write the ready-made outbox.message
+  outbox-relay migrate up --print-sql              print the SQL for somebody else to run
+  outbox-relay migrate status                      show which migrations are applied
+  outbox-relay migrate down --to 1                 go back to version 1
+
+It connects as [postgres] url says: as an owner of the database. `run` never migrates.")]
+pub struct Args {
+    /// What to do with the schema; `up` when nothing is said
+    #[command(subcommand)]
+    pub step: Option<Step>,
+    /// Print the SQL instead of running it
+    #[arg(long, global = true)]
+    pub print_sql: bool,
+    /// Grant this role what a relay needs, on the schema and on the configured tables
+    #[arg(long, global = true, value_name = "ROLE")]
+    pub relay_role: Option<String>,
+    /// Grant this role INSERT on outbox.message
+    #[arg(long, global = true, value_name = "ROLE")]
+    pub app_role: Option<String>,
+}
+
+/// What to do with the schema.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Subcommand)]
+pub enum Step {
+    /// Apply every migration that is not applied
+    #[default]
+    Up,
+    /// Undo migrations
+    Down {
+        /// The version to go back to; 0 removes the schema
+        #[arg(long, value_name = "N")]
+        to: u32,
+    },
+    /// Show which migrations are applied
+    Status,
+}
+
+/// Migrates.
+///
+/// # Errors
+/// When PostgreSQL cannot be reached or refuses.
+pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
+    let grants = grants(&config, &args);
+    let step = args.step.unwrap_or_default();
+    if args.print_sql {
+        let sql = match step {
+            Step::Up => format!("{}{grants}", migrate::up_sql(0)),
+            Step::Down { to } => migrate::down_sql(migrate::VERSION, i32::try_from(to)?),
+            Step::Status => anyhow::bail!("--print-sql goes with up and down"),
+        };
+        print(&sql)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut session = super::session(&config, "migrate").await?;
+    match step {
+        Step::Up => {
+            let applied = migrate::up(&mut session).await?;
+            for version in &applied {
+                print(&format!("applied migration {version}\n"))?;
+            }
+            if applied.is_empty() {
+                print(&format!("schema outbox is at version {} already\n", migrate::VERSION))?;
+            }
+            if !grants.is_empty() {
+                migrate::grant(&session, &grants).await.context("the grants were not made")?;
+                print(&grants)?;
+            }
+        }
+        Step::Down { to } => {
+            for version in migrate::down(&mut session, i32::try_from(to)?).await? {
+                print(&format!("took back migration {version}\n"))?;
+            }
+        }
+        Step::Status => {
+            let found = migrate::version(&session).await?;
+            let known = migrate::VERSION;
+            print(&format!("schema version {}, this program knows {known}\n", found.version))?;
+            if found.version < known {
+                return Ok(ExitCode::from(super::THRESHOLD));
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn grants(config: &Config, args: &Args) -> String {
+    let mut sql = String::new();
+    if let Some(role) = &args.relay_role {
+        let mut tables: Vec<_> = config.relays.iter().map(|relay| &relay.source.table).collect();
+        tables.sort_unstable();
+        tables.dedup();
+        let tables: Vec<_> = tables.iter().map(|table| (table.schema.as_str(), table.name.as_str())).collect();
+        sql.push_str(&migrate::relay_grants(role, &tables));
+    }
+    if let Some(role) = &args.app_role {
+        sql.push_str(&migrate::app_grants(role));
+    }
+    sql
+}

@@ -1,0 +1,143 @@
+//! `outbox-relay run`: the relay itself.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use crate::config::{Config, parse_duration};
+use crate::database::{Error, Limits, Sessions};
+use crate::relay::engine::Engine;
+use crate::relay::once::{self, Once};
+use crate::relay::{self, supervisor};
+use crate::sink::kafka::Cluster;
+use crate::{admin, metrics, migrate, shutdown};
+
+/// Arguments of `run`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  outbox-relay --config relay.toml run
+  outbox-relay run --relay booking_events          only this relay of the configuration
+  outbox-relay run --once --timeout 5m             relay what is there now, then end; for jobs and tests
+
+Signals:
+  SIGTERM or SIGINT ends the open turns within [shutdown] grace and exits 0; a second one exits at once.
+  With --once the exit code is 1 when a relay is halted or not done in time; rows held back are named.")]
+pub struct Args {
+    /// Relay the rows that are committed now, then end
+    #[arg(long)]
+    pub once: bool,
+    /// How long --once may take
+    #[arg(long, value_name = "DURATION", requires = "once", default_value = "60s", value_parser = parse_duration)]
+    pub timeout: Duration,
+    /// The replica's name in logs and in the database; the host's name and the process id by default
+    #[arg(long, value_name = "ID", value_parser = valid_replica_id)]
+    pub replica_id: Option<String>,
+    /// Only this relay of the configuration; may be given several times
+    #[arg(long = "relay", value_name = "NAME")]
+    pub relays: Vec<String>,
+}
+
+/// It becomes part of `application_name`, which PostgreSQL cuts at 63 bytes and takes only ASCII in.
+fn valid_replica_id(text: &str) -> Result<String, String> {
+    let longest = 63 - "outbox-relay/".len();
+    if (1..=longest).contains(&text.len()) && text.chars().all(|c| c.is_ascii_graphic()) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("write 1 to {longest} printable ASCII characters without blanks"))
+    }
+}
+
+/// Runs the configured relays until a signal, or once.
+///
+/// # Errors
+/// When the configuration has no such relay (exit code 2), or what makes a start impossible: port in use, refused
+/// credentials, a standby, a schema of another version (1).
+pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
+    let config = config.only(&args.relays)?;
+    let relays = config.relays.clone();
+    let recorder = metrics::install()?;
+    let replica = args.replica_id.unwrap_or_else(replica_id);
+    let limits = limits(&relays);
+    let cluster = config.kafka.clone().map(|kafka| {
+        let timeout = relays.iter().map(|relay| relay.turn.message_timeout()).min().unwrap_or(Duration::from_secs(6));
+        Arc::new(Cluster::new(kafka, timeout))
+    });
+    let engine = Arc::new(Engine::new(&config.postgres, limits, replica.clone(), cluster)?);
+    shutdown::watch(engine.stop.clone(), engine.cut.clone(), config.grace).context("cannot catch signals")?;
+    let listener = admin::bind(&config.admin).await?;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        replica,
+        postgres = config.postgres.target(),
+        admin = %listener.local_addr()?,
+        relays = relays.len(),
+        "outbox-relay starts"
+    );
+    let state = admin::Facts {
+        metrics: recorder,
+        heartbeat: Arc::clone(&engine.heartbeat),
+        readiness: Arc::clone(&engine.readiness),
+    };
+    let admin = tokio::spawn(admin::serve(listener, state, engine.cut.child_token()));
+
+    let sessions = Sessions::new(config.postgres.clone(), limits, format!("outbox-relay/{replica}"));
+    if !reach(&engine, &sessions).await? {
+        return Ok(ExitCode::SUCCESS); // told to stop before the database was there
+    }
+    let code = if args.once {
+        once::run(Arc::clone(&engine), relays, Once { timeout: args.timeout }).await?
+    } else {
+        supervisor::run(Arc::clone(&engine), relays).await;
+        ExitCode::SUCCESS
+    };
+    tracing::info!("outbox-relay has drained");
+    admin.abort();
+    Ok(code)
+}
+
+/// Waits for the database; false when told to stop first. What no waiting mends is an error.
+async fn reach(engine: &Engine, sessions: &Sessions) -> anyhow::Result<bool> {
+    let mut backoff = crate::pace::Backoff::new();
+    loop {
+        match sessions.open().await {
+            Ok(session) => {
+                migrate::require(&session).await?;
+                return Ok(true);
+            }
+            Err(error) if hopeless(&error) => return Err(error.into()),
+            Err(error) => {
+                let pause = backoff.failed(fastrand::f64());
+                tracing::warn!(%error, ?pause, "PostgreSQL cannot be reached; trying again");
+                engine.unreachable(&error);
+                engine.heartbeat.beat();
+                tokio::select! {
+                    () = engine.stop.cancelled() => return Ok(false),
+                    () = tokio::time::sleep(pause) => {}
+                }
+            }
+        }
+    }
+}
+
+/// Whether an error at start is one that an operator must mend.
+fn hopeless(error: &Error) -> bool {
+    error.refused_credentials() || matches!(error, Error::Standby(_) | Error::Setting { .. } | Error::Authorities(_))
+}
+
+/// The sessions' limits: those of the relay with the longest deadline, so that every relay's own chain holds.
+#[must_use]
+pub fn limits(relays: &[relay::Config]) -> Limits {
+    let longest = relays.iter().map(|relay| relay.turn).max_by_key(|turn| turn.deadline);
+    longest.map_or(Limits { statement: Duration::from_secs(3), lock_kill: Duration::from_secs(12) }, |turn| Limits {
+        statement: turn.call_deadline(),
+        lock_kill: turn.lock_kill(),
+    })
+}
+
+fn replica_id() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}-{}", host.trim(), std::process::id())
+}

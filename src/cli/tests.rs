@@ -1,0 +1,86 @@
+//! The commands are those that scripts rely on, and what they end with.
+
+use std::time::Duration;
+
+use clap::CommandFactory as _;
+
+use super::*;
+
+fn parse(line: &str) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(line.split(' '))
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_command_that_is_promised_is_understood() {
+    for line in [
+        "outbox-relay --config f.toml run",
+        "outbox-relay run --once --timeout 5m --replica-id a --relay x --relay y --config f.toml",
+        "outbox-relay migrate",
+        "outbox-relay migrate --print-sql --relay-role r --app-role a",
+        "outbox-relay migrate up --print-sql --relay-role r --app-role a",
+        "outbox-relay migrate down --to 0",
+        "outbox-relay migrate status",
+        "outbox-relay check -o json",
+        "outbox-relay status -o table --max-lag 10s",
+        "outbox-relay cursor list -o json",
+        "outbox-relay cursor pause x",
+        "outbox-relay cursor resume x",
+        "outbox-relay config show --redacted",
+        "outbox-relay demo --seconds 5 --kafka h:1 --json",
+    ] {
+        assert!(parse(line).is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    for line in [
+        "outbox-relay",
+        "outbox-relay fly",
+        "outbox-relay run --timeout 5m",
+        "outbox-relay run --once --timeout 5",
+        "outbox-relay run --replica-id ä",
+        "outbox-relay migrate down",
+        "outbox-relay check -o yaml",
+        "outbox-relay status --max-lag soon",
+        "outbox-relay cursor pause",
+        "outbox-relay config show",
+        "outbox-relay demo --seconds 0",
+    ] {
+        assert_eq!(parse(line).expect_err(line).exit_code(), i32::from(USAGE), "{line}");
+    }
+}
+
+#[test]
+fn defaults_of_arguments() {
+    let Verb::Run(args) = parse("outbox-relay run").expect("valid").verb else { panic!("run") };
+    assert_eq!((args.once, args.timeout, args.relays.len()), (false, Duration::from_secs(60), 0));
+    let Verb::Demo(args) = parse("outbox-relay demo").expect("valid").verb else { panic!("demo") };
+    assert_eq!((args.seconds, args.json), (20, false));
+    let Verb::Migrate(args) = parse("outbox-relay migrate").expect("valid").verb else { panic!("migrate") };
+    assert_eq!(args.step.unwrap_or_default(), migrate::Step::Up);
+}
+
+#[test]
+fn help_teaches_exit_codes_environment_and_examples() {
+    let help = Cli::command().render_long_help().to_string();
+    for word in ["Examples:", "Exit codes:", "Environment:", "OUTBOX_RELAY_CONFIG", "DATABASE_URL", "128+n"] {
+        assert!(help.contains(word), "{word}");
+    }
+    for verb in Cli::command().get_subcommands_mut().filter(|verb| verb.get_name() != "help") {
+        assert!(verb.render_long_help().to_string().contains("Examples:"), "{}", verb.get_name());
+    }
+}
+
+#[test]
+fn problems_of_the_configuration_end_with_2_and_failures_with_1() {
+    let problems = Config::parse("", "relay.toml", &Environment::new()).expect_err("no server is named");
+    let error = anyhow::Error::new(problems).context("while starting");
+    assert_eq!(format!("{:?}", code_of(&error)), format!("{:?}", ExitCode::from(USAGE)));
+    assert_eq!(format!("{:?}", code_of(&anyhow::anyhow!("x"))), format!("{:?}", ExitCode::FAILURE));
+}

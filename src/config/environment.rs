@@ -1,0 +1,72 @@
+//! The environment as a source: `OUTBOX_RELAY__SECTION__KEY` laid over the file.
+
+use std::collections::BTreeMap;
+
+use super::keys;
+use super::problem::{Place, Problem, Report};
+use super::tree::{Node, Table, Value};
+
+/// Environment variables by name. An argument everywhere, so that tests never touch the process's own.
+pub type Environment = BTreeMap<String, String>;
+
+const PREFIX: &str = "OUTBOX_RELAY__";
+
+/// Sections that variables may fill; relays stand in the file, because their order and names matter.
+const SECTIONS: [&str; 4] = ["postgres", "kafka", "admin", "shutdown"];
+
+/// The environment of this process. Values that are no UTF-8 keep a replacement character in place of what is none.
+#[must_use]
+pub fn of_process() -> Environment {
+    std::env::vars_os()
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+        .collect()
+}
+
+/// Lays the variables over the tree; a variable wins over the file.
+pub(super) fn overlay(root: &mut Table, environment: &Environment, report: &Report) {
+    for (name, value) in environment {
+        let Some(rest) = name.strip_prefix(PREFIX) else { continue };
+        let place = Place::Variable(name.clone());
+        let lower = rest.to_ascii_lowercase();
+        let node = Node { place: place.clone(), value: Value::Text(value.clone()) };
+        match lower.split("__").collect::<Vec<_>>()[..] {
+            ["kafka", "properties", property] if !property.is_empty() => {
+                let kafka = table(root, "kafka", &place);
+                let properties = kafka.and_then(|kafka| table(kafka, "properties", &place));
+                if let Some(properties) = properties {
+                    properties.insert(property.replace('_', "."), (place, node));
+                }
+            }
+            [section, key] if SECTIONS.contains(&section) => {
+                if let Some(table) = table(root, section, &place) {
+                    table.insert(key.to_owned(), (place, node));
+                }
+            }
+            _ => report.add(stranger(place, &lower)),
+        }
+    }
+}
+
+/// The table of that key, made when it is absent; `None` when something else stands there, which its reader reports.
+fn table<'a>(parent: &'a mut Table, key: &str, place: &Place) -> Option<&'a mut Table> {
+    let empty = || (place.clone(), Node { place: place.clone(), value: Value::Table(Table::new()) });
+    match &mut parent.entry(key.to_owned()).or_insert_with(empty).1.value {
+        Value::Table(table) => Some(table),
+        _ => None,
+    }
+}
+
+fn stranger(place: Place, lower: &str) -> Problem {
+    let section = lower.split("__").next().unwrap_or_default();
+    let (what, mend) = if section == "relay" {
+        ("relays cannot be set by variables".to_owned(), "write them in the file".to_owned())
+    } else {
+        let what = "names no key that a variable can set".to_owned();
+        let mend = match keys::nearest(section, SECTIONS) {
+            Some(meant) if meant != section => format!("did you mean {PREFIX}{}__…?", meant.to_ascii_uppercase()),
+            _ => format!("the form is {PREFIX}SECTION__KEY, the sections are POSTGRES, KAFKA, ADMIN, SHUTDOWN"),
+        };
+        (what, mend)
+    };
+    Problem { place, key: lower.replace("__", "."), value: None, what, mend, missing: false }
+}

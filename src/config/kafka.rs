@@ -1,0 +1,119 @@
+//! `[kafka]`: the cluster, with librdkafka's own properties passed through.
+
+use std::collections::BTreeMap;
+
+use super::problem::{Place, Wrong};
+use super::section::Section;
+use super::tree::{Node, Table, Value};
+use super::{properties, value};
+use crate::sink::kafka::ClusterConfig;
+
+/// `None` when it is absent, or wrong and reported.
+pub(super) fn read(section: &Section<'_>) -> Option<ClusterConfig> {
+    let password = section.read("sasl_password_file", secret_of_file);
+    let mut properties = read_properties(section);
+    if let Some(password) = password
+        && properties.insert("sasl.password".to_owned(), password).is_some()
+    {
+        let what = "the password is given twice: here and as the property sasl.password";
+        section.problem("sasl_password_file", Wrong::new(what, "remove one of the two"));
+    }
+    if !section.is_present() {
+        return None;
+    }
+    let mend = "name at least one broker: bootstrap_servers = \"127.0.0.1:9092\"";
+    let bootstrap_servers = section.require("bootstrap_servers", value::parsed(servers), mend)?;
+    Some(ClusterConfig { bootstrap_servers, properties })
+}
+
+/// Read once: a client of Kafka is made from texts. A rotated password needs a restart.
+fn secret_of_file(node: &Node) -> Result<String, Wrong> {
+    let path = value::path(node)?;
+    match std::fs::read_to_string(&path) {
+        Ok(text) if text.trim().is_empty() => Err(Wrong::new("the file is empty", "write the password into it")),
+        Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
+        Err(error) => Err(Wrong::new(format!("cannot be read: {error}"), "name a file that this process may read")),
+    }
+}
+
+fn servers(text: &str) -> Result<String, Wrong> {
+    let mend = "write host:port, several with commas, for example \"broker-1:9092,broker-2:9092\"";
+    let servers: Vec<&str> = text.split(',').map(str::trim).collect();
+    for server in &servers {
+        let (host, port) = match server.rsplit_once(':') {
+            Some((host, port)) if !host.ends_with(':') => (host, Some(port)),
+            _ => (*server, None),
+        };
+        if host.is_empty() || host.contains(['/', ' ', '@']) {
+            return Err(Wrong::new(format!("{server:?} names no host"), mend));
+        }
+        if port.is_some_and(|port| !server.ends_with(']') && !port.parse::<u16>().is_ok_and(|port| port > 0)) {
+            return Err(Wrong::new(format!("{server:?} has no port from 1 to 65535"), mend));
+        }
+    }
+    Ok(servers.join(","))
+}
+
+fn read_properties(section: &Section<'_>) -> BTreeMap<String, String> {
+    let mut nodes = BTreeMap::new();
+    match section.node("properties") {
+        None => {}
+        Some(Node { value: Value::Table(table), .. }) => flatten(section, "", table, &mut nodes),
+        Some(node) => {
+            let what = format!("a table is needed here, this is {}", node.kind());
+            section.problem("properties", Wrong::new(what, "write it as a section: [kafka.properties]"));
+        }
+    }
+    let mut properties = BTreeMap::new();
+    for (name, node) in nodes {
+        let known = text_of(node).and_then(|text| properties::accept(&name, &text).map(|()| text));
+        let first = properties::first_name(&name);
+        let wrong = match known {
+            Ok(_) if properties.contains_key(first) => {
+                Wrong::new(format!("{first} and {name} are two names of one property"), "remove one of the two")
+            }
+            Ok(text) => {
+                properties.insert(first.to_owned(), text);
+                continue;
+            }
+            Err(wrong) => wrong,
+        };
+        section.problem_at(Some(node), &format!("properties.{name}"), wrong);
+    }
+    properties
+}
+
+/// TOML reads `security.protocol = …` as a table in a table: both forms mean the property. A variable wins.
+fn flatten<'a>(section: &Section<'_>, prefix: &str, table: &'a Table, into: &mut BTreeMap<String, &'a Node>) {
+    for (key, (_, node)) in table {
+        let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        if let Value::Table(table) = &node.value {
+            flatten(section, &name, table, into);
+            continue;
+        }
+        let is_variable = |node: &Node| matches!(node.place, Place::Variable(_));
+        match into.get(&name) {
+            Some(first) if is_variable(first) => {}
+            Some(_) if !is_variable(node) => {
+                let wrong = Wrong::new("this property stands here for the second time", "remove one of the two");
+                section.problem_at(Some(node), &format!("properties.{name}"), wrong);
+            }
+            _ => {
+                into.insert(name, node);
+            }
+        }
+    }
+}
+
+fn text_of(node: &Node) -> Result<String, Wrong> {
+    match &node.value {
+        Value::Text(text) => Ok(text.clone()),
+        Value::Integer(number) => Ok(number.to_string()),
+        Value::Float(number) => Ok(number.to_string()),
+        Value::Boolean(yes) => Ok(yes.to_string()),
+        Value::Instant(_) | Value::Array(_) | Value::Table(_) => {
+            let what = format!("a property is a string, a number or a boolean, this is {}", node.kind());
+            Err(Wrong::new(what, "put the value in quotation marks"))
+        }
+    }
+}

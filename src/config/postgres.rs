@@ -1,0 +1,154 @@
+//! `[postgres]`, with `DATABASE_URL` and `PG*` as its defaults.
+
+use std::path::PathBuf;
+
+use tokio_postgres::config::{Host, SslMode};
+
+use super::environment::Environment;
+use super::postgres_url::{self, Url};
+use super::problem::{Place, Wrong};
+use super::section::Section;
+use super::tree::{Node, Value};
+use super::value;
+use crate::database::{Config, TlsMode};
+
+const DEFAULT_POOL_SIZE: usize = 10;
+
+const MEND_URL: &str = "write url = \"postgresql://user@host:5432/database\", or set DATABASE_URL or PGHOST";
+
+pub(super) fn read_pool_size(section: &Section<'_>) -> usize {
+    let size = section.read("pool_size", value::integer(4..=1000));
+    size.map_or(DEFAULT_POOL_SIZE, |size| usize::try_from(size).unwrap_or(usize::MAX))
+}
+
+pub(super) fn read(section: &Section<'_>, pool_size: usize, environment: &Environment) -> Option<Config> {
+    let password_file = section.read("password_file", value::path);
+    let ca_file = section.read("ca_file", value::path);
+    let variable = |name: &str| variable(environment, name);
+
+    let written = section.node("url").cloned().or_else(|| variable("DATABASE_URL"));
+    let port = variable("PGPORT");
+    let mut url = match &written {
+        None => Url::default(),
+        Some(node) => {
+            let port = port.as_ref().and_then(text_of);
+            match value::text(node).and_then(|text| postgres_url::parse(&text, port)) {
+                Ok(url) => url,
+                Err(wrong) => {
+                    section.problem_at(Some(node), "url", wrong);
+                    return None;
+                }
+            }
+        }
+    };
+    complete(section, &mut url, environment, password_file.is_some())?;
+    if written.is_some() && url.connection.get_password().is_some() && password_file.is_some() && url.has_password {
+        let what = "the password is given twice: in the URL and by password_file";
+        section.problem("password_file", Wrong::new(what, "take the password out of the URL"));
+    }
+    let tls = tls(section, written.as_ref(), &url, environment)?;
+    let ca_file = ca_file_of(section, ca_file, &url, environment, tls)?;
+    let only_sockets = url.connection.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
+    // The driver's own modes know nothing of verification: it is told to have TLS or none, the connector verifies.
+    let mode = if tls == TlsMode::Disable || only_sockets { SslMode::Disable } else { SslMode::Require };
+    url.connection.ssl_mode(mode);
+    Some(Config { connection: url.connection, tls, password_file, ca_file, pool_size })
+}
+
+fn variable(environment: &Environment, name: &str) -> Option<Node> {
+    let text = environment.get(name).filter(|text| !text.is_empty())?;
+    Some(Node { place: Place::Variable(name.to_owned()), value: Value::Text(text.clone()) })
+}
+
+fn text_of(node: &Node) -> Option<&str> {
+    match &node.value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Fills what the URL leaves open from `PG*`, as libpq does.
+fn complete(section: &Section<'_>, url: &mut Url, environment: &Environment, password_file: bool) -> Option<()> {
+    let variable = |name: &str| environment.get(name).filter(|text| !text.is_empty());
+    let connection = &mut url.connection;
+    if connection.get_hosts().is_empty() {
+        let Some(hosts) = variable("PGHOST") else {
+            section.missing("url", "no PostgreSQL server is named", MEND_URL);
+            return None;
+        };
+        for host in hosts.split(',') {
+            connection.host(host);
+        }
+    }
+    if connection.get_ports().is_empty()
+        && let Some(ports) = variable("PGPORT")
+    {
+        for port in ports.split(',') {
+            let Ok(port) = port.parse() else {
+                let node = self::variable(environment, "PGPORT");
+                section.problem_at(node.as_ref(), "url", Wrong::new("no port", "write a number from 1 to 65535"));
+                return None;
+            };
+            connection.port(port);
+        }
+    }
+    if connection.get_user().is_none()
+        && let Some(user) = variable("PGUSER")
+    {
+        connection.user(user);
+    }
+    if connection.get_dbname().is_none()
+        && let Some(name) = variable("PGDATABASE")
+    {
+        connection.dbname(name);
+    }
+    if connection.get_password().is_none()
+        && !password_file
+        && let Some(password) = variable("PGPASSWORD")
+    {
+        connection.password(password);
+    }
+    Some(())
+}
+
+fn tls(section: &Section<'_>, written: Option<&Node>, url: &Url, environment: &Environment) -> Option<TlsMode> {
+    let from_environment = variable(environment, "PGSSLMODE");
+    let (mode, node) = match &url.sslmode {
+        Some(mode) => (mode.as_str(), written.cloned()),
+        None => (from_environment.as_ref().and_then(text_of).unwrap_or("verify-full"), from_environment.clone()),
+    };
+    let mend = "write sslmode=verify-full, verify-ca, require or disable";
+    let wrong = match mode {
+        "disable" => return Some(TlsMode::Disable),
+        "require" => return Some(TlsMode::Require),
+        "verify-ca" => return Some(TlsMode::VerifyCa),
+        "verify-full" => return Some(TlsMode::VerifyFull),
+        "prefer" | "allow" => Wrong::new(format!("sslmode={mode} lets anybody on the way switch TLS off unseen"), mend),
+        _ => Wrong::new("not a known sslmode", mend),
+    };
+    section.problem_at(node.as_ref(), "url", wrong);
+    None
+}
+
+fn ca_file_of(
+    section: &Section<'_>,
+    written: Option<PathBuf>,
+    url: &Url,
+    environment: &Environment,
+    tls: TlsMode,
+) -> Option<Option<PathBuf>> {
+    let explicit = written.is_some() || url.sslrootcert.is_some();
+    let key = if written.is_some() { "ca_file" } else { "url" };
+    if written.is_some() && url.sslrootcert.is_some() {
+        let what = "the authorities are given twice: by ca_file and by sslrootcert in the URL";
+        section.problem("ca_file", Wrong::new(what, "remove one of the two"));
+    }
+    if explicit && matches!(tls, TlsMode::Disable | TlsMode::Require) {
+        let what = "a file of authorities, but this sslmode does not verify the certificate";
+        section.problem(key, Wrong::new(what, "write sslmode=verify-full, or remove the file"));
+    }
+    let from_environment = || environment.get("PGSSLROOTCERT").filter(|path| !path.is_empty()).cloned();
+    let file = written.or_else(|| url.sslrootcert.clone().or_else(from_environment).map(PathBuf::from));
+    // libpq's word for the system's own authorities, which are trusted here anyway.
+    Some(file.filter(|path| path.as_os_str() != "system"))
+}

@@ -1,0 +1,113 @@
+//! What is wrong with a configuration: everything at once, each with its place, key, value and mend.
+
+use std::cell::RefCell;
+use std::fmt;
+
+/// Where a problem stands. Ordered as they are printed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// The file as a whole.
+    File,
+    /// A line and a column of the file, both counted from 1.
+    Line(usize, usize),
+    /// An environment variable.
+    Variable(String),
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// Where.
+    pub place: Place,
+    /// The key's path, for example `relay[booking_sms].turn.deadline`; empty when the text is no TOML.
+    pub key: String,
+    /// The value as written, secrets hidden; absent when there is none to show.
+    pub value: Option<String>,
+    /// What is wrong.
+    pub what: String,
+    /// What to write instead.
+    pub mend: String,
+    /// Whether something is not there: after a syntax error nobody can tell.
+    pub missing: bool,
+}
+
+/// Everything that is wrong with a configuration; never empty. Printing it needs no terminal and shows no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problems {
+    file: Option<String>,
+    list: Vec<Problem>,
+}
+
+impl Problems {
+    /// Sorts the problems by place. `file` is the name to print; `None` when only the environment was read.
+    #[must_use]
+    pub fn new(file: Option<String>, mut list: Vec<Problem>) -> Self {
+        list.sort();
+        list.dedup();
+        Self { file, list }
+    }
+
+    /// The problems, by place.
+    #[must_use]
+    pub fn list(&self) -> &[Problem] {
+        &self.list
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.as_deref().unwrap_or("environment");
+        match self.list.len() {
+            1 => write!(f, "1 problem in the configuration")?,
+            count => write!(f, "{count} problems in the configuration")?,
+        }
+        for problem in &self.list {
+            writeln!(f)?;
+            match &problem.place {
+                Place::File => write!(f, "{file}: ")?,
+                Place::Line(line, column) => write!(f, "{file}:{line}:{column}: ")?,
+                Place::Variable(name) => write!(f, "{name}: ")?,
+            }
+            match (problem.key.as_str(), &problem.value) {
+                ("", _) => {}
+                (key, None) => write!(f, "{key}: ")?,
+                (key, Some(value)) => write!(f, "{key} = {value}: ")?,
+            }
+            write!(f, "{}\n    mend: {}", problem.what, problem.mend)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problems {}
+
+/// What is wrong with one value, and its mend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wrong {
+    pub(super) what: String,
+    pub(super) mend: String,
+}
+
+impl Wrong {
+    pub(super) fn new(what: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { what: what.into(), mend: mend.into() }
+    }
+}
+
+/// Takes the problems of all sections while the whole configuration is read.
+#[derive(Debug, Default)]
+pub(super) struct Report(RefCell<Vec<Problem>>);
+
+impl Report {
+    pub(super) fn add(&self, problem: Problem) {
+        self.0.borrow_mut().push(problem);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+
+    pub(super) fn into_list(self) -> Vec<Problem> {
+        self.0.into_inner()
+    }
+}

@@ -1,0 +1,155 @@
+//! `[[relay]]`.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use sha2::{Digest as _, Sha256};
+
+use super::problem::Wrong;
+use super::section::Section;
+use super::show::{self, Secrets};
+use super::tree::{Node, Value};
+use super::units::print_duration;
+use super::{properties, sink, source, turn, value};
+use crate::position::Timestamp;
+use crate::relay::{Config, Start};
+use crate::secret::Secret;
+use crate::sink::kafka::ClusterConfig;
+
+/// The only guarantee and the only policy of this version; the others are refused by name.
+pub(super) const GUARANTEE: &str = "at_least_once";
+pub(super) const ON_POISON: &str = "halt";
+
+/// What a relay depends on beside its own section.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Surroundings<'a> {
+    /// `None` when `[kafka]` is absent or wrong.
+    pub(super) cluster: Option<&'a ClusterConfig>,
+    /// Whether `[kafka]` stands there at all.
+    pub(super) has_cluster: bool,
+    /// Whether the rule that loses rows may be chosen.
+    pub(super) allow_loss: bool,
+}
+
+pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Config> {
+    let name =
+        section.require("name", value::parsed(name), "name it: name = \"booking_events\"; its cursor has this name");
+    let later = &["at_most_once", "deduplicated", "in_database", "transactional"];
+    section.read("guarantee", value::word(&[(GUARANTEE, ())], later));
+    section.read("on_poison", value::word(&[(ON_POISON, ())], &["dead_letter", "park_key"]));
+    let source = source::read(section, around.allow_loss);
+    let sinks = section.section("sink");
+    let kind = sink::kind(&sinks);
+    let one_by_one = matches!(kind, Some("http" | "sms"));
+    let start = read_start(section, one_by_one);
+    let turn = turn::read(&section.section("turn"), one_by_one);
+    let poll = turn::read_poll(&section.section("poll"));
+    let sink = sink::read(&sinks, kind, turn.deadline, around.has_cluster);
+
+    let cluster = around.cluster.filter(|_| kind == Some("kafka"));
+    if let Some(cluster) = cluster {
+        check_linger(section, cluster, &turn);
+    }
+    let sink = sink?;
+    let secret_files = secret_files(&sink, cluster);
+    let mut config = Config {
+        name: name?,
+        start: start?,
+        source: source?,
+        sink,
+        turn,
+        poll,
+        fingerprint: String::new(),
+        secret_files,
+    };
+    config.fingerprint = fingerprint(&config, cluster);
+    Some(config)
+}
+
+/// Whether the relay's sink sends one by one, whatever else is wrong with it.
+pub(super) fn is_one_by_one(relay: &Section<'_>) -> bool {
+    match relay.node("sink") {
+        Some(Node { value: Value::Table(sinks), .. }) => ["http", "sms"].iter().any(|kind| sinks.contains_key(*kind)),
+        _ => false,
+    }
+}
+
+/// `#` is left to the numbers of shards.
+fn name(text: &str) -> Result<String, Wrong> {
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    if text.len() <= 100 && text.chars().all(is_legal) {
+        Ok(text.to_owned())
+    } else {
+        Err(Wrong::new("not a name of a relay", "write 1 to 100 letters, digits, dots, underscores or hyphens"))
+    }
+}
+
+fn read_start(section: &Section<'_>, must_be_written: bool) -> Option<Start> {
+    if section.has("start") {
+        return section.read("start", start);
+    }
+    if must_be_written {
+        let what = "missing: this sink reaches people, who would get every row there ever was";
+        section.missing("start", what, "write start = \"now\", or \"beginning\" if that is meant");
+        return None;
+    }
+    Some(Start::Beginning)
+}
+
+fn start(node: &Node) -> Result<Start, Wrong> {
+    let mend = "write \"beginning\", \"now\" or an instant such as \"2026-11-21T08:00:00Z\"";
+    let text = match &node.value {
+        Value::Instant(text) => text.clone(),
+        _ => value::text(node)?,
+    };
+    match text.as_str() {
+        "beginning" => Ok(Start::Beginning),
+        "now" => Ok(Start::Now),
+        text => Timestamp::parse_rfc3339(text)
+            .map(Start::At)
+            .map_err(|error| Wrong::new(format!("neither a known word nor an RFC 3339 instant ({error})"), mend)),
+    }
+}
+
+/// The last record of a turn waits for company before it is sent, and must still be acknowledged in time.
+fn check_linger(section: &Section<'_>, cluster: &ClusterConfig, turn: &crate::relay::TurnConfig) {
+    let linger = properties::linger_ms(&cluster.properties);
+    let left = turn.deadline.saturating_sub(turn.time);
+    if left.is_zero() || linger < left.as_secs_f64() * 1000.0 {
+        return;
+    }
+    let what = format!(
+        "records wait {linger} ms (kafka.properties.linger.ms), but time and deadline of a turn leave only {}",
+        print_duration(left)
+    );
+    let at = section.section("turn");
+    let key = if at.has("deadline") { "deadline" } else { "time" };
+    at.problem(key, Wrong::new(what, "write a shorter linger.ms or a longer deadline"));
+}
+
+/// Files of the relay's own secrets; Kafka's keys are read by its client when one is made.
+fn secret_files(sink: &crate::sink::Config, cluster: Option<&ClusterConfig>) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    if let crate::sink::Config::Sms(sms) = sink
+        && let Secret::File(path) = &sms.auth_token
+    {
+        files.push(path.clone());
+    }
+    let properties = cluster.map(|cluster| &cluster.properties);
+    for name in ["ssl.key.location", "ssl.certificate.location", "ssl.keystore.location"] {
+        files.extend(properties.and_then(|properties| properties.get(name)).map(PathBuf::from));
+    }
+    files
+}
+
+/// A digest of the resolved configuration, secrets included; nothing can be read from it.
+fn fingerprint(config: &Config, cluster: Option<&ClusterConfig>) -> String {
+    let mut text = show::relay(config, Secrets::Exposed);
+    if let Some(cluster) = cluster {
+        text.push_str(&show::kafka(cluster, Secrets::Exposed));
+    }
+    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}

@@ -1,0 +1,209 @@
+//! The resolved configuration as TOML: what `config show` prints, and what the fingerprint is made of.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::time::Duration;
+
+use secrecy::ExposeSecret as _;
+use toml::Value;
+
+use super::redact::{self, HIDDEN};
+use super::relay_section::{GUARANTEE, ON_POISON};
+use super::units::{print_duration, print_size};
+use super::{Config, show_postgres, source, table_name};
+use crate::relay::{self, Start};
+use crate::secret::Secret;
+use crate::sink::http::Body;
+use crate::sink::kafka::{ClusterConfig, Payload};
+use crate::source::RuleChoice;
+
+/// Whether secrets stand in the text. Exposed, it is only hashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Secrets {
+    Hidden,
+    Exposed,
+}
+
+/// Lines of TOML.
+#[derive(Debug, Default)]
+pub(super) struct Lines(String);
+
+impl Lines {
+    fn section(&mut self, header: &str) {
+        if !self.0.is_empty() {
+            self.0.push('\n');
+        }
+        self.0.push_str(header);
+        self.0.push('\n');
+    }
+
+    pub(super) fn raw(&mut self, key: &str, value: impl Display) {
+        self.0.push_str(&format!("{key} = {value}\n"));
+    }
+
+    pub(super) fn text(&mut self, key: &str, value: &str) {
+        self.raw(key, quote(value));
+    }
+
+    fn duration(&mut self, key: &str, value: Duration) {
+        self.text(key, &print_duration(value));
+    }
+
+    fn comment(&mut self, text: &str) {
+        self.0.push_str(&format!("# {text}\n"));
+    }
+}
+
+fn quote(text: &str) -> String {
+    Value::String(text.to_owned()).to_string()
+}
+
+fn texts(texts: &BTreeMap<String, String>, secrets: Secrets) -> String {
+    if texts.is_empty() {
+        return "{}".to_owned();
+    }
+    let pair = |(name, value): (&String, &String)| {
+        let hide = secrets == Secrets::Hidden && redact::is_secret(name);
+        format!("{} = {}", quote(name), quote(if hide { HIDDEN } else { value }))
+    };
+    format!("{{ {} }}", texts.iter().map(pair).collect::<Vec<_>>().join(", "))
+}
+
+/// The whole configuration.
+pub(super) fn all(config: &Config, secrets: Secrets) -> String {
+    let mut lines = Lines::default();
+    lines.section("[postgres]");
+    show_postgres::write(&mut lines, &config.postgres, secrets);
+    let mut text = lines.0;
+    if let Some(cluster) = &config.kafka {
+        text.push_str(&format!("\n{}", kafka(cluster, secrets)));
+    }
+    let mut lines = Lines(text);
+    lines.section("[admin]");
+    lines.text("listen", &config.admin.listen.to_string());
+    lines.section("[shutdown]");
+    lines.duration("grace", config.grace);
+    let mut text = lines.0;
+    for each in &config.relays {
+        text.push_str(&format!("\n{}", relay(each, secrets)));
+    }
+    text
+}
+
+/// `[kafka]`.
+pub(super) fn kafka(cluster: &ClusterConfig, secrets: Secrets) -> String {
+    let mut lines = Lines::default();
+    lines.section("[kafka]");
+    lines.text("bootstrap_servers", &cluster.bootstrap_servers);
+    if !cluster.properties.is_empty() {
+        lines.section("[kafka.properties]");
+    }
+    for (name, value) in &cluster.properties {
+        let hide = secrets == Secrets::Hidden && redact::is_secret(name);
+        lines.text(&quote(name), if hide { HIDDEN } else { value });
+    }
+    lines.0
+}
+
+/// One `[[relay]]`.
+pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
+    let mut lines = Lines::default();
+    lines.section("[[relay]]");
+    lines.text("name", &relay.name);
+    lines.text("guarantee", GUARANTEE);
+    lines.text("on_poison", ON_POISON);
+    match relay.start {
+        Start::Beginning => lines.text("start", "beginning"),
+        Start::Now => lines.text("start", "now"),
+        Start::At(at) => lines.text("start", &at.to_string()),
+    }
+    let source = &relay.source;
+    match (source.latency_window, source.horizon) {
+        (Some(window), _) => lines.duration("latency_window", window),
+        (None, RuleChoice::Writers) => lines.duration("latency_window", Duration::from_millis(5)),
+        (None, RuleChoice::Transactions) => lines.duration("latency_window", Duration::from_millis(100)),
+        (None, RuleChoice::Auto | RuleChoice::Window) => {
+            lines.comment("latency_window: \"5ms\" under the rule writers, \"100ms\" under transactions");
+        }
+    }
+    lines.section("[relay.source.stream]");
+    lines.text("table", &table_name::print(&source.table));
+    lines.text("id", &source.id);
+    lines.text("created_at", &source.created_at);
+    let rule = source::RULES.iter().find(|(_, rule)| *rule == source.horizon).map_or("auto", |(word, _)| word);
+    lines.text("horizon", rule);
+    if let Some(zone) = &source.time_zone {
+        lines.text("time_zone", zone);
+    }
+    lines.section("[relay.turn]");
+    lines.raw("rows", relay.turn.rows);
+    lines.text("bytes", &print_size(u64::try_from(relay.turn.bytes).unwrap_or(u64::MAX)));
+    lines.duration("time", relay.turn.time);
+    lines.duration("deadline", relay.turn.deadline);
+    lines.section("[relay.poll]");
+    lines.duration("min", relay.poll.min);
+    lines.duration("max", relay.poll.max);
+    lines.duration("standby", relay.poll.standby);
+    sink(&mut lines, &relay.sink, secrets);
+    lines.0
+}
+
+fn sink(lines: &mut Lines, sink: &crate::sink::Config, secrets: Secrets) {
+    lines.section(&format!("[relay.sink.{}]", sink.kind()));
+    match sink {
+        crate::sink::Config::Kafka(config) => {
+            lines.text("topic", &config.topic);
+            if let Some(key) = &config.key {
+                lines.text("key", key);
+            }
+            lines.raw("unordered", config.unordered);
+            match &config.payload {
+                Payload::Row => lines.raw("payload", "{ row = true }"),
+                Payload::Column(column) => lines.raw("payload", format!("{{ column = {} }}", quote(column))),
+                Payload::Columns(columns) => {
+                    let columns: Vec<String> = columns.iter().map(|column| quote(column)).collect();
+                    lines.raw("payload", format!("{{ columns = [{}] }}", columns.join(", ")));
+                }
+            }
+            lines.raw("headers", texts(&config.headers, Secrets::Exposed));
+        }
+        crate::sink::Config::Http(config) => http(lines, config, secrets),
+        crate::sink::Config::Sms(config) => sms(lines, config, secrets),
+        crate::sink::Config::Stdout(_) => {}
+    }
+}
+
+fn http(lines: &mut Lines, config: &crate::sink::http::Config, secrets: Secrets) {
+    lines.text("method", &config.method);
+    lines.text("url", &if secrets == Secrets::Hidden { redact::url(&config.url) } else { config.url.clone() });
+    lines.raw("headers", texts(&config.headers, secrets));
+    match &config.body {
+        Body::Row => lines.text("body", "row"),
+        Body::Template(template) => lines.text("body", template),
+        Body::Form(fields) => lines.comment(&format!("body: a form of {} fields", fields.len())),
+    }
+    lines.duration("timeout", config.timeout);
+    if let Some(rate) = config.rate_per_second {
+        lines.raw("rate_per_second", format_args!("{rate:?}"));
+    }
+}
+
+fn sms(lines: &mut Lines, config: &crate::sink::sms::Config, secrets: Secrets) {
+    match config.provider {
+        crate::sink::sms::Provider::Twilio => lines.text("provider", "twilio"),
+    }
+    lines.text("base_url", &config.base_url);
+    lines.text("account_sid", &config.account_sid);
+    match &config.auth_token {
+        Secret::File(path) => lines.text("auth_token_file", &path.display().to_string()),
+        Secret::Value(_) if secrets == Secrets::Hidden => lines.text("auth_token", HIDDEN),
+        Secret::Value(token) => lines.text("auth_token", token.expose_secret()),
+    }
+    lines.text("from", &config.from);
+    lines.text("to", &config.to);
+    lines.text("text", &config.text);
+    lines.duration("timeout", config.timeout);
+    if let Some(rate) = config.rate_per_second {
+        lines.raw("rate_per_second", format_args!("{rate:?}"));
+    }
+}

@@ -1,0 +1,46 @@
+//! `[relay.sink.…]`: exactly one sink a relay.
+
+use std::time::Duration;
+
+use super::problem::Wrong;
+use super::section::Section;
+use crate::sink::Config;
+
+mod http;
+mod kafka;
+mod sms;
+mod template;
+
+const KINDS: [&str; 4] = ["kafka", "http", "sms", "stdout"];
+
+/// The kind of sink that stands there, if it is one; reported otherwise.
+pub(super) fn kind(sink: &Section<'_>) -> Option<&'static str> {
+    let kinds: Vec<&'static str> = KINDS.into_iter().filter(|kind| sink.has(kind)).collect();
+    match kinds[..] {
+        [kind] => return Some(kind),
+        // What stands there in place of a sink is reported by its name.
+        [] if !sink.is_empty() => {}
+        [] => sink.missing("", "missing: a relay needs a sink", "add one of [relay.sink.kafka], .http, .sms, .stdout"),
+        [first, second, ..] => {
+            let what = format!("a second sink beside {first}: a relay has one");
+            sink.problem(second, Wrong::new(what, "make it a relay of its own, with its own name"));
+        }
+    }
+    None
+}
+
+/// Reads every sink that stands there, so that all its problems are reported, and answers the one of that kind.
+pub(super) fn read(sink: &Section<'_>, kind: Option<&str>, deadline: Duration, has_cluster: bool) -> Option<Config> {
+    let mut configs = KINDS.into_iter().filter(|kind| sink.has(kind)).map(|each| {
+        let section = sink.section(each);
+        let config = match each {
+            "kafka" => kafka::read(&section, has_cluster).map(Config::Kafka),
+            "http" => http::read(&section, deadline).map(Config::Http),
+            "sms" => sms::read(&section, deadline).map(Config::Sms),
+            _ => section.is_present().then(|| Config::Stdout(crate::sink::stdout::Config {})),
+        };
+        (each, config)
+    });
+    let all: Vec<_> = configs.by_ref().collect();
+    all.into_iter().find(|(each, _)| Some(*each) == kind).and_then(|(_, config)| config)
+}

@@ -1,0 +1,75 @@
+//! `[relay.sink.http]`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::template;
+use crate::config::problem::Wrong;
+use crate::config::section::Section;
+use crate::config::tree::Value;
+use crate::config::{turn, value};
+use crate::sink::http::{Body, Config};
+
+const METHODS: &[(&str, &str)] = &[("POST", "POST"), ("PUT", "PUT"), ("PATCH", "PATCH"), ("DELETE", "DELETE")];
+
+/// Headers that the relay or its HTTP client writes itself.
+const OURS: [&str; 6] = ["idempotency-key", "content-length", "transfer-encoding", "connection", "host", "expect"];
+
+pub(super) fn read(section: &Section<'_>, deadline: Duration) -> Option<Config> {
+    let method = section.read("method", value::word(METHODS, &[])).unwrap_or("POST").to_owned();
+    let headers = read_headers(section);
+    let body = match section.read("body", value::parsed(template::parse)) {
+        Some(template) if template != "row" => Body::Template(template),
+        _ => Body::Row,
+    };
+    let timeout = turn::read_timeout(section, deadline);
+    let rate_per_second = section.read("rate_per_second", value::rate);
+    let url = section.require("url", value::parsed(url), "write url = \"https://example.com/bookings/{{ id }}\"")?;
+    Some(Config { method, url, headers, body, timeout, rate_per_second })
+}
+
+/// An `http` or `https` URL, a template behind its scheme.
+pub(super) fn url(text: &str) -> Result<String, Wrong> {
+    let mend = "write it with scheme and host, for example \"https://example.com/{{ id }}\"";
+    let text = template::parse(text)?;
+    let Some(rest) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) else {
+        return Err(Wrong::new("not an http or https URL", mend));
+    };
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if host.is_empty() || text.chars().any(char::is_control) || host.contains(' ') && template::is_fixed(host) {
+        return Err(Wrong::new("names no host", mend));
+    }
+    if host.contains('@') {
+        let mend = "take them out; send a header such as Authorization instead";
+        return Err(Wrong::new("credentials in a URL are printed wherever the URL is", mend));
+    }
+    if text.contains('#') && template::is_fixed(&text) {
+        return Err(Wrong::new("a fragment is never sent", "remove what follows #"));
+    }
+    Ok(text)
+}
+
+fn read_headers(section: &Section<'_>) -> BTreeMap<String, String> {
+    let headers = section.read("headers", value::texts).unwrap_or_default();
+    let node = |name: &str| match &section.node("headers")?.value {
+        Value::Table(table) => table.get(name).map(|(_, node)| node),
+        _ => None,
+    };
+    for (name, template) in &headers {
+        let wrong =
+            if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c)) {
+                Wrong::new("not a name of an HTTP header", "write letters, digits and hyphens")
+            } else if OURS.contains(&name.to_ascii_lowercase().as_str()) {
+                Wrong::new("this header is the relay's own", "remove it")
+            } else if template.contains(['\r', '\n', '\0']) {
+                Wrong::new("a header has one line", "remove the line break")
+            } else {
+                match template::parse(template) {
+                    Ok(_) => continue,
+                    Err(wrong) => wrong,
+                }
+            };
+        section.problem_at(node(name), &format!("headers.{name}"), wrong);
+    }
+    headers
+}

@@ -1,0 +1,64 @@
+//! `[relay.source.stream]`, with the relay's latency window.
+
+use std::time::Duration;
+
+use super::problem::Wrong;
+use super::section::Section;
+use super::{table_name, value};
+use crate::source::{Config, RuleChoice};
+
+pub(super) const RULES: &[(&str, RuleChoice)] = &[
+    ("auto", RuleChoice::Auto),
+    ("writers", RuleChoice::Writers),
+    ("transactions", RuleChoice::Transactions),
+    ("window", RuleChoice::Window),
+];
+
+pub(super) const DEFAULT_ID: &str = "id";
+pub(super) const DEFAULT_CREATED_AT: &str = "created_at";
+
+/// Reads the source of a relay. `allow_loss` is the environment's word for the rule that loses rows.
+pub(super) fn read(relay: &Section<'_>, allow_loss: bool) -> Option<Config> {
+    let latency_window = relay.read("latency_window", value::duration(Duration::ZERO..=Duration::from_secs(60)));
+    let source = relay.section("source");
+    let stream = source.section("stream");
+    let id = stream.read("id", value::column).unwrap_or_else(|| DEFAULT_ID.to_owned());
+    let created_at = stream.read("created_at", value::column).unwrap_or_else(|| DEFAULT_CREATED_AT.to_owned());
+    if id == created_at {
+        let what = format!("id and created_at are both {id:?}");
+        stream.problem("id", Wrong::new(what, "name the column that tells rows of one instant apart"));
+    }
+    let horizon = stream.read("horizon", value::word(RULES, &[])).unwrap_or(RuleChoice::Auto);
+    if horizon == RuleChoice::Window {
+        refuse_loss(relay, &stream, allow_loss);
+    }
+    let time_zone = stream.read("time_zone", value::parsed(time_zone));
+    // A source of a later version is reported by its name; that its table is missing would be no news.
+    if source.has("pending") && !stream.is_present() {
+        return None;
+    }
+    let mend = "name the table: [relay.source.stream] table = \"public.bookings\"";
+    let table = stream.require("table", value::parsed(table_name::parse), mend)?;
+    Some(Config { table, id, created_at, horizon, time_zone, latency_window })
+}
+
+fn refuse_loss(relay: &Section<'_>, stream: &Section<'_>, allow_loss: bool) {
+    if !allow_loss {
+        let what = "a latency window alone loses rows of transactions that commit later";
+        let mend = "remove it; for a comparison set the variable OUTBOX_RELAY_ALLOW_LOSS=1";
+        stream.problem("horizon", Wrong::new(what, mend));
+    }
+    if !relay.has("latency_window") {
+        let what = "missing: under the horizon \"window\" it is the only bound";
+        relay.missing("latency_window", what, "write for example latency_window = \"100ms\"");
+    }
+}
+
+/// Whether the zone exists and has a fixed offset is PostgreSQL's to say.
+fn time_zone(text: &str) -> Result<String, Wrong> {
+    if text.chars().all(|c| c.is_ascii_alphanumeric() || "_+-:/".contains(c)) {
+        Ok(text.to_owned())
+    } else {
+        Err(Wrong::new("no name of a time zone", "write a zone of fixed offset, for example \"UTC\" or \"Etc/GMT-2\""))
+    }
+}

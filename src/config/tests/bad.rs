@@ -1,0 +1,272 @@
+//! Files with one mistake each: exactly that one is reported, at its key, for its reason.
+
+use super::*;
+
+/// What stands in [`GOOD`], what stands there instead, the key that is reported, and the reason it begins with.
+pub(super) type Case = (&'static str, &'static str, &'static str, &'static str);
+
+const TABLE: &str = "table = \"public.bookings\"";
+const SERVERS: &str = "bootstrap_servers = \"127.0.0.1:9092\"";
+const EVENTS: &str = "name = \"events\"";
+const URL: &str = "url = \"postgresql://relay@127.0.0.1:5432/app?sslmode=disable\"";
+
+pub(super) fn judge(cases: &[Case]) {
+    let mut wrong = Vec::new();
+    for (from, to, key, what) in cases {
+        match parse(&with(from, to)) {
+            Ok(_) => wrong.push(format!("{to}: accepted")),
+            Err(problems) => match problems.list() {
+                [one] if one.key == *key && one.what.starts_with(what) && !one.mend.is_empty() => {}
+                _ => wrong.push(format!("{to}:\n{problems}")),
+            },
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn postgres() {
+    judge(&[
+        (URL, "", "postgres.url", "no PostgreSQL server is named"),
+        (URL, "url = \"\"", "postgres.url", "empty"),
+        (URL, "url = 5", "postgres.url", "a string is needed here, this is an integer"),
+        (URL, "url = \"mysql://h/db\"", "postgres.url", "not a PostgreSQL URL"),
+        (URL, "url = \"host=h dbname=db\"", "postgres.url", "not a PostgreSQL URL"),
+        (URL, "url = \"postgresql://h:x/db\"", "postgres.url", "not a PostgreSQL URL: invalid value for option `port`"),
+        (URL, "url = \"postgresql:///db?hostaddr=127.0.0.1\"", "postgres.url", "hostaddr without host"),
+        (URL, "url = \"postgresql:///db\"", "postgres.url", "no PostgreSQL server is named"),
+        ("sslmode=disable", "sslmode=prefer", "postgres.url", "sslmode=prefer lets anybody"),
+        ("sslmode=disable", "sslmode=allow", "postgres.url", "sslmode=allow lets anybody"),
+        ("sslmode=disable", "sslmode=on", "postgres.url", "not a known sslmode"),
+        ("sslmode=disable", "ssl_mode=disable", "postgres.url", "no parameter \"ssl_mode\""),
+        ("sslmode=disable", "sslmode=disable&tcp_user_timeout=3", "postgres.url", "tcp_user_timeout follows"),
+        ("sslmode=disable", "sslmode=disable&sslcert=a", "postgres.url", "sslcert: client certificates"),
+        ("relay@127", "relay:hun/ter@127", "postgres.url", "user or password contain characters"),
+        (
+            URL,
+            "url = \"postgres://u:p@h/d\"\npassword_file = \"/p\"",
+            "postgres.password_file",
+            "the password is given twice",
+        ),
+        ("[kafka]", "ca_file = \"/ca\"\n[kafka]", "postgres.ca_file", "a file of authorities, but"),
+        ("sslmode=disable", "sslrootcert=/a\"\nca_file = \"/b", "postgres.ca_file", "the authorities are given twice"),
+        ("[kafka]", "pool_size = 3\n[kafka]", "postgres.pool_size", "out of bounds"),
+        ("[kafka]", "pool_size = -1\n[kafka]", "postgres.pool_size", "out of bounds"),
+        ("[kafka]", "pool_size = \"10\"\n[kafka]", "postgres.pool_size", "an integer is needed"),
+        ("[kafka]", "pool_size = 1.5\n[kafka]", "postgres.pool_size", "an integer is needed"),
+        ("[kafka]", "pool_size = 99999999999999999999\n[kafka]", "postgres.pool_size", "out of bounds"),
+        ("[kafka]", "pool_size = 5\n[kafka]", "postgres.pool_size", "too few for two turns at once"),
+        ("[kafka]", "pool_sise = 5\n[kafka]", "postgres.pool_sise", "unknown key"),
+        ("[kafka]", "bootstrap_servers = \"a\"\n[kafka]", "postgres.bootstrap_servers", "unknown key here"),
+    ]);
+}
+
+#[test]
+fn kafka_admin_and_the_rest() {
+    judge(&[
+        (SERVERS, "", "kafka.bootstrap_servers", "missing"),
+        (
+            SERVERS,
+            "bootstrap_servers = [\"a\"]",
+            "kafka.bootstrap_servers",
+            "a string is needed here, this is an array",
+        ),
+        (SERVERS, "bootstrap_servers = \"a:x\"", "kafka.bootstrap_servers", "\"a:x\" has no port"),
+        (SERVERS, "bootstrap_servers = \"a,\"", "kafka.bootstrap_servers", "\"\" names no host"),
+        (SERVERS, "bootstrap_servers = \"kafka://a:1\"", "kafka.bootstrap_servers", "\"kafka://a:1\" names no host"),
+        ("[kafka]\nbootstrap_servers = \"127.0.0.1:9092\"", "", "relay[events].sink.kafka", "no cluster is configured"),
+        (
+            SERVERS,
+            "bootstrap_servers = \"a\"\nsasl_password_file = \"/no/such\"",
+            "kafka.sasl_password_file",
+            "cannot be read",
+        ),
+        (SERVERS, "bootstrap_servers = \"a\"\nproperties = 5", "kafka.properties", "a table is needed here"),
+        ("[[relay]]", "[admin]\nlisten = \"localhost:1\"\n[[relay]]", "admin.listen", "not an address"),
+        ("[[relay]]", "[admin]\nlisten = 9464\n[[relay]]", "admin.listen", "a string is needed"),
+        ("[[relay]]", "[admin]\nport = 1\n[[relay]]", "admin.port", "unknown key"),
+        ("[[relay]]", "[shutdown]\ngrace = \"20\"\n[[relay]]", "shutdown.grace", "a duration without a unit"),
+        ("[[relay]]", "[shutdown]\ngrace = \"1h\"\n[[relay]]", "shutdown.grace", "out of bounds"),
+        ("[[relay]]", "[postgress]\n[[relay]]", "postgress", "unknown key"),
+        ("[[relay]]", "[[schedule]]\n[[relay]]", "schedule", "not available in this version"),
+        ("[kafka]", "[admin]\n[admin]\n[kafka]", "admin", "this key stands here for the second time"),
+        ("[kafka]", "nonsense\n[kafka]", "", "not valid TOML"),
+    ]);
+}
+
+#[test]
+fn properties_that_would_break_a_guarantee() {
+    for (property, what) in [
+        ("acks = 1", "a record counts as delivered only when"),
+        ("request.required.acks = 0", "a record counts as delivered only when"),
+        ("enable.idempotence = false", "without idempotence"),
+        ("enable.gapless.guarantee = false", "without it records after a refused one"),
+        ("transactional.id = \"x\"", "transactions are not available"),
+        ("partitioner = \"random\"", "keys go to the partitions"),
+        ("message.timeout.ms = 1", "it follows from the deadline"),
+        ("delivery.timeout.ms = 1", "it follows from the deadline"),
+        ("allow.auto.create.topics = true", "a mistyped topic would be created"),
+        ("message.max.bytes = 1000", "it follows from the topic's own limit"),
+        ("batch.size = 1000", "it follows from the topic's own limit"),
+        ("max.in.flight = 6", "with more than 5 requests in flight"),
+        ("max.in.flight.requests.per.connection = 6", "with more than 5 requests in flight"),
+        ("retries = 3", "a counted retry gives up"),
+        ("message.send.max.retries = 3", "a counted retry gives up"),
+        ("bootstrap.servers = \"a\"", "the brokers would be given twice"),
+        ("metadata.broker.list = \"a\"", "the brokers would be given twice"),
+        ("queuing.strategy = \"lifo\"", "another strategy than fifo"),
+        ("delivery.report.only.error = true", "without reports of success"),
+        ("queue.buffering.max.messages = 0", "0 means a queue without bounds"),
+        ("no.such.property = 1", "librdkafka has no such property"),
+        ("linger.ms = \"soon\"", "librdkafka refuses this value"),
+        ("compression.codec = [\"zstd\"]", "a property is a string, a number or a boolean"),
+    ] {
+        let text = with("[[relay]]", &format!("[kafka.properties]\n{property}\n[[relay]]"));
+        let problems = parse(&text).expect_err(property);
+        let [one] = problems.list() else { panic!("{property}: {problems}") };
+        let name = property.split(" = ").next().expect("a name");
+        assert_eq!(one.key, format!("kafka.properties.{name}"));
+        assert!(one.what.starts_with(what), "{property}: {}", one.what);
+        assert!(matches!(one.place, Place::Line(8, _)), "{property}: {:?}", one.place);
+    }
+}
+
+#[test]
+fn properties_against_each_other_and_the_deadline() {
+    judge(&[
+        (
+            "[[relay]]",
+            "[kafka.properties]\nlinger.ms = 1\nqueue.buffering.max.ms = 1\n[[relay]]",
+            "kafka.properties.queue.buffering.max.ms",
+            "linger.ms and queue.buffering.max.ms are two names",
+        ),
+        (
+            "[[relay]]",
+            "[kafka.properties]\nlinger.ms = 1\n\"linger.ms\" = 1\n[[relay]]",
+            "kafka.properties.linger.ms",
+            "this property stands here for the second time",
+        ),
+        (
+            "[[relay]]",
+            "[kafka.properties]\nlinger.ms = 4500\n[[relay]]",
+            "relay[events].turn.time",
+            "records wait 4500 ms (kafka.properties.linger.ms), but time and deadline of a turn leave only 4500ms",
+        ),
+    ]);
+}
+
+#[test]
+fn relays() {
+    judge(&[
+        (EVENTS, "", "relay[#1].name", "missing"),
+        (EVENTS, "name = \"a#1\"", "relay[a#1].name", "not a name of a relay"),
+        (EVENTS, "name = \"ä\"", "relay[ä].name", "not a name of a relay"),
+        (EVENTS, "name = 5", "relay[#1].name", "a string is needed"),
+        (EVENTS, "name = \"sms\"", "relay[sms].name", "a second relay of this name"),
+        (EVENTS, "name = events", "relay[events].name", "a value without quotation marks"),
+        (EVENTS, "name = \"events\"\nname = \"b\"", "relay[events].name", "this key stands here for the second time"),
+        (
+            EVENTS,
+            "name = \"events\"\nguarantee = \"exactly_once\"",
+            "relay[events].guarantee",
+            "not a word that is known",
+        ),
+        (EVENTS, "name = \"events\"\nguarantee = \"at_most_once\"", "relay[events].guarantee", "not available in this"),
+        (EVENTS, "name = \"events\"\nguarantee = \"deduplicated\"", "relay[events].guarantee", "not available in this"),
+        (EVENTS, "name = \"events\"\nguarantee = \"in_database\"", "relay[events].guarantee", "not available in this"),
+        (
+            EVENTS,
+            "name = \"events\"\nguarantee = \"transactional\"",
+            "relay[events].guarantee",
+            "not available in this",
+        ),
+        (EVENTS, "name = \"events\"\non_poison = \"dead_letter\"", "relay[events].on_poison", "not available in this"),
+        (EVENTS, "name = \"events\"\non_poison = \"park_key\"", "relay[events].on_poison", "not available in this"),
+        (EVENTS, "name = \"events\"\non_poison = \"stop\"", "relay[events].on_poison", "not a word that is known"),
+        (EVENTS, "name = \"events\"\nshards = 4", "relay[events].shards", "not available in this version"),
+        (EVENTS, "name = \"events\"\ncolour = 4", "relay[events].colour", "unknown key"),
+        (EVENTS, "name = \"events\"\ndeadline = \"5s\"", "relay[events].deadline", "unknown key here"),
+        (
+            EVENTS,
+            "name = \"events\"\nlatency_window = \"5\"",
+            "relay[events].latency_window",
+            "a duration without a unit",
+        ),
+        (EVENTS, "name = \"events\"\nlatency_window = \"5m\"", "relay[events].latency_window", "out of bounds"),
+        (EVENTS, "name = \"events\"\nstart = \"yesterday\"", "relay[events].start", "neither a known word nor"),
+        (EVENTS, "name = \"events\"\nstart = 2026-11-21", "relay[events].start", "neither a known word nor"),
+        (EVENTS, "name = \"events\"\nstart = 5", "relay[events].start", "a string is needed"),
+        ("start = \"now\"", "", "relay[sms].start", "missing: this sink reaches people"),
+        (EVENTS, "name = \"events\"\nturn = 5", "relay[events].turn", "a table is needed here"),
+    ]);
+}
+
+#[test]
+fn sources() {
+    judge(&[
+        (TABLE, "", "relay[events].source.stream.table", "missing"),
+        (TABLE, "table = \"bookings\"", "relay[events].source.stream.table", "a table without its schema"),
+        (TABLE, "table = \"a.b.c\"", "relay[events].source.stream.table", "more than schema and table"),
+        (TABLE, "table = 'a.\"b'", "relay[events].source.stream.table", "a quotation mark is not closed"),
+        (TABLE, "table = \"a.b\"\nid = \"\"", "relay[events].source.stream.id", "empty"),
+        (TABLE, "table = \"a.b\"\nid = \"created_at\"", "relay[events].source.stream.id", "id and created_at are both"),
+        (
+            TABLE,
+            "table = \"a.b\"\ntime_zone = \"a;b\"",
+            "relay[events].source.stream.time_zone",
+            "no name of a time zone",
+        ),
+        (
+            TABLE,
+            "table = \"a.b\"\nhorizon = \"write\"",
+            "relay[events].source.stream.horizon",
+            "not a word that is known",
+        ),
+        (
+            TABLE,
+            "table = \"a.b\"\nid = \"0123456789012345678901234567890123456789012345678901234567890123\"",
+            "relay[events].source.stream.id",
+            "longer than a column's name",
+        ),
+        (
+            "[relay.source.stream]\ntable = \"public.bookings\"",
+            "[relay.source.pending]\ndue = \"x\"",
+            "relay[events].source.pending",
+            "not available in this version",
+        ),
+    ]);
+}
+
+#[test]
+fn turns_and_pauses() {
+    let cases = [
+        ("turn", "rows = 0", "rows", "out of bounds"),
+        ("turn", "rows = \"many\"", "rows", "an integer is needed"),
+        ("turn", "rows = 2O000", "rows", "an integer is needed"),
+        ("turn", "bytes = 8388608", "bytes", "a size is needed here, this is an integer"),
+        ("turn", "bytes = \"8MB\"", "bytes", "a size has no unit \"MB\""),
+        ("turn", "bytes = \"8\"", "bytes", "a size without a unit"),
+        ("turn", "bytes = \"2GiB\"", "bytes", "out of bounds"),
+        ("turn", "time = 500", "time", "a duration is needed here, this is an integer"),
+        ("turn", "time = \"0.5s\"", "time", "a duration has no unit \".5s\""),
+        ("turn", "time = \"5s\"", "time", "a turn would still read at its deadline (5s)"),
+        ("turn", "deadline = \"5\"", "deadline", "a duration without a unit"),
+        ("turn", "deadline = \"5sec\"", "deadline", "a duration has no unit \"sec\""),
+        ("turn", "deadline = \"200ms\"", "deadline", "out of bounds"),
+        ("turn", "deadline = \"3m\"", "deadline", "out of bounds"),
+        ("turn", "deadline = \"500ms\"", "deadline", "not above turn.time, which is 500ms unless written"),
+        ("turn", "row = 5", "row", "unknown key"),
+        ("poll", "min = \"300ms\"", "min", "above max, which is 200ms"),
+        ("poll", "max = \"500us\"", "max", "below min, which is 1ms unless written"),
+        ("poll", "min = \"0s\"", "min", "out of bounds"),
+        ("poll", "standby = \"2m\"", "standby", "out of bounds"),
+        ("poll", "stand_by = \"2s\"", "stand_by", "unknown key"),
+    ];
+    for (section, line, key, what) in cases {
+        let text = with("[relay.sink.kafka]", &format!("[relay.{section}]\n{line}\n[relay.sink.kafka]"));
+        let problems = parse(&text).expect_err(line);
+        let [one] = problems.list() else { panic!("{line}: {problems}") };
+        assert_eq!(one.key, format!("relay[events].{section}.{key}"), "{line}");
+        assert!(one.what.starts_with(what), "{line}: {}", one.what);
+    }
+}

@@ -1,0 +1,122 @@
+//! Sinks with one mistake each; see [`super::bad`].
+
+use super::bad::judge;
+use super::*;
+
+const TOPIC: &str = "topic = \"bookings\"";
+const TOKEN: &str = "auth_token_file = \"/run/token\"";
+const KEY: &str = "key = \"customer\"";
+
+#[test]
+fn kafka_sinks() {
+    judge(&[
+        (TOPIC, "", "relay[events].sink.kafka.topic", "missing"),
+        (TOPIC, "topic = \"a b\"", "relay[events].sink.kafka.topic", "Kafka has no topics of such a name"),
+        (TOPIC, "topic = \"a.{{ b\"", "relay[events].sink.kafka.topic", "not a template"),
+        (KEY, "key = \"a\"\nunordered = true", "relay[events].sink.kafka.unordered", "a key keeps the order"),
+        (KEY, "unordered = \"yes\"", "relay[events].sink.kafka.unordered", "a boolean is needed"),
+        (KEY, "payload = \"row\"", "relay[events].sink.kafka.payload", "a table is needed here"),
+        (KEY, "payload = {}", "relay[events].sink.kafka.payload", "0 of row, column and columns"),
+        (KEY, "payload = { row = true, column = \"a\" }", "relay[events].sink.kafka.payload", "2 of row, column"),
+        (KEY, "payload = { row = false }", "relay[events].sink.kafka.payload.row", "says what the payload is not"),
+        (KEY, "payload = { columns = [] }", "relay[events].sink.kafka.payload.columns", "names no column"),
+        (
+            KEY,
+            "payload = { columns = [\"a\", \"a\"] }",
+            "relay[events].sink.kafka.payload.columns",
+            "names \"a\" twice",
+        ),
+        (KEY, "payload = { colum = \"a\", row = true }", "relay[events].sink.kafka.payload.colum", "unknown key"),
+        (KEY, "headers = { id = \"a\" }", "relay[events].sink.kafka.headers", "the header \"id\" is the relay's own"),
+        (KEY, "headers = { a = 5 }", "relay[events].sink.kafka.headers", "a is an integer, a string is needed"),
+        (KEY, "timeout = \"3s\"", "relay[events].sink.kafka.timeout", "unknown key here"),
+    ]);
+}
+
+#[test]
+fn sms_sinks() {
+    judge(&[
+        ("provider = \"twilio\"", "provider = \"twillio\"", "relay[sms].sink.sms.provider", "not a word that is known"),
+        ("account_sid = \"AC1\"", "", "relay[sms].sink.sms.account_sid", "missing"),
+        ("account_sid = \"AC1\"", "account_sid = \"../a\"", "relay[sms].sink.sms.account_sid", "not an account's SID"),
+        (TOKEN, "", "relay[sms].sink.sms.auth_token_file", "missing"),
+        (
+            TOKEN,
+            "auth_token = \"a\"\nauth_token_file = \"b\"",
+            "relay[sms].sink.sms.auth_token",
+            "the token is given twice",
+        ),
+        ("to = \"{{ phone }}\"", "to = \"{{ phone \"", "relay[sms].sink.sms.to", "not a template"),
+        (
+            TOKEN,
+            "auth_token_file = \"b\"\ntimeout = \"4s\"",
+            "relay[sms].sink.sms.timeout",
+            "above 3/5 of turn.deadline, which is 3s",
+        ),
+        (TOKEN, "auth_token_file = \"b\"\ntimeout = 3", "relay[sms].sink.sms.timeout", "a duration is needed"),
+        (TOKEN, "auth_token_file = \"b\"\nrate_per_second = 0", "relay[sms].sink.sms.rate_per_second", "out of bounds"),
+        (
+            TOKEN,
+            "auth_token_file = \"b\"\nrate_per_second = nan",
+            "relay[sms].sink.sms.rate_per_second",
+            "out of bounds",
+        ),
+        (
+            TOKEN,
+            "auth_token_file = \"b\"\nbase_url = \"ftp://a\"",
+            "relay[sms].sink.sms.base_url",
+            "not an http or https URL",
+        ),
+        (
+            TOKEN,
+            "auth_token_file = \"b\"\nbase_url = \"http://{{ a }}\"",
+            "relay[sms].sink.sms.base_url",
+            "not a fixed address",
+        ),
+        (
+            TOKEN,
+            "auth_token_file = \"b\"\nbase_url = \"http://a:b@c\"",
+            "relay[sms].sink.sms.base_url",
+            "credentials in a URL",
+        ),
+    ]);
+}
+
+#[test]
+fn http_and_other_sinks() {
+    const SINK: &str = "[relay.sink.kafka]\ntopic = \"bookings\"\nkey = \"customer\"";
+    const HOOK: &str = "start = \"now\"\n[relay.source.stream]\ntable = \"a.b\"\n[relay.sink.http]\n";
+    judge(&[
+        (SINK, "", "relay[events].sink", "missing: a relay needs a sink"),
+        (SINK, "[relay.sink.stdout]\nx = 1", "relay[events].sink.stdout.x", "unknown key"),
+        (SINK, "[relay.sink.email]", "relay[events].sink.email", "not available in this version"),
+        (SINK, "[relay.sink.sql]", "relay[events].sink.sql", "not available in this version"),
+        (SINK, "[relay.sink.webhook]", "relay[events].sink.webhook", "not available in this version"),
+        (SINK, "[relay.sink.kafca]\ntopic = \"a\"", "relay[events].sink.kafca", "unknown key"),
+        (KEY, "key = \"a\"\n[relay.sink.stdout]", "relay[events].sink.stdout", "a second sink beside kafka"),
+    ]);
+    for (lines, key, what) in [
+        ("", "url", "missing"),
+        ("url = \"example.com\"", "url", "not an http or https URL"),
+        ("url = \"https:///x\"", "url", "names no host"),
+        ("url = \"https://u:hunter2@h/\"", "url", "credentials in a URL"),
+        ("url = \"https://h/{{\"", "url", "not a template"),
+        ("url = \"https://h/\"\nmethod = \"GET\"", "method", "not a word that is known"),
+        ("url = \"https://h/\"\nbody = \"{% if %}\"", "body", "not a template"),
+        ("url = \"https://h/\"\nheaders = { \"a b\" = \"c\" }", "headers.a b", "not a name of an HTTP header"),
+        ("url = \"https://h/\"\nheaders = { Idempotency-Key = \"c\" }", "headers.Idempotency-Key", "this header is"),
+        (
+            "url = \"https://h/\"\nheaders = { Authorization = \"hunter2 {{\" }",
+            "headers.Authorization",
+            "not a template",
+        ),
+        ("url = \"https://h/\"\ntimeout = \"3001ms\"", "timeout", "above 3/5 of turn.deadline"),
+    ] {
+        let text = format!("{GOOD}[[relay]]\nname = \"hook\"\n{HOOK}{lines}\n");
+        let problems = parse(&text).expect_err(lines);
+        let [one] = problems.list() else { panic!("{lines}: {problems}") };
+        assert_eq!(one.key, format!("relay[hook].sink.http.{key}"), "{lines}");
+        assert!(one.what.starts_with(what), "{lines}: {}", one.what);
+        assert!(!problems.to_string().contains("hunter2"), "{problems}");
+    }
+}

@@ -1,0 +1,187 @@
+//! What is right is understood, filled up with defaults, and printed without secrets.
+
+use std::time::Duration;
+
+use tokio_postgres::config::{Host, SslMode};
+
+use super::*;
+use crate::database::TlsMode;
+use crate::relay::Start;
+use crate::sink;
+use crate::source::TableName;
+
+fn load(text: &str, variables: &[(&str, &str)]) -> Config {
+    Config::parse(text, "relay.toml", &environment(variables)).expect("valid")
+}
+
+#[test]
+fn defaults_are_filled_in() {
+    let config = parse(GOOD).expect("valid");
+    assert_eq!(config.postgres.pool_size, 10);
+    assert_eq!(config.postgres.tls, TlsMode::Disable);
+    assert_eq!(config.admin.listen.to_string(), "127.0.0.1:9464");
+    assert_eq!(config.grace, Duration::from_secs(20));
+    let [events, sms] = &config.relays[..] else { panic!("two relays") };
+    assert_eq!(events.start, Start::Beginning);
+    assert_eq!(events.source.table, TableName { schema: "public".into(), name: "bookings".into() });
+    assert_eq!((events.turn.rows, events.turn.bytes), (20_000, 8 << 20));
+    assert_eq!((events.turn.time, events.turn.deadline), (Duration::from_millis(500), Duration::from_secs(5)));
+    assert_eq!(sms.turn.rows, 1);
+    assert_eq!(sms.start, Start::Now);
+    let sink::Config::Sms(sink) = &sms.sink else { panic!("sms") };
+    assert_eq!(sink.timeout, Duration::from_secs(3));
+    assert_eq!(sink.base_url, "https://api.twilio.com");
+    assert_eq!(sms.secret_files, [std::path::PathBuf::from("/run/token")]);
+}
+
+#[test]
+fn what_is_shown_reads_back_as_the_same() {
+    let everything = "u:p%40@h:1,[::1]:2/d%20b?sslmode=require&hostaddr=127.0.0.1,::1&options=-c%20a%3Db&application_name=x\
+        &connect_timeout=3&target_session_attrs=read-write&channel_binding=require&sslnegotiation=direct&keepalives=0\
+        &keepalives_idle=9&keepalives_interval=8&keepalives_retries=7";
+    let url = with("relay@127.0.0.1:5432/app?sslmode=disable", everything);
+    let shown = parse(&url).expect("valid").redacted().replace("***", "p%40");
+    assert_eq!(parse(&shown).expect("valid"), parse(&url).expect("valid"));
+    for config in [parse(GOOD), parse(REFERENCE)] {
+        let config = config.expect("valid");
+        assert_eq!(parse(&config.redacted()).expect("valid"), config);
+    }
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    let text = with("relay@127", "relay:hunter2@127")
+        .replace("auth_token_file = \"/run/token\"", "auth_token = \"hunter2\"")
+        .replace(
+            "[[relay]]\nname = \"events\"",
+            "[kafka.properties]\nsasl.password = \"hunter2\"\n[[relay]]\nname = \"events\"",
+        )
+        + "[[relay]]\nname = \"hook\"\nstart = \"now\"\nsource.stream.table = \"a.b\"\n[relay.sink.http]\nurl = \"https://h/\"\nheaders = { Authorization = \"Bearer hunter2\" }\n";
+    let config = parse(&text).expect("valid");
+    assert_eq!(config.postgres.connection.get_password(), Some(b"hunter2".as_slice()));
+    for shown in [config.redacted(), format!("{config:?}"), format!("{:?}", config.kafka)] {
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
+    assert_eq!(config.redacted().matches("***").count(), 4);
+}
+
+#[test]
+fn the_fingerprint_follows_the_relay_its_secrets_and_its_cluster_only() {
+    let prints = |text: &str| -> Vec<String> {
+        parse(text).expect("valid").relays.into_iter().map(|relay| relay.fingerprint).collect()
+    };
+    let before = prints(GOOD);
+    assert!(before.iter().all(|print| print.len() == 64));
+    assert_eq!(prints(&with("[kafka]", "[admin]\nlisten = \"[::1]:1\"\n[kafka]")), before);
+    let after = prints(&with("127.0.0.1:9092", "127.0.0.1:9093"));
+    assert!(after[0] != before[0] && after[1] == before[1]);
+    let after = prints(&with("auth_token_file = \"/run/token\"", "auth_token = \"a\""));
+    let other = prints(&with("auth_token_file = \"/run/token\"", "auth_token = \"b\""));
+    assert!(after[0] == before[0] && after[1] != before[1] && after[1] != other[1]);
+}
+
+#[test]
+fn the_environment_wins_over_the_file_and_fills_what_it_leaves_open() {
+    let variables = [
+        ("OUTBOX_RELAY__POSTGRES__POOL_SIZE", "12"),
+        ("OUTBOX_RELAY__KAFKA__BOOTSTRAP_SERVERS", "other:1"),
+        ("OUTBOX_RELAY__KAFKA__PROPERTIES__SASL_PASSWORD", "hunter2"),
+        ("OUTBOX_RELAY__ADMIN__LISTEN", "0.0.0.0:80"),
+        ("OUTBOX_RELAY__SHUTDOWN__GRACE", "3s"),
+        ("OUTBOX_RELAY_PORT", "tcp://set by Kubernetes"),
+        ("DATABASE_URL", "postgresql://not.this.one/db"),
+        ("PGPASSWORD", "hunter3"),
+        ("PGUSER", "nobody"),
+    ];
+    let config = load(GOOD, &variables);
+    assert_eq!(config.postgres.pool_size, 12);
+    assert_eq!(config.postgres.connection.get_user(), Some("relay"));
+    assert_eq!(config.postgres.connection.get_password(), Some(b"hunter3".as_slice()));
+    assert_eq!(config.postgres.connection.get_hosts(), [Host::Tcp("127.0.0.1".into())]);
+    let kafka = config.kafka.expect("configured");
+    assert_eq!(kafka.bootstrap_servers, "other:1");
+    assert_eq!(kafka.properties["sasl.password"], "hunter2");
+    assert_eq!(config.admin.listen.to_string(), "0.0.0.0:80");
+    assert_eq!(config.grace, Duration::from_secs(3));
+}
+
+#[test]
+fn libpq_variables_alone_name_a_server() {
+    let variables =
+        [("PGHOST", "/tmp/pg"), ("PGPORT", "5555"), ("PGDATABASE", "app"), ("PGUSER", "me"), ("PGPASSWORD", "")];
+    let config = load("", &variables);
+    assert_eq!(config.postgres.connection.get_hosts(), [Host::Unix("/tmp/pg".into())]);
+    assert_eq!(config.postgres.connection.get_ports(), [5555]);
+    assert_eq!(config.postgres.connection.get_ssl_mode(), SslMode::Disable);
+    assert_eq!(config.postgres.tls, TlsMode::VerifyFull);
+    assert_eq!(config.postgres.connection.get_password(), None);
+    assert!(config.relays.is_empty());
+}
+
+#[test]
+fn tls_is_verified_unless_said_otherwise() {
+    let config = load("", &[("DATABASE_URL", "postgres://u@h/db"), ("PGSSLROOTCERT", "/ca.pem")]);
+    assert_eq!(config.postgres.tls, TlsMode::VerifyFull);
+    assert_eq!(config.postgres.connection.get_ssl_mode(), SslMode::Require);
+    assert_eq!(config.postgres.ca_file, Some("/ca.pem".into()));
+    let config = load("", &[("DATABASE_URL", "postgres://u@h/db"), ("PGSSLMODE", "require")]);
+    assert_eq!(config.postgres.tls, TlsMode::Require);
+    let config = load("", &[("DATABASE_URL", "postgres://u@h/db?sslmode=verify-ca"), ("PGSSLMODE", "disable")]);
+    assert_eq!(config.postgres.tls, TlsMode::VerifyCa);
+}
+
+#[test]
+fn properties_may_be_written_with_and_without_quotes() {
+    let properties =
+        "[kafka.properties]\nsecurity.protocol = \"SSL\"\n\"linger.ms\" = 2\nsocket.keepalive.enable = true\n";
+    let config = load(&with("[[relay]]", &format!("{properties}[[relay]]")), &[]);
+    let properties = config.kafka.expect("configured").properties;
+    assert_eq!(properties["security.protocol"], "SSL");
+    assert_eq!(properties["linger.ms"], "2");
+    assert_eq!(properties["socket.keepalive.enable"], "true");
+}
+
+#[test]
+fn start_may_be_a_toml_instant() {
+    for start in ["2026-11-21T08:00:00Z", "\"2026-11-21T09:00:00+01:00\"", "2026-11-21T08:00:00Z # comment"] {
+        let config = load(&with("start = \"now\"", &format!("start = {start}")), &[]);
+        let Start::At(at) = config.relays[1].start else { panic!("an instant") };
+        assert_eq!(at.to_string(), "2026-11-21T08:00:00.000000Z");
+    }
+}
+
+#[test]
+fn the_rule_that_loses_rows_needs_the_environment_s_word() {
+    let text = with("name = \"events\"", "name = \"events\"\nlatency_window = \"9ms\"").replacen(
+        "table = \"public.bookings\"",
+        "table = \"public.bookings\"\nhorizon = \"window\"",
+        1,
+    );
+    assert!(parse(&text).is_err());
+    assert_eq!(
+        load(&text, &[("OUTBOX_RELAY_ALLOW_LOSS", "1")]).relays[0].source.horizon,
+        crate::source::RuleChoice::Window
+    );
+}
+
+#[test]
+fn only_some_relays_may_be_chosen() {
+    let config = parse(GOOD).expect("valid");
+    assert_eq!(config.clone().only(&["sms".to_owned()]).expect("known").relays.len(), 1);
+    assert_eq!(config.clone().only(&[]).expect("all").relays.len(), 2);
+    let problems = config.only(&["evnts".to_owned()]).expect_err("unknown");
+    assert_eq!(
+        problems.to_string(),
+        "1 problem in the configuration\nconfiguration: relay[evnts]: no relay of this name is configured\n    \
+         mend: did you mean \"events\"?"
+    );
+}
+
+#[test]
+fn a_password_file_of_kafka_is_read() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), "hunter2\n").expect("written");
+    let line = format!("[kafka]\nsasl_password_file = {:?}", file.path().display().to_string());
+    let config = load(&with("[kafka]", &line), &[]);
+    assert_eq!(config.kafka.expect("configured").properties["sasl.password"], "hunter2");
+}

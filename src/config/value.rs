@@ -1,0 +1,165 @@
+//! From a node to a value: what each kind of key accepts, and what it says otherwise.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::keys;
+use super::problem::{Place, Wrong};
+use super::tree::{Node, Value};
+use super::units;
+
+fn kind(node: &Node, wanted: &str, mend: impl Into<String>) -> Wrong {
+    Wrong::new(format!("{wanted} is needed here, this is {}", node.kind()), mend)
+}
+
+/// A text that is not empty.
+pub(super) fn text(node: &Node) -> Result<String, Wrong> {
+    match &node.value {
+        Value::Text(text) if text.trim().is_empty() => Err(Wrong::new("empty", "write a value, or remove the key")),
+        Value::Text(text) if text.contains('\0') => Err(Wrong::new("contains a NUL character", "remove it")),
+        Value::Text(text) => Ok(text.clone()),
+        _ => Err(kind(node, "a string", "put the value in quotation marks")),
+    }
+}
+
+/// A text, further checked.
+pub(super) fn parsed<T>(parse: impl Fn(&str) -> Result<T, Wrong>) -> impl Fn(&Node) -> Result<T, Wrong> {
+    move |node| parse(&text(node)?)
+}
+
+/// A path of a file.
+pub(super) fn path(node: &Node) -> Result<PathBuf, Wrong> {
+    text(node).map(PathBuf::from)
+}
+
+/// The name of a column.
+pub(super) fn column(node: &Node) -> Result<String, Wrong> {
+    let name = text(node)?;
+    match name.len() {
+        0..=63 => Ok(name),
+        _ => Err(Wrong::new("longer than a column's name can be (63 bytes)", "write the name as in the catalogue")),
+    }
+}
+
+/// A whole number within bounds.
+pub(super) fn integer(bounds: RangeInclusive<u64>) -> impl Fn(&Node) -> Result<u64, Wrong> {
+    move |node| {
+        let mend = format!("write a whole number from {} to {}", bounds.start(), bounds.end());
+        let number = match (&node.value, &node.place) {
+            (Value::Integer(number), _) => *number,
+            (Value::Text(text), Place::Variable(_)) => {
+                text.trim().parse().map_err(|_| Wrong::new("not a whole number", mend.clone()))?
+            }
+            _ => return Err(kind(node, "an integer", mend)),
+        };
+        u64::try_from(number)
+            .ok()
+            .filter(|number| bounds.contains(number))
+            .ok_or_else(|| Wrong::new("out of bounds", mend.clone()))
+    }
+}
+
+/// A positive number that need not be whole.
+pub(super) fn rate(node: &Node) -> Result<f64, Wrong> {
+    let mend = "write a number from 0.001 to 1000000, for example 2.5";
+    let number = match node.value {
+        Value::Integer(number) => u32::try_from(number).map_or(f64::INFINITY, f64::from),
+        Value::Float(number) => number,
+        _ => return Err(kind(node, "a number", mend)),
+    };
+    if (0.001..=1e6).contains(&number) { Ok(number) } else { Err(Wrong::new("out of bounds", mend)) }
+}
+
+/// Yes or no.
+pub(super) fn boolean(node: &Node) -> Result<bool, Wrong> {
+    match node.value {
+        Value::Boolean(yes) => Ok(yes),
+        _ => Err(kind(node, "a boolean", "write true or false, without quotation marks")),
+    }
+}
+
+/// A duration within bounds.
+pub(super) fn duration(bounds: RangeInclusive<Duration>) -> impl Fn(&Node) -> Result<Duration, Wrong> {
+    move |node| {
+        let from = units::print_duration(*bounds.start());
+        let to = units::print_duration(*bounds.end());
+        let Value::Text(text) = &node.value else {
+            let example = format!("write a string with a unit, from \"{from}\" to \"{to}\"");
+            return Err(kind(node, "a duration", example));
+        };
+        let duration = units::duration(text)?;
+        if bounds.contains(&duration) {
+            Ok(duration)
+        } else {
+            Err(Wrong::new("out of bounds", format!("write a duration from \"{from}\" to \"{to}\"")))
+        }
+    }
+}
+
+/// A size within bounds.
+pub(super) fn size(bounds: RangeInclusive<u64>) -> impl Fn(&Node) -> Result<u64, Wrong> {
+    move |node| {
+        let from = units::print_size(*bounds.start());
+        let to = units::print_size(*bounds.end());
+        let Value::Text(text) = &node.value else {
+            let example = format!("write a string with a unit, from \"{from}\" to \"{to}\"");
+            return Err(kind(node, "a size", example));
+        };
+        let size = units::size(text)?;
+        if bounds.contains(&size) {
+            Ok(size)
+        } else {
+            Err(Wrong::new("out of bounds", format!("write a size from \"{from}\" to \"{to}\"")))
+        }
+    }
+}
+
+/// One of some words; those of later versions are refused by name.
+pub(super) fn word<T: Copy>(
+    words: &'static [(&'static str, T)],
+    later: &'static [&'static str],
+) -> impl Fn(&Node) -> Result<T, Wrong> {
+    move |node| {
+        let given = text(node)?;
+        if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == given) {
+            return Ok(*meaning);
+        }
+        let all: Vec<String> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+        let mend = format!("write {}", all.join(" or "));
+        if later.contains(&given.as_str()) {
+            return Err(Wrong::new("not available in this version", mend));
+        }
+        let meant = keys::nearest(&given, words.iter().map(|(word, _)| *word));
+        let mend = meant.map_or(mend, |word| format!("did you mean \"{word}\"?"));
+        Err(Wrong::new("not a word that is known here", mend))
+    }
+}
+
+/// A table of names and texts.
+pub(super) fn texts(node: &Node) -> Result<BTreeMap<String, String>, Wrong> {
+    let mend = "write a table of names and strings, for example { name = \"value\" }";
+    let Value::Table(table) = &node.value else { return Err(kind(node, "a table", mend)) };
+    table
+        .iter()
+        .map(|(name, (_, node))| match &node.value {
+            Value::Text(text) => Ok((name.clone(), text.clone())),
+            _ => Err(Wrong::new(format!("{name} is {}, a string is needed", node.kind()), mend)),
+        })
+        .collect()
+}
+
+/// Columns, at least one, none twice.
+pub(super) fn columns(node: &Node) -> Result<Vec<String>, Wrong> {
+    let mend = "write the names of columns, for example [\"id\", \"at\"]";
+    let Value::Array(nodes) = &node.value else { return Err(kind(node, "an array", mend)) };
+    let columns = nodes.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+    if columns.is_empty() {
+        return Err(Wrong::new("names no column", mend));
+    }
+    match columns.iter().enumerate().find(|(at, column)| columns[..*at].contains(column)) {
+        Some((_, twice)) => Err(Wrong::new(format!("names {twice:?} twice"), "name each column once")),
+        None => Ok(columns),
+    }
+}

@@ -1,0 +1,138 @@
+//! What operators do with cursors. None of it takes the cursor's lock; each leaves a row in `outbox.operation`.
+
+use tokio_postgres::Client;
+
+use crate::database::Error;
+use crate::position::Timestamp;
+
+/// A cursor in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// Its relay's.
+    pub relay: String,
+    /// `created_at` of its position.
+    pub position_created_at: Option<Timestamp>,
+    /// The id of its position.
+    pub position_id: Option<String>,
+    /// Who holds it, or advanced it last.
+    pub holder: Option<String>,
+    /// Server process of the holder.
+    pub pid: Option<i32>,
+    /// When it last advanced.
+    pub advanced_at: Option<Timestamp>,
+    /// An operator has paused it.
+    pub paused: bool,
+    /// It is halted.
+    pub halted: bool,
+    /// Its last error, as JSON.
+    pub last_error: Option<String>,
+}
+
+/// What became of a wish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is so now.
+    Done,
+    /// It was so already.
+    Already,
+    /// There is no such cursor.
+    Unknown,
+}
+
+/// Lists all cursors of the database by name.
+///
+/// # Errors
+/// The database's.
+pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
+    let rows = client
+        .query(
+            "SELECT name, relay, position_created_at, position_id, holder, holder_pid, advanced_at, paused, halted, \
+             last_error::text FROM outbox.status ORDER BY name",
+            &[],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Listed {
+                name: row.try_get(0)?,
+                relay: row.try_get(1)?,
+                position_created_at: row.try_get(2)?,
+                position_id: row.try_get(3)?,
+                holder: row.try_get(4)?,
+                pid: row.try_get(5)?,
+                advanced_at: row.try_get(6)?,
+                paused: row.try_get(7)?,
+                halted: row.try_get(8)?,
+                last_error: row.try_get(9)?,
+            })
+        })
+        .collect()
+}
+
+async fn exists(client: &Client, name: &str) -> Result<bool, Error> {
+    let row = client.query_one("SELECT EXISTS (SELECT FROM outbox.cursor WHERE name = $1)", &[&name]).await?;
+    Ok(row.try_get(0)?)
+}
+
+/// Begins no more turns of a cursor.
+///
+/// # Errors
+/// The database's.
+pub async fn pause(client: &mut Client, name: &str, by: &str) -> Result<Outcome, Error> {
+    if !exists(client, name).await? {
+        return Ok(Outcome::Unknown);
+    }
+    let transaction = client.transaction().await?;
+    let changed = transaction
+        .execute(
+            "INSERT INTO outbox.control AS k (cursor, paused, paused_at, paused_by, updated_at) \
+             VALUES ($1, true, pg_catalog.clock_timestamp(), $2, pg_catalog.clock_timestamp()) \
+             ON CONFLICT (cursor) DO UPDATE SET paused = true, paused_at = excluded.paused_at, \
+             paused_by = excluded.paused_by, updated_at = excluded.updated_at WHERE NOT k.paused",
+            &[&name, &by],
+        )
+        .await?;
+    note(&transaction, "cursor pause", name, by).await?;
+    transaction.commit().await?;
+    Ok(if changed == 0 { Outcome::Already } else { Outcome::Done })
+}
+
+/// Ends a pause and a halt.
+///
+/// # Errors
+/// The database's.
+pub async fn resume(client: &mut Client, name: &str, by: &str) -> Result<Outcome, Error> {
+    if !exists(client, name).await? {
+        return Ok(Outcome::Unknown);
+    }
+    let transaction = client.transaction().await?;
+    let unpaused = transaction
+        .execute(
+            "UPDATE outbox.control SET paused = false, paused_at = NULL, paused_by = NULL, \
+             updated_at = pg_catalog.clock_timestamp() WHERE cursor = $1 AND paused",
+            &[&name],
+        )
+        .await?;
+    let unhalted = transaction
+        .execute(
+            "UPDATE outbox.cursor_status SET state = 'running', halted = false, fingerprint = NULL, message_id = NULL, \
+             last_error = NULL, updated_at = pg_catalog.clock_timestamp() WHERE cursor = $1 AND halted",
+            &[&name],
+        )
+        .await?;
+    note(&transaction, "cursor resume", name, by).await?;
+    transaction.commit().await?;
+    Ok(if unpaused + unhalted == 0 { Outcome::Already } else { Outcome::Done })
+}
+
+async fn note(transaction: &tokio_postgres::Transaction<'_>, verb: &str, cursor: &str, by: &str) -> Result<(), Error> {
+    transaction
+        .execute(
+            "INSERT INTO outbox.operation (operator, verb, cursor) VALUES (session_user || '/' || $1, $2, $3)",
+            &[&by, &verb, &cursor],
+        )
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,203 @@
+//! Lock, advance, commit: one transaction on one connection.
+
+use std::collections::BTreeSet;
+
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+use tokio_util::sync::CancellationToken;
+
+use super::{Seek, position};
+use crate::database::{self, Error, Loan};
+use crate::position::{Position, Timestamp};
+
+const LOCK: &str = "SELECT position_created_at, position_id, observed_at, relations, seek_applied, \
+     identity IS NULL OR identity = $2::text::jsonb, identity::text \
+     FROM outbox.cursor WHERE name = $1 FOR UPDATE SKIP LOCKED";
+
+const CONTROL: &str = "SELECT k.paused, k.seek_seq, (k.seek_to ->> 'created_at')::timestamptz, k.seek_to ->> 'id', \
+     s.halted, s.fingerprint \
+     FROM (SELECT $1::text AS name) AS n \
+     LEFT JOIN outbox.control AS k ON k.cursor = n.name \
+     LEFT JOIN outbox.cursor_status AS s ON s.cursor = n.name";
+
+const ADVANCE: &str = "UPDATE outbox.cursor SET position_created_at = $2, position_id = $3, observed_at = $4, \
+     snapshot = COALESCE($5::text::pg_snapshot, snapshot), relations = $6::oid[], seek_applied = $7, identity = $8::text::jsonb, \
+     advanced_by = $9, advanced_at = pg_catalog.clock_timestamp(), updated_at = pg_catalog.clock_timestamp() \
+     WHERE name = $1";
+
+/// A cursor whose row this process has locked. Dropping it without [`Self::advance`] or [`Self::release`] closes the
+/// connection, so that the lock is free at once, also after a panic.
+#[derive(Debug)]
+pub struct LockedCursor {
+    name: String,
+    loan: Option<Loan>,
+    closed: CancellationToken,
+    /// Where it stands; `None` is before every row.
+    pub position: Option<Position>,
+    /// The database's clock at the scan of the last advance.
+    pub observed_at: Option<Timestamp>,
+    /// The relations it has known; the table's own oid first.
+    pub relations: Option<(u32, BTreeSet<u32>)>,
+    /// Number of the last seek that was applied.
+    pub seek_applied: i64,
+    /// Whether it belongs to what the relay is configured for; its stored identity otherwise.
+    pub foreign_identity: Option<String>,
+    /// An operator has paused it.
+    pub paused: bool,
+    /// It is halted, under this configuration fingerprint.
+    pub halted: Option<String>,
+    /// An operator's wish to move it.
+    pub seek: Option<Seek>,
+}
+
+/// What an advance writes.
+#[derive(Clone, Debug)]
+pub struct Advance<'a> {
+    /// The end of the acknowledged prefix.
+    pub position: Option<&'a Position>,
+    /// `T_k` of the scan.
+    pub observed_at: Timestamp,
+    /// The snapshot that the rows were read with; none leaves the stored one.
+    pub snapshot: Option<&'a str>,
+    /// The table's own oid, then its relations.
+    pub relations: (u32, &'a BTreeSet<u32>),
+    /// Number of the last seek that is now applied.
+    pub seek_applied: i64,
+    /// What the cursor belongs to, as JSON.
+    pub identity: &'a str,
+    /// This replica's name.
+    pub by: &'a str,
+    /// Whether the commit waits for the disk. Without it, a crash of PostgreSQL costs duplicates, never rows.
+    pub durable: bool,
+}
+
+impl LockedCursor {
+    /// Locks the cursor's row, if nobody else has. `identity` is what the relay is configured for, as JSON.
+    ///
+    /// # Errors
+    /// The database's; the connection is closed then.
+    pub async fn lock(loan: Loan, name: &str, identity: &str) -> Result<Option<Self>, Error> {
+        match Self::try_lock(&loan, name, identity).await {
+            Ok(Some((row, control))) => Self::read(name, loan, &row, &control).map(Some),
+            Ok(None) => {
+                if let Err(error) = loan.batch_execute("ROLLBACK").await {
+                    database::discard(loan);
+                    return Err(error.into());
+                }
+                Ok(None)
+            }
+            Err(error) => {
+                database::discard(loan);
+                Err(error.into())
+            }
+        }
+    }
+
+    async fn try_lock(loan: &Loan, name: &str, identity: &str) -> Result<Option<(Row, Row)>, tokio_postgres::Error> {
+        let lock = loan.prepare_cached(LOCK).await?;
+        let control = loan.prepare_cached(CONTROL).await?;
+        let cursor: [&(dyn ToSql + Sync); 2] = [&name, &identity];
+        let names: [&(dyn ToSql + Sync); 1] = [&name];
+        // Sent at once, run one after the other; each statement has its own snapshot, so what an operator has committed
+        // before the lock was taken is seen. Isolation and mode are explicit: a role's defaults do not count.
+        let ((), row, control) = tokio::try_join!(
+            biased;
+            loan.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"),
+            loan.query_opt(&lock, &cursor),
+            loan.query_one(&control, &names),
+        )?;
+        Ok(row.map(|row| (row, control)))
+    }
+
+    fn read(name: &str, loan: Loan, row: &Row, control: &Row) -> Result<Self, Error> {
+        let closed = loan.closed();
+        let relations: Option<Vec<u32>> = row.try_get(3)?;
+        let seek_applied: i64 = row.try_get(4)?;
+        let known: bool = row.try_get(5)?;
+        let seek: Option<i64> = control.try_get(1)?;
+        let halted: Option<bool> = control.try_get(4)?;
+        let fingerprint: Option<String> = control.try_get(5)?;
+        Ok(Self {
+            name: name.to_owned(),
+            position: position(row.try_get(0)?, row.try_get(1)?),
+            observed_at: row.try_get(2)?,
+            relations: relations
+                .and_then(|oids| Some((*oids.first()?, oids.into_iter().skip(1).collect::<BTreeSet<_>>()))),
+            seek_applied,
+            foreign_identity: if known { None } else { row.try_get(6)? },
+            paused: control.try_get::<_, Option<bool>>(0)?.unwrap_or(false),
+            halted: halted.unwrap_or(false).then(|| fingerprint.unwrap_or_default()),
+            seek: match seek.filter(|number| *number > seek_applied) {
+                Some(number) => Some(Seek { number, to: position(control.try_get(2)?, control.try_get(3)?) }),
+                None => None,
+            },
+            loan: Some(loan),
+            closed,
+        })
+    }
+
+    /// Ends when the connection does, and the lock with it.
+    #[must_use]
+    pub fn closed(&self) -> CancellationToken {
+        self.closed.clone()
+    }
+
+    /// Moves the position and commits, which frees the lock.
+    ///
+    /// # Errors
+    /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
+    pub async fn advance(mut self, to: Advance<'_>) -> Result<(), Error> {
+        let Some(loan) = self.loan.take() else { return Ok(()) };
+        match advance(&loan, &self.name, &to).await {
+            Ok(1) => Ok(()),
+            Ok(_) => {
+                database::discard(loan);
+                Err(Error::Vanished(self.name.clone()))
+            }
+            Err(error) => {
+                database::discard(loan);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Frees the lock and leaves everything as it is.
+    ///
+    /// # Errors
+    /// The database's; the lock is free then, too.
+    pub async fn release(mut self) -> Result<(), Error> {
+        let Some(loan) = self.loan.take() else { return Ok(()) };
+        if let Err(error) = loan.batch_execute("ROLLBACK").await {
+            database::discard(loan);
+            return Err(error.into());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for LockedCursor {
+    fn drop(&mut self) {
+        if let Some(loan) = self.loan.take() {
+            database::discard(loan);
+        }
+    }
+}
+
+async fn advance(loan: &Loan, name: &str, to: &Advance<'_>) -> Result<u64, tokio_postgres::Error> {
+    let statement = loan.prepare_cached(ADVANCE).await?;
+    let created_at = to.position.map(|position| position.created_at);
+    let id = to.position.and_then(|position| position.id.as_deref());
+    let relations: Vec<u32> = std::iter::once(to.relations.0).chain(to.relations.1.iter().copied()).collect();
+    let parameters: [&(dyn ToSql + Sync); 9] =
+        [&name, &created_at, &id, &to.observed_at, &to.snapshot, &relations, &to.seek_applied, &to.identity, &to.by];
+    let durability =
+        if to.durable { "SET LOCAL synchronous_commit TO on" } else { "SET LOCAL synchronous_commit TO off" };
+    // When the update fails, PostgreSQL answers COMMIT with a rollback, and the error of the update is what is returned.
+    let ((), updated, ()) = tokio::try_join!(
+        biased;
+        loan.batch_execute(durability),
+        loan.execute(&statement, &parameters),
+        loan.batch_execute("COMMIT"),
+    )?;
+    Ok(updated)
+}

@@ -1,0 +1,98 @@
+//! Where cursors stand, read without any lock; and the rows of new cursors.
+
+use tokio_postgres::Row;
+
+use super::position;
+use crate::database::{Error, Session};
+use crate::position::{Position, Timestamp};
+
+const STANDINGS: &str = "SELECT c.name, c.position_created_at, c.position_id, c.observed_at, c.advanced_at, \
+     COALESCE(k.paused, false), COALESCE(k.seek_seq, 0) > c.seek_applied, COALESCE(s.halted, false), s.fingerprint, \
+     c.created_at, COALESCE(s.state, ''), c.advanced_by \
+     FROM outbox.cursor AS c \
+     LEFT JOIN outbox.control AS k ON k.cursor = c.name \
+     LEFT JOIN outbox.cursor_status AS s ON s.cursor = c.name \
+     WHERE c.name = ANY ($1::text[])";
+
+/// A cursor as it stands, whoever holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Its name.
+    pub name: String,
+    /// Where it is; `None` is before every row.
+    pub position: Option<Position>,
+    /// The database's clock at the scan of the last advance.
+    pub observed_at: Option<Timestamp>,
+    /// When it last advanced, or was created.
+    pub advanced_at: Timestamp,
+    /// An operator has paused it.
+    pub paused: bool,
+    /// An operator's seek is waiting.
+    pub seek: bool,
+    /// It is halted, under this configuration fingerprint.
+    pub halted: Option<String>,
+    /// The word in `cursor_status`; empty when there is none.
+    pub state: String,
+    /// Who advanced it last.
+    pub advanced_by: Option<String>,
+}
+
+/// A row for a new cursor.
+#[derive(Clone, Debug)]
+pub struct Creation<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its relay's name.
+    pub relay: &'a str,
+    /// What it belongs to, as JSON.
+    pub identity: &'a str,
+    /// Where it begins; `None` is before every row.
+    pub position: Option<&'a Position>,
+}
+
+/// Reads the cursors of these names; those that do not exist yet are left out.
+///
+/// # Errors
+/// The database's.
+pub async fn standings(session: &Session, names: &[&str]) -> Result<Vec<Standing>, Error> {
+    let statement = session.prepare_cached(STANDINGS).await?;
+    let rows = session.query(&statement, &[&names]).await?;
+    Ok(rows.iter().map(standing).collect::<Result<_, _>>()?)
+}
+
+fn standing(row: &Row) -> Result<Standing, tokio_postgres::Error> {
+    let halted: bool = row.try_get(7)?;
+    let fingerprint: Option<String> = row.try_get(8)?;
+    let advanced_at: Option<Timestamp> = row.try_get(4)?;
+    Ok(Standing {
+        name: row.try_get(0)?,
+        position: position(row.try_get(1)?, row.try_get(2)?),
+        observed_at: row.try_get(3)?,
+        advanced_at: match advanced_at {
+            Some(at) => at,
+            None => row.try_get(9)?,
+        },
+        paused: row.try_get(5)?,
+        seek: row.try_get(6)?,
+        halted: halted.then(|| fingerprint.unwrap_or_default()),
+        state: row.try_get(10)?,
+        advanced_by: row.try_get(11)?,
+    })
+}
+
+/// Makes a cursor's row unless it exists; says whether it made it.
+///
+/// # Errors
+/// The database's.
+pub async fn create(session: &Session, creation: Creation<'_>) -> Result<bool, Error> {
+    let created_at = creation.position.map(|position| position.created_at);
+    let id = creation.position.and_then(|position| position.id.as_deref());
+    let made = session
+        .execute(
+            "INSERT INTO outbox.cursor (name, relay, identity, position_created_at, position_id) \
+             VALUES ($1, $2, $3::text::jsonb, $4, $5) ON CONFLICT DO NOTHING",
+            &[&creation.name, &creation.relay, &creation.identity, &created_at, &id],
+        )
+        .await?;
+    Ok(made == 1)
+}

@@ -1,0 +1,77 @@
+//! What a relay has to say about its cursor: `outbox.cursor_status`. Written outside the turn's transaction, so that no
+//! operator's look at it can hold a turn up.
+
+use crate::database::{Error, Session};
+
+/// An error as operators see it in `status`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorReport<'a> {
+    /// `retry`, `poison` or `fatal`.
+    pub class: &'a str,
+    /// A short stable word.
+    pub code: &'a str,
+    /// What happened.
+    pub message: &'a str,
+    /// What to do.
+    pub hint: &'a str,
+    /// The message concerned, if one is.
+    pub message_id: Option<&'a str>,
+}
+
+const REPORT: &str = "INSERT INTO outbox.cursor_status AS s \
+     (cursor, state, halted, fingerprint, message_id, last_error, updated_at) \
+     VALUES ($1, $2, $3, $4, $5, pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', $6::text, \
+     'code', $7::text, 'message', $8::text, 'hint', $9::text), pg_catalog.clock_timestamp()) \
+     ON CONFLICT (cursor) DO UPDATE SET state = excluded.state, halted = excluded.halted, \
+     fingerprint = excluded.fingerprint, message_id = excluded.message_id, last_error = excluded.last_error, \
+     updated_at = excluded.updated_at \
+     WHERE NOT s.halted OR excluded.halted";
+
+/// Records an error. With `halted`, the fingerprint of the configuration under which the cursor now stands still, until
+/// `cursor resume` or another configuration; a later error that does not halt leaves a halt alone.
+///
+/// # Errors
+/// The database's.
+pub async fn report(
+    session: &Session,
+    cursor: &str,
+    error: &ErrorReport<'_>,
+    halted: Option<&str>,
+) -> Result<(), Error> {
+    let state = if halted.is_some() { "halted" } else { "backing_off" };
+    // A server's message may hold what text cannot.
+    let message = error.message.replace('\0', "\u{fffd}");
+    session
+        .execute(
+            REPORT,
+            &[
+                &cursor,
+                &state,
+                &halted.is_some(),
+                &halted,
+                &error.message_id,
+                &error.class,
+                &error.code,
+                &message,
+                &error.hint,
+            ],
+        )
+        .await?;
+    Ok(())
+}
+
+/// Records that the cursor is well again: no halt, no error.
+///
+/// # Errors
+/// The database's.
+pub async fn clear(session: &Session, cursor: &str) -> Result<(), Error> {
+    session
+        .execute(
+            "UPDATE outbox.cursor_status SET state = 'running', halted = false, fingerprint = NULL, message_id = NULL, \
+             last_error = NULL, updated_at = pg_catalog.clock_timestamp() \
+             WHERE cursor = $1 AND (state <> 'running' OR halted OR last_error IS NOT NULL)",
+            &[&cursor],
+        )
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! Opens one session: TLS, password, settings, and the proof that they took.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use deadpool_postgres::ClientWrapper;
+use native_tls::{Certificate, TlsConnector};
+use postgres_native_tls::MakeTlsConnector;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_util::sync::CancellationToken;
+
+use super::{Config, Error, Limits, Session, TlsMode, error};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(super) async fn open(config: &Config, limits: &Limits, application_name: &str) -> Result<Session, Error> {
+    let session = connect(config, limits, application_name).await?;
+    tokio::time::timeout(limits.lock_kill, prepare(&session, config, limits))
+        .await
+        .map_err(|_| Error::Timeout(limits.lock_kill))??;
+    Ok(session)
+}
+
+/// Whether every host is a Unix socket, where TLS and TCP settings do not exist.
+fn local(config: &Config) -> bool {
+    config.connection.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)))
+}
+
+async fn connect(config: &Config, limits: &Limits, application_name: &str) -> Result<Session, Error> {
+    let mut connection = config.connection.clone();
+    connection.application_name(application_name);
+    if let Some(path) = &config.password_file {
+        let password = tokio::fs::read_to_string(path)
+            .await
+            .map_err(|source| Error::PasswordFile { path: path.clone(), source })?;
+        connection.password(password.trim_end_matches(['\r', '\n']));
+    }
+    let timeout = *connection.get_connect_timeout().unwrap_or(&CONNECT_TIMEOUT);
+    connection.connect_timeout(timeout);
+    connection.tcp_user_timeout(limits.lock_kill);
+    let plain = config.tls == TlsMode::Disable || local(config);
+    connection.ssl_mode(if plain { SslMode::Disable } else { SslMode::Require });
+    let failed = |source: tokio_postgres::Error| Error::Connect {
+        target: config.target(),
+        reason: error::describe(&source),
+        state: source.code().cloned(),
+    };
+    let tls = MakeTlsConnector::new(connector(config)?);
+    // The driver's own time-out covers the TCP connection only; a server that accepts and says nothing needs this one.
+    let (client, connection) = tokio::time::timeout(timeout * 2, connection.connect(tls))
+        .await
+        .map_err(|_| Error::Timeout(timeout * 2))?
+        .map_err(failed)?;
+    let closed = CancellationToken::new();
+    let guard = closed.clone().drop_guard();
+    let task = tokio::spawn(async move {
+        let _guard = guard;
+        if let Err(error) = connection.await {
+            tracing::debug!(error = error::describe(&error), "connection ended");
+        }
+    });
+    Session { client: ClientWrapper::new(client, task), closed, pid: 0 }.with_pid().await
+}
+
+impl Session {
+    async fn with_pid(mut self) -> Result<Self, Error> {
+        self.pid = self.client.query_one("SELECT pg_backend_pid()", &[]).await?.get(0);
+        Ok(self)
+    }
+}
+
+fn connector(config: &Config) -> Result<TlsConnector, Error> {
+    let authorities = |reason: String| Error::Authorities(reason);
+    let mut builder = TlsConnector::builder();
+    if let Some(path) = &config.ca_file {
+        let pem = std::fs::read(path).map_err(|error| authorities(format!("{}: {error}", path.display())))?;
+        let certificates =
+            Certificate::stack_from_pem(&pem).map_err(|error| authorities(format!("{}: {error}", path.display())))?;
+        builder.disable_built_in_roots(true);
+        for certificate in certificates {
+            builder.add_root_certificate(certificate);
+        }
+    }
+    match config.tls {
+        TlsMode::VerifyFull | TlsMode::Disable => {}
+        TlsMode::VerifyCa => {
+            builder.danger_accept_invalid_hostnames(true);
+        }
+        TlsMode::Require => {
+            builder.danger_accept_invalid_hostnames(true).danger_accept_invalid_certs(true);
+        }
+    }
+    builder.build().map_err(|error| authorities(error.to_string()))
+}
+
+/// The settings that the relay's rules rest on. The planner's part keeps every statement on the `(created_at, id)`
+/// index whatever the statistics say: a plan that sorts the table would take longer with each row.
+fn settings(config: &Config, limits: &Limits) -> Vec<(&'static str, String)> {
+    let millis = |duration: Duration| duration.as_millis().to_string();
+    let mut settings: Vec<(&'static str, String)> = [
+        ("TimeZone", "UTC"),
+        ("DateStyle", "ISO, MDY"),
+        ("IntervalStyle", "postgres"),
+        ("extra_float_digits", "1"),
+        ("bytea_output", "hex"),
+        ("row_security", "off"),
+        ("search_path", ""),
+        ("client_min_messages", "warning"),
+        ("lock_timeout", "2000"),
+        ("enable_seqscan", "off"),
+        ("enable_bitmapscan", "off"),
+        ("enable_sort", "off"),
+        ("jit", "off"),
+        ("max_parallel_workers_per_gather", "0"),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name, value.to_owned()))
+    .collect();
+    settings.push(("statement_timeout", millis(limits.statement)));
+    settings.push(("idle_in_transaction_session_timeout", millis(limits.lock_kill)));
+    if !local(config) {
+        settings.push(("tcp_user_timeout", millis(limits.lock_kill)));
+    }
+    settings
+}
+
+async fn prepare(session: &Session, config: &Config, limits: &Limits) -> Result<(), Error> {
+    let version: i32 = session.query_one("SELECT current_setting('server_version_num')::integer", &[]).await?.get(0);
+    let mut settings = settings(config, limits);
+    if version >= 170_000 {
+        settings.push(("transaction_timeout", limits.lock_kill.as_millis().to_string()));
+    }
+    let mut sql = String::new();
+    for (name, value) in &settings {
+        let _ = write!(sql, "SET {name} = '{value}';");
+    }
+    session.batch_execute(&sql).await?;
+    if session.query_one("SELECT pg_is_in_recovery()", &[]).await?.get(0) {
+        return Err(Error::Standby(config.target()));
+    }
+    verify(session, limits, local(config)).await
+}
+
+/// Reads the chain's last link back: a pooler that drops `SET`, or a server that does not know a setting, would leave a
+/// frozen holder with its lock for ever.
+async fn verify(session: &Session, limits: &Limits, local: bool) -> Result<(), Error> {
+    let wanted = limits.lock_kill.as_millis().to_string();
+    for name in ["idle_in_transaction_session_timeout", "tcp_user_timeout"] {
+        if local && name == "tcp_user_timeout" {
+            continue; // it does not exist on a Unix socket
+        }
+        let row = session.query_one("SELECT setting FROM pg_catalog.pg_settings WHERE name = $1", &[&name]).await?;
+        let found: String = row.get(0);
+        if found != wanted {
+            return Err(Error::Setting { setting: name, found, wanted });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! What can go wrong with PostgreSQL, in words that an operator can act on.
+
+use std::path::PathBuf;
+
+use tokio_postgres::error::SqlState;
+
+/// An error of a connection or a statement.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The password file cannot be read.
+    #[error("cannot read [postgres] password_file {path}: {source}")]
+    PasswordFile {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The certificate authorities cannot be used.
+    #[error("cannot use the certificate authorities ([postgres] ca_file): {0}")]
+    Authorities(String),
+    /// No connection: the server cannot be reached or refused it.
+    #[error("cannot connect to PostgreSQL at {target}: {reason}")]
+    Connect {
+        /// Host, port, database and user.
+        target: String,
+        /// Why.
+        reason: String,
+        /// The server's code, when it answered.
+        state: Option<SqlState>,
+    },
+    /// The server is a standby.
+    #[error(
+        "PostgreSQL at {0} is a standby (pg_is_in_recovery): the relay reads the primary only; point [postgres] url at \
+         the primary"
+    )]
+    Standby(String),
+    /// A session setting did not take.
+    #[error("session setting {setting} reads back as {found}, not {wanted}: is a connection pooler in between?")]
+    Setting {
+        /// Which setting.
+        setting: &'static str,
+        /// What `SHOW` says.
+        found: String,
+        /// What was set.
+        wanted: String,
+    },
+    /// A statement failed.
+    #[error("{}", describe(.0))]
+    Statement(#[from] tokio_postgres::Error),
+    /// A cursor's row is gone while it was held.
+    #[error("the row of cursor {0} was deleted while it was held; it is made anew at the next start")]
+    Vanished(String),
+    /// The pool is closed.
+    #[error("connection pool: {0}")]
+    Pool(String),
+    /// No answer in time.
+    #[error("PostgreSQL did not answer within {0:?}")]
+    Timeout(std::time::Duration),
+}
+
+impl Error {
+    /// The server's error code, when it gave one.
+    #[must_use]
+    pub fn state(&self) -> Option<&SqlState> {
+        match self {
+            Self::Connect { state, .. } => state.as_ref(),
+            Self::Statement(error) => error.code(),
+            Self::PasswordFile { .. }
+            | Self::Authorities(_)
+            | Self::Standby(_)
+            | Self::Setting { .. }
+            | Self::Pool(_)
+            | Self::Vanished(_)
+            | Self::Timeout(_) => None,
+        }
+    }
+
+    /// Whether the credentials were refused: a wrong password, an unknown role or database, or no right to connect.
+    #[must_use]
+    pub fn refused_credentials(&self) -> bool {
+        matches!(self, Self::PasswordFile { .. })
+            || self.state().is_some_and(|state| {
+                [
+                    SqlState::INVALID_PASSWORD,
+                    SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+                    SqlState::INVALID_CATALOG_NAME,
+                ]
+                .contains(state)
+            })
+    }
+}
+
+/// The driver's error with the server's message, code and detail, which its own `Display` leaves out.
+#[must_use]
+pub fn describe(error: &tokio_postgres::Error) -> String {
+    if let Some(db) = error.as_db_error() {
+        let mut text = format!("{}: {} ({})", db.severity(), db.message(), db.code().code());
+        if let Some(hint) = db.hint() {
+            text.push_str("; hint: ");
+            text.push_str(hint);
+        }
+        return text;
+    }
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

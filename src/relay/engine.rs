@@ -1,0 +1,142 @@
+//! What all relays of a process share: connections, slots, the watcher, the ends of life.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::health::{Heartbeat, Readiness};
+use crate::database::{self, Error, Limits, Loan, Pool, Session, Sessions};
+use crate::sink::kafka::Cluster;
+use crate::source::watcher::Watcher;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Engine {
+    /// This replica's name.
+    pub replica: String,
+    /// Looks at who is writing.
+    pub watcher: Watcher,
+    /// For probes, samples and status.
+    pub probe: Shared,
+    /// The Kafka cluster, when one is configured.
+    pub cluster: Option<Arc<Cluster>>,
+    /// Ends when no new turn may begin.
+    pub stop: CancellationToken,
+    /// Beats while the engine looks at its tables.
+    pub heartbeat: Arc<Heartbeat>,
+    /// What the process waits for before it is ready.
+    pub readiness: Arc<Readiness>,
+    /// Ends when running turns are cut: the grace period is over.
+    pub cut: CancellationToken,
+    pool: Pool,
+    slots: Arc<Semaphore>,
+    /// Sinks that answer one by one may hang for long; they never take more than half of the slots.
+    slow_slots: Arc<Semaphore>,
+    /// The longest single call to the database.
+    pub call_deadline: Duration,
+}
+
+/// The right to run one turn, with both of its connections.
+#[derive(Debug)]
+pub struct Slot {
+    /// Holds the lock.
+    pub lock: Loan,
+    /// Reads.
+    pub reader: Loan,
+    /// Give it back when the turn ends.
+    pub permits: Vec<OwnedSemaphorePermit>,
+}
+
+/// A session that many tasks use at the same time, each statement on its own; opened anew when it has ended.
+#[derive(Debug)]
+pub struct Shared {
+    sessions: Sessions,
+    session: Mutex<Option<Arc<Session>>>,
+}
+
+impl Shared {
+    /// Opens nothing yet.
+    #[must_use]
+    pub fn new(sessions: Sessions) -> Self {
+        Self { sessions, session: Mutex::new(None) }
+    }
+
+    /// The session.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub async fn session(&self) -> Result<Arc<Session>, Error> {
+        let mut guard = self.session.lock().await;
+        if let Some(session) = guard.as_ref().filter(|session| !session.is_closed()) {
+            return Ok(Arc::clone(session));
+        }
+        let session = Arc::new(self.sessions.open().await?);
+        *guard = Some(Arc::clone(&session));
+        Ok(session)
+    }
+}
+
+impl Engine {
+    /// An engine for a database. `limits` are those of the relay with the longest deadline.
+    ///
+    /// # Errors
+    /// When the pool cannot be built.
+    pub fn new(
+        database: &database::Config,
+        limits: Limits,
+        replica: String,
+        cluster: Option<Arc<Cluster>>,
+    ) -> anyhow::Result<Self> {
+        let application = format!("outbox-relay/{replica}");
+        let sessions = || Sessions::new(database.clone(), limits, application.clone());
+        let slots = (database.pool_size.saturating_sub(2) / 2).max(1);
+        Ok(Self {
+            watcher: Watcher::new(sessions(), limits.statement),
+            probe: Shared::new(sessions()),
+            pool: database::pool(sessions(), slots * 2)?,
+            slots: Arc::new(Semaphore::new(slots)),
+            slow_slots: Arc::new(Semaphore::new((slots / 2).max(1))),
+            stop: CancellationToken::new(),
+            cut: CancellationToken::new(),
+            heartbeat: Arc::default(),
+            readiness: Arc::default(),
+            call_deadline: limits.statement,
+            cluster,
+            replica,
+        })
+    }
+
+    /// Waits for a slot and takes its connections: both or none.
+    ///
+    /// # Errors
+    /// When a connection cannot be opened.
+    pub async fn slot(&self, slow: bool) -> Result<Slot, Error> {
+        let closed = |_| Error::Pool("closed".to_owned());
+        let mut permits = Vec::with_capacity(2);
+        if slow {
+            permits.push(Arc::clone(&self.slow_slots).acquire_owned().await.map_err(closed)?);
+        }
+        permits.push(Arc::clone(&self.slots).acquire_owned().await.map_err(closed)?);
+        let (lock, reader) = tokio::try_join!(database::take(&self.pool), database::take(&self.pool))?;
+        Ok(Slot { lock, reader, permits })
+    }
+
+    /// The database has answered.
+    pub fn reachable(&self) {
+        self.readiness.set_database(None);
+    }
+
+    /// The database has not answered, or not as it should.
+    pub fn unreachable(&self, error: &Error) {
+        self.readiness.set_database(Some(error.to_string()));
+    }
+
+    /// How many connections the pool has open, and how many of them are idle.
+    #[must_use]
+    pub fn connections(&self) -> (usize, usize) {
+        let status = self.pool.status();
+        (status.size, status.available)
+    }
+}

@@ -1,0 +1,143 @@
+//! `run --once`: publish what is there, then end.
+//!
+//! The target of each relay is its first horizon. It is done when no row lies between its cursor's position and the
+//! target, whoever moved it. Rows that the horizon holds back are not waited for; who holds them is said.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::engine::Engine;
+use super::{Config, lag, prepare, supervisor};
+use crate::cursor;
+use crate::database::{Error, Session};
+use crate::position::Timestamp;
+use crate::source::shape::Shape;
+
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Options of `run --once`.
+#[derive(Clone, Copy, Debug)]
+pub struct Once {
+    /// How long to try.
+    pub timeout: Duration,
+}
+
+/// What is left of a relay's work.
+#[derive(Debug)]
+struct Target {
+    config: Config,
+    fingerprint: String,
+    /// The database's clock when this process began.
+    begun: Timestamp,
+    shape: Option<Shape>,
+    horizon: Option<Timestamp>,
+    done: bool,
+    failed: Option<String>,
+}
+
+/// Runs the relays until each has reached its target: exit code 0, or 1 when one is halted or the time is up.
+///
+/// # Errors
+/// The database's at the start; later ones are waited out until the time is up.
+pub async fn run(engine: Arc<Engine>, relays: Vec<Config>, options: Once) -> anyhow::Result<ExitCode> {
+    let begun = Instant::now();
+    let clock: Timestamp =
+        engine.probe.session().await?.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
+    let running = tokio::spawn(supervisor::run(Arc::clone(&engine), relays.clone()));
+    let mut targets: Vec<Target> = relays
+        .into_iter()
+        .map(|config| Target {
+            fingerprint: prepare::fingerprint(&config),
+            config,
+            begun: clock,
+            shape: None,
+            horizon: None,
+            done: false,
+            failed: None,
+        })
+        .collect();
+    while !engine.stop.is_cancelled() && begun.elapsed() < options.timeout {
+        for target in targets.iter_mut().filter(|target| !target.done && target.failed.is_none()) {
+            if let Err(error) = look(&engine, target).await {
+                tracing::debug!(cursor = target.config.name, %error, "cannot look yet");
+            }
+        }
+        if targets.iter().all(|target| target.done || target.failed.is_some()) {
+            break;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = engine.stop.cancelled() => {}
+        }
+    }
+    engine.stop.cancel();
+    running.await?;
+    Ok(verdict(&targets, options.timeout))
+}
+
+async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
+    let session = engine.probe.session().await?;
+    if let Some(message) = halted(&session, target).await? {
+        target.failed = Some(message);
+        return Ok(());
+    }
+    if target.horizon.is_none() {
+        let Ok(shape) = prepare::shape(&session, &target.config.source).await? else { return Ok(()) };
+        let sighting = engine.watcher.scan(&shape).await?;
+        if sighting.horizon.at.is_finite() {
+            for held in &sighting.horizon.held_by {
+                let holder = &held.holder;
+                tracing::info!(
+                    cursor = target.config.name,
+                    pid = holder.pid,
+                    application = holder.application,
+                    "rows above this writer's begin are held back and not waited for"
+                );
+            }
+            target.horizon = Some(sighting.horizon.at);
+        }
+        target.shape = Some(shape);
+    }
+    let (Some(shape), Some(horizon)) = (&target.shape, target.horizon) else { return Ok(()) };
+    let standings = cursor::standings(&session, &[&target.config.name]).await?;
+    let Some(standing) = standings.first() else { return Ok(()) };
+    let below = horizon.minus(Duration::from_micros(1));
+    target.done = lag::measure(&session, shape, standing.position.as_ref(), below).await?.rows == 0;
+    Ok(())
+}
+
+/// Why the relay is halted, if it is: under the present configuration, or found out since this process began. Other
+/// halts are about to end, because the relay is checked anew.
+async fn halted(session: &Session, target: &Target) -> Result<Option<String>, Error> {
+    let row = session
+        .query_opt(
+            "SELECT COALESCE(last_error ->> 'message', '') FROM outbox.cursor_status \
+             WHERE cursor = $1 AND halted AND (fingerprint = $2 OR updated_at > $3)",
+            &[&target.config.name, &target.fingerprint, &target.begun],
+        )
+        .await?;
+    Ok(match row {
+        Some(row) => Some(row.try_get(0)?),
+        None => None,
+    })
+}
+
+fn verdict(targets: &[Target], timeout: Duration) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    for target in targets {
+        let name = &target.config.name;
+        match &target.failed {
+            Some(error) => {
+                code = ExitCode::FAILURE;
+                tracing::error!(cursor = name, error, "relay is halted");
+            }
+            None if !target.done => {
+                code = ExitCode::FAILURE;
+                tracing::error!(cursor = name, ?timeout, "rows below the first horizon are still waiting");
+            }
+            None => tracing::info!(cursor = name, "nothing left below the first horizon"),
+        }
+    }
+    code
+}

@@ -1,0 +1,294 @@
+//! What must be true before a relay runs: the same checks as `check`, a cursor row, a sink.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+use secrecy::ExposeSecret;
+use sha2::{Digest, Sha256};
+
+use super::engine::Engine;
+use super::{Config, Ready, Start};
+use crate::cursor::{self, Creation, ErrorReport};
+use crate::database::{Error, Session};
+use crate::message::Field;
+use crate::metrics::CursorMetrics;
+use crate::position::Position;
+use crate::secret::Secret;
+use crate::sink::http::HttpSink;
+use crate::sink::kafka::{self, KafkaSink, describe_topic};
+use crate::sink::stdout::StdoutSink;
+use crate::sink::{self, InvalidSetting, Sink};
+use crate::source::finding::{Finding, Level};
+use crate::source::shape::Shape;
+use crate::source::watcher::Sighting;
+use crate::source::{judge, table};
+
+/// A record's size limit where the topic's own cannot be read.
+const UNKNOWN_LIMIT: usize = 1_000_000;
+
+/// Why a relay may not run yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unready {
+    /// Its cursor begins at the first horizon, and there is none yet.
+    NoHorizon,
+    /// Something must be mended; it is looked at again.
+    Wrong {
+        /// A short stable word.
+        code: String,
+        /// What is wrong.
+        message: String,
+        /// What mends it.
+        hint: String,
+        /// Whether it will pass by itself, as an outage does.
+        passing: bool,
+    },
+}
+
+impl Unready {
+    fn wrong(code: &str, message: String, hint: impl Into<String>) -> Self {
+        Self::Wrong { code: code.to_owned(), message, hint: hint.into(), passing: false }
+    }
+}
+
+impl Unready {
+    fn invalid(settings: &[InvalidSetting]) -> Self {
+        let list: Vec<_> = settings.iter().map(ToString::to_string).collect();
+        Self::wrong("invalid_setting", list.join("; "), "Correct these settings of the relay's sink.")
+    }
+}
+
+impl From<sink::Failure> for Unready {
+    fn from(failure: sink::Failure) -> Self {
+        let passing = failure.class == sink::Class::Retry;
+        Self::Wrong { code: failure.code, message: failure.message, hint: failure.hint, passing }
+    }
+}
+
+/// Reads and judges the source's table.
+///
+/// # Errors
+/// The database's; the inner error when the table may not be read as a stream.
+pub async fn shape(session: &Session, source: &crate::source::Config) -> Result<Result<Shape, Unready>, Error> {
+    let table = match table::inspect(session, source).await {
+        Ok(table) => table,
+        Err(table::InspectError::Database(error)) => return Err(error),
+        Err(error) => return Ok(Err(first(error.findings()))),
+    };
+    let verdict = judge::judge(&table, source);
+    if verdict.findings.iter().any(|finding| finding.level == Level::Error) {
+        return Ok(Err(first(verdict.findings)));
+    }
+    Ok(Ok(table.shape(source, &verdict)))
+}
+
+/// The first error of a list, with the others' number.
+fn first(findings: Vec<Finding>) -> Unready {
+    let mut errors = findings.into_iter().filter(|finding| finding.level == Level::Error);
+    let Some(error) = errors.next() else {
+        return Unready::wrong("check", "a check failed".to_owned(), "Run `outbox-relay check`.");
+    };
+    let more = errors.count();
+    let mend = error.fix_sql.or(error.fix_setting).unwrap_or_else(|| "Run `outbox-relay check`.".to_owned());
+    let hint = if more == 0 { mend } else { format!("{mend} ({more} more: run `outbox-relay check`)") };
+    Unready::wrong(error.code, error.message, hint)
+}
+
+/// Makes a relay ready: sink, columns, cursor row.
+///
+/// # Errors
+/// The database's; the inner error when something must be mended first.
+pub async fn ready(
+    engine: &Arc<Engine>,
+    config: &Config,
+    shape: &Arc<Shape>,
+    sighting: &Sighting,
+) -> Result<Result<Ready, Unready>, Error> {
+    let session = engine.probe.session().await?;
+    let sink = match sink(engine, config, shape).await {
+        Ok(sink) => sink,
+        Err(unready) => return Ok(Err(unready)),
+    };
+    if let Err(unready) = columns(&session, config, shape, sink.fields()).await {
+        return Ok(Err(unready));
+    }
+    let identity = identity(&session, config).await?;
+    let position = match config.start {
+        Start::Beginning => None,
+        Start::At(instant) => Some(Position { created_at: instant, id: None }),
+        Start::Now if sighting.horizon.at.is_finite() => Some(Position { created_at: sighting.horizon.at, id: None }),
+        Start::Now => return Ok(Err(Unready::NoHorizon)),
+    };
+    let creation =
+        Creation { name: &config.name, relay: &config.name, identity: &identity, position: position.as_ref() };
+    if cursor::create(&session, creation).await? {
+        tracing::info!(cursor = config.name, position = position.map(|p| p.to_string()), "cursor created");
+    }
+    let standing = cursor::standings(&session, &[&config.name]).await?;
+    let fingerprint = fingerprint(config);
+    let halted = standing.first().and_then(|standing| standing.halted.clone());
+    // A halt ends with another configuration; and so does one that a check of an earlier start wrote, now that it passes.
+    let stale = halted.as_ref().is_some_and(|under| *under != fingerprint || under.starts_with(CHECK));
+    if stale {
+        cursor::clear(&session, &config.name).await?;
+    }
+    let reported = standing.first().is_some_and(|standing| standing.state == "backing_off");
+    Ok(Ok(Ready {
+        metrics: Arc::new(CursorMetrics::new(&config.name, config.sink.kind())),
+        config: config.clone(),
+        shape: Arc::clone(shape),
+        sink: Arc::new(sink),
+        identity,
+        fingerprint,
+        reported: AtomicBool::new(reported),
+        unconfirmed: AtomicUsize::new(0),
+    }))
+}
+
+/// Marks a halt that a check wrote: it ends when the check passes.
+const CHECK: &str = "check:";
+
+/// Says that a relay may not run, in the log, in its metrics and in its cursor's status.
+pub async fn not_ready(engine: &Engine, config: &Config, unready: &Unready) {
+    let Unready::Wrong { code, message, hint, passing } = unready else { return };
+    let metrics = CursorMetrics::new(&config.name, config.sink.kind());
+    metrics.halted(!passing);
+    tracing::error!(cursor = config.name, code, error = message, hint, "relay cannot run; it is checked again");
+    let report = ErrorReport { class: if *passing { "retry" } else { "fatal" }, code, message, hint, message_id: None };
+    let fingerprint = format!("{CHECK}{}", fingerprint(config));
+    let halted = (!passing).then_some(fingerprint.as_str());
+    let written: Result<(), Error> =
+        async { cursor::report(&*engine.probe.session().await?, &config.name, &report, halted).await }.await;
+    if let Err(error) = written {
+        tracing::warn!(cursor = config.name, %error, "cannot record the cursor's status");
+    }
+}
+
+/// Whether every column that the sink asks for exists and may be read: the statement that will be used is prepared.
+async fn columns(session: &Session, config: &Config, shape: &Shape, fields: &[Field]) -> Result<(), Unready> {
+    let sql = shape.fetch_sql(fields, crate::source::shape::After::Row);
+    match session.prepare(&sql).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Unready::wrong(
+            "column_unreadable",
+            format!(
+                "relay {} cannot read {}: {}",
+                config.name,
+                shape.config.table,
+                crate::database::error::describe(&error)
+            ),
+            "Correct the column named in the relay's sink, or grant SELECT on it to the relay's role.",
+        )),
+    }
+}
+
+async fn sink(engine: &Arc<Engine>, config: &Config, shape: &Shape) -> Result<Sink, Unready> {
+    match &config.sink {
+        sink::Config::Kafka(kafka) => kafka_sink(engine, config, kafka, shape).await,
+        sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Stdout(_) => {
+            local_sink(config).map_err(|invalid| Unready::invalid(&invalid))
+        }
+    }
+}
+
+/// A sink that is made without asking any server.
+fn local_sink(config: &Config) -> Result<Sink, Vec<InvalidSetting>> {
+    match &config.sink {
+        sink::Config::Http(http) => HttpSink::new(http, &config.name).map(Sink::Http),
+        sink::Config::Sms(sms) => sink::sms::sink(sms, &config.name).map(Sink::Http),
+        sink::Config::Stdout(stdout) => Ok(Sink::Stdout(StdoutSink::new(stdout, &config.name))),
+        sink::Config::Kafka(_) => Err(Vec::new()),
+    }
+}
+
+/// What a relay's sink will read of each row, without asking any server.
+///
+/// # Errors
+/// Settings that cannot work.
+pub fn fields(config: &Config, shape: &Shape) -> Result<Vec<Field>, Vec<InvalidSetting>> {
+    match &config.sink {
+        sink::Config::Kafka(kafka) => kafka.fields(shape.traceparent).map_err(|invalid| vec![invalid]),
+        sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Stdout(_) => {
+            local_sink(config).map(|sink| sink.fields().to_vec())
+        }
+    }
+}
+
+async fn kafka_sink(
+    engine: &Arc<Engine>,
+    config: &Config,
+    kafka: &kafka::Config,
+    shape: &Shape,
+) -> Result<Sink, Unready> {
+    let Some(cluster) = &engine.cluster else {
+        return Err(Unready::wrong("kafka_missing", "no [kafka] section".to_owned(), "Add [kafka] bootstrap_servers."));
+    };
+    let mut limit = UNKNOWN_LIMIT;
+    if !kafka.templated() {
+        let facts = describe_topic(cluster, &kafka.topic, engine.call_deadline).await?;
+        kafka_topic(kafka, &facts).map_err(|(code, message, hint)| Unready::wrong(code, message, hint))?;
+        match facts.max_message_bytes {
+            Some(bytes) => limit = bytes,
+            None => tracing::warn!(
+                cursor = config.name,
+                topic = kafka.topic,
+                limit,
+                "the topic's max.message.bytes cannot be read: records above this size are refused"
+            ),
+        }
+    }
+    KafkaSink::new(Arc::clone(cluster), &config.name, kafka, limit, shape.traceparent)
+        .map(Sink::Kafka)
+        .map_err(|invalid| Unready::invalid(&[invalid]))
+}
+
+/// Whether a topic can carry the relay's order: code, message and mend otherwise.
+///
+/// # Errors
+/// What is wrong.
+pub fn kafka_topic(config: &kafka::Config, facts: &kafka::TopicFacts) -> Result<(), (&'static str, String, String)> {
+    if !facts.exists {
+        return Err((
+            "topic_missing",
+            format!("topic {} does not exist", config.topic),
+            "Create it, or correct `topic`: topics are never created automatically.".to_owned(),
+        ));
+    }
+    if config.key.is_none() && facts.partitions > 1 && !config.unordered {
+        return Err((
+            "key_missing",
+            format!(
+                "topic {} has {} partitions and the relay has no key: order would be lost",
+                config.topic, facts.partitions
+            ),
+            "Set `key` to a column, use a topic of one partition, or set `unordered = true`.".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// What a cursor belongs to.
+async fn identity(session: &Session, config: &Config) -> Result<String, Error> {
+    // The cluster's own number: the same database name on another server is another source.
+    let row = session
+        .query_one(
+            "SELECT pg_catalog.json_build_object('table', $1::text, 'sink', $2::text, 'target', $3::text, 'system', \
+             (SELECT system_identifier::text FROM pg_catalog.pg_control_system()))::text",
+            &[&config.source.table.to_string(), &config.sink.kind(), &config.sink.target()],
+        )
+        .await?;
+    Ok(row.try_get(0)?)
+}
+
+/// A digest of the configuration and of the secrets' present values.
+pub(super) fn fingerprint(config: &Config) -> String {
+    let mut digest = Sha256::new();
+    digest.update(config.fingerprint.as_bytes());
+    for path in &config.secret_files {
+        digest.update(path.as_os_str().as_encoded_bytes());
+        // An unreadable secret is another state than a readable one: mending it ends the halt.
+        if let Ok(secret) = Secret::File(path.clone()).read() {
+            digest.update(secret.expose_secret().as_bytes());
+        }
+    }
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,239 @@
+//! The `status` document: where every cursor stands, computed by whoever asks, without any lock.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{Config, lag, prepare};
+use crate::cursor::control::{self, Listed};
+use crate::database::{Error, Session};
+use crate::migrate;
+use crate::position::{Position, Timestamp};
+use crate::source::shape::Shape;
+use crate::source::watcher::{Sighting, Watcher};
+
+/// Two scans this far apart tell a writer's bound also to a process that has only just come.
+const BETWEEN_SCANS: Duration = Duration::from_millis(100);
+
+/// The whole document.
+#[derive(Debug, Serialize)]
+pub struct Status {
+    /// This program's version.
+    pub version: &'static str,
+    /// The schema's.
+    pub schema_version: i32,
+    /// The database's clock.
+    pub observed_at: String,
+    /// Every cursor.
+    pub cursors: Vec<CursorStatus>,
+}
+
+/// One cursor.
+#[derive(Debug, Serialize)]
+pub struct CursorStatus {
+    /// Its name.
+    pub name: String,
+    /// Its relay's.
+    pub relay: String,
+    /// In one word.
+    pub state: &'static str,
+    /// Where it is.
+    pub position: PositionStatus,
+    /// Age of the oldest row still to come; null when its table is not configured here or cannot be read.
+    pub lag_seconds: Option<f64>,
+    /// How many rows are still to come.
+    pub backlog_rows: Option<i64>,
+    /// Whether there may be more.
+    pub backlog_capped: Option<bool>,
+    /// Who has it.
+    pub holder: Option<HolderStatus>,
+    /// When it last advanced.
+    pub advanced_at: Option<String>,
+    /// How far its table is safe to read.
+    pub horizon: Option<HorizonStatus>,
+    /// Its last error.
+    pub last_error: Option<Box<RawValue>>,
+    /// Whether an operator has paused it.
+    pub paused: bool,
+    /// Rows published late; no audit exists in this version.
+    pub late_rows: i64,
+    /// Dead letters; none exist in this version.
+    pub dead_letters: i64,
+    /// Parked keys; none exist in this version.
+    pub parked_keys: i64,
+}
+
+/// A position.
+#[derive(Debug, Serialize)]
+pub struct PositionStatus {
+    created_at: Option<String>,
+    id: Option<String>,
+}
+
+/// A holder.
+#[derive(Debug, Serialize)]
+pub struct HolderStatus {
+    replica: String,
+    pid: Option<i32>,
+}
+
+/// A horizon.
+#[derive(Debug, Serialize)]
+pub struct HorizonStatus {
+    at: Option<String>,
+    rule: &'static str,
+    proven: bool,
+    held_seconds: Option<f64>,
+    held_by: Vec<HeldStatus>,
+}
+
+/// Somebody who holds a horizon back.
+#[derive(Debug, Serialize)]
+pub struct HeldStatus {
+    pid: Option<i32>,
+    application: Option<String>,
+    age_seconds: Option<f64>,
+    reason: &'static str,
+}
+
+/// Asks PostgreSQL for everything.
+///
+/// # Errors
+/// When it cannot be asked at all; a table that cannot be read leaves nulls.
+pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> anyhow::Result<Status> {
+    let schema = migrate::require(session).await?;
+    let clock: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
+    let mut sightings: HashMap<&crate::source::Config, Option<(Shape, Sighting)>> = HashMap::new();
+    for relay in relays {
+        if !sightings.contains_key(&relay.source) {
+            let seen = sight(session, watcher, &relay.source).await?;
+            sightings.insert(&relay.source, seen);
+        }
+    }
+    let mut cursors = Vec::new();
+    for listed in control::list(session).await? {
+        let relay = relays.iter().find(|relay| relay.name == listed.relay);
+        let seen = relay.and_then(|relay| sightings.get(&relay.source)).and_then(Option::as_ref);
+        cursors.push(cursor(session, listed, seen).await?);
+    }
+    Ok(Status {
+        version: env!("CARGO_PKG_VERSION"),
+        schema_version: schema.version,
+        observed_at: clock.to_string(),
+        cursors,
+    })
+}
+
+impl CursorStatus {
+    /// The last error in a line, for people.
+    #[must_use]
+    pub fn error_line(&self) -> Option<String> {
+        let error: serde_json::Value = serde_json::from_str(self.last_error.as_ref()?.get()).ok()?;
+        let part = |key: &str| error.get(key).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+        Some(format!("{} {}: {}", part("class"), part("code"), part("message")))
+    }
+}
+
+impl fmt::Display for HolderStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.pid {
+            Some(pid) => write!(f, "{} (pid {pid})", self.replica),
+            None => f.write_str(&self.replica),
+        }
+    }
+}
+
+impl fmt::Display for HorizonStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sure = if self.proven { "proven" } else { "unproven" };
+        match (self.held_seconds, self.held_by.first()) {
+            (None, _) => write!(f, "{} ({sure}), unknown", self.rule),
+            (Some(held), Some(first)) => {
+                write!(f, "{} ({sure}), {held:.1}s behind by pid {}", self.rule, first.pid.map_or(-1, |pid| pid))
+            }
+            (Some(held), None) => write!(f, "{} ({sure}), {held:.1}s behind", self.rule),
+        }
+    }
+}
+
+async fn sight(
+    session: &Session,
+    watcher: &Watcher,
+    source: &crate::source::Config,
+) -> Result<Option<(Shape, Sighting)>, Error> {
+    let Ok(shape) = prepare::shape(session, source).await? else { return Ok(None) };
+    watcher.scan(&shape).await?;
+    tokio::time::sleep(BETWEEN_SCANS).await;
+    let sighting = watcher.scan(&shape).await?;
+    Ok(Some((shape, sighting)))
+}
+
+async fn cursor(session: &Session, listed: Listed, seen: Option<&(Shape, Sighting)>) -> Result<CursorStatus, Error> {
+    let position = listed.position_created_at.map(|created_at| Position { created_at, id: listed.position_id.clone() });
+    let mut measured = None;
+    let mut held = false;
+    if let Some((shape, sighting)) = seen {
+        let now = sighting.clock();
+        let lag = lag::measure(session, shape, position.as_ref(), now).await?;
+        let safe = lag::measure(session, shape, position.as_ref(), sighting.horizon.at.minus(Duration::from_micros(1)));
+        held = lag.rows > 0 && (!sighting.horizon.at.is_finite() || safe.await?.rows == 0);
+        measured = Some(lag);
+    }
+    let backing_off = listed.last_error.is_some() && !listed.halted;
+    let state = match () {
+        () if listed.halted => "halted",
+        () if listed.paused => "paused",
+        () if backing_off => "backing_off",
+        () if held => "held",
+        () if measured.as_ref().is_some_and(|lag| lag.rows == 0) => "idle",
+        () => "running",
+    };
+    let replica = |holder: String| holder.strip_prefix("outbox-relay/").map(str::to_owned).unwrap_or(holder);
+    Ok(CursorStatus {
+        state,
+        position: PositionStatus {
+            created_at: listed.position_created_at.map(|at| at.to_string()),
+            id: listed.position_id,
+        },
+        lag_seconds: measured.as_ref().map(|lag| lag.age.as_secs_f64()),
+        backlog_rows: measured.as_ref().map(|lag| lag.rows),
+        backlog_capped: measured.as_ref().map(|lag| lag.capped),
+        holder: listed.holder.map(|holder| HolderStatus { replica: replica(holder), pid: listed.pid }),
+        advanced_at: listed.advanced_at.map(|at| at.to_string()),
+        horizon: seen.map(|(shape, sighting)| horizon(shape, sighting)),
+        last_error: listed.last_error.and_then(|text| RawValue::from_string(text).ok()),
+        paused: listed.paused,
+        late_rows: 0,
+        dead_letters: 0,
+        parked_keys: 0,
+        name: listed.name,
+        relay: listed.relay,
+    })
+}
+
+fn horizon(shape: &Shape, sighting: &Sighting) -> HorizonStatus {
+    let horizon = &sighting.horizon;
+    let known = horizon.at.is_finite();
+    let margin = shape.margin.window + shape.margin.precision;
+    let held_by = horizon.held_by.iter().map(|held| HeldStatus {
+        pid: held.holder.pid,
+        application: held.holder.application.clone(),
+        age_seconds: held.holder.started.or(held.bound).map(|since| horizon.observed_at.since(since).as_secs_f64()),
+        reason: match (held.holder.pid, held.bound) {
+            (None, _) => "prepared_transaction",
+            (Some(_), None) => "unknown_start",
+            (Some(_), Some(_)) if shape.rule == crate::source::Rule::Transactions => "open_transaction",
+            (Some(_), Some(_)) => "writer",
+        },
+    });
+    HorizonStatus {
+        at: known.then(|| horizon.at.to_string()),
+        rule: shape.rule.as_str(),
+        proven: shape.proven,
+        held_seconds: known.then(|| horizon.observed_at.since(horizon.at.plus(margin)).as_secs_f64()),
+        held_by: held_by.collect(),
+    }
+}

@@ -1,0 +1,239 @@
+//! One relay's running state, and the task that runs its turns until there is nothing more to do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Ready;
+use super::engine::{Engine, Slot};
+use super::turn::{Outcome, Turn, TurnError};
+use crate::cursor::{self, ErrorReport};
+use crate::database::Error;
+use crate::pace::{self, Backoff};
+use crate::sink::{Class, Failure};
+use crate::source::fetch::FetchError;
+use crate::source::watcher::Sighting;
+
+/// What the relay should do after its turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Look again.
+    Look,
+    /// Nothing was there.
+    Quiet,
+    /// Not before this pause is over.
+    After(Duration),
+    /// Stand still until the cursor's standing changes.
+    Halted,
+    /// The table is not what it was: read the catalogue again.
+    Catalogue,
+}
+
+/// Runs turns while they are ended by their budget only. `sighting` was made for the first of them.
+pub async fn run(engine: Arc<Engine>, ready: Arc<Ready>, mut sighting: Sighting, backoff: Backoff) -> (Next, Backoff) {
+    let mut worker = Worker { engine: &engine, ready: &ready, backoff };
+    loop {
+        let (next, more) = match worker.turn(&sighting).await {
+            Ok(outcome) => worker.judge(outcome, &sighting).await,
+            Err(error) => (worker.failed(&error).await, false),
+        };
+        if !more || engine.stop.is_cancelled() {
+            return (next, worker.backoff);
+        }
+        match engine.watcher.scan(&ready.shape).await {
+            Ok(newer) => sighting = newer,
+            Err(error) => return (worker.failed(&error.into()).await, worker.backoff),
+        }
+    }
+}
+
+struct Worker<'a> {
+    engine: &'a Engine,
+    ready: &'a Ready,
+    backoff: Backoff,
+}
+
+impl Worker<'_> {
+    async fn turn(&self, sighting: &Sighting) -> Result<Outcome, TurnError> {
+        let Slot { lock, reader, permits } = self.engine.slot(self.ready.config.sink.one_by_one()).await?;
+        if self.engine.stop.is_cancelled() {
+            return Ok(Outcome::Busy);
+        }
+        let mut turn = Turn {
+            ready: self.ready,
+            sighting,
+            replica: &self.engine.replica,
+            cut: &self.engine.cut,
+            timings: super::turn::Timings::default(),
+            delivered: Vec::new(),
+        };
+        let outcome = turn.run(lock, reader).await;
+        drop(permits);
+        self.ready.record(&turn, &outcome);
+        outcome
+    }
+
+    /// What follows from a turn; true when the next one may begin at once.
+    async fn judge(&mut self, outcome: Outcome, sighting: &Sighting) -> (Next, bool) {
+        match outcome {
+            Outcome::Busy => (Next::After(pace::standby(&self.ready.config.poll, fastrand::f64())), false),
+            Outcome::Paused => (Next::Look, false),
+            Outcome::Halted => (Next::Halted, false),
+            Outcome::Idle => (Next::Quiet, false),
+            Outcome::Relayed { rows, more } => {
+                tracing::debug!(cursor = self.ready.config.name, rows, more, "turn");
+                self.recovered().await;
+                (Next::Look, more && self.ready.sink.min_interval().is_none())
+            }
+            Outcome::Foreign { identity } => {
+                let failure = Failure {
+                    class: Class::Fatal,
+                    ambiguous: false,
+                    code: "identity_changed".to_owned(),
+                    message: format!(
+                        "the cursor belongs to {identity}, the relay is configured for {}",
+                        self.ready.identity
+                    ),
+                    hint: "Give the relay a new name, or restore its configuration; to accept the change, set the \
+                           cursor's identity to NULL and run `outbox-relay cursor resume`."
+                        .to_owned(),
+                    retry_after: None,
+                };
+                self.halt(&failure, None).await;
+                (Next::Halted, false)
+            }
+            Outcome::Regressed { observed_at, clock } => (self.regressed(observed_at, clock, sighting), false),
+            Outcome::Stalled { rows, failure, message_id } => {
+                if rows > 0 {
+                    self.backoff = Backoff::new();
+                }
+                (self.stalled(&failure, message_id.as_deref()).await, false)
+            }
+        }
+    }
+
+    fn regressed(
+        &self,
+        observed_at: crate::position::Timestamp,
+        clock: crate::position::Timestamp,
+        sighting: &Sighting,
+    ) -> Next {
+        // Another replica may have advanced since this scan: only a clock that is behind even now has stepped back.
+        if sighting.clock() >= observed_at {
+            return Next::Look;
+        }
+        tracing::error!(
+            cursor = self.ready.config.name,
+            %observed_at,
+            %clock,
+            "the database's clock has stepped back: held until it passes the last advance; rows stamped in between may lie \
+             below the position"
+        );
+        self.ready.clock_regression(true);
+        Next::After(observed_at.since(clock).clamp(Duration::from_millis(100), Duration::from_secs(1)))
+    }
+
+    async fn recovered(&mut self) {
+        self.ready.clock_regression(false);
+        if self.backoff.failures() > 0 || self.ready.reported() {
+            self.backoff = Backoff::new();
+            self.ready.set_reported(false);
+            if let Ok(session) = self.engine.probe.session().await
+                && let Err(error) = cursor::clear(&session, &self.ready.config.name).await
+            {
+                tracing::warn!(cursor = self.ready.config.name, %error, "cannot record that the cursor is well again");
+                self.ready.set_reported(true);
+            }
+        }
+    }
+
+    async fn stalled(&mut self, failure: &Failure, message_id: Option<&str>) -> Next {
+        tracing::warn!(
+            cursor = self.ready.config.name,
+            message_id,
+            class = failure.class.as_str(),
+            code = failure.code,
+            error = failure.message,
+            hint = failure.hint,
+            attempt = self.backoff.failures() + 1,
+            "row not published"
+        );
+        match failure.class {
+            Class::Retry => {
+                let pause = self.backoff.failed(fastrand::f64()).max(failure.retry_after.unwrap_or_default());
+                self.report(failure, message_id, false).await;
+                Next::After(pause)
+            }
+            Class::Poison | Class::Fatal => {
+                self.halt(failure, message_id).await;
+                Next::Halted
+            }
+        }
+    }
+
+    /// Stands still for good; all replicas see it.
+    async fn halt(&mut self, failure: &Failure, message_id: Option<&str>) {
+        tracing::error!(
+            cursor = self.ready.config.name,
+            message_id,
+            code = failure.code,
+            error = failure.message,
+            hint = failure.hint,
+            "relay halted"
+        );
+        self.report(failure, message_id, true).await;
+    }
+
+    async fn report(&self, failure: &Failure, message_id: Option<&str>, halted: bool) {
+        self.ready.set_reported(true);
+        let report = ErrorReport {
+            class: failure.class.as_str(),
+            code: &failure.code,
+            message: &failure.message,
+            hint: &failure.hint,
+            message_id,
+        };
+        let fingerprint = halted.then_some(self.ready.fingerprint.as_str());
+        let written: Result<(), Error> = async {
+            let session = self.engine.probe.session().await?;
+            cursor::report(&session, &self.ready.config.name, &report, fingerprint).await
+        }
+        .await;
+        if let Err(error) = written {
+            tracing::warn!(cursor = self.ready.config.name, %error, "cannot record the cursor's status");
+        }
+    }
+
+    async fn failed(&mut self, error: &TurnError) -> Next {
+        let halt = |code: &str, hint: &str| Failure {
+            class: Class::Fatal,
+            ambiguous: false,
+            code: code.to_owned(),
+            message: error.to_string(),
+            hint: hint.to_owned(),
+            retry_after: None,
+        };
+        match error {
+            TurnError::Fetch(FetchError::FamilyChanged) => Next::Catalogue,
+            TurnError::Fetch(FetchError::Replaced { .. }) => {
+                let hint = "Rename it back; or accept it: set the cursor's relations to NULL, then `outbox-relay cursor \
+                            resume`.";
+                self.halt(&halt("relation_replaced", hint), None).await;
+                Next::Halted
+            }
+            TurnError::Fetch(FetchError::AttachedBehind { .. }) => {
+                let hint = "Publish or give up those rows; then set the cursor's relations to NULL and `outbox-relay \
+                            cursor resume`.";
+                self.halt(&halt("partition_attached", hint), None).await;
+                Next::Halted
+            }
+            TurnError::LockLost
+            | TurnError::NotAdvanced { .. }
+            | TurnError::Fetch(FetchError::Database(_))
+            | TurnError::Database(_) => {
+                let pause = self.backoff.failed(fastrand::f64());
+                tracing::warn!(cursor = self.ready.config.name, %error, ?pause, "turn failed");
+                Next::After(pause)
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What every outcome of a request means: one table.
+//!
+//! Messages name the receiver by scheme, host and port only: paths, queries and bodies hold a row's values.
+
+use std::error::Error;
+use std::time::{Duration, SystemTime};
+
+use crate::sink::{Class, Failure};
+
+/// The longest pause that a receiver can ask for.
+pub(in crate::sink) const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
+
+/// How a request ended, other than by 2xx.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::sink) enum Answer {
+    /// No connection: nothing was sent.
+    NotSent(String),
+    /// No answer in time.
+    TimedOut,
+    /// The connection broke, or what came was no HTTP.
+    Broken(String),
+    /// An answer.
+    Status {
+        /// Its status.
+        status: u16,
+        /// Its `Retry-After`, capped.
+        retry_after: Option<Duration>,
+        /// What the provider's own error code means, if it has one.
+        verdict: Option<Verdict>,
+    },
+}
+
+/// What a provider's own error code means. Its texts are ours: the provider's may quote the row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::sink) struct Verdict {
+    /// What follows.
+    pub(in crate::sink) class: Class,
+    /// The provider's name and code.
+    pub(in crate::sink) code: String,
+    /// What the code says.
+    pub(in crate::sink) message: &'static str,
+    /// What to do.
+    pub(in crate::sink) hint: &'static str,
+}
+
+impl From<&reqwest::Error> for Answer {
+    fn from(error: &reqwest::Error) -> Self {
+        // The order counts: a time-out while connecting is both.
+        if error.is_connect() || error.is_builder() {
+            Self::NotSent(reason(error))
+        } else if error.is_timeout() {
+            Self::TimedOut
+        } else {
+            Self::Broken(reason(error))
+        }
+    }
+}
+
+/// The innermost cause, which is the operating system's or the TLS library's and holds no URL.
+pub(in crate::sink) fn reason(error: &reqwest::Error) -> String {
+    let mut cause: &dyn Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    if std::ptr::addr_eq(cause, error) { "the request could not be made".to_owned() } else { cause.to_string() }
+}
+
+/// The failure that `answer` of `target` is; `None` for 2xx.
+pub(in crate::sink) fn judge(answer: Answer, target: &str) -> Option<Failure> {
+    use Class::{Fatal, Poison, Retry};
+    let (class, ambiguous, code, message, hint) = match answer {
+        Answer::NotSent(ref reason) => {
+            let message = format!("{target} cannot be reached: {reason}");
+            (
+                Retry,
+                false,
+                "connect".to_owned(),
+                message,
+                "See whether the receiver is up and its name and certificate are right",
+            )
+        }
+        Answer::TimedOut => {
+            let message = format!("{target} did not answer in time");
+            (
+                Retry,
+                true,
+                "timeout".to_owned(),
+                message,
+                "See whether the receiver is slow, or raise the sink's timeout",
+            )
+        }
+        Answer::Broken(ref reason) => {
+            let message = format!("{target} broke off before it answered: {reason}");
+            (Retry, true, "broken".to_owned(), message, "See the receiver's log for this moment")
+        }
+        // A verdict is about a request that was refused, so nothing is ambiguous.
+        Answer::Status { status: 400..=499, verdict: Some(ref verdict), .. } => {
+            let message = format!("{target} refused: {}", verdict.message);
+            (verdict.class, false, verdict.code.clone(), message, verdict.hint)
+        }
+        Answer::Status { status, .. } => {
+            let (class, ambiguous, hint) = match status {
+                200..=299 => return None,
+                300..=399 => (Fatal, false, "Redirects are not followed: write the final address into url"),
+                401 | 403 => (Fatal, false, "Mend the credentials or the permissions of the relay at the receiver"),
+                407 => (Fatal, false, "A proxy asks for credentials: let the relay reach the receiver without one"),
+                408 => (Retry, true, "See whether the receiver is slow"),
+                429 => (Retry, false, "The receiver wants fewer requests: set rate_per_second"),
+                400..=499 => (Poison, false, "Mend the row or the templates, or let the receiver accept it"),
+                500..=599 => (Retry, true, "See the receiver's log for this moment"),
+                0..=199 | 600.. => (Retry, true, "The receiver answered with a status that HTTP does not know"),
+            };
+            (class, ambiguous, format!("http_{status}"), format!("{target} answered {status}"), hint)
+        }
+    };
+    let retry_after = match answer {
+        Answer::Status { retry_after, .. } if class == Retry => retry_after,
+        Answer::Status { .. } | Answer::NotSent(_) | Answer::TimedOut | Answer::Broken(_) => None,
+    };
+    Some(Failure { class, ambiguous, code, message, hint: hint.to_owned(), retry_after })
+}
+
+/// Reads `Retry-After`: seconds or an HTTP date, no longer than [`LONGEST_PAUSE`]. What is neither, lies in the past,
+/// or asks for no pause at all is ignored.
+pub(in crate::sink) fn retry_after(value: &[u8], now: SystemTime) -> Option<Duration> {
+    let text = std::str::from_utf8(value).ok()?.trim();
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let pause = if digits {
+        Duration::from_secs(text.parse().ok()?)
+    } else {
+        httpdate::parse_http_date(text).ok()?.duration_since(now).ok()?
+    };
+    (!pause.is_zero()).then(|| pause.min(LONGEST_PAUSE))
+}
+
+#[cfg(test)]
+mod tests;

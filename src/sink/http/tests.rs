@@ -1,0 +1,280 @@
+//! Against real servers on the loopback interface, most of them faulty in one way.
+
+use std::future::pending;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::Request as Received;
+use axum::http::StatusCode;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::*;
+use crate::position::Timestamp;
+
+fn config(url: String) -> Config {
+    Config {
+        method: "POST".into(),
+        url,
+        headers: BTreeMap::new(),
+        body: Body::Row,
+        timeout: Duration::from_millis(400),
+        rate_per_second: None,
+    }
+}
+
+fn rows(ids: &[&str]) -> Batch {
+    let mut batch = Batch::new(1);
+    for id in ids {
+        batch.push(Timestamp::from_pg_micros(1), id, [Some(&b"{\"secret\":\"hunter2\"}"[..])]);
+    }
+    batch
+}
+
+async fn publish(url: String, ids: &[&str]) -> Published {
+    let sink = HttpSink::new(&config(url), "relay").expect("compiles");
+    let mut publication = sink.begin().expect("begins");
+    publication.push(&rows(ids)).await;
+    publication.finish()
+}
+
+async fn failure(url: String) -> Failure {
+    let published = publish(url, &["1"]).await;
+    assert_eq!(published.acknowledged, 0);
+    let failure = published.stopped.expect("it has failed");
+    assert!(!format!("{failure:?}").contains("hunter2") && !format!("{failure:?}").contains("token"), "{failure:?}");
+    failure
+}
+
+/// A server that does `serve` with every connection, after it has read a whole request.
+async fn server<F: Future<Output = ()> + Send>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let url = format!("http://{}/in?token=token", listener.local_addr().expect("bound"));
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut seen = Vec::new();
+            while !seen.ends_with(b"}") {
+                let mut piece = [0; 1024];
+                match stream.read(&mut piece).await {
+                    Ok(1..) => seen.extend(piece.into_iter().take_while(|byte| *byte != 0)),
+                    Ok(0) | Err(_) => break,
+                }
+            }
+            serve(stream).await;
+        }
+    });
+    url
+}
+
+/// A server that answers `status` with `headers`, and what it received: idempotency keys and connection numbers.
+async fn answering(status: u16, header: Option<(&'static str, &'static str)>) -> (String, Arc<Mutex<Vec<Received>>>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let seen_there = Arc::clone(&seen);
+    let router = Router::new().fallback(move |request: Received| {
+        seen_there.lock().expect("not poisoned").push(request);
+        let status = StatusCode::from_u16(status).expect("a status");
+        async move { (status, axum::response::AppendHeaders(header), "answer") }
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let url = format!("http://{}/in?token=token", listener.local_addr().expect("bound"));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (url, seen)
+}
+
+#[tokio::test]
+async fn messages_arrive_in_order_with_keys_and_nothing_of_the_library() {
+    let (url, seen) = answering(202, None).await;
+    assert_eq!(publish(url, &["1", "2", "3"]).await, Published { acknowledged: 3, stopped: None });
+    let seen = seen.lock().expect("not poisoned");
+    let keys: Vec<_> = seen.iter().map(|request| request.headers()["idempotency-key"].clone()).collect();
+    assert_eq!(keys, ["relay/1", "relay/2", "relay/3"]);
+    let headers = seen[0].headers();
+    assert_eq!(headers["user-agent"], concat!("outbox-relay/", env!("CARGO_PKG_VERSION")));
+    assert!(!headers.contains_key("accept-encoding") && !headers.contains_key("referer"));
+}
+
+#[tokio::test]
+async fn one_connection_serves_many_requests() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let url = format!("http://{}/", listener.local_addr().expect("bound"));
+    let served = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("one connection");
+        for _ in 0..3 {
+            let mut piece = [0; 4096];
+            assert_ne!(stream.read(&mut piece).await.expect("a request"), 0);
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.expect("answers");
+        }
+    });
+    assert_eq!(publish(url, &["1", "2", "3"]).await.acknowledged, 3);
+    served.await.expect("all came on one connection");
+}
+
+#[tokio::test]
+async fn a_status_ends_the_turn_at_the_acknowledged_prefix() {
+    for (status, class, ambiguous) in [
+        (301, Class::Fatal, false),
+        (308, Class::Fatal, false),
+        (400, Class::Poison, false),
+        (401, Class::Fatal, false),
+        (404, Class::Poison, false),
+        (408, Class::Retry, true),
+        (429, Class::Retry, false),
+        (500, Class::Retry, true),
+        (503, Class::Retry, true),
+    ] {
+        let (url, seen) = answering(status, Some(("location", "http://127.0.0.1:1/"))).await;
+        let failure = failure(url.clone()).await;
+        assert_eq!((failure.class, failure.ambiguous, failure.retry_after), (class, ambiguous, None), "{status}");
+        let origin = url.split_once("/in").expect("has a path").0;
+        assert_eq!(failure.message, format!("{origin} answered {status}"));
+        assert_eq!(
+            seen.lock().expect("not poisoned").len(),
+            1,
+            "nothing is sent after a failure, no redirect followed"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_receivers_wish_for_a_pause_is_reported() {
+    for status in [429, 503] {
+        let (url, _) = answering(status, Some(("retry-after", "7200"))).await;
+        assert_eq!(failure(url).await.retry_after, Some(answer::LONGEST_PAUSE));
+    }
+}
+
+#[tokio::test]
+async fn a_refused_connection_has_sent_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let url = format!("http://{}/", listener.local_addr().expect("bound"));
+    drop(listener);
+    let failure = failure(url).await;
+    assert_eq!((failure.class, failure.ambiguous, failure.code.as_str()), (Class::Retry, false, "connect"));
+    assert!(failure.message.contains("refused"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn a_handshake_that_hangs_or_fails_has_sent_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let url = format!("https://{}/", listener.local_addr().expect("bound"));
+    let hanging = failure(url).await;
+    assert_eq!((hanging.class, hanging.ambiguous, hanging.code.as_str()), (Class::Retry, false, "connect"));
+    let (url, seen) = answering(200, None).await;
+    let refused = failure(url.replace("http:", "https:")).await;
+    assert_eq!((refused.class, refused.ambiguous, refused.code.as_str()), (Class::Retry, false, "connect"));
+    assert!(seen.lock().expect("not poisoned").is_empty());
+}
+
+#[tokio::test]
+async fn silence_after_the_request_is_ambiguous() {
+    let url = server(|stream| async move {
+        pending::<()>().await;
+        drop(stream);
+    })
+    .await;
+    let failure = failure(url).await;
+    assert_eq!((failure.class, failure.ambiguous, failure.code.as_str()), (Class::Retry, true, "timeout"));
+}
+
+#[tokio::test]
+async fn a_cut_after_the_request_is_ambiguous() {
+    for reset in [false, true] {
+        let url = server(move |stream| async move {
+            if reset {
+                stream.set_zero_linger().expect("sets");
+            }
+            drop(stream);
+        })
+        .await;
+        let failure = failure(url).await;
+        assert_eq!((failure.class, failure.ambiguous, failure.code.as_str()), (Class::Retry, true, "broken"));
+    }
+    let url = server(|mut stream| async move { stream.write_all(b"no HTTP\r\n\r\n").await.unwrap_or(()) }).await;
+    assert!(failure(url).await.ambiguous);
+}
+
+#[tokio::test]
+async fn an_endless_answer_is_read_to_the_cap_only() {
+    const ENDLESS: usize = 10_000;
+    for (status, acknowledged) in [("200 OK", 2), ("400 Bad Request", 0)] {
+        let written = Arc::new(AtomicUsize::new(0));
+        let there = Arc::clone(&written);
+        let url = server(move |mut stream| {
+            let written = Arc::clone(&there);
+            async move {
+                let head = format!("HTTP/1.1 {status}\r\ntransfer-encoding: chunked\r\n\r\n");
+                let chunk = format!("2000\r\n{}\r\n", "x".repeat(0x2000));
+                let mut result = stream.write_all(head.as_bytes()).await;
+                while result.is_ok() && written.load(Relaxed) < ENDLESS {
+                    written.fetch_add(1, Relaxed);
+                    result = stream.write_all(chunk.as_bytes()).await;
+                }
+            }
+        })
+        .await;
+        assert_eq!(publish(url, &["1", "2"]).await.acknowledged, acknowledged);
+        assert!(written.load(Relaxed) < ENDLESS, "socket buffers aside, nothing beyond the cap is taken");
+    }
+}
+
+#[tokio::test]
+async fn a_slow_body_does_not_hold_an_answer_that_is_known() {
+    for (status, acknowledged) in [("200 OK", 1), ("422 Unprocessable Content", 0)] {
+        let url = server(move |mut stream| async move {
+            let head = format!("HTTP/1.1 {status}\r\ncontent-length: 10\r\n\r\nx");
+            stream.write_all(head.as_bytes()).await.expect("writes");
+            pending::<()>().await;
+        })
+        .await;
+        let published = publish(url, &["1"]).await;
+        assert_eq!(published.acknowledged, acknowledged);
+        let class = published.stopped.map(|failure| (failure.class, failure.ambiguous));
+        assert_eq!(class, (acknowledged == 0).then_some((Class::Poison, false)));
+    }
+}
+
+#[tokio::test]
+async fn a_publication_given_up_in_flight_says_so() {
+    let url = server(|stream| async move {
+        pending::<()>().await;
+        drop(stream);
+    })
+    .await;
+    let sink = HttpSink::new(&config(url), "relay").expect("compiles");
+    let mut publication = sink.begin().expect("begins");
+    let batch = rows(&["1"]);
+    assert!(tokio::time::timeout(Duration::from_millis(100), publication.push(&batch)).await.is_err());
+    assert_eq!(publication.push(&batch).await, Flow::Stop, "an unknown outcome is never passed over");
+    assert_eq!(publication.finish(), Published { acknowledged: 0, stopped: Some(Failure::deadline()) });
+}
+
+#[tokio::test]
+async fn the_rate_ends_a_turn_without_a_failure() {
+    let (url, seen) = answering(200, None).await;
+    let config = Config { rate_per_second: Some(0.5), ..config(url) };
+    let sink = HttpSink::new(&config, "relay").expect("compiles");
+    assert_eq!(sink.min_interval(), Some(Duration::from_secs(2)));
+    let mut publication = sink.begin().expect("begins");
+    assert_eq!(publication.push(&rows(&["1", "2"])).await, Flow::Stop);
+    assert_eq!(publication.push(&rows(&["2"])).await, Flow::Stop);
+    assert_eq!(publication.finish(), Published { acknowledged: 1, stopped: None });
+    assert_eq!(seen.lock().expect("not poisoned").len(), 1);
+}
+
+#[tokio::test]
+async fn a_poison_row_stops_behind_its_acknowledged_forerunners() {
+    let (url, seen) = answering(200, None).await;
+    let config = Config { body: Body::Template("{{ name }}".into()), ..config(url) };
+    let sink = HttpSink::new(&config, "relay").expect("compiles");
+    let mut publication = sink.begin().expect("begins");
+    let mut batch = Batch::new(1);
+    for (id, name) in [("1", Some(&b"Ann"[..])), ("2", None), ("3", Some(b"Bob"))] {
+        batch.push(Timestamp::from_pg_micros(1), id, [name]);
+    }
+    assert_eq!(publication.push(&batch).await, Flow::Stop);
+    let published = publication.finish();
+    assert_eq!(published.acknowledged, 1);
+    assert_eq!(published.stopped.map(|failure| failure.class), Some(Class::Poison));
+    assert_eq!(seen.lock().expect("not poisoned").len(), 1);
+}

@@ -1,0 +1,173 @@
+//! The Kafka cluster: producers, lent to one publication at a time and taken back only when they are empty.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rdkafka::ClientContext;
+use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
+use rdkafka::error::KafkaError;
+use rdkafka::message::DeliveryResult;
+use rdkafka::producer::{NoCustomPartitioner, Producer as _, ProducerContext, PurgeConfig, ThreadedProducer};
+
+use super::ledger::Ledger;
+use super::{ClusterConfig, classify};
+use crate::sink::Failure;
+
+/// A topic with a larger limit does not make batches larger.
+const BATCH_BYTES: usize = 1_000_000;
+
+/// The cluster of `[kafka]`, shared by all relays of the process.
+#[derive(Debug)]
+pub struct Cluster {
+    config: ClusterConfig,
+    message_timeout: Duration,
+    idle: Mutex<HashMap<usize, Vec<Lent>>>,
+}
+
+/// A producer on loan, with the record size that it was made for.
+pub(super) struct Lent {
+    producer: ThreadedProducer<Context>,
+    limit: usize,
+}
+
+impl fmt::Debug for Lent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lent").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+impl Deref for Lent {
+    type Target = ThreadedProducer<Context>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.producer
+    }
+}
+
+impl Lent {
+    pub(super) fn context(&self) -> &Context {
+        self.producer.client().context()
+    }
+}
+
+impl Cluster {
+    /// A cluster whose client holds a message no longer than `message_timeout`, so that nothing queued outlives the
+    /// cursor's lock.
+    #[must_use]
+    pub fn new(config: ClusterConfig, message_timeout: Duration) -> Self {
+        Self { config, message_timeout, idle: Mutex::default() }
+    }
+
+    /// The client settings that all connections to the cluster share: the operator's own.
+    #[must_use]
+    pub fn client_config(&self) -> ClientConfig {
+        let mut client = ClientConfig::new();
+        for (key, value) in &self.config.properties {
+            client.set(key, value);
+        }
+        client.set("bootstrap.servers", &self.config.bootstrap_servers);
+        client.set("allow.auto.create.topics", "false");
+        client.set_log_level(RDKafkaLogLevel::Warning);
+        client
+    }
+
+    /// The producer's settings for topics that accept records of `limit` bytes. Those of librdkafka are not ours:
+    /// without them it reorders, duplicates, drops, and invents topics.
+    #[must_use]
+    pub fn producer_config(&self, limit: usize) -> ClientConfig {
+        let mut client = ClientConfig::new();
+        for (key, value) in
+            [("linger.ms", "0"), ("reconnect.backoff.max.ms", "1000"), ("queue.buffering.max.kbytes", "65536")]
+        {
+            client.set(key, value);
+        }
+        let operators = self.client_config();
+        for (key, value) in operators.config_map().iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())) {
+            client.set(key, value);
+        }
+        let timeout = self.message_timeout.as_millis().to_string();
+        let (limit, batch) = (limit.to_string(), limit.min(BATCH_BYTES).to_string());
+        for (key, value) in [
+            ("enable.idempotence", "true"),
+            ("enable.gapless.guarantee", "true"),
+            ("acks", "all"),
+            ("partitioner", "murmur2_random"),
+            ("message.timeout.ms", &timeout),
+            ("message.max.bytes", &limit),
+            ("batch.size", &batch),
+            ("topic.metadata.propagation.max.ms", "3000"),
+            ("socket.nagle.disable", "true"),
+        ] {
+            client.set(key, value);
+        }
+        client.set_log_level(RDKafkaLogLevel::Warning);
+        client
+    }
+
+    /// A producer for one publication.
+    pub(super) fn lend(&self, limit: usize) -> Result<Lent, Failure> {
+        if let Some(lent) = self.idle().get_mut(&limit).and_then(Vec::pop) {
+            return Ok(lent);
+        }
+        let producer = self
+            .producer_config(limit)
+            .create_with_context(Context::default())
+            .map_err(|error| classify::failure(&error, None))?;
+        Ok(Lent { producer, limit })
+    }
+
+    /// Takes an empty producer back.
+    pub(super) fn take_back(&self, lent: Lent) {
+        if lent.client().fatal_error().is_some() {
+            return self.destroy(lent);
+        }
+        self.idle().entry(lent.limit).or_default().push(lent);
+    }
+
+    /// Ends a producer with whatever it holds: nothing of it is sent later. That takes tens of milliseconds, so it is
+    /// done on a thread of its own.
+    pub(super) fn destroy(&self, lent: Lent) {
+        lent.producer.purge(PurgeConfig::default().queue().inflight());
+        std::thread::spawn(move || drop(lent));
+    }
+
+    fn idle(&self) -> MutexGuard<'_, HashMap<usize, Vec<Lent>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Receives the client's reports.
+#[derive(Debug, Default)]
+pub(super) struct Context {
+    pub(super) ledger: Ledger,
+    last_error: Mutex<Option<(KafkaError, String)>>,
+}
+
+impl Context {
+    /// The client's last complaint about the cluster as a whole, for example refused credentials.
+    pub(super) fn last_error(&self) -> Option<(KafkaError, String)> {
+        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl ClientContext for Context {
+    fn error(&self, error: KafkaError, reason: &str) {
+        tracing::debug!(%error, reason, "Kafka client");
+        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some((error, reason.to_owned()));
+    }
+}
+
+impl ProducerContext<NoCustomPartitioner> for Context {
+    type DeliveryOpaque = usize;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, row: usize) {
+        let error = match result {
+            Ok(_) => None,
+            Err((error, _)) => Some(error.rdkafka_error_code().unwrap_or(rdkafka::error::RDKafkaErrorCode::Fail)),
+        };
+        self.ledger.report(row, error);
+    }
+}

@@ -1,0 +1,148 @@
+//! How a row becomes a record: topic, key, value, headers.
+
+use std::borrow::Cow;
+
+use rdkafka::message::{Header, OwnedHeaders};
+
+use super::{Config, Payload};
+use crate::message::{Field, Message};
+use crate::sink::template::{Mode, Template};
+use crate::sink::{Class, Failure, InvalidSetting};
+
+/// What a record takes beyond its key, value and headers: an upper bound of the batch's and the record's own fields.
+const OVERHEAD: usize = 256;
+
+/// Where the topic's name comes from.
+#[derive(Debug)]
+enum Topic {
+    Fixed(String),
+    /// The template, and the field numbers of its columns.
+    Template(Template, Vec<usize>),
+}
+
+/// Which field of a message is what in a record. Field 0 is the value.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) fields: Vec<Field>,
+    topic: Topic,
+    key: Option<usize>,
+    headers: Vec<(String, usize)>,
+    traceparent: Option<usize>,
+}
+
+/// A record, ready to send.
+#[derive(Debug)]
+pub(super) struct Record<'a> {
+    pub(super) topic: Cow<'a, str>,
+    pub(super) key: Option<&'a [u8]>,
+    pub(super) value: Option<&'a [u8]>,
+    pub(super) headers: OwnedHeaders,
+}
+
+impl Layout {
+    pub(super) fn new(config: &Config, traceparent: bool) -> Result<Self, InvalidSetting> {
+        let mut fields = vec![match &config.payload {
+            Payload::Row => Field::Row,
+            Payload::Column(column) => Field::Payload(column.clone()),
+            Payload::Columns(columns) => Field::Columns(columns.clone()),
+        }];
+        let mut want = |column: &str| {
+            fields.push(Field::Text(column.to_owned()));
+            fields.len() - 1
+        };
+        let key = config.key.as_deref().map(&mut want);
+        let headers = config.headers.iter().map(|(name, column)| (name.clone(), want(column))).collect();
+        let traceparent = traceparent.then(|| want("traceparent"));
+        let topic = if config.templated() {
+            let template = Template::compile("topic", &config.topic, Mode::Line)?;
+            let columns = template.columns().iter().map(|column| want(column)).collect();
+            Topic::Template(template, columns)
+        } else {
+            Topic::Fixed(config.topic.clone())
+        };
+        Ok(Self { fields, topic, key, headers, traceparent })
+    }
+
+    /// The record of a message, or why it can never be published. `limit` is the most bytes that it may take.
+    pub(super) fn record<'a>(
+        &'a self,
+        relay: &str,
+        limit: usize,
+        message: &Message<'a>,
+    ) -> Result<Record<'a>, Failure> {
+        let topic = self.topic_of(message)?;
+        let value = message.value(0);
+        let key = match self.key {
+            None => None,
+            Some(field) => Some(message.value(field).ok_or_else(|| {
+                poison(
+                    "null_key",
+                    "The key column is NULL, so the record has no place in the order".to_owned(),
+                    "Give every row a key, or use another key column.",
+                )
+            })?),
+        };
+        let created_at = message.created_at.to_string();
+        let mut headers = OwnedHeaders::new_with_capacity(4 + self.headers.len())
+            .insert(Header { key: "id", value: Some(message.id) })
+            .insert(Header { key: "created_at", value: Some(&created_at) })
+            .insert(Header { key: "relay", value: Some(relay) });
+        let mut size = OVERHEAD + message.id.len() + created_at.len() + relay.len();
+        if let Some(value) = self.traceparent.and_then(|field| message.value(field)) {
+            headers = headers.insert(Header { key: "traceparent", value: Some(value) });
+            size += value.len() + 16;
+        }
+        for (name, field) in &self.headers {
+            let value = message.value(*field);
+            headers = headers.insert(Header { key: name, value });
+            size += name.len() + value.map_or(0, <[u8]>::len) + 8;
+        }
+        size += key.map_or(0, <[u8]>::len) + value.map_or(0, <[u8]>::len);
+        if size > limit {
+            return Err(poison(
+                "message_too_large",
+                format!("The record takes about {size} bytes; topic {topic} accepts {limit}"),
+                "Raise the topic's max.message.bytes (and the broker's limits), or make the payload smaller.",
+            ));
+        }
+        Ok(Record { topic, key, value, headers })
+    }
+
+    fn topic_of<'a>(&'a self, message: &Message<'a>) -> Result<Cow<'a, str>, Failure> {
+        let (template, columns) = match &self.topic {
+            Topic::Fixed(name) => return Ok(Cow::Borrowed(name)),
+            Topic::Template(template, columns) => (template, columns),
+        };
+        let name = template.render(|column| message.value(columns[column])).map_err(|error| {
+            poison(
+                "template",
+                format!("The topic's template fails for this row: {error}"),
+                "Mend the row or the template; default() gives a value for NULL.",
+            )
+        })?;
+        let valid = (1..=249).contains(&name.len())
+            && name != "."
+            && name != ".."
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
+        if valid {
+            Ok(Cow::Owned(name))
+        } else {
+            Err(poison(
+                "invalid_topic",
+                "The topic's template gives a name that Kafka does not allow".to_owned(),
+                "A topic's name has 1 to 249 of the characters A-Z a-z 0-9 . _ -",
+            ))
+        }
+    }
+}
+
+fn poison(code: &str, message: String, hint: &str) -> Failure {
+    Failure {
+        class: Class::Poison,
+        ambiguous: false,
+        code: code.to_owned(),
+        message,
+        hint: hint.to_owned(),
+        retry_after: None,
+    }
+}

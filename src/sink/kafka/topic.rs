@@ -1,0 +1,61 @@
+//! What a topic is like: whether it exists, how many partitions it has, how large a record may be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+
+use super::{Cluster, classify};
+use crate::sink::Failure;
+
+/// A topic as the cluster describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicFacts {
+    /// Whether it exists.
+    pub exists: bool,
+    /// How many partitions it has.
+    pub partitions: usize,
+    /// Its `max.message.bytes`; none when this user may not read it.
+    pub max_message_bytes: Option<usize>,
+}
+
+/// Asks the cluster about a topic, without creating it.
+///
+/// # Errors
+/// When the cluster cannot be asked.
+pub async fn describe_topic(cluster: &Arc<Cluster>, topic: &str, timeout: Duration) -> Result<TopicFacts, Failure> {
+    let partitions = {
+        let (cluster, topic) = (Arc::clone(cluster), topic.to_owned());
+        tokio::task::spawn_blocking(move || partitions(&cluster, &topic, timeout))
+            .await
+            .unwrap_or_else(|_| Err(KafkaError::MetadataFetch(RDKafkaErrorCode::Fail)))
+            .map_err(|error| classify::failure(&error, None))?
+    };
+    let Some(partitions) = partitions else {
+        return Ok(TopicFacts { exists: false, partitions: 0, max_message_bytes: None });
+    };
+    Ok(TopicFacts { exists: true, partitions, max_message_bytes: max_message_bytes(cluster, topic, timeout).await })
+}
+
+/// How many partitions the topic has; none when it does not exist.
+fn partitions(cluster: &Cluster, topic: &str, timeout: Duration) -> Result<Option<usize>, KafkaError> {
+    let client: BaseConsumer = cluster.client_config().create()?;
+    let metadata = client.fetch_metadata(Some(topic), timeout)?;
+    let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else { return Ok(None) };
+    match found.error().map(RDKafkaErrorCode::from) {
+        None => Ok(Some(found.partitions().len())),
+        Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => Ok(None),
+        Some(code) => Err(KafkaError::MetadataFetch(code)),
+    }
+}
+
+async fn max_message_bytes(cluster: &Cluster, topic: &str, timeout: Duration) -> Option<usize> {
+    let admin: AdminClient<DefaultClientContext> = cluster.client_config().create().ok()?;
+    let options = AdminOptions::new().request_timeout(Some(timeout));
+    let described = admin.describe_configs(&[ResourceSpecifier::Topic(topic)], &options).await.ok()?;
+    let entry = described.into_iter().next()?.ok()?;
+    entry.get("max.message.bytes").and_then(|entry| entry.value.as_deref()?.parse().ok())
+}

@@ -1,0 +1,54 @@
+//! What a check found: pure data.
+
+use serde::Serialize;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// As it should be.
+    Ok,
+    /// It works, but somebody should know.
+    Warn,
+    /// The relay must not run.
+    Error,
+}
+
+/// One finding, with the SQL or the setting that mends it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The relay concerned; empty for the server.
+    pub relay: String,
+    /// A stable word.
+    pub code: &'static str,
+    /// How bad it is.
+    pub level: Level,
+    /// What was found.
+    pub message: String,
+    /// SQL that mends it.
+    pub fix_sql: Option<String>,
+    /// A setting that mends it.
+    pub fix_setting: Option<String>,
+}
+
+impl Finding {
+    /// A finding without a mend, about no relay yet.
+    #[must_use]
+    pub fn new(level: Level, code: &'static str, message: impl Into<String>) -> Self {
+        Self { relay: String::new(), code, level, message: message.into(), fix_sql: None, fix_setting: None }
+    }
+
+    /// With the SQL that mends it.
+    #[must_use]
+    pub fn sql(mut self, sql: impl Into<String>) -> Self {
+        self.fix_sql = Some(sql.into());
+        self
+    }
+
+    /// With the setting that mends it.
+    #[must_use]
+    pub fn setting(mut self, setting: impl Into<String>) -> Self {
+        self.fix_setting = Some(setting.into());
+        self
+    }
+}

@@ -1,0 +1,164 @@
+use super::super::TableName;
+use super::super::table::Index;
+use super::*;
+
+fn config() -> Config {
+    Config {
+        table: TableName { schema: "public".into(), name: "bookings".into() },
+        id: "id".into(),
+        created_at: "created_at".into(),
+        horizon: RuleChoice::Auto,
+        time_zone: None,
+        latency_window: None,
+    }
+}
+
+fn stamp(default: &str) -> Stamp {
+    Stamp { relation: 1, name: "bookings".into(), default: Some(default.into()), writable: true, ..Stamp::default() }
+}
+
+fn table(default: &str) -> Table {
+    let column = |name: &str, type_name: &str| Column {
+        name: name.into(),
+        type_name: type_name.into(),
+        modifier: -1,
+        not_null: true,
+        readable: true,
+    };
+    Table {
+        root: 1,
+        kind: "r".into(),
+        persistence: "p".into(),
+        descendants: [1].into(),
+        schema_usage: true,
+        columns: vec![column("id", "bigint"), column("created_at", WITH_ZONE)],
+        stamps: vec![stamp(default)],
+        indexes: vec![
+            Index { unique: true, method: "btree".into(), columns: vec!["id".into()] },
+            Index { unique: false, method: "btree".into(), columns: vec!["created_at".into(), "id".into()] },
+        ],
+        ..Table::default()
+    }
+}
+
+fn codes(verdict: &Verdict, level: Level) -> Vec<&'static str> {
+    verdict.findings.iter().filter(|finding| finding.level == level).map(|finding| finding.code).collect()
+}
+
+#[test]
+fn clock_timestamp_that_writers_may_override_is_writers_and_not_proven() {
+    let verdict = judge(&table("clock_timestamp()"), &config());
+    assert_eq!((verdict.rule, verdict.proven), (Rule::Writers, false));
+    assert_eq!(codes(&verdict, Level::Warn), ["created_at_unproven"]);
+    assert!(verdict.findings[0].fix_sql.as_deref().is_some_and(|sql| sql.contains("outbox.stamp_created_at()")));
+}
+
+#[test]
+fn nobody_else_may_write_the_column_or_the_trigger_stamps_it_is_proven() {
+    let mut alone = table("clock_timestamp()");
+    alone.stamps[0].writable = false;
+    assert!(judge(&alone, &config()).proven);
+    let mut stamped = table("now()");
+    stamped.stamps[0].trigger = true;
+    let verdict = judge(&stamped, &config());
+    assert_eq!((verdict.rule, verdict.proven), (Rule::Writers, true));
+}
+
+#[test]
+fn a_trigger_of_others_can_change_the_value_so_the_default_proves_nothing() {
+    let mut table = table("clock_timestamp()");
+    table.stamps[0].writable = false;
+    table.stamps[0].other_trigger = true;
+    assert!(!judge(&table, &config()).proven);
+}
+
+#[test]
+fn transaction_start_and_unknown_expressions_need_the_rule_transactions() {
+    for default in [
+        "now()",
+        "CURRENT_TIMESTAMP",
+        "CURRENT_TIMESTAMP(3)",
+        "transaction_timestamp()",
+        "my_clock()",
+        "'2020-01-01'::timestamptz",
+    ] {
+        let verdict = judge(&table(default), &config());
+        assert_eq!((verdict.rule, verdict.proven), (Rule::Transactions, false), "{default}");
+    }
+    let mut none = table("x");
+    none.stamps[0].default = None;
+    assert_eq!(judge(&none, &config()).rule, Rule::Transactions);
+}
+
+#[test]
+fn the_weakest_relation_of_the_family_decides() {
+    let mut table = table("clock_timestamp()");
+    table.stamps[0].trigger = true;
+    table.stamps.push(stamp("now()"));
+    assert_eq!(judge(&table, &config()).rule, Rule::Transactions);
+}
+
+#[test]
+fn explicit_writers_where_it_loses_rows_is_refused() {
+    let verdict = judge(&table("now()"), &Config { horizon: RuleChoice::Writers, ..config() });
+    assert_eq!(codes(&verdict, Level::Error), ["horizon_too_weak"]);
+}
+
+#[test]
+fn precision_casts_are_seen_through() {
+    let verdict = judge(&table("(clock_timestamp())::timestamp(3) with time zone"), &config());
+    assert_eq!(verdict.rule, Rule::Writers);
+    let column = Column { modifier: 3, ..Column::default() };
+    assert_eq!(precision(Some(&column)), Duration::from_millis(1));
+    assert_eq!(precision(None), Duration::from_micros(1));
+}
+
+#[test]
+fn timestamp_without_zone_counts_only_with_the_stated_zone_in_its_default() {
+    let config = Config { time_zone: Some("UTC".into()), ..config() };
+    let with = |default: &str| {
+        let mut table = table(default);
+        table.columns[1].type_name = WITHOUT_ZONE.into();
+        table.zone_fixed = Some(true);
+        judge(&table, &config).rule
+    };
+    assert_eq!(with("(clock_timestamp() AT TIME ZONE 'UTC'::text)"), Rule::Writers);
+    assert_eq!(with("clock_timestamp()"), Rule::Transactions, "each session's local time");
+    assert_eq!(with("(clock_timestamp() AT TIME ZONE 'Europe/Berlin'::text)"), Rule::Transactions);
+}
+
+#[test]
+fn what_would_skip_rows_is_an_error_with_its_mend() {
+    type Spoil = fn(&mut Table);
+    let cases: [(&str, Spoil); 12] = [
+        ("column_missing", |t| t.columns.retain(|c| c.name != "id")),
+        ("column_nullable", |t| t.columns[1].not_null = false),
+        ("column_type", |t| t.columns[0].type_name = "numeric".into()),
+        ("column_type", |t| t.columns[1].type_name = WITHOUT_ZONE.into()),
+        ("not_unique", |t| t.indexes[0].unique = false),
+        ("privilege_missing", |t| t.columns[0].readable = false),
+        ("privilege_missing", |t| t.schema_usage = false),
+        ("row_security", |t| t.row_security = true),
+        ("table_kind", |t| t.kind = "v".into()),
+        ("table_kind", |t| t.kind = "f".into()),
+        ("table_kind", |t| t.persistence = "t".into()),
+        ("table_subscribed", |t| t.subscribed = true),
+    ];
+    for (code, spoil) in cases {
+        let mut table = table("clock_timestamp()");
+        spoil(&mut table);
+        let verdict = judge(&table, &config());
+        let found = verdict.findings.iter().find(|finding| finding.level == Level::Error && finding.code == code);
+        let found = found.unwrap_or_else(|| panic!("{code} is not found: {:?}", verdict.findings));
+        assert!(found.fix_sql.is_some() || found.fix_setting.is_some(), "{code} has no mend");
+    }
+}
+
+#[test]
+fn missing_index_and_random_ids_are_warned_of() {
+    let mut table = table("clock_timestamp()");
+    table.indexes.pop();
+    table.columns[0].type_name = "uuid".into();
+    let verdict = judge(&table, &config());
+    assert_eq!(codes(&verdict, Level::Warn), ["index_missing", "tie_break_random", "created_at_unproven"]);
+}

@@ -1,0 +1,253 @@
+//! What a source's table looks like, as far as reading it needs: relations, rule, and the SQL made from them.
+//!
+//! Pure. Every name goes through [`quote_ident`], so that any identifier is safe and keeps its case.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::horizon::Margin;
+use super::{Config, Rule};
+use crate::database::{quote_ident, quote_literal};
+use crate::message::Field;
+use crate::position::Position;
+
+/// The type of the id column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IdType {
+    /// `smallint`.
+    SmallInt,
+    /// `integer`.
+    Integer,
+    /// `bigint`.
+    BigInt,
+    /// `uuid`.
+    Uuid,
+    /// `text` or `varchar`, in the column's collation.
+    Text,
+}
+
+impl IdType {
+    /// The type that `format_type` calls so; none when ids may not be of it.
+    #[must_use]
+    pub fn named(type_name: &str) -> Option<Self> {
+        Some(match type_name {
+            "smallint" => Self::SmallInt,
+            "integer" => Self::Integer,
+            "bigint" => Self::BigInt,
+            "uuid" => Self::Uuid,
+            "text" | "character varying" => Self::Text,
+            _ => return None,
+        })
+    }
+
+    const fn sql(self) -> &'static str {
+        match self {
+            Self::SmallInt => "smallint",
+            Self::Integer => "integer",
+            Self::BigInt => "bigint",
+            Self::Uuid => "uuid",
+            Self::Text => "text",
+        }
+    }
+}
+
+/// A source's table as the catalogue shows it, judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// What was configured.
+    pub config: Config,
+    /// The table's oid.
+    pub root: u32,
+    /// Its ancestors' oids.
+    pub ancestors: BTreeSet<u32>,
+    /// Its own oid and its descendants'.
+    pub descendants: BTreeSet<u32>,
+    /// Which writers hold the horizon back.
+    pub rule: Rule,
+    /// Whether the rule is proven for this table.
+    pub proven: bool,
+    /// What is subtracted from their bounds.
+    pub margin: Margin,
+    /// The relay's own role cannot write the table, so its transactions need not hold the horizon back.
+    pub own_role_only_reads: bool,
+    /// The type of the id column.
+    pub id_type: IdType,
+    /// Columns of type `bytea`: as a payload they are read as their bytes.
+    pub bytea_columns: BTreeSet<String>,
+    /// There is a text column `traceparent`: a trace context to pass on.
+    pub traceparent: bool,
+}
+
+impl Shape {
+    /// All relations whose locks count.
+    #[must_use]
+    pub fn family(&self) -> Vec<u32> {
+        self.ancestors.union(&self.descendants).copied().collect()
+    }
+
+    /// The latency window in force.
+    #[must_use]
+    pub fn window(config: &Config, rule: Rule) -> Duration {
+        config.latency_window.unwrap_or(match rule {
+            Rule::Writers | Rule::Window => Duration::from_millis(5),
+            Rule::Transactions => Duration::from_millis(100),
+        })
+    }
+
+    /// The column that orders, as `timestamptz`.
+    fn instant(&self) -> String {
+        let column = format!("t.{}", quote_ident(&self.config.created_at));
+        match &self.config.time_zone {
+            Some(zone) => format!("({column} AT TIME ZONE {})", quote_literal(zone)),
+            None => column,
+        }
+    }
+
+    /// Parameter number `n`, an instant, in the column's own type: the index is used only then.
+    fn instant_parameter(&self, n: usize) -> String {
+        match &self.config.time_zone {
+            Some(zone) => format!("(${n}::timestamptz AT TIME ZONE {})", quote_literal(zone)),
+            None => format!("${n}::timestamptz"),
+        }
+    }
+
+    fn order(&self) -> [String; 2] {
+        [format!("t.{}", quote_ident(&self.config.created_at)), format!("t.{}", quote_ident(&self.config.id))]
+    }
+
+    fn value(&self, field: &Field) -> String {
+        match field {
+            Field::Row => "pg_catalog.row_to_json(t.*)::text".to_owned(),
+            Field::Columns(columns) => {
+                let list: Vec<_> = columns.iter().map(|column| format!("t.{}", quote_ident(column))).collect();
+                format!("(SELECT pg_catalog.row_to_json(x.*)::text FROM (SELECT {}) AS x)", list.join(", "))
+            }
+            Field::Payload(column) if self.bytea_columns.contains(column) => format!("t.{}", quote_ident(column)),
+            Field::Text(column) | Field::Payload(column) => format!("t.{}::text", quote_ident(column)),
+        }
+    }
+
+    /// The rows after a position, oldest first, below `$1`; at most `$2`; the position's parts are `$3` and `$4`.
+    /// Columns: instant, id, then the fields.
+    #[must_use]
+    pub fn fetch_sql(&self, fields: &[Field], after: After) -> String {
+        let [created_at, id] = self.order();
+        let mut list = vec![self.instant(), format!("{id}::text")];
+        list.extend(fields.iter().map(|field| self.value(field)));
+        format!(
+            "SELECT {} FROM {} AS t WHERE {created_at} < {}{} ORDER BY {created_at}, {id} LIMIT $2::bigint",
+            list.join(", "),
+            self.config.table.quoted(),
+            self.instant_parameter(1),
+            self.beyond(after, 3),
+        )
+    }
+
+    /// The newest row below `$1`: instant and id.
+    #[must_use]
+    pub fn newest_sql(&self) -> String {
+        let [created_at, id] = self.order();
+        format!(
+            "SELECT {}, {id}::text FROM {} AS t WHERE {created_at} < {} ORDER BY {created_at} DESC, {id} DESC LIMIT 1",
+            self.instant(),
+            self.config.table.quoted(),
+            self.instant_parameter(1),
+        )
+    }
+
+    /// The oldest row after a position that is not in the future (`$1`: now): its instant.
+    #[must_use]
+    pub fn oldest_sql(&self, after: After) -> String {
+        let [created_at, id] = self.order();
+        format!(
+            "SELECT {} FROM {} AS t WHERE {created_at} <= {}{} ORDER BY {created_at}, {id} LIMIT 1",
+            self.instant(),
+            self.config.table.quoted(),
+            self.instant_parameter(1),
+            self.beyond(after, 2),
+        )
+    }
+
+    /// How many rows lie after a position and not in the future (`$1`: now), counted up to `$2`.
+    #[must_use]
+    pub fn backlog_sql(&self, after: After) -> String {
+        let [created_at, id] = self.order();
+        format!(
+            "SELECT pg_catalog.count(*) FROM (SELECT FROM {} AS t WHERE {created_at} <= {}{} ORDER BY {created_at}, {id} \
+             LIMIT $2::bigint) AS backlog",
+            self.config.table.quoted(),
+            self.instant_parameter(1),
+            self.beyond(after, 3),
+        )
+    }
+
+    /// The bytes that the values of the largest of the newest 1,000 rows take.
+    #[must_use]
+    pub fn largest_sql(&self, fields: &[Field]) -> String {
+        let [created_at, id] = self.order();
+        let sizes: Vec<_> =
+            fields.iter().map(|field| format!("COALESCE(pg_catalog.octet_length({}), 0)", self.value(field))).collect();
+        format!(
+            "SELECT COALESCE(pg_catalog.max(size), 0)::bigint FROM (SELECT {}::bigint AS size FROM {} AS t \
+             ORDER BY {created_at} DESC, {id} DESC LIMIT 1000) AS newest",
+            if sizes.is_empty() { "0".to_owned() } else { sizes.join(" + ") },
+            self.config.table.quoted(),
+        )
+    }
+
+    /// Whether one relation alone (`"schema"."name"`) has a row at or below a position.
+    #[must_use]
+    pub fn passed_sql(&self, relation: &str, after: After) -> String {
+        let [created_at, id] = self.order();
+        let bound = match after {
+            After::Nothing => "false".to_owned(),
+            After::Instant => format!("{created_at} < {}", self.instant_parameter(1)),
+            After::Row => format!(
+                "{created_at} <= {} AND ({created_at}, {id}) <= ({}, $2::text::{})",
+                self.instant_parameter(1),
+                self.instant_parameter(1),
+                self.id_type.sql()
+            ),
+        };
+        format!("SELECT EXISTS (SELECT FROM ONLY {relation} AS t WHERE {bound} ORDER BY {created_at}, {id} LIMIT 1)")
+    }
+
+    /// The condition for lying after a position whose parameters begin at number `first`. The first comparison says
+    /// nothing new, but prunes partitions, which a row comparison does not.
+    fn beyond(&self, after: After, first: usize) -> String {
+        let [created_at, id] = self.order();
+        let instant = self.instant_parameter(first);
+        match after {
+            After::Nothing => String::new(),
+            After::Instant => format!(" AND {created_at} >= {instant}"),
+            After::Row => format!(
+                " AND {created_at} >= {instant} AND ({created_at}, {id}) > ({instant}, ${}::text::{})",
+                first + 1,
+                self.id_type.sql()
+            ),
+        }
+    }
+}
+
+/// Which form the lower bound has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// No bound: before every row.
+    Nothing,
+    /// An instant: its rows are still to come.
+    Instant,
+    /// A row.
+    Row,
+}
+
+impl After {
+    /// The form that fits a position.
+    #[must_use]
+    pub fn of(position: Option<&Position>) -> Self {
+        match position {
+            None => Self::Nothing,
+            Some(Position { id: None, .. }) => Self::Instant,
+            Some(Position { id: Some(_), .. }) => Self::Row,
+        }
+    }
+}

@@ -1,0 +1,17 @@
+-- Taken with the rows, in their snapshot: the snapshot itself, and what the table is made of ($1: its oid, $2: its name).
+-- The horizon was computed for one family of relations; a partition attached since then would not be covered by it.
+WITH RECURSIVE
+  up AS (
+    SELECT i.inhparent AS oid FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = $1::oid
+    UNION
+    SELECT i.inhparent FROM pg_catalog.pg_inherits AS i JOIN up ON i.inhrelid = up.oid
+  ),
+  down AS (
+    SELECT $1::oid AS oid
+    UNION
+    SELECT i.inhrelid FROM pg_catalog.pg_inherits AS i JOIN down ON i.inhparent = down.oid
+  )
+SELECT pg_catalog.pg_current_snapshot()::text,
+       pg_catalog.to_regclass($2::text)::oid,
+       ARRAY(SELECT oid FROM up),
+       ARRAY(SELECT oid FROM down)

@@ -1,0 +1,126 @@
+//! Imports point one way: pure ← infrastructure ← cursor, source, sink ← relay ← admin ← config ← cli, demo.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What each top-level module of `src` may import. `horizon` and `shape` are pure, and live in `source` for the reader's
+/// sake; what they may import is checked by the second list.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("position", &[]),
+    ("message", &["position", "batch"]),
+    ("batch", &["message", "position"]),
+    ("pace", &[]),
+    ("delivery", &["position"]),
+    ("secret", &[]),
+    ("database", &["position", "secret"]),
+    ("metrics", &["position", "sink_class"]),
+    ("telemetry", &[]),
+    ("shutdown", &[]),
+    ("migrate", &["database"]),
+    ("cursor", &["position", "database"]),
+    ("source", &["position", "message", "batch", "database"]),
+    ("sink", &["position", "message", "batch", "secret", "metrics"]),
+    (
+        "relay",
+        &[
+            "position", "message", "batch", "pace", "secret", "database", "metrics", "migrate", "cursor", "source",
+            "sink",
+        ],
+    ),
+    ("admin", &["metrics", "database", "relay"]),
+    ("config", &["position", "pace", "secret", "database", "source", "sink", "relay", "admin"]),
+];
+
+const PURE: &[&str] = &["position.rs", "message.rs", "batch.rs", "pace.rs", "source/horizon.rs", "delivery.rs"];
+
+fn sources(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).expect("src is readable") {
+        let path = entry.expect("entry").path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn module(path: &Path) -> String {
+    let relative = path.strip_prefix("src").expect("below src");
+    let first = relative.components().next().expect("a component").as_os_str().to_string_lossy().into_owned();
+    first.trim_end_matches(".rs").to_owned()
+}
+
+fn imports(text: &str) -> Vec<String> {
+    let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("crate::") {
+        let rest = &code[at + "crate::".len()..];
+        if let Some(list) = rest.strip_prefix('{') {
+            let list = &list[..list.find("};").unwrap_or(list.len())];
+            let mut depth = 0;
+            let mut word = String::new();
+            for letter in list.chars() {
+                match letter {
+                    '{' => depth += 1,
+                    '}' => depth -= 1,
+                    ',' if depth == 0 => found.push(std::mem::take(&mut word)),
+                    _ if depth == 0 => word.push(letter),
+                    _ => {}
+                }
+            }
+            found.push(word);
+        } else {
+            found.push(rest.to_owned());
+        }
+    }
+    found
+        .into_iter()
+        .map(|path| path.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>())
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+#[test]
+fn imports_point_one_way() {
+    let mut wrong = Vec::new();
+    for path in sources(Path::new("src")) {
+        let module = module(&path);
+        let Some((_, allowed)) = MAY_IMPORT.iter().find(|(name, _)| *name == module) else {
+            assert!(
+                ["lib", "main", "cli", "demo"].contains(&module.as_str()),
+                "module {module} is not in the import table: give it a place"
+            );
+            continue;
+        };
+        for import in imports(&fs::read_to_string(&path).expect("readable")) {
+            if import != module && !allowed.contains(&import.as_str()) {
+                wrong.push(format!("{}: {module} must not import {import}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn pure_modules_know_neither_sql_nor_a_runtime() {
+    for file in PURE {
+        let text = fs::read_to_string(Path::new("src").join(file)).expect("readable");
+        let code: Vec<&str> = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]")).collect();
+        for line in code {
+            for word in ["tokio", "deadpool", "rdkafka", "reqwest", "crate::database"] {
+                assert!(!line.contains(word), "{file} is pure, but says: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_import_is_missed_by_the_parser() {
+    assert_eq!(
+        imports("use crate::{pace, sink::{Sink, kafka}, source};\nuse crate::cursor::x;"),
+        ["pace", "sink", "source", "cursor"]
+    );
+    assert!(imports("// crate::relay is not imported by a comment").is_empty());
+}

@@ -1,0 +1,132 @@
+//! Relays under test: in this process, where a test can look into them, or as real processes, where it can kill them.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use outbox_relay::cli::run::limits;
+use outbox_relay::config::{Config, Environment};
+use outbox_relay::relay::engine::Engine;
+use outbox_relay::relay::supervisor;
+use outbox_relay::sink::kafka::Cluster;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::task::JoinHandle;
+
+use super::servers::Database;
+
+/// Parses a configuration: `[postgres]` for this database and role, `[kafka]` when `kafka` names servers, then `relays`.
+pub fn config(database: &Database, role: &str, kafka: Option<&str>, relays: &str) -> Config {
+    Config::parse(&toml(database, role, kafka, relays), "test.toml", &environment()).unwrap_or_else(|p| panic!("{p}"))
+}
+
+/// The text of such a configuration.
+pub fn toml(database: &Database, role: &str, kafka: Option<&str>, relays: &str) -> String {
+    let url = database.url(role);
+    let join = if url.contains('?') { '&' } else { '?' };
+    let mut text = format!("[postgres]\nurl = \"{url}{join}sslmode=disable\"\n");
+    if let Some(servers) = kafka {
+        let _ = write!(text, "[kafka]\nbootstrap_servers = \"{servers}\"\n");
+    }
+    text.push_str("[admin]\nlisten = \"127.0.0.1:0\"\n");
+    text.push_str(relays);
+    text
+}
+
+fn environment() -> Environment {
+    Environment::from([("OUTBOX_RELAY_ALLOW_LOSS".to_owned(), "1".to_owned())])
+}
+
+/// A relay to Kafka of `public.bookings`, keyed by customer, with a text payload; `more` is added below `[[relay]]`.
+pub fn kafka_relay(name: &str, topic: &str, more: &str) -> String {
+    format!(
+        "[[relay]]\nname = \"{name}\"\n{more}\n[relay.source.stream]\ntable = \"public.bookings\"\n\
+         [relay.sink.kafka]\ntopic = \"{topic}\"\nkey = \"customer\"\npayload = {{ column = \"payload\" }}\n"
+    )
+}
+
+/// A replica inside this process.
+pub struct Replica {
+    pub engine: Arc<Engine>,
+    task: JoinHandle<()>,
+}
+
+impl Replica {
+    /// Starts the configured relays as the replica `name`.
+    pub fn start(config: &Config, name: &str) -> Self {
+        let limits = limits(&config.relays);
+        let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka, limits.lock_kill / 2)));
+        let engine = Arc::new(Engine::new(&config.postgres, limits, name.to_owned(), cluster).unwrap());
+        let task = tokio::spawn(supervisor::run(Arc::clone(&engine), config.relays.clone()));
+        Self { engine, task }
+    }
+
+    /// Drains and ends.
+    pub async fn stop(self) {
+        self.engine.stop.cancel();
+        self.task.await.unwrap();
+    }
+}
+
+/// A replica as a real process, with its configuration and log in a directory of its own.
+pub struct Process {
+    child: tokio::process::Child,
+    pub dir: tempfile::TempDir,
+    pub pid: i32,
+}
+
+impl Process {
+    /// `outbox-relay --config … ARGS` with this configuration text.
+    pub fn spawn(toml: &str, args: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("outbox-relay.toml");
+        std::fs::write(&file, toml).unwrap();
+        let log = std::fs::File::create(dir.path().join("log")).unwrap();
+        let out = std::fs::File::create(dir.path().join("out")).unwrap();
+        let child = tokio::process::Command::new(env!("CARGO_BIN_EXE_outbox-relay"))
+            .arg("--config")
+            .arg(&file)
+            .args(args)
+            .env("OUTBOX_RELAY_ALLOW_LOSS", "1")
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let pid = i32::try_from(child.id().unwrap()).unwrap();
+        Self { child, dir, pid }
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.pid).unwrap(), signal).unwrap();
+    }
+
+    /// Waits for its end and answers the exit code; none when a signal ended it.
+    pub async fn wait(&mut self) -> Option<i32> {
+        self.child.wait().await.unwrap().code()
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("log")).unwrap()
+    }
+
+    /// What it has printed so far.
+    pub fn out(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("out")).unwrap()
+    }
+
+    /// Where its configuration is.
+    pub fn config(&self) -> PathBuf {
+        self.dir.path().join("outbox-relay.toml")
+    }
+}
+
+/// Runs the program to its end: exit code, standard output, standard error.
+pub async fn outbox_relay(toml: &str, args: &[&str]) -> (Option<i32>, String, String) {
+    let mut process = Process::spawn(toml, args);
+    let code = process.wait().await;
+    (code, process.out(), process.log())
+}
