@@ -147,12 +147,14 @@ pub async fn ready(
 /// Marks a halt that a check wrote: it ends when the check passes.
 const CHECK: &str = "check:";
 
-/// Says that a relay may not run, in the log, in its metrics and in its cursor's status.
-pub async fn not_ready(engine: &Engine, config: &Config, unready: &Unready) {
+/// Says that a relay may not run: in its metrics, in its cursor's status and, when it is news, in the log.
+pub async fn not_ready(engine: &Engine, config: &Config, unready: &Unready, news: bool) {
     let Unready::Wrong { code, message, hint, passing } = unready else { return };
     let metrics = CursorMetrics::new(&config.name, config.sink.kind());
     metrics.set_halted(!passing);
-    tracing::error!(cursor = config.name, code, error = message, hint, "relay cannot run; it is checked again");
+    if news {
+        tracing::error!(cursor = config.name, code, error = message, hint, "relay cannot run; it is checked every 5 s");
+    }
     let report = ErrorReport { class: if *passing { "retry" } else { "fatal" }, code, message, hint, message_id: None };
     let fingerprint = format!("{CHECK}{}", fingerprint(config));
     let halted = (!passing).then_some(fingerprint.as_str());

@@ -7,7 +7,10 @@
 )]
 
 mod basics;
+mod faults;
 mod naive;
+mod replicas;
 mod stage;
+mod storm;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
 mod support;
