@@ -28,6 +28,8 @@ pub struct Listed {
     pub halted: bool,
     /// Its last error, as JSON.
     pub last_error: Option<String>,
+    /// The database's clock at the scan of the last advance.
+    pub observed_at: Option<Timestamp>,
 }
 
 /// What became of a wish.
@@ -49,7 +51,8 @@ pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
     let rows = client
         .query(
             "SELECT name, relay, position_created_at, position_id, holder, holder_pid, advanced_at, paused, halted, \
-             last_error::text FROM outbox.status ORDER BY name",
+             last_error::text, (SELECT c.observed_at FROM outbox.cursor AS c WHERE c.name = s.name) \
+             FROM outbox.status AS s ORDER BY name",
             &[],
         )
         .await?;
@@ -66,6 +69,7 @@ pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
                 paused: row.try_get(7)?,
                 halted: row.try_get(8)?,
                 last_error: row.try_get(9)?,
+                observed_at: row.try_get(10)?,
             })
         })
         .collect()

@@ -182,10 +182,15 @@ async fn cursor(session: &Session, listed: Listed, seen: Option<&(Shape, Sightin
         held = lag.rows > 0 && (!sighting.horizon.at.is_finite() || safe.await?.rows == 0);
         measured = Some(lag);
     }
+    let regressed = seen.is_some_and(|(shape, sighting)| {
+        let clock = sighting.horizon.observed_at.plus(shape.margin.window);
+        listed.observed_at.is_some_and(|observed_at| clock < observed_at)
+    });
     let backing_off = listed.last_error.is_some() && !listed.halted;
     let state = match () {
         () if listed.halted => "halted",
         () if listed.paused => "paused",
+        () if regressed => "clock_regression",
         () if backing_off => "backing_off",
         () if held => "held",
         () if measured.as_ref().is_some_and(|lag| lag.rows == 0) => "idle",
