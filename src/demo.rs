@@ -20,6 +20,7 @@ pub mod consumer;
 pub mod gateway;
 pub mod kafka;
 pub mod postgres;
+pub mod startup;
 pub mod watchdog;
 
 mod play;
