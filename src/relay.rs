@@ -12,7 +12,6 @@ use crate::{pace, sink, source};
 pub mod check;
 pub mod engine;
 mod group;
-pub mod health;
 pub mod lag;
 mod measure;
 pub mod once;

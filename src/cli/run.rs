@@ -8,11 +8,13 @@ use anyhow::Context as _;
 
 use crate::config::{Config, parse_duration};
 use crate::database::{Error, Limits, Sessions};
+use crate::health::Latch;
+use crate::metrics::exporter::Exporter;
 use crate::relay::engine::Engine;
 use crate::relay::once::{self, Once};
 use crate::relay::{self, supervisor};
 use crate::sink::kafka::Cluster;
-use crate::{admin, metrics, migrate, shutdown};
+use crate::{admin, migrate, shutdown};
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
@@ -58,7 +60,7 @@ fn valid_replica_id(text: &str) -> Result<String, String> {
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let config = config.only(&args.relays)?;
     let relays = config.relays.clone();
-    let recorder = metrics::install()?;
+    let exporter = Exporter::install()?;
     let replica = args.replica_id.unwrap_or_else(replica_id);
     let limits = limits(&relays);
     let cluster = config.kafka.clone().map(|kafka| {
@@ -67,7 +69,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     });
     let engine = Arc::new(Engine::new(&config.postgres, limits, replica.clone(), cluster)?);
     shutdown::watch(engine.stop.clone(), engine.cut.clone(), config.grace).context("cannot catch signals")?;
-    let listener = admin::bind(&config.admin).await?;
+    let listener = admin::bind(config.admin).await?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         replica,
@@ -76,17 +78,20 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         relays = relays.len(),
         "outbox-relay starts"
     );
-    let state = admin::Facts {
-        metrics: recorder,
+    let database = engine.readiness.latch("PostgreSQL has not been reached yet");
+    let state = admin::State {
         heartbeat: Arc::clone(&engine.heartbeat),
-        readiness: Arc::clone(&engine.readiness),
+        readiness: engine.readiness.clone(),
+        exporter: exporter.clone(),
     };
-    let admin = tokio::spawn(admin::serve(listener, state, engine.cut.child_token()));
+    let admin = tokio::spawn(admin::serve(listener, state, engine.cut.clone().cancelled_owned()));
+    tokio::spawn(exporter.upkeep());
 
     let sessions = Sessions::new(config.postgres.clone(), limits, format!("outbox-relay/{replica}"));
-    if !reach(&engine, &sessions).await? {
+    if !reach(&engine, &sessions, &database).await? {
         return Ok(ExitCode::SUCCESS); // told to stop before the database was there
     }
+    database.release();
     let code = if args.once {
         once::run(Arc::clone(&engine), relays, Once { timeout: args.timeout }).await?
     } else {
@@ -99,7 +104,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Waits for the database; false when told to stop first. What no waiting mends is an error.
-async fn reach(engine: &Engine, sessions: &Sessions) -> anyhow::Result<bool> {
+async fn reach(engine: &Engine, sessions: &Sessions, waiting: &Latch) -> anyhow::Result<bool> {
     let mut backoff = crate::pace::Backoff::new();
     loop {
         match sessions.open().await {
@@ -111,7 +116,7 @@ async fn reach(engine: &Engine, sessions: &Sessions) -> anyhow::Result<bool> {
             Err(error) => {
                 let pause = backoff.failed(fastrand::f64());
                 tracing::warn!(%error, ?pause, "PostgreSQL cannot be reached; trying again");
-                engine.unreachable(&error);
+                waiting.set_reason(&error.to_string());
                 engine.heartbeat.beat();
                 tokio::select! {
                     () = engine.stop.cancelled() => return Ok(false),

@@ -139,7 +139,7 @@ impl Table {
 /// PostgreSQL's.
 pub async fn committed(client: &Client) -> Result<Committed, tokio_postgres::Error> {
     let statement = "SELECT id::text, (extract(epoch FROM created_at) * 1000000)::bigint
-                     FROM public.bookings ORDER BY created_at, id";
+                     FROM public.bookings AS b ORDER BY b.created_at, b.id";
     let rows = client.query(statement, &[]).await?;
     let rows = rows.iter().map(|row| (row.get(0), Timestamp::from_unix_micros(row.get(1))));
     Ok(Committed::in_order(rows.collect()))

@@ -6,10 +6,13 @@ use std::time::Duration;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::health::{Heartbeat, Readiness};
 use crate::database::{self, Error, Limits, Loan, Pool, Session, Sessions};
+use crate::health::{Heartbeat, Readiness};
 use crate::sink::kafka::Cluster;
 use crate::source::watcher::Watcher;
+
+/// The engine goes round at least every ten seconds, also while servers cannot be reached; longer than this, it is stuck.
+const STUCK: Duration = Duration::from_secs(60);
 
 /// See the module.
 #[derive(Debug)]
@@ -27,7 +30,7 @@ pub struct Engine {
     /// Beats while the engine looks at its tables.
     pub heartbeat: Arc<Heartbeat>,
     /// What the process waits for before it is ready.
-    pub readiness: Arc<Readiness>,
+    pub readiness: Readiness,
     /// Ends when running turns are cut: the grace period is over.
     pub cut: CancellationToken,
     pool: Pool,
@@ -100,8 +103,8 @@ impl Engine {
             slow_slots: Arc::new(Semaphore::new((slots / 2).max(1))),
             stop: CancellationToken::new(),
             cut: CancellationToken::new(),
-            heartbeat: Arc::default(),
-            readiness: Arc::default(),
+            heartbeat: Arc::new(Heartbeat::new(STUCK)),
+            readiness: Readiness::default(),
             call_deadline: limits.statement,
             cluster,
             replica,
@@ -121,16 +124,6 @@ impl Engine {
         permits.push(Arc::clone(&self.slots).acquire_owned().await.map_err(closed)?);
         let (lock, reader) = tokio::try_join!(database::take(&self.pool), database::take(&self.pool))?;
         Ok(Slot { lock, reader, permits })
-    }
-
-    /// The database has answered.
-    pub fn reachable(&self) {
-        self.readiness.set_database(None);
-    }
-
-    /// The database has not answered, or not as it should.
-    pub fn unreachable(&self, error: &Error) {
-        self.readiness.set_database(Some(error.to_string()));
     }
 
     /// How many connections the pool has open, and how many of them are idle.

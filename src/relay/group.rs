@@ -35,6 +35,8 @@ pub(super) struct Group {
     members: Vec<Member>,
     shape: Option<Arc<Shape>>,
     shape_read: Option<Instant>,
+    /// When the first relay may go on that has something to do but must wait.
+    wake: Option<Instant>,
     running: JoinSet<(Next, Backoff)>,
     tasks: HashMap<Id, usize>,
 }
@@ -50,6 +52,16 @@ struct Member {
     /// Nothing was found with this newest row at this position: not worth another turn.
     quiet: Option<(Option<Position>, Option<Position>)>,
     sampled: Option<Instant>,
+    /// Why it could not run at the last check; said again only when it changes.
+    unready: Option<Unready>,
+}
+
+impl Member {
+    async fn not_ready(&mut self, engine: &Engine, unready: &Unready) {
+        let news = self.unready.as_ref() != Some(unready);
+        self.unready = Some(unready.clone());
+        prepare::not_ready(engine, &self.config, unready, news).await;
+    }
 }
 
 /// What one look found.
@@ -73,9 +85,19 @@ impl Group {
                 busy: false,
                 quiet: None,
                 sampled: None,
+                unready: None,
             })
             .collect();
-        Self { engine, source, members, shape: None, shape_read: None, running: JoinSet::new(), tasks: HashMap::new() }
+        Self {
+            engine,
+            source,
+            members,
+            shape: None,
+            shape_read: None,
+            wake: None,
+            running: JoinSet::new(),
+            tasks: HashMap::new(),
+        }
     }
 
     /// Runs until the engine stops; running turns are waited for.
@@ -93,7 +115,6 @@ impl Group {
                 Err(error) => {
                     let pause = backoff.failed(fastrand::f64());
                     tracing::warn!(table = %self.source.table, %error, ?pause, "cannot look at the table");
-                    self.engine.unreachable(&error);
                     pause
                 }
             };
@@ -109,6 +130,7 @@ impl Group {
         let stop = self.engine.stop.clone();
         // With every relay in a turn there is nothing to look for before one of them is done.
         let pause = if self.members.iter().all(|member| member.busy) { pause.max(SAMPLE / 10) } else { pause };
+        let pause = self.wake.map_or(pause, |wake| pause.min(wake.saturating_duration_since(Instant::now())));
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => {}
@@ -121,10 +143,10 @@ impl Group {
 
     /// One look; true when some relay had work to do.
     async fn step(&mut self) -> Result<bool, Error> {
+        self.wake = None;
         self.catalogue().await?;
         let Some(shape) = self.shape.clone() else { return Ok(false) };
         let sighting = self.engine.watcher.scan(&shape).await?;
-        self.engine.reachable();
         self.prepare(&shape, &sighting).await?;
         let look = self.look(&shape, sighting).await?;
         let mut found = false;
@@ -162,7 +184,7 @@ impl Group {
                 self.shape = None;
                 for member in &mut self.members {
                     member.ready = None;
-                    prepare::not_ready(&self.engine, &member.config, &unready).await;
+                    member.not_ready(&self.engine, &unready).await;
                 }
             }
         }
@@ -213,11 +235,12 @@ impl Group {
                 Ok(ready) => {
                     tracing::info!(cursor = member.config.name, rule = shape.rule.as_str(), "relay ready");
                     member.ready = Some(Arc::new(ready));
+                    member.unready = None;
                 }
                 Err(unready) => {
                     let pause = if matches!(unready, Unready::NoHorizon) { Duration::from_millis(20) } else { RECHECK };
                     member.not_before = Instant::now() + pause;
-                    prepare::not_ready(&self.engine, &member.config, &unready).await;
+                    member.not_ready(&self.engine, &unready).await;
                 }
             }
         }
@@ -255,19 +278,24 @@ impl Group {
             member.ready = None; // its row is gone: it is made anew
             return true;
         };
-        ready.observe(standing, &look.sighting);
+        ready.observe(standing, &look.sighting, &self.engine.replica);
         let behind = behind(standing.position.as_ref(), look.newest.as_ref());
         let seen = (standing.position.clone(), look.newest.clone());
         let wanted = standing.seek || (behind && member.quiet.as_ref() != Some(&seen));
         let halted = standing.halted.as_deref() == Some(ready.fingerprint.as_str());
         let now = Instant::now();
-        if !wanted || member.busy || halted || standing.paused || member.not_before > now {
-            return wanted && member.busy;
+        if !wanted || member.busy || halted || standing.paused {
+            return false;
+        }
+        if member.not_before > now {
+            self.wake = Some(self.wake.map_or(member.not_before, |wake| wake.min(member.not_before)));
+            return false;
         }
         if let Some(interval) = ready.sink.min_interval() {
             let due = standing.advanced_at.plus(interval).since(look.sighting.clock());
             if !due.is_zero() && standing.advanced_by.is_some() {
                 member.not_before = now + due;
+                ready.metrics.rate_limited(due);
                 return false;
             }
         }

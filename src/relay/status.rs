@@ -222,12 +222,7 @@ fn horizon(shape: &Shape, sighting: &Sighting) -> HorizonStatus {
         pid: held.holder.pid,
         application: held.holder.application.clone(),
         age_seconds: held.holder.started.or(held.bound).map(|since| horizon.observed_at.since(since).as_secs_f64()),
-        reason: match (held.holder.pid, held.bound) {
-            (None, _) => "prepared_transaction",
-            (Some(_), None) => "unknown_start",
-            (Some(_), Some(_)) if shape.rule == crate::source::Rule::Transactions => "open_transaction",
-            (Some(_), Some(_)) => "writer",
-        },
+        reason: held.reason(shape.rule),
     });
     HorizonStatus {
         at: known.then(|| horizon.at.to_string()),

@@ -128,12 +128,12 @@ impl Worker<'_> {
             "the database's clock has stepped back: held until it passes the last advance; rows stamped in between may lie \
              below the position"
         );
-        self.ready.clock_regression(true);
+        self.ready.metrics.set_clock_regression(true);
         Next::After(observed_at.since(clock).clamp(Duration::from_millis(100), Duration::from_secs(1)))
     }
 
     async fn recovered(&mut self) {
-        self.ready.clock_regression(false);
+        self.ready.metrics.set_clock_regression(false);
         if self.backoff.failures() > 0 || self.ready.reported() {
             self.backoff = Backoff::new();
             self.ready.set_reported(false);

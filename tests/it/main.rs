@@ -8,7 +8,11 @@
 
 mod basics;
 mod demo;
+mod faults;
+mod horizon;
 mod naive;
+mod replicas;
 mod stage;
+mod storm;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
 mod support;

@@ -10,8 +10,8 @@ use tokio_postgres::Client;
 use crate::support::naive_relay::{Fault, NaiveRelay};
 use crate::support::{Database, PATIENCE, database, eventually};
 
-const IDS: &str = "SELECT id::text, (extract(epoch FROM created_at) * 1000000)::bigint FROM bookings
-    ORDER BY created_at, id";
+const IDS: &str = "SELECT id::text, (extract(epoch FROM created_at) * 1000000)::bigint FROM bookings AS b
+    ORDER BY b.created_at, b.id";
 
 async fn committed(client: &Client) -> Committed {
     let rows = client.query(IDS, &[]).await.unwrap();
