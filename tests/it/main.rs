@@ -7,6 +7,7 @@
 )]
 
 mod basics;
+mod demo;
 mod faults;
 mod horizon;
 mod naive;
