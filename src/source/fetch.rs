@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{IsolationLevel, Row};
 
-use super::shape::{After, Shape};
+use super::shape::{After, Shape, Within};
 use crate::batch::Batch;
 use crate::database::codec::Raw;
 use crate::database::{Error, Loan};
@@ -271,10 +271,20 @@ async fn passed(
     partition: u32,
     position: &Position,
 ) -> Result<(), FetchError> {
-    let name: Option<String> =
-        transaction.query_one("SELECT $1::oid::regclass::text WHERE $1::oid IS NOT NULL", &[&partition]).await?.get(0);
-    let Some(name) = name else { return Ok(()) };
-    let sql = shape.passed_sql(&name, After::of(Some(position)));
+    let facts = transaction
+        .query_one(
+            "SELECT $1::oid::regclass::text, pg_catalog.has_table_privilege($1::oid, 'SELECT'), \
+             pg_catalog.pg_get_partition_constraintdef($1::oid)",
+            &[&partition],
+        )
+        .await?;
+    let name: String = facts.try_get(0)?;
+    let within = match facts.try_get(1)? {
+        None => return Ok(()), // it is gone again
+        Some(true) => Within::Itself(&name),
+        Some(false) => Within::Table { partition, constraint: facts.try_get(2)? },
+    };
+    let sql = shape.passed_sql(&within, After::of(Some(position)));
     let row = match &position.id {
         Some(id) => transaction.query_one(&sql, &[&position.created_at, id]).await?,
         None => transaction.query_one(&sql, &[&position.created_at]).await?,
