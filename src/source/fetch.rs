@@ -244,10 +244,10 @@ async fn inspect(
 ) -> Result<String, FetchError> {
     let shape = request.shape;
     let found: Option<u32> = facts.try_get(1)?;
-    let known = request.root.unwrap_or(shape.root);
-    if found != Some(known) {
+    if let Some(known) = request.root.filter(|known| found != Some(*known)) {
         return Err(FetchError::Replaced { table: shape.config.table.to_string(), found, known });
     }
+    // A cursor that has known no table takes the one that is there, once the catalogue has been read again.
     if found != Some(shape.root) {
         return Err(FetchError::FamilyChanged);
     }
