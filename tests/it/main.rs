@@ -8,6 +8,7 @@
 
 mod basics;
 mod horizon;
+mod identity;
 mod stage;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
 mod support;
