@@ -9,6 +9,7 @@
 mod basics;
 mod horizon;
 mod identity;
+mod ordering;
 mod stage;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
 mod support;
