@@ -140,12 +140,12 @@ pub async fn fetch(
         }
     }
     let name = shape.config.table.quoted();
-    // The snapshot is taken by the first of the two, after the scan's answer, and shared by the second.
+    // The portal takes the snapshot, after the scan's answer, and locks the table, so that its name cannot move on.
     let table: [&(dyn ToSql + Sync); 2] = [&shape.root, &name];
-    let (facts, portal) = tokio::try_join!(
+    let (portal, facts) = tokio::try_join!(
         biased;
-        transaction.query_one(&facts_sql, &table),
         transaction.bind(&rows_sql, &parameters),
+        transaction.query_one(&facts_sql, &table),
     )?;
     let snapshot = inspect(&transaction, &request, &facts).await?;
 
