@@ -93,6 +93,7 @@ async fn another_configuration_under_the_same_name_halts_until_it_is_accepted() 
         let again = start(&database, role);
         run(&owner, INSERT).await;
         prints(&again, &[2]).await;
+        advanced(&owner, "2").await;
         drop(again);
         run(&owner, "UPDATE outbox.cursor SET identity = NULL, relations = NULL").await;
         run(&owner, "INSERT INTO tours DEFAULT VALUES").await;
