@@ -7,6 +7,7 @@
 )]
 
 mod basics;
+mod refusals;
 mod stage;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
 mod support;
