@@ -44,9 +44,9 @@ pub enum Error {
         /// What was set.
         wanted: String,
     },
-    /// A statement failed.
+    /// A statement failed. Its message says all, so it is no `source` that a report would print again.
     #[error("{}", describe(.0))]
-    Statement(#[from] tokio_postgres::Error),
+    Statement(tokio_postgres::Error),
     /// A cursor's row is gone while it was held.
     #[error("the row of cursor {0} was deleted while it was held; it is made anew at the next start")]
     Vanished(String),
@@ -56,6 +56,12 @@ pub enum Error {
     /// No answer in time.
     #[error("PostgreSQL did not answer within {0:?}")]
     Timeout(std::time::Duration),
+}
+
+impl From<tokio_postgres::Error> for Error {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Statement(error)
+    }
 }
 
 impl Error {
