@@ -120,6 +120,14 @@ impl Committed {
         self.ranks.get(id).map(|&rank| self.rows[rank].1)
     }
 
+    /// The ids above `from`, up to and including `to`; `from` none is the beginning. None when one is not committed.
+    #[must_use]
+    pub fn between(&self, from: Option<&str>, to: &str) -> Option<HashSet<&str>> {
+        let first = from.map_or(Some(0), |id| self.ranks.get(id).map(|rank| rank + 1))?;
+        let rows = self.rows.get(first..=*self.ranks.get(to)?)?;
+        Some(rows.iter().map(|(id, _)| id.as_str()).collect())
+    }
+
     fn rank(&self, delivery: &Delivery) -> Option<usize> {
         let rank = *self.ranks.get(&delivery.id)?;
         delivery.created_at.is_none_or(|at| at == self.rows[rank].1).then_some(rank)

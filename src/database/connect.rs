@@ -107,6 +107,10 @@ fn settings(config: &Config, limits: &Limits) -> Vec<(&'static str, String)> {
         ("search_path", ""),
         ("client_min_messages", "warning"),
         ("lock_timeout", "2000"),
+        // Statements outside explicit transactions write too, and each must have a snapshot of its own.
+        ("default_transaction_isolation", "read committed"),
+        ("default_transaction_read_only", "off"),
+        ("default_transaction_deferrable", "off"),
         ("enable_seqscan", "off"),
         ("enable_bitmapscan", "off"),
         ("enable_sort", "off"),

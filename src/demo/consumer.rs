@@ -53,11 +53,18 @@ pub struct Received {
 }
 
 /// A consumer at work; it ends when stopped or dropped.
-#[derive(Debug)]
 pub struct Consumer {
     received: Arc<Mutex<Received>>,
     end: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+    client: Arc<BaseConsumer>,
+    topic: String,
+}
+
+impl std::fmt::Debug for Consumer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Consumer").field("topic", &self.topic).field("count", &self.count()).finish_non_exhaustive()
+    }
 }
 
 impl Consumer {
@@ -66,8 +73,9 @@ impl Consumer {
     /// # Errors
     /// librdkafka's, or when there is no such topic.
     pub async fn start(servers: &str, topic: &str) -> anyhow::Result<Self> {
-        let (servers, topic) = (servers.to_owned(), topic.to_owned());
-        let consumer = tokio::task::spawn_blocking(move || assign(&servers, &topic)).await??;
+        let (servers, name) = (servers.to_owned(), topic.to_owned());
+        let client = Arc::new(tokio::task::spawn_blocking(move || assign(&servers, &name)).await??);
+        let consumer = Arc::clone(&client);
         let (received, end) = (Arc::new(Mutex::new(Received::default())), Arc::new(AtomicBool::new(false)));
         let (theirs, ended) = (Arc::clone(&received), Arc::clone(&end));
         let thread = std::thread::Builder::new().name("consumer".into()).spawn(move || {
@@ -80,7 +88,7 @@ impl Consumer {
                 }
             }
         })?;
-        Ok(Self { received, end, thread: Some(thread) })
+        Ok(Self { received, end, thread: Some(thread), client, topic: topic.to_owned() })
     }
 
     /// Looks at what has been received so far, without a copy.
@@ -92,6 +100,24 @@ impl Consumer {
     #[must_use]
     pub fn count(&self) -> usize {
         self.look(|received| received.partitions.values().map(Vec::len).sum())
+    }
+
+    /// Waits until everything that the topic holds now has been received.
+    ///
+    /// # Errors
+    /// When that takes longer than `patience`, or the broker does not answer.
+    pub async fn catch_up(&self, patience: Duration) -> anyhow::Result<()> {
+        let (client, topic) = (Arc::clone(&self.client), self.topic.clone());
+        let ends = tokio::task::spawn_blocking(move || ends(&client, &topic, patience)).await??;
+        let next = |received: &Received, partition| {
+            received.partitions.get(partition).and_then(|records| records.last()).map_or(0, |last| last.offset + 1)
+        };
+        let wait = async {
+            while self.look(|received| ends.iter().any(|(partition, end)| next(received, partition) < *end)) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(patience, wait).await.context("The consumer has not caught up with the topic")
     }
 
     /// Ends it.
@@ -164,6 +190,16 @@ impl Record {
 
 fn lock(received: &Mutex<Received>) -> MutexGuard<'_, Received> {
     received.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The offset after the last record of each partition.
+fn ends(client: &BaseConsumer, topic: &str, patience: Duration) -> anyhow::Result<Vec<(i32, i64)>> {
+    let assigned = client.assignment()?;
+    let ends = assigned.elements().into_iter().map(|element| {
+        let (_, end) = client.fetch_watermarks(topic, element.partition(), patience)?;
+        Ok((element.partition(), end))
+    });
+    ends.collect()
 }
 
 fn assign(servers: &str, topic: &str) -> anyhow::Result<BaseConsumer> {

@@ -2,7 +2,7 @@
 //!
 //! A watchdog is a shell that reads from a pipe whose other end only this process holds. It is told of every process
 //! before that process may begin; at the end of the pipe it stops them, by process id, and removes the directory. A
-//! normal [`Watchdog::stop`] takes the same way and waits for it, so there is only one way to clean up.
+//! normal [`Watchdog::stop`], or dropping it, takes the same way and waits for it, so there is only one way to clean up.
 //!
 //! All of them, watchdog and servers, live in process groups of their own: Ctrl-C in a terminal reaches this process
 //! alone, which then decides.
@@ -52,7 +52,8 @@ const GATE: &str = r#"read -r leave && exec "$@" </dev/null"#;
 pub struct Watchdog {
     dir: PathBuf,
     shell: Child,
-    pipe: ChildStdin,
+    /// `None` when it has been stopped.
+    pipe: Option<ChildStdin>,
 }
 
 /// The unprivileged user that a server runs as when this process is root.
@@ -115,7 +116,7 @@ impl Watchdog {
                 return Err(error).context("Cannot start sh as a watchdog");
             }
         };
-        let pipe = shell.stdin.take().expect("standard input is piped");
+        let pipe = shell.stdin.take();
         Ok(Self { dir, shell, pipe })
     }
 
@@ -136,7 +137,6 @@ impl Watchdog {
             .args(["-c", GATE, "sh"])
             .arg(&program.path)
             .args(&program.args)
-            .envs(program.env.iter().map(|(key, value)| (key, value)))
             .current_dir(&self.dir)
             .stdin(Stdio::piped())
             .stdout(log.try_clone()?)
@@ -145,6 +145,14 @@ impl Watchdog {
         if let Some(user) = program.user {
             command.uid(user.uid).gid(user.gid);
         }
+        // What the user's shell says about another PostgreSQL or another relay is not for the stage.
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if ["PG", "OUTBOX_RELAY", "DATABASE_URL"].iter().any(|prefix| name.starts_with(prefix)) {
+                command.env_remove(&*name);
+            }
+        }
+        command.envs(program.env.iter().map(|(key, value)| (key, value)));
         let mut child = command.spawn().with_context(|| format!("Cannot start {}", program.path.display()))?;
         self.tell("watch", program.stop.as_raw(), child.id())?;
         let mut gate = child.stdin.take().expect("standard input is piped");
@@ -179,21 +187,31 @@ impl Watchdog {
     ///
     /// # Errors
     /// When the watchdog was killed or did not succeed.
-    pub async fn stop(self) -> anyhow::Result<()> {
-        let Self { dir, mut shell, pipe } = self;
-        drop(pipe);
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        self.pipe = None;
         let status = loop {
-            if let Some(status) = shell.try_wait()? {
+            if let Some(status) = self.shell.try_wait()? {
                 break status;
             }
             tokio::time::sleep(POLL).await;
         };
-        anyhow::ensure!(!dir.exists(), "Cannot remove {} (watchdog: {status})", dir.display());
+        anyhow::ensure!(!self.dir.exists(), "Cannot remove {} (watchdog: {status})", self.dir.display());
         Ok(())
     }
 
     fn tell(&mut self, word: &str, signal: i32, pid: u32) -> io::Result<()> {
-        self.pipe.write_all(format!("{word} {signal} {pid}\n").as_bytes())
+        let pipe = self.pipe.as_mut().expect("open until stopped");
+        pipe.write_all(format!("{word} {signal} {pid}\n").as_bytes())
+    }
+}
+
+impl Drop for Watchdog {
+    /// What was not stopped, because of an error or an interruption, is stopped now; this blocks until it is.
+    fn drop(&mut self) {
+        if self.pipe.take().is_some() {
+            // Nobody is left to hear of a failure; the watchdog has done what it could.
+            let _ = self.shell.wait();
+        }
     }
 }
 

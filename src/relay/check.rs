@@ -65,12 +65,17 @@ async fn server(session: &Session, sessions: &Sessions) -> Result<Vec<Finding>, 
         Finding::new(Level::Ok, "version", format!("PostgreSQL {}", version / 10_000))
     });
     findings.push(pooler(sessions).await?);
-    findings.push(match migrate::require(session).await {
-        Ok(found) => Finding::new(Level::Ok, "schema_version", format!("schema outbox has version {}", found.version)),
-        Err(error) => Finding::new(Level::Error, "schema_version", error.to_string())
-            .setting("Run `outbox-relay migrate up` as an owner."),
-    });
-    findings.extend(privileges(session).await?);
+    match migrate::require(session).await {
+        Ok(found) => {
+            let text = format!("schema outbox has version {}", found.version);
+            findings.push(Finding::new(Level::Ok, "schema_version", text));
+            findings.extend(privileges(session).await?);
+        }
+        Err(error) => findings.push(
+            Finding::new(Level::Error, "schema_version", error.to_string())
+                .setting("Run `outbox-relay migrate up` as an owner."),
+        ),
+    }
     let prepared: i64 =
         session.query_one("SELECT count(*) FROM pg_catalog.pg_prepared_xacts", &[]).await?.try_get(0)?;
     if prepared > 0 {

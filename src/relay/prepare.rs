@@ -112,17 +112,8 @@ pub async fn ready(
         return Ok(Err(unready));
     }
     let identity = identity(&session, config).await?;
-    let position = match config.start {
-        Start::Beginning => None,
-        Start::At(instant) => Some(Position { created_at: instant, id: None }),
-        Start::Now if sighting.horizon.at.is_finite() => Some(Position { created_at: sighting.horizon.at, id: None }),
-        Start::Now => return Ok(Err(Unready::NoHorizon)),
-    };
-    let creation =
-        Creation { name: &config.name, relay: &config.name, identity: &identity, position: position.as_ref() };
-    if cursor::create(&session, creation).await? {
-        tracing::info!(cursor = config.name, position = position.map(|p| p.to_string()), "cursor created");
-    }
+    let Some(position) = start(config, Some(sighting)) else { return Ok(Err(Unready::NoHorizon)) };
+    make(&session, config, &identity, position.as_ref()).await?;
     let standing = cursor::standings(&session, &[&config.name]).await?;
     let fingerprint = fingerprint(config);
     let halted = standing.first().and_then(|standing| standing.halted.clone());
@@ -144,6 +135,27 @@ pub async fn ready(
     }))
 }
 
+/// Where the relay's cursor begins; none while that is not known.
+fn start(config: &Config, sighting: Option<&Sighting>) -> Option<Option<Position>> {
+    match config.start {
+        Start::Beginning => Some(None),
+        Start::At(instant) => Some(Some(Position { created_at: instant, id: None })),
+        Start::Now => {
+            let horizon = sighting?.horizon.at;
+            horizon.is_finite().then_some(Some(Position { created_at: horizon, id: None }))
+        }
+    }
+}
+
+/// Makes the cursor's row unless it is there.
+async fn make(session: &Session, config: &Config, identity: &str, position: Option<&Position>) -> Result<(), Error> {
+    let creation = Creation { name: &config.name, relay: &config.name, identity, position };
+    if cursor::create(session, creation).await? {
+        tracing::info!(cursor = config.name, position = position.map(ToString::to_string), "cursor created");
+    }
+    Ok(())
+}
+
 /// Marks a halt that a check wrote: it ends when the check passes.
 const CHECK: &str = "check:";
 
@@ -158,8 +170,16 @@ pub async fn not_ready(engine: &Engine, config: &Config, unready: &Unready, news
     let report = ErrorReport { class: if *passing { "retry" } else { "fatal" }, code, message, hint, message_id: None };
     let fingerprint = format!("{CHECK}{}", fingerprint(config));
     let halted = (!passing).then_some(fingerprint.as_str());
-    let written: Result<(), Error> =
-        async { cursor::report(&*engine.probe.session().await?, &config.name, &report, halted).await }.await;
+    let written: Result<(), Error> = async {
+        let session = engine.probe.session().await?;
+        // With its cursor there, `status` and `cursor list` show the relay and what is wrong with it.
+        if let Some(position) = start(config, None) {
+            let identity = identity(&session, config).await?;
+            make(&session, config, &identity, position.as_ref()).await?;
+        }
+        cursor::report(&session, &config.name, &report, halted).await
+    }
+    .await;
     if let Err(error) = written {
         tracing::warn!(cursor = config.name, %error, "cannot record the cursor's status");
     }

@@ -8,6 +8,7 @@
 
 mod basics;
 mod faults;
+mod horizon;
 mod naive;
 mod replicas;
 mod stage;

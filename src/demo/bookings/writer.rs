@@ -1,14 +1,15 @@
 //! Concurrent writers, each on a connection of its own, until they are told to end.
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
 use axum::body::Bytes;
 use fastrand::Rng;
 use futures_util::SinkExt;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_postgres::{Client, Transaction};
@@ -20,6 +21,8 @@ use crate::demo::postgres::connect;
 const INSERT: &str = "INSERT INTO public.bookings (customer, region, phone, payload)
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) RETURNING id";
 const COPY: &str = "COPY public.bookings (customer, region, phone, payload) FROM STDIN";
+/// How far the writers may fall behind their rate and still make up for it; beyond, it is lost.
+const CATCH_UP: Duration = Duration::from_millis(500);
 const REGIONS: [&str; 4] = ["north", "east", "south", "west"];
 
 /// What the writers do.
@@ -31,7 +34,7 @@ pub struct Load {
     pub rows_per_second: Option<f64>,
     /// Bytes of a payload; most are small (the mean of 100 B to 100 kB is 4 kB).
     pub payload: RangeInclusive<usize>,
-    /// The longest pause inside a transaction.
+    /// The longest pause inside a transaction; each fourth transaction of several statements makes one.
     pub longest_pause: Duration,
     /// The same seed, the same rows; their interleaving is the machine's.
     pub seed: u64,
@@ -55,6 +58,7 @@ pub struct Writers {
     tasks: JoinSet<Written>,
     end: CancellationToken,
     committed: Arc<AtomicU64>,
+    held: watch::Sender<bool>,
 }
 
 struct Writer {
@@ -62,9 +66,9 @@ struct Writer {
     load: Arc<Load>,
     random: Rng,
     filler: Arc<str>,
-    started: Instant,
-    /// Rows that all writers have planned so far.
-    planned: Arc<AtomicU64>,
+    /// When the next rows of any writer are due.
+    next: Arc<Mutex<Instant>>,
+    held: watch::Receiver<bool>,
     committed: Arc<AtomicU64>,
     end: CancellationToken,
     written: Written,
@@ -86,7 +90,8 @@ impl Writers {
         drop(connect(url).await.context("The writers cannot connect")?);
         let mut random = Rng::with_seed(load.seed);
         let filler: String = (0..load.payload.end() * 2).map(|_| random.alphanumeric()).collect();
-        let (filler, load, planned): (Arc<str>, _, _) = (filler.into(), Arc::new(load), Arc::new(AtomicU64::new(0)));
+        let (filler, load): (Arc<str>, _) = (filler.into(), Arc::new(load));
+        let (next, held) = (Arc::new(Mutex::new(Instant::now())), watch::Sender::new(false));
         let (end, committed) = (CancellationToken::new(), Arc::new(AtomicU64::new(0)));
         let mut tasks = JoinSet::new();
         for _ in 0..load.writers {
@@ -95,21 +100,26 @@ impl Writers {
                 load: Arc::clone(&load),
                 random: random.fork(),
                 filler: Arc::clone(&filler),
-                started: Instant::now(),
-                planned: Arc::clone(&planned),
+                next: Arc::clone(&next),
+                held: held.subscribe(),
                 committed: Arc::clone(&committed),
                 end: end.clone(),
                 written: Written::default(),
             };
             tasks.spawn(writer.write());
         }
-        Ok(Self { tasks, end, committed })
+        Ok(Self { tasks, end, committed, held })
     }
 
     /// Rows committed so far.
     #[must_use]
     pub fn committed(&self) -> u64 {
         self.committed.load(Ordering::Relaxed)
+    }
+
+    /// Whether the writers begin no further transactions for now, because a receiver does not keep up.
+    pub fn hold(&self, held: bool) {
+        self.held.send_replace(held);
     }
 
     /// Lets every writer end its transaction, and waits for them.
@@ -162,10 +172,19 @@ impl Writer {
 
     /// Waits until the rate allows these rows; false when the writers are to end.
     async fn wait_for_turn(&mut self, rows: usize) -> bool {
-        let before = self.planned.fetch_add(rows as u64, Ordering::Relaxed);
         if let Some(rate) = self.load.rows_per_second {
-            let due = self.started + Duration::from_secs_f64(before as f64 / rate);
+            let due = {
+                let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+                let due = (*next).max(Instant::now() - CATCH_UP);
+                *next = due + Duration::from_secs_f64(rows as f64 / rate);
+                due
+            };
             self.unless_ended(due.saturating_duration_since(Instant::now())).await;
+        }
+        tokio::select! {
+            () = self.end.cancelled() => {}
+            // An error: nobody can hold the writers any more.
+            _ = self.held.wait_for(|held| !held) => {}
         }
         !self.end.is_cancelled()
     }
@@ -184,10 +203,10 @@ impl Writer {
             self.record(Draft { rows: ids.len() as u64, ids: ids.iter().map(|row| row.get(0)).collect() });
             return Ok(());
         }
-        let pausing = self.random.u8(0..4) == 0;
+        let pause_after = (self.random.u8(0..4) == 0).then(|| self.random.usize(0..statements.len()));
         let mut transaction = client.transaction().await?;
         let mut draft = Draft::default();
-        for &rows in statements {
+        for (number, &rows) in statements.iter().enumerate() {
             match self.random.u8(0..10) {
                 0 => draft.rows += self.copy(&transaction, rows).await?,
                 1 => {
@@ -202,7 +221,7 @@ impl Writer {
                 }
                 _ => self.insert(&transaction, rows, &mut draft).await?,
             }
-            if pausing {
+            if pause_after == Some(number) {
                 // A part of the load, not a wait for something: this is what makes rows visible late.
                 tokio::time::sleep(self.load.longest_pause.mul_f64(self.random.f64())).await;
             }

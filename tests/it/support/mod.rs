@@ -1,12 +1,14 @@
 //! What tests share: one PostgreSQL cluster and one broker per test process, a database per test.
 
 pub mod naive_relay;
+pub mod reader;
 pub mod records;
 pub mod relays;
 pub mod servers;
 
 use std::time::Duration;
 
+pub use reader::{Reader, ordered, sessions};
 pub use records::{Record, ids, records};
 pub use relays::{Process, Replica, config, kafka_relay, outbox_relay, toml};
 pub use servers::{Database, broker, database};
