@@ -34,6 +34,12 @@ pub enum Error {
          the primary"
     )]
     Standby(String),
+    /// A transaction pooler is in between.
+    #[error(
+        "PostgreSQL at {0} is reached through a transaction pooler: locks and settings need a direct connection; point \
+         [postgres] url at PostgreSQL itself"
+    )]
+    Pooler(String),
     /// A session setting did not take.
     #[error("session setting {setting} reads back as {found}, not {wanted}: is a connection pooler in between?")]
     Setting {
@@ -74,11 +80,19 @@ impl Error {
             Self::PasswordFile { .. }
             | Self::Authorities(_)
             | Self::Standby(_)
+            | Self::Pooler(_)
             | Self::Setting { .. }
             | Self::Pool(_)
             | Self::Vanished(_)
             | Self::Timeout(_) => None,
         }
+    }
+
+    /// Whether a session lost its prepared statements, or met another's: it is not always the same server process.
+    #[must_use]
+    pub(super) fn tells_of_pooler(&self) -> bool {
+        let strange = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT];
+        self.state().is_some_and(|state| strange.contains(state))
     }
 
     /// Whether the credentials were refused: a wrong password, an unknown role or database, or no right to connect.
