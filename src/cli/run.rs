@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use crate::config::{Config, parse_duration};
-use crate::database::{Error, Limits, Sessions};
+use crate::database::{Error, Limits, Session, Sessions};
 use crate::health::Latch;
 use crate::metrics::exporter::Exporter;
 use crate::relay::engine::Engine;
@@ -15,6 +15,9 @@ use crate::relay::once::{self, Once};
 use crate::relay::{self, supervisor};
 use crate::sink::kafka::Cluster;
 use crate::{admin, migrate, shutdown};
+
+/// So many sessions at once show whether a pooler is in between; every pool has as many.
+const DIRECT: usize = 4;
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
@@ -116,7 +119,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
 async fn reach(engine: &Engine, sessions: &Sessions, waiting: &Latch) -> anyhow::Result<bool> {
     let mut backoff = crate::pace::Backoff::new();
     loop {
-        match sessions.open().await {
+        match reached(sessions).await {
             Ok(session) => {
                 migrate::require(&session).await?;
                 return Ok(true);
@@ -136,9 +139,16 @@ async fn reach(engine: &Engine, sessions: &Sessions, waiting: &Latch) -> anyhow:
     }
 }
 
+/// A session, and no pooler in between.
+async fn reached(sessions: &Sessions) -> Result<Session, Error> {
+    sessions.direct(DIRECT).await?;
+    sessions.open().await
+}
+
 /// Whether an error at start is one that an operator must mend.
 fn hopeless(error: &Error) -> bool {
-    error.refused_credentials() || matches!(error, Error::Standby(_) | Error::Setting { .. } | Error::Authorities(_))
+    error.refused_credentials()
+        || matches!(error, Error::Standby(_) | Error::Pooler(_) | Error::Setting { .. } | Error::Authorities(_))
 }
 
 /// The sessions' limits: those of the relay with the longest deadline, so that every relay's own chain holds.

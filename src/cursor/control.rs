@@ -43,7 +43,7 @@ pub enum Outcome {
     Unknown,
 }
 
-/// Lists all cursors of the database by name.
+/// Lists all cursors of the database by name, those included that a relay could not make yet.
 ///
 /// # Errors
 /// The database's.
@@ -51,8 +51,7 @@ pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
     let rows = client
         .query(
             "SELECT name, relay, position_created_at, position_id, holder, holder_pid, advanced_at, paused, halted, \
-             last_error::text, (SELECT c.observed_at FROM outbox.cursor AS c WHERE c.name = s.name) \
-             FROM outbox.status AS s ORDER BY name",
+             last_error::text, observed_at FROM outbox.status ORDER BY name",
             &[],
         )
         .await?;
@@ -76,7 +75,7 @@ pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
 }
 
 async fn exists(client: &Client, name: &str) -> Result<bool, Error> {
-    let row = client.query_one("SELECT EXISTS (SELECT FROM outbox.cursor WHERE name = $1)", &[&name]).await?;
+    let row = client.query_one("SELECT EXISTS (SELECT FROM outbox.status WHERE name = $1)", &[&name]).await?;
     Ok(row.try_get(0)?)
 }
 
