@@ -4,6 +4,7 @@
 //! disturbs the machine disturbs all kinds alike; a figure is the median of the rounds. `--quick` makes a small run.
 
 /// The parts.
+#[allow(unreachable_pub, reason = "a program: `pub` says what a module offers the others")]
 mod relay {
     pub mod drain;
     pub mod figure;
