@@ -24,6 +24,8 @@ mod relay {
     pub mod writer;
 }
 
+use std::time::Duration;
+
 use anyhow::Context as _;
 use relay::figure::Figures;
 use relay::machine::Machine;
@@ -31,12 +33,19 @@ use relay::options::Options;
 use relay::payload::Payload;
 use relay::stage::Stage;
 use relay::{drain, idle, latency, produce, read, report, sequential, takeover};
+use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let options = Options::from_args(std::env::args().skip(1))?;
     let stage = Stage::start().await.context("the stage")?;
-    let measured = measure(&stage, &options).await;
+    // A signal must not leave a relay behind: dropping what measures kills what it has started.
+    let stop = CancellationToken::new();
+    outbox_relay::shutdown::watch(stop.clone(), CancellationToken::new(), Duration::ZERO)?;
+    let measured = tokio::select! {
+        measured = measure(&stage, &options) => measured,
+        () = stop.cancelled() => Err(anyhow::anyhow!("told to stop")),
+    };
     let machine = Machine::look(&stage).await;
     stage.stop().await?;
     report::write(&machine?, &measured?)

@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Latency {
     /// Rows that were watched.
     pub rows: usize,
+    /// How many of them were committed a second: less than [`PER_SECOND`] when the machine did not keep up.
+    pub per_second: f64,
     /// Their median in milliseconds.
     pub p50_ms: f64,
     /// The time that one in a hundred exceeds.
@@ -57,11 +59,11 @@ pub async fn measure(stage: &Stage, options: &Options, round: usize) -> anyhow::
     let watched = |receipt: &&Receipt| receipt.created >= from && receipt.created < until;
     let mut millis: Vec<f64> =
         receipts.iter().filter(watched).map(|receipt| (receipt.received - receipt.created) * 1e3).collect();
-    let expected = f64::from(PER_SECOND) * (until - from);
-    ensure!(millis.len() as f64 > expected * 0.9, "only {} rows instead of {expected:.0} were written", millis.len());
+    ensure!(!millis.is_empty(), "no row was written while it was watched");
     let cpu_s = after.cpu_s - before.cpu_s;
     Ok(Latency {
         rows: millis.len(),
+        per_second: millis.len() as f64 / (until - from),
         p50_ms: percentile(&mut millis, 0.50),
         p99_ms: percentile(&mut millis, 0.99),
         cpu_s_per_million: cpu_s * 1e6 / millis.len() as f64,
