@@ -127,6 +127,11 @@ impl KafkaSink {
         &self.layout.fields
     }
 
+    fn failure(&self, error: &KafkaError, last: Option<(KafkaError, String)>) -> Failure {
+        let failure = classify::failure(error, last);
+        if self.layout.is_routed() { classify::routed(failure, error) } else { failure }
+    }
+
     pub(super) async fn begin(&self) -> Result<KafkaPublication<'_>, Failure> {
         let producer = self.cluster.lend(self.limit)?;
         producer.context().ledger.begin();
@@ -188,7 +193,7 @@ impl KafkaPublication<'_> {
                 }
                 Err((error, _)) => {
                     ledger.not_sent(self.sent);
-                    return Err(classify::failure(&error, producer.context().last_error()));
+                    return Err(self.sink.failure(&error, producer.context().last_error()));
                 }
             }
         }
@@ -213,7 +218,7 @@ impl KafkaPublication<'_> {
         self.sink.cluster.destroy(producer);
         let stopped = match outcome.error {
             Some((row, error)) if row == outcome.acknowledged => {
-                classify::failure(&KafkaError::MessageProduction(error), last_error)
+                self.sink.failure(&KafkaError::MessageProduction(error), last_error)
             }
             // Something later failed first, or nothing did: the message in question is simply without an answer.
             Some((_, error)) => {
