@@ -184,7 +184,8 @@ impl managed::Manager for Sessions {
     }
 }
 
-/// The process's connections. A connection whose work failed half-way is taken out with [`discard`], never given back.
+/// The process's connections. A connection whose work failed half-way is closed, never given back: see
+/// [`Fragile`].
 pub type Pool = managed::Pool<Sessions>;
 /// A connection on loan from the pool.
 pub type Loan = managed::Object<Sessions>;
@@ -197,9 +198,44 @@ pub fn pool(sessions: Sessions, size: usize) -> Result<Pool, managed::BuildError
     Pool::builder(sessions).max_size(size).build()
 }
 
-/// Takes a connection out of the pool and closes it: its transaction ends and its locks are free.
-pub fn discard(loan: Loan) {
-    drop(managed::Object::take(loan));
+/// A connection in the middle of its work. Dropped, it is closed, not given back: nobody shall find another's transaction
+/// on it, and the locks of an abandoned one are free at once.
+#[derive(Debug)]
+pub struct Fragile(Option<Loan>);
+
+impl Fragile {
+    /// Work begins.
+    #[must_use]
+    pub const fn new(loan: Loan) -> Self {
+        Self(Some(loan))
+    }
+
+    /// Work has come to a good end: the connection may be given back.
+    pub fn give_back(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl std::ops::Deref for Fragile {
+    type Target = Loan;
+
+    fn deref(&self) -> &Loan {
+        self.0.as_ref().expect("taken only by giving back, which consumes it")
+    }
+}
+
+impl std::ops::DerefMut for Fragile {
+    fn deref_mut(&mut self) -> &mut Loan {
+        self.0.as_mut().expect("taken only by giving back, which consumes it")
+    }
+}
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        if let Some(loan) = self.0.take() {
+            drop(managed::Object::take(loan));
+        }
+    }
 }
 
 /// Takes a connection from the pool.

@@ -8,7 +8,7 @@ use tokio_postgres::types::ToSql;
 use tokio_util::sync::CancellationToken;
 
 use super::{Seek, position};
-use crate::database::{self, Error, Loan};
+use crate::database::{Error, Fragile, Loan};
 use crate::position::{Position, Timestamp};
 
 const LOCK: &str = "SELECT position_created_at, position_id, observed_at, relations, seek_applied, \
@@ -31,7 +31,7 @@ const ADVANCE: &str = "UPDATE outbox.cursor SET position_created_at = $2, positi
 #[derive(Debug)]
 pub struct LockedCursor {
     name: String,
-    loan: Option<Loan>,
+    connection: Fragile,
     closed: CancellationToken,
     /// Where it stands; `None` is before every row.
     pub position: Option<Position>,
@@ -78,23 +78,16 @@ impl LockedCursor {
     /// # Errors
     /// The database's; the connection is closed then.
     pub async fn lock(loan: Loan, name: &str, identity: &str) -> Result<Option<Self>, Error> {
-        match Self::try_lock(&loan, name, identity).await {
-            Ok(Some((row, control))) => Self::read(name, loan, &row, &control).map(Some),
-            Ok(None) => {
-                if let Err(error) = loan.batch_execute("ROLLBACK").await {
-                    database::discard(loan);
-                    return Err(error.into());
-                }
-                Ok(None)
-            }
-            Err(error) => {
-                database::discard(loan);
-                Err(error.into())
-            }
-        }
+        let connection = Fragile::new(loan);
+        let Some((row, control)) = Self::try_lock(&connection, name, identity).await? else {
+            connection.batch_execute("ROLLBACK").await?;
+            connection.give_back();
+            return Ok(None);
+        };
+        Self::read(name, connection, &row, &control).map(Some)
     }
 
-    async fn try_lock(loan: &Loan, name: &str, identity: &str) -> Result<Option<(Row, Row)>, tokio_postgres::Error> {
+    async fn try_lock(loan: &Fragile, name: &str, identity: &str) -> Result<Option<(Row, Row)>, tokio_postgres::Error> {
         let lock = loan.prepare_cached(LOCK).await?;
         let control = loan.prepare_cached(CONTROL).await?;
         let cursor: [&(dyn ToSql + Sync); 2] = [&name, &identity];
@@ -110,8 +103,8 @@ impl LockedCursor {
         Ok(row.map(|row| (row, control)))
     }
 
-    fn read(name: &str, loan: Loan, row: &Row, control: &Row) -> Result<Self, Error> {
-        let closed = loan.closed();
+    fn read(name: &str, connection: Fragile, row: &Row, control: &Row) -> Result<Self, Error> {
+        let closed = connection.closed();
         let relations: Option<Vec<u32>> = row.try_get(3)?;
         let seek_applied: i64 = row.try_get(4)?;
         let known: bool = row.try_get(5)?;
@@ -132,7 +125,7 @@ impl LockedCursor {
                 Some(number) => Some(Seek { number, to: position(control.try_get(2)?, control.try_get(3)?) }),
                 None => None,
             },
-            loan: Some(loan),
+            connection,
             closed,
         })
     }
@@ -147,44 +140,27 @@ impl LockedCursor {
     ///
     /// # Errors
     /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
-    pub async fn advance(mut self, to: Advance<'_>) -> Result<[Duration; 2], Error> {
-        let Some(loan) = self.loan.take() else { return Err(Error::Pool("closed".to_owned())) };
-        match advance(&loan, &self.name, &to).await {
-            Ok((1, took)) => Ok(took),
-            Ok(_) => {
-                database::discard(loan);
-                Err(Error::Vanished(self.name.clone()))
-            }
-            Err(error) => {
-                database::discard(loan);
-                Err(error.into())
-            }
+    pub async fn advance(self, to: Advance<'_>) -> Result<[Duration; 2], Error> {
+        let (updated, took) = advance(&self.connection, &self.name, &to).await?;
+        if updated != 1 {
+            return Err(Error::Vanished(self.name));
         }
+        self.connection.give_back();
+        Ok(took)
     }
 
     /// Frees the lock and leaves everything as it is.
     ///
     /// # Errors
     /// The database's; the lock is free then, too.
-    pub async fn release(mut self) -> Result<(), Error> {
-        let Some(loan) = self.loan.take() else { return Ok(()) };
-        if let Err(error) = loan.batch_execute("ROLLBACK").await {
-            database::discard(loan);
-            return Err(error.into());
-        }
+    pub async fn release(self) -> Result<(), Error> {
+        self.connection.batch_execute("ROLLBACK").await?;
+        self.connection.give_back();
         Ok(())
     }
 }
 
-impl Drop for LockedCursor {
-    fn drop(&mut self) {
-        if let Some(loan) = self.loan.take() {
-            database::discard(loan);
-        }
-    }
-}
-
-async fn advance(loan: &Loan, name: &str, to: &Advance<'_>) -> Result<(u64, [Duration; 2]), tokio_postgres::Error> {
+async fn advance(loan: &Fragile, name: &str, to: &Advance<'_>) -> Result<(u64, [Duration; 2]), tokio_postgres::Error> {
     let statement = loan.prepare_cached(ADVANCE).await?;
     let created_at = to.position.map(|position| position.created_at);
     let id = to.position.and_then(|position| position.id.as_deref());

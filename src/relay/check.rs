@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Config, prepare};
+use super::{Config, sinks};
 use crate::database::{self, Error, Session, Sessions};
 use crate::message::Field;
 use crate::sink;
@@ -73,7 +73,7 @@ async fn rows(session: &Session, relay: &Config, findings: &mut Vec<Finding>) ->
     let fit = verdict.findings.iter().all(|finding| finding.level < Level::Error);
     findings.extend(verdict.findings.clone());
     let shape = table.shape(&relay.source, &verdict);
-    let fields = match prepare::fields(relay, &shape) {
+    let fields = match sinks::fields(relay, &shape) {
         Ok(fields) => fields,
         Err(invalid) => {
             findings.extend(invalid.iter().map(|setting| {

@@ -8,15 +8,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::task::{Id, JoinSet};
-use tokio_postgres::Statement;
-use tokio_postgres::types::ToSql;
 
-use super::Ready;
 use super::engine::Engine;
-use super::prepare::{self, Unready};
+use super::look::Look;
+use super::member::{Member, RECHECK, SAMPLE};
+use super::prepare;
 use super::worker::{self, Next};
-use crate::cursor::{self, Standing};
-use crate::database::{Error, Session};
+use crate::cursor;
+use crate::database::Error;
 use crate::pace::{Backoff, Pace};
 use crate::position::Position;
 use crate::source::shape::Shape;
@@ -24,10 +23,6 @@ use crate::source::watcher::Sighting;
 
 /// How often the catalogue is read again.
 const CATALOGUE: Duration = Duration::from_secs(1);
-/// How often lag and backlog are measured.
-const SAMPLE: Duration = Duration::from_secs(5);
-/// How long a relay that did not pass its checks waits before they are made again.
-const RECHECK: Duration = Duration::from_secs(5);
 
 /// The relays of one source.
 #[derive(Debug)]
@@ -45,56 +40,11 @@ pub(super) struct Group {
     tasks: HashMap<Id, usize>,
 }
 
-/// One relay of the group.
-#[derive(Debug)]
-struct Member {
-    config: super::Config,
-    ready: Option<Arc<Ready>>,
-    backoff: Backoff,
-    not_before: Instant,
-    busy: bool,
-    /// Nothing was found with this newest row at this position: not worth another turn.
-    quiet: Option<(Option<Position>, Option<Position>)>,
-    sampled: Option<Instant>,
-    /// Why it could not run at the last check; said again only when it changes.
-    unready: Option<Unready>,
-}
-
-impl Member {
-    async fn not_ready(&mut self, engine: &Engine, unready: &Unready) {
-        let news = self.unready.as_ref() != Some(unready);
-        self.unready = Some(unready.clone());
-        prepare::not_ready(engine, &self.config, unready, news).await;
-    }
-}
-
-/// What one look found.
-struct Look {
-    sighting: Sighting,
-    /// The newest row of all that is not in the future.
-    latest: Option<Position>,
-    /// The newest row that is safe to read.
-    newest: Option<Position>,
-    standings: Vec<Standing>,
-}
-
 impl Group {
     /// A group of relays with the same source.
     #[must_use]
     pub(super) fn new(engine: Arc<Engine>, source: crate::source::Config, relays: Vec<super::Config>) -> Self {
-        let members = relays
-            .into_iter()
-            .map(|config| Member {
-                config,
-                ready: None,
-                backoff: Backoff::new(),
-                not_before: Instant::now(),
-                busy: false,
-                quiet: None,
-                sampled: None,
-                unready: None,
-            })
-            .collect();
+        let members = relays.into_iter().map(Member::new).collect();
         Self {
             engine,
             source,
@@ -156,7 +106,9 @@ impl Group {
         let Some(shape) = self.shape.clone() else { return Ok(false) };
         let sighting = self.engine.watcher.scan(&shape).await?;
         self.prepare(&shape, &sighting).await?;
-        let look = self.look(&shape, sighting).await?;
+        let session = self.engine.probe.session().await?;
+        let names: Vec<&str> = self.members.iter().map(|member| member.config.name.as_str()).collect();
+        let look = Look::take(&session, &shape, &names, sighting, self.engine.call_deadline).await?;
         // A row that has only just come is safe to read soon: it is worth looking often again.
         let mut found = self.latest != look.latest;
         self.latest.clone_from(&look.latest);
@@ -237,88 +189,31 @@ impl Group {
         }
     }
 
-    /// Makes relays ready that are not.
+    /// Makes relays ready that are not, each in a task of its own: a sink that cannot be reached must not hold the others.
     async fn prepare(&mut self, shape: &Arc<Shape>, sighting: &Sighting) -> Result<(), Error> {
         for member in &mut self.members {
-            if member.ready.is_some() || member.not_before > Instant::now() {
-                continue;
-            }
-            match prepare::ready(&self.engine, &member.config, shape, sighting).await? {
-                Ok(ready) => {
-                    tracing::info!(cursor = member.config.name, rule = shape.rule.as_str(), "relay ready");
-                    member.ready = Some(Arc::new(ready));
-                    member.unready = None;
-                }
-                Err(unready) => {
-                    let pause = if matches!(unready, Unready::NoHorizon) { Duration::from_millis(20) } else { RECHECK };
-                    member.not_before = Instant::now() + pause;
-                    member.not_ready(&self.engine, &unready).await;
-                }
-            }
+            member.prepare(&self.engine, shape, sighting).await?;
         }
         Ok(())
-    }
-
-    async fn look(&self, shape: &Shape, sighting: Sighting) -> Result<Look, Error> {
-        let session = self.engine.probe.session().await?;
-        let names: Vec<&str> = self.members.iter().map(|member| member.config.name.as_str()).collect();
-        let newest_sql = session.prepare_cached(&shape.newest_sql()).await?;
-        let look = async {
-            let now = [&sighting.clock() as &(dyn ToSql + Sync)];
-            let both =
-                async { tokio::try_join!(newest(&session, &newest_sql, &now), cursor::standings(&session, &names)) };
-            let (latest, standings) = both.await?;
-            let below = |position: &Position| position.created_at < sighting.horizon.at;
-            let safe = match &latest {
-                Some(position) if !below(position) && sighting.horizon.at.is_finite() => {
-                    newest(&session, &newest_sql, &[&sighting.horizon.at]).await?
-                }
-                Some(position) if below(position) => latest.clone(),
-                Some(_) | None => None,
-            };
-            Ok::<_, Error>((latest, safe, standings))
-        };
-        let (latest, newest, standings) = tokio::time::timeout(self.engine.call_deadline, look)
-            .await
-            .map_err(|_| Error::Timeout(self.engine.call_deadline))??;
-        Ok(Look { sighting, latest, newest, standings })
     }
 
     /// Starts a turn if the relay has something to do and may; true when it has.
     fn consider(&mut self, index: usize, look: &Look) -> bool {
         let member = &mut self.members[index];
         let Some(ready) = member.ready.clone() else { return false };
-        let Some(standing) = look.standings.iter().find(|standing| standing.name == ready.config.name) else {
+        let Some(standing) = look.standing(&ready.config.name) else {
             member.ready = None; // its row is gone: it is made anew
             return true;
         };
         ready.observe(standing, &look.sighting, &self.engine.replica);
-        let behind = behind(standing.position.as_ref(), look.newest.as_ref());
         let seen = (standing.position.clone(), look.newest.clone());
-        let wanted = standing.seek || (behind && member.quiet.as_ref() != Some(&seen));
-        let halted = standing.halted.as_deref() == Some(ready.fingerprint.as_str());
-        let now = Instant::now();
-        if halted && member.sampled.is_none_or(|sampled| now.duration_since(sampled) >= SAMPLE) {
-            // A secret that has changed in its file ends the halt: preparing anew clears it.
-            if prepare::fingerprint(&member.config) != ready.fingerprint {
-                member.ready = None;
-            }
+        let wanted = standing.seek || (look.is_behind(standing) && member.quiet.as_ref() != Some(&seen));
+        if !wanted || member.busy || standing.paused || member.is_halted(&ready, standing) {
             return false;
         }
-        if !wanted || member.busy || halted || standing.paused {
+        if let Some(due) = member.due(&ready, standing, &look.sighting) {
+            self.wake = Some(self.wake.map_or(due, |wake| wake.min(due)));
             return false;
-        }
-        if member.not_before > now {
-            self.wake = Some(self.wake.map_or(member.not_before, |wake| wake.min(member.not_before)));
-            return false;
-        }
-        if let Some(interval) = ready.sink.min_interval() {
-            let due = standing.advanced_at.plus(interval).since(look.sighting.clock());
-            if !due.is_zero() && standing.advanced_by.is_some() {
-                member.not_before = now + due;
-                ready.metrics.rate_limited(due);
-                return false;
-            }
         }
         member.busy = true;
         member.quiet = Some(seen);
@@ -369,55 +264,12 @@ impl Group {
             if member.sampled.is_some_and(|sampled| sampled.elapsed() < SAMPLE) {
                 continue;
             }
-            let (Some(ready), Some(standing)) =
-                (&member.ready, look.standings.iter().find(|standing| standing.name == member.config.name))
-            else {
-                continue;
-            };
+            let (Some(ready), Some(standing)) = (&member.ready, look.standing(&member.config.name)) else { continue };
             member.sampled = Some(Instant::now());
             let now = look.sighting.clock();
             let lag = super::lag::measure(&session, shape, standing.position.as_ref(), now).await?;
             ready.sampled(&lag);
         }
         Ok(())
-    }
-}
-
-async fn newest(
-    session: &Session,
-    statement: &Statement,
-    below: &[&(dyn ToSql + Sync)],
-) -> Result<Option<Position>, Error> {
-    Ok(match session.query_opt(statement, below).await? {
-        Some(row) => Some(Position { created_at: row.try_get(0)?, id: row.try_get(1)? }),
-        None => None,
-    })
-}
-
-/// Whether a cursor has something to read, as far as can be told without ordering ids: at the same instant, another id
-/// than the newest is taken to be before it.
-fn behind(position: Option<&Position>, newest: Option<&Position>) -> bool {
-    let Some(newest) = newest else { return false };
-    let Some(position) = position else { return true };
-    position.created_at < newest.created_at || (position.created_at == newest.created_at && position.id != newest.id)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::position::Timestamp;
-
-    fn at(micros: i64, id: Option<&str>) -> Position {
-        Position { created_at: Timestamp::from_pg_micros(micros), id: id.map(str::to_owned) }
-    }
-
-    #[test]
-    fn a_cursor_is_behind_unless_the_newest_safe_row_is_its_own() {
-        assert!(!behind(None, None));
-        assert!(behind(None, Some(&at(1, Some("a")))));
-        assert!(behind(Some(&at(1, None)), Some(&at(1, Some("a")))));
-        assert!(behind(Some(&at(1, Some("b"))), Some(&at(1, Some("a")))));
-        assert!(!behind(Some(&at(1, Some("a"))), Some(&at(1, Some("a")))));
-        assert!(!behind(Some(&at(2, Some("a"))), Some(&at(1, Some("z")))));
     }
 }

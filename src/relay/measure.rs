@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 
 use super::Ready;
 use super::lag::Lag;
-use super::turn::{Outcome, Turn, TurnError};
+use super::outcome::{Outcome, TurnError};
+use super::turn::Turn;
 use crate::cursor::Standing;
 use crate::metrics::{Phase, PublishError, TurnResult};
 use crate::sink::{Class, Failure};

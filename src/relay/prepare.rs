@@ -7,24 +7,18 @@ use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 
 use super::engine::Engine;
-use super::{Config, Ready, Start};
+use super::{Config, Ready, Start, sinks};
 use crate::cursor::{self, Creation, ErrorReport};
 use crate::database::{Error, Session};
 use crate::message::Field;
 use crate::metrics::CursorMetrics;
 use crate::position::Position;
 use crate::secret::Secret;
-use crate::sink::http::HttpSink;
-use crate::sink::kafka::{self, KafkaSink, describe_topic};
-use crate::sink::stdout::StdoutSink;
-use crate::sink::{self, InvalidSetting, Sink};
+use crate::sink::{self, InvalidSetting};
 use crate::source::finding::{Finding, Level};
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
 use crate::source::{judge, table};
-
-/// A record's size limit where the topic's own cannot be read.
-const UNKNOWN_LIMIT: usize = 1_000_000;
 
 /// Why a relay may not run yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +39,7 @@ pub enum Unready {
 }
 
 impl Unready {
-    fn wrong(code: &str, message: String, hint: impl Into<String>) -> Self {
+    pub(super) fn wrong(code: &str, message: String, hint: impl Into<String>) -> Self {
         Self::Wrong { code: code.to_owned(), message, hint: hint.into(), passing: false }
     }
 }
@@ -62,7 +56,7 @@ impl Unready {
         )
     }
 
-    fn invalid(settings: &[InvalidSetting]) -> Self {
+    pub(super) fn invalid(settings: &[InvalidSetting]) -> Self {
         let list: Vec<_> = settings.iter().map(ToString::to_string).collect();
         Self::wrong("invalid_setting", list.join("; "), "Correct these settings of the relay's sink.")
     }
@@ -115,7 +109,7 @@ pub async fn ready(
     sighting: &Sighting,
 ) -> Result<Result<Ready, Unready>, Error> {
     let session = engine.probe.session().await?;
-    let sink = match sink(engine, config, shape).await {
+    let sink = match sinks::make(engine, config, shape).await {
         Ok(sink) => sink,
         Err(unready) => return Ok(Err(unready)),
     };
@@ -215,94 +209,6 @@ async fn columns(session: &Session, config: &Config, shape: &Shape, fields: &[Fi
             "Correct the column named in the relay's sink, or grant SELECT on it to the relay's role.",
         )),
     }
-}
-
-async fn sink(engine: &Arc<Engine>, config: &Config, shape: &Shape) -> Result<Sink, Unready> {
-    match &config.sink {
-        sink::Config::Kafka(kafka) => kafka_sink(engine, config, kafka, shape).await,
-        sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Stdout(_) => {
-            local_sink(config).map_err(|invalid| Unready::invalid(&invalid))
-        }
-    }
-}
-
-/// A sink that is made without asking any server.
-fn local_sink(config: &Config) -> Result<Sink, Vec<InvalidSetting>> {
-    match &config.sink {
-        sink::Config::Http(http) => HttpSink::new(http, &config.name).map(Sink::Http),
-        sink::Config::Sms(sms) => sink::sms::sink(sms, &config.name).map(Sink::Http),
-        sink::Config::Stdout(stdout) => Ok(Sink::Stdout(StdoutSink::new(stdout, &config.name))),
-        sink::Config::Kafka(_) => Err(Vec::new()),
-    }
-}
-
-/// What a relay's sink will read of each row, without asking any server.
-///
-/// # Errors
-/// Settings that cannot work.
-pub fn fields(config: &Config, shape: &Shape) -> Result<Vec<Field>, Vec<InvalidSetting>> {
-    match &config.sink {
-        sink::Config::Kafka(kafka) => kafka.fields(shape.traceparent).map_err(|invalid| vec![invalid]),
-        sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Stdout(_) => {
-            local_sink(config).map(|sink| sink.fields().to_vec())
-        }
-    }
-}
-
-async fn kafka_sink(
-    engine: &Arc<Engine>,
-    config: &Config,
-    kafka: &kafka::Config,
-    shape: &Shape,
-) -> Result<Sink, Unready> {
-    let Some(cluster) = &engine.cluster else {
-        return Err(Unready::wrong("kafka_missing", "no [kafka] section".to_owned(), "Add [kafka] bootstrap_servers."));
-    };
-    let mut limit = UNKNOWN_LIMIT;
-    if !kafka.templated() {
-        let facts = describe_topic(cluster, &kafka.topic, engine.call_deadline).await?;
-        kafka_topic(kafka, &facts).map_err(|(code, message, hint)| Unready::wrong(code, message, hint))?;
-        match facts.max_message_bytes {
-            Some(bytes) => limit = bytes,
-            None => tracing::warn!(
-                cursor = config.name,
-                topic = kafka.topic,
-                limit,
-                "the topic's max.message.bytes cannot be read: records above this size are refused"
-            ),
-        }
-    }
-    let sink = KafkaSink::new(Arc::clone(cluster), &config.name, kafka, limit, shape.traceparent)
-        .map_err(|invalid| Unready::invalid(&[invalid]))?;
-    if !kafka.templated() {
-        sink.warm(&kafka.topic, engine.call_deadline).await?;
-    }
-    Ok(Sink::Kafka(sink))
-}
-
-/// Whether a topic can carry the relay's order: code, message and mend otherwise.
-///
-/// # Errors
-/// What is wrong.
-pub fn kafka_topic(config: &kafka::Config, facts: &kafka::TopicFacts) -> Result<(), (&'static str, String, String)> {
-    if !facts.exists {
-        return Err((
-            "topic_missing",
-            format!("topic {} does not exist", config.topic),
-            "Create it, or correct `topic`: topics are never created automatically.".to_owned(),
-        ));
-    }
-    if config.key.is_none() && facts.partitions > 1 && !config.unordered {
-        return Err((
-            "key_missing",
-            format!(
-                "topic {} has {} partitions and the relay has no key: order would be lost",
-                config.topic, facts.partitions
-            ),
-            "Set `key` to a column, use a topic of one partition, or set `unordered = true`.".to_owned(),
-        ));
-    }
-    Ok(())
 }
 
 /// What a cursor belongs to.

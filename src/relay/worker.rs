@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::Ready;
 use super::engine::{Engine, Slot};
-use super::turn::{Outcome, Turn, TurnError};
-use crate::cursor::{self, ErrorReport};
-use crate::database::Error;
+use super::outcome::{Outcome, Timings, TurnError};
+use super::report;
+use super::turn::Turn;
+use crate::cursor;
 use crate::pace::{self, Backoff};
 use crate::sink::{Class, Failure};
 use crate::source::fetch::FetchError;
@@ -63,9 +64,8 @@ impl Worker<'_> {
         let mut turn = Turn {
             ready: self.ready,
             sighting,
-            replica: &self.engine.replica,
-            cut: &self.engine.cut,
-            timings: super::turn::Timings::default(),
+            engine: self.engine,
+            timings: Timings::default(),
             delivered: Vec::new(),
         };
         let outcome = turn.run(lock, reader).await;
@@ -144,46 +144,11 @@ impl Worker<'_> {
         match failure.class {
             Class::Retry => {
                 let pause = self.backoff.failed(fastrand::f64()).max(failure.retry_after.unwrap_or_default());
-                self.report(failure, message_id, false).await;
+                report::retry(self.engine, self.ready, failure, message_id).await;
                 Next::After(pause)
             }
-            Class::Poison | Class::Fatal => {
-                self.halt(failure, message_id).await;
-                Next::Halted
-            }
-        }
-    }
-
-    /// Stands still for good; all replicas see it.
-    async fn halt(&mut self, failure: &Failure, message_id: Option<&str>) {
-        tracing::error!(
-            cursor = self.ready.config.name,
-            message_id,
-            code = failure.code,
-            error = failure.message,
-            hint = failure.hint,
-            "relay halted"
-        );
-        self.report(failure, message_id, true).await;
-    }
-
-    async fn report(&self, failure: &Failure, message_id: Option<&str>, halted: bool) {
-        self.ready.set_reported(true);
-        let report = ErrorReport {
-            class: failure.class.as_str(),
-            code: &failure.code,
-            message: &failure.message,
-            hint: &failure.hint,
-            message_id,
-        };
-        let fingerprint = halted.then_some(self.ready.fingerprint.as_str());
-        let written: Result<(), Error> = async {
-            let session = self.engine.probe.session().await?;
-            cursor::report(&session, &self.ready.config.name, &report, fingerprint).await
-        }
-        .await;
-        if let Err(error) = written {
-            tracing::warn!(cursor = self.ready.config.name, %error, "cannot record the cursor's status");
+            // Recorded by the turn itself, while it held the lock.
+            Class::Poison | Class::Fatal => Next::Halted,
         }
     }
 
@@ -201,13 +166,13 @@ impl Worker<'_> {
             TurnError::Fetch(FetchError::Replaced { .. }) => {
                 let hint = "Rename it back; or accept it: set the cursor's relations to NULL, then `outbox-relay cursor \
                             resume`.";
-                self.halt(&halt("relation_replaced", hint), None).await;
+                report::halt(self.engine, self.ready, &halt("relation_replaced", hint), None).await;
                 Next::Halted
             }
             TurnError::Fetch(FetchError::AttachedBehind { .. }) => {
                 let hint = "Publish or give up those rows; then set the cursor's relations to NULL and `outbox-relay \
                             cursor resume`.";
-                self.halt(&halt("partition_attached", hint), None).await;
+                report::halt(self.engine, self.ready, &halt("partition_attached", hint), None).await;
                 Next::Halted
             }
             TurnError::LockLost

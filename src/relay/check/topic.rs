@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Readable;
 use crate::database::{Error, Session};
-use crate::relay::prepare;
+use crate::relay::sinks;
 use crate::sink::Class;
 use crate::sink::kafka::{self, Cluster, describe_topic};
 use crate::source::finding::{Finding, Level};
@@ -31,7 +31,7 @@ pub(super) async fn topic(
             return vec![Finding::new(Level::Error, code, failure.message).setting(failure.hint)];
         }
     };
-    if let Err((code, message, hint)) = prepare::kafka_topic(config, &facts) {
+    if let Err((code, message, hint)) = sinks::kafka_topic(config, &facts) {
         return vec![Finding::new(Level::Error, code, message).setting(hint)];
     }
     let name = &config.topic;
