@@ -12,6 +12,8 @@ use futures_util::StreamExt as _;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook_tokio::Signals;
 
+use self::scene::Scene;
+use self::view::View;
 use crate::delivery::Verdict;
 use crate::position::Timestamp;
 
@@ -20,6 +22,7 @@ pub mod consumer;
 pub mod gateway;
 pub mod kafka;
 pub mod postgres;
+pub mod startup;
 pub mod watchdog;
 
 mod play;
@@ -28,6 +31,7 @@ mod sample;
 mod scene;
 mod summary;
 mod takeover;
+mod throttle;
 mod view;
 
 /// What the user asks for.
@@ -82,15 +86,29 @@ impl FromStr for Kafka {
 /// When the stage cannot be set, or the relays do not start.
 pub async fn demo(options: Options) -> anyhow::Result<Verdict> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("Cannot watch for signals")?;
-    let verdict = tokio::select! {
-        verdict = play::play(&options) => Some(verdict?),
+    let mut view = View::new(&options);
+    let set = tokio::select! {
+        set = Scene::set(&options.kafka, options.replicas, &mut view) => Some(set?),
         _ = signals.next() => None,
     };
-    let Some(verdict) = verdict else {
-        eprintln!("Interrupted: no verdict; everything is removed.");
-        return Ok(Verdict::Undecided);
+    let Some(mut scene) = set else { return Ok(interrupted()) };
+    let played = tokio::select! {
+        played = play::play(&options, &mut scene, &mut view) => Some(played),
+        _ = signals.next() => None,
     };
-    Ok(verdict)
+    // A second signal is in a hurry: what is dropped is removed as well, but a topic on somebody else's broker stays.
+    let cleared = tokio::select! {
+        cleared = scene.clear() => cleared,
+        _ = signals.next() => Ok(()),
+    };
+    let Some(verdict) = played else { return Ok(interrupted()) };
+    let verdict = verdict?;
+    cleared.map(|()| verdict)
+}
+
+fn interrupted() -> Verdict {
+    eprintln!("Interrupted: no verdict; everything is removed.");
+    Verdict::Undecided
 }
 
 /// This machine's clock, which the servers on it share.

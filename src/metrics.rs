@@ -142,7 +142,7 @@ impl CursorMetrics {
         self.last_advance.set_instant(at);
     }
 
-    /// Sets whether this process holds the cursor.
+    /// Sets whether this process advanced the cursor last.
     pub fn set_held(&self, held: bool) {
         self.held.set_flag(held);
     }

@@ -1,6 +1,7 @@
 //! Lock, advance, commit: one transaction on one connection.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -11,7 +12,7 @@ use crate::database::{self, Error, Loan};
 use crate::position::{Position, Timestamp};
 
 const LOCK: &str = "SELECT position_created_at, position_id, observed_at, relations, seek_applied, \
-     identity IS NULL OR identity = $2::text::jsonb, identity::text \
+     identity IS NULL OR identity = $2::text::jsonb \
      FROM outbox.cursor WHERE name = $1 FOR UPDATE SKIP LOCKED";
 
 const CONTROL: &str = "SELECT k.paused, k.seek_seq, (k.seek_to ->> 'created_at')::timestamptz, k.seek_to ->> 'id', \
@@ -40,8 +41,8 @@ pub struct LockedCursor {
     pub relations: Option<(u32, BTreeSet<u32>)>,
     /// Number of the last seek that was applied.
     pub seek_applied: i64,
-    /// Whether it belongs to what the relay is configured for; its stored identity otherwise.
-    pub foreign_identity: Option<String>,
+    /// It belongs to something else than the relay is configured for.
+    pub foreign: bool,
     /// An operator has paused it.
     pub paused: bool,
     /// It is halted, under this configuration fingerprint.
@@ -124,7 +125,7 @@ impl LockedCursor {
             relations: relations
                 .and_then(|oids| Some((*oids.first()?, oids.into_iter().skip(1).collect::<BTreeSet<_>>()))),
             seek_applied,
-            foreign_identity: if known { None } else { row.try_get(6)? },
+            foreign: !known,
             paused: control.try_get::<_, Option<bool>>(0)?.unwrap_or(false),
             halted: halted.unwrap_or(false).then(|| fingerprint.unwrap_or_default()),
             seek: match seek.filter(|number| *number > seek_applied) {
@@ -142,14 +143,14 @@ impl LockedCursor {
         self.closed.clone()
     }
 
-    /// Moves the position and commits, which frees the lock.
+    /// Moves the position and commits, which frees the lock; says how long each took.
     ///
     /// # Errors
     /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
-    pub async fn advance(mut self, to: Advance<'_>) -> Result<(), Error> {
-        let Some(loan) = self.loan.take() else { return Ok(()) };
+    pub async fn advance(mut self, to: Advance<'_>) -> Result<[Duration; 2], Error> {
+        let Some(loan) = self.loan.take() else { return Err(Error::Pool("closed".to_owned())) };
         match advance(&loan, &self.name, &to).await {
-            Ok(1) => Ok(()),
+            Ok((1, took)) => Ok(took),
             Ok(_) => {
                 database::discard(loan);
                 Err(Error::Vanished(self.name.clone()))
@@ -183,7 +184,7 @@ impl Drop for LockedCursor {
     }
 }
 
-async fn advance(loan: &Loan, name: &str, to: &Advance<'_>) -> Result<u64, tokio_postgres::Error> {
+async fn advance(loan: &Loan, name: &str, to: &Advance<'_>) -> Result<(u64, [Duration; 2]), tokio_postgres::Error> {
     let statement = loan.prepare_cached(ADVANCE).await?;
     let created_at = to.position.map(|position| position.created_at);
     let id = to.position.and_then(|position| position.id.as_deref());
@@ -193,11 +194,9 @@ async fn advance(loan: &Loan, name: &str, to: &Advance<'_>) -> Result<u64, tokio
     let durability =
         if to.durable { "SET LOCAL synchronous_commit TO on" } else { "SET LOCAL synchronous_commit TO off" };
     // When the update fails, PostgreSQL answers COMMIT with a rollback, and the error of the update is what is returned.
-    let ((), updated, ()) = tokio::try_join!(
-        biased;
-        loan.batch_execute(durability),
-        loan.execute(&statement, &parameters),
-        loan.batch_execute("COMMIT"),
-    )?;
-    Ok(updated)
+    let begun = Instant::now();
+    let update = async { Ok((loan.execute(&statement, &parameters).await?, begun.elapsed())) };
+    let ((), (updated, advance), ()) =
+        tokio::try_join!(biased; loan.batch_execute(durability), update, loan.batch_execute("COMMIT"))?;
+    Ok((updated, [advance, begun.elapsed().saturating_sub(advance)]))
 }

@@ -1,4 +1,4 @@
-//! The story of a demo: set the stage, write, kill half-way, compare, clear the stage.
+//! The story of a demo: write, kill half-way, let everything arrive, compare.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -12,31 +12,19 @@ use super::gateway::Sms;
 use super::sample::Sample;
 use super::scene::{EVENTS, Scene};
 use super::summary::Evidence;
-use super::takeover::{Kill, kill_holder};
+use super::takeover::{self, Kill, kill_holder};
+use super::throttle::Throttle;
 use super::view::View;
 use crate::delivery::{Committed, Delivery, Verdict, check};
 
 /// Between two looks at everything.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// So many rows may wait for the gateway: what it takes in well below the time that delivery may take.
-const MOST_UNSENT: u64 = 400;
-
 /// A row that has not arrived so long after the writers ended is lost.
 const DELIVERY: Duration = Duration::from_secs(10);
 
-pub(super) async fn play(options: &Options) -> anyhow::Result<Verdict> {
-    let mut view = View::new(options);
-    let mut scene = Scene::set(&options.kafka, options.replicas, &mut view).await?;
-    let played = act(options, &mut scene, &mut view).await;
-    // Also after an error: a topic on somebody else's broker would stay.
-    let cleared = scene.clear().await;
-    let verdict = played?;
-    cleared?;
-    Ok(verdict)
-}
-
-async fn act(options: &Options, scene: &mut Scene, view: &mut View) -> anyhow::Result<Verdict> {
+/// Everything between the stage's setting and its clearing; the verdict goes to standard output.
+pub(super) async fn play(options: &Options, scene: &mut Scene, view: &mut View) -> anyhow::Result<Verdict> {
     let consumer = Consumer::start(&scene.broker.servers(), scene.broker.topic()).await?;
     scene.begun().await?;
     view.start();
@@ -46,12 +34,14 @@ async fn act(options: &Options, scene: &mut Scene, view: &mut View) -> anyhow::R
     let writers = Writers::start(&scene.app_url(), load).await?;
 
     let begun = Instant::now();
-    watch(scene, &writers, &consumer, view, begun + options.writing / 2).await?;
+    let mut watch = Watch { writers, consumer, throttle: Throttle::default() };
+    watch.until(scene, view, begun + options.writing / 2).await?;
     let mut kills = Vec::new();
     if options.replicas > 1 {
-        kills.push(kill(scene, view).await?);
+        kills.push(watch.kill(scene, view).await?);
     }
-    watch(scene, &writers, &consumer, view, begun + options.writing).await?;
+    watch.until(scene, view, begun + options.writing).await?;
+    let Watch { writers, consumer, .. } = watch;
 
     let written = writers.stop().await?;
     view.note("the writers have ended");
@@ -81,31 +71,38 @@ async fn act(options: &Options, scene: &mut Scene, view: &mut View) -> anyhow::R
     Ok(evidence.verdict())
 }
 
-/// Looks on until `end`, and lets the writers pause while the gateway does not keep up with them.
-async fn watch(
-    scene: &Scene,
-    writers: &Writers,
-    consumer: &Consumer,
-    view: &mut View,
-    end: Instant,
-) -> anyhow::Result<()> {
-    while Instant::now() < end {
-        let sample = Sample::take(scene, writers, consumer).await?;
-        writers.hold(sample.committed.saturating_sub(sample.sms.delivered) > MOST_UNSENT);
-        view.show(sample);
-        tokio::time::sleep_until(end.min(Instant::now() + LOOK)).await;
-    }
-    Ok(())
+/// Looks on while the writers write, and paces them.
+struct Watch {
+    writers: Writers,
+    consumer: Consumer,
+    throttle: Throttle,
 }
 
-async fn kill(scene: &mut Scene, view: &mut View) -> anyhow::Result<Kill> {
-    let kill = kill_holder(&scene.owner, &mut scene.replicas, EVENTS).await?;
-    view.note(&format!("SIGKILL to {} (pid {}), which held {EVENTS}", kill.replica, kill.pid));
-    match &kill.taken_over {
-        Some((by, ..)) => view.note(&format!("{by} has taken over {EVENTS}")),
-        None => view.note(&format!("nobody has taken over {EVENTS}")),
+impl Watch {
+    async fn until(&mut self, scene: &Scene, view: &mut View, end: Instant) -> anyhow::Result<()> {
+        while Instant::now() < end {
+            let sample = Sample::take(scene, &self.writers, &self.consumer).await?;
+            self.writers.hold(self.throttle.must_hold(sample.at, sample.committed, sample.sms.delivered));
+            view.show(sample);
+            tokio::time::sleep_until(end.min(Instant::now() + LOOK)).await;
+        }
+        Ok(())
     }
-    Ok(kill)
+
+    async fn kill(&mut self, scene: &mut Scene, view: &mut View) -> anyhow::Result<Kill> {
+        let mut kill = kill_holder(&scene.owner, &mut scene.replicas, EVENTS).await?;
+        view.note(&format!("SIGKILL to {} (pid {}), which held {EVENTS}", kill.replica, kill.pid));
+        let end = Instant::now() + 2 * takeover::PATIENCE;
+        kill.taken_over = tokio::select! {
+            taken_over = takeover::takeover(&scene.owner, &kill) => taken_over?,
+            watched = self.until(scene, view, end) => watched.map(|()| None)?,
+        };
+        match &kill.taken_over {
+            Some(takeover) => view.note(&format!("{} has taken over {EVENTS}", takeover.by)),
+            None => view.note(&format!("nobody has taken over {EVENTS}")),
+        }
+        Ok(kill)
+    }
 }
 
 /// Waits until both receivers have every committed row.

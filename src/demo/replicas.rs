@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::watchdog::{Process, Program, Signal, Watchdog, describe, free_port, tail};
+use super::startup::{free_port, tail};
+use super::watchdog::{Process, Program, Signal, Watchdog, describe};
 
 /// Longer than the grace period of `run`.
 const DRAIN: Duration = Duration::from_secs(25);

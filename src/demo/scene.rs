@@ -9,7 +9,7 @@ use super::kafka::{MockBroker, RealBroker, create_topic, delete_topic};
 use super::postgres::{Options, Postgres};
 use super::replicas::Replicas;
 use super::view::View;
-use super::{Kafka, watchdog};
+use super::{Kafka, startup};
 use crate::migrate;
 
 /// The Kafka relay and its cursor.
@@ -132,7 +132,7 @@ impl Scene {
             anyhow::ensure!(cursors == 2, "The replicas have made {cursors} of 2 cursors");
             Ok(())
         };
-        let waited = watchdog::until(deadline, || replicas.are_running(), begun).await;
+        let waited = startup::until(deadline, || replicas.are_running(), begun).await;
         waited.with_context(|| format!("The replicas do not start; their logs end with:\n{}", replicas.log_tails()))
     }
 

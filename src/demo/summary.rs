@@ -95,9 +95,9 @@ impl Evidence<'_> {
             signal: "SIGKILL",
             pid: kill.pid,
             cursor: kill.cursor.clone(),
-            takeover_ms: kill.takeover(self.committed, self.received).map(milliseconds),
+            takeover_ms: kill.time(self.committed, self.received).map(milliseconds),
             replica: kill.replica.clone(),
-            taken_over_by: kill.taken_over.as_ref().map(|(by, ..)| by.clone()),
+            taken_over_by: kill.taken_over.as_ref().map(|takeover| takeover.by.clone()),
         }
     }
 

@@ -7,6 +7,7 @@ use tokio_postgres::Client;
 
 use super::consumer::Received;
 use super::replicas::Replicas;
+use super::startup;
 use crate::delivery::Committed;
 use crate::position::Timestamp;
 
@@ -21,7 +22,7 @@ const HOLDER: &str = "SELECT coalesce(holder, '') FROM outbox.status WHERE name 
 const POLL: Duration = Duration::from_millis(2);
 
 /// Longer than any lock may outlive its holder.
-const PATIENCE: Duration = Duration::from_secs(15);
+pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A replica killed while it held a cursor.
 #[derive(Clone, Debug)]
@@ -30,45 +31,55 @@ pub(super) struct Kill {
     pub(super) replica: String,
     pub(super) cursor: String,
     pub(super) at: Timestamp,
-    /// Who advanced the cursor next, and the rows it delivered then: above the first id, up to the second.
-    pub(super) taken_over: Option<(String, Option<String>, Option<String>)>,
+    pub(super) taken_over: Option<Takeover>,
+}
+
+/// Who advanced the cursor next, and which rows it delivered then.
+#[derive(Clone, Debug)]
+pub(super) struct Takeover {
+    pub(super) by: String,
+    above: Option<String>,
+    up_to: Option<String>,
 }
 
 /// Who holds the cursor, or advanced it last.
-pub(super) async fn holder(owner: &Client, cursor: &str) -> anyhow::Result<Option<String>> {
-    let row = owner.query_opt(HOLDER, &[&cursor]).await?;
-    Ok(row.map(|row| replica_of(row.get(0))).filter(|name| !name.is_empty()))
+async fn holder(owner: &Client, cursor: &str) -> anyhow::Result<String> {
+    let holder = owner.query_opt(HOLDER, &[&cursor]).await?.map(|row| replica_of(row.get(0)));
+    holder.filter(|name| !name.is_empty()).with_context(|| format!("Nobody has held the cursor {cursor} yet"))
 }
 
-/// Kills the holder and waits until another replica has advanced the cursor.
+/// Kills the holder; it is gone when this returns.
 pub(super) async fn kill_holder(owner: &Client, replicas: &mut Replicas, cursor: &str) -> anyhow::Result<Kill> {
-    let replica = holder(owner, cursor).await?.with_context(|| format!("Nobody holds the cursor {cursor}"))?;
+    let replica = startup::until(PATIENCE, || true, || holder(owner, cursor)).await?;
     let at = super::now();
     let pid = replicas.kill9(&replica).await?;
-    let mut kill = Kill { pid, replica, cursor: cursor.to_owned(), at, taken_over: None };
+    Ok(Kill { pid, replica, cursor: cursor.to_owned(), at, taken_over: None })
+}
+
+/// Waits until another replica has advanced the cursor of a killed holder.
+pub(super) async fn takeover(owner: &Client, kill: &Kill) -> anyhow::Result<Option<Takeover>> {
     let deadline = tokio::time::Instant::now() + PATIENCE;
-    let mut from = None;
+    let mut above = None;
     while tokio::time::Instant::now() < deadline {
-        let row = owner.query_one(STANDING, &[&cursor, &at.unix_micros()]).await?;
+        let row = owner.query_one(STANDING, &[&kill.cursor, &kill.at.unix_micros()]).await?;
         let (advanced, by, position): (bool, String, Option<String>) = (row.get(0), row.get(1), row.get(2));
         // The last commit of the killed one may still be on its way in the server.
         if advanced && replica_of(&by) != kill.replica {
-            kill.taken_over = Some((replica_of(&by), from, position));
-            break;
+            return Ok(Some(Takeover { by: replica_of(&by), above, up_to: position }));
         }
-        from = position;
+        above = position;
         tokio::time::sleep(POLL).await;
     }
-    Ok(kill)
+    Ok(None)
 }
 
 impl Kill {
     /// SIGKILL to the first delivery by the replica that took over. The killed one may have delivered the same rows
     /// before; so for each row of the new holder's first turns it is its last delivery that counts, and of those the
     /// earliest.
-    pub(super) fn takeover(&self, committed: &Committed, received: &Received) -> Option<Duration> {
-        let (_, from, to) = self.taken_over.as_ref()?;
-        let rows = committed.between(from.as_deref(), to.as_deref()?)?;
+    pub(super) fn time(&self, committed: &Committed, received: &Received) -> Option<Duration> {
+        let Takeover { above, up_to, .. } = self.taken_over.as_ref()?;
+        let rows = committed.between(above.as_deref(), up_to.as_deref()?)?;
         let records = received.partitions.values().flatten();
         let mut last = std::collections::HashMap::new();
         for record in records.filter(|record| rows.contains(record.id.as_str())) {

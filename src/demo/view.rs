@@ -83,7 +83,8 @@ impl View {
     }
 
     fn draw(&mut self) {
-        let mut text = String::new();
+        // Without line wrap, so that a line stays one line on a narrow terminal, too.
+        let mut text = String::from("\x1b[?7l");
         if self.drawn > 0 {
             let _ = write!(text, "\x1b[{}A", self.drawn);
         }
@@ -98,6 +99,7 @@ impl View {
         for _ in lines.len()..self.drawn {
             let _ = writeln!(text, "\r\x1b[2K");
         }
+        text.push_str("\x1b[?7h");
         // A terminal that is gone is no reason to end.
         let _ = std::io::stderr().write_all(text.as_bytes());
     }

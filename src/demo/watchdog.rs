@@ -18,8 +18,7 @@ use anyhow::Context;
 pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process};
 
-/// How often a state that cannot be awaited is looked at.
-const POLL: Duration = Duration::from_millis(5);
+use super::startup::POLL;
 
 /// At the end of input: each process gets its signal, and SIGKILL after five seconds. A zombie counts as ended: who
 /// should reap it may be gone. PostgreSQL's shared memory outlives a killed server, and is named in its lock file.
@@ -255,51 +254,5 @@ pub fn describe(status: ExitStatus) -> String {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
         (None, None) => status.to_string(),
-    }
-}
-
-/// A port of the loopback interface that is free now and that the system does not hand out by itself, so that a server
-/// can be started on it again after it was killed.
-///
-/// # Errors
-/// When none is found.
-pub fn free_port() -> anyhow::Result<u16> {
-    for _ in 0..100 {
-        let port = fastrand::u16(15_000..32_000);
-        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return Ok(port);
-        }
-    }
-    anyhow::bail!("Found no free port on 127.0.0.1 between 15000 and 32000")
-}
-
-/// The end of a log file, for an error message.
-#[must_use]
-pub fn tail(log: &Path) -> String {
-    let text = std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(15)..].join("\n")
-}
-
-/// Retries what fails until it succeeds or `deadline` has passed; then the last error is the answer. `alive` ends it
-/// early, for example because the server it waits for has ended.
-pub(super) async fn until<T, F>(
-    deadline: Duration,
-    mut alive: impl FnMut() -> bool,
-    mut attempt: impl FnMut() -> F,
-) -> anyhow::Result<T>
-where
-    F: Future<Output = anyhow::Result<T>>,
-{
-    let end = tokio::time::Instant::now() + deadline;
-    loop {
-        let error = match attempt().await {
-            Ok(value) => return Ok(value),
-            Err(error) => error,
-        };
-        if !alive() || tokio::time::Instant::now() >= end {
-            return Err(error);
-        }
-        tokio::time::sleep(POLL).await;
     }
 }

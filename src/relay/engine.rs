@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::database::{self, Error, Limits, Loan, Pool, Session, Sessions};
 use crate::health::{Heartbeat, Readiness};
+use crate::metrics::{self, PoolState};
 use crate::sink::kafka::Cluster;
 use crate::source::watcher::Watcher;
 
@@ -126,10 +127,10 @@ impl Engine {
         Ok(Slot { lock, reader, permits })
     }
 
-    /// How many connections the pool has open, and how many of them are idle.
-    #[must_use]
-    pub fn connections(&self) -> (usize, usize) {
+    /// Shows how many of the pool's connections are open, and at work.
+    pub fn measure_connections(&self) {
         let status = self.pool.status();
-        (status.size, status.available)
+        metrics::set_pool_connections(PoolState::Idle, status.available);
+        metrics::set_pool_connections(PoolState::InUse, status.size.saturating_sub(status.available));
     }
 }

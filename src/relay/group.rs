@@ -8,13 +8,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::task::{Id, JoinSet};
+use tokio_postgres::Statement;
+use tokio_postgres::types::ToSql;
 
 use super::Ready;
 use super::engine::Engine;
 use super::prepare::{self, Unready};
 use super::worker::{self, Next};
 use crate::cursor::{self, Standing};
-use crate::database::Error;
+use crate::database::{Error, Session};
 use crate::pace::{Backoff, Pace};
 use crate::position::Position;
 use crate::source::shape::Shape;
@@ -35,6 +37,8 @@ pub(super) struct Group {
     members: Vec<Member>,
     shape: Option<Arc<Shape>>,
     shape_read: Option<Instant>,
+    /// The newest row at the last look.
+    latest: Option<Position>,
     /// When the first relay may go on that has something to do but must wait.
     wake: Option<Instant>,
     running: JoinSet<(Next, Backoff)>,
@@ -67,6 +71,9 @@ impl Member {
 /// What one look found.
 struct Look {
     sighting: Sighting,
+    /// The newest row of all that is not in the future.
+    latest: Option<Position>,
+    /// The newest row that is safe to read.
     newest: Option<Position>,
     standings: Vec<Standing>,
 }
@@ -94,6 +101,7 @@ impl Group {
             members,
             shape: None,
             shape_read: None,
+            latest: None,
             wake: None,
             running: JoinSet::new(),
             tasks: HashMap::new(),
@@ -149,7 +157,9 @@ impl Group {
         let sighting = self.engine.watcher.scan(&shape).await?;
         self.prepare(&shape, &sighting).await?;
         let look = self.look(&shape, sighting).await?;
-        let mut found = false;
+        // A row that has only just come is safe to read soon: it is worth looking often again.
+        let mut found = self.latest != look.latest;
+        self.latest.clone_from(&look.latest);
         for index in 0..self.members.len() {
             found |= self.consider(index, &look);
         }
@@ -251,23 +261,25 @@ impl Group {
         let session = self.engine.probe.session().await?;
         let names: Vec<&str> = self.members.iter().map(|member| member.config.name.as_str()).collect();
         let newest_sql = session.prepare_cached(&shape.newest_sql()).await?;
-        let horizon = [&sighting.horizon.at as &(dyn tokio_postgres::types::ToSql + Sync)];
-        let newest = async {
-            if sighting.horizon.at.is_finite() {
-                session.query_opt(&newest_sql, &horizon).await.map_err(Error::from)
-            } else {
-                Ok(None)
-            }
+        let look = async {
+            let now = [&sighting.clock() as &(dyn ToSql + Sync)];
+            let both =
+                async { tokio::try_join!(newest(&session, &newest_sql, &now), cursor::standings(&session, &names)) };
+            let (latest, standings) = both.await?;
+            let below = |position: &Position| position.created_at < sighting.horizon.at;
+            let safe = match &latest {
+                Some(position) if !below(position) && sighting.horizon.at.is_finite() => {
+                    newest(&session, &newest_sql, &[&sighting.horizon.at]).await?
+                }
+                Some(position) if below(position) => latest.clone(),
+                Some(_) | None => None,
+            };
+            Ok::<_, Error>((latest, safe, standings))
         };
-        let both = async { tokio::try_join!(newest, cursor::standings(&session, &names)) };
-        let (newest, standings) = tokio::time::timeout(self.engine.call_deadline, both)
+        let (latest, newest, standings) = tokio::time::timeout(self.engine.call_deadline, look)
             .await
             .map_err(|_| Error::Timeout(self.engine.call_deadline))??;
-        let newest = match newest {
-            Some(row) => Some(Position { created_at: row.try_get(0)?, id: row.try_get(1)? }),
-            None => None,
-        };
-        Ok(Look { sighting, newest, standings })
+        Ok(Look { sighting, latest, newest, standings })
     }
 
     /// Starts a turn if the relay has something to do and may; true when it has.
@@ -284,6 +296,13 @@ impl Group {
         let wanted = standing.seek || (behind && member.quiet.as_ref() != Some(&seen));
         let halted = standing.halted.as_deref() == Some(ready.fingerprint.as_str());
         let now = Instant::now();
+        if halted && member.sampled.is_none_or(|sampled| now.duration_since(sampled) >= SAMPLE) {
+            // A secret that has changed in its file ends the halt: preparing anew clears it.
+            if prepare::fingerprint(&member.config) != ready.fingerprint {
+                member.ready = None;
+            }
+            return false;
+        }
         if !wanted || member.busy || halted || standing.paused {
             return false;
         }
@@ -335,6 +354,7 @@ impl Group {
                 member.quiet = None;
                 self.shape_read = None;
             }
+            Next::Prepare => member.ready = None,
         }
     }
 
@@ -342,6 +362,7 @@ impl Group {
     /// holder.
     async fn sample(&mut self, shape: &Shape, look: &Look) -> Result<(), Error> {
         let session = self.engine.probe.session().await?;
+        self.engine.measure_connections();
         for member in &mut self.members {
             if member.sampled.is_some_and(|sampled| sampled.elapsed() < SAMPLE) {
                 continue;
@@ -358,6 +379,17 @@ impl Group {
         }
         Ok(())
     }
+}
+
+async fn newest(
+    session: &Session,
+    statement: &Statement,
+    below: &[&(dyn ToSql + Sync)],
+) -> Result<Option<Position>, Error> {
+    Ok(match session.query_opt(statement, below).await? {
+        Some(row) => Some(Position { created_at: row.try_get(0)?, id: row.try_get(1)? }),
+        None => None,
+    })
 }
 
 /// Whether a cursor has something to read, as far as can be told without ordering ids: at the same instant, another id

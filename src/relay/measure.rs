@@ -20,6 +20,7 @@ impl Ready {
         let metrics = &self.metrics;
         metrics.turn_finished(result(outcome));
         metrics.phase(Phase::Lock, turn.timings.lock);
+        metrics.phase(Phase::Scan, turn.sighting.took);
         match outcome {
             Ok(Outcome::Relayed { .. } | Outcome::Stalled { .. } | Outcome::Idle) => {
                 metrics.phase(Phase::Fetch, turn.timings.fetch);
@@ -40,6 +41,7 @@ impl Ready {
             return;
         };
         metrics.phase(Phase::Advance, turn.timings.advance);
+        metrics.phase(Phase::Commit, turn.timings.commit);
         metrics.published(*rows as u64);
         let again = self.unconfirmed.swap(0, Ordering::Relaxed).min(*rows);
         if again > 0 {
@@ -59,6 +61,10 @@ impl Ready {
         metrics.set_paused(standing.paused);
         metrics.set_halted(standing.halted.as_deref() == Some(self.fingerprint.as_str()));
         let horizon = &sighting.horizon;
+        let window = self.shape.margin.window;
+        metrics.set_clock_regression(
+            standing.observed_at.is_some_and(|at| horizon.observed_at.plus(window) < at && sighting.clock() < at),
+        );
         let mut holders: BTreeMap<&'static str, u64> = BTreeMap::new();
         for held in horizon.held_by.iter().filter(|held| held.bound.is_none_or(|bound| bound < horizon.observed_at)) {
             *holders.entry(held.reason(self.shape.rule)).or_default() += 1;
@@ -84,7 +90,7 @@ fn result(outcome: &Result<Outcome, TurnError>) -> TurnResult {
         Ok(Outcome::Idle) => TurnResult::Idle,
         Ok(Outcome::Busy) => TurnResult::Busy,
         Ok(Outcome::Paused) => TurnResult::Paused,
-        Ok(Outcome::Halted | Outcome::Foreign { .. }) => TurnResult::Halted,
+        Ok(Outcome::Halted | Outcome::Foreign) => TurnResult::Halted,
         Ok(Outcome::Stalled { failure, .. }) if failure.class != Class::Retry => TurnResult::Halted,
         Ok(Outcome::Stalled { .. } | Outcome::Regressed { .. }) | Err(_) => TurnResult::Failed,
     }

@@ -51,6 +51,17 @@ impl Unready {
 }
 
 impl Unready {
+    /// The cursor belongs to something else than the relay is configured for.
+    #[must_use]
+    pub fn foreign(identity: &str, configured: &str) -> Self {
+        Self::wrong(
+            "identity_changed",
+            format!("the cursor belongs to {identity}, the relay is configured for {configured}"),
+            "Give the relay a new name, or restore its configuration; to accept the change, set the cursor's identity to \
+             NULL.",
+        )
+    }
+
     fn invalid(settings: &[InvalidSetting]) -> Self {
         let list: Vec<_> = settings.iter().map(ToString::to_string).collect();
         Self::wrong("invalid_setting", list.join("; "), "Correct these settings of the relay's sink.")
@@ -114,6 +125,9 @@ pub async fn ready(
     let identity = identity(&session, config).await?;
     let Some(position) = start(config, Some(sighting)) else { return Ok(Err(Unready::NoHorizon)) };
     make(&session, config, &identity, position.as_ref()).await?;
+    if let Some(other) = cursor::foreign_identity(&session, &config.name, &identity).await? {
+        return Ok(Err(Unready::foreign(&other, &identity)));
+    }
     let standing = cursor::standings(&session, &[&config.name]).await?;
     let fingerprint = fingerprint(config);
     let halted = standing.first().and_then(|standing| standing.halted.clone());

@@ -28,10 +28,7 @@ pub enum Outcome {
     /// It is halted under the present configuration.
     Halted,
     /// It belongs to something else than the relay is configured for.
-    Foreign {
-        /// What it belongs to, as JSON.
-        identity: String,
-    },
+    Foreign,
     /// The database's clock is behind the one of the last advance.
     Regressed {
         /// The clock of the last advance.
@@ -90,8 +87,10 @@ pub struct Timings {
     pub fetch: Duration,
     /// Publishing, overlapping with reading.
     pub publish: Duration,
-    /// Advance and commit.
+    /// Moving the position.
     pub advance: Duration,
+    /// Committing, sent together with the move.
+    pub commit: Duration,
 }
 
 /// What a turn needs besides its relay.
@@ -143,8 +142,8 @@ impl Turn<'_> {
 
     /// Why the cursor must not be moved now.
     fn refused(&self, cursor: &LockedCursor) -> Option<Outcome> {
-        if let Some(identity) = &cursor.foreign_identity {
-            return Some(Outcome::Foreign { identity: identity.clone() });
+        if cursor.foreign {
+            return Some(Outcome::Foreign);
         }
         if cursor.paused {
             return Some(Outcome::Paused);
@@ -234,7 +233,6 @@ impl Turn<'_> {
         let known = self.ready.shape.descendants.clone();
         let moved = end.is_some() || cursor.seek.is_some();
         if moved {
-            let begun = Instant::now();
             let advance = Advance {
                 position: end.as_ref().or(start.as_ref()),
                 observed_at: self.sighting.horizon.observed_at,
@@ -245,10 +243,10 @@ impl Turn<'_> {
                 by: self.replica,
                 durable: self.ready.config.sink.one_by_one(),
             };
-            if let Err(source) = cursor.advance(advance).await {
-                return Err(TurnError::NotAdvanced { acknowledged, source });
+            match cursor.advance(advance).await {
+                Ok([advance, commit]) => (self.timings.advance, self.timings.commit) = (advance, commit),
+                Err(source) => return Err(TurnError::NotAdvanced { acknowledged, source }),
             }
-            self.timings.advance = begun.elapsed();
         } else {
             cursor.release().await?;
         }

@@ -26,6 +26,8 @@ pub enum Next {
     Halted,
     /// The table is not what it was: read the catalogue again.
     Catalogue,
+    /// The cursor is not what it was: make the checks again.
+    Prepare,
 }
 
 /// Runs turns while they are ended by their budget only. `sighting` was made for the first of them.
@@ -84,23 +86,7 @@ impl Worker<'_> {
                 self.recovered().await;
                 (Next::Look, more && self.ready.sink.min_interval().is_none())
             }
-            Outcome::Foreign { identity } => {
-                let failure = Failure {
-                    class: Class::Fatal,
-                    ambiguous: false,
-                    code: "identity_changed".to_owned(),
-                    message: format!(
-                        "the cursor belongs to {identity}, the relay is configured for {}",
-                        self.ready.identity
-                    ),
-                    hint: "Give the relay a new name, or restore its configuration; to accept the change, set the \
-                           cursor's identity to NULL and run `outbox-relay cursor resume`."
-                        .to_owned(),
-                    retry_after: None,
-                };
-                self.halt(&failure, None).await;
-                (Next::Halted, false)
-            }
+            Outcome::Foreign => (Next::Prepare, false),
             Outcome::Regressed { observed_at, clock } => (self.regressed(observed_at, clock, sighting), false),
             Outcome::Stalled { rows, failure, message_id } => {
                 if rows > 0 {
@@ -128,12 +114,10 @@ impl Worker<'_> {
             "the database's clock has stepped back: held until it passes the last advance; rows stamped in between may lie \
              below the position"
         );
-        self.ready.metrics.set_clock_regression(true);
         Next::After(observed_at.since(clock).clamp(Duration::from_millis(100), Duration::from_secs(1)))
     }
 
     async fn recovered(&mut self) {
-        self.ready.metrics.set_clock_regression(false);
         if self.backoff.failures() > 0 || self.ready.reported() {
             self.backoff = Backoff::new();
             self.ready.set_reported(false);

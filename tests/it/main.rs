@@ -7,9 +7,12 @@
 )]
 
 mod basics;
+mod demo;
 mod faults;
 mod horizon;
+mod identity;
 mod naive;
+mod ordering;
 mod replicas;
 mod stage;
 mod storm;
