@@ -32,5 +32,5 @@ lint: deps ## Formatting, clippy and documentation, all warnings denied
 	cargo clippy --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --lib
 
-bench: deps-test ## Measure against the raw limits of this machine; writes target/bench.json
-	cargo bench
+bench: deps-test ## Measure against the raw limits of this machine; writes target/bench.json; ARGS=--quick
+	cargo bench --bench relay -- $(ARGS)

@@ -151,7 +151,8 @@ SELECT COALESCE(c.name, s.cursor)                  AS name,
        c.advanced_at,
        COALESCE(k.paused, false)                   AS paused,
        COALESCE(s.halted, false)                   AS halted,
-       s.last_error
+       s.last_error,
+       c.observed_at
 FROM outbox.cursor AS c
 -- A relay that did not pass its checks has something to say before it has a cursor.
 FULL JOIN outbox.cursor_status AS s ON s.cursor = c.name
@@ -175,5 +176,6 @@ COMMENT ON COLUMN outbox.status.advanced_at IS 'When it last advanced.';
 COMMENT ON COLUMN outbox.status.paused IS 'Whether an operator has paused it.';
 COMMENT ON COLUMN outbox.status.halted IS 'Whether it stands still after an error.';
 COMMENT ON COLUMN outbox.status.last_error IS 'The last error: at, class, code, message, hint.';
+COMMENT ON COLUMN outbox.status.observed_at IS 'The database''s clock at the last advance; a clock that is behind it has stepped back.';
 
 INSERT INTO outbox.version (version, oldest_binary) VALUES (1, 1);

@@ -92,7 +92,7 @@ impl Cli {
         match self.dispatch(environment).await {
             Ok(code) => code,
             Err(error) => {
-                output::complain(format_args!("error: {error:#}"));
+                output::complain(format_args!("error: {}", story(&error)));
                 code_of(&error)
             }
         }
@@ -116,6 +116,18 @@ impl Cli {
 /// process here, with 2.
 pub async fn main() -> ExitCode {
     Cli::parse().execute(&config::of_process()).await
+}
+
+/// An error and its causes in one line; many errors tell their cause already, and it is not told twice.
+fn story(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
 }
 
 /// Configuration errors end with 2, wherever they are found; everything else failed.

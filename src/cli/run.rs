@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
@@ -91,12 +91,21 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     tokio::spawn(exporter.upkeep());
 
     let sessions = Sessions::new(config.postgres.clone(), limits, format!("outbox-relay/{replica}"));
-    if !reach(&engine, &sessions, &database).await? {
+    let begun = Instant::now();
+    let reached = if args.once {
+        tokio::time::timeout(args.timeout, reach(&engine, &sessions, &database))
+            .await
+            .map_err(|_| anyhow::anyhow!("PostgreSQL could not be reached within {:?}", args.timeout))??
+    } else {
+        reach(&engine, &sessions, &database).await?
+    };
+    if !reached {
         return Ok(ExitCode::SUCCESS); // told to stop before the database was there
     }
     database.release();
     let code = if args.once {
-        once::run(Arc::clone(&engine), relays, Once { timeout: args.timeout }).await?
+        let timeout = args.timeout.saturating_sub(begun.elapsed());
+        once::run(Arc::clone(&engine), relays, Once { timeout }).await?
     } else {
         supervisor::run(Arc::clone(&engine), relays).await;
         ExitCode::SUCCESS

@@ -84,3 +84,9 @@ fn problems_of_the_configuration_end_with_2_and_failures_with_1() {
     assert_eq!(format!("{:?}", code_of(&error)), format!("{:?}", ExitCode::from(USAGE)));
     assert_eq!(format!("{:?}", code_of(&anyhow::anyhow!("x"))), format!("{:?}", ExitCode::FAILURE));
 }
+
+#[test]
+fn a_cause_is_told_once() {
+    let told = anyhow::anyhow!("disk full").context("cannot write x: disk full").context("while starting");
+    assert_eq!(story(&told), "while starting: cannot write x: disk full");
+}

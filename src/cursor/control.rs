@@ -51,8 +51,7 @@ pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
     let rows = client
         .query(
             "SELECT name, relay, position_created_at, position_id, holder, holder_pid, advanced_at, paused, halted, \
-             last_error::text, (SELECT c.observed_at FROM outbox.cursor AS c WHERE c.name = s.name) \
-             FROM outbox.status AS s ORDER BY name",
+             last_error::text, observed_at FROM outbox.status ORDER BY name",
             &[],
         )
         .await?;

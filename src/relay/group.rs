@@ -177,7 +177,9 @@ impl Group {
         }
         self.shape_read = Some(Instant::now());
         let session = self.engine.probe.session().await?;
-        match prepare::shape(&session, &self.source).await? {
+        let shape = prepare::shape(&session, &self.source).await?;
+        // The server answers, whatever it says of the table.
+        match shape {
             Ok(shape) => {
                 if let Some(before) = self.shape.as_ref().filter(|before| ***before != shape) {
                     let weaker = before.rule != shape.rule || (before.proven && !shape.proven);

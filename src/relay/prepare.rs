@@ -272,9 +272,12 @@ async fn kafka_sink(
             ),
         }
     }
-    KafkaSink::new(Arc::clone(cluster), &config.name, kafka, limit, shape.traceparent)
-        .map(Sink::Kafka)
-        .map_err(|invalid| Unready::invalid(&[invalid]))
+    let sink = KafkaSink::new(Arc::clone(cluster), &config.name, kafka, limit, shape.traceparent)
+        .map_err(|invalid| Unready::invalid(&[invalid]))?;
+    if !kafka.templated() {
+        sink.warm(&kafka.topic, engine.call_deadline).await?;
+    }
+    Ok(Sink::Kafka(sink))
 }
 
 /// Whether a topic can carry the relay's order: code, message and mend otherwise.

@@ -112,7 +112,7 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
     for listed in control::list(session).await? {
         let relay = relays.iter().find(|relay| relay.name == listed.relay);
         let seen = relay.and_then(|relay| sightings.get(&relay.source));
-        cursors.push(cursor(session, listed, seen).await?);
+        cursors.push(cursor(session, listed, seen, clock).await?);
     }
     Ok(Status {
         version: env!("CARGO_PKG_VERSION"),
@@ -182,7 +182,12 @@ async fn sightings<'a>(
     Ok(seen)
 }
 
-async fn cursor(session: &Session, listed: Listed, seen: Option<&(Shape, Sighting)>) -> Result<CursorStatus, Error> {
+async fn cursor(
+    session: &Session,
+    listed: Listed,
+    seen: Option<&(Shape, Sighting)>,
+    clock: Timestamp,
+) -> Result<CursorStatus, Error> {
     let position = listed.position_created_at.map(|created_at| Position { created_at, id: listed.position_id.clone() });
     let mut measured = None;
     let mut held = false;
@@ -193,10 +198,9 @@ async fn cursor(session: &Session, listed: Listed, seen: Option<&(Shape, Sightin
         held = lag.rows > 0 && (!sighting.horizon.at.is_finite() || safe.await?.rows == 0);
         measured = Some(lag);
     }
-    let regressed = seen.is_some_and(|(shape, sighting)| {
-        let clock = sighting.horizon.observed_at.plus(shape.margin.window);
-        listed.observed_at.is_some_and(|observed_at| clock < observed_at)
-    });
+    // A step smaller than the window does no harm, and no turn minds it.
+    let window = seen.map_or(Duration::ZERO, |(shape, _)| shape.margin.window);
+    let regressed = listed.observed_at.is_some_and(|observed_at| clock.plus(window) < observed_at);
     let backing_off = listed.last_error.is_some() && !listed.halted;
     let state = match () {
         () if listed.halted => "halted",

@@ -313,7 +313,9 @@ async fn pump(publication: &mut Publication<'_>, kept: &mut Vec<Batch>, mut batc
         let flow = publication.push(&batch).await;
         kept.push(batch);
         if flow == Flow::Stop {
-            return;
+            // Nothing more is read, but what was pushed before the stop is on its way and counts when it arrives.
+            batches.close();
+            break;
         }
     }
     publication.settle().await;

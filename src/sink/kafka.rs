@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::BaseRecord;
@@ -114,8 +115,21 @@ impl KafkaSink {
         Ok(Self { cluster, relay: relay.to_owned(), limit, layout: Layout::new(config, traceparent)? })
     }
 
+    /// Connects a producer ahead of the first turn.
+    ///
+    /// # Errors
+    /// When the cluster does not answer within `patience`.
+    pub async fn warm(&self, topic: &str, patience: Duration) -> Result<(), Failure> {
+        self.cluster.warm(self.limit, topic, patience).await
+    }
+
     pub(super) fn fields(&self) -> &[Field] {
         &self.layout.fields
+    }
+
+    fn failure(&self, error: &KafkaError, last: Option<(KafkaError, String)>) -> Failure {
+        let failure = classify::failure(error, last);
+        if self.layout.is_routed() { classify::routed(failure, error) } else { failure }
     }
 
     pub(super) async fn begin(&self) -> Result<KafkaPublication<'_>, Failure> {
@@ -179,7 +193,7 @@ impl KafkaPublication<'_> {
                 }
                 Err((error, _)) => {
                     ledger.not_sent(self.sent);
-                    return Err(classify::failure(&error, producer.context().last_error()));
+                    return Err(self.sink.failure(&error, producer.context().last_error()));
                 }
             }
         }
@@ -204,7 +218,7 @@ impl KafkaPublication<'_> {
         self.sink.cluster.destroy(producer);
         let stopped = match outcome.error {
             Some((row, error)) if row == outcome.acknowledged => {
-                classify::failure(&KafkaError::MessageProduction(error), last_error)
+                self.sink.failure(&KafkaError::MessageProduction(error), last_error)
             }
             // Something later failed first, or nothing did: the message in question is simply without an answer.
             Some((_, error)) => {

@@ -13,6 +13,7 @@ mod horizon;
 mod identity;
 mod naive;
 mod ordering;
+mod refusals;
 mod replicas;
 mod stage;
 mod storm;

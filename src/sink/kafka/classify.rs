@@ -28,6 +28,24 @@ pub(super) fn failure(error: &KafkaError, last: Option<(KafkaError, String)>) ->
     }
 }
 
+/// The failure of a record whose topic the row itself names: an unknown topic is the row's fault.
+pub(super) fn routed(failure: Failure, error: &KafkaError) -> Failure {
+    let topic_is_wrong = matches!(
+        error.rdkafka_error_code(),
+        Some(Code::UnknownTopicOrPartition | Code::UnknownTopic | Code::InvalidTopic)
+    );
+    if !topic_is_wrong {
+        return failure;
+    }
+    Failure {
+        class: Class::Poison,
+        hint: "Create the topic that the template gives for this row, or mend the row; topics are never created \
+               automatically."
+            .to_owned(),
+        ..failure
+    }
+}
+
 /// The failure of a publication that was cut while records were without an answer.
 pub(super) fn interrupted(last: Option<(KafkaError, String)>) -> Failure {
     failure(&KafkaError::MessageProduction(Code::MessageTimedOut), last)

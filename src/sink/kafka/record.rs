@@ -108,6 +108,11 @@ impl Layout {
         Ok(Record { topic, key, value, headers })
     }
 
+    /// Whether each row names its own topic.
+    pub(super) fn is_routed(&self) -> bool {
+        matches!(self.topic, Topic::Template(..))
+    }
+
     fn topic_of<'a>(&'a self, message: &Message<'a>) -> Result<Cow<'a, str>, Failure> {
         let (template, columns) = match &self.topic {
             Topic::Fixed(name) => return Ok(Cow::Borrowed(name)),

@@ -1,6 +1,7 @@
 //! What tests share: one PostgreSQL cluster and one broker per test process, a database per test.
 
 pub mod naive_relay;
+pub mod outside;
 pub mod reader;
 pub mod records;
 pub mod relays;

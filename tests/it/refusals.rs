@@ -1,0 +1,261 @@
+//! What the program refuses to start with, word for word, and what only stops one relay until it is mended.
+
+use outbox_relay::demo::postgres::{Auth, Options, Postgres};
+use rustix::process::Signal;
+
+use crate::support::outside::{get, halted, line, lines, listener, mended, printed, stdout_relay};
+use crate::support::servers::prepare;
+use crate::support::{
+    CLOCK, Database, PATIENCE, Process, bookings, broker, database, eventually, ids, kafka_relay, outbox_relay, toml,
+    unique,
+};
+
+/// The last line of talk: what a person reads.
+fn last(log: &str) -> &str {
+    log.lines().last().unwrap_or_default()
+}
+
+fn config_of(postgres: &Postgres, user: &str) -> String {
+    let url = postgres.url(user, "template_outbox");
+    format!("[postgres]\nurl = \"{url}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n{}", stdout_relay("r", ""))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_password_ends_the_start_with_1() {
+    let postgres = Postgres::start(Options { auth: Auth::Password, ..Options::default() }).await.unwrap();
+    let owner = postgres.connect("postgres", "postgres").await.unwrap();
+    owner.batch_execute("CREATE ROLE relay LOGIN PASSWORD 'right'").await.unwrap();
+    let url = format!("postgresql://relay:hunter2@127.0.0.1:{}/postgres?sslmode=disable", postgres.port());
+    let text = format!("[postgres]\nurl = \"{url}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n{}", stdout_relay("r", ""));
+    let (code, out, log) = outbox_relay(&text, &["run"]).await;
+    let port = postgres.port();
+    assert_eq!(
+        last(&log),
+        format!(
+            "error: cannot connect to PostgreSQL at 127.0.0.1:{port}/postgres as relay: FATAL: password authentication \
+             failed for user \"relay\" (28P01)"
+        )
+    );
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(!log.contains("hunter2"), "{log}");
+    postgres.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_key_ends_with_2_and_names_line_key_and_mend() {
+    let database = database().await;
+    let text = toml(&database, "relay", None, &stdout_relay("r", "latencywindow = \"5ms\""));
+    let (code, out, log) = outbox_relay(&text, &["run"]).await;
+    let at = log.lines().nth(1).unwrap_or_default();
+    assert!(log.starts_with("error: 1 problem in the configuration\n"), "{log}");
+    assert!(at.ends_with("outbox-relay.toml:7:1: relay[r].latencywindow = \"5ms\": unknown key"), "{log}");
+    assert_eq!(last(&log), "    mend: did you mean \"latency_window\"?");
+    assert_eq!((code, out.as_str()), (Some(2), ""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_in_use_ends_the_start_with_1() {
+    let database = database().await;
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let text = toml(&database, "relay", None, &stdout_relay("r", "")).replace("127.0.0.1:0", &address.to_string());
+    let (code, _, log) = outbox_relay(&text, &["run"]).await;
+    assert_eq!(
+        last(&log),
+        format!(
+            "error: cannot listen on {address}: Address already in use (os error 98) (set [admin] listen to a free \
+             address)"
+        )
+    );
+    assert_eq!(code, Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_standby_ends_the_start_with_1() {
+    let mut postgres = Postgres::start(Options::default()).await.unwrap();
+    prepare(&postgres).await;
+    // Without a primary to follow it replays what it has, and stays a standby.
+    std::fs::write(postgres.socket_dir().join("data/standby.signal"), "").unwrap();
+    postgres.restart().await.unwrap();
+    let (code, _, log) = outbox_relay(&config_of(&postgres, "relay"), &["run"]).await;
+    let port = postgres.port();
+    assert_eq!(
+        last(&log),
+        format!(
+            "error: PostgreSQL at 127.0.0.1:{port}/template_outbox as relay is a standby (pg_is_in_recovery): the relay \
+             reads the primary only; point [postgres] url at the primary"
+        )
+    );
+    assert_eq!(code, Some(1));
+    let (code, out, _) = outbox_relay(&config_of(&postgres, "relay"), &["check", "-o", "json"]).await;
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &document["findings"][0]["code"]), (Some(3), &"standby".into()));
+    postgres.stop().await.unwrap();
+}
+
+async fn start_with(schema: &str) -> (Option<i32>, String) {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    owner.batch_execute(schema).await.unwrap();
+    let text = toml(&database, "relay", None, &stdout_relay("r", ""));
+    let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
+    (code, last(&log).to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schema_that_is_missing_older_or_too_new_ends_the_start_with_1() {
+    let missing =
+        "error: the database has no schema outbox: run `outbox-relay migrate up` with an owner's [postgres] url";
+    assert_eq!(start_with("DROP SCHEMA outbox CASCADE").await, (Some(1), missing.to_owned()));
+    // Version 1 is the first: a number below it stands for an older one.
+    let older = "error: schema outbox has version -1, this program needs 1: run `outbox-relay migrate up`";
+    assert_eq!(start_with("UPDATE outbox.version SET version = -1").await, (Some(1), older.to_owned()));
+    let newer = "error: schema outbox has version 9 and serves programs built for 2 and newer; this one was built for 1: \
+                 install a newer outbox-relay";
+    let sql = "INSERT INTO outbox.version (version, oldest_binary) VALUES (9, 2)";
+    assert_eq!(start_with(sql).await, (Some(1), newer.to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_schema_that_still_serves_this_program_is_accepted() {
+    let (code, log) = start_with("INSERT INTO outbox.version (version, oldest_binary) VALUES (9, 1)").await;
+    assert_eq!(code, Some(0), "{log}");
+}
+
+/// The process's line that says why this relay cannot run.
+async fn said(process: &Process, cursor: &str) -> serde_json::Value {
+    let found = || {
+        let said = |line: &serde_json::Value| {
+            line["cursor"] == cursor && line["message"] == "relay cannot run; it is checked again"
+        };
+        lines(process).into_iter().find(said)
+    };
+    eventually(PATIENCE * 2, || async { found().is_some() }).await;
+    found().unwrap()
+}
+
+/// One relay is wrong, the other of the same process goes on; after `mend` both run.
+async fn wrong_until_mended(database: &Database, wrong: &str, expected: (&str, &str), mend: &str) {
+    let owner = database.connect("postgres").await;
+    let text = toml(database, "relay", None, &format!("{wrong}{}", stdout_relay("good", "")));
+    let mut process = Process::spawn(&text, &["run"]);
+    let (_, error) = halted(&owner, "wrong").await;
+    let said = said(&process, "wrong").await;
+    let (code, message) = expected;
+    assert_eq!(
+        (said["code"].as_str(), said["error"].as_str(), said["level"].as_str()),
+        (Some(code), Some(message), Some("ERROR"))
+    );
+    assert_eq!(
+        (error["code"].as_str(), error["message"].as_str(), error["class"].as_str()),
+        (Some(code), Some(message), Some("fatal"))
+    );
+    owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+    eventually(PATIENCE, || async { printed(&process, "good") == ["1"] }).await;
+    owner.batch_execute(mend).await.unwrap();
+    eventually(PATIENCE * 2, || async { printed(&process, "wrong") == ["1"] }).await;
+    mended(&owner, "wrong").await;
+    process.signal(Signal::TERM);
+    assert_eq!(process.wait().await, Some(0), "{}", process.log());
+}
+
+fn wrong(source: &str) -> String {
+    format!("[[relay]]\nname = \"wrong\"\n[relay.source.stream]\n{source}\n[relay.sink.stdout]\n")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_table_halts_its_relay_only_until_it_is_there() {
+    let database = database().await;
+    bookings(&database, CLOCK).await;
+    let mend = "CREATE TABLE later (LIKE bookings INCLUDING ALL); INSERT INTO later DEFAULT VALUES; \
+                GRANT SELECT ON later TO relay";
+    let expected = ("table_missing", "table public.later does not exist");
+    wrong_until_mended(&database, &wrong("table = \"public.later\""), expected, mend).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_column_of_the_source_halts_its_relay_only_until_it_is_there() {
+    let database = database().await;
+    bookings(&database, CLOCK).await;
+    let mend = "ALTER TABLE bookings ADD COLUMN stamped timestamptz NOT NULL DEFAULT clock_timestamp()";
+    let expected = ("column_missing", "public.bookings has no column stamped");
+    wrong_until_mended(&database, &wrong("table = \"public.bookings\"\ncreated_at = \"stamped\""), expected, mend)
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_privilege_halts_its_relay_only_until_it_is_granted() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let make = "CREATE TABLE secret (LIKE bookings INCLUDING ALL); INSERT INTO secret DEFAULT VALUES";
+    owner.batch_execute(make).await.unwrap();
+    let expected = ("privilege_missing", "role relay may not read public.secret.id");
+    let mend = "GRANT SELECT ON secret TO relay";
+    wrong_until_mended(&database, &wrong("table = \"public.secret\""), expected, mend).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_topic_and_a_missing_column_of_the_sink_halt_their_relays_only_until_mended() {
+    let (database, broker) = (database().await, broker().await);
+    let owner = bookings(&database, CLOCK).await;
+    owner.batch_execute("INSERT INTO bookings (payload) VALUES ('x')").await.unwrap();
+    let (late, there) = (unique("late"), unique("there"));
+    broker.create_topic(&there, 1, &[]).await.unwrap();
+    let relays = format!(
+        "{}{}{}",
+        kafka_relay("no_topic", &late, ""),
+        kafka_relay("no_column", &there, "").replace("customer", "client"),
+        stdout_relay("good", "")
+    );
+    let servers = broker.bootstrap_servers();
+    let mut process = Process::spawn(&toml(&database, "relay", Some(&servers), &relays), &["run"]);
+    let (_, error) = halted(&owner, "no_topic").await;
+    let message = format!("topic {late} does not exist");
+    assert_eq!((error["code"].as_str(), error["message"].as_str()), (Some("topic_missing"), Some(message.as_str())));
+    assert_eq!(said(&process, "no_topic").await["error"], message.as_str());
+    let (_, error) = halted(&owner, "no_column").await;
+    let message = "relay no_column cannot read public.bookings: ERROR: column t.client does not exist (42703)";
+    assert_eq!((error["code"].as_str(), error["message"].as_str()), (Some("column_unreadable"), Some(message)));
+    assert_eq!(said(&process, "no_column").await["error"], message);
+    eventually(PATIENCE, || async { printed(&process, "good") == ["1"] }).await;
+
+    broker.create_topic(&late, 1, &[]).await.unwrap();
+    owner.batch_execute("ALTER TABLE bookings ADD COLUMN client text NOT NULL DEFAULT 'k'").await.unwrap();
+    eventually(PATIENCE * 2, || async { ids(&servers, &late).await == ["1"] }).await;
+    eventually(PATIENCE * 2, || async { ids(&servers, &there).await == ["1"] }).await;
+    mended(&owner, "no_topic").await;
+    mended(&owner, "no_column").await;
+    process.signal(Signal::TERM);
+    assert_eq!(process.wait().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_away_at_the_start_is_waited_for_and_readyz_says_so() {
+    let mut postgres = Postgres::start(Options::default()).await.unwrap();
+    prepare(&postgres).await;
+    postgres.kill9().await.unwrap();
+    let mut process = Process::spawn(&config_of(&postgres, "relay"), &["run"]);
+    let listener = listener(&process).await;
+    line(&process, "PostgreSQL cannot be reached; trying again").await;
+    let (status, body) = get(&format!("{listener}/readyz")).await;
+    let place = format!("cannot connect to PostgreSQL at 127.0.0.1:{}/template_outbox as relay: ", postgres.port());
+    assert!(status == 503 && body.contains(&place), "{status} {body}");
+    assert_eq!(get(&format!("{listener}/livez")).await, (200, "ok\n".to_owned()));
+    postgres.restart().await.unwrap();
+    eventually(PATIENCE * 3, || async { get(&format!("{listener}/readyz")).await.0 == 200 }).await;
+    process.signal(Signal::TERM);
+    assert_eq!(process.wait().await, Some(0));
+    postgres.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn once_gives_up_with_1_when_the_server_stays_away() {
+    let mut postgres = Postgres::start(Options::default()).await.unwrap();
+    postgres.kill9().await.unwrap();
+    let config = config_of(&postgres, "relay");
+    let once = outbox_relay(&config, &["run", "--once", "--timeout", "1s"]);
+    let (code, _, log) = tokio::time::timeout(PATIENCE * 2, once).await.expect("an end, whatever the server does");
+    assert_eq!(last(&log), "error: PostgreSQL could not be reached within 1s");
+    assert_eq!(code, Some(1));
+    postgres.stop().await.unwrap();
+}
