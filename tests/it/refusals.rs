@@ -189,7 +189,7 @@ async fn a_missing_privilege_halts_its_relay_only_until_it_is_granted() {
     let owner = bookings(&database, CLOCK).await;
     let make = "CREATE TABLE secret (LIKE bookings INCLUDING ALL); INSERT INTO secret DEFAULT VALUES";
     owner.batch_execute(make).await.unwrap();
-    let expected = ("privilege_missing", "this role may not read public.secret.id");
+    let expected = ("privilege_missing", "role relay may not read public.secret.id");
     let mend = "GRANT SELECT ON secret TO relay";
     wrong_until_mended(&database, &wrong("table = \"public.secret\""), expected, mend).await;
 }

