@@ -34,10 +34,10 @@ impl Default for Config {
 
 /// The address cannot be had.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}: {} (set [admin] listen)", reason(.source))]
+#[error("cannot listen on {address}: {} (set [admin] listen)", reason(.cause))]
 pub struct BindError {
     address: SocketAddr,
-    source: io::Error,
+    cause: io::Error,
 }
 
 /// What the routes show.
@@ -57,7 +57,7 @@ pub struct State {
 /// When another process has it, or this one may not.
 pub async fn bind(config: Config) -> Result<TcpListener, BindError> {
     let address = config.listen;
-    TcpListener::bind(address).await.map_err(|source| BindError { address, source })
+    TcpListener::bind(address).await.map_err(|cause| BindError { address, cause })
 }
 
 /// Answers until `shutdown` is done, and a moment longer for answers on their way.

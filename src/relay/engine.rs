@@ -1,6 +1,7 @@
 //! What all relays of a process share: connections, slots, the watcher, the ends of life.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
@@ -34,6 +35,8 @@ pub struct Engine {
     pub readiness: Readiness,
     /// Ends when running turns are cut: the grace period is over.
     pub cut: CancellationToken,
+    /// Names of the relays that have passed their checks.
+    ready: std::sync::Mutex<BTreeSet<String>>,
     pool: Pool,
     slots: Arc<Semaphore>,
     /// Sinks that answer one by one may hang for long; they never take more than half of the slots.
@@ -106,6 +109,7 @@ impl Engine {
             cut: CancellationToken::new(),
             heartbeat: Arc::new(Heartbeat::new(STUCK)),
             readiness: Readiness::default(),
+            ready: std::sync::Mutex::default(),
             call_deadline: limits.statement,
             cluster,
             replica,
@@ -125,6 +129,17 @@ impl Engine {
         permits.push(Arc::clone(&self.slots).acquire_owned().await.map_err(closed)?);
         let (lock, reader) = tokio::try_join!(database::take(&self.pool), database::take(&self.pool))?;
         Ok(Slot { lock, reader, permits })
+    }
+
+    /// A relay has passed its checks.
+    pub fn set_ready(&self, relay: &str) {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner).insert(relay.to_owned());
+    }
+
+    /// Whether a relay has passed its checks.
+    #[must_use]
+    pub fn is_ready(&self, relay: &str) -> bool {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner).contains(relay)
     }
 
     /// Shows how many of the pool's connections are open, and at work.

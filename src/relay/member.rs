@@ -78,6 +78,7 @@ impl Member {
                 tracing::info!(cursor = self.config.name, rule = ready.shape.rule.as_str(), "relay ready");
                 self.ready = Some(Arc::new(ready.with_shape(Arc::clone(shape))));
                 self.unready = None;
+                engine.set_ready(&self.config.name);
             }
             Err(unready) => {
                 let pause = if matches!(unready, Unready::NoHorizon) { Duration::from_millis(20) } else { RECHECK };

@@ -102,7 +102,7 @@ impl Reader {
     pub async fn read(&self, sighting: &Sighting) -> Result<usize, FetchError> {
         let shape = self.shape.lock().await.clone();
         let mut state = self.state.lock().await;
-        let mut loan = database::take(&self.pool).await.unwrap();
+        let mut loan = database::Fragile::new(database::take(&self.pool).await.unwrap());
         let (sender, mut batches) = tokio::sync::mpsc::unbounded_channel();
         let request = Request {
             shape: &shape,
@@ -113,13 +113,8 @@ impl Reader {
             root: state.known.as_ref().map(|(root, _)| *root),
             budget: Budget { rows: self.rows, bytes: 8 << 20, time: Duration::from_secs(5) },
         };
-        let fetched = match fetch(&mut loan, request, sender).await {
-            Ok(fetched) => fetched,
-            Err(error) => {
-                database::discard(loan);
-                return Err(error);
-            }
-        };
+        let fetched = fetch(&mut loan, request, sender).await?;
+        loan.give_back();
         while let Ok(batch) = batches.try_recv() {
             state.delivered.extend(batch.messages().map(|message| message.id.to_owned()));
             state.position = Some(batch.position(batch.len() - 1));
