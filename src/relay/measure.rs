@@ -21,7 +21,7 @@ impl Ready {
         metrics.turn(match outcome {
             Ok(Outcome::Relayed { .. }) => TurnResult::Relayed,
             Ok(Outcome::Idle) => TurnResult::Idle,
-            Ok(Outcome::Busy) => TurnResult::Busy,
+            Ok(Outcome::Busy | Outcome::Early(_)) => TurnResult::Busy,
             Ok(Outcome::Paused) => TurnResult::Paused,
             Ok(Outcome::Halted | Outcome::Foreign { .. } | Outcome::Regressed { .. }) => TurnResult::Halted,
             Ok(Outcome::Stalled { .. }) | Err(_) => TurnResult::Failed,

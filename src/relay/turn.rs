@@ -27,6 +27,8 @@ pub enum Outcome {
     Paused,
     /// It is halted under the present configuration.
     Halted,
+    /// Another holder has used up the sink's rate: not before this pause is over.
+    Early(Duration),
     /// It belongs to something else than the relay is configured for.
     Foreign {
         /// What it belongs to, as JSON.
@@ -151,6 +153,12 @@ impl Turn<'_> {
         }
         if cursor.halted.as_deref() == Some(self.ready.fingerprint.as_str()) {
             return Some(Outcome::Halted);
+        }
+        // Only the lock's holder knows: when this replica looked, another may have been about to advance.
+        if let (Some(interval), Some(rested)) = (self.ready.sink.min_interval(), cursor.rested)
+            && rested < interval
+        {
+            return Some(Outcome::Early(interval - rested));
         }
         let clock = self.sighting.horizon.observed_at;
         let observed_at = cursor.observed_at?;
