@@ -7,7 +7,9 @@
 )]
 
 mod basics;
+mod kafka_sink;
 mod refusals;
+mod sms_http;
 mod stage;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
 mod support;
