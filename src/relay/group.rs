@@ -330,6 +330,8 @@ impl Group {
             let now = look.sighting.clock();
             let lag = super::lag::measure(&session, shape, standing.position.as_ref(), now).await?;
             ready.sampled(&lag);
+            let (open, idle) = self.engine.connections();
+            crate::metrics::pool(idle, open.saturating_sub(idle));
         }
         Ok(())
     }
