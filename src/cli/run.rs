@@ -133,7 +133,7 @@ async fn reach(engine: &Engine, sessions: &Sessions) -> anyhow::Result<bool> {
 
 /// Whether an error at start is one that an operator must mend.
 fn hopeless(error: &Error) -> bool {
-    error.refused_credentials() || matches!(error, Error::Standby(_) | Error::Setting { .. } | Error::Authorities(_))
+    error.refused_credentials() || error.shows_pooler() || matches!(error, Error::Standby(_) | Error::Authorities(_))
 }
 
 /// The sessions' limits: those of the relay with the longest deadline, so that every relay's own chain holds.

@@ -88,6 +88,14 @@ impl Error {
                 .contains(state)
             })
     }
+
+    /// Whether only a transaction pooler explains it: a setting or a prepared statement is gone, or another session's is
+    /// there.
+    #[must_use]
+    pub fn shows_pooler(&self) -> bool {
+        let statements = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT];
+        matches!(self, Self::Setting { .. }) || self.state().is_some_and(|state| statements.contains(state))
+    }
 }
 
 /// The driver's error with the server's message, code and detail, which its own `Display` leaves out.

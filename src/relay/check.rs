@@ -27,7 +27,13 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
         Err(error) => return vec![connection(&error)],
     };
     let mut findings = vec![Finding::new(Level::Ok, "connection", format!("connected to {}", sessions.target()))];
-    match server(&session, sessions).await {
+    match pooler(sessions).await {
+        // Whatever is asked through a pooler is answered by whichever session comes first.
+        Ok(found) if found.level == Level::Error => return vec![found],
+        Ok(found) => findings.push(found),
+        Err(error) => findings.push(Finding::new(Level::Error, "server", error.to_string())),
+    }
+    match server(&session).await {
         Ok(found) => findings.extend(found),
         Err(error) => findings.push(Finding::new(Level::Error, "server", error.to_string())),
     }
@@ -44,14 +50,14 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
 fn connection(error: &Error) -> Finding {
     let (code, mend) = match error {
         Error::Standby(_) => ("standby", "Point [postgres] url at the primary."),
-        Error::Setting { .. } => ("pooler", "Connect to PostgreSQL directly, not through a transaction pooler."),
+        _ if error.shows_pooler() => ("pooler", "Connect to PostgreSQL directly, not through a transaction pooler."),
         _ if error.refused_credentials() => ("credentials", "Check [postgres] url and password_file."),
         _ => ("connection", "Check [postgres] url, sslmode and ca_file, and that the server runs."),
     };
     Finding::new(Level::Error, code, error.to_string()).setting(mend)
 }
 
-async fn server(session: &Session, sessions: &Sessions) -> Result<Vec<Finding>, Error> {
+async fn server(session: &Session) -> Result<Vec<Finding>, Error> {
     let mut findings = vec![Finding::new(Level::Ok, "primary", "the server is a primary")];
     let version: i32 =
         session.query_one("SELECT current_setting('server_version_num')::integer", &[]).await?.try_get(0)?;
@@ -64,7 +70,6 @@ async fn server(session: &Session, sessions: &Sessions) -> Result<Vec<Finding>, 
     } else {
         Finding::new(Level::Ok, "version", format!("PostgreSQL {}", version / 10_000))
     });
-    findings.push(pooler(sessions).await?);
     findings.push(match migrate::require(session).await {
         Ok(found) => Finding::new(Level::Ok, "schema_version", format!("schema outbox has version {}", found.version)),
         Err(error) => Finding::new(Level::Error, "schema_version", error.to_string())
@@ -99,9 +104,22 @@ async fn server(session: &Session, sessions: &Sessions) -> Result<Vec<Finding>, 
     Ok(findings)
 }
 
+async fn pooler(sessions: &Sessions) -> Result<Finding, Error> {
+    let stable = match keep_their_process(sessions).await {
+        Err(error) if error.shows_pooler() => false,
+        stable => stable?,
+    };
+    Ok(if stable {
+        Finding::new(Level::Ok, "direct_connection", "each session keeps its server process")
+    } else {
+        Finding::new(Level::Error, "pooler", "a transaction pooler is in between: sessions change their server process")
+            .setting("Point [postgres] url at PostgreSQL itself.")
+    })
+}
+
 /// A transaction pooler gives each transaction whichever server process is free: under as many transactions as sessions,
 /// some session meets two of them, or two sessions the same.
-async fn pooler(sessions: &Sessions) -> Result<Finding, Error> {
+async fn keep_their_process(sessions: &Sessions) -> Result<bool, Error> {
     let opened = futures_util::future::try_join_all((0..SESSIONS).map(|_| sessions.open())).await?;
     let mut stable = opened.iter().map(|session| session.pid).collect::<BTreeSet<_>>().len() == SESSIONS;
     for _ in 0..3 {
@@ -112,12 +130,7 @@ async fn pooler(sessions: &Sessions) -> Result<Finding, Error> {
         let pids = futures_util::future::try_join_all(pids).await?;
         stable &= pids.iter().zip(&opened).all(|(pid, session)| *pid == session.pid);
     }
-    Ok(if stable {
-        Finding::new(Level::Ok, "direct_connection", "each session keeps its server process")
-    } else {
-        Finding::new(Level::Error, "pooler", "a transaction pooler is in between: sessions change their server process")
-            .setting("Point [postgres] url at PostgreSQL itself.")
-    })
+    Ok(stable)
 }
 
 async fn privileges(session: &Session) -> Result<Vec<Finding>, Error> {
