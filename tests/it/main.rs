@@ -7,7 +7,11 @@
 )]
 
 mod basics;
+mod checks;
 mod kafka_sink;
+mod migrations;
+mod operators;
+mod outside;
 mod refusals;
 mod sms_http;
 mod stage;
