@@ -12,7 +12,9 @@ use crate::database::{Error, Fragile, Loan};
 use crate::position::{Position, Timestamp};
 
 const LOCK: &str = "SELECT position_created_at, position_id, observed_at, relations, seek_applied, \
-     identity IS NULL OR identity = $2::text::jsonb \
+     identity IS NULL OR identity = $2::text::jsonb, \
+     CASE WHEN advanced_by IS NOT NULL \
+     THEN (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - advanced_at) * 1000000)::bigint END \
      FROM outbox.cursor WHERE name = $1 FOR UPDATE SKIP LOCKED";
 
 const CONTROL: &str = "SELECT k.paused, k.seek_seq, (k.seek_to ->> 'created_at')::timestamptz, k.seek_to ->> 'id', \
@@ -37,6 +39,8 @@ pub struct LockedCursor {
     pub position: Option<Position>,
     /// The database's clock at the scan of the last advance.
     pub observed_at: Option<Timestamp>,
+    /// How long ago it last advanced, whoever advanced it.
+    pub rested: Option<Duration>,
     /// The relations it has known; the table's own oid first.
     pub relations: Option<(u32, BTreeSet<u32>)>,
     /// Number of the last seek that was applied.
@@ -108,6 +112,7 @@ impl LockedCursor {
         let relations: Option<Vec<u32>> = row.try_get(3)?;
         let seek_applied: i64 = row.try_get(4)?;
         let known: bool = row.try_get(5)?;
+        let rested: Option<i64> = row.try_get(6)?;
         let seek: Option<i64> = control.try_get(1)?;
         let halted: Option<bool> = control.try_get(4)?;
         let fingerprint: Option<String> = control.try_get(5)?;
@@ -115,6 +120,7 @@ impl LockedCursor {
             name: name.to_owned(),
             position: position(row.try_get(0)?, row.try_get(1)?),
             observed_at: row.try_get(2)?,
+            rested: rested.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0))),
             relations: relations
                 .and_then(|oids| Some((*oids.first()?, oids.into_iter().skip(1).collect::<BTreeSet<_>>()))),
             seek_applied,

@@ -89,7 +89,7 @@ fn result(outcome: &Result<Outcome, TurnError>) -> TurnResult {
     match outcome {
         Ok(Outcome::Relayed { .. }) => TurnResult::Relayed,
         Ok(Outcome::Idle) => TurnResult::Idle,
-        Ok(Outcome::Busy) => TurnResult::Busy,
+        Ok(Outcome::Busy | Outcome::Early(_)) => TurnResult::Busy,
         Ok(Outcome::Paused) => TurnResult::Paused,
         Ok(Outcome::Halted | Outcome::Foreign) => TurnResult::Halted,
         Ok(Outcome::Stalled { failure, .. }) if failure.class != Class::Retry => TurnResult::Halted,

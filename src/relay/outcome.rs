@@ -16,6 +16,8 @@ pub enum Outcome {
     Paused,
     /// It is halted under the present configuration.
     Halted,
+    /// Another holder has used up the sink's rate: not before this pause is over.
+    Early(Duration),
     /// It belongs to something else than the relay is configured for.
     Foreign,
     /// The database's clock is behind the one of the last advance.

@@ -75,6 +75,12 @@ impl Turn<'_> {
         if cursor.halted.as_deref() == Some(self.ready.fingerprint.as_str()) {
             return Some(Outcome::Halted);
         }
+        // Only the lock's holder knows: when this replica looked, another may have been about to advance.
+        if let (Some(interval), Some(rested)) = (self.ready.sink.min_interval(), cursor.rested)
+            && rested < interval
+        {
+            return Some(Outcome::Early(interval - rested));
+        }
         let clock = self.sighting.horizon.observed_at;
         let observed_at = cursor.observed_at?;
         // A step smaller than the window does no harm: the window is the room for it.

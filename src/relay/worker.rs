@@ -79,6 +79,7 @@ impl Worker<'_> {
         match outcome {
             Outcome::Busy => (Next::After(pace::standby(&self.ready.config.poll, fastrand::f64())), false),
             Outcome::Paused => (Next::Look, false),
+            Outcome::Early(pause) => (Next::After(pause), false),
             Outcome::Halted => (Next::Halted, false),
             Outcome::Idle => (Next::Quiet, false),
             Outcome::Relayed { rows, more } => {

@@ -1,5 +1,6 @@
 //! What tests share: one PostgreSQL cluster and one broker per test process, a database per test.
 
+pub mod gateway;
 pub mod naive_relay;
 pub mod outside;
 pub mod reader;

@@ -1,5 +1,7 @@
 //! A process and its cursors seen from outside: its log, its listener, what stands in the schema.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use tokio_postgres::Client;
 
@@ -79,4 +81,14 @@ pub fn printed(process: &Process, relay: &str) -> Vec<String> {
 /// The finding of this code, of a `check -o json`.
 pub fn finding<'a>(document: &'a Value, code: &str) -> Option<&'a Value> {
     document["findings"].as_array().unwrap().iter().find(|finding| finding["code"] == code)
+}
+
+/// A JSON document.
+pub fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// The keys of a JSON object.
+pub fn keys(value: &Value) -> BTreeSet<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
 }

@@ -1,0 +1,145 @@
+//! `check`: every finding with its code, level and mend.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+
+use outbox_relay::demo::watchdog::free_port;
+use serde_json::Value;
+
+use crate::support::outside::{finding, json, keys, stdout_relay};
+use crate::support::{
+    CLOCK, Database, PATIENCE, bookings, broker, database, eventually, kafka_relay, outbox_relay, toml, unique,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_prints_its_findings_as_documented_and_its_sql_mends_what_it_found() {
+    let (database, broker) = (database().await, broker().await);
+    let owner = bookings(&database, CLOCK).await;
+    let topic = unique("check");
+    broker.create_topic(&topic, 1, &[]).await.unwrap();
+    let servers = broker.bootstrap_servers();
+    let text = toml(&database, "relay", Some(&servers), &kafka_relay("booking_events", &topic, ""));
+    let (code, out, log) = outbox_relay(&text, &["check", "-o", "json"]).await;
+    let document = json(&out);
+    assert_eq!((code, &document["ok"]), (Some(0), &Value::Bool(true)), "{out}{log}");
+    assert_eq!(keys(&document), BTreeSet::from(["ok", "findings"]));
+    for found in document["findings"].as_array().unwrap() {
+        assert_eq!(keys(found), BTreeSet::from(["relay", "code", "level", "message", "fix_sql", "fix_setting"]));
+        let level = found["level"].as_str().unwrap();
+        assert!(["ok", "warn", "error"].contains(&level), "{found}");
+        assert!(level == "ok" || found["fix_sql"].is_string() || found["fix_setting"].is_string(), "no mend: {found}");
+    }
+    let answered: BTreeSet<_> =
+        document["findings"].as_array().unwrap().iter().map(|found| found["code"].as_str().unwrap()).collect();
+    for code in
+        ["connection", "primary", "version", "direct_connection", "schema_version", "privileges", "table", "topic"]
+    {
+        assert!(answered.contains(code), "{code} in {answered:?}");
+    }
+    let unproven = finding(&document, "created_at_unproven").expect("writers may send their own created_at");
+    assert_eq!((&unproven["relay"], &unproven["level"]), (&"booking_events".into(), &"warn".into()));
+    owner.batch_execute(unproven["fix_sql"].as_str().unwrap()).await.unwrap();
+    let document = json(&outbox_relay(&text, &["check", "-o", "json"]).await.1);
+    assert!(finding(&document, "created_at_unproven").is_none() && finding(&document, "created_at_proven").is_some());
+
+    let (code, out, _) = outbox_relay(&text, &["check"]).await;
+    assert_eq!(code, Some(0));
+    assert!(out.starts_with("server\n  ok     connection"), "{out}");
+    assert!(out.contains("\nbooking_events\n") && out.ends_with("\n0 errors, 0 warnings\n"), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_says_all_errors_with_their_mends_and_ends_with_3() {
+    let (database, broker) = (database().await, broker().await);
+    let owner = bookings(&database, CLOCK).await;
+    owner
+        .batch_execute(
+            "CREATE TABLE unindexed (id bigint PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT clock_timestamp()); \
+             GRANT SELECT ON unindexed TO relay; \
+             CREATE TABLE guarded (LIKE bookings INCLUDING ALL); GRANT SELECT ON guarded TO relay; \
+             ALTER TABLE guarded ENABLE ROW LEVEL SECURITY; REVOKE UPDATE ON outbox.control FROM relay",
+        )
+        .await
+        .unwrap();
+    let stream = |name: &str, table: &str| stdout_relay(name, "").replace("public.bookings", table);
+    let relays = format!(
+        "{}{}{}{}",
+        stream("gone", "public.gone"),
+        stream("unindexed", "public.unindexed"),
+        stream("guarded", "public.guarded"),
+        kafka_relay("topicless", &unique("absent"), "")
+    );
+    let text = toml(&database, "relay", Some(&broker.bootstrap_servers()), &relays);
+    let (code, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
+    let document = json(&out);
+    assert_eq!((code, &document["ok"]), (Some(3), &Value::Bool(false)));
+    for (code, level, relay) in [
+        ("privilege_missing", "error", ""),
+        ("table_missing", "error", "gone"),
+        ("index_missing", "warn", "unindexed"),
+        ("row_security", "error", "guarded"),
+        ("topic_missing", "error", "topicless"),
+    ] {
+        let found = finding(&document, code).unwrap_or_else(|| panic!("{code} in {out}"));
+        assert_eq!((&found["level"], &found["relay"]), (&level.into(), &relay.into()), "{code}");
+    }
+    let lacking = finding(&document, "privilege_missing").unwrap();
+    assert_eq!(lacking["message"], "role relay lacks UPDATE on outbox.control");
+    let mends = ["privilege_missing", "index_missing"].map(|code| finding(&document, code).unwrap()["fix_sql"].clone());
+    for mend in mends {
+        for statement in mend.as_str().unwrap().split_inclusive(';').filter(|sql| sql.trim().len() > 1) {
+            owner.batch_execute(statement).await.unwrap();
+        }
+    }
+    let document = json(&outbox_relay(&text, &["check", "-o", "json"]).await.1);
+    assert!(finding(&document, "privilege_missing").is_none() && finding(&document, "index_missing").is_none());
+    let (code, out, _) = outbox_relay(&text, &["check"]).await;
+    assert_eq!(code, Some(3));
+    assert!(out.contains("  ERROR  table_missing            table public.gone does not exist\n"), "{out}");
+}
+
+/// Debian's pgbouncer in front of a database, one server process a transaction.
+async fn pgbouncer(database: &Database) -> (tokio::process::Child, u16, tempfile::TempDir) {
+    let program = std::path::Path::new("/usr/sbin/pgbouncer");
+    assert!(program.exists(), "pgbouncer is missing (Debian: package pgbouncer; `make test` installs it)");
+    let (dir, port) = (tempfile::tempdir().unwrap(), free_port().unwrap());
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (users, file) = (dir.path().join("users"), dir.path().join("pgbouncer.ini"));
+    std::fs::write(&users, "\"relay\" \"\"\n").unwrap();
+    let config = format!(
+        "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+         unix_socket_dir =\nauth_type = trust\nauth_file = {}\npool_mode = transaction\n\
+         ignore_startup_parameters = extra_float_digits\n",
+        database.postgres.port(),
+        users.display()
+    );
+    std::fs::write(&file, config).unwrap();
+    let mut command = tokio::process::Command::new(program);
+    if rustix::process::geteuid().is_root() {
+        command.args(["-u", "nobody"]); // it does not run as root
+    }
+    let log = std::fs::File::create(dir.path().join("log")).unwrap();
+    let child = command.arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true).spawn();
+    let listens = || async { tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok() };
+    eventually(PATIENCE, listens).await;
+    (child.unwrap(), port, dir)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_pooler_in_between_is_found_and_refused() {
+    let database = database().await;
+    bookings(&database, CLOCK).await;
+    let (mut child, port, _dir) = pgbouncer(&database).await;
+    let direct = toml(&database, "relay", None, &stdout_relay("s", ""));
+    let text = direct.replace(&format!(":{}/", database.postgres.port()), &format!(":{port}/"));
+    assert_ne!(text, direct);
+    let (code, out, log) = outbox_relay(&text, &["check", "-o", "json"]).await;
+    let document = json(&out);
+    assert_eq!((code, &document["ok"]), (Some(3), &Value::Bool(false)), "{out}{log}");
+    let found = finding(&document, "pooler").unwrap_or_else(|| panic!("{out}"));
+    assert_eq!(found["level"], "error");
+    assert!(found["fix_setting"].is_string());
+    child.kill().await.unwrap();
+    child.wait().await.unwrap();
+}

@@ -1,0 +1,141 @@
+//! `migrate`: the schema up, down and printed; who may do what with it.
+
+use std::collections::BTreeSet;
+
+use outbox_relay::migrate::VERSION;
+use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
+
+use crate::support::outside::stdout_relay;
+use crate::support::{CLOCK, Database, bookings, database, outbox_relay, toml};
+
+/// A database without the schema, and a configuration of its owner.
+async fn bare() -> (Database, Client, String) {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    owner.batch_execute("DROP SCHEMA outbox CASCADE").await.unwrap();
+    let text = toml(&database, "postgres", None, &stdout_relay("s", ""));
+    (database, owner, text)
+}
+
+/// Tables, columns and their types: the schema in a word.
+async fn shape(owner: &Client) -> BTreeSet<String> {
+    let sql = "SELECT format('%s.%s %s', table_name, column_name, data_type) FROM information_schema.columns \
+               WHERE table_schema = 'outbox'";
+    owner.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_schema_goes_up_and_down_and_status_tells_where_it_is() {
+    let (_database, owner, text) = bare().await;
+    let migrate = |arguments: &'static [&'static str]| outbox_relay(&text, arguments);
+    let (code, out, _) = migrate(&["migrate", "status"]).await;
+    assert_eq!((code, out), (Some(3), format!("schema version 0, this program knows {VERSION}\n")));
+    let (code, out, log) = migrate(&["migrate", "up"]).await;
+    let applied: String = (1..=VERSION).map(|version| format!("applied migration {version}\n")).collect();
+    assert_eq!((code, out), (Some(0), applied), "{log}");
+    let made = shape(&owner).await;
+    assert!(made.contains("message.txid xid8") && made.contains("cursor.position_id text"), "{made:?}");
+    let (code, out, _) = migrate(&["migrate"]).await;
+    assert_eq!((code, out), (Some(0), format!("schema outbox is at version {VERSION} already\n")));
+    assert_eq!(migrate(&["migrate", "status"]).await.0, Some(0));
+    let (code, out, log) = migrate(&["migrate", "down", "--to", "0"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(out.ends_with("took back migration 1\n"), "{out}");
+    assert!(shape(&owner).await.is_empty());
+    assert_eq!(migrate(&["migrate", "up"]).await.0, Some(0));
+    assert_eq!(shape(&owner).await, made);
+    let (code, _, log) = migrate(&["migrate", "down", "--to", "99"]).await;
+    let said = format!("error: --to 99: there is no such version; versions go from 0 to {VERSION}\n");
+    assert_eq!((code, log), (Some(1), said));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn printed_sql_run_by_somebody_else_makes_the_same_schema_and_changes_nothing_by_itself() {
+    let (_database, owner, text) = bare().await;
+    let (code, sql, log) = outbox_relay(&text, &["migrate", "up", "--print-sql", "--relay-role", "relay"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(shape(&owner).await.is_empty(), "it was printed, not run");
+    owner.batch_execute(&sql).await.unwrap();
+    let printed = shape(&owner).await;
+    let (code, sql, _) = outbox_relay(&text, &["migrate", "down", "--to", "0", "--print-sql"]).await;
+    assert_eq!(code, Some(0));
+    owner.batch_execute(&sql).await.unwrap();
+    assert!(shape(&owner).await.is_empty());
+    assert_eq!(outbox_relay(&text, &["migrate", "up"]).await.0, Some(0));
+    assert_eq!(shape(&owner).await, printed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn migrators_at_the_same_time_apply_each_migration_once() {
+    let (_database, owner, text) = bare().await;
+    let all = futures_util::future::join_all((0..5).map(|_| outbox_relay(&text, &["migrate", "up"]))).await;
+    let said: Vec<_> = all.iter().map(|(_, out, _)| out.as_str()).collect();
+    assert!(all.iter().all(|(code, _, _)| *code == Some(0)), "{all:?}");
+    assert_eq!(said.iter().filter(|out| out.contains("applied migration 1\n")).count(), 1, "{said:?}");
+    let rows: i64 = owner.query_one("SELECT count(*) FROM outbox.version", &[]).await.unwrap().get(0);
+    assert_eq!(rows, i64::from(VERSION));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_table_view_function_and_column_has_a_comment() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    let sql = "SELECT c.relname::text FROM pg_class AS c WHERE c.relnamespace = 'outbox'::regnamespace \
+               AND c.relkind IN ('r', 'v', 'p', 'm') AND obj_description(c.oid, 'pg_class') IS NULL \
+               UNION ALL SELECT format('%s.%s', c.relname, a.attname) FROM pg_attribute AS a \
+               JOIN pg_class AS c ON c.oid = a.attrelid WHERE c.relnamespace = 'outbox'::regnamespace \
+               AND c.relkind IN ('r', 'v', 'p', 'm') AND a.attnum > 0 AND NOT a.attisdropped \
+               AND col_description(a.attrelid, a.attnum) IS NULL \
+               UNION ALL SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'outbox'::regnamespace \
+               AND obj_description(p.oid, 'pg_proc') IS NULL";
+    let bare: Vec<String> = owner.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
+    assert!(bare.is_empty(), "without a comment: {bare:?}");
+}
+
+/// Everything that a role may do with relations of the database outside the catalogue.
+async fn rights(owner: &Client, role: &str) -> BTreeSet<String> {
+    let sql = "SELECT format('%s %s.%s', p, c.relnamespace::regnamespace, c.relname) FROM pg_class AS c, \
+               unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']) AS p \
+               WHERE c.relkind IN ('r', 'v', 'p') AND c.relnamespace::regnamespace::text IN ('outbox', 'public') \
+               AND has_table_privilege($1, c.oid, p)";
+    owner.query(sql, &[&role]).await.unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_relays_role_gets_exactly_what_it_needs_and_neither_delete_nor_ddl() {
+    let (database, owner, text) = bare().await;
+    owner.batch_execute("REVOKE ALL ON bookings FROM relay, app").await.unwrap();
+    let up = ["migrate", "up", "--relay-role", "relay", "--app-role", "app"];
+    let (code, out, log) = outbox_relay(&text, &up).await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(out.contains("GRANT SELECT ON \"public\".\"bookings\" TO \"relay\";\n"), "{out}");
+    let mut expected: BTreeSet<String> =
+        ["SELECT outbox.version", "SELECT outbox.status", "SELECT public.bookings"].map(str::to_owned).into();
+    for table in ["cursor", "control", "cursor_status", "operation"] {
+        expected.extend(["SELECT", "INSERT", "UPDATE"].map(|right| format!("{right} outbox.{table}")));
+    }
+    assert_eq!(rights(&owner, "relay").await, expected);
+    assert_eq!(rights(&owner, "app").await, BTreeSet::from(["INSERT outbox.message".to_owned()]));
+    let relay = database.connect("relay").await;
+    for denied in [
+        "DELETE FROM outbox.cursor",
+        "TRUNCATE outbox.operation",
+        "ALTER TABLE outbox.cursor ADD COLUMN x text",
+        "CREATE TABLE outbox.mine ()",
+        "DROP TABLE outbox.control",
+        "INSERT INTO outbox.message (topic) VALUES ('t')",
+        "INSERT INTO public.bookings DEFAULT VALUES",
+        "UPDATE outbox.version SET version = 2",
+    ] {
+        let error = relay.batch_execute(denied).await.expect_err(denied);
+        assert_eq!(error.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "{denied}: {error:?}");
+    }
+    let text = toml(&database, "relay", None, &stdout_relay("s", ""));
+    owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+    let (code, out, log) = outbox_relay(&text, &["run", "--once"]).await;
+    assert_eq!((code, out.lines().count()), (Some(0), 1), "these grants are enough: {log}");
+    let (code, _, log) = outbox_relay(&text, &["migrate", "down", "--to", "0"]).await;
+    assert_eq!(code, Some(1));
+    assert!(log.starts_with("error: migration 1 down failed, nothing of it remains: ERROR: must be owner"), "{log}");
+}

@@ -1,0 +1,124 @@
+//! What a running process shows: probes, metrics, logs.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::gateway::{Gateway, sms_relay};
+use crate::support::outside::{get, halted, lines, listener, printed, stdout_relay};
+use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, toml};
+
+/// `promtool check metrics`.
+fn promtool(text: &str) {
+    let mut promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("promtool on PATH (Debian: package prometheus; `make test` installs it)");
+    promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = promtool.wait_with_output().unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.is_empty(), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn probes_and_metrics_of_a_running_process_are_clean_and_logs_are_json_without_a_line_per_row() {
+    let (database, gateway) = (database().await, Gateway::start().await);
+    let owner = bookings(&database, CLOCK).await;
+    owner.batch_execute("ALTER TABLE bookings ADD phone text DEFAULT '+1'").await.unwrap();
+    let relays = format!("{}{}", stdout_relay("s", ""), sms_relay("sms", &gateway, ""));
+    let text = toml(&database, "relay:sesame", None, &relays);
+    let mut process = Process::spawn(&text, &["run"]);
+    let listener = listener(&process).await;
+    eventually(PATIENCE, || async { get(&format!("{listener}/readyz")).await == (200, "ok\n".to_owned()) }).await;
+    assert_eq!(get(&format!("{listener}/livez")).await, (200, "ok\n".to_owned()));
+    assert_eq!(get(&format!("{listener}/nothing")).await.0, 404);
+    owner.batch_execute("INSERT INTO bookings (payload) SELECT 'p' FROM generate_series(1, 50)").await.unwrap();
+    eventually(PATIENCE * 2, || async { gateway.accepted().len() >= 50 }).await;
+    eventually(PATIENCE, || async { printed(&process, "s").len() == 50 }).await;
+    owner.batch_execute("INSERT INTO bookings (phone) VALUES (NULL)").await.unwrap();
+    halted(&owner, "sms").await;
+    let metrics = || async { get(&format!("{listener}/metrics")).await.1 };
+    let shown = "outbox_relay_cursor_halted{cursor=\"sms\"} 1";
+    eventually(PATIENCE, || async { metrics().await.contains(shown) }).await;
+    let metrics = metrics().await;
+    promtool(&metrics);
+    assert!(!metrics.lines().any(|line| line.starts_with("# TYPE") && line.ends_with("summary")), "{metrics}");
+    for (name, labels) in [
+        ("published_rows_total", "{cursor=\"s\",sink=\"stdout\"} 51"),
+        ("published_rows_total", "{cursor=\"sms\",sink=\"sms\"} 50"),
+        ("publish_errors_total", "{cursor=\"sms\",sink=\"sms\",reason=\"poison\"} 1"),
+        ("cursor_lag_seconds", "{cursor=\"s\"} "),
+        ("cursor_backlog_rows", "{cursor=\"s\"} "),
+        ("cursor_observed_timestamp_seconds", "{cursor=\"s\"} "),
+        ("cursor_last_advance_timestamp_seconds", "{cursor=\"s\"} "),
+        ("cursor_held", "{cursor=\"s\"} 0"),
+        ("cursor_paused", "{cursor=\"s\"} 0"),
+        ("cursor_clock_regression", "{cursor=\"s\"} 0"),
+        ("horizon_hold_seconds", "{cursor=\"s\"} "),
+        ("ambiguous_total", "{cursor=\"sms\",sink=\"sms\"} 0"),
+        ("redelivered_rows_total", "{cursor=\"sms\",sink=\"sms\"} 0"),
+        ("turns_total", "{cursor=\"s\",result=\"relayed\"} "),
+        ("turn_duration_seconds_count", "{cursor=\"s\",phase=\"publish\"} "),
+        ("delivery_latency_seconds_count", "{cursor=\"s\",sink=\"stdout\"} "),
+        ("db_pool_connections", "{state=\"idle\"} "),
+        ("build_info", "{"),
+    ] {
+        let start = format!("outbox_relay_{name}{labels}");
+        let family: Vec<_> = metrics.lines().filter(|line| line.contains(name)).take(12).collect();
+        assert!(metrics.lines().any(|line| line.starts_with(&start)), "{start} in {family:#?}");
+    }
+    process.signal(Signal::TERM);
+    assert_eq!(process.wait().await, Some(0));
+
+    let log = process.log();
+    for secret in ["sesame", "hunter2", "aHVudGVyMg", "QUMxOm"] {
+        assert!(!log.contains(secret) && !metrics.contains(secret), "{secret}");
+    }
+    let parsed = lines(&process);
+    assert_eq!(parsed.len(), log.lines().count(), "every line is JSON: {log}");
+    assert!(parsed.iter().all(|line| line["level"].is_string() && line["timestamp"].is_string()));
+    assert!(parsed.len() < 30, "no line per successful row: {log}");
+    let warned: Vec<&Value> = parsed.iter().filter(|line| line["level"] == "WARN").collect();
+    let [warned] = warned[..] else { panic!("one warn line for one failed row: {warned:?}") };
+    assert_eq!(
+        (&warned["message_id"], &warned["class"], &warned["code"]),
+        (&"51".into(), &"poison".into(), &"template".into())
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_replica_shows_lag_and_backlog_of_every_cursor() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let text = toml(&database, "relay", None, &stdout_relay("s", ""));
+    let processes = [Process::spawn(&text, &["run"]), Process::spawn(&text, &["run"])];
+    let mut urls = Vec::new();
+    for process in &processes {
+        urls.push(format!("{}/metrics", listener(process).await));
+    }
+    // A writer holds the horizon back: the row stays.
+    let mut writer = database.connect("app").await;
+    let open = writer.transaction().await.unwrap();
+    open.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+    owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+    let shown = |name: &str, text: &str| -> f64 {
+        let start = format!("outbox_relay_{name}{{cursor=\"s\"}} ");
+        text.lines().find_map(|line| line.strip_prefix(&start)).map_or(0.0, |value| value.parse().unwrap())
+    };
+    for url in &urls {
+        eventually(PATIENCE * 2, || async {
+            let text = get(url).await.1;
+            shown("cursor_lag_seconds", &text) > 0.0
+                && shown("cursor_backlog_rows", &text) == 1.0
+                && shown("cursor_held", &text) == 1.0
+                && shown("horizon_hold_seconds", &text) > 0.0
+        })
+        .await;
+    }
+    open.rollback().await.unwrap();
+}
