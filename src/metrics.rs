@@ -142,7 +142,7 @@ impl CursorMetrics {
         self.last_advance.set_instant(at);
     }
 
-    /// Sets whether this process advanced the cursor last.
+    /// Sets whether rows are waiting that open transactions hold back.
     pub fn set_held(&self, held: bool) {
         self.held.set_flag(held);
     }

@@ -60,7 +60,7 @@ metrics! {
         "When this replica last measured lag and backlog.";
     LAST_ADVANCE "cursor_last_advance_timestamp_seconds" Gauge Seconds ["cursor"] true
         "When the cursor's position last moved.";
-    HELD "cursor_held" Gauge Count ["cursor"] true "1 while this replica is the one that advanced the cursor last.";
+    HELD "cursor_held" Gauge Count ["cursor"] true "1 while rows are waiting that open transactions hold back.";
     PAUSED "cursor_paused" Gauge Count ["cursor"] true "1 while an operator has paused the cursor.";
     HALTED "cursor_halted" Gauge Count ["cursor"] true "1 while the cursor is halted and needs an operator.";
     CLOCK_REGRESSION "cursor_clock_regression" Gauge Count ["cursor"] true

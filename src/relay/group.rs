@@ -205,7 +205,7 @@ impl Group {
             member.ready = None; // its row is gone: it is made anew
             return true;
         };
-        ready.observe(standing, &look.sighting, &self.engine.replica);
+        ready.observe(standing, look);
         let seen = (standing.position.clone(), look.newest.clone());
         let wanted = standing.seek || (look.is_behind(standing) && member.quiet.as_ref() != Some(&seen));
         if !wanted || member.busy || standing.paused || member.is_halted(&ready, standing) {

@@ -61,6 +61,12 @@ impl Look {
     pub(super) fn is_behind(&self, standing: &Standing) -> bool {
         behind(standing.position.as_ref(), self.newest.as_ref())
     }
+
+    /// Whether rows are waiting for the cursor, none of them safe to read, because somebody may still be writing.
+    pub(super) fn is_held(&self, standing: &Standing) -> bool {
+        let waiting = behind(standing.position.as_ref(), self.latest.as_ref());
+        waiting && !self.is_behind(standing) && !self.sighting.horizon.held_by.is_empty()
+    }
 }
 
 async fn newest(

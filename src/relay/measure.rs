@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 
 use super::Ready;
 use super::lag::Lag;
+use super::look::Look;
 use super::outcome::{Outcome, TurnError};
 use super::turn::Turn;
 use crate::cursor::Standing;
 use crate::metrics::{Phase, PublishError, TurnResult};
 use crate::sink::{Class, Failure};
-use crate::source::watcher::Sighting;
 
 /// At most about this many rows of a turn are measured for the distribution of latencies; each stands for its share.
 const LATENCIES: usize = 50;
@@ -55,10 +55,10 @@ impl Ready {
     }
 
     /// Shows where the cursor stands, and what holds its horizon back.
-    pub(super) fn observe(&self, standing: &Standing, sighting: &Sighting, replica: &str) {
-        let metrics = &self.metrics;
+    pub(super) fn observe(&self, standing: &Standing, look: &Look) {
+        let (metrics, sighting) = (&self.metrics, &look.sighting);
         metrics.set_last_advance(standing.advanced_at);
-        metrics.set_held(standing.advanced_by.as_deref() == Some(replica));
+        metrics.set_held(look.is_held(standing));
         metrics.set_paused(standing.paused);
         metrics.set_halted(standing.halted.as_deref() == Some(self.fingerprint.as_str()));
         let horizon = &sighting.horizon;

@@ -34,8 +34,8 @@ async fn probes_and_metrics_of_a_running_process_are_clean_and_logs_are_json_wit
     let text = toml(&database, "relay:sesame", None, &relays);
     let mut process = Process::spawn(&text, &["run"]);
     let listener = listener(&process).await;
-    eventually(PATIENCE, || async { get(&format!("{listener}/readyz")).await == (200, "ok\n".to_owned()) }).await;
-    assert_eq!(get(&format!("{listener}/livez")).await, (200, "ok\n".to_owned()));
+    eventually(PATIENCE, || async { get(&format!("{listener}/readyz")).await == (200, "ready\n".to_owned()) }).await;
+    assert_eq!(get(&format!("{listener}/livez")).await, (200, "alive\n".to_owned()));
     assert_eq!(get(&format!("{listener}/nothing")).await.0, 404);
     owner.batch_execute("INSERT INTO bookings (payload) SELECT 'p' FROM generate_series(1, 50)").await.unwrap();
     eventually(PATIENCE * 2, || async { gateway.accepted().len() >= 50 }).await;
