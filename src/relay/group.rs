@@ -310,6 +310,11 @@ impl Group {
                 member.quiet = None;
                 self.shape_read = None;
             }
+            Next::Recheck(pause) => {
+                member.quiet = None;
+                member.ready = None;
+                member.not_before = Instant::now() + pause;
+            }
         }
     }
 

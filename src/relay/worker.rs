@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_postgres::error::SqlState;
+
 use super::Ready;
 use super::engine::{Engine, Slot};
 use super::turn::{Outcome, Turn, TurnError};
@@ -26,6 +28,8 @@ pub enum Next {
     Halted,
     /// The table is not what it was: read the catalogue again.
     Catalogue,
+    /// Something that its checks cover is missing now: make them again, after this pause.
+    Recheck(Duration),
 }
 
 /// Runs turns while they are ended by their budget only. `sighting` was made for the first of them.
@@ -227,6 +231,11 @@ impl Worker<'_> {
                 self.halt(&halt("partition_attached", hint), None).await;
                 Next::Halted
             }
+            TurnError::Fetch(FetchError::Database(source)) | TurnError::Database(source) if missing(source) => {
+                let pause = self.backoff.failed(fastrand::f64());
+                tracing::warn!(cursor = self.ready.config.name, %error, ?pause, "turn failed: the relay is checked again");
+                Next::Recheck(pause)
+            }
             TurnError::LockLost
             | TurnError::NotAdvanced { .. }
             | TurnError::Fetch(FetchError::Database(_))
@@ -237,4 +246,10 @@ impl Worker<'_> {
             }
         }
     }
+}
+
+/// Whether the server misses a table, a column or a privilege.
+fn missing(error: &Error) -> bool {
+    let states = [SqlState::UNDEFINED_COLUMN, SqlState::UNDEFINED_TABLE, SqlState::INSUFFICIENT_PRIVILEGE];
+    error.state().is_some_and(|state| states.contains(state))
 }
