@@ -154,6 +154,8 @@ async fn wrong_until_mended(database: &Database, wrong: &str, expected: (&str, &
         (error["code"].as_str(), error["message"].as_str(), error["class"].as_str()),
         (Some(code), Some(message), Some("fatal"))
     );
+    let (_, list, _) = outbox_relay(&text, &["cursor", "list"]).await;
+    assert!(list.lines().any(|line| line.starts_with("wrong ") && line.ends_with(" halted")), "{list}");
     owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
     eventually(PATIENCE, || async { printed(&process, "good") == ["1"] }).await;
     owner.batch_execute(mend).await.unwrap();
