@@ -14,11 +14,11 @@ deps: ## Install what the build needs (Debian: by apt, as root or with sudo)
 	@scripts/install build
 
 deps-demo:
-	@scripts/install build postgres $(if $(filter real,$(KAFKA)),tests)
+	@scripts/install build postgres $(if $(filter real,$(KAFKA)),kafka)
 	@$(if $(filter real,$(KAFKA)),scripts/kafka-jars,:)
 
 deps-test:
-	@scripts/install build postgres tests
+	@scripts/install build postgres kafka tests
 	@scripts/kafka-jars
 
 demo: deps-demo ## Three replicas survive a kill with nothing lost; ARGS="--seconds 20 --json", KAFKA=real
@@ -32,5 +32,5 @@ lint: deps ## Formatting, clippy and documentation, all warnings denied
 	cargo clippy --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --lib
 
-bench: deps-test ## Measure against the raw limits of this machine; writes target/bench.json
-	cargo bench
+bench: deps-test ## Measure against the raw limits of this machine; writes target/bench.json; ARGS=--quick
+	cargo bench --bench relay -- $(ARGS)

@@ -142,8 +142,8 @@ COMMENT ON COLUMN outbox.message.headers IS 'Further headers.';
 COMMENT ON COLUMN outbox.message.traceparent IS 'W3C trace context, passed on as a header.';
 
 CREATE VIEW outbox.status AS
-SELECT c.name,
-       c.relay,
+SELECT COALESCE(c.name, s.cursor)                  AS name,
+       COALESCE(c.relay, s.cursor)                 AS relay,
        c.position_created_at,
        c.position_id,
        COALESCE(h.application_name, c.advanced_by) AS holder,
@@ -151,10 +151,12 @@ SELECT c.name,
        c.advanced_at,
        COALESCE(k.paused, false)                   AS paused,
        COALESCE(s.halted, false)                   AS halted,
-       s.last_error
+       s.last_error,
+       c.observed_at
 FROM outbox.cursor AS c
-LEFT JOIN outbox.control AS k ON k.cursor = c.name
-LEFT JOIN outbox.cursor_status AS s ON s.cursor = c.name
+-- A relay that did not pass its checks has something to say before it has a cursor.
+FULL JOIN outbox.cursor_status AS s ON s.cursor = c.name
+LEFT JOIN outbox.control AS k ON k.cursor = COALESCE(c.name, s.cursor)
 LEFT JOIN LATERAL (
     -- The row's xmax is the transaction that locks it; that transaction holds a lock on its own id.
     SELECT l.pid, a.application_name
@@ -163,7 +165,7 @@ LEFT JOIN LATERAL (
     WHERE l.locktype = 'transactionid' AND l.granted AND l.transactionid = c.xmax AND c.xmax <> '0'::xid
     LIMIT 1
 ) AS h ON true;
-COMMENT ON VIEW outbox.status IS 'Where every cursor stands. Lag, backlog, state and horizon are computed by whoever asks: `outbox-relay status`.';
+COMMENT ON VIEW outbox.status IS 'Where every cursor stands, those included that a relay could not make yet. Lag, backlog, state and horizon are computed by whoever asks: `outbox-relay status`.';
 COMMENT ON COLUMN outbox.status.name IS 'The cursor''s name.';
 COMMENT ON COLUMN outbox.status.relay IS 'The relay that it belongs to.';
 COMMENT ON COLUMN outbox.status.position_created_at IS 'created_at of the last row that was passed; NULL is before every row.';
@@ -174,5 +176,6 @@ COMMENT ON COLUMN outbox.status.advanced_at IS 'When it last advanced.';
 COMMENT ON COLUMN outbox.status.paused IS 'Whether an operator has paused it.';
 COMMENT ON COLUMN outbox.status.halted IS 'Whether it stands still after an error.';
 COMMENT ON COLUMN outbox.status.last_error IS 'The last error: at, class, code, message, hint.';
+COMMENT ON COLUMN outbox.status.observed_at IS 'The database''s clock at the last advance; a clock that is behind it has stepped back.';
 
 INSERT INTO outbox.version (version, oldest_binary) VALUES (1, 1);

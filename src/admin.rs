@@ -1,26 +1,23 @@
-//! What the process shows to the outside over HTTP: `/livez`, `/readyz`, `/metrics`. It answers GET only, and changes
-//! nothing.
+//! What the process shows to the outside over HTTP: `/livez`, `/readyz`, `/metrics`.
+//!
+//! Read only, and on the loopback interface unless configured otherwise. Binding is apart from serving, so that a port
+//! in use ends the start before any work begins.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
-use crate::relay::health::{Heartbeat, Readiness};
+use crate::health::{Heartbeat, Readiness};
+use crate::metrics::exporter::Exporter;
 
-/// The engine goes round at least once a second; a process that has not for this long is stuck.
-const STUCK: Duration = Duration::from_secs(60);
-/// How often the recorder tidies its histograms up.
-const UPKEEP: Duration = Duration::from_secs(5);
+mod connection;
+mod routes;
+
+/// How long open connections may go on after the end.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// `[admin]` of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,75 +32,69 @@ impl Default for Config {
     }
 }
 
-/// Why there is no listener.
+/// The address cannot be had.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {listen}: {source} (set [admin] listen to a free address)")]
+#[error("cannot listen on {address}: {} (set [admin] listen)", reason(.cause))]
 pub struct BindError {
-    listen: SocketAddr,
-    source: std::io::Error,
+    address: SocketAddr,
+    cause: io::Error,
 }
 
 /// What the routes show.
 #[derive(Clone, Debug)]
-pub struct Facts {
-    /// Renders the metrics.
-    pub metrics: PrometheusHandle,
-    /// Whether the engine goes round.
+pub struct State {
+    /// The engine's sign of life.
     pub heartbeat: Arc<Heartbeat>,
-    /// Whether the process is ready.
-    pub readiness: Arc<Readiness>,
+    /// What the start still waits for.
+    pub readiness: Readiness,
+    /// The metrics.
+    pub exporter: Exporter,
 }
 
-/// Takes the address, so that a start fails early when it is taken already.
+/// Takes the configured address.
 ///
 /// # Errors
-/// When it cannot be had.
-pub async fn bind(config: &Config) -> Result<TcpListener, BindError> {
-    TcpListener::bind(config.listen).await.map_err(|source| BindError { listen: config.listen, source })
+/// When another process has it, or this one may not.
+pub async fn bind(config: Config) -> Result<TcpListener, BindError> {
+    let address = config.listen;
+    TcpListener::bind(address).await.map_err(|cause| BindError { address, cause })
 }
 
-/// Serves until `shutdown` ends.
+/// Answers until `shutdown` is done, and a moment longer for answers on their way.
 ///
 /// # Errors
-/// The listener's.
-pub async fn serve(listener: TcpListener, facts: Facts, shutdown: CancellationToken) -> std::io::Result<()> {
-    let metrics = facts.metrics.clone();
-    let upkeep = shutdown.clone();
-    tokio::spawn(async move {
-        while upkeep.run_until_cancelled(tokio::time::sleep(UPKEEP)).await.is_some() {
-            metrics.run_upkeep();
-        }
-    });
-    axum::serve(listener, router(facts)).with_graceful_shutdown(shutdown.cancelled_owned()).await
-}
-
-fn router(facts: Facts) -> Router {
-    Router::new()
-        .route("/livez", get(livez))
-        .route("/readyz", get(readyz))
-        .route("/metrics", get(metrics))
-        .with_state(facts)
-}
-
-async fn livez(State(facts): State<Facts>) -> Response {
-    let age = facts.heartbeat.age();
-    if age < STUCK {
-        (StatusCode::OK, "ok\n").into_response()
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, format!("the engine has not gone round for {} s\n", age.as_secs()))
-            .into_response()
+/// Never at present; the signature leaves room for a listener that fails.
+pub async fn serve(
+    listener: TcpListener,
+    state: State,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let (ending, mut ended) = tokio::sync::watch::channel(());
+    let shutdown = async move {
+        shutdown.await;
+        drop(ending);
+    };
+    let serving =
+        axum::serve(connection::Bounded::new(listener), routes::router(state)).with_graceful_shutdown(shutdown);
+    // A client that keeps its connection open must not keep the process alive.
+    let cut = async {
+        while ended.changed().await.is_ok() {}
+        tokio::time::sleep(LINGER).await;
+    };
+    tokio::select! {
+        served = serving => served,
+        () = cut => Ok(()),
     }
 }
 
-async fn readyz(State(facts): State<Facts>) -> Response {
-    let reasons = facts.readiness.reasons();
-    if reasons.is_empty() {
-        (StatusCode::OK, "ok\n").into_response()
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", reasons.join("\n"))).into_response()
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "address already in use".to_owned(),
+        io::ErrorKind::AddrNotAvailable => "this machine does not have the address".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
     }
 }
 
-async fn metrics(State(facts): State<Facts>) -> Response {
-    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], facts.metrics.render()).into_response()
-}
+#[cfg(test)]
+mod tests;

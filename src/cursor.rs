@@ -11,7 +11,7 @@ mod standing;
 mod status;
 
 pub use lock::{Advance, LockedCursor};
-pub use standing::{Creation, Standing, create, standings};
+pub use standing::{Creation, Standing, create, foreign_identity, standings};
 pub use status::{ErrorReport, clear, report};
 
 use crate::position::Timestamp;

@@ -3,11 +3,14 @@
 //! Promise: every connection handed out has the settings that the relay's rules rest on (see [`Limits`]), talks to a
 //! primary, and tells at once when it ends, so that a holder never publishes on after its lock is gone.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use deadpool::managed;
 use deadpool_postgres::ClientWrapper;
+use futures_util::future::try_join_all;
+use tokio_postgres::SimpleQueryMessage;
 use tokio_util::sync::CancellationToken;
 
 pub mod codec;
@@ -126,7 +129,42 @@ impl Sessions {
     /// # Errors
     /// See [`Error`].
     pub async fn open(&self) -> Result<Session, Error> {
-        connect::open(&self.config, &self.limits, &self.application_name).await
+        connect::open(&self.config, &self.limits, &self.application_name).await.map_err(|error| self.named(error))
+    }
+
+    /// Makes sure that each session is one server process for all its life: `count` of them at once, so that a
+    /// transaction pooler, which gives each transaction whichever process is free, mixes them up.
+    ///
+    /// # Errors
+    /// [`Error::Pooler`] when it is not; any other when it could not be tried.
+    pub async fn direct(&self, count: usize) -> Result<(), Error> {
+        let sessions = try_join_all((0..count).map(|_| self.open())).await?;
+        if sessions.iter().map(|session| session.pid).collect::<BTreeSet<_>>().len() < count {
+            return Err(Error::Pooler(self.target())); // several share one process
+        }
+        for round in 1..=3 {
+            let pids = sessions.iter().enumerate().map(|(index, session)| async move {
+                // They end in another order each time, so that a pooler's free processes change hands.
+                let pause = (index * round * 7) % 10;
+                // The simple protocol: no prepared statement that a pooler could lose.
+                let sql = format!("SELECT pg_catalog.pg_backend_pid() FROM pg_catalog.pg_sleep(0.00{pause})");
+                session.simple_query(&sql).await.map_err(|error| self.named(error.into()))
+            });
+            for (messages, session) in try_join_all(pids).await?.iter().zip(&sessions) {
+                let same = messages.iter().any(|message| match message {
+                    SimpleQueryMessage::Row(row) => row.get(0) == Some(session.pid.to_string().as_str()),
+                    _ => false,
+                });
+                if !same {
+                    return Err(Error::Pooler(self.target()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn named(&self, error: Error) -> Error {
+        if error.tells_of_pooler() { Error::Pooler(self.target()) } else { error }
     }
 }
 
@@ -146,7 +184,8 @@ impl managed::Manager for Sessions {
     }
 }
 
-/// The process's connections. A connection whose work failed half-way is taken out with [`discard`], never given back.
+/// The process's connections. A connection whose work failed half-way is closed, never given back: see
+/// [`Fragile`].
 pub type Pool = managed::Pool<Sessions>;
 /// A connection on loan from the pool.
 pub type Loan = managed::Object<Sessions>;
@@ -159,9 +198,44 @@ pub fn pool(sessions: Sessions, size: usize) -> Result<Pool, managed::BuildError
     Pool::builder(sessions).max_size(size).build()
 }
 
-/// Takes a connection out of the pool and closes it: its transaction ends and its locks are free.
-pub fn discard(loan: Loan) {
-    drop(managed::Object::take(loan));
+/// A connection in the middle of its work. Dropped, it is closed, not given back: nobody shall find another's transaction
+/// on it, and the locks of an abandoned one are free at once.
+#[derive(Debug)]
+pub struct Fragile(Option<Loan>);
+
+impl Fragile {
+    /// Work begins.
+    #[must_use]
+    pub const fn new(loan: Loan) -> Self {
+        Self(Some(loan))
+    }
+
+    /// Work has come to a good end: the connection may be given back.
+    pub fn give_back(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl std::ops::Deref for Fragile {
+    type Target = Loan;
+
+    fn deref(&self) -> &Loan {
+        self.0.as_ref().expect("taken only by giving back, which consumes it")
+    }
+}
+
+impl std::ops::DerefMut for Fragile {
+    fn deref_mut(&mut self) -> &mut Loan {
+        self.0.as_mut().expect("taken only by giving back, which consumes it")
+    }
+}
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        if let Some(loan) = self.0.take() {
+            drop(managed::Object::take(loan));
+        }
+    }
 }
 
 /// Takes a connection from the pool.

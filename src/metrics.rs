@@ -1,308 +1,221 @@
-//! Metrics: every name once, with its meaning; handles made once per cursor, because they are written per turn.
+//! What the process counts and measures, in Prometheus' form.
 //!
-//! Labels come from the configuration or from enums, never from data. Counters begin at 0 when the relay starts, so that
-//! `increase` sees their first step.
+//! The names are a contract: they stand in [`table::METRICS`] with unit and description and nowhere else. Labels come
+//! from the configuration or from enums, never from rows. A number that is not known is not exported: a counter starts
+//! at 0, so that its first step is seen, but a gauge appears when it is first set, because a lag of 0 that nobody
+//! measured would be a lie.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use metrics::{
-    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
-};
-use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics::{Counter, Gauge, Histogram, Label, counter, gauge, histogram};
 
 use crate::position::Timestamp;
 
-/// The kind of a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Only grows.
-    Counter,
-    /// Goes up and down.
-    Gauge,
-    /// A distribution.
-    Histogram,
-}
+pub mod exporter;
+mod label;
+pub mod table;
 
-/// Every metric: name, kind, meaning.
-pub const ALL: &[(&str, Kind, &str)] = &[
-    (
-        LAG,
-        Kind::Gauge,
-        "Age in seconds of the oldest committed row visible beyond the cursor's position; 0 when there is none",
-    ),
-    (BACKLOG, Kind::Gauge, "Committed rows beyond the cursor's position, counted up to 10000"),
-    (OBSERVED, Kind::Gauge, "When lag and backlog were last measured, in seconds since 1970"),
-    (
-        LAST_ADVANCE,
-        Kind::Gauge,
-        "When the cursor last advanced, in seconds since 1970; its creation before the first time",
-    ),
-    (HELD, Kind::Gauge, "1 when the horizon keeps back rows that this cursor could otherwise read"),
-    (PAUSED, Kind::Gauge, "1 when an operator has paused the cursor"),
-    (HALTED, Kind::Gauge, "1 when the cursor stands still after an error until somebody mends it"),
-    (CLOCK_REGRESSION, Kind::Gauge, "1 while the database's clock is behind the clock of the cursor's last advance"),
-    (TURNS, Kind::Counter, "Turns of this replica by result"),
-    (HOLD, Kind::Gauge, "Now less latency window less horizon, in seconds: how long writers hold reading back"),
-    (HOLDERS, Kind::Gauge, "Transactions that hold the horizon back, by reason"),
-    (PUBLISHED, Kind::Counter, "Rows acknowledged by the sink"),
-    (ERRORS, Kind::Counter, "Failed publications by reason"),
-    (AMBIGUOUS, Kind::Counter, "Publications whose outcome is unknown: the receiver may have accepted them"),
-    (REDELIVERED, Kind::Counter, "Rows that this process knows it sends again"),
-    (TURN, Kind::Histogram, "Duration of the phases of a turn in seconds"),
-    (
-        LATENCY,
-        Kind::Histogram,
-        "From a row's created_at to the sink's acknowledgement, in seconds; a sample of each turn's rows",
-    ),
-    (POOL, Kind::Gauge, "Connections of the pool by state"),
-    (BUILD, Kind::Gauge, "Always 1; the labels say which build this is"),
-];
+pub use label::{Phase, PoolState, PublishError, TurnResult};
+use table::name;
 
-const LAG: &str = "outbox_relay_cursor_lag_seconds";
-const BACKLOG: &str = "outbox_relay_cursor_backlog_rows";
-const OBSERVED: &str = "outbox_relay_cursor_observed_timestamp_seconds";
-const LAST_ADVANCE: &str = "outbox_relay_cursor_last_advance_timestamp_seconds";
-const HELD: &str = "outbox_relay_cursor_held";
-const PAUSED: &str = "outbox_relay_cursor_paused";
-const HALTED: &str = "outbox_relay_cursor_halted";
-const CLOCK_REGRESSION: &str = "outbox_relay_cursor_clock_regression";
-const TURNS: &str = "outbox_relay_turns_total";
-const HOLD: &str = "outbox_relay_horizon_hold_seconds";
-const HOLDERS: &str = "outbox_relay_horizon_holders";
-const PUBLISHED: &str = "outbox_relay_published_rows_total";
-const ERRORS: &str = "outbox_relay_publish_errors_total";
-const AMBIGUOUS: &str = "outbox_relay_ambiguous_total";
-const REDELIVERED: &str = "outbox_relay_redelivered_rows_total";
-const TURN: &str = "outbox_relay_turn_duration_seconds";
-const LATENCY: &str = "outbox_relay_delivery_latency_seconds";
-const POOL: &str = "outbox_relay_db_pool_connections";
-const BUILD: &str = "outbox_relay_build_info";
-
-/// Buckets of durations, in seconds.
-const SECONDS: &[f64] =
-    &[0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0];
-
-/// Installs the recorder of this process and describes every metric.
-///
-/// # Errors
-/// When a recorder is installed already.
-pub fn install() -> Result<PrometheusHandle, BuildError> {
-    // A histogram without buckets would be exported as a summary, which cannot be added up over replicas.
-    let handle = PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)?
-        .install_recorder()?;
-    for (name, kind, meaning) in ALL {
-        let unit = if name.ends_with("_seconds") { Unit::Seconds } else { Unit::Count };
-        match kind {
-            Kind::Counter => describe_counter!(*name, unit, *meaning),
-            Kind::Gauge => describe_gauge!(*name, unit, *meaning),
-            Kind::Histogram => describe_histogram!(*name, unit, *meaning),
-        }
-    }
-    gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
-    Ok(handle)
-}
-
-/// How a turn ended, for the counter of turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TurnResult {
-    /// Rows were published.
-    Relayed,
-    /// There was nothing.
-    Idle,
-    /// Another holder has the cursor.
-    Busy,
-    /// It is paused.
-    Paused,
-    /// It is halted.
-    Halted,
-    /// It could not be finished.
-    Failed,
-}
-
-/// A part of a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Getting the lock.
-    Lock,
-    /// Looking at the writers.
-    Scan,
-    /// Reading.
-    Fetch,
-    /// Publishing.
-    Publish,
-    /// Moving the position and committing, in one round trip.
-    Advance,
-}
-
-/// Why a publication failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// It will pass.
-    Retry,
-    /// The message will never be accepted.
-    Poison,
-    /// Configuration or credentials.
-    Fatal,
-}
-
-/// The handles of one cursor.
+/// The metrics of one cursor in this process. Handles are looked up once, here, so that a call costs an atomic step.
 pub struct CursorMetrics {
-    lag: Gauge,
-    backlog: Gauge,
-    observed: Gauge,
-    last_advance: Gauge,
-    held: Gauge,
-    paused: Gauge,
-    halted: Gauge,
-    clock_regression: Gauge,
     turns: [Counter; 6],
-    hold: Gauge,
-    holders: [Gauge; 2],
-    published: Counter,
-    errors: [Counter; 3],
-    ambiguous_errors: Counter,
+    phases: [Histogram; 6],
+    published_rows: Counter,
+    publish_errors: [Counter; 4],
     ambiguous: Counter,
-    redelivered: Counter,
-    phases: [Histogram; 5],
-    latency: Histogram,
-}
-
-impl std::fmt::Debug for CursorMetrics {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CursorMetrics").finish_non_exhaustive()
-    }
+    redelivered_rows: Counter,
+    delivery_latency: Histogram,
+    rate_limited: Counter,
+    rate_limited_micros: AtomicU64,
+    lag: LazyGauge,
+    backlog_rows: LazyGauge,
+    observed: LazyGauge,
+    last_advance: LazyGauge,
+    held: LazyGauge,
+    paused: LazyGauge,
+    halted: LazyGauge,
+    clock_regression: LazyGauge,
+    horizon_hold: LazyGauge,
+    horizon_holders: Mutex<BTreeMap<&'static str, Gauge>>,
+    cursor: Label,
 }
 
 impl CursorMetrics {
-    /// The handles of a cursor; its counters exist from now on.
+    /// The metrics of `cursor`, whose sink is of the kind `sink`. Counters start at 0 here.
     #[must_use]
     pub fn new(cursor: &str, sink: &'static str) -> Self {
-        let c = || cursor.to_owned();
-        let turns = ["relayed", "idle", "busy", "paused", "halted", "failed"];
-        let errors = ["retry", "poison", "fatal"];
-        let phases = ["lock", "scan", "fetch", "publish", "advance"];
-        let counted = |counter: Counter| {
-            counter.absolute(0);
-            counter
+        let cursor = Label::new("cursor", cursor.to_owned());
+        let to_sink = vec![cursor.clone(), Label::new("sink", sink)];
+        let lazy = |name| LazyGauge { name, cursor: cursor.clone(), gauge: OnceLock::new() };
+        let with = |labels: &[Label], key, value| [labels, &[Label::from_static_parts(key, value)]].concat();
+        let metrics = Self {
+            turns: TurnResult::ALL
+                .map(|result| counter!(name::TURNS, with(std::slice::from_ref(&cursor), "result", result.as_str()))),
+            phases: Phase::ALL.map(|phase| {
+                histogram!(name::TURN_DURATION, with(std::slice::from_ref(&cursor), "phase", phase.as_str()))
+            }),
+            published_rows: counter!(name::PUBLISHED_ROWS, to_sink.clone()),
+            publish_errors: PublishError::ALL
+                .map(|error| counter!(name::PUBLISH_ERRORS, with(&to_sink, "reason", error.as_str()))),
+            ambiguous: counter!(name::AMBIGUOUS, to_sink.clone()),
+            redelivered_rows: counter!(name::REDELIVERED_ROWS, to_sink.clone()),
+            delivery_latency: histogram!(name::DELIVERY_LATENCY, to_sink.clone()),
+            rate_limited: counter!(name::RATE_LIMITED, to_sink),
+            rate_limited_micros: AtomicU64::new(0),
+            lag: lazy(name::LAG),
+            backlog_rows: lazy(name::BACKLOG_ROWS),
+            observed: lazy(name::OBSERVED),
+            last_advance: lazy(name::LAST_ADVANCE),
+            held: lazy(name::HELD),
+            paused: lazy(name::PAUSED),
+            halted: lazy(name::HALTED),
+            clock_regression: lazy(name::CLOCK_REGRESSION),
+            horizon_hold: lazy(name::HORIZON_HOLD),
+            horizon_holders: Mutex::new(BTreeMap::new()),
+            cursor,
         };
-        Self {
-            lag: gauge!(LAG, "cursor" => c()),
-            backlog: gauge!(BACKLOG, "cursor" => c()),
-            observed: gauge!(OBSERVED, "cursor" => c()),
-            last_advance: gauge!(LAST_ADVANCE, "cursor" => c()),
-            held: gauge!(HELD, "cursor" => c()),
-            paused: gauge!(PAUSED, "cursor" => c()),
-            halted: gauge!(HALTED, "cursor" => c()),
-            clock_regression: gauge!(CLOCK_REGRESSION, "cursor" => c()),
-            turns: turns.map(|result| counted(counter!(TURNS, "cursor" => c(), "result" => result))),
-            hold: gauge!(HOLD, "cursor" => c()),
-            holders: ["writer", "unknown"].map(|reason| gauge!(HOLDERS, "cursor" => c(), "reason" => reason)),
-            published: counted(counter!(PUBLISHED, "cursor" => c(), "sink" => sink)),
-            errors: errors.map(|reason| counted(counter!(ERRORS, "cursor" => c(), "sink" => sink, "reason" => reason))),
-            ambiguous_errors: counted(counter!(ERRORS, "cursor" => c(), "sink" => sink, "reason" => "ambiguous")),
-            ambiguous: counted(counter!(AMBIGUOUS, "cursor" => c(), "sink" => sink)),
-            redelivered: counted(counter!(REDELIVERED, "cursor" => c(), "sink" => sink)),
-            phases: phases.map(|phase| histogram!(TURN, "cursor" => c(), "phase" => phase)),
-            latency: histogram!(LATENCY, "cursor" => c(), "sink" => sink),
+        for counter in metrics.turns.iter().chain(&metrics.publish_errors).chain([
+            &metrics.published_rows,
+            &metrics.ambiguous,
+            &metrics.redelivered_rows,
+            &metrics.rate_limited,
+        ]) {
+            counter.increment(0);
         }
+        metrics
     }
 
-    /// A turn has ended.
-    pub fn turn(&self, result: TurnResult) {
+    /// Counts a turn.
+    pub fn turn_finished(&self, result: TurnResult) {
         self.turns[result as usize].increment(1);
     }
 
-    /// A phase of a turn took this long.
+    /// Measures a part of a turn.
     pub fn phase(&self, phase: Phase, took: Duration) {
         self.phases[phase as usize].record(took.as_secs_f64());
     }
 
-    /// Rows were acknowledged.
-    pub fn published(&self, rows: usize) {
-        self.published.increment(rows as u64);
+    /// Counts rows that the receiver has acknowledged.
+    pub fn published(&self, rows: u64) {
+        self.published_rows.increment(rows);
     }
 
-    /// A row was acknowledged this long after its `created_at`.
-    pub fn delivered(&self, latency: Duration) {
-        self.latency.record(latency.as_secs_f64());
-    }
-
-    /// A publication failed; an ambiguous one counts twice over, as such, too.
-    pub fn failed(&self, reason: Reason, ambiguous: bool) {
-        self.errors[reason as usize].increment(1);
-        if ambiguous {
-            self.ambiguous_errors.increment(1);
+    /// Counts an end of publishing by a failure.
+    pub fn publish_failed(&self, error: PublishError) {
+        self.publish_errors[error as usize].increment(1);
+        if error == PublishError::Ambiguous {
             self.ambiguous.increment(1);
         }
     }
 
-    /// Rows are sent again.
-    pub fn redelivered(&self, rows: usize) {
-        self.redelivered.increment(rows as u64);
+    /// Counts rows that this process knows it sends again.
+    pub fn redelivered(&self, rows: u64) {
+        self.redelivered_rows.increment(rows);
     }
 
-    /// Lag and backlog were measured.
-    pub fn sampled(&self, lag: Duration, rows: i64, at: Timestamp) {
+    /// Measures the way of `rows` rows from `created_at` to their acknowledgement.
+    pub fn delivery_latency(&self, latency: Duration, rows: usize) {
+        self.delivery_latency.record_many(latency.as_secs_f64(), rows);
+    }
+
+    /// Counts time in which rows waited for the sink's rate only.
+    pub fn rate_limited(&self, waited: Duration) {
+        let waited = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+        let before = self.rate_limited_micros.fetch_add(waited, Ordering::Relaxed);
+        self.rate_limited.absolute(before.saturating_add(waited) / 1_000_000);
+    }
+
+    /// Sets lag and backlog as they were seen at `observed`.
+    pub fn set_lag(&self, lag: Duration, backlog_rows: u64, observed: Timestamp) {
         self.lag.set(lag.as_secs_f64());
-        self.backlog.set(rows as f64);
-        self.observed.set(at.unix_seconds());
+        self.backlog_rows.set(count(backlog_rows));
+        self.observed.set_instant(observed);
     }
 
-    /// Where the cursor stands.
-    pub fn standing(&self, advanced_at: Timestamp, paused: bool, halted: bool) {
-        self.last_advance.set(advanced_at.unix_seconds());
-        self.paused.set(f64::from(paused));
-        self.halted(halted);
+    /// Sets when the position last moved, whoever moved it.
+    pub fn set_last_advance(&self, at: Timestamp) {
+        self.last_advance.set_instant(at);
     }
 
-    /// Whether the cursor is halted.
-    pub fn halted(&self, halted: bool) {
-        self.halted.set(f64::from(halted));
+    /// Sets whether this process advanced the cursor last.
+    pub fn set_held(&self, held: bool) {
+        self.held.set_flag(held);
     }
 
-    /// Whether the database's clock is behind.
-    pub fn clock_regression(&self, behind: bool) {
-        self.clock_regression.set(f64::from(behind));
+    /// Sets whether an operator has paused the cursor.
+    pub fn set_paused(&self, paused: bool) {
+        self.paused.set_flag(paused);
     }
 
-    /// How far the horizon is held back, and by how many.
-    pub fn horizon(&self, hold: Duration, known: usize, unknown: usize, held: bool) {
-        self.hold.set(hold.as_secs_f64());
-        self.holders[0].set(known as f64);
-        self.holders[1].set(unknown as f64);
-        self.held.set(f64::from(held));
+    /// Sets whether the cursor is halted.
+    pub fn set_halted(&self, halted: bool) {
+        self.halted.set_flag(halted);
     }
-}
 
-/// The pool's connections.
-pub fn pool(idle: usize, used: usize) {
-    gauge!(POOL, "state" => "idle").set(idle as f64);
-    gauge!(POOL, "state" => "used").set(used as f64);
-}
+    /// Sets whether PostgreSQL's clock stands before the position.
+    pub fn set_clock_regression(&self, regressed: bool) {
+        self.clock_regression.set_flag(regressed);
+    }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn everything_exported_is_described_bucketed_and_starts_at_zero() {
-        let recorder = PrometheusBuilder::new()
-            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)
-            .expect("buckets")
-            .build_recorder();
-        let handle = recorder.handle();
-        let text = metrics::with_local_recorder(&recorder, || {
-            let cursor = CursorMetrics::new("bookings", "kafka");
-            cursor.phase(Phase::Lock, Duration::from_millis(1));
-            cursor.delivered(Duration::from_millis(3));
-            handle.render()
-        });
-        assert!(!text.contains(" summary"), "{text}");
-        assert!(text.contains("outbox_relay_turns_total{cursor=\"bookings\",result=\"relayed\"} 0"), "{text}");
-        for line in text.lines().filter(|line| line.starts_with("# TYPE")) {
-            let name = line.split(' ').nth(2).expect("a name");
-            assert!(ALL.iter().any(|(known, _, _)| *known == name), "{name} is not in the table");
+    /// Sets how far the horizon lies back beyond the latency window, and how many transactions hold it, by reason.
+    /// Reasons that are left out have none.
+    pub fn set_horizon_hold(&self, hold: Duration, holders: &[(&'static str, u64)]) {
+        self.horizon_hold.set(hold.as_secs_f64());
+        let mut gauges = self.horizon_holders.lock().unwrap_or_else(PoisonError::into_inner);
+        for (reason, _) in holders {
+            gauges.entry(reason).or_insert_with(|| {
+                gauge!(name::HORIZON_HOLDERS, vec![self.cursor.clone(), Label::from_static_parts("reason", reason)])
+            });
+        }
+        for (reason, gauge) in gauges.iter() {
+            gauge.set(count(holders.iter().filter(|(other, _)| other == reason).map(|(_, n)| n).sum()));
         }
     }
 }
+
+impl std::fmt::Debug for CursorMetrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CursorMetrics").field("cursor", &self.cursor).finish_non_exhaustive()
+    }
+}
+
+/// Sets how many connections to PostgreSQL are in `state`.
+pub fn set_pool_connections(state: PoolState, connections: usize) {
+    gauge!(name::DB_POOL_CONNECTIONS, "state" => state.as_str()).set(count(connections as u64));
+}
+
+/// A gauge that does not exist before it is first set.
+struct LazyGauge {
+    name: &'static str,
+    cursor: Label,
+    gauge: OnceLock<Gauge>,
+}
+
+impl LazyGauge {
+    fn set(&self, value: f64) {
+        self.gauge.get_or_init(|| gauge!(self.name, vec![self.cursor.clone()])).set(value);
+    }
+
+    fn set_flag(&self, value: bool) {
+        self.set(f64::from(u8::from(value)));
+    }
+
+    fn set_instant(&self, at: Timestamp) {
+        if at.is_finite() {
+            self.set(at.since(Timestamp::from_unix_micros(0)).as_secs_f64());
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge is a float; counts beyond 2^53 do not occur")]
+fn count(n: u64) -> f64 {
+    n as f64
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,13 @@
 //! Each migration is one transaction under one advisory lock, so that several migrators at once are safe. Migrations only
 //! expand, so an older program goes on working beside a newer schema for as long as `oldest_binary` says.
 
-use crate::database::{self, Error, quote_ident, quote_literal};
+use tokio_postgres::error::SqlState;
+
+use crate::database::{self, Error};
+
+mod grants;
+
+pub use grants::{Table, app_grants, grant, relay_grants};
 
 /// The newest schema version that this program knows, and the one that it was built for.
 pub const VERSION: i32 = 1;
@@ -38,6 +44,15 @@ pub enum MigrateError {
     /// There is no schema.
     #[error("the database has no schema outbox: run `outbox-relay migrate up` with an owner's [postgres] url")]
     Missing,
+    /// There is one, but this role may not look at it.
+    #[error(
+        "role {role} has no rights on schema outbox: run `outbox-relay migrate up --relay-role {role}` with an owner's \
+         [postgres] url"
+    )]
+    NotGranted {
+        /// The role.
+        role: String,
+    },
     /// The schema is older than the program needs.
     #[error("schema outbox has version {found}, this program needs {VERSION}: run `outbox-relay migrate up`")]
     TooOld {
@@ -58,15 +73,23 @@ pub enum MigrateError {
     /// The target version does not exist.
     #[error("--to {0}: there is no such version; versions go from 0 to {VERSION}")]
     NoSuchVersion(i32),
+    /// Migrations that this program does not know cannot be taken back by it.
+    #[error(
+        "schema outbox has version {found}, this program knows {VERSION}: take it back with the program that made it"
+    )]
+    Unknown {
+        /// The schema's version.
+        found: i32,
+    },
     /// A migration failed; nothing of it remains.
-    #[error("migration {version} {direction} failed, nothing of it remains: {source}")]
+    #[error("migration {version} {direction} failed, nothing of it remains: {reason}")]
     Failed {
         /// Which.
         version: i32,
         /// `up` or `down`.
         direction: &'static str,
-        /// Why.
-        source: Error,
+        /// Why, and what mends it.
+        reason: String,
     },
     /// The database's.
     #[error(transparent)]
@@ -82,19 +105,29 @@ impl From<tokio_postgres::Error> for MigrateError {
 /// Reads the schema's version.
 ///
 /// # Errors
-/// The database's.
+/// When this role may not read it, or the database's.
 pub async fn version(client: &tokio_postgres::Client) -> Result<SchemaVersion, MigrateError> {
-    let exists: bool =
-        client.query_one("SELECT pg_catalog.to_regclass('outbox.version') IS NOT NULL", &[]).await?.try_get(0)?;
-    if !exists {
-        return Ok(SchemaVersion { version: 0, oldest_binary: 0 });
+    // By the catalogue: to_regclass fails where the schema may not be looked into.
+    let found = client
+        .query_opt(
+            "SELECT current_user::text, pg_catalog.has_schema_privilege(n.oid, 'USAGE') \
+             AND pg_catalog.has_table_privilege(c.oid, 'SELECT') \
+             FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace \
+             WHERE n.nspname = 'outbox' AND c.relname = 'version'",
+            &[],
+        )
+        .await?;
+    let none = SchemaVersion { version: 0, oldest_binary: 0 };
+    let Some(found) = found else { return Ok(none) };
+    if !found.try_get::<_, bool>(1)? {
+        return Err(MigrateError::NotGranted { role: found.try_get(0)? });
     }
     let row = client
         .query_opt("SELECT version, oldest_binary FROM outbox.version ORDER BY version DESC LIMIT 1", &[])
         .await?;
     Ok(match row {
         Some(row) => SchemaVersion { version: row.try_get(0)?, oldest_binary: row.try_get(1)? },
-        None => SchemaVersion { version: 0, oldest_binary: 0 },
+        None => none,
     })
 }
 
@@ -121,14 +154,13 @@ pub async fn require(client: &tokio_postgres::Client) -> Result<SchemaVersion, M
 pub async fn up(client: &mut tokio_postgres::Client) -> Result<Vec<i32>, MigrateError> {
     let mut applied = Vec::new();
     for migration in MIGRATIONS {
-        let failed = |source| MigrateError::Failed { version: migration.version, direction: "up", source };
-        let transaction = client.transaction().await?;
-        transaction.execute("SELECT pg_catalog.pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+        let failed = |error| failed(migration.version, "up", &error);
+        let transaction = alone(client).await?;
         if version(transaction.client()).await?.version >= migration.version {
             continue;
         }
-        transaction.batch_execute(migration.up).await.map_err(|error| failed(error.into()))?;
-        transaction.commit().await.map_err(|error| failed(error.into()))?;
+        transaction.batch_execute(migration.up).await.map_err(failed)?;
+        transaction.commit().await.map_err(failed)?;
         applied.push(migration.version);
     }
     Ok(applied)
@@ -144,20 +176,52 @@ pub async fn down(client: &mut tokio_postgres::Client, to: i32) -> Result<Vec<i3
     }
     let mut taken = Vec::new();
     for migration in MIGRATIONS.iter().rev().filter(|migration| migration.version > to) {
-        let failed = |source| MigrateError::Failed { version: migration.version, direction: "down", source };
-        let transaction = client.transaction().await?;
-        transaction.execute("SELECT pg_catalog.pg_advisory_xact_lock($1)", &[&LOCK]).await?;
-        if version(transaction.client()).await?.version < migration.version {
+        let failed = |error| failed(migration.version, "down", &error);
+        let transaction = alone(client).await?;
+        let found = version(transaction.client()).await?.version;
+        if found > VERSION {
+            return Err(MigrateError::Unknown { found });
+        }
+        if found < migration.version {
             continue;
         }
-        transaction.batch_execute(migration.down).await.map_err(|error| failed(error.into()))?;
+        transaction.batch_execute(migration.down).await.map_err(failed)?;
         if migration.version > 1 {
             transaction.execute("DELETE FROM outbox.version WHERE version = $1", &[&migration.version]).await?;
         }
-        transaction.commit().await.map_err(|error| failed(error.into()))?;
+        transaction.commit().await.map_err(failed)?;
         taken.push(migration.version);
     }
     Ok(taken)
+}
+
+/// A transaction that no other migrator runs beside. A session's limits are made for turns: a migrator waits for others,
+/// and a large table takes its time; only a lock that the application holds is given up soon.
+async fn alone(client: &mut tokio_postgres::Client) -> Result<tokio_postgres::Transaction<'_>, MigrateError> {
+    let transaction = client.transaction().await?;
+    // PostgreSQL knows transaction_timeout from version 17 on.
+    let timeouts = "SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings \
+                    WHERE name IN ('statement_timeout', 'transaction_timeout')";
+    transaction.query(timeouts, &[]).await?;
+    transaction.batch_execute("SET LOCAL lock_timeout = '5min'").await?;
+    transaction.execute("SELECT pg_catalog.pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    transaction.batch_execute("SET LOCAL lock_timeout = '5s'").await?;
+    Ok(transaction)
+}
+
+fn failed(version: i32, direction: &'static str, error: &tokio_postgres::Error) -> MigrateError {
+    let mut reason = database::error::describe(error);
+    if let Some(db) = error.as_db_error() {
+        if *db.code() == SqlState::DEPENDENT_OBJECTS_STILL_EXIST {
+            // The server's hint is CASCADE, which would take what is not ours.
+            let detail = db.detail().unwrap_or_default().replace('\n', "; ");
+            reason = format!("{}: drop these first: {detail}", db.message());
+        }
+        if *db.code() == SqlState::INSUFFICIENT_PRIVILEGE {
+            reason.push_str("; connect as the database's owner, or a role that may CREATE in it");
+        }
+    }
+    MigrateError::Failed { version, direction, reason }
 }
 
 /// The SQL that `up` runs on a database of version `from`.
@@ -165,7 +229,7 @@ pub async fn down(client: &mut tokio_postgres::Client, to: i32) -> Result<Vec<i3
 pub fn up_sql(from: i32) -> String {
     let mut sql = String::new();
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > from) {
-        sql.push_str("BEGIN;\n");
+        sql.push_str(&begin());
         sql.push_str(migration.up);
         sql.push_str("COMMIT;\n");
     }
@@ -177,7 +241,7 @@ pub fn up_sql(from: i32) -> String {
 pub fn down_sql(from: i32, to: i32) -> String {
     let mut sql = String::new();
     for migration in MIGRATIONS.iter().rev().filter(|m| m.version > to && m.version <= from) {
-        sql.push_str("BEGIN;\n");
+        sql.push_str(&begin());
         sql.push_str(migration.down);
         if migration.version > 1 {
             sql.push_str(&format!("DELETE FROM outbox.version WHERE version = {};\n", migration.version));
@@ -187,42 +251,9 @@ pub fn down_sql(from: i32, to: i32) -> String {
     sql
 }
 
-/// A table that the relay's role shall read: schema and name.
-pub type Table<'a> = (&'a str, &'a str);
-
-/// The grants of the relay's role: exactly what its turns need. No DELETE, no DDL.
-#[must_use]
-pub fn relay_grants(role: &str, tables: &[Table<'_>]) -> String {
-    let role = quote_ident(role);
-    let mut sql = include_str!("../schema/grants.sql").replace(":\"relay_role\"", &role);
-    let mut schemas: Vec<&str> = tables.iter().map(|(schema, _)| *schema).collect();
-    schemas.sort_unstable();
-    schemas.dedup();
-    for schema in schemas {
-        sql.push_str(&format!("GRANT USAGE ON SCHEMA {} TO {role};\n", quote_ident(schema)));
-    }
-    for (schema, name) in tables {
-        sql.push_str(&format!("GRANT SELECT ON {}.{} TO {role};\n", quote_ident(schema), quote_ident(name)));
-    }
-    sql
-}
-
-/// The grants of a role that writes the ready-made outbox.
-#[must_use]
-pub fn app_grants(role: &str) -> String {
-    let role = quote_ident(role);
-    format!("GRANT USAGE ON SCHEMA outbox TO {role};\nGRANT INSERT ON outbox.message TO {role};\n")
-}
-
-/// Runs grants.
-///
-/// # Errors
-/// The database's, for example that this role does not own the tables.
-pub async fn grant(client: &tokio_postgres::Client, sql: &str) -> Result<(), MigrateError> {
-    client.batch_execute(&format!("BEGIN; {sql} COMMIT;")).await.map_err(|error| {
-        tracing::debug!(error = database::error::describe(&error), sql = quote_literal(sql), "grants failed");
-        MigrateError::from(error)
-    })
+/// Printed SQL keeps out of a migrator's way, too.
+fn begin() -> String {
+    format!("BEGIN;\nSELECT pg_catalog.pg_advisory_xact_lock({LOCK});\n")
 }
 
 #[cfg(test)]
@@ -233,13 +264,5 @@ mod tests {
     fn versions_are_numbered_without_a_gap_up_to_the_programs_own() {
         let versions: Vec<i32> = MIGRATIONS.iter().map(|migration| migration.version).collect();
         assert_eq!(versions, (1..=VERSION).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn hostile_role_and_table_names_stay_names() {
-        let sql = relay_grants("r\"; DROP TABLE x; --", &[("public", "user"), ("we\"ird", "Select")]);
-        assert!(sql.contains("TO \"r\"\"; DROP TABLE x; --\";"));
-        assert!(sql.contains("GRANT SELECT ON \"public\".\"user\" TO"));
-        assert!(sql.contains("GRANT USAGE ON SCHEMA \"we\"\"ird\" TO"));
     }
 }

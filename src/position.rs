@@ -46,6 +46,12 @@ impl Timestamp {
         self.0.saturating_add(EPOCH_MICROS) as f64 / 1e6
     }
 
+    /// Microseconds since 1970-01-01 UTC.
+    #[must_use]
+    pub const fn unix_micros(self) -> i64 {
+        self.0.saturating_add(EPOCH_MICROS)
+    }
+
     /// Reads an RFC 3339 instant, for example `2026-11-21T08:00:00Z`.
     ///
     /// # Errors

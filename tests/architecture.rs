@@ -13,21 +13,22 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("delivery", &["position"]),
     ("secret", &[]),
     ("database", &["position", "secret"]),
-    ("metrics", &["position", "sink_class"]),
+    ("metrics", &["position"]),
+    ("health", &[]),
     ("telemetry", &[]),
     ("shutdown", &[]),
     ("migrate", &["database"]),
     ("cursor", &["position", "database"]),
     ("source", &["position", "message", "batch", "database"]),
-    ("sink", &["position", "message", "batch", "secret", "metrics"]),
+    ("sink", &["position", "message", "batch", "secret"]),
     (
         "relay",
         &[
-            "position", "message", "batch", "pace", "secret", "database", "metrics", "migrate", "cursor", "source",
-            "sink",
+            "position", "message", "batch", "pace", "secret", "database", "metrics", "health", "migrate", "cursor",
+            "source", "sink",
         ],
     ),
-    ("admin", &["metrics", "database", "relay"]),
+    ("admin", &["metrics", "health"]),
     ("config", &["position", "pace", "secret", "database", "source", "sink", "relay", "admin"]),
 ];
 

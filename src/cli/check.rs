@@ -19,7 +19,7 @@ Examples:
   outbox-relay check
   outbox-relay check -o json | jq '.findings[] | select(.level == \"error\")'
 
-Exit codes: 0 when there are warnings only, 3 with any error, 1 when a server cannot be asked.")]
+Exit codes: 0 when there are warnings only, 3 with any error, a server that cannot be asked included.")]
 pub struct Args {
     /// How to print the findings
     #[arg(short = 'o', long = "output", value_enum, default_value_t)]

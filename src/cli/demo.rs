@@ -1,6 +1,9 @@
 //! `outbox-relay demo`: the main job on a stage of its own.
 
 use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::demo::{self, Kafka, Options};
 
 /// Arguments of `demo`. It needs no configuration file.
 #[derive(Debug, clap::Args)]
@@ -16,18 +19,31 @@ pub struct Args {
     /// How long the application writes
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub seconds: u64,
-    /// A real broker in place of librdkafka's in-process one
+    /// A real broker in place of librdkafka's in-process one; `real` starts an Apache Kafka of the demo's own
     #[arg(long, value_name = "HOST:PORT")]
-    pub kafka: Option<String>,
+    pub kafka: Option<Kafka>,
     /// Print the verdict as one line of JSON, as the last line of standard output
     #[arg(long)]
     pub json: bool,
+    /// How many replicas relay; with several, the holder of the Kafka cursor is killed half-way
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=20))]
+    pub replicas: u64,
+    /// Decides what the writers write
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub seed: u64,
 }
 
 /// Sets the stage, runs the demo, and answers its verdict.
 ///
 /// # Errors
 /// When the stage cannot be set.
-pub async fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not built yet")
+pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let verdict = demo::demo(Options {
+        writing: Duration::from_secs(args.seconds),
+        kafka: args.kafka.unwrap_or_default(),
+        json: args.json,
+        replicas: usize::try_from(args.replicas)?,
+        seed: args.seed,
+    });
+    Ok(ExitCode::from(verdict.await?.exit_code()))
 }

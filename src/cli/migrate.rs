@@ -74,7 +74,8 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 print(&format!("applied migration {version}\n"))?;
             }
             if applied.is_empty() {
-                print(&format!("schema outbox is at version {} already\n", migrate::VERSION))?;
+                let found = migrate::version(&session).await?.version;
+                print(&format!("schema outbox is at version {found} already\n"))?;
             }
             if !grants.is_empty() {
                 migrate::grant(&session, &grants).await.context("the grants were not made")?;

@@ -7,12 +7,17 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use crate::config::{Config, parse_duration};
-use crate::database::{Error, Limits, Sessions};
+use crate::database::{Error, Limits, Session, Sessions};
+use crate::health::Latch;
+use crate::metrics::exporter::Exporter;
 use crate::relay::engine::Engine;
 use crate::relay::once::{self, Once};
 use crate::relay::{self, supervisor};
 use crate::sink::kafka::Cluster;
-use crate::{admin, metrics, migrate, shutdown};
+use crate::{admin, migrate, shutdown};
+
+/// So many sessions at once show whether a pooler is in between; every pool has as many.
+const DIRECT: usize = 4;
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
@@ -58,7 +63,7 @@ fn valid_replica_id(text: &str) -> Result<String, String> {
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let config = config.only(&args.relays)?;
     let relays = config.relays.clone();
-    let recorder = metrics::install()?;
+    let exporter = Exporter::install()?;
     let replica = args.replica_id.unwrap_or_else(replica_id);
     let limits = limits(&relays);
     let cluster = config.kafka.clone().map(|kafka| {
@@ -67,7 +72,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     });
     let engine = Arc::new(Engine::new(&config.postgres, limits, replica.clone(), cluster)?);
     shutdown::watch(engine.stop.clone(), engine.cut.clone(), config.grace).context("cannot catch signals")?;
-    let listener = admin::bind(&config.admin).await?;
+    let listener = admin::bind(config.admin).await?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         replica,
@@ -76,25 +81,28 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         relays = relays.len(),
         "outbox-relay starts"
     );
-    let state = admin::Facts {
-        metrics: recorder,
+    let database = engine.readiness.latch("PostgreSQL has not been reached yet");
+    let state = admin::State {
         heartbeat: Arc::clone(&engine.heartbeat),
-        readiness: Arc::clone(&engine.readiness),
+        readiness: engine.readiness.clone(),
+        exporter: exporter.clone(),
     };
-    let admin = tokio::spawn(admin::serve(listener, state, engine.cut.child_token()));
+    let admin = tokio::spawn(admin::serve(listener, state, engine.cut.clone().cancelled_owned()));
+    tokio::spawn(exporter.upkeep());
 
     let sessions = Sessions::new(config.postgres.clone(), limits, format!("outbox-relay/{replica}"));
     let begun = Instant::now();
     let reached = if args.once {
-        tokio::time::timeout(args.timeout, reach(&engine, &sessions))
+        tokio::time::timeout(args.timeout, reach(&engine, &sessions, &database))
             .await
             .map_err(|_| anyhow::anyhow!("PostgreSQL could not be reached within {:?}", args.timeout))??
     } else {
-        reach(&engine, &sessions).await?
+        reach(&engine, &sessions, &database).await?
     };
     if !reached {
         return Ok(ExitCode::SUCCESS); // told to stop before the database was there
     }
+    database.release();
     let code = if args.once {
         let timeout = args.timeout.saturating_sub(begun.elapsed());
         once::run(Arc::clone(&engine), relays, Once { timeout }).await?
@@ -108,10 +116,10 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Waits for the database; false when told to stop first. What no waiting mends is an error.
-async fn reach(engine: &Engine, sessions: &Sessions) -> anyhow::Result<bool> {
+async fn reach(engine: &Engine, sessions: &Sessions, waiting: &Latch) -> anyhow::Result<bool> {
     let mut backoff = crate::pace::Backoff::new();
     loop {
-        match sessions.open().await {
+        match reached(sessions).await {
             Ok(session) => {
                 migrate::require(&session).await?;
                 return Ok(true);
@@ -120,7 +128,7 @@ async fn reach(engine: &Engine, sessions: &Sessions) -> anyhow::Result<bool> {
             Err(error) => {
                 let pause = backoff.failed(fastrand::f64());
                 tracing::warn!(%error, ?pause, "PostgreSQL cannot be reached; trying again");
-                engine.unreachable(&error);
+                waiting.set_reason(&error.to_string());
                 engine.heartbeat.beat();
                 tokio::select! {
                     () = engine.stop.cancelled() => return Ok(false),
@@ -131,9 +139,16 @@ async fn reach(engine: &Engine, sessions: &Sessions) -> anyhow::Result<bool> {
     }
 }
 
+/// A session, and no pooler in between.
+async fn reached(sessions: &Sessions) -> Result<Session, Error> {
+    sessions.direct(DIRECT).await?;
+    sessions.open().await
+}
+
 /// Whether an error at start is one that an operator must mend.
 fn hopeless(error: &Error) -> bool {
-    error.refused_credentials() || error.shows_pooler() || matches!(error, Error::Standby(_) | Error::Authorities(_))
+    error.refused_credentials()
+        || matches!(error, Error::Standby(_) | Error::Pooler(_) | Error::Setting { .. } | Error::Authorities(_))
 }
 
 /// The sessions' limits: those of the relay with the longest deadline, so that every relay's own chain holds.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::format::Format;
-use super::output::print;
+use super::output::{complain, print};
 use super::table::Table;
 use crate::config::{Config, parse_duration};
 use crate::database::Sessions;
@@ -44,6 +44,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         Format::Table => render(&status),
     };
     print(&text)?;
+    if status.cursors.is_empty() {
+        complain("no cursor yet: `outbox-relay run` makes them");
+    }
     let breached = args.max_lag.is_some_and(|most| {
         status.cursors.iter().any(|cursor| cursor.lag_seconds.is_none_or(|lag| lag > most.as_secs_f64()))
     });

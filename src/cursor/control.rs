@@ -28,6 +28,8 @@ pub struct Listed {
     pub halted: bool,
     /// Its last error, as JSON.
     pub last_error: Option<String>,
+    /// The database's clock at the scan of the last advance.
+    pub observed_at: Option<Timestamp>,
 }
 
 /// What became of a wish.
@@ -41,7 +43,7 @@ pub enum Outcome {
     Unknown,
 }
 
-/// Lists all cursors of the database by name.
+/// Lists all cursors of the database by name, those included that a relay could not make yet.
 ///
 /// # Errors
 /// The database's.
@@ -49,7 +51,7 @@ pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
     let rows = client
         .query(
             "SELECT name, relay, position_created_at, position_id, holder, holder_pid, advanced_at, paused, halted, \
-             last_error::text FROM outbox.status ORDER BY name",
+             last_error::text, observed_at FROM outbox.status ORDER BY name",
             &[],
         )
         .await?;
@@ -66,6 +68,7 @@ pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
                 paused: row.try_get(7)?,
                 halted: row.try_get(8)?,
                 last_error: row.try_get(9)?,
+                observed_at: row.try_get(10)?,
             })
         })
         .collect()
@@ -92,6 +95,7 @@ pub async fn refused(client: &Client, names: &[&str]) -> Result<Vec<Listed>, Err
                 name,
                 position_created_at: None,
                 position_id: None,
+                observed_at: None,
                 holder: None,
                 pid: None,
                 advanced_at: None,
@@ -104,7 +108,7 @@ pub async fn refused(client: &Client, names: &[&str]) -> Result<Vec<Listed>, Err
 }
 
 async fn exists(client: &Client, name: &str) -> Result<bool, Error> {
-    let row = client.query_one("SELECT EXISTS (SELECT FROM outbox.cursor WHERE name = $1)", &[&name]).await?;
+    let row = client.query_one("SELECT EXISTS (SELECT FROM outbox.status WHERE name = $1)", &[&name]).await?;
     Ok(row.try_get(0)?)
 }
 

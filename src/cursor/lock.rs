@@ -1,18 +1,18 @@
 //! Lock, advance, commit: one transaction on one connection.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use tokio_util::sync::CancellationToken;
 
 use super::{Seek, position};
-use crate::database::{self, Error, Loan};
+use crate::database::{Error, Fragile, Loan};
 use crate::position::{Position, Timestamp};
 
 const LOCK: &str = "SELECT position_created_at, position_id, observed_at, relations, seek_applied, \
-     identity IS NULL OR identity = $2::text::jsonb, identity::text, \
+     identity IS NULL OR identity = $2::text::jsonb, \
      CASE WHEN advanced_by IS NOT NULL \
      THEN (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - advanced_at) * 1000000)::bigint END \
      FROM outbox.cursor WHERE name = $1 FOR UPDATE SKIP LOCKED";
@@ -33,7 +33,7 @@ const ADVANCE: &str = "UPDATE outbox.cursor SET position_created_at = $2, positi
 #[derive(Debug)]
 pub struct LockedCursor {
     name: String,
-    loan: Option<Loan>,
+    connection: Fragile,
     closed: CancellationToken,
     /// Where it stands; `None` is before every row.
     pub position: Option<Position>,
@@ -45,8 +45,8 @@ pub struct LockedCursor {
     pub relations: Option<(u32, BTreeSet<u32>)>,
     /// Number of the last seek that was applied.
     pub seek_applied: i64,
-    /// Whether it belongs to what the relay is configured for; its stored identity otherwise.
-    pub foreign_identity: Option<String>,
+    /// It belongs to something else than the relay is configured for.
+    pub foreign: bool,
     /// An operator has paused it.
     pub paused: bool,
     /// It is halted, under this configuration fingerprint.
@@ -82,23 +82,16 @@ impl LockedCursor {
     /// # Errors
     /// The database's; the connection is closed then.
     pub async fn lock(loan: Loan, name: &str, identity: &str) -> Result<Option<Self>, Error> {
-        match Self::try_lock(&loan, name, identity).await {
-            Ok(Some((row, control))) => Self::read(name, loan, &row, &control).map(Some),
-            Ok(None) => {
-                if let Err(error) = loan.batch_execute("ROLLBACK").await {
-                    database::discard(loan);
-                    return Err(error.into());
-                }
-                Ok(None)
-            }
-            Err(error) => {
-                database::discard(loan);
-                Err(error.into())
-            }
-        }
+        let connection = Fragile::new(loan);
+        let Some((row, control)) = Self::try_lock(&connection, name, identity).await? else {
+            connection.batch_execute("ROLLBACK").await?;
+            connection.give_back();
+            return Ok(None);
+        };
+        Self::read(name, connection, &row, &control).map(Some)
     }
 
-    async fn try_lock(loan: &Loan, name: &str, identity: &str) -> Result<Option<(Row, Row)>, tokio_postgres::Error> {
+    async fn try_lock(loan: &Fragile, name: &str, identity: &str) -> Result<Option<(Row, Row)>, tokio_postgres::Error> {
         let lock = loan.prepare_cached(LOCK).await?;
         let control = loan.prepare_cached(CONTROL).await?;
         let cursor: [&(dyn ToSql + Sync); 2] = [&name, &identity];
@@ -114,12 +107,12 @@ impl LockedCursor {
         Ok(row.map(|row| (row, control)))
     }
 
-    fn read(name: &str, loan: Loan, row: &Row, control: &Row) -> Result<Self, Error> {
-        let closed = loan.closed();
+    fn read(name: &str, connection: Fragile, row: &Row, control: &Row) -> Result<Self, Error> {
+        let closed = connection.closed();
         let relations: Option<Vec<u32>> = row.try_get(3)?;
         let seek_applied: i64 = row.try_get(4)?;
         let known: bool = row.try_get(5)?;
-        let rested: Option<i64> = row.try_get(7)?;
+        let rested: Option<i64> = row.try_get(6)?;
         let seek: Option<i64> = control.try_get(1)?;
         let halted: Option<bool> = control.try_get(4)?;
         let fingerprint: Option<String> = control.try_get(5)?;
@@ -131,14 +124,14 @@ impl LockedCursor {
             relations: relations
                 .and_then(|oids| Some((*oids.first()?, oids.into_iter().skip(1).collect::<BTreeSet<_>>()))),
             seek_applied,
-            foreign_identity: if known { None } else { row.try_get(6)? },
+            foreign: !known,
             paused: control.try_get::<_, Option<bool>>(0)?.unwrap_or(false),
             halted: halted.unwrap_or(false).then(|| fingerprint.unwrap_or_default()),
             seek: match seek.filter(|number| *number > seek_applied) {
                 Some(number) => Some(Seek { number, to: position(control.try_get(2)?, control.try_get(3)?) }),
                 None => None,
             },
-            loan: Some(loan),
+            connection,
             closed,
         })
     }
@@ -149,48 +142,31 @@ impl LockedCursor {
         self.closed.clone()
     }
 
-    /// Moves the position and commits, which frees the lock.
+    /// Moves the position and commits, which frees the lock; says how long each took.
     ///
     /// # Errors
     /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
-    pub async fn advance(mut self, to: Advance<'_>) -> Result<(), Error> {
-        let Some(loan) = self.loan.take() else { return Ok(()) };
-        match advance(&loan, &self.name, &to).await {
-            Ok(1) => Ok(()),
-            Ok(_) => {
-                database::discard(loan);
-                Err(Error::Vanished(self.name.clone()))
-            }
-            Err(error) => {
-                database::discard(loan);
-                Err(error.into())
-            }
+    pub async fn advance(self, to: Advance<'_>) -> Result<[Duration; 2], Error> {
+        let (updated, took) = advance(&self.connection, &self.name, &to).await?;
+        if updated != 1 {
+            return Err(Error::Vanished(self.name));
         }
+        self.connection.give_back();
+        Ok(took)
     }
 
     /// Frees the lock and leaves everything as it is.
     ///
     /// # Errors
     /// The database's; the lock is free then, too.
-    pub async fn release(mut self) -> Result<(), Error> {
-        let Some(loan) = self.loan.take() else { return Ok(()) };
-        if let Err(error) = loan.batch_execute("ROLLBACK").await {
-            database::discard(loan);
-            return Err(error.into());
-        }
+    pub async fn release(self) -> Result<(), Error> {
+        self.connection.batch_execute("ROLLBACK").await?;
+        self.connection.give_back();
         Ok(())
     }
 }
 
-impl Drop for LockedCursor {
-    fn drop(&mut self) {
-        if let Some(loan) = self.loan.take() {
-            database::discard(loan);
-        }
-    }
-}
-
-async fn advance(loan: &Loan, name: &str, to: &Advance<'_>) -> Result<u64, tokio_postgres::Error> {
+async fn advance(loan: &Fragile, name: &str, to: &Advance<'_>) -> Result<(u64, [Duration; 2]), tokio_postgres::Error> {
     let statement = loan.prepare_cached(ADVANCE).await?;
     let created_at = to.position.map(|position| position.created_at);
     let id = to.position.and_then(|position| position.id.as_deref());
@@ -200,11 +176,9 @@ async fn advance(loan: &Loan, name: &str, to: &Advance<'_>) -> Result<u64, tokio
     let durability =
         if to.durable { "SET LOCAL synchronous_commit TO on" } else { "SET LOCAL synchronous_commit TO off" };
     // When the update fails, PostgreSQL answers COMMIT with a rollback, and the error of the update is what is returned.
-    let ((), updated, ()) = tokio::try_join!(
-        biased;
-        loan.batch_execute(durability),
-        loan.execute(&statement, &parameters),
-        loan.batch_execute("COMMIT"),
-    )?;
-    Ok(updated)
+    let begun = Instant::now();
+    let update = async { Ok((loan.execute(&statement, &parameters).await?, begun.elapsed())) };
+    let ((), (updated, advance), ()) =
+        tokio::try_join!(biased; loan.batch_execute(durability), update, loan.batch_execute("COMMIT"))?;
+    Ok((updated, [advance, begun.elapsed().saturating_sub(advance)]))
 }

@@ -80,6 +80,23 @@ fn standing(row: &Row) -> Result<Standing, tokio_postgres::Error> {
     })
 }
 
+/// What the cursor belongs to, when that is not `identity`; none when it is, or when there is no such cursor.
+///
+/// # Errors
+/// The database's.
+pub async fn foreign_identity(session: &Session, name: &str, identity: &str) -> Result<Option<String>, Error> {
+    let row = session
+        .query_opt(
+            "SELECT identity::text FROM outbox.cursor WHERE name = $1 AND identity <> $2::text::jsonb",
+            &[&name, &identity],
+        )
+        .await?;
+    Ok(match row {
+        Some(row) => Some(row.try_get(0)?),
+        None => None,
+    })
+}
+
 /// Makes a cursor's row unless it exists; says whether it made it.
 ///
 /// # Errors

@@ -14,10 +14,14 @@ use super::{Config, Error, Limits, Session, TlsMode, error};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) async fn open(config: &Config, limits: &Limits, application_name: &str) -> Result<Session, Error> {
-    let session = connect(config, limits, application_name).await?;
-    tokio::time::timeout(limits.lock_kill, prepare(&session, config, limits))
-        .await
-        .map_err(|_| Error::Timeout(limits.lock_kill))??;
+    let mut session = connect(config, limits, application_name).await?;
+    // A pooler without a free server connection lets a client in and then says nothing.
+    tokio::time::timeout(limits.lock_kill, async {
+        session.pid = session.query_one("SELECT pg_catalog.pg_backend_pid()", &[]).await?.try_get(0)?;
+        prepare(&session, config, limits).await
+    })
+    .await
+    .map_err(|_| Error::Timeout(limits.lock_kill))??;
     Ok(session)
 }
 
@@ -59,14 +63,7 @@ async fn connect(config: &Config, limits: &Limits, application_name: &str) -> Re
             tracing::debug!(error = error::describe(&error), "connection ended");
         }
     });
-    Session { client: ClientWrapper::new(client, task), closed, pid: 0 }.with_pid().await
-}
-
-impl Session {
-    async fn with_pid(mut self) -> Result<Self, Error> {
-        self.pid = self.client.query_one("SELECT pg_backend_pid()", &[]).await?.get(0);
-        Ok(self)
-    }
+    Ok(Session { client: ClientWrapper::new(client, task), closed, pid: 0 })
 }
 
 fn connector(config: &Config) -> Result<TlsConnector, Error> {
@@ -107,6 +104,10 @@ fn settings(config: &Config, limits: &Limits) -> Vec<(&'static str, String)> {
         ("search_path", ""),
         ("client_min_messages", "warning"),
         ("lock_timeout", "2000"),
+        // Statements outside explicit transactions write too, and each must have a snapshot of its own.
+        ("default_transaction_isolation", "read committed"),
+        ("default_transaction_read_only", "off"),
+        ("default_transaction_deferrable", "off"),
         ("enable_seqscan", "off"),
         ("enable_bitmapscan", "off"),
         ("enable_sort", "off"),

@@ -34,6 +34,12 @@ pub enum Error {
          the primary"
     )]
     Standby(String),
+    /// A transaction pooler is in between.
+    #[error(
+        "PostgreSQL at {0} is reached through a transaction pooler: locks and settings need a direct connection; point \
+         [postgres] url at PostgreSQL itself"
+    )]
+    Pooler(String),
     /// A session setting did not take.
     #[error("session setting {setting} reads back as {found}, not {wanted}: is a connection pooler in between?")]
     Setting {
@@ -44,9 +50,9 @@ pub enum Error {
         /// What was set.
         wanted: String,
     },
-    /// A statement failed.
+    /// A statement failed. Its message says all, so it is no `source` that a report would print again.
     #[error("{}", describe(.0))]
-    Statement(#[from] tokio_postgres::Error),
+    Statement(tokio_postgres::Error),
     /// A cursor's row is gone while it was held.
     #[error("the row of cursor {0} was deleted while it was held; it is made anew at the next start")]
     Vanished(String),
@@ -56,6 +62,12 @@ pub enum Error {
     /// No answer in time.
     #[error("PostgreSQL did not answer within {0:?}")]
     Timeout(std::time::Duration),
+}
+
+impl From<tokio_postgres::Error> for Error {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Statement(error)
+    }
 }
 
 impl Error {
@@ -68,11 +80,19 @@ impl Error {
             Self::PasswordFile { .. }
             | Self::Authorities(_)
             | Self::Standby(_)
+            | Self::Pooler(_)
             | Self::Setting { .. }
             | Self::Pool(_)
             | Self::Vanished(_)
             | Self::Timeout(_) => None,
         }
+    }
+
+    /// Whether a session lost its prepared statements, or met another's: it is not always the same server process.
+    #[must_use]
+    pub(super) fn tells_of_pooler(&self) -> bool {
+        let strange = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT];
+        self.state().is_some_and(|state| strange.contains(state))
     }
 
     /// Whether the credentials were refused: a wrong password, an unknown role or database, or no right to connect.
@@ -87,14 +107,6 @@ impl Error {
                 ]
                 .contains(state)
             })
-    }
-
-    /// Whether only a transaction pooler explains it: a setting or a prepared statement is gone, or another session's is
-    /// there.
-    #[must_use]
-    pub fn shows_pooler(&self) -> bool {
-        let statements = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT];
-        matches!(self, Self::Setting { .. }) || self.state().is_some_and(|state| statements.contains(state))
     }
 }
 

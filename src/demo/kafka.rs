@@ -14,7 +14,8 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::DefaultProducerContext;
 
-use super::watchdog::{Process, Program, Signal, Watchdog, free_port, tail, until};
+use super::startup::{free_port, tail, until};
+use super::watchdog::{Process, Program, Signal, Watchdog};
 
 /// Names the directory with the broker's jars, in place of what is found.
 pub const JARS: &str = "OUTBOX_RELAY_KAFKA_JARS";

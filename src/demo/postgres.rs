@@ -12,7 +12,8 @@ use std::os::unix::process::CommandExt;
 use anyhow::{Context, bail, ensure};
 use tokio_postgres::{Client, NoTls};
 
-use super::watchdog::{Process, Program, Signal, User, Watchdog, free_port, tail, until};
+use super::startup::{free_port, tail, until};
+use super::watchdog::{Process, Program, Signal, User, Watchdog};
 
 /// Names the directory with `initdb` and `postgres`, in place of what is found.
 pub const BINARIES: &str = "OUTBOX_RELAY_PG_BIN";

@@ -2,7 +2,7 @@
 //!
 //! A watchdog is a shell that reads from a pipe whose other end only this process holds. It is told of every process
 //! before that process may begin; at the end of the pipe it stops them, by process id, and removes the directory. A
-//! normal [`Watchdog::stop`] takes the same way and waits for it, so there is only one way to clean up.
+//! normal [`Watchdog::stop`], or dropping it, takes the same way and waits for it, so there is only one way to clean up.
 //!
 //! All of them, watchdog and servers, live in process groups of their own: Ctrl-C in a terminal reaches this process
 //! alone, which then decides.
@@ -18,8 +18,7 @@ use anyhow::Context;
 pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process};
 
-/// How often a state that cannot be awaited is looked at.
-const POLL: Duration = Duration::from_millis(5);
+use super::startup::POLL;
 
 /// At the end of input: each process gets its signal, and SIGKILL after five seconds. A zombie counts as ended: who
 /// should reap it may be gone. PostgreSQL's shared memory outlives a killed server, and is named in its lock file.
@@ -52,7 +51,8 @@ const GATE: &str = r#"read -r leave && exec "$@" </dev/null"#;
 pub struct Watchdog {
     dir: PathBuf,
     shell: Child,
-    pipe: ChildStdin,
+    /// `None` when it has been stopped.
+    pipe: Option<ChildStdin>,
 }
 
 /// The unprivileged user that a server runs as when this process is root.
@@ -115,7 +115,7 @@ impl Watchdog {
                 return Err(error).context("Cannot start sh as a watchdog");
             }
         };
-        let pipe = shell.stdin.take().expect("standard input is piped");
+        let pipe = shell.stdin.take();
         Ok(Self { dir, shell, pipe })
     }
 
@@ -136,7 +136,6 @@ impl Watchdog {
             .args(["-c", GATE, "sh"])
             .arg(&program.path)
             .args(&program.args)
-            .envs(program.env.iter().map(|(key, value)| (key, value)))
             .current_dir(&self.dir)
             .stdin(Stdio::piped())
             .stdout(log.try_clone()?)
@@ -145,6 +144,14 @@ impl Watchdog {
         if let Some(user) = program.user {
             command.uid(user.uid).gid(user.gid);
         }
+        // What the user's shell says about another PostgreSQL or another relay is not for the stage.
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if ["PG", "OUTBOX_RELAY", "DATABASE_URL"].iter().any(|prefix| name.starts_with(prefix)) {
+                command.env_remove(&*name);
+            }
+        }
+        command.envs(program.env.iter().map(|(key, value)| (key, value)));
         let mut child = command.spawn().with_context(|| format!("Cannot start {}", program.path.display()))?;
         self.tell("watch", program.stop.as_raw(), child.id())?;
         let mut gate = child.stdin.take().expect("standard input is piped");
@@ -179,21 +186,31 @@ impl Watchdog {
     ///
     /// # Errors
     /// When the watchdog was killed or did not succeed.
-    pub async fn stop(self) -> anyhow::Result<()> {
-        let Self { dir, mut shell, pipe } = self;
-        drop(pipe);
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        self.pipe = None;
         let status = loop {
-            if let Some(status) = shell.try_wait()? {
+            if let Some(status) = self.shell.try_wait()? {
                 break status;
             }
             tokio::time::sleep(POLL).await;
         };
-        anyhow::ensure!(!dir.exists(), "Cannot remove {} (watchdog: {status})", dir.display());
+        anyhow::ensure!(!self.dir.exists(), "Cannot remove {} (watchdog: {status})", self.dir.display());
         Ok(())
     }
 
     fn tell(&mut self, word: &str, signal: i32, pid: u32) -> io::Result<()> {
-        self.pipe.write_all(format!("{word} {signal} {pid}\n").as_bytes())
+        let pipe = self.pipe.as_mut().expect("open until stopped");
+        pipe.write_all(format!("{word} {signal} {pid}\n").as_bytes())
+    }
+}
+
+impl Drop for Watchdog {
+    /// What was not stopped, because of an error or an interruption, is stopped now; this blocks until it is.
+    fn drop(&mut self) {
+        if self.pipe.take().is_some() {
+            // Nobody is left to hear of a failure; the watchdog has done what it could.
+            let _ = self.shell.wait();
+        }
     }
 }
 
@@ -237,51 +254,5 @@ pub fn describe(status: ExitStatus) -> String {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
         (None, None) => status.to_string(),
-    }
-}
-
-/// A port of the loopback interface that is free now and that the system does not hand out by itself, so that a server
-/// can be started on it again after it was killed.
-///
-/// # Errors
-/// When none is found.
-pub fn free_port() -> anyhow::Result<u16> {
-    for _ in 0..100 {
-        let port = fastrand::u16(15_000..32_000);
-        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return Ok(port);
-        }
-    }
-    anyhow::bail!("Found no free port on 127.0.0.1 between 15000 and 32000")
-}
-
-/// The end of a log file, for an error message.
-#[must_use]
-pub fn tail(log: &Path) -> String {
-    let text = std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(15)..].join("\n")
-}
-
-/// Retries what fails until it succeeds or `deadline` has passed; then the last error is the answer. `alive` ends it
-/// early, for example because the server it waits for has ended.
-pub(super) async fn until<T, F>(
-    deadline: Duration,
-    mut alive: impl FnMut() -> bool,
-    mut attempt: impl FnMut() -> F,
-) -> anyhow::Result<T>
-where
-    F: Future<Output = anyhow::Result<T>>,
-{
-    let end = tokio::time::Instant::now() + deadline;
-    loop {
-        let error = match attempt().await {
-            Ok(value) => return Ok(value),
-            Err(error) => error,
-        };
-        if !alive() || tokio::time::Instant::now() >= end {
-            return Err(error);
-        }
-        tokio::time::sleep(POLL).await;
     }
 }

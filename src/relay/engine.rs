@@ -1,15 +1,20 @@
 //! What all relays of a process share: connections, slots, the watcher, the ends of life.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::health::{Heartbeat, Readiness};
 use crate::database::{self, Error, Limits, Loan, Pool, Session, Sessions};
+use crate::health::{Heartbeat, Readiness};
+use crate::metrics::{self, PoolState};
 use crate::sink::kafka::Cluster;
 use crate::source::watcher::Watcher;
+
+/// The engine goes round at least every ten seconds, also while servers cannot be reached; longer than this, it is stuck.
+const STUCK: Duration = Duration::from_secs(60);
 
 /// See the module.
 #[derive(Debug)]
@@ -27,9 +32,11 @@ pub struct Engine {
     /// Beats while the engine looks at its tables.
     pub heartbeat: Arc<Heartbeat>,
     /// What the process waits for before it is ready.
-    pub readiness: Arc<Readiness>,
+    pub readiness: Readiness,
     /// Ends when running turns are cut: the grace period is over.
     pub cut: CancellationToken,
+    /// Names of the relays that have passed their checks.
+    ready: std::sync::Mutex<BTreeSet<String>>,
     pool: Pool,
     slots: Arc<Semaphore>,
     /// Sinks that answer one by one may hang for long; they never take more than half of the slots.
@@ -100,8 +107,9 @@ impl Engine {
             slow_slots: Arc::new(Semaphore::new((slots / 2).max(1))),
             stop: CancellationToken::new(),
             cut: CancellationToken::new(),
-            heartbeat: Arc::default(),
-            readiness: Arc::default(),
+            heartbeat: Arc::new(Heartbeat::new(STUCK)),
+            readiness: Readiness::default(),
+            ready: std::sync::Mutex::default(),
             call_deadline: limits.statement,
             cluster,
             replica,
@@ -123,20 +131,21 @@ impl Engine {
         Ok(Slot { lock, reader, permits })
     }
 
-    /// The database has answered.
-    pub fn reachable(&self) {
-        self.readiness.set_database(None);
+    /// A relay has passed its checks.
+    pub fn set_ready(&self, relay: &str) {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner).insert(relay.to_owned());
     }
 
-    /// The database has not answered, or not as it should.
-    pub fn unreachable(&self, error: &Error) {
-        self.readiness.set_database(Some(error.to_string()));
-    }
-
-    /// How many connections the pool has open, and how many of them are idle.
+    /// Whether a relay has passed its checks.
     #[must_use]
-    pub fn connections(&self) -> (usize, usize) {
+    pub fn is_ready(&self, relay: &str) -> bool {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner).contains(relay)
+    }
+
+    /// Shows how many of the pool's connections are open, and at work.
+    pub fn measure_connections(&self) {
         let status = self.pool.status();
-        (status.size, status.available)
+        metrics::set_pool_connections(PoolState::Idle, status.available);
+        metrics::set_pool_connections(PoolState::InUse, status.size.saturating_sub(status.available));
     }
 }

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use tokio::task::{Id, JoinSet};
 
-use super::Ready;
 use super::engine::Engine;
-use super::prepare::{self, Unready};
+use super::look::Look;
+use super::member::{Member, RECHECK, SAMPLE};
+use super::prepare;
 use super::worker::{self, Next};
-use crate::cursor::{self, Standing};
+use crate::cursor;
 use crate::database::Error;
 use crate::pace::{Backoff, Pace};
 use crate::position::Position;
@@ -22,10 +23,6 @@ use crate::source::watcher::Sighting;
 
 /// How often the catalogue is read again.
 const CATALOGUE: Duration = Duration::from_secs(1);
-/// How often lag and backlog are measured.
-const SAMPLE: Duration = Duration::from_secs(5);
-/// How long a relay that did not pass its checks waits before they are made again.
-const RECHECK: Duration = Duration::from_secs(5);
 
 /// The relays of one source.
 #[derive(Debug)]
@@ -35,47 +32,30 @@ pub(super) struct Group {
     members: Vec<Member>,
     shape: Option<Arc<Shape>>,
     shape_read: Option<Instant>,
+    /// The newest row at the last look.
+    latest: Option<Position>,
+    /// When the first relay may go on that has something to do but must wait.
+    wake: Option<Instant>,
     running: JoinSet<(Next, Backoff)>,
     tasks: HashMap<Id, usize>,
-}
-
-/// One relay of the group.
-#[derive(Debug)]
-struct Member {
-    config: super::Config,
-    ready: Option<Arc<Ready>>,
-    backoff: Backoff,
-    not_before: Instant,
-    busy: bool,
-    /// Nothing was found with this newest row at this position: not worth another turn.
-    quiet: Option<(Option<Position>, Option<Position>)>,
-    sampled: Option<Instant>,
-}
-
-/// What one look found.
-struct Look {
-    sighting: Sighting,
-    newest: Option<Position>,
-    standings: Vec<Standing>,
 }
 
 impl Group {
     /// A group of relays with the same source.
     #[must_use]
     pub(super) fn new(engine: Arc<Engine>, source: crate::source::Config, relays: Vec<super::Config>) -> Self {
-        let members = relays
-            .into_iter()
-            .map(|config| Member {
-                config,
-                ready: None,
-                backoff: Backoff::new(),
-                not_before: Instant::now(),
-                busy: false,
-                quiet: None,
-                sampled: None,
-            })
-            .collect();
-        Self { engine, source, members, shape: None, shape_read: None, running: JoinSet::new(), tasks: HashMap::new() }
+        let members = relays.into_iter().map(Member::new).collect();
+        Self {
+            engine,
+            source,
+            members,
+            shape: None,
+            shape_read: None,
+            latest: None,
+            wake: None,
+            running: JoinSet::new(),
+            tasks: HashMap::new(),
+        }
     }
 
     /// Runs until the engine stops; running turns are waited for.
@@ -93,7 +73,6 @@ impl Group {
                 Err(error) => {
                     let pause = backoff.failed(fastrand::f64());
                     tracing::warn!(table = %self.source.table, %error, ?pause, "cannot look at the table");
-                    self.engine.unreachable(&error);
                     pause
                 }
             };
@@ -109,6 +88,7 @@ impl Group {
         let stop = self.engine.stop.clone();
         // With every relay in a turn there is nothing to look for before one of them is done.
         let pause = if self.members.iter().all(|member| member.busy) { pause.max(SAMPLE / 10) } else { pause };
+        let pause = self.wake.map_or(pause, |wake| pause.min(wake.saturating_duration_since(Instant::now())));
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => {}
@@ -121,13 +101,17 @@ impl Group {
 
     /// One look; true when some relay had work to do.
     async fn step(&mut self) -> Result<bool, Error> {
+        self.wake = None;
         self.catalogue().await?;
         let Some(shape) = self.shape.clone() else { return Ok(false) };
         let sighting = self.engine.watcher.scan(&shape).await?;
-        self.engine.reachable();
         self.prepare(&shape, &sighting).await?;
-        let look = self.look(&shape, sighting).await?;
-        let mut found = false;
+        let session = self.engine.probe.session().await?;
+        let names: Vec<&str> = self.members.iter().map(|member| member.config.name.as_str()).collect();
+        let look = Look::take(&session, &shape, &names, sighting, self.engine.call_deadline).await?;
+        // A row that has only just come is safe to read soon: it is worth looking often again.
+        let mut found = self.latest != look.latest;
+        self.latest.clone_from(&look.latest);
         for index in 0..self.members.len() {
             found |= self.consider(index, &look);
         }
@@ -147,7 +131,6 @@ impl Group {
         let session = self.engine.probe.session().await?;
         let shape = prepare::shape(&session, &self.source).await?;
         // The server answers, whatever it says of the table.
-        self.engine.reachable();
         match shape {
             Ok(shape) => {
                 if let Some(before) = self.shape.as_ref().filter(|before| ***before != shape) {
@@ -165,7 +148,7 @@ impl Group {
                 self.shape = None;
                 for member in &mut self.members {
                     member.ready = None;
-                    prepare::not_ready(&self.engine, &member.config, &unready).await;
+                    member.not_ready(&self.engine, &unready).await;
                 }
             }
         }
@@ -206,73 +189,31 @@ impl Group {
         }
     }
 
-    /// Makes relays ready that are not.
+    /// Makes relays ready that are not, each in a task of its own: a sink that cannot be reached must not hold the others.
     async fn prepare(&mut self, shape: &Arc<Shape>, sighting: &Sighting) -> Result<(), Error> {
         for member in &mut self.members {
-            if member.ready.is_some() || member.not_before > Instant::now() {
-                continue;
-            }
-            match prepare::ready(&self.engine, &member.config, shape, sighting).await? {
-                Ok(ready) => {
-                    tracing::info!(cursor = member.config.name, rule = shape.rule.as_str(), "relay ready");
-                    member.ready = Some(Arc::new(ready));
-                }
-                Err(unready) => {
-                    let pause = if matches!(unready, Unready::NoHorizon) { Duration::from_millis(20) } else { RECHECK };
-                    member.not_before = Instant::now() + pause;
-                    prepare::not_ready(&self.engine, &member.config, &unready).await;
-                }
-            }
+            member.prepare(&self.engine, shape, sighting).await?;
         }
         Ok(())
-    }
-
-    async fn look(&self, shape: &Shape, sighting: Sighting) -> Result<Look, Error> {
-        let session = self.engine.probe.session().await?;
-        let names: Vec<&str> = self.members.iter().map(|member| member.config.name.as_str()).collect();
-        let newest_sql = session.prepare_cached(&shape.newest_sql()).await?;
-        let horizon = [&sighting.horizon.at as &(dyn tokio_postgres::types::ToSql + Sync)];
-        let newest = async {
-            if sighting.horizon.at.is_finite() {
-                session.query_opt(&newest_sql, &horizon).await.map_err(Error::from)
-            } else {
-                Ok(None)
-            }
-        };
-        let both = async { tokio::try_join!(newest, cursor::standings(&session, &names)) };
-        let (newest, standings) = tokio::time::timeout(self.engine.call_deadline, both)
-            .await
-            .map_err(|_| Error::Timeout(self.engine.call_deadline))??;
-        let newest = match newest {
-            Some(row) => Some(Position { created_at: row.try_get(0)?, id: row.try_get(1)? }),
-            None => None,
-        };
-        Ok(Look { sighting, newest, standings })
     }
 
     /// Starts a turn if the relay has something to do and may; true when it has.
     fn consider(&mut self, index: usize, look: &Look) -> bool {
         let member = &mut self.members[index];
         let Some(ready) = member.ready.clone() else { return false };
-        let Some(standing) = look.standings.iter().find(|standing| standing.name == ready.config.name) else {
+        let Some(standing) = look.standing(&ready.config.name) else {
             member.ready = None; // its row is gone: it is made anew
             return true;
         };
-        ready.observe(standing, &look.sighting);
-        let behind = behind(standing.position.as_ref(), look.newest.as_ref());
+        ready.observe(standing, &look.sighting, &self.engine.replica);
         let seen = (standing.position.clone(), look.newest.clone());
-        let wanted = standing.seek || (behind && member.quiet.as_ref() != Some(&seen));
-        let halted = standing.halted.as_deref() == Some(ready.fingerprint.as_str());
-        let now = Instant::now();
-        if !wanted || member.busy || halted || standing.paused || member.not_before > now {
-            return wanted && member.busy;
+        let wanted = standing.seek || (look.is_behind(standing) && member.quiet.as_ref() != Some(&seen));
+        if !wanted || member.busy || standing.paused || member.is_halted(&ready, standing) {
+            return false;
         }
-        if let Some(interval) = ready.sink.min_interval() {
-            let due = standing.advanced_at.plus(interval).since(look.sighting.clock());
-            if !due.is_zero() && standing.advanced_by.is_some() {
-                member.not_before = now + due;
-                return false;
-            }
+        if let Some(due) = member.due(&ready, standing, &look.sighting) {
+            self.wake = Some(self.wake.map_or(due, |wake| wake.min(due)));
+            return false;
         }
         member.busy = true;
         member.quiet = Some(seen);
@@ -315,6 +256,7 @@ impl Group {
                 member.ready = None;
                 member.not_before = Instant::now() + pause;
             }
+            Next::Prepare => member.ready = None,
         }
     }
 
@@ -322,50 +264,17 @@ impl Group {
     /// holder.
     async fn sample(&mut self, shape: &Shape, look: &Look) -> Result<(), Error> {
         let session = self.engine.probe.session().await?;
+        self.engine.measure_connections();
         for member in &mut self.members {
             if member.sampled.is_some_and(|sampled| sampled.elapsed() < SAMPLE) {
                 continue;
             }
-            let (Some(ready), Some(standing)) =
-                (&member.ready, look.standings.iter().find(|standing| standing.name == member.config.name))
-            else {
-                continue;
-            };
+            let (Some(ready), Some(standing)) = (&member.ready, look.standing(&member.config.name)) else { continue };
             member.sampled = Some(Instant::now());
             let now = look.sighting.clock();
             let lag = super::lag::measure(&session, shape, standing.position.as_ref(), now).await?;
             ready.sampled(&lag);
-            let (open, idle) = self.engine.connections();
-            crate::metrics::pool(idle, open.saturating_sub(idle));
         }
         Ok(())
-    }
-}
-
-/// Whether a cursor has something to read, as far as can be told without ordering ids: at the same instant, another id
-/// than the newest is taken to be before it.
-fn behind(position: Option<&Position>, newest: Option<&Position>) -> bool {
-    let Some(newest) = newest else { return false };
-    let Some(position) = position else { return true };
-    position.created_at < newest.created_at || (position.created_at == newest.created_at && position.id != newest.id)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::position::Timestamp;
-
-    fn at(micros: i64, id: Option<&str>) -> Position {
-        Position { created_at: Timestamp::from_pg_micros(micros), id: id.map(str::to_owned) }
-    }
-
-    #[test]
-    fn a_cursor_is_behind_unless_the_newest_safe_row_is_its_own() {
-        assert!(!behind(None, None));
-        assert!(behind(None, Some(&at(1, Some("a")))));
-        assert!(behind(Some(&at(1, None)), Some(&at(1, Some("a")))));
-        assert!(behind(Some(&at(1, Some("b"))), Some(&at(1, Some("a")))));
-        assert!(!behind(Some(&at(1, Some("a"))), Some(&at(1, Some("a")))));
-        assert!(!behind(Some(&at(2, Some("a"))), Some(&at(1, Some("z")))));
     }
 }

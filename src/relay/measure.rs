@@ -1,91 +1,107 @@
 //! What a relay's work looks like from outside: metrics of turns, standings and samples.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use super::Ready;
 use super::lag::Lag;
-use super::turn::{Outcome, Turn, TurnError};
+use super::outcome::{Outcome, TurnError};
+use super::turn::Turn;
 use crate::cursor::Standing;
-use crate::metrics::{Phase, Reason, TurnResult};
-use crate::sink::Class;
+use crate::metrics::{Phase, PublishError, TurnResult};
+use crate::sink::{Class, Failure};
 use crate::source::watcher::Sighting;
 
-/// At most this many rows of a turn are counted in the latency's distribution.
+/// At most about this many rows of a turn are measured for the distribution of latencies; each stands for its share.
 const LATENCIES: usize = 50;
 
 impl Ready {
     /// Counts a turn.
     pub(super) fn record(&self, turn: &Turn<'_>, outcome: &Result<Outcome, TurnError>) {
         let metrics = &self.metrics;
-        metrics.turn(match outcome {
-            Ok(Outcome::Relayed { .. }) => TurnResult::Relayed,
-            Ok(Outcome::Idle) => TurnResult::Idle,
-            Ok(Outcome::Busy | Outcome::Early(_)) => TurnResult::Busy,
-            Ok(Outcome::Paused) => TurnResult::Paused,
-            Ok(Outcome::Halted | Outcome::Foreign { .. } | Outcome::Regressed { .. }) => TurnResult::Halted,
-            Ok(Outcome::Stalled { .. }) | Err(_) => TurnResult::Failed,
-        });
+        metrics.turn_finished(result(outcome));
         metrics.phase(Phase::Lock, turn.timings.lock);
-        let rows = match outcome {
-            Ok(Outcome::Relayed { rows, .. } | Outcome::Stalled { rows, .. }) => *rows,
-            Ok(_) | Err(_) => 0,
-        };
-        if let Ok(Outcome::Relayed { .. } | Outcome::Stalled { .. } | Outcome::Idle) = outcome {
-            metrics.phase(Phase::Fetch, turn.timings.fetch);
-            metrics.phase(Phase::Publish, turn.timings.publish);
+        metrics.phase(Phase::Scan, turn.sighting.took);
+        match outcome {
+            Ok(Outcome::Relayed { .. } | Outcome::Stalled { .. } | Outcome::Idle) => {
+                metrics.phase(Phase::Fetch, turn.timings.fetch);
+                metrics.phase(Phase::Publish, turn.timings.publish);
+            }
+            Err(TurnError::NotAdvanced { acknowledged, .. }) => {
+                metrics.published(*acknowledged as u64);
+                self.unconfirmed.store(*acknowledged, Ordering::Relaxed);
+            }
+            Ok(_) | Err(_) => {}
         }
         if let Ok(Outcome::Stalled { failure, .. }) = outcome {
-            let reason = match failure.class {
-                Class::Retry => Reason::Retry,
-                Class::Poison => Reason::Poison,
-                Class::Fatal => Reason::Fatal,
-            };
-            metrics.failed(reason, failure.ambiguous);
+            metrics.publish_failed(error(failure));
         }
-        if let Err(TurnError::NotAdvanced { acknowledged, .. }) = outcome {
-            metrics.published(*acknowledged);
-            self.unconfirmed.store(*acknowledged, Ordering::Relaxed);
-        }
-        if rows == 0 {
+        let (Ok(Outcome::Relayed { rows, .. } | Outcome::Stalled { rows, .. }), false) =
+            (outcome, turn.delivered.is_empty())
+        else {
             return;
-        }
+        };
         metrics.phase(Phase::Advance, turn.timings.advance);
-        metrics.published(rows);
-        let again = self.unconfirmed.swap(0, Ordering::Relaxed).min(rows);
+        metrics.phase(Phase::Commit, turn.timings.commit);
+        metrics.published(*rows as u64);
+        let again = self.unconfirmed.swap(0, Ordering::Relaxed).min(*rows);
         if again > 0 {
-            metrics.redelivered(again);
+            metrics.redelivered(again as u64);
         }
         let clock = turn.sighting.clock();
-        for created_at in turn.delivered.iter().step_by(turn.delivered.len().div_ceil(LATENCIES).max(1)) {
-            metrics.delivered(clock.since(*created_at));
+        for share in turn.delivered.chunks(rows.div_ceil(LATENCIES).max(1)) {
+            metrics.delivery_latency(clock.since(share[0]), share.len());
         }
     }
 
     /// Shows where the cursor stands, and what holds its horizon back.
-    pub(super) fn observe(&self, standing: &Standing, sighting: &Sighting) {
-        let halted = standing.halted.as_deref() == Some(self.fingerprint.as_str());
-        self.metrics.standing(standing.advanced_at, standing.paused, halted);
+    pub(super) fn observe(&self, standing: &Standing, sighting: &Sighting, replica: &str) {
+        let metrics = &self.metrics;
+        metrics.set_last_advance(standing.advanced_at);
+        metrics.set_held(standing.advanced_by.as_deref() == Some(replica));
+        metrics.set_paused(standing.paused);
+        metrics.set_halted(standing.halted.as_deref() == Some(self.fingerprint.as_str()));
         let horizon = &sighting.horizon;
-        let margin = self.shape.margin.window + self.shape.margin.precision;
-        let unknown = horizon.held_by.iter().filter(|held| held.bound.is_none()).count();
-        let hold = if unknown > 0 {
-            // Nothing is known of it: it may have been there since the cursor last moved.
-            horizon.observed_at.since(standing.advanced_at)
+        let window = self.shape.margin.window;
+        metrics.set_clock_regression(
+            standing.observed_at.is_some_and(|at| horizon.observed_at.plus(window) < at && sighting.clock() < at),
+        );
+        let mut holders: BTreeMap<&'static str, u64> = BTreeMap::new();
+        for held in horizon.held_by.iter().filter(|held| held.bound.is_none_or(|bound| bound < horizon.observed_at)) {
+            *holders.entry(held.reason(self.shape.rule)).or_default() += 1;
+        }
+        let hold = if horizon.at.is_finite() {
+            horizon.observed_at.since(horizon.at.plus(self.shape.margin.window + self.shape.margin.precision))
         } else {
-            horizon.observed_at.since(horizon.at.plus(margin))
+            // Nothing is known of a holder: it may have been there since the cursor last moved.
+            horizon.observed_at.since(standing.advanced_at)
         };
-        let holding =
-            horizon.held_by.iter().filter(|held| held.bound.is_some_and(|bound| bound < horizon.observed_at)).count();
-        self.metrics.horizon(hold, holding, unknown, hold > Duration::from_secs(1));
+        metrics.set_horizon_hold(hold, &holders.into_iter().collect::<Vec<_>>());
     }
 
     /// Shows lag and backlog.
     pub(super) fn sampled(&self, lag: &Lag) {
-        self.metrics.sampled(lag.age, lag.rows, lag.observed_at);
+        self.metrics.set_lag(lag.age, lag.rows.unsigned_abs(), lag.observed_at);
     }
+}
 
-    pub(super) fn clock_regression(&self, behind: bool) {
-        self.metrics.clock_regression(behind);
+fn result(outcome: &Result<Outcome, TurnError>) -> TurnResult {
+    match outcome {
+        Ok(Outcome::Relayed { .. }) => TurnResult::Relayed,
+        Ok(Outcome::Idle) => TurnResult::Idle,
+        Ok(Outcome::Busy | Outcome::Early(_)) => TurnResult::Busy,
+        Ok(Outcome::Paused) => TurnResult::Paused,
+        Ok(Outcome::Halted | Outcome::Foreign) => TurnResult::Halted,
+        Ok(Outcome::Stalled { failure, .. }) if failure.class != Class::Retry => TurnResult::Halted,
+        Ok(Outcome::Stalled { .. } | Outcome::Regressed { .. }) | Err(_) => TurnResult::Failed,
+    }
+}
+
+fn error(failure: &Failure) -> PublishError {
+    match failure.class {
+        _ if failure.ambiguous => PublishError::Ambiguous,
+        Class::Retry => PublishError::Retry,
+        Class::Poison => PublishError::Poison,
+        Class::Fatal => PublishError::Fatal,
     }
 }

@@ -82,6 +82,9 @@ async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
         target.failed = Some(message);
         return Ok(());
     }
+    if !engine.is_ready(&target.config.name) {
+        return Ok(());
+    }
     if target.horizon.is_none() {
         let Ok(shape) = prepare::shape(&session, &target.config.source).await? else { return Ok(()) };
         let sighting = engine.watcher.scan(&shape).await?;

@@ -7,24 +7,18 @@ use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 
 use super::engine::Engine;
-use super::{Config, Ready, Start};
+use super::{Config, Ready, Start, sinks};
 use crate::cursor::{self, Creation, ErrorReport};
 use crate::database::{Error, Session};
 use crate::message::Field;
 use crate::metrics::CursorMetrics;
 use crate::position::Position;
 use crate::secret::Secret;
-use crate::sink::http::HttpSink;
-use crate::sink::kafka::{self, KafkaSink, describe_topic};
-use crate::sink::stdout::StdoutSink;
-use crate::sink::{self, InvalidSetting, Sink};
+use crate::sink::{self, InvalidSetting};
 use crate::source::finding::{Finding, Level};
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
 use crate::source::{judge, table};
-
-/// A record's size limit where the topic's own cannot be read.
-const UNKNOWN_LIMIT: usize = 1_000_000;
 
 /// Why a relay may not run yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,13 +39,24 @@ pub enum Unready {
 }
 
 impl Unready {
-    fn wrong(code: &str, message: String, hint: impl Into<String>) -> Self {
+    pub(super) fn wrong(code: &str, message: String, hint: impl Into<String>) -> Self {
         Self::Wrong { code: code.to_owned(), message, hint: hint.into(), passing: false }
     }
 }
 
 impl Unready {
-    fn invalid(settings: &[InvalidSetting]) -> Self {
+    /// The cursor belongs to something else than the relay is configured for.
+    #[must_use]
+    pub fn foreign(identity: &str, configured: &str) -> Self {
+        Self::wrong(
+            "identity_changed",
+            format!("the cursor belongs to {identity}, the relay is configured for {configured}"),
+            "Give the relay a new name, or restore its configuration; to accept the change, set the cursor's identity to \
+             NULL.",
+        )
+    }
+
+    pub(super) fn invalid(settings: &[InvalidSetting]) -> Self {
         let list: Vec<_> = settings.iter().map(ToString::to_string).collect();
         Self::wrong("invalid_setting", list.join("; "), "Correct these settings of the relay's sink.")
     }
@@ -104,7 +109,7 @@ pub async fn ready(
     sighting: &Sighting,
 ) -> Result<Result<Ready, Unready>, Error> {
     let session = engine.probe.session().await?;
-    let sink = match sink(engine, config, shape).await {
+    let sink = match sinks::make(engine, config, shape).await {
         Ok(sink) => sink,
         Err(unready) => return Ok(Err(unready)),
     };
@@ -112,16 +117,10 @@ pub async fn ready(
         return Ok(Err(unready));
     }
     let identity = identity(&session, config).await?;
-    let position = match config.start {
-        Start::Beginning => None,
-        Start::At(instant) => Some(Position { created_at: instant, id: None }),
-        Start::Now if sighting.horizon.at.is_finite() => Some(Position { created_at: sighting.horizon.at, id: None }),
-        Start::Now => return Ok(Err(Unready::NoHorizon)),
-    };
-    let creation =
-        Creation { name: &config.name, relay: &config.name, identity: &identity, position: position.as_ref() };
-    if cursor::create(&session, creation).await? {
-        tracing::info!(cursor = config.name, position = position.map(|p| p.to_string()), "cursor created");
+    let Some(position) = start(config, Some(sighting)) else { return Ok(Err(Unready::NoHorizon)) };
+    make(&session, config, &identity, position.as_ref()).await?;
+    if let Some(other) = cursor::foreign_identity(&session, &config.name, &identity).await? {
+        return Ok(Err(Unready::foreign(&other, &identity)));
     }
     let standing = cursor::standings(&session, &[&config.name]).await?;
     let fingerprint = fingerprint(config);
@@ -144,20 +143,51 @@ pub async fn ready(
     }))
 }
 
+/// Where the relay's cursor begins; none while that is not known.
+fn start(config: &Config, sighting: Option<&Sighting>) -> Option<Option<Position>> {
+    match config.start {
+        Start::Beginning => Some(None),
+        Start::At(instant) => Some(Some(Position { created_at: instant, id: None })),
+        Start::Now => {
+            let horizon = sighting?.horizon.at;
+            horizon.is_finite().then_some(Some(Position { created_at: horizon, id: None }))
+        }
+    }
+}
+
+/// Makes the cursor's row unless it is there.
+async fn make(session: &Session, config: &Config, identity: &str, position: Option<&Position>) -> Result<(), Error> {
+    let creation = Creation { name: &config.name, relay: &config.name, identity, position };
+    if cursor::create(session, creation).await? {
+        tracing::info!(cursor = config.name, position = position.map(ToString::to_string), "cursor created");
+    }
+    Ok(())
+}
+
 /// Marks a halt that a check wrote: it ends when the check passes.
 const CHECK: &str = "check:";
 
-/// Says that a relay may not run, in the log, in its metrics and in its cursor's status.
-pub async fn not_ready(engine: &Engine, config: &Config, unready: &Unready) {
+/// Says that a relay may not run: in its metrics, in its cursor's status and, when it is news, in the log.
+pub async fn not_ready(engine: &Engine, config: &Config, unready: &Unready, news: bool) {
     let Unready::Wrong { code, message, hint, passing } = unready else { return };
     let metrics = CursorMetrics::new(&config.name, config.sink.kind());
-    metrics.halted(!passing);
-    tracing::error!(cursor = config.name, code, error = message, hint, "relay cannot run; it is checked again");
+    metrics.set_halted(!passing);
+    if news {
+        tracing::error!(cursor = config.name, code, error = message, hint, "relay cannot run; it is checked every 5 s");
+    }
     let report = ErrorReport { class: if *passing { "retry" } else { "fatal" }, code, message, hint, message_id: None };
     let fingerprint = format!("{CHECK}{}", fingerprint(config));
     let halted = (!passing).then_some(fingerprint.as_str());
-    let written: Result<(), Error> =
-        async { cursor::report(&*engine.probe.session().await?, &config.name, &report, halted).await }.await;
+    let written: Result<(), Error> = async {
+        let session = engine.probe.session().await?;
+        // With its cursor there, `status` and `cursor list` show the relay and what is wrong with it.
+        if let Some(position) = start(config, None) {
+            let identity = identity(&session, config).await?;
+            make(&session, config, &identity, position.as_ref()).await?;
+        }
+        cursor::report(&session, &config.name, &report, halted).await
+    }
+    .await;
     if let Err(error) = written {
         tracing::warn!(cursor = config.name, %error, "cannot record the cursor's status");
     }
@@ -179,91 +209,6 @@ async fn columns(session: &Session, config: &Config, shape: &Shape, fields: &[Fi
             "Correct the column named in the relay's sink, or grant SELECT on it to the relay's role.",
         )),
     }
-}
-
-async fn sink(engine: &Arc<Engine>, config: &Config, shape: &Shape) -> Result<Sink, Unready> {
-    match &config.sink {
-        sink::Config::Kafka(kafka) => kafka_sink(engine, config, kafka, shape).await,
-        sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Stdout(_) => {
-            local_sink(config).map_err(|invalid| Unready::invalid(&invalid))
-        }
-    }
-}
-
-/// A sink that is made without asking any server.
-fn local_sink(config: &Config) -> Result<Sink, Vec<InvalidSetting>> {
-    match &config.sink {
-        sink::Config::Http(http) => HttpSink::new(http, &config.name).map(Sink::Http),
-        sink::Config::Sms(sms) => sink::sms::sink(sms, &config.name).map(Sink::Http),
-        sink::Config::Stdout(stdout) => Ok(Sink::Stdout(StdoutSink::new(stdout, &config.name))),
-        sink::Config::Kafka(_) => Err(Vec::new()),
-    }
-}
-
-/// What a relay's sink will read of each row, without asking any server.
-///
-/// # Errors
-/// Settings that cannot work.
-pub fn fields(config: &Config, shape: &Shape) -> Result<Vec<Field>, Vec<InvalidSetting>> {
-    match &config.sink {
-        sink::Config::Kafka(kafka) => kafka.fields(shape.traceparent).map_err(|invalid| vec![invalid]),
-        sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Stdout(_) => {
-            local_sink(config).map(|sink| sink.fields().to_vec())
-        }
-    }
-}
-
-async fn kafka_sink(
-    engine: &Arc<Engine>,
-    config: &Config,
-    kafka: &kafka::Config,
-    shape: &Shape,
-) -> Result<Sink, Unready> {
-    let Some(cluster) = &engine.cluster else {
-        return Err(Unready::wrong("kafka_missing", "no [kafka] section".to_owned(), "Add [kafka] bootstrap_servers."));
-    };
-    let mut limit = UNKNOWN_LIMIT;
-    if !kafka.templated() {
-        let facts = describe_topic(cluster, &kafka.topic, engine.call_deadline).await?;
-        kafka_topic(kafka, &facts).map_err(|(code, message, hint)| Unready::wrong(code, message, hint))?;
-        match facts.max_message_bytes {
-            Some(bytes) => limit = bytes,
-            None => tracing::warn!(
-                cursor = config.name,
-                topic = kafka.topic,
-                limit,
-                "the topic's max.message.bytes cannot be read: records above this size are refused"
-            ),
-        }
-    }
-    KafkaSink::new(Arc::clone(cluster), &config.name, kafka, limit, shape.traceparent)
-        .map(Sink::Kafka)
-        .map_err(|invalid| Unready::invalid(&[invalid]))
-}
-
-/// Whether a topic can carry the relay's order: code, message and mend otherwise.
-///
-/// # Errors
-/// What is wrong.
-pub fn kafka_topic(config: &kafka::Config, facts: &kafka::TopicFacts) -> Result<(), (&'static str, String, String)> {
-    if !facts.exists {
-        return Err((
-            "topic_missing",
-            format!("topic {} does not exist", config.topic),
-            "Create it, or correct `topic`: topics are never created automatically.".to_owned(),
-        ));
-    }
-    if config.key.is_none() && facts.partitions > 1 && !config.unordered {
-        return Err((
-            "key_missing",
-            format!(
-                "topic {} has {} partitions and the relay has no key: order would be lost",
-                config.topic, facts.partitions
-            ),
-            "Set `key` to a column, use a topic of one partition, or set `unordered = true`.".to_owned(),
-        ));
-    }
-    Ok(())
 }
 
 /// What a cursor belongs to.

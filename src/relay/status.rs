@@ -12,6 +12,7 @@ use crate::cursor::control::{self, Listed};
 use crate::database::{Error, Session};
 use crate::migrate;
 use crate::position::{Position, Timestamp};
+use crate::source;
 use crate::source::shape::Shape;
 use crate::source::watcher::{Sighting, Watcher};
 
@@ -106,21 +107,15 @@ pub struct HeldStatus {
 pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> anyhow::Result<Status> {
     let schema = migrate::require(session).await?;
     let clock: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
-    let mut sightings: HashMap<&crate::source::Config, Option<(Shape, Sighting)>> = HashMap::new();
-    for relay in relays {
-        if !sightings.contains_key(&relay.source) {
-            let seen = sight(session, watcher, &relay.source).await?;
-            sightings.insert(&relay.source, seen);
-        }
-    }
+    let sightings = sightings(session, watcher, relays).await?;
     let mut cursors = Vec::new();
     let names: Vec<&str> = relays.iter().map(|relay| relay.name.as_str()).collect();
     // A relay that was refused at its first start has something to say, too.
     let refused = control::refused(session, &names).await?;
     for listed in control::list(session).await?.into_iter().chain(refused) {
         let relay = relays.iter().find(|relay| relay.name == listed.relay);
-        let seen = relay.and_then(|relay| sightings.get(&relay.source)).and_then(Option::as_ref);
-        cursors.push(cursor(session, listed, seen).await?);
+        let seen = relay.and_then(|relay| sightings.get(&relay.source));
+        cursors.push(cursor(session, listed, seen, clock).await?);
     }
     Ok(Status {
         version: env!("CARGO_PKG_VERSION"),
@@ -152,29 +147,50 @@ impl fmt::Display for HolderStatus {
 impl fmt::Display for HorizonStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sure = if self.proven { "proven" } else { "unproven" };
-        match (self.held_seconds, self.held_by.first()) {
-            (None, _) => write!(f, "{} ({sure}), unknown", self.rule),
-            (Some(held), Some(first)) => {
-                write!(f, "{} ({sure}), {held:.1}s behind by pid {}", self.rule, first.pid.map_or(-1, |pid| pid))
-            }
-            (Some(held), None) => write!(f, "{} ({sure}), {held:.1}s behind", self.rule),
+        write!(f, "{} ({sure}), ", self.rule)?;
+        match self.held_seconds {
+            Some(held) => write!(f, "{held:.1}s behind")?,
+            None => f.write_str("unknown")?,
+        }
+        match self.held_by.first().map(|first| first.pid) {
+            Some(Some(pid)) => write!(f, ", held by pid {pid}"),
+            Some(None) => f.write_str(", held by a prepared transaction"),
+            None => Ok(()),
         }
     }
 }
 
-async fn sight(
+/// Looks at every table that can be read, twice: both scans of all tables first, so that many tables take no longer.
+async fn sightings<'a>(
     session: &Session,
     watcher: &Watcher,
-    source: &crate::source::Config,
-) -> Result<Option<(Shape, Sighting)>, Error> {
-    let Ok(shape) = prepare::shape(session, source).await? else { return Ok(None) };
-    watcher.scan(&shape).await?;
+    relays: &'a [Config],
+) -> Result<HashMap<&'a source::Config, (Shape, Sighting)>, Error> {
+    let mut shapes: HashMap<&source::Config, Shape> = HashMap::new();
+    for relay in relays {
+        if shapes.contains_key(&relay.source) {
+            continue;
+        }
+        if let Ok(shape) = prepare::shape(session, &relay.source).await? {
+            watcher.scan(&shape).await?;
+            shapes.insert(&relay.source, shape);
+        }
+    }
     tokio::time::sleep(BETWEEN_SCANS).await;
-    let sighting = watcher.scan(&shape).await?;
-    Ok(Some((shape, sighting)))
+    let mut seen = HashMap::new();
+    for (source, shape) in shapes {
+        let sighting = watcher.scan(&shape).await?;
+        seen.insert(source, (shape, sighting));
+    }
+    Ok(seen)
 }
 
-async fn cursor(session: &Session, listed: Listed, seen: Option<&(Shape, Sighting)>) -> Result<CursorStatus, Error> {
+async fn cursor(
+    session: &Session,
+    listed: Listed,
+    seen: Option<&(Shape, Sighting)>,
+    clock: Timestamp,
+) -> Result<CursorStatus, Error> {
     let position = listed.position_created_at.map(|created_at| Position { created_at, id: listed.position_id.clone() });
     let mut measured = None;
     let mut held = false;
@@ -185,10 +201,14 @@ async fn cursor(session: &Session, listed: Listed, seen: Option<&(Shape, Sightin
         held = lag.rows > 0 && (!sighting.horizon.at.is_finite() || safe.await?.rows == 0);
         measured = Some(lag);
     }
+    // A step smaller than the window does no harm, and no turn minds it.
+    let window = seen.map_or(Duration::ZERO, |(shape, _)| shape.margin.window);
+    let regressed = listed.observed_at.is_some_and(|observed_at| clock.plus(window) < observed_at);
     let backing_off = listed.last_error.is_some() && !listed.halted;
     let state = match () {
         () if listed.halted => "halted",
         () if listed.paused => "paused",
+        () if regressed => "clock_regression",
         () if backing_off => "backing_off",
         () if held => "held",
         () if measured.as_ref().is_some_and(|lag| lag.rows == 0) => "idle",
@@ -225,12 +245,7 @@ fn horizon(shape: &Shape, sighting: &Sighting) -> HorizonStatus {
         pid: held.holder.pid,
         application: held.holder.application.clone(),
         age_seconds: held.holder.started.or(held.bound).map(|since| horizon.observed_at.since(since).as_secs_f64()),
-        reason: match (held.holder.pid, held.bound) {
-            (None, _) => "prepared_transaction",
-            (Some(_), None) => "unknown_start",
-            (Some(_), Some(_)) if shape.rule == crate::source::Rule::Transactions => "open_transaction",
-            (Some(_), Some(_)) => "writer",
-        },
+        reason: held.reason(shape.rule),
     });
     HorizonStatus {
         at: known.then(|| horizon.at.to_string()),

@@ -7,94 +7,17 @@
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio_util::sync::CancellationToken;
 
-use super::Ready;
+use super::engine::Engine;
+use super::outcome::{Outcome, Timings, TurnError};
+use super::{Ready, report};
 use crate::batch::Batch;
 use crate::cursor::{Advance, LockedCursor};
-use crate::database::{self, Error, Loan};
+use crate::database::{Fragile, Loan};
 use crate::position::{Position, Timestamp};
-use crate::sink::{Failure, Flow, Publication, Published};
-use crate::source::fetch::{Budget, FetchError, Fetched, Request, fetch};
+use crate::sink::{Class, Failure, Flow, Publication, Published};
+use crate::source::fetch::{Budget, Fetched, Request, fetch};
 use crate::source::watcher::Sighting;
-
-/// How a turn ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Another holder has the cursor.
-    Busy,
-    /// An operator has paused it.
-    Paused,
-    /// It is halted under the present configuration.
-    Halted,
-    /// Another holder has used up the sink's rate: not before this pause is over.
-    Early(Duration),
-    /// It belongs to something else than the relay is configured for.
-    Foreign {
-        /// What it belongs to, as JSON.
-        identity: String,
-    },
-    /// The database's clock is behind the one of the last advance.
-    Regressed {
-        /// The clock of the last advance.
-        observed_at: Timestamp,
-        /// The clock now.
-        clock: Timestamp,
-    },
-    /// There was nothing to publish.
-    Idle,
-    /// Rows were published and advanced over.
-    Relayed {
-        /// How many.
-        rows: usize,
-        /// The budget ended the turn: more rows may be waiting.
-        more: bool,
-    },
-    /// Publishing stopped; the rows before were advanced over.
-    Stalled {
-        /// How many.
-        rows: usize,
-        /// Why it stopped.
-        failure: Failure,
-        /// The message concerned.
-        message_id: Option<String>,
-    },
-}
-
-/// Why a turn could not be finished. Nothing was advanced over.
-#[derive(Debug, thiserror::Error)]
-pub enum TurnError {
-    /// The lock's connection ended.
-    #[error("the connection that holds the cursor's lock ended: publishing stopped at once")]
-    LockLost,
-    /// The commit failed or its outcome is unknown, after this many rows were acknowledged: they will come again.
-    #[error("{acknowledged} published rows could not be advanced over and will be sent again: {source}")]
-    NotAdvanced {
-        /// How many.
-        acknowledged: usize,
-        /// Why.
-        source: Error,
-    },
-    /// The rows cannot be read.
-    #[error(transparent)]
-    Fetch(#[from] FetchError),
-    /// The database said no.
-    #[error(transparent)]
-    Database(#[from] Error),
-}
-
-/// How long each part of a turn took, and what was measured on the way.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Timings {
-    /// Getting the lock.
-    pub lock: Duration,
-    /// Reading.
-    pub fetch: Duration,
-    /// Publishing, overlapping with reading.
-    pub publish: Duration,
-    /// Advance and commit.
-    pub advance: Duration,
-}
 
 /// What a turn needs besides its relay.
 #[derive(Debug)]
@@ -103,10 +26,8 @@ pub struct Turn<'a> {
     pub ready: &'a Ready,
     /// What the watcher saw, before this turn began.
     pub sighting: &'a Sighting,
-    /// This replica's name.
-    pub replica: &'a str,
-    /// Ends when a shutdown's grace period does.
-    pub cut: &'a CancellationToken,
+    /// What all relays share.
+    pub engine: &'a Engine,
     /// How long each part took.
     pub timings: Timings,
     /// Per row, in order: created at; of the rows that were acknowledged.
@@ -145,8 +66,8 @@ impl Turn<'_> {
 
     /// Why the cursor must not be moved now.
     fn refused(&self, cursor: &LockedCursor) -> Option<Outcome> {
-        if let Some(identity) = &cursor.foreign_identity {
-            return Some(Outcome::Foreign { identity: identity.clone() });
+        if cursor.foreign {
+            return Some(Outcome::Foreign);
         }
         if cursor.paused {
             return Some(Outcome::Paused);
@@ -196,13 +117,10 @@ impl Turn<'_> {
         let mut fetched = None;
         let mut fetch_time = Duration::ZERO;
         let reading = async {
-            let mut guard = Reader(Some(reader));
-            let outcome = match guard.0.as_mut() {
-                Some(loan) => fetch(loan, request, sender).await,
-                None => return,
-            };
+            let mut reader = Fragile::new(reader);
+            let outcome = fetch(&mut reader, request, sender).await;
             if outcome.is_ok() {
-                guard.0.take();
+                reader.give_back();
             }
             fetch_time = begun.elapsed();
             fetched = Some(outcome);
@@ -212,7 +130,7 @@ impl Turn<'_> {
             biased;
             () = closed.cancelled() => return Err(TurnError::LockLost),
             () = tokio::time::sleep_until(deadline.into()) => true,
-            () = self.cut.cancelled() => true,
+            () = self.engine.cut.cancelled() => true,
             _ = async { tokio::join!(publishing, reading) } => false,
         };
         let published = publication.finish();
@@ -239,10 +157,14 @@ impl Turn<'_> {
     ) -> Result<Outcome, TurnError> {
         let acknowledged = relayed.published.acknowledged;
         let end = relayed.end(acknowledged);
+        let message_id = relayed.message_id(acknowledged);
+        if let Some(failure) = relayed.published.stopped.as_ref().filter(|failure| failure.class != Class::Retry) {
+            // While the lock is held: no other replica shall try the same message before it can see the halt.
+            report::halt(self.engine, self.ready, failure, message_id.as_deref()).await;
+        }
         let known = self.ready.shape.descendants.clone();
         let moved = end.is_some() || cursor.seek.is_some();
         if moved {
-            let begun = Instant::now();
             let advance = Advance {
                 position: end.as_ref().or(start.as_ref()),
                 observed_at: self.sighting.horizon.observed_at,
@@ -250,18 +172,17 @@ impl Turn<'_> {
                 relations: (self.ready.shape.root, &known),
                 seek_applied: cursor.seek.as_ref().map_or(cursor.seek_applied, |seek| seek.number),
                 identity: &self.ready.identity,
-                by: self.replica,
+                by: &self.engine.replica,
                 durable: self.ready.config.sink.one_by_one(),
             };
-            if let Err(source) = cursor.advance(advance).await {
-                return Err(TurnError::NotAdvanced { acknowledged, source });
+            match cursor.advance(advance).await {
+                Ok([advance, commit]) => (self.timings.advance, self.timings.commit) = (advance, commit),
+                Err(source) => return Err(TurnError::NotAdvanced { acknowledged, source }),
             }
-            self.timings.advance = begun.elapsed();
         } else {
             cursor.release().await?;
         }
         self.delivered = relayed.instants(acknowledged);
-        let message_id = relayed.message_id(acknowledged);
         Ok(match relayed.published.stopped {
             Some(failure) => Outcome::Stalled { rows: acknowledged, failure, message_id },
             None if acknowledged == 0 && !moved => Outcome::Idle,
@@ -303,17 +224,6 @@ impl Relayed {
 
     fn instants(&self, n: usize) -> Vec<Timestamp> {
         self.batches.iter().flat_map(Batch::messages).take(n).map(|message| message.created_at).collect()
-    }
-}
-
-/// A reading connection; one that is dropped in the middle of its work is closed, not given back.
-struct Reader(Option<Loan>);
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        if let Some(loan) = self.0.take() {
-            database::discard(loan);
-        }
     }
 }
 

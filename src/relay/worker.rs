@@ -7,8 +7,10 @@ use tokio_postgres::error::SqlState;
 
 use super::Ready;
 use super::engine::{Engine, Slot};
-use super::turn::{Outcome, Turn, TurnError};
-use crate::cursor::{self, ErrorReport};
+use super::outcome::{Outcome, Timings, TurnError};
+use super::report;
+use super::turn::Turn;
+use crate::cursor;
 use crate::database::Error;
 use crate::pace::{self, Backoff};
 use crate::sink::{Class, Failure};
@@ -30,6 +32,8 @@ pub enum Next {
     Catalogue,
     /// Something that its checks cover is missing now: make them again, after this pause.
     Recheck(Duration),
+    /// The cursor is not what it was: make the checks again.
+    Prepare,
 }
 
 /// Runs turns while they are ended by their budget only. `sighting` was made for the first of them.
@@ -65,9 +69,8 @@ impl Worker<'_> {
         let mut turn = Turn {
             ready: self.ready,
             sighting,
-            replica: &self.engine.replica,
-            cut: &self.engine.cut,
-            timings: super::turn::Timings::default(),
+            engine: self.engine,
+            timings: Timings::default(),
             delivered: Vec::new(),
         };
         let outcome = turn.run(lock, reader).await;
@@ -89,23 +92,7 @@ impl Worker<'_> {
                 self.recovered().await;
                 (Next::Look, more && self.ready.sink.min_interval().is_none())
             }
-            Outcome::Foreign { identity } => {
-                let failure = Failure {
-                    class: Class::Fatal,
-                    ambiguous: false,
-                    code: "identity_changed".to_owned(),
-                    message: format!(
-                        "the cursor belongs to {identity}, the relay is configured for {}",
-                        self.ready.identity
-                    ),
-                    hint: "Give the relay a new name, or restore its configuration; to accept the change, set the \
-                           cursor's identity to NULL and run `outbox-relay cursor resume`."
-                        .to_owned(),
-                    retry_after: None,
-                };
-                self.halt(&failure, None).await;
-                (Next::Halted, false)
-            }
+            Outcome::Foreign => (Next::Prepare, false),
             Outcome::Regressed { observed_at, clock } => (self.regressed(observed_at, clock, sighting), false),
             Outcome::Stalled { rows, failure, message_id } => {
                 if rows > 0 {
@@ -133,12 +120,10 @@ impl Worker<'_> {
             "the database's clock has stepped back: held until it passes the last advance; rows stamped in between may lie \
              below the position"
         );
-        self.ready.clock_regression(true);
         Next::After(observed_at.since(clock).clamp(Duration::from_millis(100), Duration::from_secs(1)))
     }
 
     async fn recovered(&mut self) {
-        self.ready.clock_regression(false);
         if self.backoff.failures() > 0 || self.ready.reported() {
             self.backoff = Backoff::new();
             self.ready.set_reported(false);
@@ -165,46 +150,11 @@ impl Worker<'_> {
         match failure.class {
             Class::Retry => {
                 let pause = self.backoff.failed(fastrand::f64()).max(failure.retry_after.unwrap_or_default());
-                self.report(failure, message_id, false).await;
+                report::retry(self.engine, self.ready, failure, message_id).await;
                 Next::After(pause)
             }
-            Class::Poison | Class::Fatal => {
-                self.halt(failure, message_id).await;
-                Next::Halted
-            }
-        }
-    }
-
-    /// Stands still for good; all replicas see it.
-    async fn halt(&mut self, failure: &Failure, message_id: Option<&str>) {
-        tracing::error!(
-            cursor = self.ready.config.name,
-            message_id,
-            code = failure.code,
-            error = failure.message,
-            hint = failure.hint,
-            "relay halted"
-        );
-        self.report(failure, message_id, true).await;
-    }
-
-    async fn report(&self, failure: &Failure, message_id: Option<&str>, halted: bool) {
-        self.ready.set_reported(true);
-        let report = ErrorReport {
-            class: failure.class.as_str(),
-            code: &failure.code,
-            message: &failure.message,
-            hint: &failure.hint,
-            message_id,
-        };
-        let fingerprint = halted.then_some(self.ready.fingerprint.as_str());
-        let written: Result<(), Error> = async {
-            let session = self.engine.probe.session().await?;
-            cursor::report(&session, &self.ready.config.name, &report, fingerprint).await
-        }
-        .await;
-        if let Err(error) = written {
-            tracing::warn!(cursor = self.ready.config.name, %error, "cannot record the cursor's status");
+            // Recorded by the turn itself, while it held the lock.
+            Class::Poison | Class::Fatal => Next::Halted,
         }
     }
 
@@ -222,13 +172,13 @@ impl Worker<'_> {
             TurnError::Fetch(FetchError::Replaced { .. }) => {
                 let hint = "Rename it back; or accept it: set the cursor's relations to NULL, then `outbox-relay cursor \
                             resume`.";
-                self.halt(&halt("relation_replaced", hint), None).await;
+                report::halt(self.engine, self.ready, &halt("relation_replaced", hint), None).await;
                 Next::Halted
             }
             TurnError::Fetch(FetchError::AttachedBehind { .. }) => {
                 let hint = "Publish or give up those rows; then set the cursor's relations to NULL and `outbox-relay \
                             cursor resume`.";
-                self.halt(&halt("partition_attached", hint), None).await;
+                report::halt(self.engine, self.ready, &halt("partition_attached", hint), None).await;
                 Next::Halted
             }
             TurnError::Fetch(FetchError::Database(source)) | TurnError::Database(source) if missing(source) => {

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::BaseRecord;
@@ -112,6 +113,14 @@ impl KafkaSink {
         traceparent: bool,
     ) -> Result<Self, InvalidSetting> {
         Ok(Self { cluster, relay: relay.to_owned(), limit, layout: Layout::new(config, traceparent)? })
+    }
+
+    /// Connects a producer ahead of the first turn.
+    ///
+    /// # Errors
+    /// When the cluster does not answer within `patience`.
+    pub async fn warm(&self, topic: &str, patience: Duration) -> Result<(), Failure> {
+        self.cluster.warm(self.limit, topic, patience).await
     }
 
     pub(super) fn fields(&self) -> &[Field] {

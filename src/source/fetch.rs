@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{IsolationLevel, Row};
 
-use super::shape::{After, Shape};
+use super::shape::{After, Shape, Within};
 use crate::batch::Batch;
 use crate::database::codec::Raw;
 use crate::database::{Error, Loan};
@@ -140,12 +140,12 @@ pub async fn fetch(
         }
     }
     let name = shape.config.table.quoted();
-    // The snapshot is taken by the first of the two, after the scan's answer, and shared by the second.
+    // The portal takes the snapshot, after the scan's answer, and locks the table, so that its name cannot move on.
     let table: [&(dyn ToSql + Sync); 2] = [&shape.root, &name];
-    let (facts, portal) = tokio::try_join!(
+    let (portal, facts) = tokio::try_join!(
         biased;
-        transaction.query_one(&facts_sql, &table),
         transaction.bind(&rows_sql, &parameters),
+        transaction.query_one(&facts_sql, &table),
     )?;
     let snapshot = inspect(&transaction, &request, &facts).await?;
 
@@ -244,10 +244,10 @@ async fn inspect(
 ) -> Result<String, FetchError> {
     let shape = request.shape;
     let found: Option<u32> = facts.try_get(1)?;
-    let known = request.root.unwrap_or(shape.root);
-    if found != Some(known) {
+    if let Some(known) = request.root.filter(|known| found != Some(*known)) {
         return Err(FetchError::Replaced { table: shape.config.table.to_string(), found, known });
     }
+    // A cursor that has known no table takes the one that is there, once the catalogue has been read again.
     if found != Some(shape.root) {
         return Err(FetchError::FamilyChanged);
     }
@@ -271,10 +271,20 @@ async fn passed(
     partition: u32,
     position: &Position,
 ) -> Result<(), FetchError> {
-    let name: Option<String> =
-        transaction.query_one("SELECT $1::oid::regclass::text WHERE $1::oid IS NOT NULL", &[&partition]).await?.get(0);
-    let Some(name) = name else { return Ok(()) };
-    let sql = shape.passed_sql(&name, After::of(Some(position)));
+    let facts = transaction
+        .query_one(
+            "SELECT $1::oid::regclass::text, pg_catalog.has_table_privilege($1::oid, 'SELECT'), \
+             pg_catalog.pg_get_partition_constraintdef($1::oid)",
+            &[&partition],
+        )
+        .await?;
+    let name: String = facts.try_get(0)?;
+    let within = match facts.try_get(1)? {
+        None => return Ok(()), // it is gone again
+        Some(true) => Within::Itself(&name),
+        Some(false) => Within::Table { partition, constraint: facts.try_get(2)? },
+    };
+    let sql = shape.passed_sql(&within, After::of(Some(position)));
     let row = match &position.id {
         Some(id) => transaction.query_one(&sql, &[&position.created_at, id]).await?,
         None => transaction.query_one(&sql, &[&position.created_at]).await?,

@@ -24,6 +24,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::Rule;
 use crate::position::Timestamp;
 
 /// Somebody who may be writing, at the moment of a scan.
@@ -82,6 +83,19 @@ pub struct Held {
     pub holder: Holder,
     /// The earliest clock reading it may have made; none when nothing is known.
     pub bound: Option<Timestamp>,
+}
+
+impl Held {
+    /// Why it holds, in a word for metrics and `status`.
+    #[must_use]
+    pub fn reason(&self, rule: Rule) -> &'static str {
+        match (self.holder.pid, self.bound) {
+            (None, _) => "prepared_transaction",
+            (Some(_), None) => "unknown_start",
+            (Some(_), Some(_)) if rule == Rule::Transactions => "open_transaction",
+            (Some(_), Some(_)) => "writer",
+        }
+    }
 }
 
 /// What a watcher remembers of its scans of one table. It dies with its connection: virtual transaction ids are used

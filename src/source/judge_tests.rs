@@ -1,5 +1,8 @@
-use super::super::TableName;
-use super::super::table::Index;
+use std::time::Duration;
+
+use super::super::table::{Column, Index, Stamp};
+use super::super::{RuleChoice, TableName};
+use super::stamp::{WITH_ZONE, WITHOUT_ZONE};
 use super::*;
 
 fn config() -> Config {
@@ -14,7 +17,13 @@ fn config() -> Config {
 }
 
 fn stamp(default: &str) -> Stamp {
-    Stamp { relation: 1, name: "bookings".into(), default: Some(default.into()), writable: true, ..Stamp::default() }
+    Stamp {
+        relation: 1,
+        name: "bookings".into(),
+        default: Some(default.into()),
+        writers: vec!["app".into()],
+        ..Stamp::default()
+    }
 }
 
 fn table(default: &str) -> Table {
@@ -22,8 +31,9 @@ fn table(default: &str) -> Table {
         name: name.into(),
         type_name: type_name.into(),
         modifier: -1,
-        not_null: true,
+        nullable_in: Vec::new(),
         readable: true,
+        default: None,
     };
     Table {
         root: 1,
@@ -34,9 +44,16 @@ fn table(default: &str) -> Table {
         columns: vec![column("id", "bigint"), column("created_at", WITH_ZONE)],
         stamps: vec![stamp(default)],
         indexes: vec![
-            Index { unique: true, method: "btree".into(), columns: vec!["id".into()] },
-            Index { unique: false, method: "btree".into(), columns: vec!["created_at".into(), "id".into()] },
+            Index { relation: "bookings".into(), unique: true, ordered: false, columns: vec!["id".into()] },
+            Index {
+                relation: "bookings".into(),
+                unique: false,
+                ordered: true,
+                columns: vec!["created_at".into(), "id".into()],
+            },
         ],
+        indexed: vec!["bookings".into()],
+        role: "relay".into(),
         ..Table::default()
     }
 }
@@ -56,7 +73,7 @@ fn clock_timestamp_that_writers_may_override_is_writers_and_not_proven() {
 #[test]
 fn nobody_else_may_write_the_column_or_the_trigger_stamps_it_is_proven() {
     let mut alone = table("clock_timestamp()");
-    alone.stamps[0].writable = false;
+    alone.stamps[0].writers.clear();
     assert!(judge(&alone, &config()).proven);
     let mut stamped = table("now()");
     stamped.stamps[0].trigger = true;
@@ -67,7 +84,7 @@ fn nobody_else_may_write_the_column_or_the_trigger_stamps_it_is_proven() {
 #[test]
 fn a_trigger_of_others_can_change_the_value_so_the_default_proves_nothing() {
     let mut table = table("clock_timestamp()");
-    table.stamps[0].writable = false;
+    table.stamps[0].writers.clear();
     table.stamps[0].other_trigger = true;
     assert!(!judge(&table, &config()).proven);
 }
@@ -106,8 +123,9 @@ fn explicit_writers_where_it_loses_rows_is_refused() {
 
 #[test]
 fn precision_casts_are_seen_through() {
-    let verdict = judge(&table("(clock_timestamp())::timestamp(3) with time zone"), &config());
-    assert_eq!(verdict.rule, Rule::Writers);
+    let mut table = table("(clock_timestamp())::timestamp(3) with time zone");
+    table.columns[1].modifier = 3;
+    assert_eq!(judge(&table, &config()).rule, Rule::Writers);
     let column = Column { modifier: 3, ..Column::default() };
     assert_eq!(precision(Some(&column)), Duration::from_millis(1));
     assert_eq!(precision(None), Duration::from_micros(1));
@@ -130,9 +148,9 @@ fn timestamp_without_zone_counts_only_with_the_stated_zone_in_its_default() {
 #[test]
 fn what_would_skip_rows_is_an_error_with_its_mend() {
     type Spoil = fn(&mut Table);
-    let cases: [(&str, Spoil); 12] = [
+    let cases: [(&str, Spoil); 15] = [
         ("column_missing", |t| t.columns.retain(|c| c.name != "id")),
-        ("column_nullable", |t| t.columns[1].not_null = false),
+        ("column_nullable", |t| t.columns[1].nullable_in.push("bookings_child".into())),
         ("column_type", |t| t.columns[0].type_name = "numeric".into()),
         ("column_type", |t| t.columns[1].type_name = WITHOUT_ZONE.into()),
         ("not_unique", |t| t.indexes[0].unique = false),
@@ -142,7 +160,10 @@ fn what_would_skip_rows_is_an_error_with_its_mend() {
         ("table_kind", |t| t.kind = "v".into()),
         ("table_kind", |t| t.kind = "f".into()),
         ("table_kind", |t| t.persistence = "t".into()),
-        ("table_subscribed", |t| t.subscribed = true),
+        ("table_kind", |t| t.foreign.push("bookings_archive".into())),
+        ("table_kind", |t| t.temporary.push("bookings_scratch".into())),
+        ("not_unique", |t| t.indexed.push("bookings_child".into())),
+        ("table_subscribed", |t| t.subscribed.push("bookings".into())),
     ];
     for (code, spoil) in cases {
         let mut table = table("clock_timestamp()");
@@ -161,4 +182,100 @@ fn missing_index_and_random_ids_are_warned_of() {
     table.columns[0].type_name = "uuid".into();
     let verdict = judge(&table, &config());
     assert_eq!(codes(&verdict, Level::Warn), ["index_missing", "tie_break_random", "created_at_unproven"]);
+}
+
+#[test]
+fn a_default_rounded_to_less_than_the_column_keeps_is_not_the_clock() {
+    for (default, modifier, rule) in [
+        ("(clock_timestamp())::timestamp(0) with time zone", -1, Rule::Transactions),
+        ("(clock_timestamp())::timestamp(2) with time zone", 3, Rule::Transactions),
+        ("(clock_timestamp())::timestamp(3) with time zone", 3, Rule::Writers),
+        ("(clock_timestamp())::timestamp(6) with time zone", -1, Rule::Writers),
+        ("(clock_timestamp())::timestamp(3) without time zone", 3, Rule::Transactions),
+        ("(clock_timestamp() - '00:00:01'::interval)", -1, Rule::Transactions),
+        ("public.clock_timestamp()", -1, Rule::Transactions),
+    ] {
+        let mut table = table(default);
+        table.columns[1].modifier = modifier;
+        assert_eq!(judge(&table, &config()).rule, rule, "{default} in a column of precision {modifier}");
+    }
+}
+
+#[test]
+fn an_index_that_yields_another_order_is_as_good_as_none() {
+    let mut table = table("clock_timestamp()");
+    table.indexes[1].ordered = false;
+    assert_eq!(codes(&judge(&table, &config()), Level::Warn), ["index_missing", "created_at_unproven"]);
+    table.indexes[1].ordered = true;
+    table.indexes[1].columns.reverse();
+    assert_eq!(codes(&judge(&table, &config()), Level::Warn), ["index_missing", "created_at_unproven"]);
+}
+
+#[test]
+fn tables_that_inherit_need_their_own_indexes_and_are_warned_of() {
+    let mut table = table("clock_timestamp()");
+    table.indexed.push("bookings_child".into());
+    let verdict = judge(&table, &config());
+    assert_eq!(codes(&verdict, Level::Error), ["not_unique"]);
+    assert_eq!(codes(&verdict, Level::Warn), ["inheritance_not_unique", "index_missing", "created_at_unproven"]);
+    let mend = verdict.findings[0].fix_sql.clone().expect("a mend");
+    assert_eq!(mend, "CREATE UNIQUE INDEX CONCURRENTLY ON bookings_child (\"created_at\", \"id\");");
+}
+
+#[test]
+fn only_random_ids_are_called_random() {
+    for (type_name, default, random) in [
+        ("uuid", None, true),
+        ("uuid", Some("gen_random_uuid()"), true),
+        ("uuid", Some("uuidv7()"), false),
+        ("text", Some("(gen_random_uuid())::text"), true),
+        ("text", None, false),
+        ("bigint", None, false),
+    ] {
+        let mut table = table("clock_timestamp()");
+        table.columns[0].type_name = type_name.into();
+        table.columns[0].default = default.map(str::to_owned);
+        let warned = codes(&judge(&table, &config()), Level::Warn).contains(&"tie_break_random");
+        assert_eq!(warned, random, "{type_name} {default:?}");
+    }
+}
+
+#[test]
+fn the_mend_names_the_weakest_relation_and_fits_its_triggers() {
+    let mend = |table: &Table, config: &Config| {
+        let verdict = judge(table, config);
+        let found = verdict.findings.into_iter().find(|finding| finding.code == "created_at_unproven");
+        found.and_then(|finding| finding.fix_sql).expect("a mend")
+    };
+    let mut table = table("clock_timestamp()");
+    table.stamps.push(Stamp { name: "leaf".into(), update_trigger: true, ..stamp("now()") });
+    let sql = mend(&table, &config());
+    assert!(sql.starts_with("ALTER TABLE leaf ALTER COLUMN \"created_at\" SET DEFAULT clock_timestamp(); "), "{sql}");
+    assert!(sql.contains("BEFORE INSERT OR UPDATE ON leaf"), "a trigger bound to the column sleeps: {sql}");
+
+    let mut renamed = self::table("clock_timestamp()");
+    renamed.columns[1].name = "at".into();
+    let sql = mend(&renamed, &Config { created_at: "at".into(), ..config() });
+    assert_eq!(
+        sql,
+        "REVOKE INSERT, UPDATE ON bookings FROM PUBLIC, \"app\"; GRANT INSERT (\"id\"), UPDATE (\"id\") ON bookings TO \"app\";"
+    );
+}
+
+#[test]
+fn the_rule_that_is_in_force_is_the_one_that_is_told() {
+    let mut table = table("clock_timestamp()");
+    table.stamps[0].trigger = true;
+    let verdict = judge(&table, &Config { horizon: RuleChoice::Transactions, ..config() });
+    assert_eq!((verdict.rule, verdict.proven), (Rule::Transactions, true));
+    assert!(verdict.findings[0].message.ends_with("rule transactions, proven"));
+}
+
+#[test]
+fn the_window_alone_is_warned_of_and_never_proven() {
+    let mut table = table("clock_timestamp()");
+    table.stamps[0].trigger = true;
+    let verdict = judge(&table, &Config { horizon: RuleChoice::Window, ..config() });
+    assert_eq!((verdict.rule, verdict.proven), (Rule::Window, false));
+    assert_eq!(codes(&verdict, Level::Warn), ["horizon_window"]);
 }

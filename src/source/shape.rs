@@ -195,9 +195,9 @@ impl Shape {
         )
     }
 
-    /// Whether one relation alone (`"schema"."name"`) has a row at or below a position.
+    /// Whether one partition or child alone has a row at or below a position.
     #[must_use]
-    pub fn passed_sql(&self, relation: &str, after: After) -> String {
+    pub fn passed_sql(&self, within: &Within<'_>, after: After) -> String {
         let [created_at, id] = self.order();
         let bound = match after {
             After::Nothing => "false".to_owned(),
@@ -209,7 +209,14 @@ impl Shape {
                 self.id_type.sql()
             ),
         };
-        format!("SELECT EXISTS (SELECT FROM ONLY {relation} AS t WHERE {bound} ORDER BY {created_at}, {id} LIMIT 1)")
+        let (from, only) = match within {
+            Within::Itself(name) => (format!("ONLY {name}"), String::new()),
+            Within::Table { partition, constraint } => {
+                let constraint = constraint.map_or_else(String::new, |text| format!(" AND ({text})"));
+                (self.config.table.quoted(), format!(" AND t.tableoid = {partition}::oid{constraint}"))
+            }
+        };
+        format!("SELECT EXISTS (SELECT FROM {from} AS t WHERE {bound}{only} ORDER BY {created_at}, {id} LIMIT 1)")
     }
 
     /// The condition for lying after a position whose parameters begin at number `first`. The first comparison says
@@ -227,6 +234,20 @@ impl Shape {
             ),
         }
     }
+}
+
+/// Through what a partition or child is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Within<'a> {
+    /// By its own name, quoted.
+    Itself(&'a str),
+    /// Through the table: a role that may read the table need not be allowed to read each of its partitions.
+    Table {
+        /// Its oid.
+        partition: u32,
+        /// Its partition constraint, which prunes the others.
+        constraint: Option<&'a str>,
+    },
 }
 
 /// Which form the lower bound has.

@@ -25,20 +25,28 @@ pub struct Table {
     pub descendants: BTreeSet<u32>,
     /// Row security is on and binds this role.
     pub row_security: bool,
+    /// The role that looks.
+    pub role: String,
     /// This role may look into the schema.
     pub schema_usage: bool,
     /// This role is a superuser.
     pub superuser: bool,
-    /// This role may insert or update.
+    /// This role, or one that it is a member of, may insert or update in some relation of the family.
     pub may_write: bool,
-    /// A logical subscription writes it.
-    pub subscribed: bool,
+    /// Relations of the family that a logical subscription writes.
+    pub subscribed: Vec<String>,
+    /// Foreign tables among its family.
+    pub foreign: Vec<String>,
+    /// Temporary tables among its family.
+    pub temporary: Vec<String>,
     /// Its columns.
     pub columns: Vec<Column>,
     /// How `created_at` comes about, in each relation of the family.
     pub stamps: Vec<Stamp>,
-    /// Its indexes.
+    /// The indexes that cover its rows: its own, and its children's where they inherit from a plain table.
     pub indexes: Vec<Index>,
+    /// The relations that must have such indexes: itself, and children that inherit from a plain table.
+    pub indexed: Vec<String>,
     /// Whether the configured zone has one offset all through the years; none when no zone is configured or it is unknown.
     pub zone_fixed: Option<bool>,
 }
@@ -52,10 +60,12 @@ pub struct Column {
     pub type_name: String,
     /// Its modifier: the precision of a timestamp, -1 when it has none.
     pub modifier: i32,
-    /// Whether it is NOT NULL.
-    pub not_null: bool,
+    /// The relations, of the table and its descendants, in which it may be NULL.
+    pub nullable_in: Vec<String>,
     /// Whether this role may read it.
     pub readable: bool,
+    /// Its default.
+    pub default: Option<String>,
 }
 
 /// How `created_at` comes about in one relation.
@@ -67,24 +77,26 @@ pub struct Stamp {
     pub name: String,
     /// The column's default.
     pub default: Option<String>,
-    /// The stamping trigger is there, enabled, and the last before a row is stored.
+    /// The stamping trigger is there, enabled, and has the last word on every way to change the column.
     pub trigger: bool,
-    /// Roles other than owner and superusers may send a value.
-    pub writable: bool,
-    /// It is partitioned: no row is stored in it.
-    pub partitioned: bool,
-    /// Some trigger runs before a row is inserted, and could change the value.
+    /// Roles other than owner and superusers that may send a value.
+    pub writers: Vec<String>,
+    /// Some trigger runs before a row is stored, and could change the value.
     pub other_trigger: bool,
+    /// One of them runs on updates: a stamping trigger must not be bound to `UPDATE OF` the column then.
+    pub update_trigger: bool,
 }
 
 /// An index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Index {
+    /// The relation that it is on.
+    pub relation: String,
     /// Whether it is unique.
     pub unique: bool,
-    /// Its access method.
-    pub method: String,
-    /// Its key columns as SQL.
+    /// Whether it yields rows in the order of its first two columns.
+    pub ordered: bool,
+    /// Its key columns; empty for an expression.
     pub columns: Vec<String>,
 }
 
@@ -139,41 +151,43 @@ pub async fn inspect(session: &Session, config: &Config) -> Result<Table, Inspec
     table.ancestors = family.try_get::<_, Vec<u32>>(2)?.into_iter().collect();
     table.descendants = family.try_get::<_, Vec<u32>>(3)?.into_iter().collect();
 
-    let row = session.query_one(include_str!("sql/table.sql"), &[&root]).await?;
+    let members = table.family();
+    let row = session.query_one(include_str!("sql/table.sql"), &[&root, &members]).await?;
     table.kind = row.try_get(0)?;
     table.persistence = row.try_get(1)?;
-    let (enabled, exempt): (bool, bool) = (row.try_get(2)?, row.try_get(7)?);
-    table.row_security = enabled && !exempt;
-    table.schema_usage = row.try_get(4)?;
+    table.row_security = row.try_get(2)?;
+    table.schema_usage = row.try_get(3)?;
+    table.role = row.try_get(4)?;
     table.superuser = row.try_get(5)?;
-    table.row_security &= !table.superuser;
     table.may_write = row.try_get(6)?;
-    table.subscribed = row.try_get(8)?;
-    table.columns = columns(session, root).await?;
-    table.stamps = stamps(session, &table, config).await?;
-    table.indexes = indexes(session, root).await?;
+    table.subscribed = row.try_get(7)?;
+    table.foreign = row.try_get(8)?;
+    table.temporary = row.try_get(9)?;
+    table.columns = columns(session, &table).await?;
+    table.stamps = stamps(session, &members, config).await?;
+    (table.indexed, table.indexes) = indexes(session, &table).await?;
     table.zone_fixed = zone_fixed(session, config).await?;
     Ok(table)
 }
 
-async fn columns(session: &Session, root: u32) -> Result<Vec<Column>, InspectError> {
-    let rows = session.query(include_str!("sql/columns.sql"), &[&root]).await?;
+async fn columns(session: &Session, table: &Table) -> Result<Vec<Column>, InspectError> {
+    let descendants: Vec<u32> = table.descendants.iter().copied().collect();
+    let rows = session.query(include_str!("sql/columns.sql"), &[&table.root, &descendants]).await?;
     rows.iter()
         .map(|row| {
             Ok(Column {
                 name: row.try_get(0)?,
                 type_name: row.try_get(1)?,
                 modifier: row.try_get(2)?,
-                not_null: row.try_get(3)?,
+                nullable_in: row.try_get(3)?,
                 readable: row.try_get(4)?,
+                default: row.try_get(5)?,
             })
         })
         .collect()
 }
 
-async fn stamps(session: &Session, table: &Table, config: &Config) -> Result<Vec<Stamp>, InspectError> {
-    // Rows come in through the ancestors, too, but defaults and triggers of the way in are those of the root named.
-    let family: Vec<u32> = table.ancestors.union(&table.descendants).copied().collect();
+async fn stamps(session: &Session, family: &[u32], config: &Config) -> Result<Vec<Stamp>, InspectError> {
     let parameters: [&(dyn ToSql + Sync); 2] = [&family, &config.created_at];
     let rows = session.query(include_str!("sql/stamps.sql"), &parameters).await?;
     rows.iter()
@@ -183,19 +197,35 @@ async fn stamps(session: &Session, table: &Table, config: &Config) -> Result<Vec
                 name: row.try_get(1)?,
                 default: row.try_get(2)?,
                 trigger: row.try_get(3)?,
-                writable: row.try_get(4)?,
-                partitioned: row.try_get(5)?,
-                other_trigger: row.try_get(6)?,
+                writers: row.try_get(4)?,
+                other_trigger: row.try_get(5)?,
+                update_trigger: row.try_get(6)?,
             })
         })
         .collect()
 }
 
-async fn indexes(session: &Session, root: u32) -> Result<Vec<Index>, InspectError> {
-    let rows = session.query(include_str!("sql/indexes.sql"), &[&root]).await?;
-    rows.iter()
-        .map(|row| Ok(Index { unique: row.try_get(0)?, method: row.try_get(1)?, columns: row.try_get(2)? }))
-        .collect()
+/// A partitioned table's index covers all partitions; a plain table's covers none of the tables that inherit from it.
+async fn indexes(session: &Session, table: &Table) -> Result<(Vec<String>, Vec<Index>), InspectError> {
+    let relations: Vec<u32> =
+        if table.kind == "p" { vec![table.root] } else { table.descendants.iter().copied().collect() };
+    let names = session
+        .query_one("SELECT ARRAY(SELECT o::regclass::text FROM pg_catalog.unnest($1::oid[]) AS o)", &[&relations])
+        .await?
+        .try_get(0)?;
+    let rows = session.query(include_str!("sql/indexes.sql"), &[&relations]).await?;
+    let indexes: Result<_, InspectError> = rows
+        .iter()
+        .map(|row| {
+            Ok(Index {
+                relation: row.try_get(0)?,
+                unique: row.try_get(1)?,
+                ordered: row.try_get(2)?,
+                columns: row.try_get(3)?,
+            })
+        })
+        .collect();
+    Ok((names, indexes?))
 }
 
 /// Whether the configured zone has the same offset in every month of many years.
@@ -220,22 +250,24 @@ impl Table {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// Whether an index of the right kind begins with these columns; `unique` ones may cover fewer.
-    #[must_use]
-    pub fn ordered_by(&self, columns: [&str; 2]) -> bool {
-        self.indexes.iter().any(|index| {
-            index.method == "btree"
-                && index.columns.len() >= 2
-                && index.columns.iter().zip(columns).all(|(column, wanted)| unquoted(column) == wanted)
-        })
+    /// All relations that rows can come in through: ancestors, itself, descendants.
+    fn family(&self) -> Vec<u32> {
+        self.ancestors.union(&self.descendants).copied().collect()
     }
 
-    /// Whether rows are unique by a subset of these columns.
-    #[must_use]
-    pub fn unique_within(&self, columns: [&str; 2]) -> bool {
-        self.indexes.iter().any(|index| {
-            index.unique && index.columns.iter().all(|column| columns.iter().any(|c| unquoted(column) == *c))
-        })
+    /// The relations whose rows no index yields in the order of these columns.
+    pub fn unordered_by(&self, columns: [&str; 2]) -> impl Iterator<Item = &str> {
+        self.without(move |index| index.ordered && index.columns.iter().zip(columns).all(|(have, want)| have == want))
+    }
+
+    /// The relations in which rows need not be unique by a subset of these columns.
+    pub fn not_unique_within(&self, columns: [&str; 2]) -> impl Iterator<Item = &str> {
+        self.without(move |index| index.unique && index.columns.iter().all(|have| columns.contains(&have.as_str())))
+    }
+
+    fn without(&self, fits: impl Fn(&Index) -> bool) -> impl Iterator<Item = &str> {
+        let has = move |relation: &str| self.indexes.iter().any(|index| index.relation == relation && fits(index));
+        self.indexed.iter().map(String::as_str).filter(move |relation| !has(relation))
     }
 
     /// The shape for reading, after a verdict without errors.
@@ -258,13 +290,5 @@ impl Table {
             bytea_columns: self.columns.iter().filter(|c| c.type_name == "bytea").map(|c| c.name.clone()).collect(),
             traceparent: self.column("traceparent").is_some_and(|column| column.readable && column.type_name == "text"),
         }
-    }
-}
-
-/// An index column as `pg_get_indexdef` prints it, without its quotes.
-fn unquoted(text: &str) -> String {
-    match text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
-        Some(inner) => inner.replace("\"\"", "\""),
-        None => text.to_owned(),
     }
 }

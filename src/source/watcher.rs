@@ -33,6 +33,8 @@ pub struct Sighting {
     pub horizon: Horizon,
     /// When the answer came, by this process's clock.
     pub answered: Instant,
+    /// How long the look took.
+    pub took: Duration,
 }
 
 impl Sighting {
@@ -70,6 +72,7 @@ impl Watcher {
     /// When the connection fails; the next scan opens another.
     pub async fn scan(&self, shape: &Shape) -> Result<Sighting, Error> {
         let mut guard = self.state.lock().await;
+        let begun = Instant::now();
         let mut state = match guard.take() {
             Some(state) if !state.session.is_closed() => state,
             _ => State { session: self.sessions.open().await?, tables: HashMap::new() },
@@ -78,7 +81,7 @@ impl Watcher {
         let first = self.bounded(&mut state, shape).await?;
         let horizon = if first.rescan { self.bounded(&mut state, shape).await? } else { first };
         *guard = Some(state);
-        Ok(Sighting { horizon, answered: Instant::now() })
+        Ok(Sighting { horizon, answered: Instant::now(), took: begun.elapsed() })
     }
 
     async fn bounded(&self, state: &mut State, shape: &Shape) -> Result<Horizon, Error> {

@@ -17,9 +17,9 @@ async fn committed_rows_reach_the_topic_once_and_in_order() {
     let config = config(&database, "relay", Some(&broker.bootstrap_servers()), &kafka_relay("basics", &topic, ""));
     let replica = Replica::start(&config, "r1");
     let servers = broker.bootstrap_servers();
-    eventually(PATIENCE * 2, || async { ids(&servers, &topic).await.len() >= 5000 }).await;
+    eventually(PATIENCE * 2, async || ids(&servers, &topic).await.len() >= 5000).await;
     owner.batch_execute("INSERT INTO bookings (payload) VALUES ('last')").await.unwrap();
-    eventually(PATIENCE, || async { ids(&servers, &topic).await.len() >= 5001 }).await;
+    eventually(PATIENCE, async || ids(&servers, &topic).await.len() >= 5001).await;
     replica.stop().await;
     let records = records(&servers, &topic).await;
     let expected: Vec<String> = (1..=5001).map(|id: i32| id.to_string()).collect();

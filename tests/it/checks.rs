@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
-use outbox_relay::demo::watchdog::free_port;
+use outbox_relay::demo::startup::free_port;
 use serde_json::Value;
 
 use crate::support::outside::{finding, json, keys, stdout_relay};

@@ -8,12 +8,20 @@
 
 mod basics;
 mod checks;
+mod demo;
+mod faults;
+mod horizon;
+mod identity;
 mod kafka_sink;
 mod migrations;
+mod naive;
 mod operators;
+mod ordering;
 mod outside;
 mod refusals;
+mod replicas;
 mod sms_http;
 mod stage;
+mod storm;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
 mod support;

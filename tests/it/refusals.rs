@@ -60,13 +60,7 @@ async fn a_port_in_use_ends_the_start_with_1() {
     let address = taken.local_addr().unwrap();
     let text = toml(&database, "relay", None, &stdout_relay("r", "")).replace("127.0.0.1:0", &address.to_string());
     let (code, _, log) = outbox_relay(&text, &["run"]).await;
-    assert_eq!(
-        last(&log),
-        format!(
-            "error: cannot listen on {address}: Address already in use (os error 98) (set [admin] listen to a free \
-             address)"
-        )
-    );
+    assert_eq!(last(&log), format!("error: cannot listen on {address}: address already in use (set [admin] listen)"));
     assert_eq!(code, Some(1));
 }
 
@@ -126,7 +120,7 @@ async fn a_newer_schema_that_still_serves_this_program_is_accepted() {
 async fn said(process: &Process, cursor: &str) -> serde_json::Value {
     let found = || {
         let said = |line: &serde_json::Value| {
-            line["cursor"] == cursor && line["message"] == "relay cannot run; it is checked again"
+            line["cursor"] == cursor && line["message"] == "relay cannot run; it is checked every 5 s"
         };
         lines(process).into_iter().find(said)
     };
@@ -195,7 +189,7 @@ async fn a_missing_privilege_halts_its_relay_only_until_it_is_granted() {
     let owner = bookings(&database, CLOCK).await;
     let make = "CREATE TABLE secret (LIKE bookings INCLUDING ALL); INSERT INTO secret DEFAULT VALUES";
     owner.batch_execute(make).await.unwrap();
-    let expected = ("privilege_missing", "this role may not read public.secret.id");
+    let expected = ("privilege_missing", "role relay may not read public.secret.id");
     let mend = "GRANT SELECT ON secret TO relay";
     wrong_until_mended(&database, &wrong("table = \"public.secret\""), expected, mend).await;
 }
@@ -267,7 +261,7 @@ async fn a_server_that_is_away_at_the_start_is_waited_for_and_readyz_says_so() {
     let (status, body) = get(&format!("{listener}/readyz")).await;
     let place = format!("cannot connect to PostgreSQL at 127.0.0.1:{}/template_outbox as relay: ", postgres.port());
     assert!(status == 503 && body.contains(&place), "{status} {body}");
-    assert_eq!(get(&format!("{listener}/livez")).await, (200, "ok\n".to_owned()));
+    assert_eq!(get(&format!("{listener}/livez")).await, (200, "alive\n".to_owned()));
     postgres.restart().await.unwrap();
     eventually(PATIENCE * 3, || async { get(&format!("{listener}/readyz")).await.0 == 200 }).await;
     process.signal(Signal::TERM);

@@ -5,8 +5,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use outbox_relay::demo::bookings::{self, CreatedAt, Layout, Load, Table, Writers};
+use outbox_relay::demo::consumer::Consumer;
 use outbox_relay::demo::kafka::{MockBroker, RealBroker};
 use outbox_relay::demo::postgres::{Auth, Options, PASSWORD, Postgres};
+
+use rdkafka::config::ClientConfig;
+use rdkafka::message::{Header, OwnedHeaders};
+use rdkafka::producer::{FutureProducer, FutureRecord};
 
 use crate::support::{PATIENCE, broker, database, eventually};
 
@@ -115,4 +121,65 @@ fn processes_in(dirs: &[String]) -> Vec<String> {
         format!("{} {}", String::from_utf8_lossy(&line).replace('\0', " "), cwd.display())
     });
     described.filter(|process| dirs.iter().any(|dir| process.contains(dir))).collect()
+}
+
+#[tokio::test]
+async fn writers_and_table_agree_about_what_was_committed() {
+    for (created_at, layout) in [
+        (CreatedAt::ClockTimestamp, Layout::Plain),
+        (CreatedAt::Now, Layout::Ranges),
+        (CreatedAt::ClockTimestamp, Layout::Hashes),
+    ] {
+        let database = database().await;
+        let owner = database.connect("postgres").await;
+        Table { created_at, layout }.create(&owner).await.unwrap();
+        let load = Load {
+            writers: 6,
+            rows_per_second: None,
+            payload: 100..=20_000,
+            longest_pause: Duration::from_millis(50),
+            seed: 7,
+        };
+        let writers = Writers::start(&database.url("app"), load).await.unwrap();
+        eventually(PATIENCE, || async { writers.committed() > 500 }).await;
+        let written = writers.stop().await.unwrap();
+        let committed = bookings::committed(&owner).await.unwrap();
+        written.agrees_with(&committed).unwrap();
+        assert!(written.rolled_back > 0 && written.unknown == 0, "{} rolled back", written.rolled_back);
+        assert!((written.ids.len() as u64) < written.rows, "some rows came by COPY");
+    }
+}
+
+#[tokio::test]
+async fn the_consumer_sees_every_record_with_its_headers_and_names_lost_offsets() {
+    let real = broker().await;
+    real.create_topic("consumed", 2, &[]).await.unwrap();
+    let mock = MockBroker::start().unwrap();
+    mock.create_topic("consumed", 1).unwrap();
+    // The in-process broker keeps 5 MiB a partition: the first of 100 times 100 kB are gone without a word.
+    for (servers, partitions, lossy) in [(real.bootstrap_servers(), 2, false), (mock.bootstrap_servers(), 1, true)] {
+        let producer: FutureProducer = ClientConfig::new().set("bootstrap.servers", &servers).create().unwrap();
+        let payload = vec![b'x'; 100_000];
+        let sent: Vec<_> = (0..100)
+            .map(|row| {
+                let (id, at) = (row.to_string(), "2026-11-21T08:00:00.000001Z");
+                let headers = OwnedHeaders::new()
+                    .insert(Header { key: "id", value: Some(&id) })
+                    .insert(Header { key: "created_at", value: Some(at) });
+                let record = FutureRecord::<(), _>::to("consumed").partition(row % partitions).payload(&payload);
+                producer.send_result(record.headers(headers)).map_err(|(error, _)| error).unwrap()
+            })
+            .collect();
+        for delivery in sent {
+            delivery.await.unwrap().unwrap();
+        }
+        let consumer = Consumer::start(&servers, "consumed").await.unwrap();
+        let all = || consumer.look(|got| got.partitions.values().any(|p| p.iter().any(|r| r.id == "99")));
+        eventually(PATIENCE, || async { all() && (lossy || consumer.count() == 100) }).await;
+        let received = consumer.stop().await.unwrap();
+        assert_eq!(!received.gaps.is_empty(), lossy, "{:?}", received.gaps);
+        let last = received.partitions[&(99 % partitions)].last().unwrap();
+        assert_eq!((last.id.as_str(), last.payload_bytes), ("99", 100_000));
+        assert_eq!(last.created_at.unwrap().to_string(), "2026-11-21T08:00:00.000001Z");
+    }
 }

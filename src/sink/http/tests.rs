@@ -33,7 +33,11 @@ fn rows(ids: &[&str]) -> Batch {
 }
 
 async fn publish(url: String, ids: &[&str]) -> Published {
-    let sink = HttpSink::new(&config(url), "relay").expect("compiles");
+    publish_with(&config(url), ids).await
+}
+
+async fn publish_with(config: &Config, ids: &[&str]) -> Published {
+    let sink = HttpSink::new(config, "relay").expect("compiles");
     let mut publication = sink.begin().expect("begins");
     publication.push(&rows(ids)).await;
     publication.finish()
@@ -158,7 +162,9 @@ async fn a_refused_connection_has_sent_nothing() {
 async fn a_handshake_that_hangs_or_fails_has_sent_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let url = format!("https://{}/", listener.local_addr().expect("bound"));
-    let hanging = failure(url).await;
+    // Long enough that the limit for connecting ends well before the limit for the whole call.
+    let patient = Config { timeout: Duration::from_secs(3), ..config(url) };
+    let hanging = publish_with(&patient, &["1"]).await.stopped.expect("it has failed");
     assert_eq!((hanging.class, hanging.ambiguous, hanging.code.as_str()), (Class::Retry, false, "connect"));
     let (url, seen) = answering(200, None).await;
     let refused = failure(url.replace("http:", "https:")).await;

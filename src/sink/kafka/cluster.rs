@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rdkafka::ClientContext;
@@ -117,6 +117,21 @@ impl Cluster {
             .create_with_context(Context::default())
             .map_err(|error| classify::failure(&error, None))?;
         Ok(Lent { producer, limit })
+    }
+
+    /// Has a producer connected before it is needed: a first turn must not spend its time on a start that a broker makes
+    /// slow, or its deadline falls while records are on the wire.
+    pub(super) async fn warm(self: &Arc<Self>, limit: usize, topic: &str, patience: Duration) -> Result<(), Failure> {
+        let lent = self.lend(limit)?;
+        let topic = topic.to_owned();
+        let connected = tokio::task::spawn_blocking(move || {
+            let met = lent.client().fetch_metadata(Some(&topic), patience).map(|_| ());
+            (lent, met)
+        });
+        let Ok((lent, met)) = connected.await else { return Ok(()) };
+        met.map_err(|error| classify::failure(&error, lent.context().last_error()))?;
+        self.take_back(lent);
+        Ok(())
     }
 
     /// Takes an empty producer back.

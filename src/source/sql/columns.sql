@@ -1,8 +1,14 @@
--- The columns of the table $1 (an oid).
+-- The columns of the table $1 (an oid), and in which relations of its descendants ($2) a column may be NULL: children
+-- by inheritance, unlike partitions, may drop their parent's NOT NULL.
 SELECT a.attname::text,
        pg_catalog.format_type(a.atttypid, NULL),
        a.atttypmod,
-       a.attnotnull,
-       pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT')
+       ARRAY(SELECT d.attrelid::regclass::text FROM pg_catalog.pg_attribute AS d
+             WHERE d.attrelid = ANY ($2::oid[]) AND d.attname = a.attname AND NOT d.attisdropped AND NOT d.attnotnull
+             ORDER BY 1),
+       pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT'),
+       pg_catalog.pg_get_expr(f.adbin, f.adrelid)
 FROM pg_catalog.pg_attribute AS a
+LEFT JOIN pg_catalog.pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
 WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum

@@ -1,24 +1,40 @@
 -- How created_at ($2) comes about in each relation of the family $1 that rows can be written to: its default, whether the
--- stamping trigger is the last word, and which roles could send a value of their own.
+-- stamping trigger has the last word on every way to change the column, and who could send a value of their own.
 SELECT c.oid,
        c.oid::regclass::text,
        pg_catalog.pg_get_expr(d.adbin, d.adrelid),
-       COALESCE((
-           SELECT t.tgenabled IN ('O', 'A') AND t.tgfoid = pg_catalog.to_regproc('outbox.stamp_created_at')
-                  AND t.tgtype & 1 = 1 AND t.tgtype & 2 = 2 AND t.tgtype & 4 = 4 AND t.tgtype & 16 = 16
-                  AND t.tgqual IS NULL AND a.attname = 'created_at'
-           FROM pg_catalog.pg_trigger AS t
-           WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0
-           ORDER BY t.tgname DESC LIMIT 1), false),
-       EXISTS (
-           SELECT FROM pg_catalog.pg_roles AS r
-           WHERE NOT r.rolsuper AND r.oid <> c.relowner AND r.rolname NOT LIKE 'pg\_%'
+       -- A trigger bound to UPDATE OF the column sleeps when another one changes the column in an UPDATE of others: then
+       -- the stamping trigger counts only without a list of columns.
+       COALESCE(last.tgfoid = (SELECT p.oid FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+                                WHERE n.nspname = 'outbox' AND p.proname = 'stamp_created_at' AND p.pronargs = 0)
+                AND last.tgenabled IN ('O', 'A') AND last.tgtype & 20 = 20 AND last.tgqual IS NULL
+                AND a.attname = 'created_at'
+                AND (pg_catalog.cardinality(last.tgattr::int2[]) = 0
+                     OR a.attnum = ANY (last.tgattr::int2[]) AND NOT EXISTS (
+                         SELECT FROM pg_catalog.pg_trigger AS t
+                         WHERE t.tgrelid = c.oid AND t.tgtype & 3 = 3 AND t.tgtype & 16 = 16 AND t.tgenabled <> 'D'
+                           AND t.oid <> last.oid)), false),
+       -- A predefined role without members can be nobody; with one, even NOINHERIT members can SET ROLE to it.
+       ARRAY(
+           SELECT r.rolname::text FROM pg_catalog.pg_roles AS r
+           WHERE NOT r.rolsuper AND r.oid <> c.relowner
+             AND (r.rolname <> 'pg_write_all_data'
+                  OR EXISTS (SELECT FROM pg_catalog.pg_auth_members AS m
+                             JOIN pg_catalog.pg_roles AS member ON member.oid = m.member
+                             WHERE m.roleid = r.oid AND NOT member.rolsuper AND member.oid <> c.relowner))
              AND (pg_catalog.has_column_privilege(r.oid, c.oid, a.attnum, 'INSERT')
-                  OR pg_catalog.has_column_privilege(r.oid, c.oid, a.attnum, 'UPDATE'))),
-       c.relkind = 'p',
+                  OR pg_catalog.has_column_privilege(r.oid, c.oid, a.attnum, 'UPDATE'))
+           ORDER BY 1),
+       last.oid IS NOT NULL,
        EXISTS (SELECT FROM pg_catalog.pg_trigger AS t
-               WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgtype & 3 = 3 AND t.tgtype & 4 = 4 AND t.tgenabled <> 'D')
+               WHERE t.tgrelid = c.oid AND t.tgtype & 3 = 3 AND t.tgtype & 16 = 16 AND t.tgenabled <> 'D')
 FROM pg_catalog.pg_class AS c
 JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attname = $2::text AND NOT a.attisdropped
 LEFT JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
+-- Row triggers run by name; this is the last before a row is stored. Those that a partition has from its parent count
+-- as internal up to PostgreSQL 14, hence no look at tgisinternal.
+LEFT JOIN LATERAL (
+    SELECT t.* FROM pg_catalog.pg_trigger AS t
+    WHERE t.tgrelid = c.oid AND t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0 AND t.tgenabled <> 'D'
+    ORDER BY t.tgname DESC LIMIT 1) AS last ON true
 WHERE c.oid = ANY ($1::oid[])

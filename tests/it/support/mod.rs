@@ -1,13 +1,16 @@
 //! What tests share: one PostgreSQL cluster and one broker per test process, a database per test.
 
 pub mod gateway;
+pub mod naive_relay;
 pub mod outside;
+pub mod reader;
 pub mod records;
 pub mod relays;
 pub mod servers;
 
 use std::time::Duration;
 
+pub use reader::{Reader, ordered, sessions};
 pub use records::{Record, ids, records};
 pub use relays::{Process, Replica, config, kafka_relay, outbox_relay, toml};
 pub use servers::{Database, broker, database};
@@ -20,10 +23,7 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 /// # Panics
 /// When `deadline` has passed and the state has not come.
 #[track_caller]
-pub fn eventually<F>(deadline: Duration, mut state: impl FnMut() -> F) -> impl Future<Output = ()>
-where
-    F: Future<Output = bool>,
-{
+pub fn eventually(deadline: Duration, mut state: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
     let caller = std::panic::Location::caller();
     async move {
         let end = tokio::time::Instant::now() + deadline;

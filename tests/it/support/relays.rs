@@ -17,12 +17,21 @@ use super::servers::Database;
 
 /// Parses a configuration: `[postgres]` for this database and role, `[kafka]` when `kafka` names servers, then `relays`.
 pub fn config(database: &Database, role: &str, kafka: Option<&str>, relays: &str) -> Config {
-    Config::parse(&toml(database, role, kafka, relays), "test.toml", &environment()).unwrap_or_else(|p| panic!("{p}"))
+    parse(&toml(database, role, kafka, relays))
 }
 
-/// The text of such a configuration.
+/// Parses the text of a configuration.
+pub fn parse(toml: &str) -> Config {
+    Config::parse(toml, "test.toml", &environment()).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// The text of a configuration for this database and role.
 pub fn toml(database: &Database, role: &str, kafka: Option<&str>, relays: &str) -> String {
-    let url = database.url(role);
+    toml_of(&database.url(role), kafka, relays)
+}
+
+/// The text of a configuration for this URL.
+pub fn toml_of(url: &str, kafka: Option<&str>, relays: &str) -> String {
     let join = if url.contains('?') { '&' } else { '?' };
     let mut text = format!("[postgres]\nurl = \"{url}{join}sslmode=disable\"\n");
     if let Some(servers) = kafka {

@@ -1,0 +1,128 @@
+//! Relays as real processes, and what they take of the machine.
+
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::stage::Stage;
+
+/// What Linux calls a second in these files, whatever the kernel's own clock is.
+const TICKS: f64 = 100.0;
+
+/// A replica as a process of its own, with its files in a directory of its own. Dropping it kills it.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    dir: tempfile::TempDir,
+}
+
+/// What a process has used so far.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage {
+    /// Processor seconds, of all threads.
+    pub cpu_s: f64,
+    /// The most memory it has had, in bytes.
+    pub rss_max_bytes: u64,
+}
+
+/// One relay of one table to one topic.
+#[derive(Clone, Debug)]
+pub struct Relay<'a> {
+    /// Its name, and its cursor's.
+    pub name: &'a str,
+    /// The source.
+    pub table: &'a str,
+    /// The target.
+    pub topic: &'a str,
+    /// The value of `payload`.
+    pub payload: &'a str,
+}
+
+impl Process {
+    /// Starts `outbox-relay run` as the replica `replica`.
+    pub fn start(stage: &Stage, relay: &Relay<'_>, replica: &str) -> anyhow::Result<Self> {
+        let toml = format!(
+            "[postgres]\nurl = \"{}\"\n[kafka]\nbootstrap_servers = \"{}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n\
+             [[relay]]\nname = \"{}\"\nlatency_window = \"5ms\"\n[relay.source.stream]\ntable = \"{}\"\n\
+             [relay.sink.kafka]\ntopic = \"{}\"\nkey = \"customer\"\npayload = {}\n",
+            stage.url(),
+            stage.servers(),
+            relay.name,
+            relay.table,
+            relay.topic,
+            relay.payload
+        );
+        let dir = tempfile::tempdir()?;
+        let file = dir.path().join("outbox-relay.toml");
+        std::fs::write(&file, toml)?;
+        let log = std::fs::File::create(dir.path().join("log"))?;
+        let child = Command::new(env!("CARGO_BIN_EXE_outbox-relay"))
+            .arg("--config")
+            .arg(&file)
+            .args(["run", "--replica-id", replica])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .context("outbox-relay does not start")?;
+        Ok(Self { child, dir })
+    }
+
+    /// Fails when the process has ended, with the end of its log.
+    pub fn check(&mut self) -> anyhow::Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!("outbox-relay has ended ({status}):\n{}", self.log());
+        }
+        Ok(())
+    }
+
+    /// The end of its log.
+    pub fn log(&self) -> String {
+        let text = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
+        let lines: Vec<_> = text.lines().collect();
+        lines[lines.len().saturating_sub(15)..].join("\n")
+    }
+
+    /// What it has used so far.
+    pub fn usage(&self) -> anyhow::Result<Usage> {
+        let proc = format!("/proc/{}", self.child.id());
+        let stat = std::fs::read_to_string(format!("{proc}/stat"))?;
+        // After the name, which ends with the last parenthesis, come state (field 3) and the others; 14 and 15 are ticks.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks: u64 = [11, 12].iter().filter_map(|&field| fields.get(field)?.parse::<u64>().ok()).sum();
+        let status = std::fs::read_to_string(format!("{proc}/status"))?;
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+        let kib: u64 = peak.trim().trim_end_matches("kB").trim().parse()?;
+        Ok(Usage { cpu_s: ticks as f64 / TICKS, rss_max_bytes: kib * 1024 })
+    }
+
+    /// Ends it like a crash.
+    pub fn kill9(&mut self) -> anyhow::Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Lets it drain and waits for its end.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).context("no process id")?;
+        kill_process(pid, Signal::TERM)?;
+        for _ in 0..1_000 {
+            if let Some(status) = self.child.try_wait()? {
+                anyhow::ensure!(status.success(), "outbox-relay ended with {status}:\n{}", self.log());
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        bail!("outbox-relay does not end:\n{}", self.log())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,92 @@
+//! `produce_raw`: how quickly a producer with the relay's own settings gets records acknowledged, and nothing else.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, ensure};
+use outbox_relay::position::Timestamp;
+use rdkafka::ClientContext;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
+use rdkafka::producer::{BaseRecord, NoCustomPartitioner, Producer as _, ProducerContext, ThreadedProducer};
+
+use super::stage::Stage;
+
+/// A topic's limit unless it is configured, as the relay reads it.
+pub const LIMIT: usize = 1_048_588;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// Counts the reports.
+#[derive(Debug, Default)]
+struct Counter {
+    acknowledged: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl ClientContext for Counter {}
+
+impl ProducerContext<NoCustomPartitioner> for Counter {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
+        let counter = if result.is_ok() { &self.acknowledged } else { &self.failed };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Produces `rows` records of the relay's shape to a new topic of one partition; rows a second.
+pub async fn measure(stage: &Stage, payload_bytes: usize, rows: u64) -> anyhow::Result<f64> {
+    let topic = stage.topic().await?;
+    let config = stage.cluster().producer_config(LIMIT);
+    let to = topic.clone();
+    let rate = tokio::task::spawn_blocking(move || {
+        let producer: ThreadedProducer<Counter> = config.create_with_context(Counter::default())?;
+        let payload = vec![b'x'; payload_bytes];
+        let at = Timestamp::from_pg_micros(0).to_string();
+        send(&producer, &to, &payload, 0, &at)?; // connected, and the topic known
+        wait(&producer, 1)?;
+        let begun = Instant::now();
+        for id in 1..=rows {
+            send(&producer, &to, &payload, id, &at)?;
+        }
+        wait(&producer, rows + 1)?;
+        anyhow::Ok(rows as f64 / begun.elapsed().as_secs_f64())
+    })
+    .await??;
+    stage.close(&topic, rows + 1).await?;
+    Ok(rate)
+}
+
+fn send(producer: &ThreadedProducer<Counter>, topic: &str, payload: &[u8], id: u64, at: &str) -> anyhow::Result<()> {
+    let (id, key) = (id.to_string(), format!("c{}", id % 50));
+    let headers = OwnedHeaders::new_with_capacity(3)
+        .insert(Header { key: "id", value: Some(&id) })
+        .insert(Header { key: "created_at", value: Some(at) })
+        .insert(Header { key: "relay", value: Some("bookings") });
+    let mut record = BaseRecord::to(topic).key(key.as_bytes()).payload(payload).headers(headers);
+    loop {
+        match producer.send(record) {
+            Ok(()) => return Ok(()),
+            Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) => {
+                record = back;
+                std::thread::sleep(PAUSE);
+            }
+            Err((error, _)) => return Err(error.into()),
+        }
+    }
+}
+
+fn wait(producer: &ThreadedProducer<Counter>, records: u64) -> anyhow::Result<()> {
+    let counter = producer.client().context();
+    let begun = Instant::now();
+    while counter.acknowledged.load(Ordering::Relaxed) < records {
+        ensure!(counter.failed.load(Ordering::Relaxed) == 0, "the broker has refused records");
+        if begun.elapsed() > PATIENCE {
+            bail!("only {} of {records} records are acknowledged", counter.acknowledged.load(Ordering::Relaxed));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! `takeover`: three replicas under load; the one that holds the cursor is killed; when does another deliver?
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use tokio_postgres::Client;
+
+use super::latency::{PER_SECOND, wait};
+use super::options::Options;
+use super::payload::Payload;
+use super::process::{Process, Relay};
+use super::stage::{LIVE, Stage};
+use super::tail::{Tail, now};
+use super::writer::Writer;
+
+const NAME: &str = "takeover";
+const REPLICAS: usize = 3;
+/// Between a kill and the next: the replacement is up, and one replica is busy with the cursor.
+const SETTLE: Duration = Duration::from_millis(1_500);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Kills a holder for each round; milliseconds from each kill to the first receipt of a record that was produced after.
+pub async fn measure(stage: &Stage, options: &Options) -> anyhow::Result<Vec<f64>> {
+    let topic = stage.topic().await?;
+    let relay = Relay { name: NAME, table: LIVE, topic: &topic, payload: Payload::Text.toml() };
+    let owner = stage.owner().await?;
+    owner.batch_execute(&format!("TRUNCATE {LIVE}")).await?;
+    let mut replicas = Vec::new();
+    for number in 0..REPLICAS {
+        let replica = format!("r{number}");
+        replicas.push((Process::start(stage, &relay, &replica)?, replica));
+    }
+    let tail = Tail::start(stage, &topic)?;
+    let writer = Writer::start(stage, PER_SECOND).await?;
+    wait(&tail, 1).await?;
+
+    let mut millis = Vec::new();
+    for round in 0..options.rounds {
+        tokio::time::sleep(SETTLE).await;
+        let holder = holder(&owner).await?;
+        let index =
+            replicas.iter().position(|(_, name)| *name == holder).context("the holder is none of the replicas")?;
+        let (mut process, _) = replicas.swap_remove(index);
+        let from = tail.len();
+        let killed = now();
+        process.kill9()?;
+        // The time of a record is whole milliseconds: only one that is later in any case is another replica's.
+        let produced_after = now() + 0.001;
+        let begun = Instant::now();
+        let first = loop {
+            if let Some(receipt) = tail.find(from, |receipt| receipt.produced >= produced_after) {
+                break receipt;
+            }
+            if begun.elapsed() > PATIENCE {
+                bail!("nobody has taken over within {PATIENCE:?}");
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        };
+        millis.push((first.received - killed) * 1e3);
+        let replica = format!("r{}", REPLICAS + round);
+        replicas.push((Process::start(stage, &relay, &replica)?, replica));
+    }
+    let written = writer.stop().await?;
+    // What a killed replica had delivered and not advanced over comes twice.
+    wait(&tail, usize::try_from(written)?).await?;
+    for (process, _) in replicas {
+        process.stop().await?;
+    }
+    tail.stop()?;
+    let consumer: BaseConsumer = stage.cluster().client_config().create()?;
+    let (low, high) = consumer.fetch_watermarks(&topic, 0, PATIENCE)?;
+    anyhow::ensure!(u64::try_from(high - low)? >= written, "{} of {written} rows have arrived", high - low);
+    Ok(millis)
+}
+
+/// The replica that has the cursor's row locked now, caught in the act; the last that had, if nobody is.
+async fn holder(owner: &Client) -> anyhow::Result<String> {
+    let sql = "SELECT split_part(application_name, '/', 2) FROM pg_stat_activity \
+               WHERE state = 'idle in transaction' AND backend_xid IS NOT NULL AND application_name LIKE 'outbox-relay/%'";
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(1) {
+        if let Some(row) = owner.query_opt(sql, &[]).await? {
+            return Ok(row.get(0));
+        }
+    }
+    let row = owner.query_one("SELECT advanced_by FROM outbox.cursor WHERE name = $1", &[&NAME]).await?;
+    row.get::<_, Option<String>>(0).context("no replica has held the cursor")
+}

@@ -1,0 +1,53 @@
+//! What starting a server takes: a free port, patience, and the end of its log when it does not start.
+
+use std::path::Path;
+use std::time::Duration;
+
+/// How often a state that cannot be awaited is looked at.
+pub(super) const POLL: Duration = Duration::from_millis(5);
+
+/// A port of the loopback interface that is free now and that the system does not hand out by itself, so that a server
+/// can be started on it again after it was killed.
+///
+/// # Errors
+/// When none is found.
+pub fn free_port() -> anyhow::Result<u16> {
+    for _ in 0..100 {
+        let port = fastrand::u16(15_000..32_000);
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    anyhow::bail!("Found no free port on 127.0.0.1 between 15000 and 32000")
+}
+
+/// The end of a log file, for an error message.
+#[must_use]
+pub fn tail(log: &Path) -> String {
+    let text = std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(15)..].join("\n")
+}
+
+/// Retries what fails until it succeeds or `deadline` has passed; then the last error is the answer. `alive` ends it
+/// early, for example because the server it waits for has ended.
+pub(super) async fn until<T, F>(
+    deadline: Duration,
+    mut alive: impl FnMut() -> bool,
+    mut attempt: impl FnMut() -> F,
+) -> anyhow::Result<T>
+where
+    F: Future<Output = anyhow::Result<T>>,
+{
+    let end = tokio::time::Instant::now() + deadline;
+    loop {
+        let error = match attempt().await {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        if !alive() || tokio::time::Instant::now() >= end {
+            return Err(error);
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}

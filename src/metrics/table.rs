@@ -1,0 +1,109 @@
+//! Every metric's name, kind, unit and description.
+
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
+
+/// What a metric is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// A distribution, in buckets.
+    Histogram,
+}
+
+/// One metric of the contract.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// Its name, prefix included.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// Its unit.
+    pub unit: Unit,
+    /// Its labels.
+    pub labels: &'static [&'static str],
+    /// Its meaning, in one sentence.
+    pub help: &'static str,
+    /// Whether this version measures it; what it does not measure, it does not export.
+    pub exported: bool,
+}
+
+macro_rules! metrics {
+    ($($id:ident $name:literal $kind:ident $unit:ident [$($label:literal)*] $exported:literal $help:literal;)*) => {
+        /// The names, prefix included.
+        pub(super) mod name {
+            $(
+                pub(in super::super) const $id: &str = concat!("outbox_relay_", $name);
+            )*
+        }
+
+        /// All metrics of the contract.
+        pub const METRICS: &[Metric] = &[$(Metric {
+            name: name::$id,
+            kind: Kind::$kind,
+            unit: Unit::$unit,
+            labels: &[$($label),*],
+            help: $help,
+            exported: $exported,
+        }),*];
+    };
+}
+
+metrics! {
+    LAG "cursor_lag_seconds" Gauge Seconds ["cursor"] true
+        "Age of the oldest committed row beyond the cursor's position, held back or not; 0 when there is none.";
+    BACKLOG_ROWS "cursor_backlog_rows" Gauge Count ["cursor"] true
+        "Committed rows beyond the cursor's position, counted up to a cap.";
+    OBSERVED "cursor_observed_timestamp_seconds" Gauge Seconds ["cursor"] true
+        "When this replica last measured lag and backlog.";
+    LAST_ADVANCE "cursor_last_advance_timestamp_seconds" Gauge Seconds ["cursor"] true
+        "When the cursor's position last moved.";
+    HELD "cursor_held" Gauge Count ["cursor"] true "1 while this replica is the one that advanced the cursor last.";
+    PAUSED "cursor_paused" Gauge Count ["cursor"] true "1 while an operator has paused the cursor.";
+    HALTED "cursor_halted" Gauge Count ["cursor"] true "1 while the cursor is halted and needs an operator.";
+    CLOCK_REGRESSION "cursor_clock_regression" Gauge Count ["cursor"] true
+        "1 while PostgreSQL's clock stands before the cursor's position.";
+    TURNS "turns_total" Counter Count ["cursor" "result"] true "Turns, by how they ended.";
+    TURN_DURATION "turn_duration_seconds" Histogram Seconds ["cursor" "phase"] true "Time that each phase of a turn took.";
+    HORIZON_HOLD "horizon_hold_seconds" Gauge Seconds ["cursor"] true
+        "How far open transactions hold the horizon back, beyond the latency window.";
+    HORIZON_HOLDERS "horizon_holders" Gauge Count ["cursor" "reason"] true
+        "Open transactions that hold the horizon back, by reason.";
+    PUBLISHED_ROWS "published_rows_total" Counter Count ["cursor" "sink"] true
+        "Rows that the receiver has acknowledged.";
+    PUBLISH_ERRORS "publish_errors_total" Counter Count ["cursor" "sink" "reason"] true
+        "Failures that ended publishing, by what follows from them.";
+    AMBIGUOUS "ambiguous_total" Counter Count ["cursor" "sink"] true
+        "Failures after which the receiver may have the message although it did not say so.";
+    REDELIVERED_ROWS "redelivered_rows_total" Counter Count ["cursor" "sink"] true
+        "Rows that this process knows it sent again.";
+    DELIVERY_LATENCY "delivery_latency_seconds" Histogram Seconds ["cursor" "sink"] true
+        "Time from a row's created_at to its acknowledgement by the receiver.";
+    RATE_LIMITED "sink_rate_limited_seconds_total" Counter Seconds ["cursor" "sink"] true
+        "Whole seconds in which rows waited for the sink's rate limit only.";
+    DB_POOL_CONNECTIONS "db_pool_connections" Gauge Count ["state"] true "Connections to PostgreSQL, by state.";
+    BUILD_INFO "build_info" Gauge Count ["version"] true "1, labelled with the running version.";
+    LATE_ROWS "late_rows_total" Counter Count ["cursor"] false
+        "Rows that were committed behind the cursor's position and published late.";
+    DEAD_LETTER_ROWS "dead_letter_rows" Gauge Count ["cursor"] false "Dead letters that wait for an operator.";
+    DEAD_LETTERED_ROWS "dead_lettered_rows_total" Counter Count ["cursor" "sink"] false "Rows put aside as dead letters.";
+    PARKED_KEYS "parked_keys" Gauge Count ["cursor"] false "Keys whose rows wait behind a dead letter.";
+    LAG_STAGE "lag_stage_seconds" Gauge Seconds ["cursor" "stage"] false "The lag, by the stage that it arises in.";
+    CIRCUIT_OPEN "sink_circuit_open" Gauge Count ["cursor" "sink"] false "1 while the sink's circuit breaker is open.";
+    PENDING_DUE_ROWS "pending_due_rows" Gauge Count ["cursor"] false "Pending rows that are due.";
+    PENDING_LATENESS "pending_lateness_seconds" Histogram Seconds ["cursor"] false
+        "Time from a pending row's due time to its acknowledgement.";
+}
+
+/// Gives every metric its description; a metric that has no value yet is not exported by it.
+pub fn describe_all() {
+    for metric in METRICS {
+        match metric.kind {
+            Kind::Counter => describe_counter!(metric.name, metric.unit, metric.help),
+            Kind::Gauge => describe_gauge!(metric.name, metric.unit, metric.help),
+            Kind::Histogram => describe_histogram!(metric.name, metric.unit, metric.help),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use super::exporter::Exporter;
+use super::table::METRICS;
+use super::*;
+
+/// Everything that this version measures.
+fn measure_all(metrics: &CursorMetrics) {
+    let at = Timestamp::parse_rfc3339("2026-11-21T08:00:00.5Z").expect("valid");
+    for result in TurnResult::ALL {
+        metrics.turn_finished(result);
+    }
+    for phase in Phase::ALL {
+        metrics.phase(phase, Duration::from_millis(3));
+    }
+    for error in PublishError::ALL {
+        metrics.publish_failed(error);
+    }
+    metrics.published(20_000);
+    metrics.redelivered(3);
+    metrics.delivery_latency(Duration::from_millis(7), 20_000);
+    metrics.rate_limited(Duration::from_millis(1500));
+    metrics.rate_limited(Duration::from_millis(600));
+    metrics.set_lag(Duration::from_millis(1500), 12, at);
+    metrics.set_last_advance(at);
+    metrics.set_held(true);
+    metrics.set_paused(false);
+    metrics.set_halted(true);
+    metrics.set_clock_regression(false);
+    metrics.set_horizon_hold(Duration::from_secs(2), &[("writer", 2)]);
+    set_pool_connections(PoolState::Idle, 3);
+    set_pool_connections(PoolState::InUse, 7);
+}
+
+fn rendered(measure: impl FnOnce()) -> String {
+    let mut text = String::new();
+    Exporter::local(|exporter| {
+        measure();
+        text = exporter.render();
+    });
+    text
+}
+
+fn exported(text: &str) -> BTreeSet<&str> {
+    text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect()
+}
+
+#[test]
+fn all_that_is_measured_is_exported_and_nothing_else() {
+    let text = rendered(|| measure_all(&CursorMetrics::new("bookings", "kafka")));
+    let expected: BTreeSet<_> = METRICS.iter().filter(|metric| metric.exported).map(|metric| metric.name).collect();
+    assert_eq!(exported(&text), expected);
+    assert!(!text.contains(" summary"), "summaries of several replicas cannot be put together");
+    for line in [
+        "outbox_relay_turns_total{cursor=\"bookings\",result=\"relayed\"} 1",
+        "outbox_relay_publish_errors_total{cursor=\"bookings\",sink=\"kafka\",reason=\"ambiguous\"} 1",
+        "outbox_relay_ambiguous_total{cursor=\"bookings\",sink=\"kafka\"} 1",
+        "outbox_relay_published_rows_total{cursor=\"bookings\",sink=\"kafka\"} 20000",
+        "outbox_relay_sink_rate_limited_seconds_total{cursor=\"bookings\",sink=\"kafka\"} 2",
+        "outbox_relay_cursor_lag_seconds{cursor=\"bookings\"} 1.5",
+        "outbox_relay_cursor_observed_timestamp_seconds{cursor=\"bookings\"} 1795248000.5",
+        "outbox_relay_cursor_halted{cursor=\"bookings\"} 1",
+        "outbox_relay_horizon_holders{cursor=\"bookings\",reason=\"writer\"} 2",
+        "outbox_relay_delivery_latency_seconds_bucket{cursor=\"bookings\",sink=\"kafka\",le=\"0.005\"} 0",
+        "outbox_relay_delivery_latency_seconds_bucket{cursor=\"bookings\",sink=\"kafka\",le=\"0.01\"} 20000",
+        "outbox_relay_db_pool_connections{state=\"in_use\"} 7",
+        concat!("outbox_relay_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line} is missing in\n{text}");
+    }
+}
+
+#[test]
+fn at_start_counters_are_zero_and_what_nobody_measured_is_absent() {
+    let text = rendered(|| drop(CursorMetrics::new("bookings", "sms")));
+    for error in PublishError::ALL {
+        let line = format!(
+            "outbox_relay_publish_errors_total{{cursor=\"bookings\",sink=\"sms\",reason=\"{}\"}} 0",
+            error.as_str()
+        );
+        assert!(text.lines().any(|other| other == line), "{line} is missing in\n{text}");
+    }
+    assert!(text.contains("outbox_relay_turns_total{cursor=\"bookings\",result=\"relayed\"} 0"));
+    assert!(!text.contains("cursor_lag_seconds") && !text.contains("cursor_halted"), "{text}");
+}
+
+#[test]
+fn a_reason_that_no_longer_holds_goes_back_to_zero() {
+    let text = rendered(|| {
+        let metrics = CursorMetrics::new("b", "kafka");
+        metrics.set_horizon_hold(Duration::from_secs(1), &[("writer", 1), ("prepared", 1)]);
+        metrics.set_horizon_hold(Duration::ZERO, &[("writer", 4)]);
+    });
+    assert!(text.contains("outbox_relay_horizon_holders{cursor=\"b\",reason=\"prepared\"} 0"), "{text}");
+    assert!(text.contains("outbox_relay_horizon_holders{cursor=\"b\",reason=\"writer\"} 4"), "{text}");
+}
+
+#[test]
+fn infinite_instants_are_not_exported() {
+    let text = rendered(|| CursorMetrics::new("b", "kafka").set_last_advance(Timestamp::INFINITY));
+    assert!(!text.contains("last_advance"), "{text}");
+}
+
+#[test]
+fn names_follow_the_conventions() {
+    let names: BTreeSet<_> = METRICS.iter().map(|metric| metric.name).collect();
+    assert_eq!(names.len(), METRICS.len(), "every name once");
+    for metric in METRICS {
+        assert!(metric.name.starts_with("outbox_relay_") && metric.help.ends_with('.'), "{metric:?}");
+        assert_eq!(metric.name.ends_with("_total"), metric.kind == table::Kind::Counter, "{metric:?}");
+        assert_eq!(metric.name.contains("_seconds"), metric.unit == metrics::Unit::Seconds, "{metric:?}");
+    }
+}
+
+/// Where `promtool` is installed; the whole process is checked with it elsewhere.
+#[test]
+fn promtool_finds_nothing_to_complain_about() {
+    let text = rendered(|| measure_all(&CursorMetrics::new("bookings\"\\\n#0", "kafka")));
+    let started = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut promtool) = started else { return };
+    promtool.stdin.take().expect("piped").write_all(text.as_bytes()).expect("writes");
+    let output = promtool.wait_with_output().expect("ends");
+    assert!(output.status.success(), "{}{text}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,64 @@
+//! Whether a relay's topic can take what it will be sent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Readable;
+use crate::database::{Error, Session};
+use crate::relay::sinks;
+use crate::sink::Class;
+use crate::sink::kafka::{self, Cluster, describe_topic};
+use crate::source::finding::{Finding, Level};
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Asks Kafka, whatever is wrong with the table; sizes only where rows can be read.
+pub(super) async fn topic(
+    cluster: Option<&Arc<Cluster>>,
+    config: &kafka::Config,
+    rows: Option<(&Session, &Readable)>,
+) -> Vec<Finding> {
+    let Some(cluster) = cluster else {
+        return vec![Finding::new(Level::Error, "kafka_missing", "no [kafka] section").setting("Add [kafka].")];
+    };
+    if config.templated() {
+        return vec![Finding::new(Level::Ok, "topic", "the topic depends on the row: it is checked when it is used")];
+    }
+    let facts = match describe_topic(cluster, &config.topic, PATIENCE).await {
+        Ok(facts) => facts,
+        Err(failure) => {
+            let code = if failure.class == Class::Fatal { "kafka_refused" } else { "kafka_unreachable" };
+            return vec![Finding::new(Level::Error, code, failure.message).setting(failure.hint)];
+        }
+    };
+    if let Err((code, message, hint)) = sinks::kafka_topic(config, &facts) {
+        return vec![Finding::new(Level::Error, code, message).setting(hint)];
+    }
+    let name = &config.topic;
+    let found = Finding::new(Level::Ok, "topic", format!("topic {name} has {} partitions", facts.partitions));
+    let size = match (facts.max_message_bytes, rows) {
+        (Some(limit), Some((session, readable))) => size(session, readable, name, limit)
+            .await
+            .unwrap_or_else(|error| Finding::new(Level::Error, "database", error.to_string())),
+        (Some(limit), None) => Finding::new(Level::Ok, "topic_limit", format!("topic {name} accepts {limit} bytes")),
+        (None, _) => {
+            let message = format!("max.message.bytes of topic {name} cannot be read");
+            Finding::new(Level::Warn, "topic_limit_unknown", message)
+                .setting("Grant DescribeConfigs on the topic; until then records above 1,000,000 bytes are refused.")
+        }
+    };
+    vec![found, size]
+}
+
+/// Compares the largest of the newest 1,000 rows' values with what the topic accepts.
+async fn size(session: &Session, readable: &Readable, topic: &str, limit: usize) -> Result<Finding, Error> {
+    let row = session.query_one(&readable.shape.largest_sql(&readable.fields), &[]).await?;
+    let largest = usize::try_from(row.try_get::<_, i64>(0)?).unwrap_or(usize::MAX);
+    Ok(if largest >= limit {
+        let message = format!("among the newest 1,000 rows one takes {largest} bytes; topic {topic} accepts {limit}");
+        Finding::new(Level::Warn, "message_too_large", message).setting("Raise the topic's max.message.bytes.")
+    } else {
+        let message = format!("the largest of the newest 1,000 rows takes {largest} of {limit} bytes");
+        Finding::new(Level::Ok, "message_size", message)
+    })
+}

@@ -1,0 +1,101 @@
+//! One look at a table: who is writing, which row is the newest that is safe to read, where the cursors stand.
+
+use std::time::Duration;
+
+use tokio_postgres::Statement;
+use tokio_postgres::types::ToSql;
+
+use crate::cursor::{self, Standing};
+use crate::database::{Error, Session};
+use crate::position::Position;
+use crate::source::shape::Shape;
+use crate::source::watcher::Sighting;
+
+/// What one look found.
+#[derive(Debug)]
+pub(super) struct Look {
+    /// Who is writing, and how far it is safe to read.
+    pub(super) sighting: Sighting,
+    /// The newest row of all that is not in the future.
+    pub(super) latest: Option<Position>,
+    /// The newest row that is safe to read.
+    pub(super) newest: Option<Position>,
+    /// The cursors.
+    pub(super) standings: Vec<Standing>,
+}
+
+impl Look {
+    /// Looks, after the scan of `sighting`.
+    pub(super) async fn take(
+        session: &Session,
+        shape: &Shape,
+        names: &[&str],
+        sighting: Sighting,
+        deadline: Duration,
+    ) -> Result<Self, Error> {
+        let statement = session.prepare_cached(&shape.newest_sql()).await?;
+        let look = async {
+            let now = [&sighting.clock() as &(dyn ToSql + Sync)];
+            let both = async { tokio::try_join!(newest(session, &statement, &now), cursor::standings(session, names)) };
+            let (latest, standings) = both.await?;
+            let horizon = sighting.horizon.at;
+            let newest = match &latest {
+                Some(position) if position.created_at < horizon => latest.clone(),
+                Some(_) if horizon.is_finite() => newest(session, &statement, &[&horizon]).await?,
+                Some(_) | None => None,
+            };
+            Ok::<_, Error>((latest, newest, standings))
+        };
+        let (latest, newest, standings) =
+            tokio::time::timeout(deadline, look).await.map_err(|_| Error::Timeout(deadline))??;
+        Ok(Self { sighting, latest, newest, standings })
+    }
+
+    /// Where the cursor of this name stands.
+    pub(super) fn standing(&self, name: &str) -> Option<&Standing> {
+        self.standings.iter().find(|standing| standing.name == name)
+    }
+
+    /// Whether a cursor has something to read, as far as can be told without ordering ids: at the same instant, another
+    /// id than the newest is taken to be before it.
+    pub(super) fn is_behind(&self, standing: &Standing) -> bool {
+        behind(standing.position.as_ref(), self.newest.as_ref())
+    }
+}
+
+async fn newest(
+    session: &Session,
+    statement: &Statement,
+    below: &[&(dyn ToSql + Sync)],
+) -> Result<Option<Position>, Error> {
+    Ok(match session.query_opt(statement, below).await? {
+        Some(row) => Some(Position { created_at: row.try_get(0)?, id: row.try_get(1)? }),
+        None => None,
+    })
+}
+
+fn behind(position: Option<&Position>, newest: Option<&Position>) -> bool {
+    let Some(newest) = newest else { return false };
+    let Some(position) = position else { return true };
+    position.created_at < newest.created_at || (position.created_at == newest.created_at && position.id != newest.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::Timestamp;
+
+    fn at(micros: i64, id: Option<&str>) -> Position {
+        Position { created_at: Timestamp::from_pg_micros(micros), id: id.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_cursor_is_behind_unless_the_newest_safe_row_is_its_own() {
+        assert!(!behind(None, None));
+        assert!(behind(None, Some(&at(1, Some("a")))));
+        assert!(behind(Some(&at(1, None)), Some(&at(1, Some("a")))));
+        assert!(behind(Some(&at(1, Some("b"))), Some(&at(1, Some("a")))));
+        assert!(!behind(Some(&at(1, Some("a"))), Some(&at(1, Some("a")))));
+        assert!(!behind(Some(&at(2, Some("a"))), Some(&at(1, Some("z")))));
+    }
+}

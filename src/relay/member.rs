@@ -1,0 +1,125 @@
+//! One relay of a group: whether it is ready, busy, waiting or quiet.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinHandle;
+
+use super::engine::Engine;
+use super::prepare::{self, Unready};
+use super::{Config, Ready};
+use crate::cursor::Standing;
+use crate::database::Error;
+use crate::pace::Backoff;
+use crate::position::Position;
+use crate::source::shape::Shape;
+use crate::source::watcher::Sighting;
+
+/// How often lag and backlog are measured.
+pub(super) const SAMPLE: Duration = Duration::from_secs(5);
+/// How long a relay that did not pass its checks waits before they are made again.
+pub(super) const RECHECK: Duration = Duration::from_secs(5);
+
+type Prepared = Result<Result<Ready, Unready>, Error>;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) config: Config,
+    pub(super) ready: Option<Arc<Ready>>,
+    pub(super) backoff: Backoff,
+    /// No turn and no check before this.
+    pub(super) not_before: Instant,
+    /// A turn is running.
+    pub(super) busy: bool,
+    /// Nothing was found with this newest row at this position: not worth another turn.
+    pub(super) quiet: Option<(Option<Position>, Option<Position>)>,
+    pub(super) sampled: Option<Instant>,
+    /// Its checks, while they run.
+    preparing: Option<JoinHandle<Prepared>>,
+    /// Why it could not run at the last check; said again only when it changes.
+    unready: Option<Unready>,
+}
+
+impl Member {
+    pub(super) fn new(config: Config) -> Self {
+        Self {
+            config,
+            ready: None,
+            backoff: Backoff::new(),
+            not_before: Instant::now(),
+            busy: false,
+            quiet: None,
+            sampled: None,
+            preparing: None,
+            unready: None,
+        }
+    }
+
+    /// Starts its checks when they are due, and takes their result when they have ended.
+    pub(super) async fn prepare(
+        &mut self,
+        engine: &Arc<Engine>,
+        shape: &Arc<Shape>,
+        sighting: &Sighting,
+    ) -> Result<(), Error> {
+        let Some(preparing) = self.preparing.take_if(|task| task.is_finished()) else {
+            if self.ready.is_none() && self.preparing.is_none() && !self.busy && self.not_before <= Instant::now() {
+                let (engine, config) = (Arc::clone(engine), self.config.clone());
+                let (shape, sighting) = (Arc::clone(shape), sighting.clone());
+                self.preparing =
+                    Some(tokio::spawn(async move { prepare::ready(&engine, &config, &shape, &sighting).await }));
+            }
+            return Ok(());
+        };
+        let Ok(prepared) = preparing.await else { return Ok(()) };
+        match prepared? {
+            Ok(ready) => {
+                tracing::info!(cursor = self.config.name, rule = ready.shape.rule.as_str(), "relay ready");
+                self.ready = Some(Arc::new(ready.with_shape(Arc::clone(shape))));
+                self.unready = None;
+                engine.set_ready(&self.config.name);
+            }
+            Err(unready) => {
+                let pause = if matches!(unready, Unready::NoHorizon) { Duration::from_millis(20) } else { RECHECK };
+                self.not_before = Instant::now() + pause;
+                self.not_ready(engine, &unready).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says why it cannot run.
+    pub(super) async fn not_ready(&mut self, engine: &Engine, unready: &Unready) {
+        let news = self.unready.as_ref() != Some(unready);
+        self.unready = Some(unready.clone());
+        prepare::not_ready(engine, &self.config, unready, news).await;
+    }
+
+    /// Whether it is halted. From time to time the secrets' files are read: one that has changed ends the halt, which
+    /// preparing anew finds out.
+    pub(super) fn is_halted(&mut self, ready: &Ready, standing: &Standing) -> bool {
+        let halted = standing.halted.as_deref() == Some(ready.fingerprint.as_str());
+        let due = self.sampled.is_none_or(|sampled| sampled.elapsed() >= SAMPLE);
+        if halted && due && prepare::fingerprint(&self.config) != ready.fingerprint {
+            self.ready = None;
+        }
+        halted
+    }
+
+    /// When it may go on, if it must wait: after a failure, as a standby, or for the sink's rate.
+    pub(super) fn due(&mut self, ready: &Ready, standing: &Standing, sighting: &Sighting) -> Option<Instant> {
+        let now = Instant::now();
+        if self.not_before > now {
+            return Some(self.not_before);
+        }
+        let interval = ready.sink.min_interval().filter(|_| standing.advanced_by.is_some())?;
+        let wait = standing.advanced_at.plus(interval).since(sighting.clock());
+        if wait.is_zero() {
+            return None;
+        }
+        self.not_before = now + wait;
+        ready.metrics.rate_limited(wait);
+        Some(self.not_before)
+    }
+}

@@ -1,0 +1,85 @@
+//! How a turn ended, and what was measured on the way.
+
+use std::time::Duration;
+
+use crate::database::Error;
+use crate::position::Timestamp;
+use crate::sink::Failure;
+use crate::source::fetch::FetchError;
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Another holder has the cursor.
+    Busy,
+    /// An operator has paused it.
+    Paused,
+    /// It is halted under the present configuration.
+    Halted,
+    /// Another holder has used up the sink's rate: not before this pause is over.
+    Early(Duration),
+    /// It belongs to something else than the relay is configured for.
+    Foreign,
+    /// The database's clock is behind the one of the last advance.
+    Regressed {
+        /// The clock of the last advance.
+        observed_at: Timestamp,
+        /// The clock now.
+        clock: Timestamp,
+    },
+    /// There was nothing to publish.
+    Idle,
+    /// Rows were published and advanced over.
+    Relayed {
+        /// How many.
+        rows: usize,
+        /// The budget ended the turn: more rows may be waiting.
+        more: bool,
+    },
+    /// Publishing stopped; the rows before were advanced over.
+    Stalled {
+        /// How many.
+        rows: usize,
+        /// Why it stopped.
+        failure: Failure,
+        /// The message concerned.
+        message_id: Option<String>,
+    },
+}
+
+/// Why a turn could not be finished. Nothing was advanced over.
+#[derive(Debug, thiserror::Error)]
+pub enum TurnError {
+    /// The lock's connection ended.
+    #[error("the connection that holds the cursor's lock ended: publishing stopped at once")]
+    LockLost,
+    /// The commit failed or its outcome is unknown, after this many rows were acknowledged: they will come again.
+    #[error("{acknowledged} published rows could not be advanced over and will be sent again: {source}")]
+    NotAdvanced {
+        /// How many.
+        acknowledged: usize,
+        /// Why.
+        source: Error,
+    },
+    /// The rows cannot be read.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// The database said no.
+    #[error(transparent)]
+    Database(#[from] Error),
+}
+
+/// How long each part of a turn took, and what was measured on the way.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Timings {
+    /// Getting the lock.
+    pub lock: Duration,
+    /// Reading.
+    pub fetch: Duration,
+    /// Publishing, overlapping with reading.
+    pub publish: Duration,
+    /// Moving the position.
+    pub advance: Duration,
+    /// Committing, sent together with the move.
+    pub commit: Duration,
+}

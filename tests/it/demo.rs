@@ -1,0 +1,113 @@
+//! The verb `demo`, as a user runs it: its verdict, and that nothing of it stays behind.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rdkafka::config::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+use crate::support::{broker, eventually};
+
+/// Slow on a busy machine: three replicas, PostgreSQL and the writers share it with other tests.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A demo whose temporary directories all lie in one of ours.
+fn demo(seconds: &str, more: &[&str]) -> (Child, TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    // As root the demo runs PostgreSQL as another user, who must come through here.
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let child = Command::new(env!("CARGO_BIN_EXE_outbox-relay"))
+        .args(["demo", "--json", "--seconds", seconds])
+        .args(more)
+        .env("TMPDIR", dir.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    (child, dir)
+}
+
+fn left_in(dir: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut left: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    for process in std::fs::read_dir("/proc").unwrap().flatten() {
+        let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        if line.contains(&*dir.to_string_lossy()) {
+            left.push(line);
+        }
+    }
+    left
+}
+
+#[tokio::test]
+async fn the_demo_survives_a_kill_with_nothing_lost_and_leaves_nothing_behind() {
+    let (child, dir) = demo("6", &[]);
+    let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await.expect("its end").unwrap();
+    let (stdout, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+
+    let verdict: Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(verdict["verdict"], "pass", "{stdout}");
+    assert_eq!((verdict["seconds"].as_u64(), verdict["replicas"].as_u64(), verdict["seed"].as_u64()), {
+        (Some(6), Some(3), Some(1))
+    });
+    let rows = verdict["rows_committed"].as_u64().unwrap();
+    assert!(rows > 0);
+    for sink in ["kafka", "sms"] {
+        let sink = &verdict["sinks"][sink];
+        for none in ["lost", "out_of_order", "phantom"] {
+            assert_eq!(sink[none], 0, "{stdout}");
+        }
+        assert_eq!(sink["distinct"], rows);
+        assert_eq!(sink["deliveries"].as_u64().unwrap(), rows + sink["duplicates"].as_u64().unwrap());
+    }
+    let kill = &verdict["kills"][0];
+    assert_eq!((kill["signal"].as_str(), kill["cursor"].as_str()), (Some("SIGKILL"), Some("booking_events")));
+    println!("take-over after {} ms", kill["takeover_ms"]);
+    assert!(kill["takeover_ms"].as_f64().unwrap() < 10_000.0);
+    assert!(verdict["rows_per_second"].as_f64().unwrap() > 0.0);
+    assert!(verdict["latency_ms"]["p50"].as_f64().unwrap() <= verdict["latency_ms"]["max"].as_f64().unwrap());
+    assert_eq!(left_in(dir.path()), [""; 0]);
+}
+
+#[tokio::test]
+async fn an_interrupted_demo_is_undecided_and_leaves_nothing_behind() {
+    let (mut child, dir) = demo("60", &[]);
+    let pid = i32::try_from(child.id().unwrap()).unwrap();
+    // Three directories: PostgreSQL, replicas, and so the middle of the play; the broker is inside the process.
+    eventually(PATIENCE, async || left_in(dir.path()).iter().any(|left| left.contains("run --replica-id"))).await;
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::INT).unwrap();
+    let status = tokio::time::timeout(PATIENCE, child.wait()).await.expect("its end").unwrap();
+    assert_eq!(status.code(), Some(3));
+    assert_eq!(left_in(dir.path()), [""; 0]);
+}
+
+#[tokio::test]
+async fn on_a_broker_that_is_there_the_demo_uses_a_topic_of_its_own_and_deletes_it() {
+    let servers = broker().await.bootstrap_servers();
+    let (child, dir) = demo("2", &["--kafka", &servers]);
+    let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await.expect("its end").unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+    assert_eq!(left_in(dir.path()), [""; 0]);
+    eventually(PATIENCE, async || !topics(&servers).await.iter().any(|name| name.starts_with("outbox-relay-demo")))
+        .await;
+}
+
+async fn topics(servers: &str) -> Vec<String> {
+    let consumer: BaseConsumer = ClientConfig::new().set("bootstrap.servers", servers).create().unwrap();
+    let listed = tokio::task::spawn_blocking(move || {
+        let metadata = consumer.fetch_metadata(None, Duration::from_secs(10)).unwrap();
+        metadata.topics().iter().map(|topic| topic.name().to_owned()).collect()
+    });
+    listed.await.unwrap()
+}

@@ -1,0 +1,84 @@
+//! Who writes, and what the relay's own role is set to, makes no difference.
+
+use tokio_postgres::Client;
+
+use super::ROLES;
+use crate::support::{CLOCK, PATIENCE, Process, Reader, bookings, database, eventually, toml};
+
+const NONE: [&str; 0] = [];
+
+async fn run(client: &Client, sql: &str) {
+    client.batch_execute(sql).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_writer_by_a_security_definer_function_holds_without_any_privilege_on_the_table() {
+    for role in ROLES {
+        let database = database().await;
+        let owner = bookings(&database, CLOCK).await;
+        let nobody = format!("nobody_{}", database.name);
+        run(
+            &owner,
+            &format!(
+                "CREATE ROLE {nobody} LOGIN; CREATE FUNCTION book() RETURNS void LANGUAGE sql SECURITY DEFINER \
+                 SET search_path = public AS 'INSERT INTO bookings DEFAULT VALUES'"
+            ),
+        )
+        .await;
+        let reader = Reader::new(&database, role).await;
+        reader.settled(&NONE).await;
+        let writer = database.connect(&nobody).await;
+        run(&writer, "BEGIN; SELECT book()").await;
+        run(&owner, "INSERT INTO bookings DEFAULT VALUES").await;
+        assert_eq!(reader.settled(&NONE).await.horizon.held_by.len(), 1);
+        run(&writer, "COMMIT").await;
+        reader.expect(&[1, 2]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_does_not_inherit_its_privileges_holds() {
+    for role in ROLES {
+        let database = database().await;
+        let owner = bookings(&database, CLOCK).await;
+        let member = format!("member_{}", database.name);
+        run(&owner, &format!("CREATE ROLE {member} LOGIN NOINHERIT IN ROLE app")).await;
+        let reader = Reader::new(&database, role).await;
+        reader.settled(&NONE).await;
+        let writer = database.connect(&member).await;
+        run(&writer, "BEGIN; SET LOCAL ROLE app; INSERT INTO bookings DEFAULT VALUES; RESET ROLE").await;
+        run(&owner, "INSERT INTO bookings DEFAULT VALUES").await;
+        assert_eq!(reader.settled(&NONE).await.horizon.held_by.len(), 1);
+        run(&writer, "COMMIT").await;
+        reader.expect(&[1, 2]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_relay_works_whatever_its_roles_transaction_defaults_are() {
+    for settings in [
+        "default_transaction_isolation = 'repeatable read'",
+        "default_transaction_isolation = 'serializable'",
+        "default_transaction_read_only = on",
+        "default_transaction_deferrable = on",
+    ] {
+        let database = database().await;
+        let owner = bookings(&database, CLOCK).await;
+        let role = format!("relay_{}", database.name);
+        let grants = outbox_relay::migrate::relay_grants(&role, &[("public", "bookings")]);
+        run(&owner, &format!("CREATE ROLE {role} LOGIN; ALTER ROLE {role} SET {settings}; {grants}")).await;
+        let relay =
+            "[[relay]]\nname = \"r\"\n[relay.source.stream]\ntable = \"public.bookings\"\n[relay.sink.stdout]\n";
+        let process = Process::spawn(&toml(&database, &role, None, relay), &["run"]);
+        let writer = database.connect("app").await;
+        for row in 1..=3 {
+            run(&writer, "BEGIN; INSERT INTO bookings DEFAULT VALUES").await;
+            run(&owner, "INSERT INTO bookings DEFAULT VALUES").await;
+            run(&writer, "COMMIT").await;
+            let come = || async { process.out().lines().count() == row * 2 };
+            eventually(PATIENCE, come).await;
+        }
+        let advanced = "SELECT position_id = '6' FROM outbox.cursor";
+        eventually(PATIENCE, || async { owner.query_one(advanced, &[]).await.unwrap().get(0) }).await;
+    }
+}

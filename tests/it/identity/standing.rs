@@ -1,0 +1,103 @@
+//! The clock and the configuration that a cursor was advanced under.
+
+use std::time::Duration;
+
+use super::{BOOKINGS, advanced, clock, halted, printed, prints, resume, run, start, stdout_relay};
+use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, toml};
+
+const INSERT: &str = "INSERT INTO public.bookings DEFAULT VALUES";
+
+#[tokio::test]
+async fn a_clock_behind_the_last_advance_publishes_nothing_until_it_has_caught_up() {
+    for role in ["relay", "relay_stats"] {
+        let database = database().await;
+        let owner = bookings(&database, CLOCK).await;
+        run(&owner, INSERT).await;
+        let process = start(&database, role);
+        prints(&process, &[1]).await;
+        advanced(&owner, "1").await;
+        // The same as a clock that has stepped back by three seconds since the last advance.
+        run(&owner, "UPDATE outbox.cursor SET observed_at = clock_timestamp() + interval '3 seconds'").await;
+        let until: outbox_relay::position::Timestamp =
+            owner.query_one("SELECT observed_at FROM outbox.cursor", &[]).await.unwrap().get(0);
+        run(&owner, INSERT).await;
+        eventually(PATIENCE, || async { process.log().contains("the database's clock has stepped back") }).await;
+        assert_eq!(metric(&process, "outbox_relay_cursor_clock_regression").await, Some(1.0));
+        let window = Duration::from_millis(5);
+        loop {
+            let before = printed(&process).len();
+            let now = clock(&owner).await;
+            if before > 1 {
+                assert!(now.plus(window) >= until, "published at {now}, before {until}");
+                break;
+            }
+            assert!(now < until.plus(PATIENCE), "it does not go on");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        prints(&process, &[1, 2]).await;
+        eventually(PATIENCE, || async { metric(&process, "outbox_relay_cursor_clock_regression").await == Some(0.0) })
+            .await;
+    }
+}
+
+/// The value of a metric of the cursor `r`, asked of the running process.
+async fn metric(process: &Process, name: &str) -> Option<f64> {
+    let log = process.log();
+    let starts: serde_json::Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+    let url = format!("http://{}/metrics", starts["admin"].as_str().unwrap());
+    let text = reqwest::get(url).await.unwrap().text().await.unwrap();
+    let line = text.lines().find(|line| line.starts_with(&format!("{name}{{")) && line.contains("\"r\""))?;
+    line.rsplit_once(' ')?.1.parse().ok()
+}
+
+#[tokio::test]
+async fn a_step_back_within_the_window_does_no_harm() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    run(&owner, INSERT).await;
+    let relay = format!("{}latency_window = \"5s\"\n", "[[relay]]\nname = \"r\"\n")
+        + &stdout_relay(BOOKINGS).replace("[[relay]]\nname = \"r\"\n", "");
+    run(&owner, "UPDATE bookings SET created_at = created_at - interval '1 minute'").await;
+    let process = Process::spawn(&toml(&database, "relay", None, &relay), &["run"]);
+    prints(&process, &[1]).await;
+    advanced(&owner, "1").await;
+    run(&owner, "UPDATE outbox.cursor SET observed_at = clock_timestamp() + interval '4 seconds'").await;
+    run(&owner, "INSERT INTO bookings (created_at) VALUES (clock_timestamp() - interval '30 seconds')").await;
+    prints(&process, &[1, 2]).await;
+    assert!(!process.log().contains("stepped back"));
+}
+
+#[tokio::test]
+async fn another_configuration_under_the_same_name_halts_until_it_is_accepted() {
+    for role in ["relay", "relay_stats"] {
+        let database = database().await;
+        let mut owner = bookings(&database, CLOCK).await;
+        run(&owner, INSERT).await;
+        let process = start(&database, role);
+        prints(&process, &[1]).await;
+        advanced(&owner, "1").await;
+        drop(process);
+        run(
+            &owner,
+            "CREATE TABLE tours (LIKE bookings INCLUDING ALL); GRANT SELECT ON tours TO relay, relay_stats; \
+             INSERT INTO tours DEFAULT VALUES",
+        )
+        .await;
+        let other = stdout_relay("table = \"public.tours\"");
+        let other = Process::spawn(&toml(&database, role, None, &other), &["run"]);
+        let (message, hint) = halted(&owner, "identity_changed").await;
+        assert!(message.contains("public.bookings") && message.contains("public.tours"), "{message}");
+        assert!(hint.contains("new name") && hint.contains("NULL"), "{hint}");
+        assert!(printed(&other).is_empty());
+        // The first configuration goes on meanwhile: its halt is another configuration's.
+        let again = start(&database, role);
+        run(&owner, INSERT).await;
+        prints(&again, &[2]).await;
+        advanced(&owner, "2").await;
+        drop(again);
+        run(&owner, "UPDATE outbox.cursor SET identity = NULL, relations = NULL").await;
+        run(&owner, "INSERT INTO tours DEFAULT VALUES").await;
+        resume(&mut owner).await;
+        prints(&other, &[2]).await;
+    }
+}

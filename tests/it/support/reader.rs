@@ -1,0 +1,202 @@
+//! Watcher and fetch without a sink: every look is made by the test, so that transactions can be scripted around it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use outbox_relay::config::Config;
+use outbox_relay::database::{self, Limits, Pool, Session, Sessions};
+use outbox_relay::position::{Position, Timestamp};
+use outbox_relay::relay::prepare;
+use outbox_relay::source::fetch::{Budget, FetchError, Request, fetch};
+use outbox_relay::source::shape::Shape;
+use outbox_relay::source::watcher::{Sighting, Watcher};
+use tokio::sync::Mutex;
+
+use super::servers::Database;
+use super::{PATIENCE, config};
+
+const LIMITS: Limits = Limits { statement: Duration::from_secs(10), lock_kill: Duration::from_secs(30) };
+
+/// Reads one table as a relay does, with its position in memory.
+pub struct Reader {
+    pub config: outbox_relay::relay::Config,
+    pub shape: Mutex<Shape>,
+    probe: Session,
+    watcher: Watcher,
+    pool: Pool,
+    rows: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    position: Option<Position>,
+    known: Option<(u32, BTreeSet<u32>)>,
+    delivered: Vec<String>,
+}
+
+/// Sessions as a relay opens them.
+pub fn sessions(database: &Database, role: &str, name: &str) -> Sessions {
+    Sessions::new(stream(database, role, "table = \"public.bookings\"").postgres, LIMITS, name.to_owned())
+}
+
+fn stream(database: &Database, role: &str, stream: &str) -> Config {
+    let relay = format!("[[relay]]\nname = \"r\"\n[relay.source.stream]\n{stream}\n[relay.sink.stdout]\n");
+    config(database, role, None, &relay)
+}
+
+impl Reader {
+    /// A reader of `public.bookings`.
+    pub async fn new(database: &Database, role: &str) -> Self {
+        Self::of(database, role, "table = \"public.bookings\"").await
+    }
+
+    /// A reader of what `[relay.source.stream]` says here.
+    pub async fn of(database: &Database, role: &str, source: &str) -> Self {
+        let config = stream(database, role, source);
+        let relay = config.relays.into_iter().next().unwrap();
+        let sessions = |name: &str| Sessions::new(config.postgres.clone(), LIMITS, name.to_owned());
+        let probe = sessions("probe").open().await.unwrap();
+        let shape = prepare::shape(&probe, &relay.source).await.unwrap().unwrap();
+        Self {
+            watcher: Watcher::new(sessions("watcher"), LIMITS.statement),
+            pool: database::pool(sessions("reader"), 1).unwrap(),
+            probe,
+            config: relay,
+            shape: Mutex::new(shape),
+            rows: 20_000,
+            state: Mutex::default(),
+        }
+    }
+
+    /// With turns of at most `rows`.
+    pub fn rows(mut self, rows: usize) -> Self {
+        self.rows = rows;
+        self
+    }
+
+    /// With this window; zero makes a script sharp: nothing is late by luck.
+    pub async fn window(self, window: Duration) -> Self {
+        self.shape.lock().await.margin.window = window;
+        self
+    }
+
+    /// One look at the writers.
+    pub async fn scan(&self) -> Sighting {
+        self.watcher.scan(&*self.shape.lock().await).await.unwrap()
+    }
+
+    /// Reads the catalogue again.
+    pub async fn catalogue(&self) {
+        *self.shape.lock().await = prepare::shape(&self.probe, &self.config.source).await.unwrap().unwrap();
+    }
+
+    /// Looks, reads what is safe, and advances over it.
+    pub async fn turn(&self) -> Result<Sighting, FetchError> {
+        let sighting = self.scan().await;
+        self.read(&sighting).await?;
+        Ok(sighting)
+    }
+
+    /// Reads what is safe by an earlier look; gives how many rows.
+    pub async fn read(&self, sighting: &Sighting) -> Result<usize, FetchError> {
+        let shape = self.shape.lock().await.clone();
+        let mut state = self.state.lock().await;
+        let mut loan = database::Fragile::new(database::take(&self.pool).await.unwrap());
+        let (sender, mut batches) = tokio::sync::mpsc::unbounded_channel();
+        let request = Request {
+            shape: &shape,
+            fields: &[],
+            after: state.position.as_ref(),
+            horizon: sighting.horizon.at,
+            known: state.known.as_ref().map(|(_, known)| known),
+            root: state.known.as_ref().map(|(root, _)| *root),
+            budget: Budget { rows: self.rows, bytes: 8 << 20, time: Duration::from_secs(5) },
+        };
+        let fetched = fetch(&mut loan, request, sender).await?;
+        loan.give_back();
+        while let Ok(batch) = batches.try_recv() {
+            state.delivered.extend(batch.messages().map(|message| message.id.to_owned()));
+            state.position = Some(batch.position(batch.len() - 1));
+        }
+        if fetched.rows > 0 {
+            state.known = Some((shape.root, shape.descendants.clone()));
+        }
+        Ok(fetched.rows)
+    }
+
+    /// The ids so far, in the order in which they came.
+    pub async fn delivered(&self) -> Vec<String> {
+        self.state.lock().await.delivered.clone()
+    }
+
+    /// Takes turns until exactly these ids have come; fails at once when another comes.
+    #[track_caller]
+    pub fn expect<T: ToString>(&self, ids: &[T]) -> impl Future<Output = ()> {
+        let caller = std::panic::Location::caller();
+        let expected: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        async move {
+            let end = tokio::time::Instant::now() + PATIENCE * 3;
+            loop {
+                self.turn().await.unwrap();
+                let delivered = self.delivered().await;
+                if delivered == expected {
+                    return;
+                }
+                let late = tokio::time::Instant::now() > end;
+                let begins = expected.starts_with(&delivered);
+                assert!(!late && begins, "{caller}: expected {expected:?}, delivered {delivered:?}");
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    }
+
+    /// Takes turns until every row committed before this call, and not held back, must have come; then says whether
+    /// exactly these have.
+    #[track_caller]
+    pub fn settled<T: ToString>(&self, ids: &[T]) -> impl Future<Output = Sighting> {
+        let caller = std::panic::Location::caller();
+        let expected: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        async move {
+            let sighting = self.past(true).await;
+            assert_eq!(self.delivered().await, expected, "{caller}");
+            sighting
+        }
+    }
+
+    /// Looks, without reading, until rows of now are past the window.
+    pub async fn watched(&self) -> Sighting {
+        self.past(false).await
+    }
+
+    async fn past(&self, read: bool) -> Sighting {
+        let margin = self.shape.lock().await.margin;
+        let until = self.scan().await.horizon.observed_at.plus(margin.window + margin.precision * 2);
+        loop {
+            let sighting = self.scan().await;
+            if read {
+                self.read(&sighting).await.unwrap();
+            }
+            if sighting.horizon.observed_at > until {
+                return sighting;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// The position, as it is kept.
+    pub async fn position(&self) -> Option<Position> {
+        self.state.lock().await.position.clone()
+    }
+
+    /// Sets the position.
+    pub async fn seek(&self, created_at: Timestamp, id: Option<&str>) {
+        self.state.lock().await.position = Some(Position { created_at, id: id.map(str::to_owned) });
+    }
+}
+
+/// All ids of a table in the order in which they must be published.
+pub async fn ordered(owner: &tokio_postgres::Client, table: &str) -> Vec<String> {
+    let sql = format!("SELECT id::text FROM {table} AS t ORDER BY t.created_at, t.id");
+    owner.query(&sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+}
