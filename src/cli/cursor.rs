@@ -52,7 +52,10 @@ pub enum Verb {
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let mut session = super::session(&config, "cursor").await?;
     match args.verb {
-        Verb::List { output } => list(&session, output).await,
+        Verb::List { output } => {
+            let names: Vec<&str> = config.relays.iter().map(|relay| relay.name.as_str()).collect();
+            list(&session, &names, output).await
+        }
         Verb::Pause { name } => {
             let outcome = control::pause(&mut session, &name, &operator()).await?;
             say(outcome, &name, "paused: no turn begins until `outbox-relay cursor resume`", "paused already")
@@ -64,8 +67,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-async fn list(session: &Session, output: Format) -> anyhow::Result<ExitCode> {
-    let cursors = control::list(session).await?;
+async fn list(session: &Session, configured: &[&str], output: Format) -> anyhow::Result<ExitCode> {
+    let mut cursors = control::list(session).await?;
+    cursors.extend(control::refused(session, configured).await?);
     let text = match output {
         Format::Json => {
             let cursors: Vec<_> = cursors.iter().map(json).collect();

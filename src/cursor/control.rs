@@ -74,6 +74,39 @@ pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
         .collect()
 }
 
+/// Relays of these names that were refused before they ever had a cursor.
+///
+/// # Errors
+/// The database's.
+pub async fn refused(client: &Client, names: &[&str]) -> Result<Vec<Listed>, Error> {
+    let rows = client
+        .query(
+            "SELECT s.cursor, s.halted, s.last_error::text FROM outbox.cursor_status AS s \
+             WHERE s.cursor = ANY ($1) AND NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.name = s.cursor) \
+             ORDER BY s.cursor",
+            &[&names],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| {
+            let name: String = row.try_get(0)?;
+            Ok(Listed {
+                relay: name.clone(),
+                name,
+                position_created_at: None,
+                position_id: None,
+                observed_at: None,
+                holder: None,
+                pid: None,
+                advanced_at: None,
+                paused: false,
+                halted: row.try_get(1)?,
+                last_error: row.try_get(2)?,
+            })
+        })
+        .collect()
+}
+
 async fn exists(client: &Client, name: &str) -> Result<bool, Error> {
     let row = client.query_one("SELECT EXISTS (SELECT FROM outbox.status WHERE name = $1)", &[&name]).await?;
     Ok(row.try_get(0)?)

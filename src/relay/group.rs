@@ -251,6 +251,11 @@ impl Group {
                 member.quiet = None;
                 self.shape_read = None;
             }
+            Next::Recheck(pause) => {
+                member.quiet = None;
+                member.ready = None;
+                member.not_before = Instant::now() + pause;
+            }
             Next::Prepare => member.ready = None,
         }
     }

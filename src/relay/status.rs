@@ -109,7 +109,10 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
     let clock: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
     let sightings = sightings(session, watcher, relays).await?;
     let mut cursors = Vec::new();
-    for listed in control::list(session).await? {
+    let names: Vec<&str> = relays.iter().map(|relay| relay.name.as_str()).collect();
+    // A relay that was refused at its first start has something to say, too.
+    let refused = control::refused(session, &names).await?;
+    for listed in control::list(session).await?.into_iter().chain(refused) {
         let relay = relays.iter().find(|relay| relay.name == listed.relay);
         let seen = relay.and_then(|relay| sightings.get(&relay.source));
         cursors.push(cursor(session, listed, seen, clock).await?);

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_postgres::error::SqlState;
+
 use super::Ready;
 use super::engine::{Engine, Slot};
 use super::outcome::{Outcome, Timings, TurnError};
 use super::report;
 use super::turn::Turn;
 use crate::cursor;
+use crate::database::Error;
 use crate::pace::{self, Backoff};
 use crate::sink::{Class, Failure};
 use crate::source::fetch::FetchError;
@@ -27,6 +30,8 @@ pub enum Next {
     Halted,
     /// The table is not what it was: read the catalogue again.
     Catalogue,
+    /// Something that its checks cover is missing now: make them again, after this pause.
+    Recheck(Duration),
     /// The cursor is not what it was: make the checks again.
     Prepare,
 }
@@ -176,6 +181,11 @@ impl Worker<'_> {
                 report::halt(self.engine, self.ready, &halt("partition_attached", hint), None).await;
                 Next::Halted
             }
+            TurnError::Fetch(FetchError::Database(source)) | TurnError::Database(source) if missing(source) => {
+                let pause = self.backoff.failed(fastrand::f64());
+                tracing::warn!(cursor = self.ready.config.name, %error, ?pause, "turn failed: the relay is checked again");
+                Next::Recheck(pause)
+            }
             TurnError::LockLost
             | TurnError::NotAdvanced { .. }
             | TurnError::Fetch(FetchError::Database(_))
@@ -186,4 +196,10 @@ impl Worker<'_> {
             }
         }
     }
+}
+
+/// Whether the server misses a table, a column or a privilege.
+fn missing(error: &Error) -> bool {
+    let states = [SqlState::UNDEFINED_COLUMN, SqlState::UNDEFINED_TABLE, SqlState::INSUFFICIENT_PRIVILEGE];
+    error.state().is_some_and(|state| states.contains(state))
 }

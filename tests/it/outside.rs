@@ -83,8 +83,9 @@ async fn probes_and_metrics_of_a_running_process_are_clean_and_logs_are_json_wit
     assert_eq!(parsed.len(), log.lines().count(), "every line is JSON: {log}");
     assert!(parsed.iter().all(|line| line["level"].is_string() && line["timestamp"].is_string()));
     assert!(parsed.len() < 30, "no line per successful row: {log}");
-    let warned: Vec<&Value> = parsed.iter().filter(|line| line["level"] == "WARN").collect();
-    let [warned] = warned[..] else { panic!("one warn line for one failed row: {warned:?}") };
+    let warned: Vec<&Value> = parsed.iter().filter(|line| line["message"] == "row not published").collect();
+    let [warned] = warned[..] else { panic!("one line for one failed row: {warned:?}") };
+    assert_eq!(warned["level"], "WARN");
     assert_eq!(
         (&warned["message_id"], &warned["class"], &warned["code"]),
         (&"51".into(), &"poison".into(), &"template".into())

@@ -3,7 +3,7 @@
 use outbox_relay::demo::postgres::{Auth, Options, Postgres};
 use rustix::process::Signal;
 
-use crate::support::outside::{get, halted, line, lines, listener, mended, printed, stdout_relay};
+use crate::support::outside::{get, halted, json, line, lines, listener, mended, printed, stdout_relay};
 use crate::support::servers::prepare;
 use crate::support::{
     CLOCK, Database, PATIENCE, Process, bookings, broker, database, eventually, ids, kafka_relay, outbox_relay, toml,
@@ -135,6 +135,10 @@ async fn wrong_until_mended(database: &Database, wrong: &str, expected: (&str, &
     let mut process = Process::spawn(&text, &["run"]);
     let (_, error) = halted(&owner, "wrong").await;
     let said = said(&process, "wrong").await;
+    let (_, status, _) = outbox_relay(&text, &["status", "-o", "json"]).await;
+    let status = json(&status);
+    let shown = status["cursors"].as_array().unwrap().iter().find(|cursor| cursor["name"] == "wrong").unwrap();
+    assert_eq!((&shown["state"], &shown["last_error"]["code"]), (&"halted".into(), &expected.0.into()));
     let (code, message) = expected;
     assert_eq!(
         (said["code"].as_str(), said["error"].as_str(), said["level"].as_str()),
@@ -144,6 +148,8 @@ async fn wrong_until_mended(database: &Database, wrong: &str, expected: (&str, &
         (error["code"].as_str(), error["message"].as_str(), error["class"].as_str()),
         (Some(code), Some(message), Some("fatal"))
     );
+    let (_, list, _) = outbox_relay(&text, &["cursor", "list"]).await;
+    assert!(list.lines().any(|line| line.starts_with("wrong ") && line.ends_with(" halted")), "{list}");
     owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
     eventually(PATIENCE, || async { printed(&process, "good") == ["1"] }).await;
     owner.batch_execute(mend).await.unwrap();
@@ -221,6 +227,27 @@ async fn an_unknown_topic_and_a_missing_column_of_the_sink_halt_their_relays_onl
     mended(&owner, "no_column").await;
     process.signal(Signal::TERM);
     assert_eq!(process.wait().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_column_of_the_sink_that_vanishes_while_it_runs_halts_the_relay_only_until_it_is_back() {
+    let (database, broker) = (database().await, broker().await);
+    let owner = bookings(&database, CLOCK).await;
+    let topic = unique("vanishes");
+    broker.create_topic(&topic, 1, &[]).await.unwrap();
+    owner.batch_execute("INSERT INTO bookings (payload) VALUES ('x')").await.unwrap();
+    let servers = broker.bootstrap_servers();
+    let relays = format!("{}{}", kafka_relay("wrong", &topic, ""), stdout_relay("good", ""));
+    let process = Process::spawn(&toml(&database, "relay", Some(&servers), &relays), &["run"]);
+    eventually(PATIENCE * 2, || async { ids(&servers, &topic).await == ["1"] }).await;
+    owner.batch_execute("ALTER TABLE bookings DROP COLUMN payload").await.unwrap();
+    owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+    let (_, error) = halted(&owner, "wrong").await;
+    assert_eq!((&error["class"], &error["code"]), (&"fatal".into(), &"column_unreadable".into()));
+    eventually(PATIENCE, || async { printed(&process, "good") == ["1", "2"] }).await;
+    owner.batch_execute("ALTER TABLE bookings ADD COLUMN payload text").await.unwrap();
+    eventually(PATIENCE * 2, || async { ids(&servers, &topic).await == ["1", "2"] }).await;
+    mended(&owner, "wrong").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
