@@ -92,6 +92,16 @@ async fn an_interrupted_demo_is_undecided_and_leaves_nothing_behind() {
 }
 
 #[tokio::test]
+async fn a_demo_killed_without_warning_leaves_nothing_behind() {
+    // With a real broker of its own, so that every kind of server is there.
+    let (mut child, dir) = demo("60", &["--kafka", "real"]);
+    eventually(PATIENCE, async || left_in(dir.path()).iter().any(|left| left.contains("run --replica-id"))).await;
+    assert!(left_in(dir.path()).iter().any(|left| left.contains("kafka.Kafka")), "{:?}", left_in(dir.path()));
+    child.kill().await.unwrap();
+    eventually(PATIENCE, async || left_in(dir.path()).is_empty()).await;
+}
+
+#[tokio::test]
 async fn on_a_broker_that_is_there_the_demo_uses_a_topic_of_its_own_and_deletes_it() {
     let servers = broker().await.bootstrap_servers();
     let (child, dir) = demo("2", &["--kafka", &servers]);

@@ -1,8 +1,5 @@
 //! The stage itself: servers that survive a kill, and processes and directories that do not survive this one.
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use outbox_relay::demo::bookings::{self, CreatedAt, Layout, Load, Table, Writers};
@@ -75,52 +72,6 @@ async fn the_real_broker_survives_a_kill_on_its_port() {
 async fn the_shared_broker_and_the_in_process_one_make_topics() {
     broker().await.create_topic("stage", 1, &[]).await.unwrap();
     MockBroker::start().unwrap().create_topic("stage", 1).unwrap();
-}
-
-/// Not a test of its own: what the next test kills.
-#[tokio::test]
-#[ignore = "started by killed_without_warning_leaves_nothing_behind"]
-async fn holds_a_stage() {
-    let postgres = Postgres::start(Options::default()).await.unwrap();
-    let broker = RealBroker::start().await.unwrap();
-    println!("\nstage {} {}", postgres.socket_dir().display(), broker.dir().display());
-    std::future::pending::<()>().await;
-}
-
-#[tokio::test]
-async fn killed_without_warning_leaves_nothing_behind() {
-    let mut holder = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "stage::holds_a_stage", "--ignored", "--nocapture"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = BufReader::new(holder.stdout.take().unwrap());
-    let dirs = tokio::task::spawn_blocking(move || {
-        let stage = lines.lines().map(Result::unwrap).find(|line| line.starts_with("stage ")).expect("a stage");
-        stage.split(' ').skip(1).map(str::to_owned).collect::<Vec<_>>()
-    });
-    let dirs = dirs.await.unwrap();
-    assert!(dirs.len() == 2 && dirs.iter().all(|dir| Path::new(dir).is_dir()), "{dirs:?}");
-    assert!(!processes_in(&dirs).is_empty());
-
-    holder.kill().unwrap();
-    holder.wait().unwrap();
-    eventually(Duration::from_secs(20), || async {
-        dirs.iter().all(|dir| !Path::new(dir).exists()) && processes_in(&dirs).is_empty()
-    })
-    .await;
-}
-
-/// Command lines of running processes that name one of these directories or work in it.
-fn processes_in(dirs: &[String]) -> Vec<String> {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let described = entries.map(|entry| {
-        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let cwd = std::fs::read_link(entry.path().join("cwd")).unwrap_or_default();
-        format!("{} {}", String::from_utf8_lossy(&line).replace('\0', " "), cwd.display())
-    });
-    described.filter(|process| dirs.iter().any(|dir| process.contains(dir))).collect()
 }
 
 #[tokio::test]
