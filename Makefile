@@ -25,7 +25,7 @@ demo: deps-demo ## Three replicas survive a kill with nothing lost; ARGS="--seco
 	@cargo run --bin outbox-relay -- demo $(if $(KAFKA),--kafka $(KAFKA)) $(ARGS)
 
 test: deps-test ## Run all tests, on a real PostgreSQL and a real Apache Kafka
-	cargo test
+	cargo test; status=$$?; scripts/settle; exit $$status
 
 lint: deps ## Formatting, clippy and documentation, all warnings denied
 	cargo fmt --check

@@ -84,6 +84,25 @@ impl Default for Backoff {
     }
 }
 
+/// How many rows a turn should take, by how long the last one took to publish.
+///
+/// A turn that reaches its deadline is cut, and what was on the wire then comes again: duplicates without a fault. So
+/// turns begin small, grow while they are quick, and shrink before a slow receiver makes them late.
+#[must_use]
+pub fn appetite(rows: usize, most: usize, published_in: Duration, deadline: Duration) -> usize {
+    let next = if published_in < deadline / 5 {
+        rows.saturating_mul(2)
+    } else if published_in > deadline / 2 {
+        rows / 4
+    } else {
+        rows
+    };
+    next.clamp(1, most.max(1))
+}
+
+/// The rows of a relay's first turn.
+pub const FIRST_APPETITE: usize = 2_000;
+
 /// The standby pause with jitter: between half and one and a half of what is configured.
 #[must_use]
 pub fn standby(config: &Config, chance: f64) -> Duration {
@@ -100,6 +119,16 @@ mod tests {
         let pauses: Vec<_> = (0..5).map(|_| pace.after(false).as_millis()).collect();
         assert_eq!(pauses, [1, 2, 4, 5, 5]);
         assert_eq!(pace.after(true).as_millis(), 1);
+    }
+
+    #[test]
+    fn turns_grow_while_they_are_quick_and_shrink_before_they_are_late() {
+        let deadline = Duration::from_secs(5);
+        assert_eq!(appetite(2_000, 20_000, Duration::from_millis(100), deadline), 4_000);
+        assert_eq!(appetite(16_000, 20_000, Duration::from_millis(100), deadline), 20_000);
+        assert_eq!(appetite(2_000, 20_000, Duration::from_secs(2), deadline), 2_000);
+        assert_eq!(appetite(2_000, 20_000, Duration::from_secs(3), deadline), 500);
+        assert_eq!(appetite(1, 20_000, deadline, deadline), 1);
     }
 
     #[test]

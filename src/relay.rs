@@ -110,6 +110,8 @@ pub struct Ready {
     pub reported: AtomicBool,
     /// Rows that were acknowledged but not advanced over by this process's last turn.
     pub unconfirmed: AtomicUsize,
+    /// How many rows the next turn takes at the most.
+    pub appetite: Arc<AtomicUsize>,
     /// Its cursor's metrics.
     pub metrics: Arc<CursorMetrics>,
 }
@@ -126,8 +128,15 @@ impl Ready {
             fingerprint: self.fingerprint.clone(),
             reported: AtomicBool::new(self.reported()),
             unconfirmed: AtomicUsize::new(self.unconfirmed.load(Ordering::Relaxed)),
+            appetite: Arc::clone(&self.appetite),
             metrics: Arc::clone(&self.metrics),
         }
+    }
+
+    /// Learns from a turn of `rows` rows, the most that it could take, how many the next one should take.
+    fn learn(&self, rows: usize, published_in: Duration) {
+        let next = pace::appetite(rows, self.config.turn.rows, published_in, self.config.turn.deadline);
+        self.appetite.store(next, Ordering::Relaxed);
     }
 
     fn reported(&self) -> bool {

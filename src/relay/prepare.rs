@@ -12,6 +12,7 @@ use crate::cursor::{self, Creation, ErrorReport};
 use crate::database::{Error, Session};
 use crate::message::Field;
 use crate::metrics::CursorMetrics;
+use crate::pace;
 use crate::position::Position;
 use crate::secret::Secret;
 use crate::sink::{self, InvalidSetting};
@@ -140,6 +141,7 @@ pub async fn ready(
         fingerprint,
         reported: AtomicBool::new(reported),
         unconfirmed: AtomicUsize::new(0),
+        appetite: Arc::new(AtomicUsize::new(config.turn.rows.min(pace::FIRST_APPETITE))),
     }))
 }
 

@@ -4,6 +4,7 @@
 //! fails, and then it is published again, in order, with the same ids. Publishing stops at once when the lock is lost,
 //! at the turn's deadline, or when the grace period of a shutdown ends.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -102,6 +103,7 @@ impl Turn<'_> {
             Err(failure) => return Ok(Relayed::nothing(failure)),
         };
         let turn = ready.config.turn;
+        let appetite = ready.appetite.load(Ordering::Relaxed);
         let request = Request {
             shape: &ready.shape,
             fields: ready.sink.fields(),
@@ -109,7 +111,7 @@ impl Turn<'_> {
             horizon: self.sighting.horizon.at,
             known: cursor.relations.as_ref().filter(|_| cursor.seek.is_none()).map(|(_, known)| known),
             root: cursor.relations.as_ref().map(|(root, _)| *root),
-            budget: Budget { rows: turn.rows, bytes: turn.bytes, time: turn.time },
+            budget: Budget { rows: turn.rows.min(appetite), bytes: turn.bytes, time: turn.time },
         };
         let begun = Instant::now();
         let (sender, receiver) = unbounded_channel();
@@ -137,6 +139,9 @@ impl Turn<'_> {
         self.timings.fetch = fetch_time;
         self.timings.publish = begun.elapsed();
         let rows: usize = batches.iter().map(Batch::len).sum();
+        if cut || rows >= appetite {
+            ready.learn(appetite, self.timings.publish);
+        }
         let fetched = match fetched {
             Some(Ok(fetched)) => fetched,
             // Rows that were published before the reading failed are a true prefix; without any, the error is the turn's.

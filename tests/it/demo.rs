@@ -96,7 +96,7 @@ async fn a_demo_killed_without_warning_leaves_nothing_behind() {
     // With a real broker of its own, so that every kind of server is there.
     let (mut child, dir) = demo("60", &["--kafka", "real"]);
     eventually(PATIENCE, async || left_in(dir.path()).iter().any(|left| left.contains("run --replica-id"))).await;
-    assert!(left_in(dir.path()).iter().any(|left| left.contains("kafka.Kafka")), "{:?}", left_in(dir.path()));
+    assert!(left_in(dir.path()).iter().any(|left| left.starts_with("outbox-relay-kafka")), "{:?}", left_in(dir.path()));
     child.kill().await.unwrap();
     eventually(PATIENCE, async || left_in(dir.path()).is_empty()).await;
 }

@@ -79,7 +79,8 @@ async fn survives(end: Signal, restart: bool) {
     let mut replicas: Vec<(String, Process)> =
         (0..3).map(|n| (format!("r{n}"), stage.replica(&format!("r{n}")))).collect();
     let writers = stage.load(1_000.0).await;
-    eventually(PATIENCE * 2, async || stage.consumer.count() > 0).await;
+    // A row can have arrived before the advance over it is committed.
+    eventually(PATIENCE * 2, async || stage.consumer.count() > 0 && stage.holder().await.is_some()).await;
     for round in 0..4 {
         let committed = writers.committed();
         eventually(PATIENCE * 2, async || writers.committed() > committed + 300).await;
