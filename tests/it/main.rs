@@ -7,6 +7,7 @@
 )]
 
 mod basics;
+mod chaos;
 mod checks;
 mod demo;
 mod faults;
