@@ -12,7 +12,7 @@ mod grants;
 pub use grants::{Table, app_grants, grant, relay_grants};
 
 /// The newest schema version that this program knows, and the one that it was built for.
-pub const VERSION: i32 = 1;
+pub const VERSION: i32 = 2;
 
 /// Serialises migrators; an arbitrary number of our own.
 const LOCK: i64 = 0x006f_7574_626f_7872;
@@ -23,11 +23,18 @@ struct Migration {
     down: &'static str,
 }
 
-const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    up: include_str!("../schema/0001_outbox.up.sql"),
-    down: include_str!("../schema/0001_outbox.down.sql"),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        up: include_str!("../schema/0001_outbox.up.sql"),
+        down: include_str!("../schema/0001_outbox.down.sql"),
+    },
+    Migration {
+        version: 2,
+        up: include_str!("../schema/0002_failures.up.sql"),
+        down: include_str!("../schema/0002_failures.down.sql"),
+    },
+];
 
 /// What the database has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

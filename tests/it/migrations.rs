@@ -112,7 +112,7 @@ async fn the_relays_role_gets_exactly_what_it_needs_and_neither_delete_nor_ddl()
     assert!(out.contains("GRANT SELECT ON \"public\".\"bookings\" TO \"relay\";\n"), "{out}");
     let mut expected: BTreeSet<String> =
         ["SELECT outbox.version", "SELECT outbox.status", "SELECT public.bookings"].map(str::to_owned).into();
-    for table in ["cursor", "control", "cursor_status", "operation"] {
+    for table in ["cursor", "control", "cursor_status", "operation", "dead_letter"] {
         expected.extend(["SELECT", "INSERT", "UPDATE"].map(|right| format!("{right} outbox.{table}")));
     }
     assert_eq!(rights(&owner, "relay").await, expected);
@@ -137,5 +137,5 @@ async fn the_relays_role_gets_exactly_what_it_needs_and_neither_delete_nor_ddl()
     assert_eq!((code, out.lines().count()), (Some(0), 1), "these grants are enough: {log}");
     let (code, _, log) = outbox_relay(&text, &["migrate", "down", "--to", "0"]).await;
     assert_eq!(code, Some(1));
-    assert!(log.starts_with("error: migration 1 down failed, nothing of it remains: ERROR: must be owner"), "{log}");
+    assert!(log.starts_with("error: migration 2 down failed, nothing of it remains: ERROR: must be owner"), "{log}");
 }

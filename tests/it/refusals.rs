@@ -1,6 +1,7 @@
 //! What the program refuses to start with, word for word, and what only stops one relay until it is mended.
 
 use outbox_relay::demo::postgres::{Auth, Options, Postgres};
+use outbox_relay::migrate::VERSION;
 use rustix::process::Signal;
 
 use crate::support::outside::{get, halted, json, line, lines, listener, mended, printed, stdout_relay};
@@ -101,18 +102,21 @@ async fn a_schema_that_is_missing_older_or_too_new_ends_the_start_with_1() {
     let missing =
         "error: the database has no schema outbox: run `outbox-relay migrate up` with an owner's [postgres] url";
     assert_eq!(start_with("DROP SCHEMA outbox CASCADE").await, (Some(1), missing.to_owned()));
-    // Version 1 is the first: a number below it stands for an older one.
-    let older = "error: schema outbox has version -1, this program needs 1: run `outbox-relay migrate up`";
-    assert_eq!(start_with("UPDATE outbox.version SET version = -1").await, (Some(1), older.to_owned()));
-    let newer = "error: schema outbox has version 9 and serves programs built for 2 and newer; this one was built for 1: \
-                 install a newer outbox-relay";
-    let sql = "INSERT INTO outbox.version (version, oldest_binary) VALUES (9, 2)";
-    assert_eq!(start_with(sql).await, (Some(1), newer.to_owned()));
+    let older =
+        format!("error: schema outbox has version 1, this program needs {VERSION}: run `outbox-relay migrate up`");
+    assert_eq!(start_with("DELETE FROM outbox.version WHERE version > 1").await, (Some(1), older));
+    let next = VERSION + 1;
+    let newer = format!(
+        "error: schema outbox has version 99 and serves programs built for {next} and newer; this one was built for \
+         {VERSION}: install a newer outbox-relay"
+    );
+    let sql = format!("INSERT INTO outbox.version (version, oldest_binary) VALUES (99, {next})");
+    assert_eq!(start_with(&sql).await, (Some(1), newer));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_newer_schema_that_still_serves_this_program_is_accepted() {
-    let (code, log) = start_with("INSERT INTO outbox.version (version, oldest_binary) VALUES (9, 1)").await;
+    let (code, log) = start_with("INSERT INTO outbox.version (version, oldest_binary) VALUES (99, 1)").await;
     assert_eq!(code, Some(0), "{log}");
 }
 
