@@ -6,12 +6,13 @@
 //! `outbox.cursor_status`, and no turn locks either.
 
 pub mod control;
+pub mod dead_letter;
 mod lock;
 mod standing;
 mod status;
 
 pub use lock::{Advance, LockedCursor};
-pub use standing::{Creation, Standing, create, foreign_identity, standings};
+pub use standing::{Circuit, Creation, Standing, create, foreign_identity, standings};
 pub use status::{ErrorReport, clear, report};
 
 use crate::position::Timestamp;

@@ -7,25 +7,27 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use tokio_util::sync::CancellationToken;
 
-use super::{Seek, position};
+use super::dead_letter::{self, DeadLetter, Redrive, Redriven};
+use super::{ErrorReport, Seek, position};
 use crate::database::{Error, Fragile, Loan};
 use crate::position::{Position, Timestamp};
 
 const LOCK: &str = "SELECT position_created_at, position_id, observed_at, relations, seek_applied, \
      identity IS NULL OR identity = $2::text::jsonb, \
      CASE WHEN advanced_by IS NOT NULL \
-     THEN (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - advanced_at) * 1000000)::bigint END \
+     THEN (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - advanced_at) * 1000000)::bigint END, partitions \
      FROM outbox.cursor WHERE name = $1 FOR UPDATE SKIP LOCKED";
 
 const CONTROL: &str = "SELECT k.paused, k.seek_seq, (k.seek_to ->> 'created_at')::timestamptz, k.seek_to ->> 'id', \
-     s.halted, s.fingerprint \
+     s.halted, s.fingerprint, (k.adopt ->> 'partitions')::integer, \
+     EXISTS (SELECT FROM outbox.dead_letter AS d WHERE d.cursor = n.name AND d.state = 'redriving') \
      FROM (SELECT $1::text AS name) AS n \
      LEFT JOIN outbox.control AS k ON k.cursor = n.name \
      LEFT JOIN outbox.cursor_status AS s ON s.cursor = n.name";
 
 const ADVANCE: &str = "UPDATE outbox.cursor SET position_created_at = $2, position_id = $3, observed_at = $4, \
      snapshot = COALESCE($5::text::pg_snapshot, snapshot), relations = $6::oid[], seek_applied = $7, identity = $8::text::jsonb, \
-     advanced_by = $9, advanced_at = pg_catalog.clock_timestamp(), updated_at = pg_catalog.clock_timestamp() \
+     advanced_by = $9, partitions = COALESCE($10, partitions), advanced_at = pg_catalog.clock_timestamp(), updated_at = pg_catalog.clock_timestamp() \
      WHERE name = $1";
 
 /// A cursor whose row this process has locked. Dropping it without [`Self::advance`] or [`Self::release`] closes the
@@ -53,6 +55,12 @@ pub struct LockedCursor {
     pub halted: Option<String>,
     /// An operator's wish to move it.
     pub seek: Option<Seek>,
+    /// Over how many partitions its keys have been spread.
+    pub partitions: Option<i32>,
+    /// The number of partitions that an operator has accepted.
+    pub adopted_partitions: Option<i32>,
+    /// An operator wants dead letters to be sent again.
+    pub redrive: bool,
 }
 
 /// What an advance writes.
@@ -70,6 +78,10 @@ pub struct Advance<'a> {
     pub seek_applied: i64,
     /// What the cursor belongs to, as JSON.
     pub identity: &'a str,
+    /// Over how many partitions keys are spread; none leaves the stored number.
+    pub partitions: Option<i32>,
+    /// The row at [`Self::position`] was not published but put aside, for this reason.
+    pub dead: Option<(&'a DeadLetter, ErrorReport<'a>)>,
     /// This replica's name.
     pub by: &'a str,
     /// Whether the commit waits for the disk. Without it, a crash of PostgreSQL costs duplicates, never rows.
@@ -131,6 +143,9 @@ impl LockedCursor {
                 Some(number) => Some(Seek { number, to: position(control.try_get(2)?, control.try_get(3)?) }),
                 None => None,
             },
+            partitions: row.try_get(7)?,
+            adopted_partitions: control.try_get(6)?,
+            redrive: control.try_get(7)?,
             connection,
             closed,
         })
@@ -147,12 +162,33 @@ impl LockedCursor {
     /// # Errors
     /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
     pub async fn advance(self, to: Advance<'_>) -> Result<[Duration; 2], Error> {
+        if let Some((letter, error)) = &to.dead {
+            dead_letter::bury(&self.connection, &self.name, letter, error, to.by).await?;
+        }
         let (updated, took) = advance(&self.connection, &self.name, &to).await?;
         if updated != 1 {
             return Err(Error::Vanished(self.name));
         }
         self.connection.give_back();
         Ok(took)
+    }
+
+    /// At most `most` dead letters that an operator wants to be sent again, oldest first, locked like the cursor.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn redriving(&self, most: i64) -> Result<Vec<Redrive>, Error> {
+        dead_letter::redriving(&self.connection, &self.name, most).await
+    }
+
+    /// Records what became of dead letters and commits, which frees the lock; the position stays.
+    ///
+    /// # Errors
+    /// The database's; whether the commit took place is then unknown.
+    pub async fn redriven(self, outcome: &Redriven<'_>) -> Result<(), Error> {
+        dead_letter::redriven(&self.connection, outcome).await?;
+        self.connection.give_back();
+        Ok(())
     }
 
     /// Frees the lock and leaves everything as it is.
@@ -171,8 +207,18 @@ async fn advance(loan: &Fragile, name: &str, to: &Advance<'_>) -> Result<(u64, [
     let created_at = to.position.map(|position| position.created_at);
     let id = to.position.and_then(|position| position.id.as_deref());
     let relations: Vec<u32> = std::iter::once(to.relations.0).chain(to.relations.1.iter().copied()).collect();
-    let parameters: [&(dyn ToSql + Sync); 9] =
-        [&name, &created_at, &id, &to.observed_at, &to.snapshot, &relations, &to.seek_applied, &to.identity, &to.by];
+    let parameters: [&(dyn ToSql + Sync); 10] = [
+        &name,
+        &created_at,
+        &id,
+        &to.observed_at,
+        &to.snapshot,
+        &relations,
+        &to.seek_applied,
+        &to.identity,
+        &to.by,
+        &to.partitions,
+    ];
     let durability =
         if to.durable { "SET LOCAL synchronous_commit TO on" } else { "SET LOCAL synchronous_commit TO off" };
     // When the update fails, PostgreSQL answers COMMIT with a rollback, and the error of the update is what is returned.

@@ -173,7 +173,7 @@ impl Group {
                 hint: "Restore the default, or accept the new rule: `outbox-relay cursor resume`.",
                 message_id: None,
             };
-            cursor::report(session, &member.config.name, &report, Some(&ready.fingerprint)).await?;
+            cursor::report(session, &member.config.name, &report, Some(&ready.fingerprint), false).await?;
         }
         Ok(())
     }
@@ -207,7 +207,7 @@ impl Group {
         };
         ready.observe(standing, look);
         let seen = (standing.position.clone(), look.newest.clone());
-        let wanted = standing.seek || (look.is_behind(standing) && member.quiet.as_ref() != Some(&seen));
+        let wanted = standing.seek || standing.redrive || (look.is_behind(standing) && member.quiet.as_ref() != Some(&seen));
         if !wanted || member.busy || standing.paused || member.is_halted(&ready, standing) {
             return false;
         }
@@ -273,7 +273,7 @@ impl Group {
             member.sampled = Some(Instant::now());
             let now = look.sighting.clock();
             let lag = super::lag::measure(&session, shape, standing.position.as_ref(), now).await?;
-            ready.sampled(&lag);
+            ready.sampled(&lag, cursor::dead_letter::open(&session, &member.config.name).await?);
         }
         Ok(())
     }
