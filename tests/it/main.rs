@@ -14,6 +14,7 @@ mod faults;
 mod horizon;
 mod identity;
 mod kafka_sink;
+mod lock_kill;
 mod migrations;
 mod naive;
 mod operators;
