@@ -46,10 +46,12 @@ async fn connect(config: &Config, limits: &Limits, application_name: &str) -> Re
     connection.tcp_user_timeout(limits.lock_kill);
     let plain = config.tls == TlsMode::Disable || local(config);
     connection.ssl_mode(if plain { SslMode::Disable } else { SslMode::Require });
-    let failed = |source: tokio_postgres::Error| Error::Connect {
-        target: config.target(),
-        reason: error::describe(&source),
-        state: source.code().cloned(),
+    let failed = |source: tokio_postgres::Error| {
+        error::distrust(&source, &config.target()).unwrap_or_else(|| Error::Connect {
+            target: config.target(),
+            reason: error::describe(&source),
+            state: source.code().cloned(),
+        })
     };
     let tls = MakeTlsConnector::new(connector(config)?);
     // The driver's own time-out covers the TCP connection only; a server that accepts and says nothing needs this one.

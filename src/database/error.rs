@@ -28,6 +28,16 @@ pub enum Error {
         /// The server's code, when it answered.
         state: Option<SqlState>,
     },
+    /// No connection that can be trusted: nothing was sent, no password either.
+    #[error("cannot trust PostgreSQL at {target}: {reason}. {mend}")]
+    Tls {
+        /// Host, port, database and user.
+        target: String,
+        /// Why.
+        reason: String,
+        /// What to change.
+        mend: &'static str,
+    },
     /// The server is a standby.
     #[error(
         "PostgreSQL at {0} is a standby (pg_is_in_recovery): the relay reads the primary only; point [postgres] url at \
@@ -79,6 +89,7 @@ impl Error {
             Self::Statement(error) => error.code(),
             Self::PasswordFile { .. }
             | Self::Authorities(_)
+            | Self::Tls { .. }
             | Self::Standby(_)
             | Self::Pooler(_)
             | Self::Setting { .. }
@@ -108,6 +119,27 @@ impl Error {
                 .contains(state)
             })
     }
+}
+
+/// What the driver says, without a source of a type of its own, when TLS is asked for and the server has none.
+const NO_TLS: &str = "server does not support TLS";
+
+/// The refusal to trust the server, when that is what the driver's error is: a broken connection is not.
+pub(super) fn distrust(error: &tokio_postgres::Error, target: &str) -> Option<Error> {
+    let causes = || std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    if causes().any(|cause| cause.is::<std::io::Error>()) {
+        return None;
+    }
+    let target = target.to_owned();
+    if causes().any(|cause| cause.to_string() == NO_TLS) {
+        let mend = "Switch ssl on at the server; only if nobody can listen in between, write sslmode=disable into \
+                    [postgres] url";
+        return Some(Error::Tls { target, reason: NO_TLS.to_owned(), mend });
+    }
+    let refused = causes().find(|cause| cause.is::<native_tls::Error>())?;
+    let mend = "The server's certificate must be valid now, name the host of [postgres] url, and be signed by an \
+                authority of [postgres] ca_file (without it: one of the system's)";
+    Some(Error::Tls { target, reason: refused.to_string(), mend })
 }
 
 /// The driver's error with the server's message, code and detail, which its own `Display` leaves out.

@@ -8,10 +8,11 @@ use crate::sink::{Class, Failure};
 /// which tells a time-out's reason.
 pub(super) fn failure(error: &KafkaError, last: Option<(KafkaError, String)>) -> Failure {
     let code = error.rdkafka_error_code().unwrap_or(Code::Fail);
+    let away = matches!(code, Code::BrokerTransportFailure | Code::AllBrokersDown);
     let timed_out =
         matches!(code, Code::MessageTimedOut | Code::OperationTimedOut | Code::PurgeQueue | Code::PurgeInflight);
     let (code, reason) = match last {
-        Some((cause, reason)) if timed_out || code == Code::Fatal => {
+        Some((cause, reason)) if timed_out || away || code == Code::Fatal => {
             (cause.rdkafka_error_code().unwrap_or(code), format!("{error}; the client says: {reason}"))
         }
         _ => (code, error.to_string()),
@@ -75,7 +76,11 @@ fn class(code: Code) -> (Class, &'static str) {
         | Code::SaslAuthenticationFailed
         | Code::UnsupportedSASLMechanism
         | Code::IllegalSASLState
-        | Code::SSL => (Class::Fatal, "Check the security.*, sasl.* and ssl.* properties under [kafka.properties]."),
+        | Code::SSL => (
+            Class::Fatal,
+            "Check the security.*, sasl.* and ssl.* properties under [kafka.properties]; a broker's certificate must be \
+             valid now, name the host it is reached by, and be signed by an authority of ssl.ca.location.",
+        ),
         Code::InvalidRequiredAcks
         | Code::UnsupportedVersion
         | Code::UnsupportedForMessageFormat

@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
-use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::producer::{BaseProducer, Producer as _};
 
+use super::cluster::Context;
 use super::{Cluster, classify};
 use crate::sink::Failure;
+
+/// Enough to take what already waits in the client's queue.
+const EVENTS: Duration = Duration::from_millis(20);
 
 /// A topic as the cluster describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +35,7 @@ pub async fn describe_topic(cluster: &Arc<Cluster>, topic: &str, timeout: Durati
         let (cluster, topic) = (Arc::clone(cluster), topic.to_owned());
         tokio::task::spawn_blocking(move || partitions(&cluster, &topic, timeout))
             .await
-            .unwrap_or_else(|_| Err(KafkaError::MetadataFetch(RDKafkaErrorCode::Fail)))
-            .map_err(|error| classify::failure(&error, None))?
+            .unwrap_or_else(|_| Err(classify::failure(&KafkaError::MetadataFetch(RDKafkaErrorCode::Fail), None)))?
     };
     let Some(partitions) = partitions else {
         return Ok(TopicFacts { exists: false, partitions: 0, max_message_bytes: None });
@@ -41,14 +44,23 @@ pub async fn describe_topic(cluster: &Arc<Cluster>, topic: &str, timeout: Durati
 }
 
 /// How many partitions the topic has; none when it does not exist.
-fn partitions(cluster: &Cluster, topic: &str, timeout: Duration) -> Result<Option<usize>, KafkaError> {
-    let client: BaseConsumer = cluster.client_config().create()?;
-    let metadata = client.fetch_metadata(Some(topic), timeout)?;
+fn partitions(cluster: &Cluster, topic: &str, timeout: Duration) -> Result<Option<usize>, Failure> {
+    // A producer, because a consumer throws the words of an error away.
+    let client: BaseProducer<Context> = cluster
+        .client_config()
+        .create_with_context(Context::default())
+        .map_err(|error| classify::failure(&error, None))?;
+    let failure = |error: KafkaError| {
+        // The reason, a refused certificate for example, waits to be fetched; the time-out alone would blame the brokers.
+        client.poll(EVENTS);
+        classify::failure(&error, client.context().last_error())
+    };
+    let metadata = client.client().fetch_metadata(Some(topic), timeout).map_err(failure)?;
     let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else { return Ok(None) };
     match found.error().map(RDKafkaErrorCode::from) {
         None => Ok(Some(found.partitions().len())),
         Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => Ok(None),
-        Some(code) => Err(KafkaError::MetadataFetch(code)),
+        Some(code) => Err(classify::failure(&KafkaError::MetadataFetch(code), None)),
     }
 }
 

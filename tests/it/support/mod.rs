@@ -7,6 +7,7 @@ pub mod reader;
 pub mod records;
 pub mod relays;
 pub mod servers;
+pub mod tls;
 
 use std::time::Duration;
 
