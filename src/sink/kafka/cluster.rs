@@ -64,7 +64,12 @@ impl Cluster {
     /// The client settings that all connections to the cluster share: the operator's own.
     #[must_use]
     pub fn client_config(&self) -> ClientConfig {
-        let mut client = ClientConfig::new();
+        self.with_operators(ClientConfig::new())
+    }
+
+    /// Lays the operator's settings over those that are there. Straight from the configuration: a `ClientConfig` gives its
+    /// secrets out to nobody, and a copy of it would send what it shows in their place.
+    fn with_operators(&self, mut client: ClientConfig) -> ClientConfig {
         for (key, value) in &self.config.properties {
             client.set(key, value);
         }
@@ -84,10 +89,7 @@ impl Cluster {
         {
             client.set(key, value);
         }
-        let operators = self.client_config();
-        for (key, value) in operators.config_map().iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())) {
-            client.set(key, value);
-        }
+        let mut client = self.with_operators(client);
         let timeout = self.message_timeout.as_millis().to_string();
         let (limit, batch) = (limit.to_string(), limit.min(BATCH_BYTES).to_string());
         for (key, value) in [
@@ -103,7 +105,6 @@ impl Cluster {
         ] {
             client.set(key, value);
         }
-        client.set_log_level(RDKafkaLogLevel::Warning);
         client
     }
 
