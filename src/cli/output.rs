@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
+use super::table::visible;
+
 /// Writes a result to standard output.
 ///
 /// # Errors
@@ -11,9 +13,12 @@ pub fn print(text: &str) -> io::Result<()> {
     write_to(&mut io::stdout().lock(), text)
 }
 
-/// Writes a line of talk to standard error. Nobody can be told when that fails.
+/// Writes talk to standard error, a server's words among it, which must not play tricks on a terminal. Nobody can be
+/// told when that fails.
 pub fn complain(text: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let text = text.to_string();
+    let lines: Vec<String> = text.lines().map(visible).collect();
+    let _ = writeln!(io::stderr().lock(), "{}", lines.join("\n"));
 }
 
 fn write_to(writer: &mut impl Write, text: &str) -> io::Result<()> {
