@@ -151,7 +151,7 @@ pub fn describe(error: &tokio_postgres::Error) -> String {
             text.push_str("; hint: ");
             text.push_str(hint);
         }
-        return text;
+        return one_line(&text);
     }
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
@@ -161,4 +161,11 @@ pub fn describe(error: &tokio_postgres::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+/// A server's words without line breaks and other control characters: where they are shown beside ours, they must not
+/// pass for ours.
+fn one_line(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { c.escape_unicode().to_string() } else { c.to_string() };
+    text.chars().map(shown).collect()
 }
