@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use tokio_postgres::error::SqlState;
 
+use crate::visible::visible;
+
 /// An error of a connection or a statement.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -151,7 +153,7 @@ pub fn describe(error: &tokio_postgres::Error) -> String {
             text.push_str("; hint: ");
             text.push_str(hint);
         }
-        return one_line(&text);
+        return visible(&text);
     }
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
@@ -161,11 +163,4 @@ pub fn describe(error: &tokio_postgres::Error) -> String {
         source = cause.source();
     }
     text
-}
-
-/// A server's words without line breaks and other control characters: where they are shown beside ours, they must not
-/// pass for ours.
-fn one_line(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { c.escape_unicode().to_string() } else { c.to_string() };
-    text.chars().map(shown).collect()
 }
