@@ -52,6 +52,11 @@ pub(super) fn interrupted(last: Option<(KafkaError, String)>) -> Failure {
     failure(&KafkaError::MessageProduction(Code::MessageTimedOut), last)
 }
 
+/// Whether a complaint of the client says that somebody must mend something: it tells more than what follows from it.
+pub(super) fn tells(error: &KafkaError) -> bool {
+    error.rdkafka_error_code().is_some_and(|code| class(code).0 == Class::Fatal)
+}
+
 /// Unknown errors are retried: that delays, but never skips.
 fn class(code: Code) -> (Class, &'static str) {
     match code {

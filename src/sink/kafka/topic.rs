@@ -1,14 +1,15 @@
 //! What a topic is like: whether it exists, how many partitions it has, how large a record may be.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rdkafka::ClientContext;
 use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::producer::{BaseProducer, Producer as _};
+use rdkafka::message::DeliveryResult;
+use rdkafka::producer::{BaseProducer, NoCustomPartitioner, Producer as _, ProducerContext};
 
-use super::cluster::Context;
 use super::{Cluster, classify};
 use crate::sink::Failure;
 
@@ -24,6 +25,32 @@ pub struct TopicFacts {
     pub partitions: usize,
     /// Its `max.message.bytes`; none when this user may not read it.
     pub max_message_bytes: Option<usize>,
+}
+
+/// What a client of one question has complained of. A refused certificate is followed by lost connections and by all
+/// brokers being down, in any order, and says more than they do.
+#[derive(Debug, Default)]
+struct Complaint(Mutex<Option<(KafkaError, String)>>);
+
+impl Complaint {
+    fn told(&self) -> Option<(KafkaError, String)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl ClientContext for Complaint {
+    fn error(&self, error: KafkaError, reason: &str) {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !told.as_ref().is_some_and(|(before, _)| classify::tells(before)) {
+            *told = Some((error, reason.to_owned()));
+        }
+    }
+}
+
+impl ProducerContext<NoCustomPartitioner> for Complaint {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, _: &DeliveryResult<'_>, (): ()) {}
 }
 
 /// Asks the cluster about a topic, without creating it.
@@ -46,14 +73,14 @@ pub async fn describe_topic(cluster: &Arc<Cluster>, topic: &str, timeout: Durati
 /// How many partitions the topic has; none when it does not exist.
 fn partitions(cluster: &Cluster, topic: &str, timeout: Duration) -> Result<Option<usize>, Failure> {
     // A producer, because a consumer throws the words of an error away.
-    let client: BaseProducer<Context> = cluster
+    let client: BaseProducer<Complaint> = cluster
         .client_config()
-        .create_with_context(Context::default())
+        .create_with_context(Complaint::default())
         .map_err(|error| classify::failure(&error, None))?;
     let failure = |error: KafkaError| {
         // The reason, a refused certificate for example, waits to be fetched; the time-out alone would blame the brokers.
         client.poll(EVENTS);
-        classify::failure(&error, client.context().last_error())
+        classify::failure(&error, client.context().told())
     };
     let metadata = client.client().fetch_metadata(Some(topic), timeout).map_err(failure)?;
     let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else { return Ok(None) };
