@@ -41,7 +41,8 @@ impl Complaint {
 impl ClientContext for Complaint {
     fn error(&self, error: KafkaError, reason: &str) {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !told.as_ref().is_some_and(|(before, _)| classify::tells(before)) {
+        let says_less = error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown);
+        if !told.as_ref().is_some_and(|(before, _)| says_less || classify::tells(before)) {
             *told = Some((error, reason.to_owned()));
         }
     }
