@@ -27,7 +27,9 @@ demo: deps-demo ## Three replicas survive a kill with nothing lost; ARGS="--seco
 test: deps-test ## Run all tests, on a real PostgreSQL and a real Apache Kafka
 	cargo test; status=$$?; scripts/settle; exit $$status
 
-lint: deps ## Formatting, clippy and documentation, all warnings denied
+lint: deps ## Formatting, clippy, documentation and alert rules, all warnings denied
+	@scripts/install rules
+	scripts/lint-rules
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --lib

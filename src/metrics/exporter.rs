@@ -5,6 +5,7 @@ use std::time::Duration;
 use metrics::gauge;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
+use super::process;
 use super::table::{describe_all, name};
 
 /// From a phase of half a millisecond to a lag of an hour. Every histogram gets them: one without buckets would be
@@ -38,7 +39,9 @@ impl Exporter {
     /// All metrics in Prometheus' text format.
     #[must_use]
     pub fn render(&self) -> String {
-        self.handle.render()
+        let mut text = self.handle.render();
+        process::render(&mut text);
+        text
     }
 
     /// Keeps memory bounded, for ever: to be spawned.

@@ -73,6 +73,7 @@ impl Worker<'_> {
             timings: Timings::default(),
             delivered: Vec::new(),
         };
+        self.ready.metrics.turn_begun(sighting.clock(), sighting.horizon.at);
         let outcome = turn.run(lock, reader).await;
         drop(permits);
         self.ready.record(&turn, &outcome);
