@@ -9,11 +9,13 @@
 mod basics;
 mod chaos;
 mod checks;
+mod dashboard;
 mod demo;
 mod faults;
 mod horizon;
 mod identity;
 mod kafka_sink;
+mod metrics;
 mod migrations;
 mod naive;
 mod operators;
@@ -23,6 +25,7 @@ mod refusals;
 mod replicas;
 mod sms_http;
 mod stage;
+mod stages;
 mod storm;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
 mod support;
