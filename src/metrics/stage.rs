@@ -54,6 +54,8 @@ pub struct Looked {
     pub newest: Option<Timestamp>,
     /// How far the cursor has come.
     pub position: Option<Timestamp>,
+    /// Some replica's last try failed at the sink, and will be repeated.
+    pub failing: bool,
 }
 
 /// See the module.
@@ -65,6 +67,8 @@ pub(super) struct Follower {
     /// Since when turns have tried the sink: the first of those that failed at it, else the one that runs.
     trying: Option<Timestamp>,
     in_turn: bool,
+    /// What the look before said of the sink.
+    failing: bool,
     /// The slowest row that was delivered since it was last asked for.
     slowest: Option<Stages>,
 }
@@ -81,6 +85,13 @@ impl Follower {
         for row in [&mut self.newest, &mut self.followed].into_iter().flatten() {
             row.is_safe_below(look.horizon, look.at);
         }
+        // What another replica has tried counts for this one, too, and so does its success.
+        match (self.failing, look.failing) {
+            (false, true) => self.trying = self.trying.or(Some(look.at)),
+            (true, false) if !self.in_turn => self.trying = None,
+            _ => {}
+        }
+        self.failing = look.failing;
         let waits = |row: &Row| look.position.is_none_or(|position| position < row.created_at);
         // A turn of this replica tells itself what it has delivered; another replica has delivered the rest.
         if !self.in_turn {
@@ -97,14 +108,14 @@ impl Follower {
         }
     }
 
-    /// `reached`: the last row that was delivered. `at_sink`: it ended because the sink failed.
+    /// `reached`: the last row that was delivered. `at_sink`: it ended because the sink failed, and will be repeated.
     pub(super) fn turn_ended(&mut self, at: Timestamp, reached: Option<Timestamp>, at_sink: bool) {
         self.in_turn = false;
         if let Some(row) = self.followed.take_if(|row| reached >= Some(row.created_at)) {
             let stages = row.stages(self.trying, at);
             self.slowest = Some(slower(self.slowest, stages));
         }
-        if !at_sink {
+        if !at_sink && !(self.failing && reached.is_none()) {
             self.trying = None;
         }
     }
@@ -137,7 +148,13 @@ mod tests {
     }
 
     fn look(now: i64, horizon: i64, newest: i64, position: i64) -> Looked {
-        Looked { at: at(now), horizon: at(horizon), newest: Some(at(newest)), position: Some(at(position)) }
+        Looked {
+            at: at(now),
+            horizon: at(horizon),
+            newest: Some(at(newest)),
+            position: Some(at(position)),
+            failing: false,
+        }
     }
 
     fn seconds(stages: Stages) -> [u64; 4] {
@@ -191,6 +208,24 @@ mod tests {
         follower.turn_ended(at(3), None, true);
         follower.looked(look(10, 10, 9, 0));
         assert_eq!(seconds(follower.sampled(at(20), true)), [0, 0, 1, 10]);
+    }
+
+    #[test]
+    fn what_another_replica_tries_in_vain_is_publishing_here_too() {
+        let mut follower = held();
+        let failing = |now| Looked { failing: true, ..look(now, now - 1, 12, 5) };
+        follower.looked(failing(30));
+        follower.looked(failing(35));
+        assert_eq!(seconds(follower.sampled(at(40), true)), [4, 7, 9, 10]);
+        follower.turn_begun(at(40), at(39));
+        follower.turn_ended(at(40), None, false); // another replica holds it
+        assert_eq!(seconds(follower.sampled(at(41), true)), [4, 7, 9, 11]);
+        follower.looked(look(42, 41, 12, 5));
+        assert_eq!(
+            seconds(follower.sampled(at(43), true)),
+            [4, 7, 22, 0],
+            "the sink is back, and other rows come first"
+        );
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl Engine {
 
     /// Shows how many of the pool's connections are open, and at work, and what the Kafka client says of itself.
     pub fn measure_connections(&self) {
-        if let Some(said) = self.cluster.as_ref().and_then(|cluster| cluster.statistics()) {
+        if let Some(said) = self.cluster.as_ref().map(|cluster| cluster.statistics()) {
             metrics::set_kafka(said.queued, &said.round_trips);
         }
         let status = self.pool.status();

@@ -111,7 +111,7 @@ impl Worker<'_> {
         sighting: &Sighting,
     ) -> Next {
         // Another replica may have advanced since this scan: only a clock that is behind even now has stepped back.
-        if sighting.clock() >= observed_at {
+        if sighting.latest_clock() >= observed_at {
             return Next::Look;
         }
         tracing::error!(

@@ -154,9 +154,9 @@ impl Cluster {
         std::thread::spawn(move || drop(lent));
     }
 
-    /// What the producers say of themselves, together; none before the first has said something.
+    /// What the producers say of themselves, together.
     #[must_use]
-    pub fn statistics(&self) -> Option<statistics::Said> {
+    pub fn statistics(&self) -> statistics::Said {
         self.statistics.said()
     }
 

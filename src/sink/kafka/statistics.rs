@@ -2,7 +2,7 @@
 //!
 //! Only what is shown is read of librdkafka's long document. A producer's figures are forgotten when it ends.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) const INTERVAL_MS: &str = "5000";
 pub struct Said {
     /// Messages in their queues and on the wire.
     pub queued: u64,
-    /// The slowest producer's 99th percentile of round trips, by broker.
+    /// The slowest producer's 99th percentile of round trips, by broker; zero for one that nobody has asked lately.
     pub round_trips: BTreeMap<String, Duration>,
 }
 
@@ -30,6 +30,7 @@ pub(super) struct Statistics {
 struct Shared {
     next: u64,
     said: HashMap<u64, Said>,
+    brokers: BTreeSet<String>,
 }
 
 /// One producer's place among them.
@@ -64,13 +65,11 @@ impl Statistics {
         Reading { number: shared.next, all: self.clone() }
     }
 
-    /// All figures together; none while there are none.
-    pub(super) fn said(&self) -> Option<Said> {
+    /// All figures together.
+    pub(super) fn said(&self) -> Said {
         let shared = self.shared();
-        if shared.said.is_empty() {
-            return None;
-        }
-        let mut together = Said::default();
+        let silent = shared.brokers.iter().map(|broker| (broker.clone(), Duration::ZERO));
+        let mut together = Said { queued: 0, round_trips: silent.collect() };
         for said in shared.said.values() {
             together.queued += said.queued;
             for (broker, round_trip) in &said.round_trips {
@@ -78,7 +77,7 @@ impl Statistics {
                 *slowest = (*slowest).max(*round_trip);
             }
         }
-        Some(together)
+        together
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -98,10 +97,12 @@ impl Reading {
         };
         // A broker has no number of its own until the cluster has been asked who is who.
         let known = document.brokers.into_values().filter(|broker| broker.nodeid >= 0);
-        let round_trips = known
+        let round_trips: BTreeMap<_, _> = known
             .filter_map(|broker| Some((broker.nodeid.to_string(), Duration::from_micros(broker.rtt?.p99))))
             .collect();
-        self.all.shared().said.insert(self.number, Said { queued: document.msg_cnt, round_trips });
+        let mut shared = self.all.shared();
+        shared.brokers.extend(round_trips.keys().cloned());
+        shared.said.insert(self.number, Said { queued: document.msg_cnt, round_trips });
     }
 }
 
@@ -126,13 +127,18 @@ mod tests {
     fn queues_are_summed_the_slowest_round_trip_counts_and_an_ended_producer_is_forgotten() {
         let all = Statistics::default();
         let (one, other) = (all.reading(), all.reading());
-        assert_eq!(all.said(), None);
+        assert_eq!(all.said(), Said::default());
         one.take(document(3, 1500).as_bytes());
         other.take(document(4, 700).as_bytes());
         other.take(b"no JSON");
-        let round_trips = BTreeMap::from([("1".to_owned(), Duration::from_micros(1500))]);
-        assert_eq!(all.said(), Some(Said { queued: 7, round_trips }));
+        let said = |queued, micros| Said {
+            queued,
+            round_trips: BTreeMap::from([("1".to_owned(), Duration::from_micros(micros))]),
+        };
+        assert_eq!(all.said(), said(7, 1500));
         drop(one);
-        assert_eq!(all.said().map(|said| said.queued), Some(4));
+        assert_eq!(all.said(), said(4, 700));
+        drop(other);
+        assert_eq!(all.said(), said(0, 0), "the broker is known, and nobody asks it");
     }
 }
