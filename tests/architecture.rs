@@ -32,7 +32,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("config", &["position", "pace", "secret", "database", "source", "sink", "relay", "admin"]),
 ];
 
-const PURE: &[&str] = &["position.rs", "message.rs", "batch.rs", "pace.rs", "source/horizon.rs", "delivery.rs"];
+const PURE: &[&str] =
+    &["position.rs", "message.rs", "batch.rs", "pace.rs", "source/horizon.rs", "delivery.rs", "metrics/stage.rs"];
 
 fn sources(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

@@ -115,7 +115,8 @@ impl Follower {
             let stages = row.stages(self.trying, at);
             self.slowest = Some(slower(self.slowest, stages));
         }
-        if !at_sink && !(self.failing && reached.is_none()) {
+        let tried_elsewhere = self.failing && reached.is_none();
+        if !(at_sink || tried_elsewhere) {
             self.trying = None;
         }
     }
