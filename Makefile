@@ -40,8 +40,9 @@ test-pg: deps-test ## Run the guarantee tests on another major version of Postgr
 	  OUTBOX_RELAY_PG_BIN=$$bin OUTBOX_RELAY_PG_MAJOR=$(PG) cargo test --test it -- $(GUARANTEES) $(addprefix --skip ,$(SKIP)); \
 	  status=$$?; scripts/settle; exit $$status
 
-lint: deps ## Formatting, clippy, documentation, and what the dependencies may be; all warnings denied
-	@scripts/install audit
+lint: deps ## Formatting, clippy, documentation, alert rules, and what the dependencies may be; all warnings denied
+	@scripts/install audit rules
+	scripts/lint-rules
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --lib

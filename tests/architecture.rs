@@ -34,7 +34,16 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 const PURE: &[&str] =
-    &["position.rs", "message.rs", "batch.rs", "pace.rs", "source/horizon.rs", "delivery.rs", "visible.rs"];
+    &[
+        "position.rs",
+        "message.rs",
+        "batch.rs",
+        "pace.rs",
+        "source/horizon.rs",
+        "delivery.rs",
+        "metrics/stage.rs",
+        "visible.rs",
+    ];
 
 fn sources(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

@@ -73,6 +73,7 @@ impl Worker<'_> {
             timings: Timings::default(),
             delivered: Vec::new(),
         };
+        self.ready.metrics.turn_begun(sighting.clock(), sighting.horizon.at);
         let outcome = turn.run(lock, reader).await;
         drop(permits);
         self.ready.record(&turn, &outcome);
@@ -110,7 +111,7 @@ impl Worker<'_> {
         sighting: &Sighting,
     ) -> Next {
         // Another replica may have advanced since this scan: only a clock that is behind even now has stepped back.
-        if sighting.clock() >= observed_at {
+        if sighting.latest_clock() >= observed_at {
             return Next::Look;
         }
         tracing::error!(

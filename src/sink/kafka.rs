@@ -17,6 +17,7 @@ mod classify;
 mod cluster;
 mod ledger;
 mod record;
+mod statistics;
 mod topic;
 
 pub use cluster::Cluster;

@@ -9,6 +9,7 @@
 mod basics;
 mod chaos;
 mod checks;
+mod dashboard;
 mod demo;
 mod faults;
 mod horizon;
@@ -17,6 +18,7 @@ mod identity;
 mod kafka_sink;
 mod listener;
 mod lock_kill;
+mod metrics;
 mod migrations;
 mod naive;
 mod operators;
@@ -27,6 +29,7 @@ mod replicas;
 mod secrets;
 mod sms_http;
 mod stage;
+mod stages;
 mod storm;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
 mod support;
