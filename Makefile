@@ -1,6 +1,6 @@
 # Everything runs through cargo; make only installs what is missing first. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-demo deps-test demo test lint bench
+.PHONY: help deps deps-demo deps-test deps-lint demo test lint bench
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
 ARGS ?=
@@ -27,10 +27,14 @@ demo: deps-demo ## Three replicas survive a kill with nothing lost; ARGS="--seco
 test: deps-test ## Run all tests, on a real PostgreSQL and a real Apache Kafka
 	cargo test; status=$$?; scripts/settle; exit $$status
 
-lint: deps ## Formatting, clippy and documentation, all warnings denied
+deps-lint:
+	@scripts/install build lint
+
+lint: deps-lint ## Formatting, clippy and documentation, all warnings denied; manifests, Dockerfile, Compose file
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --lib
+	scripts/lint-deploy
 
 bench: deps-test ## Measure against the raw limits of this machine; writes target/bench.json; ARGS=--quick
 	cargo bench --bench relay -- $(ARGS)
