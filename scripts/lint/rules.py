@@ -69,10 +69,9 @@ def pod_problems(kind, spec, config, build):
         if wanted and wanted not in made:
             yield f"there is no {wanted}"
     mounts = {mount["mountPath"] for c in spec["containers"] for mount in c["volumeMounts"]}
-    if kind != "Job":
-        for path in files(config):
-            if path.rsplit("/", 1)[0] not in mounts:
-                yield f"{path} of the configuration is not mounted"
+    for path in files(config):
+        if path.rsplit("/", 1)[0] not in mounts:
+            yield f"{path} of the configuration is not mounted"
     for container in spec["containers"]:
         yield from container_problems(kind, container)
 
