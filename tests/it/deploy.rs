@@ -1,6 +1,6 @@
 //! What `deploy/` hands to the program is what the program takes. The manifests' own shape is checked by `make lint`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::support::{outbox_relay, relays::parse};
 
@@ -54,4 +54,17 @@ fn a_pod_is_killed_well_after_its_grace_period() {
         let grace = parse(&text).grace;
         assert!(grace.as_secs() + 20 <= seconds, "{}: {grace:?}", file.display());
     }
+}
+
+#[tokio::test]
+async fn the_local_prometheus_is_configured_with_the_rules() {
+    let dir = tempfile::tempdir().unwrap();
+    for (from, to) in [("compose/prometheus.yaml", "prometheus.yml"), ("prometheus/rules.yaml", "rules.yaml")] {
+        std::fs::copy(Path::new("deploy").join(from), dir.path().join(to)).unwrap();
+    }
+    let mut promtool = tokio::process::Command::new("promtool");
+    let output = promtool.args(["check", "config"]).arg(dir.path().join("prometheus.yml")).output().await;
+    let output = output.expect("promtool (Debian: package prometheus; `make test` installs it)");
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.contains("1 rule files found"), "{said}");
 }

@@ -14,6 +14,7 @@ mod deploy;
 mod faults;
 mod horizon;
 mod identity;
+mod image;
 mod kafka_sink;
 mod migrations;
 mod naive;
