@@ -120,9 +120,7 @@ def selector_problems(build):
         if resource["kind"] == "ScaledObject" or not selector:
             continue
         wanted = selector["matchLabels"].items()
-        # Nobody scrapes a job that is gone a moment later.
-        idle = resource["kind"] == "PodMonitor" and of_kind(build, "CronJob")
-        if not idle and not any(wanted <= has.items() for has in labels):
+        if not any(wanted <= has.items() for has in labels):
             yield f"{resource['kind']} {resource['metadata']['name']} selects no pod"
 
 
