@@ -56,6 +56,21 @@ fn a_pod_is_killed_well_after_its_grace_period() {
     }
 }
 
+#[test]
+fn who_scales_asks_for_a_metric_that_is_exported() {
+    let manifest = std::fs::read_to_string("deploy/kubernetes/components/keda/scaled-object.yaml").unwrap();
+    let documented = std::fs::read_to_string("docs/METRICS.md").unwrap();
+    let exported = documented.split("## Reserved").next().unwrap();
+    let metrics: Vec<&str> = manifest
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| word.starts_with("outbox_relay_"))
+        .collect();
+    assert!(!metrics.is_empty());
+    for metric in metrics {
+        assert!(exported.contains(&format!("| `{metric}` |")), "{metric}");
+    }
+}
+
 #[tokio::test]
 async fn the_local_prometheus_is_configured_with_the_rules() {
     let dir = tempfile::tempdir().unwrap();
