@@ -1,6 +1,6 @@
 # Everything runs through cargo; make only installs what is missing first. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-demo deps-test demo test test-pg lint audit bench
+.PHONY: help deps deps-demo deps-test deps-lint demo test test-pg lint audit bench
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
 ARGS ?=
@@ -40,9 +40,12 @@ test-pg: deps-test ## Run the guarantee tests on another major version of Postgr
 	  OUTBOX_RELAY_PG_BIN=$$bin OUTBOX_RELAY_PG_MAJOR=$(PG) cargo test --test it -- $(GUARANTEES) $(addprefix --skip ,$(SKIP)); \
 	  status=$$?; scripts/settle; exit $$status
 
-lint: deps ## Formatting, clippy, documentation, alert rules, and what the dependencies may be; all warnings denied
-	@scripts/install audit rules
+deps-lint:
+	@scripts/install build lint audit rules
+
+lint: deps-lint ## Formatting, clippy, documentation, alert rules, manifests, and what the dependencies may be; all warnings denied
 	scripts/lint-rules
+	scripts/lint-deploy
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --lib
