@@ -15,6 +15,7 @@ use crate::telemetry;
 
 pub mod check;
 pub mod config_show;
+pub mod confirm;
 pub mod cursor;
 pub mod demo;
 pub mod format;
@@ -130,9 +131,10 @@ fn story(error: &anyhow::Error) -> String {
     text
 }
 
-/// Configuration errors end with 2, wherever they are found; everything else failed.
+/// Errors of configuration and usage end with 2, wherever they are found; everything else failed.
 fn code_of(error: &anyhow::Error) -> ExitCode {
-    if error.chain().any(|cause| cause.is::<Problems>()) { ExitCode::from(USAGE) } else { ExitCode::FAILURE }
+    let usage = error.chain().any(|cause| cause.is::<Problems>() || cause.is::<confirm::Unconfirmed>());
+    if usage { ExitCode::from(USAGE) } else { ExitCode::FAILURE }
 }
 
 /// A session for a verb that asks once and ends.

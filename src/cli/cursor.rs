@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use super::confirm::operator;
 use super::format::Format;
 use super::output::print;
 use super::table::Table;
@@ -121,9 +122,4 @@ fn say(outcome: Outcome, name: &str, done: &str, already: &str) -> anyhow::Resul
         Outcome::Unknown => anyhow::bail!("there is no cursor {name}; `outbox-relay cursor list` shows them"),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The operating system's user, for the record of operations.
-fn operator() -> String {
-    std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "unknown".to_owned())
 }

@@ -82,6 +82,8 @@ fn problems_of_the_configuration_end_with_2_and_failures_with_1() {
     let problems = Config::parse("", "relay.toml", &Environment::new()).expect_err("no server is named");
     let error = anyhow::Error::new(problems).context("while starting");
     assert_eq!(format!("{:?}", code_of(&error)), format!("{:?}", ExitCode::from(USAGE)));
+    let unasked = anyhow::Error::new(confirm::Unconfirmed).context("cursor seek");
+    assert_eq!(format!("{:?}", code_of(&unasked)), format!("{:?}", ExitCode::from(USAGE)));
     assert_eq!(format!("{:?}", code_of(&anyhow::anyhow!("x"))), format!("{:?}", ExitCode::FAILURE));
 }
 

@@ -1,6 +1,6 @@
 //! What operators do with cursors. None of it takes the cursor's lock; each leaves a row in `outbox.operation`.
 
-use tokio_postgres::Client;
+use tokio_postgres::{Client, GenericClient};
 
 use crate::database::Error;
 use crate::position::Timestamp;
@@ -130,7 +130,7 @@ pub async fn pause(client: &mut Client, name: &str, by: &str) -> Result<Outcome,
             &[&name, &by],
         )
         .await?;
-    note(&transaction, "cursor pause", name, by).await?;
+    note(&transaction, "cursor pause", name, by, None).await?;
     transaction.commit().await?;
     Ok(if changed == 0 { Outcome::Already } else { Outcome::Done })
 }
@@ -158,16 +158,27 @@ pub async fn resume(client: &mut Client, name: &str, by: &str) -> Result<Outcome
             &[&name],
         )
         .await?;
-    note(&transaction, "cursor resume", name, by).await?;
+    note(&transaction, "cursor resume", name, by, None).await?;
     transaction.commit().await?;
     Ok(if unpaused + unhalted == 0 { Outcome::Already } else { Outcome::Done })
 }
 
-async fn note(transaction: &tokio_postgres::Transaction<'_>, verb: &str, cursor: &str, by: &str) -> Result<(), Error> {
-    transaction
+/// Leaves a row in `outbox.operation`: who did what, with further facts as JSON.
+///
+/// # Errors
+/// The database's.
+pub async fn note(
+    client: &impl GenericClient,
+    verb: &str,
+    cursor: &str,
+    by: &str,
+    detail: Option<&str>,
+) -> Result<(), Error> {
+    client
         .execute(
-            "INSERT INTO outbox.operation (operator, verb, cursor) VALUES (session_user || '/' || $1, $2, $3)",
-            &[&by, &verb, &cursor],
+            "INSERT INTO outbox.operation (operator, verb, cursor, detail) \
+             VALUES (session_user || '/' || $1, $2, $3, $4::text::jsonb)",
+            &[&by, &verb, &cursor, &detail],
         )
         .await?;
     Ok(())
