@@ -27,8 +27,8 @@ pub struct Standing {
     pub advanced_at: Timestamp,
     /// An operator has paused it.
     pub paused: bool,
-    /// An operator's seek is waiting.
-    pub seek: bool,
+    /// An operator's wish is waiting.
+    pub wish: bool,
     /// It is halted, under this configuration fingerprint.
     pub halted: Option<String>,
     /// The word in `cursor_status`; empty when there is none.
@@ -73,21 +73,24 @@ fn standing(row: &Row) -> Result<Standing, tokio_postgres::Error> {
             None => row.try_get(9)?,
         },
         paused: row.try_get(5)?,
-        seek: row.try_get(6)?,
+        wish: row.try_get(6)?,
         halted: halted.then(|| fingerprint.unwrap_or_default()),
         state: row.try_get(10)?,
         advanced_by: row.try_get(11)?,
     })
 }
 
-/// What the cursor belongs to, when that is not `identity`; none when it is, or when there is no such cursor.
+/// What the cursor belongs to, when that is not `identity`; none when it is, when an operator has accepted `identity` for
+/// it, or when there is no such cursor.
 ///
 /// # Errors
 /// The database's.
 pub async fn foreign_identity(session: &Session, name: &str, identity: &str) -> Result<Option<String>, Error> {
     let row = session
         .query_opt(
-            "SELECT identity::text FROM outbox.cursor WHERE name = $1 AND identity <> $2::text::jsonb",
+            "SELECT c.identity::text FROM outbox.cursor AS c WHERE c.name = $1 AND c.identity <> $2::text::jsonb \
+             AND NOT EXISTS (SELECT FROM outbox.control AS k WHERE k.cursor = c.name \
+             AND k.adopt -> 'identity' = $2::text::jsonb AND (k.adopt ->> 'number')::bigint > c.seek_applied)",
             &[&name, &identity],
         )
         .await?;

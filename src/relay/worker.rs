@@ -87,6 +87,11 @@ impl Worker<'_> {
             Outcome::Early(pause) => (Next::After(pause), false),
             Outcome::Halted => (Next::Halted, false),
             Outcome::Idle => (Next::Quiet, false),
+            Outcome::Moved { number, position } => {
+                let position = position.map_or_else(|| "before every row".to_owned(), |position| position.to_string());
+                tracing::info!(cursor = self.ready.config.name, number, position, "operator's wish carried out");
+                (Next::Look, true)
+            }
             Outcome::Relayed { rows, more } => {
                 tracing::debug!(cursor = self.ready.config.name, rows, more, "turn");
                 self.recovered().await;
