@@ -75,7 +75,7 @@ pub enum Verb {
     Check(check::Args),
     /// Show lag, backlog, holder and errors of every cursor
     Status(status::Args),
-    /// List, pause and resume cursors
+    /// List, explain, pause, resume, move and adopt cursors
     Cursor(cursor::Args),
     /// Show the configuration as it was understood
     Config(config_show::Args),
@@ -137,10 +137,15 @@ fn code_of(error: &anyhow::Error) -> ExitCode {
     if usage { ExitCode::from(USAGE) } else { ExitCode::FAILURE }
 }
 
+/// What a verb's sessions call themselves: not what a replica's do, so that nobody takes a verb for one.
+fn application(verb: &str) -> String {
+    format!("outbox-relay {verb}")
+}
+
 /// A session for a verb that asks once and ends.
 async fn session(config: &Config, verb: &str) -> Result<Session, Error> {
     let limits = run::limits(&config.relays);
-    Sessions::new(config.postgres.clone(), limits, format!("outbox-relay/{verb}")).open().await
+    Sessions::new(config.postgres.clone(), limits, application(verb)).open().await
 }
 
 #[cfg(test)]

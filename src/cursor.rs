@@ -6,16 +6,18 @@
 //! the relay has to say in `outbox.cursor_status`, and no turn locks either.
 
 pub mod control;
+mod detail;
 mod lock;
 mod order;
 mod standing;
 mod status;
 mod wish;
 
+pub use detail::{Detail, detail};
 pub use lock::{Advance, LockedCursor};
 pub use order::{Fate, Order, fate, order};
 pub use standing::{Creation, Standing, create, foreign_identity, standings};
-pub use status::{ErrorReport, clear, report};
+pub use status::{ErrorReport, clear, halted_at, report};
 pub use wish::{Adoption, Facts, Wish};
 
 use crate::position::Timestamp;

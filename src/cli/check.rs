@@ -32,7 +32,7 @@ pub struct Args {
 /// When a server cannot be asked.
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let limits = super::run::limits(&config.relays);
-    let sessions = Sessions::new(config.postgres.clone(), limits, "outbox-relay/check".to_owned());
+    let sessions = Sessions::new(config.postgres.clone(), limits, super::application("check"));
     let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka, limits.lock_kill / 2)));
     let findings = check(&sessions, cluster.as_ref(), &config.relays).await;
     let ok = findings.iter().all(|finding| finding.level < Level::Error);

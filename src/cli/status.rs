@@ -36,7 +36,7 @@ pub struct Args {
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let limits = super::run::limits(&config.relays);
     let session = super::session(&config, "status").await?;
-    let sessions = Sessions::new(config.postgres.clone(), limits, "outbox-relay/status".to_owned());
+    let sessions = Sessions::new(config.postgres.clone(), limits, super::application("status"));
     let watcher = Watcher::new(sessions, limits.statement);
     let status = status(&session, &watcher, &config.relays).await?;
     let text = match args.output {

@@ -1,6 +1,6 @@
 //! Where cursors stand, read without any lock; and the rows of new cursors.
 
-use tokio_postgres::Row;
+use tokio_postgres::{Client, GenericClient, Row};
 
 use super::position;
 use crate::database::{Error, Session};
@@ -104,10 +104,15 @@ pub async fn foreign_identity(session: &Session, name: &str, identity: &str) -> 
 ///
 /// # Errors
 /// The database's.
-pub async fn create(session: &Session, creation: Creation<'_>) -> Result<bool, Error> {
+pub async fn create(client: &Client, creation: Creation<'_>) -> Result<bool, Error> {
+    insert(client, creation).await
+}
+
+/// The same, as part of a transaction.
+pub(super) async fn insert(client: &impl GenericClient, creation: Creation<'_>) -> Result<bool, Error> {
     let created_at = creation.position.map(|position| position.created_at);
     let id = creation.position.and_then(|position| position.id.as_deref());
-    let made = session
+    let made = client
         .execute(
             "INSERT INTO outbox.cursor (name, relay, identity, position_created_at, position_id) \
              VALUES ($1, $2, $3::text::jsonb, $4, $5) ON CONFLICT DO NOTHING",

@@ -60,6 +60,18 @@ pub async fn report(
     Ok(())
 }
 
+/// The message that the cursor is halted at, if it is at one.
+///
+/// # Errors
+/// The database's.
+pub async fn halted_at(session: &Session, cursor: &str) -> Result<Option<String>, Error> {
+    let sql = "SELECT message_id FROM outbox.cursor_status WHERE cursor = $1 AND halted";
+    Ok(match session.query_opt(sql, &[&cursor]).await? {
+        Some(row) => row.try_get(0)?,
+        None => None,
+    })
+}
+
 /// Records that the cursor is well again: no halt, no error.
 ///
 /// # Errors

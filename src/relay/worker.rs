@@ -163,6 +163,12 @@ impl Worker<'_> {
         }
     }
 
+    /// What to do about a table that is not what it was.
+    fn adopt(&self, first: &str) -> String {
+        format!("{first}; or accept what is there now: `outbox-relay cursor adopt NAME`.")
+            .replace("NAME", &self.ready.config.name)
+    }
+
     async fn failed(&mut self, error: &TurnError) -> Next {
         let halt = |code: &str, hint: &str| Failure {
             class: Class::Fatal,
@@ -175,15 +181,16 @@ impl Worker<'_> {
         match error {
             TurnError::Fetch(FetchError::FamilyChanged) => Next::Catalogue,
             TurnError::Fetch(FetchError::Replaced { .. }) => {
-                let hint = "Rename it back; or accept it: set the cursor's relations to NULL, then `outbox-relay cursor \
-                            resume`.";
-                report::halt(self.engine, self.ready, &halt("relation_replaced", hint), None).await;
+                let hint = self.adopt("Rename it back, then `outbox-relay cursor resume NAME`");
+                report::halt(self.engine, self.ready, &halt("relation_replaced", &hint), None).await;
                 Next::Halted
             }
             TurnError::Fetch(FetchError::AttachedBehind { .. }) => {
-                let hint = "Publish or give up those rows; then set the cursor's relations to NULL and `outbox-relay \
-                            cursor resume`.";
-                report::halt(self.engine, self.ready, &halt("partition_attached", hint), None).await;
+                let hint = self.adopt(
+                    "Publish those rows by hand, or give them up; move the position back with `outbox-relay \
+                                       cursor seek NAME`, then `outbox-relay cursor resume NAME`",
+                );
+                report::halt(self.engine, self.ready, &halt("partition_attached", &hint), None).await;
                 Next::Halted
             }
             TurnError::Fetch(FetchError::Database(source)) | TurnError::Database(source) if missing(source) => {
