@@ -19,6 +19,7 @@ pub mod lag;
 mod look;
 mod measure;
 mod member;
+pub mod observe;
 pub mod once;
 pub mod outcome;
 pub mod prepare;

@@ -110,12 +110,12 @@ async fn holders(session: &Session, cursor: &CursorStatus) -> Result<Vec<Holder>
     Ok(holders)
 }
 
-/// Its locks name a prepared transaction by its transaction id, behind the process number -1.
+/// A prepared transaction keeps the virtual transaction of its locks, and among these the lock on its own id.
 async fn gid(session: &Session, held: &HeldStatus) -> Result<Option<String>, Error> {
-    let xid = held.transaction.rsplit_once('/').map_or("", |(_, xid)| xid);
-    let sql = "SELECT p.gid FROM pg_catalog.pg_prepared_xacts AS p \
-               WHERE p.transaction::text = $1 AND p.database = pg_catalog.current_database()";
-    Ok(match session.query_opt(sql, &[&xid]).await? {
+    let sql = "SELECT p.gid FROM pg_catalog.pg_prepared_xacts AS p JOIN pg_catalog.pg_locks AS l \
+               ON l.locktype = 'transactionid' AND l.transactionid = p.transaction \
+               WHERE l.virtualtransaction = $1 AND l.pid IS NULL AND p.database = pg_catalog.current_database()";
+    Ok(match session.query_opt(sql, &[&held.transaction]).await? {
         Some(row) => row.try_get(0)?,
         None => None,
     })

@@ -73,7 +73,8 @@ fn left(facts: &Facts) -> String {
         Some(Waiting { rows: 0, .. }) => "; nothing waits".to_owned(),
         Some(Waiting { lag_seconds, rows, capped }) => {
             let more = if capped { "+" } else { "" };
-            format!("; {rows}{more} row{} wait, the oldest for {lag_seconds:.1} s", if rows == 1 { "" } else { "s" })
+            let waiting = if rows == 1 { "row waits" } else { "rows wait" };
+            format!("; {rows}{more} {waiting}, the oldest for {lag_seconds:.1} s")
         }
         None => String::new(),
     }

@@ -120,6 +120,25 @@ pub async fn of_id(session: &Session, shape: &Shape, id: &str) -> Result<Vec<Pos
     Ok(rows.iter().map(position).collect::<Result<_, _>>()?)
 }
 
+/// The newest row of all.
+///
+/// # Errors
+/// The database's.
+pub async fn newest(session: &Session, shape: &Shape) -> Result<Option<Position>, Error> {
+    let row = session.query_opt(&shape.newest_sql(), &[&Timestamp::INFINITY]).await?;
+    Ok(row.as_ref().map(position).transpose()?)
+}
+
+/// The row that stands so many rows below an instant; none when there are fewer.
+///
+/// # Errors
+/// The database's.
+pub async fn below(session: &Session, shape: &Shape, at: Timestamp, rows: i64) -> Result<Option<Position>, Error> {
+    let sql = format!("{} OFFSET {rows}", shape.newest_sql());
+    let row = session.query_opt(&sql, &[&at]).await?;
+    Ok(row.as_ref().map(position).transpose()?)
+}
+
 fn position(row: &Row) -> Result<Position, tokio_postgres::Error> {
     Ok(Position { created_at: row.try_get(0)?, id: row.try_get(1)? })
 }

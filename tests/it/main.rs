@@ -26,3 +26,4 @@ mod stage;
 mod storm;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
 mod support;
+mod verbs;
