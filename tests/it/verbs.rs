@@ -1,7 +1,6 @@
 //! Operator verbs while replicas run: what they show, what they do, what they refuse.
 
 mod adopt;
-mod docs;
 mod observe;
 mod seek;
 mod skip;
