@@ -39,7 +39,6 @@ pub struct Wish {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adoption {
     /// The number of the wish that it is part of; an older one is over.
-    #[serde(default)]
     pub number: i64,
     /// What the relay is configured for.
     pub identity: serde_json::Value,
@@ -71,13 +70,13 @@ impl Wish {
         let conditional: Option<bool> = row.try_get(first + 3)?;
         let from = position(row.try_get(first + 4)?, row.try_get(first + 5)?);
         let adopt: Option<String> = row.try_get(first + 6)?;
+        // One that this program cannot read is not for it, and nothing is half done.
+        let Ok(adopt) = adopt.map(|text| serde_json::from_str::<Adoption>(&text)).transpose() else { return Ok(None) };
         Ok(Some(Self {
             number,
             to: position(row.try_get(first + 1)?, row.try_get(first + 2)?),
             from: conditional.unwrap_or(false).then_some(from),
-            adopt: adopt
-                .and_then(|text| serde_json::from_str::<Adoption>(&text).ok())
-                .filter(|adoption| adoption.number == number),
+            adopt: adopt.filter(|adoption| adoption.number == number),
         }))
     }
 

@@ -131,3 +131,41 @@ async fn a_cursor_is_created_where_asked_before_its_relay_first_runs_and_only_on
     let (out, _) = ends(0, &text, &["run", "--once"]).await;
     assert!(out.lines().count() == 1 && out.contains("\"id\":\"3\""), "{out}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_terminal_a_verb_asks_and_only_a_yes_lets_it_go_on() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let text = toml(&database, "relay", None, &stdout_relay("s", ""));
+    insert(&owner, 3).await;
+    ends(0, &text, &["run", "--once"]).await;
+    for (typed, code, said, wishes) in [("n\n", 1, "nothing was done", 0), ("y\n", 0, "no replica is running", 1)] {
+        let (found, screen) = on_a_terminal(&text, "cursor seek s --beginning", typed).await;
+        assert!(screen.contains("sent again: 3 rows") && screen.contains("Move s? [y/N] "), "{screen}");
+        assert!(screen.contains(said), "{screen}");
+        assert_eq!(found, Some(code), "{screen}");
+        let stored: i64 = owner.query_one("SELECT count(*) FROM outbox.control", &[]).await.unwrap().get(0);
+        assert_eq!(stored, wishes);
+    }
+}
+
+/// Runs a verb on a pseudo-terminal, which `script` of util-linux makes, and types this.
+async fn on_a_terminal(text: &str, verb: &str, typed: &str) -> (Option<i32>, String) {
+    use tokio::io::AsyncWriteExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("outbox-relay.toml");
+    std::fs::write(&file, text).unwrap();
+    let command = format!("{} --config {} {verb}", env!("CARGO_BIN_EXE_outbox-relay"), file.display());
+    let mut child = tokio::process::Command::new("script")
+        .args(["--quiet", "--return", "--command", &command, "/dev/null"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("script (package bsdutils) makes a terminal");
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(typed.as_bytes()).await.unwrap();
+    let ended = child.wait_with_output().await.unwrap();
+    drop(input);
+    (ended.status.code(), String::from_utf8_lossy(&ended.stdout).into_owned())
+}
