@@ -70,10 +70,11 @@ fn read(question: &str, input: &mut impl BufRead, talk: &mut impl Write) -> io::
     })
 }
 
-/// The operating system's user, for the record of operations.
+/// The operating system's user, for the record of operations; by number where no name is known, as in a container.
 #[must_use]
 pub fn operator() -> String {
-    std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "unknown".to_owned())
+    let named = ["USER", "LOGNAME"].into_iter().find_map(|key| std::env::var(key).ok().filter(|name| !name.is_empty()));
+    named.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub struct Facts {
     pub waiting: Option<Waiting>,
     /// All that waits lies above the horizon.
     pub held: bool,
+    /// The number of an operator's wish that waits for a turn.
+    pub wish: Option<i64>,
     /// Who holds the horizon back, oldest first.
     pub holders: Vec<Holder>,
     /// Who had its lock all the while.

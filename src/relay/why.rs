@@ -20,18 +20,26 @@ const LATELY: f64 = 5.0;
 /// So many holders are told how to end.
 const HOLDERS: usize = 5;
 
-/// Decides. The first reason that holds is the one whose end lets the others be seen.
+/// Decides.
 #[must_use]
 pub fn why(facts: &Facts) -> Why {
+    let mut why = reason(facts);
+    if let Some(number) = facts.wish {
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; wish {number} of an operator waits for a turn."));
+    }
+    why
+}
+
+/// The first reason that holds is the one whose end lets the others be seen.
+fn reason(facts: &Facts) -> Why {
     let name = &facts.name;
     let lately = facts.rested.is_some_and(|rested| rested < LATELY);
     let nothing = facts.waiting.is_some_and(|waiting| waiting.rows == 0);
     match (&facts.paused, &facts.error) {
         (Some((at, by)), _) => paused(facts, at, by),
         (None, Some(error)) if facts.halted => halted(facts, error),
-        _ if !facts.exists => answer("missing", false, format!("{name} has no cursor yet"))
-            .then("Start a replica whose configuration has this relay: its first turn makes the cursor.")
-            .then(format!("outbox-relay cursor create {name} --now")),
+        _ if !facts.exists => missing(facts),
         _ if facts.rate.is_some() => moving(facts),
         _ if facts.replicas.is_empty() => answer(
             "no_replica",
@@ -108,6 +116,18 @@ fn halted(facts: &Facts, error: &LastError) -> Why {
             .then("on_poison = \"dead_letter\" puts such messages aside and goes on.");
     }
     why
+}
+
+fn missing(facts: &Facts) -> Why {
+    let why = answer("missing", false, format!("{} has no cursor yet", facts.name));
+    if facts.replicas.is_empty() {
+        return why
+            .then("Start a replica whose configuration has this relay: it makes the cursor where `start` says. Or make it:")
+            .then(format!("outbox-relay cursor create {} --now", facts.name));
+    }
+    let replicas = facts.replicas.join(", ");
+    why.then(format!("A replica makes it once the relay has passed its checks; see the log of {replicas}."))
+        .then("outbox-relay check")
 }
 
 fn moving(facts: &Facts) -> Why {

@@ -67,8 +67,16 @@ fn a_halted_cursor_names_the_message_the_error_and_the_verbs() {
 
 #[test]
 fn a_cursor_without_a_row_says_how_it_gets_one() {
-    let facts = Facts { exists: false, waiting: None, ..facts() };
-    says(&facts, "missing", false, &["has no cursor yet"], &["outbox-relay cursor create booking_sms --now"]);
+    let running = Facts { exists: false, waiting: None, ..facts() };
+    says(&running, "missing", false, &["has no cursor yet"], &["outbox-relay check"]);
+    let create = ["outbox-relay cursor create booking_sms --now"];
+    says(&Facts { replicas: Vec::new(), ..running }, "missing", false, &["has no cursor yet"], &create);
+}
+
+#[test]
+fn a_wish_that_waits_is_told_whatever_the_reason() {
+    let facts = Facts { wish: Some(3), waiting: Some(Waiting::default()), ..facts() };
+    says(&facts, "idle", true, &["is delivered; wish 3 of an operator waits for a turn."], &[]);
 }
 
 #[test]

@@ -118,6 +118,26 @@ async fn now_is_refused_while_nobody_can_say_what_is_safe_to_pass() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_seek_accepts_the_clock_after_it_was_set_back() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let text = toml(&database, "relay", None, &stdout_relay("s", ""));
+    let process = Process::spawn(&text, &["run"]);
+    insert(&owner, 2).await;
+    eventually(PATIENCE, || async { printed(&process, "s") == ["1", "2"] }).await;
+    let stands = "SELECT EXISTS (SELECT FROM outbox.cursor WHERE position_id = '2')";
+    eventually(PATIENCE, || async { owner.query_one(stands, &[]).await.unwrap().get(0) }).await;
+    // The same as a clock that was an hour ahead, and is right again.
+    owner.batch_execute("UPDATE outbox.cursor SET observed_at = clock_timestamp() + interval '1 hour'").await.unwrap();
+    insert(&owner, 1).await;
+    let (out, _) = ends(3, &text, &["cursor", "why", "s"]).await;
+    assert!(out.starts_with("PostgreSQL's clock has stepped back: s waits until"), "{out}");
+    ends(0, &text, &["cursor", "seek", "s", "--after-id", "1", "--yes"]).await;
+    eventually(PATIENCE, || async { printed(&process, "s").len() > 3 }).await;
+    assert_eq!(printed(&process, "s"), ["1", "2", "2", "3"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_cursor_is_created_where_asked_before_its_relay_first_runs_and_only_once() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
