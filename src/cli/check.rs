@@ -42,13 +42,14 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let sessions = Sessions::new(config.postgres.clone(), limits, super::application("check"));
     let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka, limits.lock_kill / 2)));
     let mut findings = check(&sessions, cluster.as_ref(), &config.relays).await;
-    if let Some(time) = args
-        .observe
-        .filter(|_| findings.iter().all(|finding| !finding.relay.is_empty() || finding.level < Level::Error))
-    {
+    let reachable = findings.iter().all(|finding| !finding.relay.is_empty() || finding.level < Level::Error);
+    if let Some(time) = args.observe.filter(|_| reachable) {
         let watched = Sessions::new(config.postgres.clone(), limits, super::application("check"));
         let watcher = Watcher::new(watched, limits.statement);
-        findings.extend(observe((&sessions, watcher), &config.relays, time, complain).await?);
+        match observe((&sessions, watcher), &config.relays, time, complain).await {
+            Ok(observed) => findings.extend(observed),
+            Err(error) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
+        }
         // Each relay's together; the server's stay first.
         findings.sort_by_key(|finding| config.relays.iter().position(|relay| relay.name == finding.relay));
     }

@@ -23,6 +23,8 @@ pub use seen::Seen;
 const LOOK: Duration = Duration::from_millis(50);
 /// Between two looks at the rows.
 const ROWS: Duration = Duration::from_secs(1);
+/// So many lines at the most tell how far it is.
+const LINES: u32 = 12;
 /// So many of the newest safe rows are watched for company, for as long as it goes on and from each look to the next.
 const WATCHED: i64 = 10_000;
 const WATCHED_NEXT: i64 = 1_000;
@@ -61,7 +63,7 @@ pub async fn observe(
     let session = sessions.open().await?;
     let mut tables = tables(&session, relays).await?;
     let begun = Instant::now();
-    let mut rows_at: Option<Instant> = None;
+    let (mut rows_at, mut told_at): (Option<Instant>, Option<Instant>) = (None, None);
     while begun.elapsed() < time {
         let rows_due = rows_at.is_none_or(|at| at.elapsed() >= ROWS);
         for table in &mut tables {
@@ -74,6 +76,9 @@ pub async fn observe(
         }
         if rows_due {
             rows_at = Some(Instant::now());
+        }
+        if rows_due && told_at.is_none_or(|at| at.elapsed() >= time / LINES) {
+            told_at = Some(Instant::now());
             let (writers, late) = tables
                 .iter()
                 .fold((0, 0), |(writers, late), table| (writers + table.seen.writers(), late + table.seen.late));

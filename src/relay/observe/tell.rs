@@ -91,7 +91,7 @@ fn lag(shape: &Shape, seen: &Seen) -> Finding {
         let message = format!("{message}; the clock stepped back by {}", millis(seen.stepped_back));
         return observed(Level::Warn, "observed_lag", message).setting(mend);
     }
-    observed(Level::Ok, "observed_lag", message)
+    observed(Level::Ok, "observed_lag", format!("{message}; no step of the clock asks for a longer window"))
 }
 
 /// The oldest snapshot that can be seen: pid, application, seconds, transactions.
