@@ -17,7 +17,7 @@ pub use detail::{Detail, detail};
 pub use lock::{Advance, LockedCursor};
 pub use order::{Fate, Order, fate, order};
 pub use standing::{Creation, Standing, create, foreign_identity, standings};
-pub use status::{ErrorReport, clear, halted_at, report};
+pub use status::{ErrorReport, Halt, clear, halt, report};
 pub use wish::{Adoption, Facts, Wish};
 
 use crate::position::Timestamp;

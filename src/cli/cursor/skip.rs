@@ -8,10 +8,10 @@ use super::subject::{Subject, json, place};
 use super::wait::{Wait, Waited};
 use super::{agreed, unknown};
 use crate::cli::confirm::{Consent, operator};
-use crate::cli::output::print;
+use crate::cli::output::{complain, print};
 use crate::cli::table::visible;
 use crate::config::Config;
-use crate::cursor::{Fate, Order, halted_at, order};
+use crate::cursor::{Fate, Halt, Order, halt, order};
 use crate::position::Position;
 use crate::source::span;
 
@@ -48,9 +48,16 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
     let mut subject = Subject::open(config, &args.name).await?;
     let name = args.name.as_str();
     let standing = subject.standing().await?;
-    let (row, id) = culprit(&subject, args, standing.position.as_ref()).await?;
+    let halt = halt(&subject.session, name).await?;
+    let (row, id) = culprit(&subject, args, halt.as_ref(), standing.position.as_ref()).await?;
     let table = &subject.shape.config.table;
     print(&format!("passed over, never sent: row {} of {table}, {}\n", visible(id.as_str()), place(Some(&row))))?;
+    if let Some(halt) = halt.as_ref().filter(|halt| halt.message_id.as_ref() == Some(&id)) {
+        print(&format!("halted by {} {}: {}\n", halt.class, visible(&halt.code), visible(&halt.message)))?;
+        if halt.class != "poison" {
+            complain("the message is not to blame: mend the cause and resume, and it is sent");
+        }
+    }
     if let Some(code) = agreed(args.consent, &format!("Skip it in {name}?"))? {
         return Ok(code);
     }
@@ -74,10 +81,15 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
 }
 
 /// The message to pass: it must be the next one, and safe to pass.
-async fn culprit(subject: &Subject, args: &Args, position: Option<&Position>) -> anyhow::Result<(Position, String)> {
+async fn culprit(
+    subject: &Subject,
+    args: &Args,
+    halt: Option<&Halt>,
+    position: Option<&Position>,
+) -> anyhow::Result<(Position, String)> {
     let name = &args.name;
-    let halted = halted_at(&subject.session, name).await?;
-    let Some(id) = args.id.as_ref().or(halted.as_ref()) else {
+    let halted = halt.and_then(|halt| halt.message_id.as_ref());
+    let Some(id) = args.id.as_ref().or(halted) else {
         anyhow::bail!(
             "{name} is not halted at a message, so say which one: --id ID, of the row that comes next. \
              `outbox-relay cursor why {name}` tells why it does not move"
@@ -96,7 +108,7 @@ async fn culprit(subject: &Subject, args: &Args, position: Option<&Position>) ->
         );
     }
     // What it is halted at was read below the horizon; of any other row that must be made sure first.
-    if halted.as_ref() != Some(id) && horizon(subject).await?.horizon.at <= next.created_at {
+    if halted != Some(id) && horizon(subject).await?.horizon.at <= next.created_at {
         anyhow::bail!(
             "row {} is above the horizon: transactions are open that may still write before it, and those rows would be \
              passed over, too. `outbox-relay cursor why {name}` names them",
