@@ -181,3 +181,19 @@ async fn show_tells_everything_that_is_written_down_about_a_cursor() {
     let (_, log) = ends(1, &text, &["cursor", "show", "nobody"]).await;
     assert!(log.contains("there is no cursor nobody"), "{log}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_says_that_a_cursor_moves_however_slowly_and_answers_before_its_backlog_is_gone() {
+    let (database, gateway) = (database().await, Gateway::start().await);
+    let owner = bookings(&database, CLOCK).await;
+    owner.batch_execute("ALTER TABLE bookings ADD phone text DEFAULT '+1'").await.unwrap();
+    let text = toml(&database, "relay", None, &sms_relay("sms", &gateway, "rate_per_second = 2"));
+    insert(&owner, 500).await;
+    let _process = Process::spawn(&text, &["run"]);
+    eventually(PATIENCE * 2, || async { !gateway.accepted().is_empty() }).await;
+    let answer = why(&text, "sms", "moving", true).await;
+    assert!(answer["backlog_rows"].as_i64().unwrap() > 100, "{answer}");
+    assert_eq!(answer["do"], serde_json::json!([]));
+    let (out, _) = ends(0, &text, &["cursor", "why", "sms"]).await;
+    assert!(out.starts_with("sms is moving (") && out.lines().count() == 1, "{out}");
+}
