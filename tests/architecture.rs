@@ -33,17 +33,16 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("config", &["position", "pace", "secret", "database", "source", "sink", "relay", "admin"]),
 ];
 
-const PURE: &[&str] =
-    &[
-        "position.rs",
-        "message.rs",
-        "batch.rs",
-        "pace.rs",
-        "source/horizon.rs",
-        "delivery.rs",
-        "metrics/stage.rs",
-        "visible.rs",
-    ];
+const PURE: &[&str] = &[
+    "position.rs",
+    "message.rs",
+    "batch.rs",
+    "pace.rs",
+    "source/horizon.rs",
+    "delivery.rs",
+    "metrics/stage.rs",
+    "visible.rs",
+];
 
 fn sources(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

@@ -99,7 +99,7 @@ impl Ready {
 fn result(outcome: &Result<Outcome, TurnError>) -> TurnResult {
     match outcome {
         Ok(Outcome::Relayed { .. }) => TurnResult::Relayed,
-        Ok(Outcome::Idle) => TurnResult::Idle,
+        Ok(Outcome::Idle | Outcome::Moved { .. }) => TurnResult::Idle,
         Ok(Outcome::Busy | Outcome::Early(_)) => TurnResult::Busy,
         Ok(Outcome::Paused) => TurnResult::Paused,
         Ok(Outcome::Halted | Outcome::Foreign) => TurnResult::Halted,

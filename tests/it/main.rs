@@ -37,3 +37,4 @@ mod storm;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
 mod support;
 mod tls;
+mod verbs;
