@@ -1,14 +1,21 @@
 # Everything runs through cargo; make only installs what is missing first. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-demo deps-test demo test lint bench
+.PHONY: help deps deps-demo deps-test deps-lint demo test test-pg lint audit bench
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
 ARGS ?=
 # real: start an Apache Kafka broker for the demo; HOST:PORT: use that one. Empty: librdkafka's in-process broker.
 KAFKA ?=
+# The major version of PostgreSQL for test-pg: what is installed, or 16 or 18, which are inside a package.
+PG ?= 18
+# The guarantees that rest on PostgreSQL, by module of tests/it; the others meet it only through these.
+GUARANTEES = basics:: chaos:: faults:: horizon:: identity:: lock_kill:: migrations:: ordering:: refusals:: replicas:: \
+    storm:: stage::the_server_has_the_major_version_that_was_asked_for
+# Some of them not, for example SKIP=chaos::
+SKIP ?=
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## Install what the build needs (Debian: by apt, as root or with sudo)
 	@scripts/install build
@@ -27,10 +34,27 @@ demo: deps-demo ## Three replicas survive a kill with nothing lost; ARGS="--seco
 test: deps-test ## Run all tests, on a real PostgreSQL and a real Apache Kafka
 	cargo test; status=$$?; scripts/settle; exit $$status
 
-lint: deps ## Formatting, clippy and documentation, all warnings denied
+test-pg: deps-test ## Run the guarantee tests on another major version of PostgreSQL; PG=18
+	@scripts/install versions
+	bin=$$(scripts/postgres-version $(PG)) && \
+	  OUTBOX_RELAY_PG_BIN=$$bin OUTBOX_RELAY_PG_MAJOR=$(PG) cargo test --test it -- $(GUARANTEES) $(addprefix --skip ,$(SKIP)); \
+	  status=$$?; scripts/settle; exit $$status
+
+deps-lint:
+	@scripts/install build lint audit rules
+
+lint: deps-lint ## Formatting, clippy, documentation, alert rules, manifests, and what the dependencies may be; all warnings denied
+	scripts/lint-rules
+	scripts/lint-deploy
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --lib
+	$$(scripts/cargo-deny) --log-level error check licenses bans sources
+
+audit: deps ## Ask the advisory database about the dependencies; needs the network
+	@scripts/install audit
+	@$$(scripts/cargo-deny) --log-level error check advisories || \
+	  { echo "make audit: NOT CHECKED, or an advisory was found: see above. Nothing is known to be safe." >&2; exit 1; }
 
 bench: deps-test ## Measure against the raw limits of this machine; writes target/bench.json; ARGS=--quick
 	cargo bench --bench relay -- $(ARGS)

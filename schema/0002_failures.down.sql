@@ -7,9 +7,10 @@ BEGIN
 END
 $$;
 DROP VIEW outbox.status;
-ALTER TABLE outbox.cursor_status DROP COLUMN circuit_opened_at;
-ALTER TABLE outbox.control DROP COLUMN adopt;
+-- In the order in which turns take the same tables: in another order the two would wait for each other.
 ALTER TABLE outbox.cursor DROP COLUMN partitions;
+ALTER TABLE outbox.control DROP COLUMN adopt;
+ALTER TABLE outbox.cursor_status DROP COLUMN circuit_opened_at;
 DROP TABLE outbox.dead_letter;
 CREATE VIEW outbox.status AS
 SELECT COALESCE(c.name, s.cursor)                  AS name,

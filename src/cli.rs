@@ -15,6 +15,7 @@ use crate::telemetry;
 
 pub mod check;
 pub mod config_show;
+pub mod confirm;
 pub mod cursor;
 pub mod demo;
 pub mod format;
@@ -74,7 +75,7 @@ pub enum Verb {
     Check(check::Args),
     /// Show lag, backlog, holder and errors of every cursor
     Status(status::Args),
-    /// List, pause and resume cursors
+    /// List, explain, pause, resume, move and adopt cursors
     Cursor(cursor::Args),
     /// Show the configuration as it was understood
     Config(config_show::Args),
@@ -130,15 +131,21 @@ fn story(error: &anyhow::Error) -> String {
     text
 }
 
-/// Configuration errors end with 2, wherever they are found; everything else failed.
+/// Errors of configuration and usage end with 2, wherever they are found; everything else failed.
 fn code_of(error: &anyhow::Error) -> ExitCode {
-    if error.chain().any(|cause| cause.is::<Problems>()) { ExitCode::from(USAGE) } else { ExitCode::FAILURE }
+    let usage = error.chain().any(|cause| cause.is::<Problems>() || cause.is::<confirm::Unconfirmed>());
+    if usage { ExitCode::from(USAGE) } else { ExitCode::FAILURE }
+}
+
+/// What a verb's sessions call themselves: not what a replica's do, so that nobody takes a verb for one.
+fn application(verb: &str) -> String {
+    format!("outbox-relay {verb}")
 }
 
 /// A session for a verb that asks once and ends.
 async fn session(config: &Config, verb: &str) -> Result<Session, Error> {
     let limits = run::limits(&config.relays);
-    Sessions::new(config.postgres.clone(), limits, format!("outbox-relay/{verb}")).open().await
+    Sessions::new(config.postgres.clone(), limits, application(verb)).open().await
 }
 
 #[cfg(test)]

@@ -28,3 +28,4 @@ pub mod shutdown;
 pub mod sink;
 pub mod source;
 pub mod telemetry;
+pub mod visible;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, Label, counter, gauge, histogram};
@@ -16,9 +16,12 @@ use crate::position::Timestamp;
 
 pub mod exporter;
 mod label;
+pub mod process;
+mod stage;
 pub mod table;
 
-pub use label::{Phase, PoolState, PublishError, TurnResult};
+pub use label::{Phase, PoolState, PublishError, Stage, TurnResult};
+pub use stage::Looked;
 use table::name;
 
 /// The metrics of one cursor in this process. Handles are looked up once, here, so that a call costs an atomic step.
@@ -45,6 +48,8 @@ pub struct CursorMetrics {
     clock_regression: LazyGauge,
     horizon_hold: LazyGauge,
     horizon_holders: Mutex<BTreeMap<&'static str, Gauge>>,
+    stages: OnceLock<[Gauge; 4]>,
+    follower: Mutex<stage::Follower>,
     cursor: Label,
 }
 
@@ -83,6 +88,8 @@ impl CursorMetrics {
             clock_regression: lazy(name::CLOCK_REGRESSION),
             horizon_hold: lazy(name::HORIZON_HOLD),
             horizon_holders: Mutex::new(BTreeMap::new()),
+            stages: OnceLock::new(),
+            follower: Mutex::default(),
             cursor,
         };
         for counter in metrics.turns.iter().chain(&metrics.publish_errors).chain([
@@ -152,11 +159,38 @@ impl CursorMetrics {
         self.rate_limited.absolute(before.saturating_add(waited) / 1_000_000);
     }
 
-    /// Sets lag and backlog as they were seen at `observed`.
+    /// Sets lag and backlog as they were seen at `observed`, and with them where the time of rows goes.
     pub fn set_lag(&self, lag: Duration, backlog_rows: u64, observed: Timestamp) {
         self.lag.set(lag.as_secs_f64());
         self.backlog_rows.set(count(backlog_rows));
         self.observed.set_instant(observed);
+        let gauges = self.stages.get_or_init(|| {
+            Stage::ALL.map(|stage| {
+                gauge!(name::LAG_STAGE, vec![self.cursor.clone(), Label::from_static_parts("stage", stage.as_str())])
+            })
+        });
+        for (gauge, stage) in gauges.iter().zip(self.follower().sampled(observed, backlog_rows > 0)) {
+            gauge.set(stage.as_secs_f64());
+        }
+    }
+
+    /// A look has seen where rows and cursor stand.
+    pub fn looked(&self, look: Looked) {
+        self.follower().looked(look);
+    }
+
+    /// A turn begins, at PostgreSQL's time `at`, and reads below `horizon`.
+    pub fn turn_begun(&self, at: Timestamp, horizon: Timestamp) {
+        self.follower().turn_begun(at, horizon);
+    }
+
+    /// A turn has ended that delivered up to `reached`; `at_sink`: because the sink failed.
+    pub fn turn_ended(&self, at: Timestamp, reached: Option<Timestamp>, at_sink: bool) {
+        self.follower().turn_ended(at, reached, at_sink);
+    }
+
+    fn follower(&self) -> MutexGuard<'_, stage::Follower> {
+        self.follower.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets when the position last moved, whoever moved it.
@@ -209,6 +243,14 @@ impl std::fmt::Debug for CursorMetrics {
 /// Sets how many connections to PostgreSQL are in `state`.
 pub fn set_pool_connections(state: PoolState, connections: usize) {
     gauge!(name::DB_POOL_CONNECTIONS, "state" => state.as_str()).set(count(connections as u64));
+}
+
+/// Sets how many messages the Kafka client holds, and each broker's round trip.
+pub fn set_kafka(queued: u64, round_trips: &BTreeMap<String, Duration>) {
+    gauge!(name::KAFKA_QUEUE).set(count(queued));
+    for (broker, round_trip) in round_trips {
+        gauge!(name::KAFKA_RTT, "broker" => broker.clone()).set(round_trip.as_secs_f64());
+    }
 }
 
 /// A gauge that does not exist before it is first set.

@@ -9,23 +9,29 @@ use crate::metrics::CursorMetrics;
 use crate::position::Timestamp;
 use crate::{pace, sink, source};
 
+pub mod adopt;
 pub mod check;
 mod circuit;
 mod dead_letter;
+pub mod diagnose;
 pub mod engine;
+pub mod facts;
 mod group;
 pub mod lag;
 mod look;
 mod measure;
 mod member;
+pub mod observe;
 pub mod once;
 pub mod outcome;
 pub mod prepare;
+pub mod replicas;
 mod report;
 mod sinks;
 pub mod status;
 pub mod supervisor;
 pub mod turn;
+pub mod why;
 pub mod worker;
 
 /// One `[[relay]]` of the configuration.

@@ -105,7 +105,7 @@ impl Config {
     pub fn target(&self) -> String {
         match self {
             Self::Kafka(config) => config.topic.clone(),
-            Self::Http(config) => config.url.clone(),
+            Self::Http(config) => config.target(),
             Self::Sms(config) => format!("{} {}", config.base_url, config.account_sid),
             Self::Stdout(_) => "-".to_owned(),
         }

@@ -9,6 +9,7 @@ pub mod finding;
 pub mod horizon;
 pub mod judge;
 pub mod shape;
+pub mod span;
 pub mod table;
 pub mod watcher;
 

@@ -12,7 +12,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("pace", &[]),
     ("delivery", &["position"]),
     ("secret", &[]),
-    ("database", &["position", "secret"]),
+    ("visible", &[]),
+    ("database", &["position", "secret", "visible"]),
     ("metrics", &["position"]),
     ("health", &[]),
     ("telemetry", &[]),
@@ -32,7 +33,16 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("config", &["position", "pace", "secret", "database", "source", "sink", "relay", "admin"]),
 ];
 
-const PURE: &[&str] = &["position.rs", "message.rs", "batch.rs", "pace.rs", "source/horizon.rs", "delivery.rs"];
+const PURE: &[&str] = &[
+    "position.rs",
+    "message.rs",
+    "batch.rs",
+    "pace.rs",
+    "source/horizon.rs",
+    "delivery.rs",
+    "metrics/stage.rs",
+    "visible.rs",
+];
 
 fn sources(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

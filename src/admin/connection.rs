@@ -10,23 +10,26 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 /// The most connections at once; more wait to be accepted.
 const CONNECTIONS: usize = 64;
-/// The longest life of a connection: more than a slow scrape, less than what a stuck client could hold for ever.
+/// How long a client may take to ask its first question: one that dribbles must not keep a probe waiting for long.
+const QUESTION: Duration = Duration::from_secs(5);
+/// The longest life of a connection from its first answer: more than a slow scrape, less than what a stuck client could
+/// hold for ever.
 const LIFE: Duration = Duration::from_secs(30);
 
 /// A listener whose connections are bounded.
 pub(super) struct Bounded {
     listener: TcpListener,
     permits: Arc<Semaphore>,
-    life: Duration,
+    question: Duration,
 }
 
 impl Bounded {
     pub(super) fn new(listener: TcpListener) -> Self {
-        Self { listener, permits: Arc::new(Semaphore::new(CONNECTIONS)), life: LIFE }
+        Self { listener, permits: Arc::new(Semaphore::new(CONNECTIONS)), question: QUESTION }
     }
 }
 
@@ -38,7 +41,7 @@ impl axum::serve::Listener for Bounded {
         let permit = Arc::clone(&self.permits).acquire_owned().await.expect("the semaphore is never closed");
         // axum's own accept waits and tries again when the process has run out of file descriptors.
         let (stream, peer) = axum::serve::Listener::accept(&mut self.listener).await;
-        (Connection { stream, end: Box::pin(sleep(self.life)), _permit: permit }, peer)
+        (Connection { stream, end: Box::pin(sleep(self.question)), answered: false, _permit: permit }, peer)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -50,6 +53,7 @@ impl axum::serve::Listener for Bounded {
 pub(super) struct Connection {
     stream: TcpStream,
     end: Pin<Box<Sleep>>,
+    answered: bool,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -77,6 +81,10 @@ impl AsyncWrite for Connection {
         if self.over(context) {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
+        if !self.answered {
+            self.answered = true;
+            self.end.as_mut().reset(Instant::now() + LIFE);
+        }
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
@@ -99,7 +107,7 @@ mod tests {
     async fn a_silent_connection_ends_with_its_time() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
         let mut client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("connects");
-        let bounded = Bounded { life: Duration::from_millis(50), ..Bounded::new(listener) };
+        let bounded = Bounded { question: Duration::from_millis(50), ..Bounded::new(listener) };
         tokio::spawn(async move { axum::serve(bounded, axum::Router::new()).await });
         let mut rest = Vec::new();
         client.read_to_end(&mut rest).await.expect("the server closes");

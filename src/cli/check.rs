@@ -2,15 +2,18 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::format::Format;
-use super::output::print;
+use super::output::{complain, print};
 use super::table::visible;
-use crate::config::Config;
+use crate::config::{Config, parse_duration};
 use crate::database::Sessions;
 use crate::relay::check::check;
+use crate::relay::observe::observe;
 use crate::sink::kafka::Cluster;
 use crate::source::finding::{Finding, Level};
+use crate::source::watcher::Watcher;
 
 /// Arguments of `check`.
 #[derive(Debug, clap::Args)]
@@ -18,12 +21,16 @@ use crate::source::finding::{Finding, Level};
 Examples:
   outbox-relay check
   outbox-relay check -o json | jq '.findings[] | select(.level == \"error\")'
+  outbox-relay check --observe 60s                 what lag is achievable: writers, their times, growth, snapshots
 
 Exit codes: 0 when there are warnings only, 3 with any error, a server that cannot be asked included.")]
 pub struct Args {
     /// How to print the findings
     #[arg(short = 'o', long = "output", value_enum, default_value_t)]
     pub output: Format,
+    /// Look at the tables for so long, for example 60s: who holds rows back, which lag is achievable
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub observe: Option<Duration>,
 }
 
 /// Checks.
@@ -32,9 +39,20 @@ pub struct Args {
 /// When a server cannot be asked.
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let limits = super::run::limits(&config.relays);
-    let sessions = Sessions::new(config.postgres.clone(), limits, "outbox-relay/check".to_owned());
+    let sessions = Sessions::new(config.postgres.clone(), limits, super::application("check"));
     let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka, limits.lock_kill / 2)));
-    let findings = check(&sessions, cluster.as_ref(), &config.relays).await;
+    let mut findings = check(&sessions, cluster.as_ref(), &config.relays).await;
+    let reachable = findings.iter().all(|finding| !finding.relay.is_empty() || finding.level < Level::Error);
+    if let Some(time) = args.observe.filter(|_| reachable) {
+        let watched = Sessions::new(config.postgres.clone(), limits, super::application("check"));
+        let watcher = Watcher::new(watched, limits.statement);
+        match observe((&sessions, watcher), &config.relays, time, complain).await {
+            Ok(observed) => findings.extend(observed),
+            Err(error) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
+        }
+        // Each relay's together; the server's stay first.
+        findings.sort_by_key(|finding| config.relays.iter().position(|relay| relay.name == finding.relay));
+    }
     let ok = findings.iter().all(|finding| finding.level < Level::Error);
     let text = match args.output {
         Format::Json => format!("{}\n", serde_json::json!({ "ok": ok, "findings": findings })),

@@ -1,21 +1,37 @@
-//! `outbox-relay cursor`: what operators do with cursors. None of it needs the cursor's lock.
+//! `outbox-relay cursor`: what operators do with cursors. None of it needs the cursor's lock: what moves a cursor is written
+//! down as a wish, and carried out by the next turn of whichever replica may.
 
 use std::process::ExitCode;
 
+use super::confirm::{Answer, Consent, operator};
 use super::format::Format;
-use super::output::print;
-use super::table::Table;
+use super::output::{complain, print};
 use crate::config::Config;
 use crate::cursor::control::{self, Outcome};
-use crate::database::Session;
+
+mod adopt;
+mod create;
+mod list;
+mod place;
+mod seek;
+mod show;
+mod skip;
+mod subject;
+mod wait;
+mod why;
 
 /// Arguments of `cursor`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   outbox-relay cursor list
+  outbox-relay cursor why booking_sms              why it does not move, and what to do
   outbox-relay cursor pause booking_sms            no turn begins until it is resumed; all replicas see it
-  outbox-relay cursor resume booking_sms           ends a pause, and a halt whose cause is mended")]
+  outbox-relay cursor resume booking_sms           ends a pause, and a halt whose cause is mended
+  outbox-relay cursor skip booking_sms             pass the one message that it is halted at
+  outbox-relay cursor seek booking_sms --at 2026-11-21T08:00:00Z --dry-run
+
+None of these takes a cursor's lock: all are safe while replicas run.")]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -26,104 +42,105 @@ pub struct Args {
 #[derive(Clone, Debug, PartialEq, Eq, clap::Subcommand)]
 pub enum Verb {
     /// List the cursors of this database
+    #[command(after_help = "\
+Examples:
+  outbox-relay cursor list
+  outbox-relay cursor list -o json | jq -r '.cursors[] | select(.halted) | .name'")]
     List {
         /// How to print them
         #[arg(short = 'o', long = "output", value_enum, default_value_t)]
         output: Format,
     },
+    /// Show everything about one cursor
+    Show(show::Args),
+    /// Make a cursor before its relay first runs, at a place of your choice
+    Create(create::Args),
+    /// Let a cursor go on with another configuration, table, set of partitions or topic
+    Adopt(adopt::Args),
     /// Begin no more turns of a cursor
+    #[command(after_help = "\
+Examples:
+  outbox-relay cursor pause booking_sms            the running turn ends, no other begins, on no replica
+
+Rows wait in the table; nothing is lost. `outbox-relay cursor resume` ends it.")]
     Pause {
         /// The cursor's name
         #[arg(value_name = "NAME")]
         name: String,
     },
     /// End a pause or a halt
+    #[command(after_help = "\
+Examples:
+  outbox-relay cursor resume booking_sms           ends a pause, and a halt whose cause is mended
+
+A halt whose cause is not mended comes back at once: see `outbox-relay cursor why`.")]
     Resume {
         /// The cursor's name
         #[arg(value_name = "NAME")]
         name: String,
     },
+    /// Move a cursor: back sends rows again, forward passes rows over
+    Seek(seek::Args),
+    /// Pass the one message that a cursor is halted at
+    Skip(skip::Args),
+    /// Say in one sentence why a cursor does not move, and what to do
+    Why(why::Args),
 }
 
 /// Does it.
 ///
 /// # Errors
-/// When PostgreSQL cannot be reached, or there is no such cursor.
+/// When PostgreSQL cannot be reached, there is no such cursor, or nobody could be asked (exit code 2).
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
-    let mut session = super::session(&config, "cursor").await?;
     match args.verb {
         Verb::List { output } => {
+            let session = super::session(&config, "cursor").await?;
             let names: Vec<&str> = config.relays.iter().map(|relay| relay.name.as_str()).collect();
-            list(&session, &names, output).await
+            list::list(&session, &names, output).await
         }
+        Verb::Show(args) => show::run(&config, &args).await,
+        Verb::Create(args) => create::run(config, &args).await,
+        Verb::Adopt(args) => adopt::run(config, &args).await,
         Verb::Pause { name } => {
+            let mut session = super::session(&config, "cursor").await?;
             let outcome = control::pause(&mut session, &name, &operator()).await?;
             say(outcome, &name, "paused: no turn begins until `outbox-relay cursor resume`", "paused already")
         }
         Verb::Resume { name } => {
+            let mut session = super::session(&config, "cursor").await?;
             let outcome = control::resume(&mut session, &name, &operator()).await?;
             say(outcome, &name, "resumed", "neither paused nor halted")
         }
+        Verb::Seek(args) => seek::run(config, &args).await,
+        Verb::Skip(args) => skip::run(config, &args).await,
+        Verb::Why(args) => why::run(&config, &args).await,
     }
-}
-
-async fn list(session: &Session, configured: &[&str], output: Format) -> anyhow::Result<ExitCode> {
-    let mut cursors = control::list(session).await?;
-    cursors.extend(control::refused(session, configured).await?);
-    let text = match output {
-        Format::Json => {
-            let cursors: Vec<_> = cursors.iter().map(json).collect();
-            format!("{}\n", serde_json::json!({ "cursors": cursors }))
-        }
-        Format::Table => {
-            let mut table = Table::new(["CURSOR", "RELAY", "POSITION", "HOLDER", "ADVANCED", "STATE"]);
-            for cursor in &cursors {
-                let position = match (&cursor.position_created_at, &cursor.position_id) {
-                    (None, _) => "beginning".to_owned(),
-                    (Some(at), Some(id)) => format!("{at} {id}"),
-                    (Some(at), None) => at.to_string(),
-                };
-                let state = match (cursor.halted, cursor.paused) {
-                    (true, _) => "halted",
-                    (false, true) => "paused",
-                    (false, false) => "running",
-                };
-                let advanced = cursor.advanced_at.map_or_else(|| "never".to_owned(), |at| at.to_string());
-                let holder = cursor.holder.clone().unwrap_or_else(|| "-".to_owned());
-                table.row([cursor.name.clone(), cursor.relay.clone(), position, holder, advanced, state.to_owned()]);
-            }
-            table.render()
-        }
-    };
-    print(&text)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn json(cursor: &control::Listed) -> serde_json::Value {
-    let error = cursor.last_error.as_deref().and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
-    serde_json::json!({
-        "key": [cursor.name],
-        "name": cursor.name,
-        "relay": cursor.relay,
-        "position": { "created_at": cursor.position_created_at.map(|at| at.to_string()), "id": cursor.position_id },
-        "holder": cursor.holder,
-        "advanced_at": cursor.advanced_at.map(|at| at.to_string()),
-        "paused": cursor.paused,
-        "halted": cursor.halted,
-        "last_error": error,
-    })
 }
 
 fn say(outcome: Outcome, name: &str, done: &str, already: &str) -> anyhow::Result<ExitCode> {
     match outcome {
         Outcome::Done => print(&format!("{name}: {done}\n"))?,
         Outcome::Already => print(&format!("{name}: {already}\n"))?,
-        Outcome::Unknown => anyhow::bail!("there is no cursor {name}; `outbox-relay cursor list` shows them"),
+        Outcome::Unknown => return Err(unknown(name)),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The operating system's user, for the record of operations.
-fn operator() -> String {
-    std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "unknown".to_owned())
+fn unknown(name: &str) -> anyhow::Error {
+    anyhow::anyhow!("there is no cursor {name}; `outbox-relay cursor list` shows them")
+}
+
+/// Asks whether to go on; what the verb ends with when not.
+fn agreed(consent: Consent, question: &str) -> anyhow::Result<Option<ExitCode>> {
+    Ok(match consent.ask(question)? {
+        Answer::Yes => None,
+        Answer::DryRun => {
+            complain("dry run: nothing was done");
+            Some(ExitCode::SUCCESS)
+        }
+        Answer::No => {
+            complain("nothing was done");
+            Some(ExitCode::FAILURE)
+        }
+    })
 }

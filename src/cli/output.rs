@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
+use super::table::visible;
+
 /// Writes a result to standard output.
 ///
 /// # Errors
@@ -11,9 +13,24 @@ pub fn print(text: &str) -> io::Result<()> {
     write_to(&mut io::stdout().lock(), text)
 }
 
-/// Writes a line of talk to standard error. Nobody can be told when that fails.
+/// The same for a verb that goes on writing: false when the reader has gone away, so that it can end.
+///
+/// # Errors
+/// The system's, except a reader that has gone away.
+pub fn print_more(text: &str) -> io::Result<bool> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        result => result.map(|()| true),
+    }
+}
+
+/// Writes talk to standard error, a server's words among it, which must not play tricks on a terminal. Nobody can be
+/// told when that fails.
 pub fn complain(text: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let text = text.to_string();
+    let lines: Vec<String> = text.lines().map(visible).collect();
+    let _ = writeln!(io::stderr().lock(), "{}", lines.join("\n"));
 }
 
 fn write_to(writer: &mut impl Write, text: &str) -> io::Result<()> {

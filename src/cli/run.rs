@@ -148,7 +148,10 @@ async fn reached(sessions: &Sessions) -> Result<Session, Error> {
 /// Whether an error at start is one that an operator must mend.
 fn hopeless(error: &Error) -> bool {
     error.refused_credentials()
-        || matches!(error, Error::Standby(_) | Error::Pooler(_) | Error::Setting { .. } | Error::Authorities(_))
+        || matches!(
+            error,
+            Error::Standby(_) | Error::Pooler(_) | Error::Setting { .. } | Error::Authorities(_) | Error::Tls { .. }
+        )
 }
 
 /// The sessions' limits: those of the relay with the longest deadline, so that every relay's own chain holds.

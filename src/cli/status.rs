@@ -8,8 +8,10 @@ use super::output::{complain, print};
 use super::table::Table;
 use crate::config::{Config, parse_duration};
 use crate::database::Sessions;
-use crate::relay::status::{Status, status};
+use crate::relay::status::{SinkStatus, Status, status};
 use crate::source::watcher::Watcher;
+
+mod watch;
 
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
@@ -17,16 +19,21 @@ use crate::source::watcher::Watcher;
 Examples:
   outbox-relay status
   outbox-relay status -o json | jq '.cursors[] | {name, lag_seconds}'
-  outbox-relay status --max-lag 10s                exit 3 when a cursor lags more than that
+  outbox-relay status --max-lag 10s                exit 3 when a cursor lags more than that, or its lag is not known
+  outbox-relay status --watch                      again every 2 s, until Ctrl-C
+  outbox-relay status --watch --max-lag 10s        until the first cursor lags more than that: exit 3, naming it
 
 Lag is the age of the oldest committed row that is not delivered yet, held back or not.")]
 pub struct Args {
     /// How to print the cursors
     #[arg(short = 'o', long = "output", value_enum, default_value_t)]
     pub output: Format,
-    /// Exit with 3 when a cursor lags more than this, for example 10s
+    /// Exit with 3 when a cursor lags more than this, for example 10s, or its lag is not known
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub max_lag: Option<Duration>,
+    /// Show them again every 2 seconds
+    #[arg(long)]
+    pub watch: bool,
 }
 
 /// Shows the cursors.
@@ -34,27 +41,56 @@ pub struct Args {
 /// # Errors
 /// When PostgreSQL cannot be asked.
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
+    if args.watch {
+        return watch::run(&config, &args).await;
+    }
     let limits = super::run::limits(&config.relays);
     let session = super::session(&config, "status").await?;
-    let sessions = Sessions::new(config.postgres.clone(), limits, "outbox-relay/status".to_owned());
+    let sessions = Sessions::new(config.postgres.clone(), limits, super::application("status"));
     let watcher = Watcher::new(sessions, limits.statement);
     let status = status(&session, &watcher, &config.relays).await?;
-    let text = match args.output {
-        Format::Json => format!("{}\n", serde_json::to_string(&status)?),
-        Format::Table => render(&status),
-    };
-    print(&text)?;
+    print(&text(&status, args.output)?)?;
     if status.cursors.is_empty() {
         complain("no cursor yet: `outbox-relay run` makes them");
     }
-    let breached = args.max_lag.is_some_and(|most| {
-        status.cursors.iter().any(|cursor| cursor.lag_seconds.is_none_or(|lag| lag > most.as_secs_f64()))
-    });
-    Ok(if breached { ExitCode::from(super::THRESHOLD) } else { ExitCode::SUCCESS })
+    if let Some(breach) = args.max_lag.and_then(|most| breach(&status, most)) {
+        complain(breach);
+        return Ok(ExitCode::from(super::THRESHOLD));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The first cursor that lags more than that, or whose lag is not known.
+fn breach(status: &Status, most: Duration) -> Option<String> {
+    status.cursors.iter().find_map(|cursor| match cursor.lag_seconds {
+        Some(lag) if lag <= most.as_secs_f64() => None,
+        Some(lag) => Some(format!("{} lags {lag:.1} s, more than {most:?}", cursor.name)),
+        None => {
+            Some(format!("the lag of {} is not known: its table cannot be read by this configuration", cursor.name))
+        }
+    })
+}
+
+fn text(status: &Status, output: Format) -> anyhow::Result<String> {
+    Ok(match output {
+        Format::Json => format!("{}\n", serde_json::to_string(status)?),
+        Format::Table => render(status),
+    })
 }
 
 fn render(status: &Status) -> String {
-    let mut table = Table::new(["CURSOR", "STATE", "LAG", "BACKLOG", "HOLDER", "ADVANCED", "HORIZON", "LAST ERROR"]);
+    let mut table = Table::new([
+        "CURSOR",
+        "STATE",
+        "LAG",
+        "BACKLOG",
+        "DEAD",
+        "SINK",
+        "HOLDER",
+        "ADVANCED",
+        "HORIZON",
+        "LAST ERROR",
+    ]);
     for cursor in &status.cursors {
         let dash = || "-".to_owned();
         let backlog = cursor
@@ -65,6 +101,8 @@ fn render(status: &Status) -> String {
             cursor.state.to_owned(),
             cursor.lag_seconds.map_or_else(dash, |lag| format!("{lag:.1}s")),
             backlog,
+            cursor.dead_letters.to_string(),
+            sink(&cursor.sink),
             cursor.holder.as_ref().map_or_else(dash, ToString::to_string),
             cursor.advanced_at.clone().unwrap_or_else(|| "never".to_owned()),
             cursor.horizon.as_ref().map_or_else(dash, ToString::to_string),
@@ -72,4 +110,9 @@ fn render(status: &Status) -> String {
         ]);
     }
     table.render()
+}
+
+fn sink(sink: &SinkStatus) -> String {
+    let kind = sink.kind.unwrap_or("-");
+    sink.opened_at.as_ref().map_or_else(|| kind.to_owned(), |at| format!("{kind} OUT since {at}"))
 }

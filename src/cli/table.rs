@@ -1,10 +1,6 @@
 //! Aligned columns for people.
 
-/// A text with its control characters shown as escapes: they could play tricks on a terminal.
-#[must_use]
-pub fn visible(text: &str) -> String {
-    if text.chars().any(char::is_control) { text.escape_debug().to_string() } else { text.to_owned() }
-}
+pub use crate::visible::visible;
 
 /// Rows of text under a header; printed with two blanks between columns.
 #[derive(Debug)]

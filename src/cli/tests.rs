@@ -6,6 +6,8 @@ use clap::CommandFactory as _;
 
 use super::*;
 
+mod examples;
+
 fn parse(line: &str) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(line.split(' '))
 }
@@ -30,6 +32,16 @@ fn every_command_that_is_promised_is_understood() {
         "outbox-relay cursor list -o json",
         "outbox-relay cursor pause x",
         "outbox-relay cursor resume x",
+        "outbox-relay cursor show x -o json",
+        "outbox-relay cursor why x -o json",
+        "outbox-relay cursor create x --now",
+        "outbox-relay cursor create x --beginning",
+        "outbox-relay cursor adopt x --yes --timeout 20s",
+        "outbox-relay cursor seek x --at 2026-11-21T08:00:00+01:00 --dry-run",
+        "outbox-relay cursor seek x --after-id 7 --yes --no-wait",
+        "outbox-relay cursor skip x --id 7 --yes",
+        "outbox-relay status --watch --max-lag 10s",
+        "outbox-relay check --observe 60s",
         "outbox-relay config show --redacted",
         "outbox-relay demo --seconds 5 --kafka h:1 --json",
     ] {
@@ -49,6 +61,14 @@ fn wrong_usage_ends_with_2() {
         "outbox-relay check -o yaml",
         "outbox-relay status --max-lag soon",
         "outbox-relay cursor pause",
+        "outbox-relay cursor seek x",
+        "outbox-relay cursor seek x --now --beginning",
+        "outbox-relay cursor seek x --at yesterday",
+        "outbox-relay cursor seek x --now --yes --dry-run",
+        "outbox-relay cursor seek x --now --no-wait --timeout 3s",
+        "outbox-relay cursor create x",
+        "outbox-relay cursor why",
+        "outbox-relay check --observe soon",
         "outbox-relay config show",
         "outbox-relay demo --seconds 0",
     ] {
@@ -82,6 +102,8 @@ fn problems_of_the_configuration_end_with_2_and_failures_with_1() {
     let problems = Config::parse("", "relay.toml", &Environment::new()).expect_err("no server is named");
     let error = anyhow::Error::new(problems).context("while starting");
     assert_eq!(format!("{:?}", code_of(&error)), format!("{:?}", ExitCode::from(USAGE)));
+    let unasked = anyhow::Error::new(confirm::Unconfirmed).context("cursor seek");
+    assert_eq!(format!("{:?}", code_of(&unasked)), format!("{:?}", ExitCode::from(USAGE)));
     assert_eq!(format!("{:?}", code_of(&anyhow::anyhow!("x"))), format!("{:?}", ExitCode::FAILURE));
 }
 

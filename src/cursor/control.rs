@@ -1,7 +1,8 @@
 //! What operators do with cursors. None of it takes the cursor's lock; each leaves a row in `outbox.operation`.
 
-use tokio_postgres::Client;
+use tokio_postgres::{Client, GenericClient};
 
+use super::standing::{Creation, insert};
 use crate::database::Error;
 use crate::position::Timestamp;
 
@@ -30,6 +31,10 @@ pub struct Listed {
     pub last_error: Option<String>,
     /// The database's clock at the scan of the last advance.
     pub observed_at: Option<Timestamp>,
+    /// Since when its sink's circuit has been open.
+    pub circuit_opened_at: Option<Timestamp>,
+    /// Dead letters that wait for an operator or for their turn.
+    pub dead_letters: i64,
 }
 
 /// What became of a wish.
@@ -51,7 +56,7 @@ pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
     let rows = client
         .query(
             "SELECT name, relay, position_created_at, position_id, holder, holder_pid, advanced_at, paused, halted, \
-             last_error::text, observed_at FROM outbox.status ORDER BY name",
+             last_error::text, observed_at, circuit_opened_at, dead_letters FROM outbox.status ORDER BY name",
             &[],
         )
         .await?;
@@ -69,6 +74,8 @@ pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
                 halted: row.try_get(8)?,
                 last_error: row.try_get(9)?,
                 observed_at: row.try_get(10)?,
+                circuit_opened_at: row.try_get(11)?,
+                dead_letters: row.try_get(12)?,
             })
         })
         .collect()
@@ -81,7 +88,7 @@ pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
 pub async fn refused(client: &Client, names: &[&str]) -> Result<Vec<Listed>, Error> {
     let rows = client
         .query(
-            "SELECT s.cursor, s.halted, s.last_error::text FROM outbox.cursor_status AS s \
+            "SELECT s.cursor, s.halted, s.last_error::text, s.circuit_opened_at FROM outbox.cursor_status AS s \
              WHERE s.cursor = ANY ($1) AND NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.name = s.cursor) \
              ORDER BY s.cursor",
             &[&names],
@@ -102,6 +109,8 @@ pub async fn refused(client: &Client, names: &[&str]) -> Result<Vec<Listed>, Err
                 paused: false,
                 halted: row.try_get(1)?,
                 last_error: row.try_get(2)?,
+                circuit_opened_at: row.try_get(3)?,
+                dead_letters: 0,
             })
         })
         .collect()
@@ -130,7 +139,7 @@ pub async fn pause(client: &mut Client, name: &str, by: &str) -> Result<Outcome,
             &[&name, &by],
         )
         .await?;
-    note(&transaction, "cursor pause", name, by).await?;
+    note(&transaction, "cursor pause", name, by, None).await?;
     transaction.commit().await?;
     Ok(if changed == 0 { Outcome::Already } else { Outcome::Done })
 }
@@ -158,16 +167,42 @@ pub async fn resume(client: &mut Client, name: &str, by: &str) -> Result<Outcome
             &[&name],
         )
         .await?;
-    note(&transaction, "cursor resume", name, by).await?;
+    note(&transaction, "cursor resume", name, by, None).await?;
     transaction.commit().await?;
     Ok(if unpaused + unhalted == 0 { Outcome::Already } else { Outcome::Done })
 }
 
-async fn note(transaction: &tokio_postgres::Transaction<'_>, verb: &str, cursor: &str, by: &str) -> Result<(), Error> {
-    transaction
+/// Makes a cursor before its relay first runs; says whether it made it.
+///
+/// # Errors
+/// The database's.
+pub async fn create(client: &mut Client, creation: Creation<'_>, by: &str, detail: &str) -> Result<bool, Error> {
+    let name = creation.name;
+    let transaction = client.transaction().await?;
+    if !insert(&transaction, creation).await? {
+        return Ok(false);
+    }
+    note(&transaction, "cursor create", name, by, Some(detail)).await?;
+    transaction.commit().await?;
+    Ok(true)
+}
+
+/// Leaves a row in `outbox.operation`: who did what, with further facts as JSON.
+///
+/// # Errors
+/// The database's.
+pub async fn note(
+    client: &impl GenericClient,
+    verb: &str,
+    cursor: &str,
+    by: &str,
+    detail: Option<&str>,
+) -> Result<(), Error> {
+    client
         .execute(
-            "INSERT INTO outbox.operation (operator, verb, cursor) VALUES (session_user || '/' || $1, $2, $3)",
-            &[&by, &verb, &cursor],
+            "INSERT INTO outbox.operation (operator, verb, cursor, detail) \
+             VALUES (session_user || '/' || $1, $2, $3, $4::text::jsonb)",
+            &[&by, &verb, &cursor, &detail],
         )
         .await?;
     Ok(())

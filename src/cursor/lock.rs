@@ -8,7 +8,7 @@ use tokio_postgres::types::ToSql;
 use tokio_util::sync::CancellationToken;
 
 use super::dead_letter::{self, DeadLetter, Redrive, Redriven};
-use super::{ErrorReport, Seek, position};
+use super::{ErrorReport, Wish, position};
 use crate::database::{Error, Fragile, Loan};
 use crate::position::{Position, Timestamp};
 
@@ -18,8 +18,9 @@ const LOCK: &str = "SELECT position_created_at, position_id, observed_at, relati
      THEN (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - advanced_at) * 1000000)::bigint END, partitions \
      FROM outbox.cursor WHERE name = $1 FOR UPDATE SKIP LOCKED";
 
-const CONTROL: &str = "SELECT k.paused, k.seek_seq, (k.seek_to ->> 'created_at')::timestamptz, k.seek_to ->> 'id', \
-     s.halted, s.fingerprint, (k.adopt ->> 'partitions')::integer, \
+const CONTROL: &str = "SELECT k.paused, s.halted, s.fingerprint, \
+     k.seek_seq, (k.seek_to ->> 'created_at')::timestamptz, k.seek_to ->> 'id', \
+     k.seek_to ? 'from', (k.seek_to #>> '{from,created_at}')::timestamptz, k.seek_to #>> '{from,id}', k.adopt::text, \
      EXISTS (SELECT FROM outbox.dead_letter AS d WHERE d.cursor = n.name AND d.state = 'redriving') \
      FROM (SELECT $1::text AS name) AS n \
      LEFT JOIN outbox.control AS k ON k.cursor = n.name \
@@ -34,8 +35,8 @@ const ADVANCE: &str = "UPDATE outbox.cursor SET position_created_at = $2, positi
 /// connection, so that the lock is free at once, also after a panic.
 #[derive(Debug)]
 pub struct LockedCursor {
-    name: String,
-    connection: Fragile,
+    pub(super) name: String,
+    pub(super) connection: Fragile,
     closed: CancellationToken,
     /// Where it stands; `None` is before every row.
     pub position: Option<Position>,
@@ -53,12 +54,10 @@ pub struct LockedCursor {
     pub paused: bool,
     /// It is halted, under this configuration fingerprint.
     pub halted: Option<String>,
-    /// An operator's wish to move it.
-    pub seek: Option<Seek>,
+    /// What an operator wants of it.
+    pub wish: Option<Wish>,
     /// Over how many partitions its keys have been spread.
     pub partitions: Option<i32>,
-    /// The number of partitions that an operator has accepted.
-    pub adopted_partitions: Option<i32>,
     /// An operator wants dead letters to be sent again.
     pub redrive: bool,
 }
@@ -125,9 +124,8 @@ impl LockedCursor {
         let seek_applied: i64 = row.try_get(4)?;
         let known: bool = row.try_get(5)?;
         let rested: Option<i64> = row.try_get(6)?;
-        let seek: Option<i64> = control.try_get(1)?;
-        let halted: Option<bool> = control.try_get(4)?;
-        let fingerprint: Option<String> = control.try_get(5)?;
+        let halted: Option<bool> = control.try_get(1)?;
+        let fingerprint: Option<String> = control.try_get(2)?;
         Ok(Self {
             name: name.to_owned(),
             position: position(row.try_get(0)?, row.try_get(1)?),
@@ -139,13 +137,9 @@ impl LockedCursor {
             foreign: !known,
             paused: control.try_get::<_, Option<bool>>(0)?.unwrap_or(false),
             halted: halted.unwrap_or(false).then(|| fingerprint.unwrap_or_default()),
-            seek: match seek.filter(|number| *number > seek_applied) {
-                Some(number) => Some(Seek { number, to: position(control.try_get(2)?, control.try_get(3)?) }),
-                None => None,
-            },
+            wish: Wish::read(control, 3, seek_applied)?,
             partitions: row.try_get(7)?,
-            adopted_partitions: control.try_get(6)?,
-            redrive: control.try_get(7)?,
+            redrive: control.try_get(10)?,
             connection,
             closed,
         })

@@ -1,6 +1,6 @@
 //! Where cursors stand, read without any lock; and the rows of new cursors.
 
-use tokio_postgres::Row;
+use tokio_postgres::{Client, GenericClient, Row};
 
 use super::position;
 use crate::database::{Error, Session};
@@ -28,8 +28,8 @@ pub struct Standing {
     pub advanced_at: Timestamp,
     /// An operator has paused it.
     pub paused: bool,
-    /// An operator's seek is waiting.
-    pub seek: bool,
+    /// An operator's wish is waiting.
+    pub wish: bool,
     /// It is halted, under this configuration fingerprint.
     pub halted: Option<String>,
     /// The word in `cursor_status`; empty when there is none.
@@ -87,7 +87,7 @@ fn standing(row: &Row) -> Result<Standing, tokio_postgres::Error> {
             None => row.try_get(9)?,
         },
         paused: row.try_get(5)?,
-        seek: row.try_get(6)?,
+        wish: row.try_get(6)?,
         halted: halted.then(|| fingerprint.unwrap_or_default()),
         state: row.try_get(10)?,
         advanced_by: row.try_get(11)?,
@@ -99,14 +99,17 @@ fn standing(row: &Row) -> Result<Standing, tokio_postgres::Error> {
     })
 }
 
-/// What the cursor belongs to, when that is not `identity`; none when it is, or when there is no such cursor.
+/// What the cursor belongs to, when that is not `identity`; none when it is, when an operator has accepted `identity` for
+/// it, or when there is no such cursor.
 ///
 /// # Errors
 /// The database's.
 pub async fn foreign_identity(session: &Session, name: &str, identity: &str) -> Result<Option<String>, Error> {
     let row = session
         .query_opt(
-            "SELECT identity::text FROM outbox.cursor WHERE name = $1 AND identity <> $2::text::jsonb",
+            "SELECT c.identity::text FROM outbox.cursor AS c WHERE c.name = $1 AND c.identity <> $2::text::jsonb \
+             AND NOT EXISTS (SELECT FROM outbox.control AS k WHERE k.cursor = c.name \
+             AND k.adopt -> 'identity' = $2::text::jsonb AND (k.adopt ->> 'number')::bigint > c.seek_applied)",
             &[&name, &identity],
         )
         .await?;
@@ -120,10 +123,15 @@ pub async fn foreign_identity(session: &Session, name: &str, identity: &str) -> 
 ///
 /// # Errors
 /// The database's.
-pub async fn create(session: &Session, creation: Creation<'_>) -> Result<bool, Error> {
+pub async fn create(client: &Client, creation: Creation<'_>) -> Result<bool, Error> {
+    insert(client, creation).await
+}
+
+/// The same, as part of a transaction.
+pub(super) async fn insert(client: &impl GenericClient, creation: Creation<'_>) -> Result<bool, Error> {
     let created_at = creation.position.map(|position| position.created_at);
     let id = creation.position.and_then(|position| position.id.as_deref());
-    let made = session
+    let made = client
         .execute(
             "INSERT INTO outbox.cursor (name, relay, identity, position_created_at, position_id) \
              VALUES ($1, $2, $3::text::jsonb, $4, $5) ON CONFLICT DO NOTHING",

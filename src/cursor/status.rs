@@ -74,6 +74,35 @@ pub(super) fn json(error: &ErrorReport<'_>) -> String {
     .to_string()
 }
 
+/// What a cursor is halted by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Halt {
+    /// The message concerned, if one is.
+    pub message_id: Option<String>,
+    /// `poison` or `fatal`.
+    pub class: String,
+    /// A short stable word.
+    pub code: String,
+    /// What happened.
+    pub message: String,
+}
+
+/// What the cursor is halted by, if it is halted.
+///
+/// # Errors
+/// The database's.
+pub async fn halt(session: &Session, cursor: &str) -> Result<Option<Halt>, Error> {
+    let sql = "SELECT message_id, COALESCE(last_error ->> 'class', ''), COALESCE(last_error ->> 'code', ''), \
+               COALESCE(last_error ->> 'message', '') FROM outbox.cursor_status WHERE cursor = $1 AND halted";
+    let Some(row) = session.query_opt(sql, &[&cursor]).await? else { return Ok(None) };
+    Ok(Some(Halt {
+        message_id: row.try_get(0)?,
+        class: row.try_get(1)?,
+        code: row.try_get(2)?,
+        message: row.try_get(3)?,
+    }))
+}
+
 /// Records that the cursor is well again: no halt, no error.
 ///
 /// # Errors

@@ -12,6 +12,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Config, Error, Limits, Session, TlsMode, error};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The version that brought `transaction_timeout`, which ends a holder that is silent in the middle of a statement, too.
+const TRANSACTION_TIMEOUT: i32 = 170_000;
 
 pub(super) async fn open(config: &Config, limits: &Limits, application_name: &str) -> Result<Session, Error> {
     let mut session = connect(config, limits, application_name).await?;
@@ -44,10 +46,12 @@ async fn connect(config: &Config, limits: &Limits, application_name: &str) -> Re
     connection.tcp_user_timeout(limits.lock_kill);
     let plain = config.tls == TlsMode::Disable || local(config);
     connection.ssl_mode(if plain { SslMode::Disable } else { SslMode::Require });
-    let failed = |source: tokio_postgres::Error| Error::Connect {
-        target: config.target(),
-        reason: error::describe(&source),
-        state: source.code().cloned(),
+    let failed = |source: tokio_postgres::Error| {
+        error::distrust(&source, &config.target()).unwrap_or_else(|| Error::Connect {
+            target: config.target(),
+            reason: error::describe(&source),
+            state: source.code().cloned(),
+        })
     };
     let tls = MakeTlsConnector::new(connector(config)?);
     // The driver's own time-out covers the TCP connection only; a server that accepts and says nothing needs this one.
@@ -128,7 +132,7 @@ fn settings(config: &Config, limits: &Limits) -> Vec<(&'static str, String)> {
 async fn prepare(session: &Session, config: &Config, limits: &Limits) -> Result<(), Error> {
     let version: i32 = session.query_one("SELECT current_setting('server_version_num')::integer", &[]).await?.get(0);
     let mut settings = settings(config, limits);
-    if version >= 170_000 {
+    if version >= TRANSACTION_TIMEOUT {
         settings.push(("transaction_timeout", limits.lock_kill.as_millis().to_string()));
     }
     let mut sql = String::new();
@@ -139,16 +143,17 @@ async fn prepare(session: &Session, config: &Config, limits: &Limits) -> Result<
     if session.query_one("SELECT pg_is_in_recovery()", &[]).await?.get(0) {
         return Err(Error::Standby(config.target()));
     }
-    verify(session, limits, local(config)).await
+    verify(session, limits, local(config), version).await
 }
 
 /// Reads the chain's last link back: a pooler that drops `SET`, or a server that does not know a setting, would leave a
 /// frozen holder with its lock for ever.
-async fn verify(session: &Session, limits: &Limits, local: bool) -> Result<(), Error> {
+async fn verify(session: &Session, limits: &Limits, local: bool, version: i32) -> Result<(), Error> {
     let wanted = limits.lock_kill.as_millis().to_string();
-    for name in ["idle_in_transaction_session_timeout", "tcp_user_timeout"] {
-        if local && name == "tcp_user_timeout" {
-            continue; // it does not exist on a Unix socket
+    for name in ["idle_in_transaction_session_timeout", "tcp_user_timeout", "transaction_timeout"] {
+        // The second does not exist on a Unix socket, the third not before PostgreSQL 17.
+        if local && name == "tcp_user_timeout" || version < TRANSACTION_TIMEOUT && name == "transaction_timeout" {
+            continue;
         }
         let row = session.query_one("SELECT setting FROM pg_catalog.pg_settings WHERE name = $1", &[&name]).await?;
         let found: String = row.get(0);

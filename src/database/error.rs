@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use tokio_postgres::error::SqlState;
 
+use crate::visible::visible;
+
 /// An error of a connection or a statement.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -27,6 +29,16 @@ pub enum Error {
         reason: String,
         /// The server's code, when it answered.
         state: Option<SqlState>,
+    },
+    /// No connection that can be trusted: nothing was sent, no password either.
+    #[error("cannot trust PostgreSQL at {target}: {reason}. {mend}")]
+    Tls {
+        /// Host, port, database and user.
+        target: String,
+        /// Why.
+        reason: String,
+        /// What to change.
+        mend: &'static str,
     },
     /// The server is a standby.
     #[error(
@@ -79,6 +91,7 @@ impl Error {
             Self::Statement(error) => error.code(),
             Self::PasswordFile { .. }
             | Self::Authorities(_)
+            | Self::Tls { .. }
             | Self::Standby(_)
             | Self::Pooler(_)
             | Self::Setting { .. }
@@ -110,6 +123,27 @@ impl Error {
     }
 }
 
+/// What the driver says, without a source of a type of its own, when TLS is asked for and the server has none.
+const NO_TLS: &str = "server does not support TLS";
+
+/// The refusal to trust the server, when that is what the driver's error is: a broken connection is not.
+pub(super) fn distrust(error: &tokio_postgres::Error, target: &str) -> Option<Error> {
+    let causes = || std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    if causes().any(|cause| cause.is::<std::io::Error>()) {
+        return None;
+    }
+    let target = target.to_owned();
+    if causes().any(|cause| cause.to_string() == NO_TLS) {
+        let mend = "Switch ssl on at the server; only if nobody can listen in between, write sslmode=disable into \
+                    [postgres] url";
+        return Some(Error::Tls { target, reason: NO_TLS.to_owned(), mend });
+    }
+    let refused = causes().find(|cause| cause.is::<native_tls::Error>())?;
+    let mend = "The server's certificate must be valid now, name the host of [postgres] url, and be signed by an \
+                authority of [postgres] ca_file (without it: one of the system's)";
+    Some(Error::Tls { target, reason: refused.to_string(), mend })
+}
+
 /// The driver's error with the server's message, code and detail, which its own `Display` leaves out.
 #[must_use]
 pub fn describe(error: &tokio_postgres::Error) -> String {
@@ -119,7 +153,7 @@ pub fn describe(error: &tokio_postgres::Error) -> String {
             text.push_str("; hint: ");
             text.push_str(hint);
         }
-        return text;
+        return visible(&text);
     }
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);

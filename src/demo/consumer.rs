@@ -8,12 +8,13 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::message::{BorrowedMessage, Headers, Message};
+use rdkafka::metadata::{MetadataPartition, MetadataTopic};
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::delivery::{Delivery, Gap};
@@ -215,13 +216,25 @@ fn assign(servers: &str, topic: &str) -> anyhow::Result<BaseConsumer> {
         .set("reconnect.backoff.max.ms", "200")
         .set("log_level", "0")
         .create()?;
-    let metadata = consumer.fetch_metadata(Some(topic), Duration::from_secs(10))?;
-    let partitions = metadata.topics().first().map(rdkafka::metadata::MetadataTopic::partitions).unwrap_or_default();
+    let partitions = partitions(&consumer, topic)?;
     ensure!(!partitions.is_empty(), "There is no topic {topic} at {servers}");
     let mut all = TopicPartitionList::new();
     for partition in partitions {
-        all.add_partition_offset(topic, partition.id(), Offset::Beginning).context("Cannot assign a partition")?;
+        all.add_partition_offset(topic, partition, Offset::Beginning).context("Cannot assign a partition")?;
     }
     consumer.assign(&all)?;
     Ok(consumer)
+}
+
+/// The partitions of a topic. One that was made a moment ago may take the broker a while to know.
+fn partitions(consumer: &BaseConsumer, topic: &str) -> anyhow::Result<Vec<i32>> {
+    let end = Instant::now() + Duration::from_secs(10);
+    loop {
+        let metadata = consumer.fetch_metadata(Some(topic), Duration::from_secs(10))?;
+        let found = metadata.topics().first().map(MetadataTopic::partitions).unwrap_or_default();
+        if !found.is_empty() || Instant::now() > end {
+            return Ok(found.iter().map(MetadataPartition::id).collect());
+        }
+        std::thread::sleep(POLL);
+    }
 }

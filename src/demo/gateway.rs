@@ -12,15 +12,17 @@ use anyhow::Context;
 use axum::Router;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use axum::routing::post;
 use serde::Deserialize;
-use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use self::answer::{error, record, refuse};
 use crate::position::Timestamp;
+
+mod answer;
 
 /// The account that the gateway knows.
 pub const ACCOUNT_SID: &str = "AC00000000000000000000000000000000";
@@ -66,7 +68,7 @@ pub struct Sms {
     pub sid: String,
 }
 
-/// A gateway on the loopback interface; it ends when dropped.
+/// A gateway; it ends when dropped.
 #[derive(Debug)]
 pub struct Gateway {
     address: SocketAddr,
@@ -96,11 +98,20 @@ struct Form {
 }
 
 impl Gateway {
-    /// Starts it; it accepts everything.
+    /// Starts it on the loopback interface; it accepts everything.
     ///
     /// # Errors
     /// When no port can be opened.
     pub async fn start() -> anyhow::Result<Self> {
+        // Not a port of the system's choice: it must still be free when the gateway comes up again.
+        Self::listen(SocketAddr::from(([127, 0, 0, 1], super::startup::free_port()?))).await
+    }
+
+    /// Starts it on this address; it accepts everything.
+    ///
+    /// # Errors
+    /// When the port cannot be opened.
+    pub async fn listen(address: SocketAddr) -> anyhow::Result<Self> {
         let shared = Shared {
             accepted: Vec::new(),
             requests: 0,
@@ -108,8 +119,6 @@ impl Gateway {
             script: VecDeque::new(),
             otherwise: Behaviour::Accept,
         };
-        // Not a port of the system's choice: it must still be free when the gateway comes up again.
-        let address = SocketAddr::from(([127, 0, 0, 1], super::startup::free_port()?));
         let mut gateway = Self { address, shared: Arc::new(Mutex::new(shared)), server: None };
         gateway.up().await?;
         Ok(gateway)
@@ -135,6 +144,12 @@ impl Gateway {
     #[must_use]
     pub fn accepted(&self) -> Vec<Sms> {
         self.lock().accepted.clone()
+    }
+
+    /// Everything accepted since the last such call, in order; it is forgotten here.
+    #[must_use]
+    pub fn take(&self) -> Vec<Sms> {
+        std::mem::take(&mut self.lock().accepted)
     }
 
     /// How many messages have been accepted so far.
@@ -234,68 +249,9 @@ async fn messages(
     }
 }
 
-fn record(shared: &Mutex<Shared>, account: &str, headers: &HeaderMap, form: Form) -> Response {
-    let text = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    if text(header::AUTHORIZATION).as_deref() != Some(AUTHORIZATION) {
-        return error(StatusCode::UNAUTHORIZED, 20003, "Authenticate");
-    }
-    if account != ACCOUNT_SID {
-        let message = format!("The requested resource /2010-04-01/Accounts/{account}/Messages.json was not found");
-        return error(StatusCode::NOT_FOUND, 20404, &message);
-    }
-    let Form { to, from, body } = form;
-    if !is_number(&to) {
-        return error(StatusCode::BAD_REQUEST, 21211, &format!("Invalid 'To' Phone Number: {to}"));
-    }
-    if !is_number(&from) {
-        return error(StatusCode::BAD_REQUEST, 21212, &format!("Invalid From Number (caller ID): {from}"));
-    }
-    if body.is_empty() {
-        return error(StatusCode::BAD_REQUEST, 21602, "Message body is required");
-    }
-    if body.chars().count() > 1600 {
-        let message = "The concatenated message body exceeds the 1600 character limit";
-        return error(StatusCode::BAD_REQUEST, 21617, message);
-    }
-    let idempotency_key = text(header::HeaderName::from_static("idempotency-key"));
-    let mut shared = lock(shared);
-    let sid = format!("SM{:032x}", shared.accepted.len() + 1);
-    let answer = json!({
-        "sid": sid, "account_sid": ACCOUNT_SID, "to": to, "from": from, "body": body, "status": "queued",
-        "error_code": null, "error_message": null, "num_segments": "1", "direction": "outbound-api",
-    });
-    let at = super::now();
-    shared.accepted.push(Sms { at, to, from, body, idempotency_key, sid });
-    (StatusCode::CREATED, axum::Json(answer)).into_response()
-}
-
-/// An answer in Twilio's form.
-fn error(status: StatusCode, code: u32, message: &str) -> Response {
-    let more_info = format!("https://www.twilio.com/docs/errors/{code}");
-    let answer = json!({"code": code, "message": message, "more_info": more_info, "status": status.as_u16()});
-    (status, axum::Json(answer)).into_response()
-}
-
-fn refuse(status: u16, retry_after: Option<u64>) -> Response {
-    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let code = if status == StatusCode::TOO_MANY_REQUESTS { 20429 } else { 20500 };
-    let mut answer = error(status, code, "Refused, as told");
-    if let Some(seconds) = retry_after {
-        answer.headers_mut().insert(header::RETRY_AFTER, seconds.into());
-    }
-    answer
-}
-
 /// Ends the connection's task, and so the connection, without an answer. No panic message: it is part of the play.
 fn cut() -> ! {
     std::panic::resume_unwind(Box::new("the connection is cut"))
-}
-
-/// E.164: a plus sign and up to 15 digits.
-fn is_number(text: &str) -> bool {
-    text.strip_prefix('+').is_some_and(|digits| {
-        (7..=15).contains(&digits.len()) && !digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit())
-    })
 }
 
 #[cfg(test)]

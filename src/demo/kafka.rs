@@ -3,6 +3,7 @@
 //! The in-process broker drops data beyond 5 MiB a partition without a word, stores a retried batch twice and knows no
 //! fencing; who uses it reads along and looks for gaps (see [`super::consumer`]). The real one needs Java and its jars.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,35 +15,18 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::DefaultProducerContext;
 
+mod java;
+mod properties;
+
+pub use java::JARS;
+use java::{archive, archive_use, jars, java};
+pub use properties::Listener;
+use properties::properties;
+
 use super::startup::{free_port, tail, until};
 use super::watchdog::{Process, Program, Signal, Watchdog};
 
-/// Names the directory with the broker's jars, in place of what is found.
-pub const JARS: &str = "OUTBOX_RELAY_KAFKA_JARS";
-
 const START: Duration = Duration::from_secs(60);
-
-const PROPERTIES: &str = "\
-process.roles=broker,controller
-node.id=1
-controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-transaction.state.log.num.partitions=1
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
-group.initial.rebalance.delay.ms=0
-auto.create.topics.enable=false
-broker.session.timeout.ms=1000
-broker.heartbeat.interval.ms=200
-log.cleaner.dedupe.buffer.size=2097152
-num.network.threads=2
-num.io.threads=2
-background.threads=2
-";
 
 /// The broker inside this process; other processes reach it by TCP as any broker.
 pub struct MockBroker {
@@ -93,6 +77,8 @@ pub struct RealBroker {
     program: Program,
     jars: PathBuf,
     port: u16,
+    /// The further listeners' ports, by name.
+    ports: BTreeMap<String, u16>,
 }
 
 impl RealBroker {
@@ -101,16 +87,24 @@ impl RealBroker {
     /// # Errors
     /// When Java or the jars are missing, or it does not start; the end of its log is part of the error.
     pub async fn start() -> anyhow::Result<Self> {
+        Self::start_with(&[]).await
+    }
+
+    /// The same, with further listeners.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn start_with(listeners: &[Listener]) -> anyhow::Result<Self> {
         let jars = jars()?;
         let mut watchdog = Watchdog::start("kafka")?;
         let dir = watchdog.dir().to_owned();
         let (port, controller) = (free_port()?, free_port()?);
         ensure!(port != controller, "The two free ports found are one; try again");
-        let properties = format!(
-            "{PROPERTIES}listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n\
-             controller.quorum.bootstrap.servers=127.0.0.1:{controller}\nlog.dirs={}\n",
-            dir.join("data").display()
-        );
+        let mut ports = BTreeMap::new();
+        for listener in listeners {
+            ports.insert(listener.name.clone(), free_port()?);
+        }
+        let properties = properties(port, controller, listeners, &ports, &dir.join("data"));
         std::fs::write(dir.join("server.properties"), properties)?;
 
         // A cluster id is 16 bytes in URL-safe base64; the last digit then holds four bits.
@@ -123,7 +117,7 @@ impl RealBroker {
 
         let broker = ["kafka.Kafka", "server.properties"];
         let program = java(&jars, &dir.join("log"), archive_use(&jars), &broker)?;
-        let mut broker = Self { watchdog, process: None, program, jars, port };
+        let mut broker = Self { watchdog, process: None, program, jars, port, ports };
         if archive_use(&broker.jars).is_none() {
             broker.program.args.insert(0, format!("-XX:ArchiveClassesAtExit={}", broker.new_archive().display()));
         }
@@ -135,6 +129,12 @@ impl RealBroker {
     #[must_use]
     pub fn bootstrap_servers(&self) -> String {
         format!("127.0.0.1:{}", self.port)
+    }
+
+    /// The address of a further listener.
+    #[must_use]
+    pub fn listener(&self, name: &str) -> Option<String> {
+        self.ports.get(name).map(|port| format!("127.0.0.1:{port}"))
     }
 
     /// Where its data is, until the end.
@@ -250,48 +250,4 @@ async fn answers(servers: String) -> anyhow::Result<()> {
         Ok(())
     });
     asked.await?
-}
-
-fn java(jars: &Path, log: &Path, archive: Option<String>, main: &[&str]) -> anyhow::Result<Program> {
-    let java = match std::env::var_os("JAVA_HOME") {
-        Some(home) => PathBuf::from(home).join("bin/java"),
-        None => {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            let found = std::env::split_paths(&path).map(|dir| dir.join("java")).find(|java| java.is_file());
-            found.context("Java is not installed: Apache Kafka needs 17 or newer (`make deps-test` installs it)")?
-        }
-    };
-    let mut args: Vec<String> = archive.into_iter().collect();
-    args.extend(["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData"].map(String::from));
-    args.push("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn".into());
-    args.extend(["-cp".to_owned(), format!("{}/*", jars.display())]);
-    args.extend(main.iter().map(|&arg| arg.to_owned()));
-    Ok(Program { path: java, args, env: Vec::new(), log: log.to_owned(), user: None, stop: Signal::TERM })
-}
-
-/// The class-data archive, beside the jars that it belongs to; the JVM ignores one that does not fit.
-fn archive(jars: &Path) -> PathBuf {
-    jars.with_file_name("kafka.jsa")
-}
-
-fn archive_use(jars: &Path) -> Option<String> {
-    let archive = archive(jars);
-    archive.is_file().then(|| format!("-XX:SharedArchiveFile={}", archive.display()))
-}
-
-/// The jars: as told, or `kafka/libs` in the build directory that this program lies in, or in `target`.
-fn jars() -> anyhow::Result<PathBuf> {
-    if let Some(dir) = std::env::var_os(JARS).map(PathBuf::from) {
-        ensure!(dir.is_dir(), "{JARS}={} is no directory", dir.display());
-        return Ok(dir);
-    }
-    let program = std::env::current_exe()?;
-    let beside = program.ancestors().map(|dir| dir.join("kafka"));
-    let found = beside.chain([PathBuf::from("target/kafka")]).find(|dir| dir.join("pom.xml").is_file());
-    let found = found.with_context(|| {
-        format!(
-            "The jars of Apache Kafka are missing: `make deps-test` fetches them, or name their directory in {JARS}"
-        )
-    })?;
-    Ok(std::path::absolute(found.join("libs"))?)
 }

@@ -18,6 +18,9 @@ use super::watchdog::{Process, Program, Signal, User, Watchdog};
 /// Names the directory with `initdb` and `postgres`, in place of what is found.
 pub const BINARIES: &str = "OUTBOX_RELAY_PG_BIN";
 
+/// Names the major version that the server must have, so that nothing passes on another one than was asked for.
+pub const MAJOR: &str = "OUTBOX_RELAY_PG_MAJOR";
+
 /// The password of the superuser `postgres` under [`Auth::Password`].
 pub const PASSWORD: &str = "throw-away";
 
@@ -146,7 +149,7 @@ impl Postgres {
             let process = self.process.insert(self.watchdog.spawn(&self.program)?);
             let ready = until(START, || process.is_running(), || async { Ok(connect(&url).await?) }).await;
             match ready {
-                Ok(_) => return Ok(()),
+                Ok(client) => return has_major(&client).await,
                 Err(error) if process.is_running() || tokio::time::Instant::now() > deadline => {
                     let log = tail(&self.program.log);
                     return Err(error.context(format!("PostgreSQL does not start; its log ends with:\n{log}")));
@@ -186,6 +189,18 @@ pub async fn connect(url: &str) -> Result<Client, tokio_postgres::Error> {
         }
     });
     Ok(client)
+}
+
+/// Refuses a server of another major version than [`MAJOR`] names.
+async fn has_major(client: &Client) -> anyhow::Result<()> {
+    let Ok(wanted) = std::env::var(MAJOR) else { return Ok(()) };
+    let version: String = client.query_one("SHOW server_version_num", &[]).await?.get(0);
+    let major = version.parse::<u32>()? / 10_000;
+    ensure!(
+        wanted == major.to_string(),
+        "{MAJOR}={wanted}, but the server says {version}: name its binaries in {BINARIES}"
+    );
+    Ok(())
 }
 
 fn arguments(options: &Options, dir: &Path, port: u16) -> Vec<String> {

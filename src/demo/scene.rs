@@ -42,7 +42,7 @@ pub(super) struct Scene {
 #[derive(Debug)]
 pub(super) enum Broker {
     InProcess(MockBroker),
-    Own(RealBroker),
+    Own(Box<RealBroker>),
     Other { servers: String, topic: String },
 }
 
@@ -52,7 +52,7 @@ impl Broker {
             Kafka::InProcess => Self::InProcess(MockBroker::start()?),
             Kafka::Own => {
                 view.note("starting Apache Kafka");
-                Self::Own(RealBroker::start().await?)
+                Self::Own(Box::new(RealBroker::start().await?))
             }
             Kafka::At(servers) => {
                 // A name of its own: whatever else that broker holds is not the demo's.

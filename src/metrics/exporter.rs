@@ -5,12 +5,15 @@ use std::time::Duration;
 use metrics::gauge;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
+use super::process;
 use super::table::{describe_all, name};
 
 /// From a phase of half a millisecond to a lag of an hour. Every histogram gets them: one without buckets would be
 /// exported as a summary, and summaries of several replicas cannot be put together.
-const BUCKETS: [f64; 18] =
-    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
+const BUCKETS: [f64; 20] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
+    600.0, 3600.0,
+];
 
 /// Measured values are folded into their buckets this often, so that they do not pile up where nobody scrapes.
 const UPKEEP: Duration = Duration::from_secs(5);
@@ -38,7 +41,9 @@ impl Exporter {
     /// All metrics in Prometheus' text format.
     #[must_use]
     pub fn render(&self) -> String {
-        self.handle.render()
+        let mut text = self.handle.render();
+        process::render(&mut text);
+        text
     }
 
     /// Keeps memory bounded, for ever: to be spawned.

@@ -68,6 +68,34 @@ impl Phase {
     }
 }
 
+/// Where the time of a row goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Created, not visible.
+    CommitWait,
+    /// Visible, not below the horizon.
+    HorizonHold,
+    /// Safe to read, waiting for a turn.
+    Queue,
+    /// At the sink.
+    Publish,
+}
+
+impl Stage {
+    pub(super) const ALL: [Self; 4] = [Self::CommitWait, Self::HorizonHold, Self::Queue, Self::Publish];
+
+    /// The label's value.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CommitWait => "commit_wait",
+            Self::HorizonHold => "horizon_hold",
+            Self::Queue => "queue",
+            Self::Publish => "publish",
+        }
+    }
+}
+
 /// Why publishing stopped: exactly one of these for each time that it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PublishError {

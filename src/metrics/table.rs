@@ -83,6 +83,12 @@ metrics! {
         "Time from a row's created_at to its acknowledgement by the receiver.";
     RATE_LIMITED "sink_rate_limited_seconds_total" Counter Seconds ["cursor" "sink"] true
         "Whole seconds in which rows waited for the sink's rate limit only.";
+    LAG_STAGE "lag_stage_seconds" Gauge Seconds ["cursor" "stage"] true
+        "Where the time of one followed row went: the slowest since the last measurement; the stages add up to its age.";
+    KAFKA_QUEUE "kafka_queue_messages" Gauge Count [] true
+        "Messages in the Kafka client: not yet sent, or not yet acknowledged.";
+    KAFKA_RTT "kafka_broker_rtt_seconds" Gauge Seconds ["broker"] true
+        "Round trip of requests to a broker, 99th percentile; 0 while nothing was asked.";
     DB_POOL_CONNECTIONS "db_pool_connections" Gauge Count ["state"] true "Connections to PostgreSQL, by state.";
     BUILD_INFO "build_info" Gauge Count ["version"] true "1, labelled with the running version.";
     LATE_ROWS "late_rows_total" Counter Count ["cursor"] false
@@ -90,7 +96,6 @@ metrics! {
     DEAD_LETTER_ROWS "dead_letter_rows" Gauge Count ["cursor"] true "Dead letters that wait for an operator.";
     DEAD_LETTERED_ROWS "dead_lettered_rows_total" Counter Count ["cursor" "sink"] true "Rows put aside as dead letters.";
     PARKED_KEYS "parked_keys" Gauge Count ["cursor"] false "Keys whose rows wait behind a dead letter.";
-    LAG_STAGE "lag_stage_seconds" Gauge Seconds ["cursor" "stage"] false "The lag, by the stage that it arises in.";
     CIRCUIT_OPEN "sink_circuit_open" Gauge Count ["cursor" "sink"] true "1 while the sink's circuit breaker is open.";
     PENDING_DUE_ROWS "pending_due_rows" Gauge Count ["cursor"] false "Pending rows that are due.";
     PENDING_LATENESS "pending_lateness_seconds" Histogram Seconds ["cursor"] false

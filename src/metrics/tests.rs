@@ -30,6 +30,8 @@ fn measure_all(metrics: &CursorMetrics) {
     metrics.set_halted(true);
     metrics.set_clock_regression(false);
     metrics.set_horizon_hold(Duration::from_secs(2), &[("writer", 2)]);
+    metrics.looked(Looked { at, horizon: at, newest: Some(at), position: None, failing: false });
+    set_kafka(12, &BTreeMap::from([("1".to_owned(), Duration::from_millis(2))]));
     set_pool_connections(PoolState::Idle, 3);
     set_pool_connections(PoolState::InUse, 7);
 }
@@ -50,7 +52,8 @@ fn exported(text: &str) -> BTreeSet<&str> {
 #[test]
 fn all_that_is_measured_is_exported_and_nothing_else() {
     let text = rendered(|| measure_all(&CursorMetrics::new("bookings", "kafka")));
-    let expected: BTreeSet<_> = METRICS.iter().filter(|metric| metric.exported).map(|metric| metric.name).collect();
+    let all = METRICS.iter().chain(process::METRICS);
+    let expected: BTreeSet<_> = all.filter(|metric| metric.exported).map(|metric| metric.name).collect();
     assert_eq!(exported(&text), expected);
     assert!(!text.contains(" summary"), "summaries of several replicas cannot be put together");
     for line in [
@@ -65,6 +68,9 @@ fn all_that_is_measured_is_exported_and_nothing_else() {
         "outbox_relay_horizon_holders{cursor=\"bookings\",reason=\"writer\"} 2",
         "outbox_relay_delivery_latency_seconds_bucket{cursor=\"bookings\",sink=\"kafka\",le=\"0.005\"} 0",
         "outbox_relay_delivery_latency_seconds_bucket{cursor=\"bookings\",sink=\"kafka\",le=\"0.01\"} 20000",
+        "outbox_relay_lag_stage_seconds{cursor=\"bookings\",stage=\"commit_wait\"} 0",
+        "outbox_relay_kafka_queue_messages 12",
+        "outbox_relay_kafka_broker_rtt_seconds{broker=\"1\"} 0.002",
         "outbox_relay_db_pool_connections{state=\"in_use\"} 7",
         concat!("outbox_relay_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
     ] {

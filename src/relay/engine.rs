@@ -152,8 +152,11 @@ impl Engine {
         Arc::clone(semaphore).try_acquire_owned().ok()
     }
 
-    /// Shows how many of the pool's connections are open, and at work.
+    /// Shows how many of the pool's connections are open, and at work, and what the Kafka client says of itself.
     pub fn measure_connections(&self) {
+        if let Some(said) = self.cluster.as_ref().map(|cluster| cluster.statistics()) {
+            metrics::set_kafka(said.queued, &said.round_trips);
+        }
         let status = self.pool.status();
         metrics::set_pool_connections(PoolState::Idle, status.available);
         metrics::set_pool_connections(PoolState::InUse, status.size.saturating_sub(status.available));

@@ -207,13 +207,18 @@ impl Group {
         };
         ready.observe(standing, look);
         let seen = (standing.position.clone(), look.newest.clone());
-        let wanted = standing.seek || standing.redrive || (look.is_behind(standing) && member.quiet.as_ref() != Some(&seen));
-        if !wanted || member.busy || standing.paused || member.is_halted(&ready, standing) {
+        if member.busy {
             return false;
         }
-        if let Some(due) = member.due(&ready, standing, &look.sighting) {
-            self.wake = Some(self.wake.map_or(due, |wake| wake.min(due)));
-            return false;
+        if !member.tries_wish(standing) {
+            let wanted = standing.redrive || (look.is_behind(standing) && member.quiet.as_ref() != Some(&seen));
+            if !wanted || standing.paused || member.is_halted(&ready, standing) {
+                return false;
+            }
+            if let Some(due) = member.due(&ready, standing, &look.sighting) {
+                self.wake = Some(self.wake.map_or(due, |wake| wake.min(due)));
+                return false;
+            }
         }
         member.busy = true;
         member.quiet = Some(seen);

@@ -9,7 +9,7 @@ use super::look::Look;
 use super::outcome::{Outcome, TurnError};
 use super::turn::Turn;
 use crate::cursor::Standing;
-use crate::metrics::{Phase, PublishError, TurnResult};
+use crate::metrics::{Looked, Phase, PublishError, TurnResult};
 use crate::sink::{Class, Failure};
 
 /// At most about this many rows of a turn are measured for the distribution of latencies; each stands for its share.
@@ -20,6 +20,8 @@ impl Ready {
     pub(super) fn record(&self, turn: &Turn<'_>, outcome: &Result<Outcome, TurnError>) {
         let metrics = &self.metrics;
         metrics.turn_finished(result(outcome));
+        let at_sink = matches!(outcome, Ok(Outcome::Stalled { failure, .. }) if failure.class == Class::Retry);
+        metrics.turn_ended(turn.sighting.clock(), turn.delivered.last().copied(), at_sink);
         metrics.phase(Phase::Lock, turn.timings.lock);
         metrics.phase(Phase::Scan, turn.sighting.took);
         match outcome {
@@ -87,9 +89,18 @@ impl Ready {
         self.circuit_open.store(standing.circuit.is_some(), Ordering::Relaxed);
         metrics.set_halted(standing.halted.as_deref() == Some(self.fingerprint.as_str()));
         let horizon = &sighting.horizon;
+        metrics.looked(Looked {
+            at: horizon.observed_at,
+            horizon: horizon.at,
+            newest: look.latest.as_ref().map(|newest| newest.created_at),
+            position: standing.position.as_ref().map(|position| position.created_at),
+            failing: standing.state == "backing_off",
+        });
         let window = self.shape.margin.window;
         metrics.set_clock_regression(
-            standing.observed_at.is_some_and(|at| horizon.observed_at.plus(window) < at && sighting.clock() < at),
+            standing
+                .observed_at
+                .is_some_and(|at| horizon.observed_at.plus(window) < at && sighting.latest_clock() < at),
         );
         let mut holders: BTreeMap<&'static str, u64> = BTreeMap::new();
         for held in horizon.held_by.iter().filter(|held| held.bound.is_none_or(|bound| bound < horizon.observed_at)) {
@@ -116,7 +127,7 @@ fn result(outcome: &Result<Outcome, TurnError>) -> TurnResult {
         Ok(Outcome::Relayed { .. } | Outcome::Buried { .. } | Outcome::Redriven { failure: None, .. }) => {
             TurnResult::Relayed
         }
-        Ok(Outcome::Idle) => TurnResult::Idle,
+        Ok(Outcome::Idle | Outcome::Moved { .. }) => TurnResult::Idle,
         Ok(Outcome::Busy | Outcome::Early(_)) => TurnResult::Busy,
         Ok(Outcome::Paused) => TurnResult::Paused,
         Ok(Outcome::Halted | Outcome::Foreign | Outcome::Partitions { .. }) => TurnResult::Halted,

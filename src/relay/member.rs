@@ -35,6 +35,8 @@ pub(super) struct Member {
     /// Nothing was found with this newest row at this position: not worth another turn.
     pub(super) quiet: Option<(Option<Position>, Option<Position>)>,
     pub(super) sampled: Option<Instant>,
+    /// When it last tried to carry an operator's wish out.
+    wished: Option<Instant>,
     /// Its checks, while they run.
     preparing: Option<JoinHandle<Prepared>>,
     /// Why it could not run at the last check; said again only when it changes.
@@ -51,6 +53,7 @@ impl Member {
             busy: false,
             quiet: None,
             sampled: None,
+            wished: None,
             preparing: None,
             unready: None,
         }
@@ -112,6 +115,16 @@ impl Member {
             self.ready = None;
         }
         halted
+    }
+
+    /// Whether to try an operator's wish now: neither a pause, a halt nor a back-off holds it up. One that another
+    /// replica's turn stands before, or that is not for this relay, is tried again after a standby's pause.
+    pub(super) fn tries_wish(&mut self, standing: &Standing) -> bool {
+        let rested = self.wished.is_none_or(|tried| tried.elapsed() >= self.config.poll.standby);
+        if standing.wish && rested {
+            self.wished = Some(Instant::now());
+        }
+        standing.wish && rested
     }
 
     /// When it may go on, if it must wait: after a failure, as a standby, for a sink that is out, or for its rate.

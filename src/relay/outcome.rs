@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::database::Error;
-use crate::position::Timestamp;
+use crate::position::{Position, Timestamp};
 use crate::sink::Failure;
 use crate::source::fetch::FetchError;
 
@@ -26,6 +26,13 @@ pub enum Outcome {
         observed_at: Timestamp,
         /// The clock now.
         clock: Timestamp,
+    },
+    /// An operator's wish was carried out; nothing was published.
+    Moved {
+        /// The wish's number.
+        number: i64,
+        /// Where the cursor stands now.
+        position: Option<Position>,
     },
     /// There was nothing to publish.
     Idle,

@@ -48,12 +48,14 @@ impl Unready {
 impl Unready {
     /// The cursor belongs to something else than the relay is configured for.
     #[must_use]
-    pub fn foreign(identity: &str, configured: &str) -> Self {
+    pub fn foreign(name: &str, identity: &str, configured: &str) -> Self {
         Self::wrong(
             "identity_changed",
             format!("the cursor belongs to {identity}, the relay is configured for {configured}"),
-            "Give the relay a new name, or restore its configuration; to accept the change, set the cursor's identity to \
-             NULL.",
+            format!(
+                "Give the relay a new name, or restore its configuration; or accept the change: `outbox-relay cursor adopt \
+                 {name}`."
+            ),
         )
     }
 
@@ -121,7 +123,7 @@ pub async fn ready(
     let Some(position) = start(config, Some(sighting)) else { return Ok(Err(Unready::NoHorizon)) };
     make(&session, config, &identity, position.as_ref()).await?;
     if let Some(other) = cursor::foreign_identity(&session, &config.name, &identity).await? {
-        return Ok(Err(Unready::foreign(&other, &identity)));
+        return Ok(Err(Unready::foreign(&config.name, &other, &identity)));
     }
     let standing = cursor::standings(&session, &[&config.name]).await?;
     let fingerprint = fingerprint(config);
@@ -216,8 +218,11 @@ async fn columns(session: &Session, config: &Config, shape: &Shape, fields: &[Fi
     }
 }
 
-/// What a cursor belongs to.
-async fn identity(session: &Session, config: &Config) -> Result<String, Error> {
+/// What a cursor of this relay belongs to, as JSON.
+///
+/// # Errors
+/// The database's.
+pub async fn identity(session: &Session, config: &Config) -> Result<String, Error> {
     // The cluster's own number: the same database name on another server is another source.
     let row = session
         .query_one(

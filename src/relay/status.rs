@@ -55,13 +55,21 @@ pub struct CursorStatus {
     pub advanced_at: Option<String>,
     /// How far its table is safe to read.
     pub horizon: Option<HorizonStatus>,
+    /// Its sink.
+    pub sink: SinkStatus,
     /// Its last error.
     pub last_error: Option<Box<RawValue>>,
     /// Whether an operator has paused it.
     pub paused: bool,
+    /// It is halted.
+    #[serde(skip)]
+    pub halted: bool,
+    /// All rows that wait lie above the horizon.
+    #[serde(skip)]
+    pub held: bool,
     /// Rows published late; no audit exists in this version.
     pub late_rows: i64,
-    /// Dead letters; none exist in this version.
+    /// Dead letters that wait for an operator or for their turn.
     pub dead_letters: i64,
     /// Parked keys; none exist in this version.
     pub parked_keys: i64,
@@ -70,15 +78,30 @@ pub struct CursorStatus {
 /// A position.
 #[derive(Debug, Serialize)]
 pub struct PositionStatus {
-    created_at: Option<String>,
-    id: Option<String>,
+    /// `created_at` of the last row passed.
+    pub created_at: Option<String>,
+    /// Its id.
+    pub id: Option<String>,
 }
 
 /// A holder.
 #[derive(Debug, Serialize)]
 pub struct HolderStatus {
-    replica: String,
-    pid: Option<i32>,
+    /// The replica that has the lock, or that advanced last.
+    pub replica: String,
+    /// Its server process, while it has the lock.
+    pub pid: Option<i32>,
+}
+
+/// A sink.
+#[derive(Debug, Serialize)]
+pub struct SinkStatus {
+    /// Its kind; null when the relay is not configured here.
+    pub kind: Option<&'static str>,
+    /// `closed`, or `open` while it is out.
+    pub circuit: &'static str,
+    /// Since when it is open.
+    pub opened_at: Option<String>,
 }
 
 /// A horizon.
@@ -88,16 +111,24 @@ pub struct HorizonStatus {
     rule: &'static str,
     proven: bool,
     held_seconds: Option<f64>,
-    held_by: Vec<HeldStatus>,
+    /// Who holds it back.
+    pub held_by: Vec<HeldStatus>,
 }
 
 /// Somebody who holds a horizon back.
 #[derive(Debug, Serialize)]
 pub struct HeldStatus {
-    pid: Option<i32>,
-    application: Option<String>,
-    age_seconds: Option<f64>,
-    reason: &'static str,
+    /// The server process; none for a prepared transaction.
+    pub pid: Option<i32>,
+    /// What the session calls itself.
+    pub application: Option<String>,
+    /// How long it has been there; null when that cannot be read.
+    pub age_seconds: Option<f64>,
+    /// Why it holds.
+    pub reason: &'static str,
+    /// The virtual transaction, which names a prepared one.
+    #[serde(skip)]
+    pub transaction: String,
 }
 
 /// Asks PostgreSQL for everything.
@@ -115,7 +146,8 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
     for listed in control::list(session).await?.into_iter().chain(refused) {
         let relay = relays.iter().find(|relay| relay.name == listed.relay);
         let seen = relay.and_then(|relay| sightings.get(&relay.source));
-        cursors.push(cursor(session, listed, seen, clock).await?);
+        let kind = relay.map(|relay| relay.sink.kind());
+        cursors.push(cursor(session, listed, kind, seen, clock).await?);
     }
     Ok(Status {
         version: env!("CARGO_PKG_VERSION"),
@@ -188,6 +220,7 @@ async fn sightings<'a>(
 async fn cursor(
     session: &Session,
     listed: Listed,
+    kind: Option<&'static str>,
     seen: Option<&(Shape, Sighting)>,
     clock: Timestamp,
 ) -> Result<CursorStatus, Error> {
@@ -227,10 +260,17 @@ async fn cursor(
         holder: listed.holder.map(|holder| HolderStatus { replica: replica(holder), pid: listed.pid }),
         advanced_at: listed.advanced_at.map(|at| at.to_string()),
         horizon: seen.map(|(shape, sighting)| horizon(shape, sighting)),
+        sink: SinkStatus {
+            kind,
+            circuit: if listed.circuit_opened_at.is_some() { "open" } else { "closed" },
+            opened_at: listed.circuit_opened_at.map(|at| at.to_string()),
+        },
         last_error: listed.last_error.and_then(|text| RawValue::from_string(text).ok()),
         paused: listed.paused,
+        halted: listed.halted,
+        held,
         late_rows: 0,
-        dead_letters: 0,
+        dead_letters: listed.dead_letters,
         parked_keys: 0,
         name: listed.name,
         relay: listed.relay,
@@ -246,6 +286,7 @@ fn horizon(shape: &Shape, sighting: &Sighting) -> HorizonStatus {
         application: held.holder.application.clone(),
         age_seconds: held.holder.started.or(held.bound).map(|since| horizon.observed_at.since(since).as_secs_f64()),
         reason: held.reason(shape.rule),
+        transaction: held.holder.transaction.clone(),
     });
     HorizonStatus {
         at: known.then(|| horizon.at.to_string()),

@@ -14,7 +14,7 @@ use super::outcome::{Outcome, Timings, TurnError};
 use super::{OnPoison, Ready, dead_letter, report};
 use crate::batch::Batch;
 use crate::cursor::dead_letter::DeadLetter;
-use crate::cursor::{Advance, LockedCursor};
+use crate::cursor::{Advance, Facts, LockedCursor};
 use crate::database::{Fragile, Loan};
 use crate::position::{Position, Timestamp};
 use crate::sink::{Class, Failure, Flow, Mode, Publication, Published};
@@ -59,6 +59,13 @@ impl Turn<'_> {
         let locked = LockedCursor::lock(lock, &self.ready.config.name, &self.ready.identity).await?;
         self.timings.lock = begun.elapsed();
         let Some(cursor) = locked else { return Ok(Outcome::Busy) };
+        let shape = &self.ready.shape;
+        let facts = Facts { identity: &self.ready.identity, root: shape.root, relations: &shape.descendants };
+        // Before anything else: an operator may move a cursor that is paused, halted or refused, and nothing is published.
+        if let Some(wish) = cursor.wish.clone().filter(|wish| wish.fits(cursor.foreign, facts)) {
+            let position = cursor.carry_out(&wish, self.sighting.horizon.observed_at, &self.engine.replica).await?;
+            return Ok(Outcome::Moved { number: wish.number, position });
+        }
         if let Some(reason) = self.refused(&cursor) {
             cursor.release().await?;
             return Ok(reason);
@@ -66,12 +73,8 @@ impl Turn<'_> {
         if cursor.redrive {
             return self.redrive(cursor, reader).await;
         }
-        let start = match &cursor.seek {
-            Some(seek) => seek.to.clone(),
-            None => cursor.position.clone(),
-        };
-        let relayed = self.relay(&cursor, start.as_ref(), reader, deadline).await?;
-        self.advance(cursor, start, relayed).await
+        let relayed = self.relay(&cursor, reader, deadline).await?;
+        self.advance(cursor, relayed).await
     }
 
     /// Why the cursor must not be moved now.
@@ -87,7 +90,6 @@ impl Turn<'_> {
         }
         if let (Some(found), Some(known)) = (self.partitions, cursor.partitions)
             && found != known
-            && cursor.adopted_partitions != Some(found)
             && self.ready.accepted_partitions.load(Ordering::Relaxed) != found
         {
             return Some(Outcome::Partitions { known, found });
@@ -105,13 +107,7 @@ impl Turn<'_> {
     }
 
     /// Fetches and publishes side by side, until all is acknowledged, something fails, or the turn is cut.
-    async fn relay(
-        &mut self,
-        cursor: &LockedCursor,
-        start: Option<&Position>,
-        reader: Loan,
-        deadline: Instant,
-    ) -> Result<Relayed, TurnError> {
+    async fn relay(&mut self, cursor: &LockedCursor, reader: Loan, deadline: Instant) -> Result<Relayed, TurnError> {
         let ready = self.ready;
         let closed = cursor.closed();
         let suspects = ready.suspects.load(Ordering::Relaxed);
@@ -129,9 +125,9 @@ impl Turn<'_> {
         let request = Request {
             shape: &ready.shape,
             fields: ready.sink.fields(),
-            after: start,
+            after: cursor.position.as_ref(),
             horizon: self.sighting.horizon.at,
-            known: cursor.relations.as_ref().filter(|_| cursor.seek.is_none()).map(|(_, known)| known),
+            known: cursor.relations.as_ref().map(|(_, known)| known),
             root: cursor.relations.as_ref().map(|(root, _)| *root),
             budget: Budget { rows: turn.rows.min(appetite), bytes: turn.bytes, time: turn.time },
         };
@@ -176,12 +172,7 @@ impl Turn<'_> {
     }
 
     /// Advances over the acknowledged prefix, and over a poison row behind it when that is the policy.
-    async fn advance(
-        &mut self,
-        cursor: LockedCursor,
-        start: Option<Position>,
-        relayed: Relayed,
-    ) -> Result<Outcome, TurnError> {
+    async fn advance(&mut self, cursor: LockedCursor, relayed: Relayed) -> Result<Outcome, TurnError> {
         let acknowledged = relayed.published.acknowledged;
         let message_id = relayed.message_id(acknowledged);
         let verdict = self.verdict(&relayed);
@@ -196,14 +187,13 @@ impl Turn<'_> {
         let passed = acknowledged + usize::from(dead.is_some());
         let end = relayed.end(passed);
         let known = self.ready.shape.descendants.clone();
-        let moved = end.is_some() || cursor.seek.is_some();
-        if moved {
+        if end.is_some() {
             let advance = Advance {
-                position: end.as_ref().or(start.as_ref()),
+                position: end.as_ref(),
                 observed_at: self.sighting.horizon.observed_at,
                 snapshot: relayed.fetched.snapshot.as_deref(),
                 relations: (self.ready.shape.root, &known),
-                seek_applied: cursor.seek.as_ref().map_or(cursor.seek_applied, |seek| seek.number),
+                seek_applied: cursor.seek_applied,
                 identity: &self.ready.identity,
                 partitions: self.partitions,
                 durable: self.ready.config.sink.one_by_one() || dead.is_some(),
@@ -227,7 +217,7 @@ impl Turn<'_> {
             }
             Verdict::Bury(failure, letter) => Outcome::Buried { rows, failure, message_id: letter.message_id },
             Verdict::Retry(failure) | Verdict::Halt(failure) => Outcome::Stalled { rows, failure, message_id },
-            Verdict::Done if acknowledged == 0 && !moved => Outcome::Idle,
+            Verdict::Done if acknowledged == 0 => Outcome::Idle,
             Verdict::Done => Outcome::Relayed { rows, more: relayed.fetched.more },
         })
     }

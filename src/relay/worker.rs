@@ -87,6 +87,7 @@ impl Worker<'_> {
             delivered: Vec::new(),
             partitions: self.ready.sink.partitions(),
         };
+        self.ready.metrics.turn_begun(sighting.clock(), sighting.horizon.at);
         let outcome = turn.run(lock, reader).await;
         drop((permits, probe));
         self.ready.record(&turn, &outcome);
@@ -101,6 +102,11 @@ impl Worker<'_> {
             Outcome::Early(pause) => (Next::After(pause), false),
             Outcome::Halted => (Next::Halted, false),
             Outcome::Idle => (Next::Quiet, false),
+            Outcome::Moved { number, position } => {
+                let position = position.map_or_else(|| "before every row".to_owned(), |position| position.to_string());
+                tracing::info!(cursor = self.ready.config.name, number, position, "operator's wish carried out");
+                (Next::Look, true)
+            }
             Outcome::Relayed { rows, more } => {
                 tracing::debug!(cursor = self.ready.config.name, rows, more, "turn");
                 self.recovered().await;
@@ -149,7 +155,7 @@ impl Worker<'_> {
         sighting: &Sighting,
     ) -> Next {
         // Another replica may have advanced since this scan: only a clock that is behind even now has stepped back.
-        if sighting.clock() >= observed_at {
+        if sighting.latest_clock() >= observed_at {
             return Next::Look;
         }
         tracing::error!(
@@ -267,6 +273,12 @@ impl Worker<'_> {
         }
     }
 
+    /// What to do about a table that is not what it was.
+    fn adopt(&self, first: &str) -> String {
+        format!("{first}; or accept what is there now: `outbox-relay cursor adopt NAME`.")
+            .replace("NAME", &self.ready.config.name)
+    }
+
     async fn failed(&mut self, error: &TurnError) -> Next {
         let halt = |code: &str, hint: &str| Failure {
             class: Class::Fatal,
@@ -279,15 +291,16 @@ impl Worker<'_> {
         match error {
             TurnError::Fetch(FetchError::FamilyChanged) => Next::Catalogue,
             TurnError::Fetch(FetchError::Replaced { .. }) => {
-                let hint = "Rename it back; or accept it: set the cursor's relations to NULL, then `outbox-relay cursor \
-                            resume`.";
-                report::halt(self.engine, self.ready, &halt("relation_replaced", hint), None).await;
+                let hint = self.adopt("Rename it back, then `outbox-relay cursor resume NAME`");
+                report::halt(self.engine, self.ready, &halt("relation_replaced", &hint), None).await;
                 Next::Halted
             }
             TurnError::Fetch(FetchError::AttachedBehind { .. }) => {
-                let hint = "Publish or give up those rows; then set the cursor's relations to NULL and `outbox-relay \
-                            cursor resume`.";
-                report::halt(self.engine, self.ready, &halt("partition_attached", hint), None).await;
+                let hint = self.adopt(
+                    "Publish those rows by hand, or give them up; move the position back with `outbox-relay \
+                                       cursor seek NAME`, then `outbox-relay cursor resume NAME`",
+                );
+                report::halt(self.engine, self.ready, &halt("partition_attached", &hint), None).await;
                 Next::Halted
             }
             TurnError::Fetch(FetchError::Database(source)) | TurnError::Database(source) if missing(source) => {

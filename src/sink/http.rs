@@ -6,11 +6,13 @@
 //! every attempt, so that a receiver that honours it sees each message once.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Request, Response, redirect, retry};
 use secrecy::ExposeSecret;
+use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use super::{Class, Failure, Flow, InvalidSetting, Mode, Published};
@@ -33,7 +35,7 @@ const DRAIN: Duration = Duration::from_millis(250);
 const IDLE: Duration = Duration::from_secs(4);
 
 /// `[relay.sink.http]` of the configuration.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Config {
     /// `POST`, `PUT`, `PATCH` or `DELETE`.
     pub method: String,
@@ -47,6 +49,30 @@ pub struct Config {
     pub timeout: Duration,
     /// The most requests a second, per cursor.
     pub rate_per_second: Option<f64>,
+}
+
+impl Config {
+    /// Where the messages go, for the cursor's identity and for people. Of a query, which often holds a token, only a
+    /// digest, so that another one is seen to be another.
+    #[must_use]
+    pub fn target(&self) -> String {
+        let Some((address, query)) = self.url.split_once('?') else { return self.url.clone() };
+        let digest: String = Sha256::digest(query).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        format!("{address}?sha256={digest}")
+    }
+}
+
+impl fmt::Debug for Config {
+    /// Without the URL's path and query, the headers' values and the body: each may hold a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("method", &self.method)
+            .field("url", &self.url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/"))
+            .field("headers", &self.headers.keys())
+            .field("timeout", &self.timeout)
+            .field("rate_per_second", &self.rate_per_second)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The body of a request.

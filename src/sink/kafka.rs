@@ -20,6 +20,7 @@ mod errors;
 mod ledger;
 mod partition;
 mod record;
+mod statistics;
 mod topic;
 
 pub use cluster::Cluster;

@@ -40,7 +40,7 @@ impl IdType {
         })
     }
 
-    const fn sql(self) -> &'static str {
+    pub(super) const fn sql(self) -> &'static str {
         match self {
             Self::SmallInt => "smallint",
             Self::Integer => "integer",
@@ -95,7 +95,7 @@ impl Shape {
     }
 
     /// The column that orders, as `timestamptz`.
-    fn instant(&self) -> String {
+    pub(super) fn instant(&self) -> String {
         let column = format!("t.{}", quote_ident(&self.config.created_at));
         match &self.config.time_zone {
             Some(zone) => format!("({column} AT TIME ZONE {})", quote_literal(zone)),
@@ -104,14 +104,14 @@ impl Shape {
     }
 
     /// Parameter number `n`, an instant, in the column's own type: the index is used only then.
-    fn instant_parameter(&self, n: usize) -> String {
+    pub(super) fn instant_parameter(&self, n: usize) -> String {
         match &self.config.time_zone {
             Some(zone) => format!("(${n}::timestamptz AT TIME ZONE {})", quote_literal(zone)),
             None => format!("${n}::timestamptz"),
         }
     }
 
-    fn order(&self) -> [String; 2] {
+    pub(super) fn order(&self) -> [String; 2] {
         [format!("t.{}", quote_ident(&self.config.created_at)), format!("t.{}", quote_ident(&self.config.id))]
     }
 
@@ -236,7 +236,7 @@ impl Shape {
 
     /// The condition for lying after a position whose parameters begin at number `first`. The first comparison says
     /// nothing new, but prunes partitions, which a row comparison does not.
-    fn beyond(&self, after: After, first: usize) -> String {
+    pub(super) fn beyond(&self, after: After, first: usize) -> String {
         let [created_at, id] = self.order();
         let instant = self.instant_parameter(first);
         match after {

@@ -38,10 +38,16 @@ pub struct Sighting {
 }
 
 impl Sighting {
-    /// The database's clock now, as far as it can be told without asking.
+    /// The database's clock now, as far as it can be told without asking; at most [`Self::took`] behind.
     #[must_use]
     pub fn clock(&self) -> Timestamp {
         self.horizon.observed_at.plus(self.answered.elapsed())
+    }
+
+    /// The latest that the database's clock can show now, if it has not been set: the answer may have been long on its way.
+    #[must_use]
+    pub fn latest_clock(&self) -> Timestamp {
+        self.clock().plus(self.took)
     }
 }
 

@@ -8,7 +8,7 @@ mod standing;
 use outbox_relay::position::Timestamp;
 use tokio_postgres::Client;
 
-use crate::support::{Database, PATIENCE, Process, eventually, toml};
+use crate::support::{Database, PATIENCE, Process, eventually, outbox_relay, toml};
 
 /// A relay `r` of this source to standard output.
 fn stdout_relay(stream: &str) -> String {
@@ -62,6 +62,14 @@ async fn halted(owner: &Client, code: &str) -> (String, String) {
 /// What an operator does to end a halt.
 async fn resume(owner: &mut Client) {
     outbox_relay::cursor::control::resume(owner, "r", "test").await.unwrap();
+}
+
+/// What an operator does to let the cursor go on with what there is now: a relay of this source finds it.
+async fn adopt(database: &Database, role: &str, stream: &str) {
+    let text = toml(database, role, None, &stdout_relay(stream));
+    let (code, out, log) = outbox_relay(&text, &["cursor", "adopt", "r", "--yes", "--timeout", "20s"]).await;
+    assert_eq!(code, Some(0), "{out}{log}");
+    assert!(out.ends_with("r: adopted\n"), "{out}");
 }
 
 /// The server's clock.

@@ -48,6 +48,7 @@ async fn status_is_as_documented_and_names_who_holds_a_cursor_back() {
         "holder",
         "advanced_at",
         "horizon",
+        "sink",
         "last_error",
         "paused",
         "late_rows",
@@ -60,6 +61,7 @@ async fn status_is_as_documented_and_names_who_holds_a_cursor_back() {
         (&"1".into(), &0.into(), &0.0.into())
     );
     assert_eq!((&idle["holder"]["replica"], &idle["last_error"]), (&"r1".into(), &Value::Null));
+    assert_eq!(idle["sink"], serde_json::json!({ "kind": "stdout", "circuit": "closed", "opened_at": null }));
     assert_eq!(keys(&idle["horizon"]), BTreeSet::from(["at", "rule", "proven", "held_seconds", "held_by"]));
     assert_eq!((&idle["horizon"]["rule"], &idle["horizon"]["proven"]), (&"writers".into(), &false.into()));
 

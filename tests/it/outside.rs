@@ -1,29 +1,11 @@
 //! What a running process shows: probes, metrics, logs.
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
-
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::gateway::{Gateway, sms_relay};
-use crate::support::outside::{get, halted, lines, listener, printed, stdout_relay};
+use crate::support::outside::{get, halted, lines, listener, printed, promtool, stdout_relay};
 use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, toml};
-
-/// `promtool check metrics`.
-fn promtool(text: &str) {
-    let mut promtool = Command::new("promtool")
-        .args(["check", "metrics"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("promtool on PATH (Debian: package prometheus; `make test` installs it)");
-    promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    let output = promtool.wait_with_output().unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && said.is_empty(), "{said}");
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn probes_and_metrics_of_a_running_process_are_clean_and_logs_are_json_without_a_line_per_row() {

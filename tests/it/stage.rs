@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use outbox_relay::demo::bookings::{self, CreatedAt, Layout, Load, Table, Writers};
 use outbox_relay::demo::consumer::Consumer;
 use outbox_relay::demo::kafka::{MockBroker, RealBroker};
-use outbox_relay::demo::postgres::{Auth, Options, PASSWORD, Postgres};
+use outbox_relay::demo::postgres::{Auth, MAJOR, Options, PASSWORD, Postgres};
 
 use rdkafka::config::ClientConfig;
 use rdkafka::message::{Header, OwnedHeaders};
@@ -32,6 +32,18 @@ async fn postgres_keeps_committed_rows_through_a_kill_and_leaves_nothing_behind(
     postgres.kill9().await.unwrap();
     postgres.stop().await.unwrap();
     assert!(!dir.exists());
+}
+
+#[tokio::test]
+async fn the_server_has_the_major_version_that_was_asked_for() {
+    let client = database().await.connect("relay").await;
+    let version: String = client.query_one("SHOW server_version_num", &[]).await.unwrap().get(0);
+    println!("PostgreSQL {version}");
+    let major = version.parse::<u32>().unwrap() / 10_000;
+    assert!((15..=18).contains(&major), "tested are 15 to 18, this is {version}");
+    if let Ok(wanted) = std::env::var(MAJOR) {
+        assert_eq!(wanted, major.to_string());
+    }
 }
 
 #[tokio::test]

@@ -23,6 +23,8 @@ async fn accepts_records_and_refuses_like_the_provider() {
     assert_eq!(accepted.len(), 1);
     assert_eq!(accepted[0].idempotency_key.as_deref(), Some("sms/7"));
     assert_eq!((accepted[0].to.as_str(), accepted[0].body.as_str()), ("+15551234567", "Booking 7"));
+    assert_eq!(gateway.take(), accepted);
+    assert!(gateway.accepted().is_empty(), "what was taken is forgotten");
 }
 
 #[tokio::test]

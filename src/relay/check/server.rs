@@ -17,6 +17,7 @@ pub(super) fn connection(error: &Error) -> Finding {
     let (code, mend) = match error {
         Error::Standby(_) => ("standby", "Point [postgres] url at the primary."),
         Error::Pooler(_) | Error::Setting { .. } => ("pooler", "Point [postgres] url at PostgreSQL itself."),
+        Error::Tls { mend, .. } => ("tls", *mend),
         _ if error.refused_credentials() => ("credentials", "Check [postgres] url and password_file."),
         _ => ("connection", "Check [postgres] url, sslmode and ca_file, and that the server runs."),
     };

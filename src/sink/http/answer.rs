@@ -56,11 +56,15 @@ impl From<&reqwest::Error> for Answer {
     }
 }
 
-/// The innermost cause, which is the operating system's or the TLS library's and holds no URL.
+/// The TLS library's words, which say what is wrong with a certificate, or the innermost cause, which is the operating
+/// system's. Neither holds a URL.
 pub(in crate::sink) fn reason(error: &reqwest::Error) -> String {
     let mut cause: &dyn Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;
+        if cause.is::<native_tls::Error>() {
+            break;
+        }
     }
     if std::ptr::addr_eq(cause, error) { "the request could not be made".to_owned() } else { cause.to_string() }
 }
@@ -76,7 +80,8 @@ pub(in crate::sink) fn judge(answer: Answer, target: &str) -> Option<Failure> {
                 false,
                 "connect".to_owned(),
                 message,
-                "See whether the receiver is up and its name and certificate are right",
+                "See whether the receiver is up and its name and certificate are right; SSL_CERT_FILE names a file of \
+                 authorities in place of the system's",
             )
         }
         Answer::TimedOut => {

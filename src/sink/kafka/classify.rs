@@ -9,12 +9,13 @@ use crate::sink::{Class, Failure, Phase};
 /// which tells a time-out's reason.
 pub(super) fn failure(error: &KafkaError, last: Option<(KafkaError, String)>) -> Failure {
     let code = error.rdkafka_error_code().unwrap_or(Code::Fail);
+    let away = matches!(code, Code::BrokerTransportFailure | Code::AllBrokersDown);
     let timed_out =
         matches!(code, Code::MessageTimedOut | Code::OperationTimedOut | Code::PurgeQueue | Code::PurgeInflight);
     // What was in flight may have been stored, whatever the client complains of beside it.
     let ambiguous = meaning(code).phase == Phase::Unknown;
     let (code, reason) = match last {
-        Some((cause, reason)) if timed_out || code == Code::Fatal => {
+        Some((cause, reason)) if timed_out || away || code == Code::Fatal => {
             (cause.rdkafka_error_code().unwrap_or(code), format!("{error}; the client says: {reason}"))
         }
         _ => (code, error.to_string()),
@@ -51,4 +52,9 @@ pub(super) fn routed(failure: Failure, error: &KafkaError) -> Failure {
 /// The failure of a publication that was cut while records were without an answer.
 pub(super) fn interrupted(last: Option<(KafkaError, String)>) -> Failure {
     failure(&KafkaError::MessageProduction(Code::MessageTimedOut), last)
+}
+
+/// Whether a complaint of the client says that somebody must mend something: it tells more than what follows from it.
+pub(super) fn tells(error: &KafkaError) -> bool {
+    error.rdkafka_error_code().is_some_and(|code| meaning(code).class == Class::Fatal)
 }

@@ -13,6 +13,7 @@ use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{NoCustomPartitioner, Producer as _, ProducerContext, PurgeConfig, ThreadedProducer};
 
 use super::ledger::Ledger;
+use super::statistics::{self, Reading, Statistics};
 use super::{ClusterConfig, classify};
 use crate::sink::Failure;
 
@@ -25,6 +26,7 @@ pub struct Cluster {
     config: ClusterConfig,
     message_timeout: Duration,
     idle: Mutex<HashMap<usize, Vec<Lent>>>,
+    statistics: Statistics,
 }
 
 /// A producer on loan, with the record size that it was made for.
@@ -58,13 +60,18 @@ impl Cluster {
     /// cursor's lock.
     #[must_use]
     pub fn new(config: ClusterConfig, message_timeout: Duration) -> Self {
-        Self { config, message_timeout, idle: Mutex::default() }
+        Self { config, message_timeout, idle: Mutex::default(), statistics: Statistics::default() }
     }
 
     /// The client settings that all connections to the cluster share: the operator's own.
     #[must_use]
     pub fn client_config(&self) -> ClientConfig {
-        let mut client = ClientConfig::new();
+        self.with_operators(ClientConfig::new())
+    }
+
+    /// Lays the operator's settings over those that are there. Straight from the configuration: a `ClientConfig` gives its
+    /// secrets out to nobody, and a copy of it would send what it shows in their place.
+    fn with_operators(&self, mut client: ClientConfig) -> ClientConfig {
         for (key, value) in &self.config.properties {
             client.set(key, value);
         }
@@ -79,15 +86,15 @@ impl Cluster {
     #[must_use]
     pub fn producer_config(&self, limit: usize) -> ClientConfig {
         let mut client = ClientConfig::new();
-        for (key, value) in
-            [("linger.ms", "0"), ("reconnect.backoff.max.ms", "1000"), ("queue.buffering.max.kbytes", "65536")]
-        {
+        for (key, value) in [
+            ("linger.ms", "0"),
+            ("reconnect.backoff.max.ms", "1000"),
+            ("queue.buffering.max.kbytes", "65536"),
+            ("statistics.interval.ms", statistics::INTERVAL_MS),
+        ] {
             client.set(key, value);
         }
-        let operators = self.client_config();
-        for (key, value) in operators.config_map().iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())) {
-            client.set(key, value);
-        }
+        let mut client = self.with_operators(client);
         let timeout = self.message_timeout.as_millis().to_string();
         let (limit, batch) = (limit.to_string(), limit.min(BATCH_BYTES).to_string());
         for (key, value) in [
@@ -103,7 +110,6 @@ impl Cluster {
         ] {
             client.set(key, value);
         }
-        client.set_log_level(RDKafkaLogLevel::Warning);
         client
     }
 
@@ -114,7 +120,7 @@ impl Cluster {
         }
         let producer = self
             .producer_config(limit)
-            .create_with_context(Context::default())
+            .create_with_context(Context { reading: self.statistics.reading(), ..Context::default() })
             .map_err(|error| classify::failure(&error, None))?;
         Ok(Lent { producer, limit })
     }
@@ -168,6 +174,12 @@ impl Cluster {
         std::thread::spawn(move || drop(lent));
     }
 
+    /// What the producers say of themselves, together.
+    #[must_use]
+    pub fn statistics(&self) -> statistics::Said {
+        self.statistics.said()
+    }
+
     fn idle(&self) -> MutexGuard<'_, HashMap<usize, Vec<Lent>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -177,6 +189,7 @@ impl Cluster {
 #[derive(Debug, Default)]
 pub(super) struct Context {
     pub(super) ledger: Ledger,
+    reading: Reading,
     last_error: Mutex<Option<(KafkaError, String)>>,
 }
 
@@ -188,6 +201,10 @@ impl Context {
 }
 
 impl ClientContext for Context {
+    fn stats_raw(&self, json: &[u8]) {
+        self.reading.take(json);
+    }
+
     fn error(&self, error: KafkaError, reason: &str) {
         tracing::debug!(%error, reason, "Kafka client");
         *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some((error, reason.to_owned()));

@@ -1,15 +1,20 @@
 //! What a topic is like: whether it exists, how many partitions it has, how large a record may be.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rdkafka::ClientContext;
 use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
-use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::DeliveryResult;
+use rdkafka::producer::{BaseProducer, NoCustomPartitioner, Producer as _, ProducerContext};
 
 use super::{Cluster, classify};
 use crate::sink::Failure;
+
+/// Enough to take what already waits in the client's queue.
+const EVENTS: Duration = Duration::from_millis(20);
 
 /// A topic as the cluster describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +27,33 @@ pub struct TopicFacts {
     pub max_message_bytes: Option<usize>,
 }
 
+/// What a client of one question has complained of. A refused certificate is followed by lost connections and by all
+/// brokers being down, in any order, and says more than they do.
+#[derive(Debug, Default)]
+struct Complaint(Mutex<Option<(KafkaError, String)>>);
+
+impl Complaint {
+    fn told(&self) -> Option<(KafkaError, String)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl ClientContext for Complaint {
+    fn error(&self, error: KafkaError, reason: &str) {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let says_less = error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown);
+        if !told.as_ref().is_some_and(|(before, _)| says_less || classify::tells(before)) {
+            *told = Some((error, reason.to_owned()));
+        }
+    }
+}
+
+impl ProducerContext<NoCustomPartitioner> for Complaint {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, _: &DeliveryResult<'_>, (): ()) {}
+}
+
 /// Asks the cluster about a topic, without creating it.
 ///
 /// # Errors
@@ -31,8 +63,7 @@ pub async fn describe_topic(cluster: &Arc<Cluster>, topic: &str, timeout: Durati
         let (cluster, topic) = (Arc::clone(cluster), topic.to_owned());
         tokio::task::spawn_blocking(move || partitions(&cluster, &topic, timeout))
             .await
-            .unwrap_or_else(|_| Err(KafkaError::MetadataFetch(RDKafkaErrorCode::Fail)))
-            .map_err(|error| classify::failure(&error, None))?
+            .unwrap_or_else(|_| Err(classify::failure(&KafkaError::MetadataFetch(RDKafkaErrorCode::Fail), None)))?
     };
     let Some(partitions) = partitions else {
         return Ok(TopicFacts { exists: false, partitions: 0, max_message_bytes: None });
@@ -41,14 +72,23 @@ pub async fn describe_topic(cluster: &Arc<Cluster>, topic: &str, timeout: Durati
 }
 
 /// How many partitions the topic has; none when it does not exist.
-fn partitions(cluster: &Cluster, topic: &str, timeout: Duration) -> Result<Option<usize>, KafkaError> {
-    let client: BaseConsumer = cluster.client_config().create()?;
-    let metadata = client.fetch_metadata(Some(topic), timeout)?;
+fn partitions(cluster: &Cluster, topic: &str, timeout: Duration) -> Result<Option<usize>, Failure> {
+    // A producer, because a consumer throws the words of an error away.
+    let client: BaseProducer<Complaint> = cluster
+        .client_config()
+        .create_with_context(Complaint::default())
+        .map_err(|error| classify::failure(&error, None))?;
+    let failure = |error: KafkaError| {
+        // The reason, a refused certificate for example, waits to be fetched; the time-out alone would blame the brokers.
+        client.poll(EVENTS);
+        classify::failure(&error, client.context().told())
+    };
+    let metadata = client.client().fetch_metadata(Some(topic), timeout).map_err(failure)?;
     let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else { return Ok(None) };
     match found.error().map(RDKafkaErrorCode::from) {
         None => Ok(Some(found.partitions().len())),
         Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => Ok(None),
-        Some(code) => Err(KafkaError::MetadataFetch(code)),
+        Some(code) => Err(classify::failure(&KafkaError::MetadataFetch(code), None)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The table and what it is made of.
 
-use super::{advanced, halted, printed, prints, resume, run, start};
+use super::{BOOKINGS, adopt, advanced, halted, printed, prints, resume, run, start};
 use crate::support::{CLOCK, Database, NOW, PATIENCE, bookings, database, eventually};
 
 const ROLES: [&str; 2] = ["relay", "relay_stats"];
@@ -25,7 +25,7 @@ async fn a_table_swapped_by_rename_halts_and_goes_on_when_renamed_back() {
         let (message, hint) = halted(&owner, "relation_replaced").await;
         assert!(message.starts_with("table public.bookings is another relation now (oid Some("), "{message}");
         assert!(message.contains("it was replaced or renamed. Rename it back, or accept the new one"), "{message}");
-        assert!(hint.contains("cursor resume"), "{hint}");
+        assert!(hint.contains("cursor resume r") && hint.contains("`outbox-relay cursor adopt r`"), "{hint}");
         assert_eq!(printed(&process), ["1"]);
         run(
             &owner,
@@ -41,7 +41,7 @@ async fn a_table_swapped_by_rename_halts_and_goes_on_when_renamed_back() {
 #[tokio::test]
 async fn a_replaced_table_that_is_accepted_is_read_after_the_position() {
     let database = database().await;
-    let mut owner = bookings(&database, CLOCK).await;
+    let owner = bookings(&database, CLOCK).await;
     run(&owner, INSERT).await;
     let process = start(&database, "relay");
     prints(&process, &[1]).await;
@@ -54,8 +54,7 @@ async fn a_replaced_table_that_is_accepted_is_read_after_the_position() {
     )
     .await;
     halted(&owner, "relation_replaced").await;
-    run(&owner, "UPDATE outbox.cursor SET relations = NULL WHERE name = 'r'").await;
-    resume(&mut owner).await;
+    adopt(&database, "relay", BOOKINGS).await;
     prints(&process, &["1", "10"]).await;
 }
 
@@ -99,7 +98,7 @@ async fn a_new_empty_partition_is_taken_in_silently_by_a_role_that_may_read_only
 async fn an_attached_partition_with_rows_that_were_passed_halts() {
     for role in ROLES {
         let database = database().await;
-        let mut owner = partitioned(&database).await;
+        let owner = partitioned(&database).await;
         let process = start(&database, role);
         prints(&process, &[1]).await;
         advanced(&owner, "1").await;
@@ -115,10 +114,9 @@ async fn an_attached_partition_with_rows_that_were_passed_halts() {
             message.starts_with("partition public.old was attached to public.bookings with rows at or"),
             "{message}"
         );
-        assert!(hint.contains("cursor resume"), "{hint}");
+        assert!(hint.contains("cursor resume r") && hint.contains("`outbox-relay cursor adopt r`"), "{hint}");
         assert_eq!(printed(&process), ["1"]);
-        run(&owner, "UPDATE outbox.cursor SET relations = NULL WHERE name = 'r'").await;
-        resume(&mut owner).await;
+        adopt(&database, role, BOOKINGS).await;
         prints(&process, &[1, 2]).await;
     }
 }

@@ -18,6 +18,8 @@ pub enum Mood {
     Refuse(u16, &'static str),
     /// 429 once, with this `Retry-After`; 201 then.
     Later(&'static str),
+    /// 201, after this long.
+    Slow(Duration),
     /// No answer at all.
     Hang,
 }
@@ -102,7 +104,13 @@ async fn answer(State(inside): State<Arc<Mutex<Inside>>>, headers: HeaderMap, fo
             inside.mood = Mood::Accept;
         }
         let (key, authorization) = (text("idempotency-key"), text("authorization"));
-        inside.asked.push(Asked { at: Instant::now(), form, key, authorization, accepted: mood == Mood::Accept });
+        inside.asked.push(Asked {
+            at: Instant::now(),
+            form,
+            key,
+            authorization,
+            accepted: matches!(mood, Mood::Accept | Mood::Slow(_)),
+        });
         mood
     };
     let _open = Open(inside);
@@ -110,6 +118,10 @@ async fn answer(State(inside): State<Arc<Mutex<Inside>>>, headers: HeaderMap, fo
         Mood::Accept => (StatusCode::CREATED, r#"{"sid":"SM1","status":"queued"}"#).into_response(),
         Mood::Refuse(status, body) => (StatusCode::from_u16(status).unwrap(), body).into_response(),
         Mood::Later(pause) => (StatusCode::TOO_MANY_REQUESTS, [("retry-after", pause)], "{}").into_response(),
+        Mood::Slow(pause) => {
+            tokio::time::sleep(pause).await;
+            (StatusCode::CREATED, r#"{"sid":"SM1","status":"queued"}"#).into_response()
+        }
         Mood::Hang => {
             tokio::time::sleep(Duration::from_secs(600)).await;
             StatusCode::GATEWAY_TIMEOUT.into_response()

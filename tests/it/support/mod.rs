@@ -1,12 +1,16 @@
 //! What tests share: one PostgreSQL cluster and one broker per test process, a database per test.
 
+pub mod fleet;
 pub mod gateway;
 pub mod naive_relay;
 pub mod outside;
+pub mod prometheus;
+pub mod promql;
 pub mod reader;
 pub mod records;
 pub mod relays;
 pub mod servers;
+pub mod tls;
 
 use std::time::Duration;
 

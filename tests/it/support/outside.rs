@@ -1,6 +1,8 @@
 //! A process and its cursors seen from outside: its log, its listener, what stands in the schema.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tokio_postgres::Client;
@@ -76,6 +78,21 @@ pub fn printed(process: &Process, relay: &str) -> Vec<String> {
     let lines = process.out();
     let rows = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     rows.filter(|row| row["relay"] == relay).map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+}
+
+/// `promtool check metrics`; panics with its complaint.
+pub fn promtool(text: &str) {
+    let mut promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("promtool on PATH (Debian: package prometheus; `make test` installs it)");
+    promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = promtool.wait_with_output().unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.is_empty(), "{said}");
 }
 
 /// The finding of this code, of a `check -o json`.

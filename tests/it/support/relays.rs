@@ -87,6 +87,11 @@ pub struct Process {
 impl Process {
     /// `outbox-relay --config … ARGS` with this configuration text.
     pub fn spawn(toml: &str, args: &[&str]) -> Self {
+        Self::spawn_with(toml, args, &[])
+    }
+
+    /// The same, with further environment variables.
+    pub fn spawn_with(toml: &str, args: &[&str], environment: &[(&str, String)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("outbox-relay.toml");
         std::fs::write(&file, toml).unwrap();
@@ -97,6 +102,7 @@ impl Process {
             .arg(&file)
             .args(args)
             .env("OUTBOX_RELAY_ALLOW_LOSS", "1")
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(out)
             .stderr(log)

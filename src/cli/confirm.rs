@@ -1,0 +1,107 @@
+//! Asking before something is done that cannot be taken back: on a terminal a question, elsewhere `--yes`.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+/// How an operator agrees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
+pub struct Consent {
+    /// Do it without asking; needed where standard input is no terminal
+    #[arg(long, conflicts_with = "dry_run")]
+    pub yes: bool,
+    /// Show what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// What an operator said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Do it.
+    Yes,
+    /// Leave it.
+    No,
+    /// Only show what it would be.
+    DryRun,
+}
+
+/// Nobody could be asked, and `--yes` was not given. A usage error: the verb ends with 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "standard input is no terminal, so nobody can be asked: add --yes to do it, or --dry-run to see only what it would do"
+)]
+pub struct Unconfirmed;
+
+impl Consent {
+    /// Asks, unless the arguments answer already. The question goes to standard error, like all talk.
+    ///
+    /// # Errors
+    /// [`Unconfirmed`], or when the terminal cannot be read.
+    pub fn ask(self, question: &str) -> anyhow::Result<Answer> {
+        if self.dry_run {
+            return Ok(Answer::DryRun);
+        }
+        confirm(question, self.yes)
+    }
+}
+
+/// Asks a question whose answer is yes or no; everything but a clear yes is a no.
+///
+/// # Errors
+/// [`Unconfirmed`], or when the terminal cannot be read.
+pub fn confirm(question: &str, yes: bool) -> anyhow::Result<Answer> {
+    if yes {
+        return Ok(Answer::Yes);
+    }
+    let input = io::stdin();
+    if !input.is_terminal() {
+        return Err(Unconfirmed.into());
+    }
+    Ok(read(question, &mut input.lock(), &mut io::stderr().lock())?)
+}
+
+fn read(question: &str, input: &mut impl BufRead, talk: &mut impl Write) -> io::Result<Answer> {
+    write!(talk, "{question} [y/N] ")?;
+    talk.flush()?;
+    let mut line = String::new();
+    input.read_line(&mut line)?;
+    Ok(match line.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Answer::Yes,
+        _ => Answer::No,
+    })
+}
+
+/// The operating system's user, for the record of operations; by number where no name is known, as in a container.
+#[must_use]
+pub fn operator() -> String {
+    let named = ["USER", "LOGNAME"].into_iter().find_map(|key| std::env::var(key).ok().filter(|name| !name.is_empty()));
+    named.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(typed: &str) -> (Answer, String) {
+        let mut talk = Vec::new();
+        let answer = read("Skip it?", &mut typed.as_bytes(), &mut talk).expect("memory can be read");
+        (answer, String::from_utf8(talk).expect("text"))
+    }
+
+    #[test]
+    fn only_a_clear_yes_is_a_yes() {
+        for typed in ["y\n", "Y\n", "yes\n", " YES \n", "y"] {
+            assert_eq!(answer(typed).0, Answer::Yes, "{typed:?}");
+        }
+        for typed in ["", "\n", "n\n", "no\n", "yep\n", "booking_sms\n", "\u{1b}[A\n"] {
+            assert_eq!(answer(typed).0, Answer::No, "{typed:?}");
+        }
+        assert_eq!(answer("y\n").1, "Skip it? [y/N] ");
+    }
+
+    #[test]
+    fn a_dry_run_asks_nobody_and_yes_is_not_asked_again() {
+        let consent = Consent { yes: false, dry_run: true };
+        assert_eq!(consent.ask("?").expect("no question"), Answer::DryRun);
+        assert_eq!(confirm("?", true).expect("no question"), Answer::Yes);
+    }
+}

@@ -1,0 +1,105 @@
+//! `outbox-relay cursor adopt`.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use super::seek::late;
+use super::subject::{Subject, place};
+use super::wait::{Wait, Waited};
+use super::{agreed, unknown};
+use crate::cli::confirm::{Consent, operator};
+use crate::cli::output::print;
+use crate::cli::table::Table;
+use crate::config::Config;
+use crate::cursor::{Order, order};
+use crate::relay::adopt::{self, Change, changes, found, known};
+use crate::relay::lag::CAP;
+use crate::sink::kafka::Cluster;
+use crate::source::span::between;
+
+/// Arguments of `cursor adopt`.
+#[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
+#[command(after_help = "\
+Examples:
+  outbox-relay cursor adopt booking_events --dry-run      what has changed under the cursor?
+  outbox-relay cursor adopt booking_events                take it over, position and all
+
+It accepts, for a cursor that is halted because of it: another table, sink, target or database system under the same name;
+a table that was replaced (swapped by RENAME); an attached partition with rows that were passed; another number of
+partitions of the topic. The position stays: rows of the new table or partition at or below it are never sent. The halt
+ends. Only a replica that finds exactly what was shown here takes it over.
+
+Exit codes: 0 done, nothing to adopt, or stored where no replica runs; 1 failed or declined; 2 nobody could be asked; 3 not
+carried out in time.")]
+pub struct Args {
+    /// The cursor's name
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Whether to.
+    #[command(flatten)]
+    pub consent: Consent,
+    /// How long to wait.
+    #[command(flatten)]
+    pub wait: Wait,
+}
+
+/// Shows what has changed, asks, writes the wish and waits for it.
+pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode> {
+    let mut subject = Subject::open(config, &args.name).await?;
+    let name = args.name.as_str();
+    let limits = crate::cli::run::limits(&subject.config.relays);
+    let cluster = subject.config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka, limits.lock_kill / 2)));
+    let position = subject.standing().await?.position;
+    let known = known(&subject.session, name).await?.ok_or_else(|| unknown(name))?;
+    let found = found(&subject.session, cluster.as_ref(), &subject.relay, &subject.shape, limits.lock_kill / 2).await?;
+    let changes = changes(&subject.session, &known, &found).await?;
+    if changes.is_empty() {
+        print(&format!("{name}: nothing to adopt: it belongs to what its relay finds\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(&table(&changes))?;
+    let below = between(&subject.session, &subject.shape, (None, position.as_ref()), CAP).await?;
+    let more = if below.capped { "+" } else { "" };
+    print(&format!(
+        "the position stays: {}\nrows of the table at or below it, sent before or never: {}{more}\n",
+        place(position.as_ref()),
+        below.rows
+    ))?;
+    if let Some(code) = agreed(args.consent, &format!("Let {name} go on with what was found?"))? {
+        return Ok(code);
+    }
+    let wish = Order {
+        to: position.as_ref(),
+        from: Some(position.as_ref()),
+        adopt: Some(&found),
+        cures: &adopt::CURES,
+        ..Order::default()
+    };
+    let detail: Vec<_> = changes.iter().map(json).collect();
+    let detail = serde_json::json!({ "changes": detail });
+    let made = order(&mut subject.session, name, &wish, ("cursor adopt", &operator(), &detail)).await?;
+    let number = made.ok_or_else(|| unknown(name))?;
+    Ok(match args.wait.until(&subject.session, name, number).await? {
+        Waited::Done(_) => {
+            print(&format!("{name}: adopted\n"))?;
+            ExitCode::SUCCESS
+        }
+        Waited::Stored(why) => {
+            print(&format!("{name}: {why}\n"))?;
+            ExitCode::SUCCESS
+        }
+        Waited::Late => late(name),
+    })
+}
+
+fn table(changes: &[Change]) -> String {
+    let mut table = Table::new(["WHAT", "THE CURSOR HAS", "ITS RELAY FINDS"]);
+    for change in changes {
+        table.row([change.what.to_owned(), change.known.clone(), change.found.clone()]);
+    }
+    table.render()
+}
+
+fn json(change: &Change) -> serde_json::Value {
+    serde_json::json!({ "what": change.what, "known": change.known, "found": change.found })
+}

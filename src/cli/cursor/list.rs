@@ -1,0 +1,57 @@
+//! `outbox-relay cursor list`.
+
+use std::process::ExitCode;
+
+use crate::cli::format::Format;
+use crate::cli::output::print;
+use crate::cli::table::Table;
+use crate::cursor::control;
+use crate::database::Session;
+
+/// Lists the cursors, and the relays of these names that were refused before they had one.
+pub(super) async fn list(session: &Session, configured: &[&str], output: Format) -> anyhow::Result<ExitCode> {
+    let mut cursors = control::list(session).await?;
+    cursors.extend(control::refused(session, configured).await?);
+    let text = match output {
+        Format::Json => {
+            let cursors: Vec<_> = cursors.iter().map(json).collect();
+            format!("{}\n", serde_json::json!({ "cursors": cursors }))
+        }
+        Format::Table => {
+            let mut table = Table::new(["CURSOR", "RELAY", "POSITION", "HOLDER", "ADVANCED", "STATE"]);
+            for cursor in &cursors {
+                let position = match (&cursor.position_created_at, &cursor.position_id) {
+                    (None, _) => "beginning".to_owned(),
+                    (Some(at), Some(id)) => format!("{at} {id}"),
+                    (Some(at), None) => at.to_string(),
+                };
+                let state = match (cursor.halted, cursor.paused) {
+                    (true, _) => "halted",
+                    (false, true) => "paused",
+                    (false, false) => "running",
+                };
+                let advanced = cursor.advanced_at.map_or_else(|| "never".to_owned(), |at| at.to_string());
+                let holder = cursor.holder.clone().unwrap_or_else(|| "-".to_owned());
+                table.row([cursor.name.clone(), cursor.relay.clone(), position, holder, advanced, state.to_owned()]);
+            }
+            table.render()
+        }
+    };
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn json(cursor: &control::Listed) -> serde_json::Value {
+    let error = cursor.last_error.as_deref().and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
+    serde_json::json!({
+        "key": [cursor.name],
+        "name": cursor.name,
+        "relay": cursor.relay,
+        "position": { "created_at": cursor.position_created_at.map(|at| at.to_string()), "id": cursor.position_id },
+        "holder": cursor.holder,
+        "advanced_at": cursor.advanced_at.map(|at| at.to_string()),
+        "paused": cursor.paused,
+        "halted": cursor.halted,
+        "last_error": error,
+    })
+}

@@ -1,0 +1,87 @@
+//! `outbox-relay cursor seek`.
+
+use std::process::ExitCode;
+
+use super::place::Place;
+use super::subject::{Subject, place};
+use super::wait::{Wait, Waited};
+use super::{agreed, unknown};
+use crate::cli::confirm::{Consent, operator};
+use crate::cli::output::{complain, print};
+use crate::config::Config;
+use crate::cursor::{Fate, Order, order};
+
+/// Arguments of `cursor seek`.
+#[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
+#[command(after_help = "\
+Examples:
+  outbox-relay cursor seek booking_events --at 2026-11-21T08:00:00Z --dry-run     which rows would come again?
+  outbox-relay cursor seek booking_events --at 2026-11-21T08:00:00Z               from this instant on, once more
+  outbox-relay cursor seek booking_events --after-id 4711 --yes                   go on after row 4711
+  outbox-relay cursor seek booking_sms --now                                      leave the backlog behind
+  outbox-relay cursor seek booking_events --beginning                             everything, once more
+
+Back: receivers get rows again, with the same ids; for SMS that means people. Forward: the rows in between are never sent.
+It also works on a paused or a halted cursor, which stays paused or halted, and accepts PostgreSQL's clock after it was
+set back.
+
+Exit codes: 0 done, or stored where no replica runs; 1 failed or declined; 2 nobody could be asked; 3 not carried out in time.")]
+pub struct Args {
+    /// The cursor's name
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Where to.
+    #[command(flatten)]
+    pub place: Place,
+    /// Whether to.
+    #[command(flatten)]
+    pub consent: Consent,
+    /// How long to wait.
+    #[command(flatten)]
+    pub wait: Wait,
+}
+
+/// Shows what the move would do, asks, writes the wish and waits for it.
+pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode> {
+    let mut subject = Subject::open(config, &args.name).await?;
+    let name = args.name.as_str();
+    let standing = subject.standing().await?;
+    let to = args.place.find(&subject).await?;
+    let (text, detail) = subject.effect(standing.position.as_ref(), to.as_ref()).await?;
+    print(&text)?;
+    if let Some(code) = agreed(args.consent, &format!("Move {name}?"))? {
+        return Ok(code);
+    }
+    let wish = Order { to: to.as_ref(), ..Order::default() };
+    let made = order(&mut subject.session, name, &wish, ("cursor seek", &operator(), &detail)).await?;
+    let number = made.ok_or_else(|| unknown(name))?;
+    let code = match args.wait.until(&subject.session, name, number).await? {
+        Waited::Done(Fate::Moved) => {
+            print(&format!("{name}: moved to {}\n", place(to.as_ref())))?;
+            ExitCode::SUCCESS
+        }
+        Waited::Done(_) => {
+            print(&format!("{name}: stands there already\n"))?;
+            ExitCode::SUCCESS
+        }
+        Waited::Stored(why) => {
+            print(&format!("{name}: {why}\n"))?;
+            ExitCode::SUCCESS
+        }
+        Waited::Late => late(name),
+    };
+    if standing.halted.is_some() || standing.paused {
+        let what = if standing.halted.is_some() { "halted" } else { "paused" };
+        complain(format_args!("{name} is still {what}: `outbox-relay cursor resume {name}` lets it go on"));
+    }
+    Ok(code)
+}
+
+/// Replicas run, and none has carried the wish out.
+pub(super) fn late(name: &str) -> ExitCode {
+    complain(format_args!(
+        "{name}: no replica has carried it out in time. It is stored and will be; `outbox-relay cursor why {name}` tells \
+         what holds it up"
+    ));
+    ExitCode::from(crate::cli::THRESHOLD)
+}

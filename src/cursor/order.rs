@@ -1,0 +1,99 @@
+//! Writing an operator's wish to `outbox.control`, and what has become of it.
+
+use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
+
+use super::control::note;
+use super::wish::Adoption;
+use crate::database::Error;
+use crate::position::Position;
+
+/// Its number is above every wish so far and above the last one carried out.
+const ORDER: &str = "INSERT INTO outbox.control AS k (cursor, seek_seq, seek_to, adopt, updated_at) \
+     SELECT c.name, c.seek_applied + 1, \
+     pg_catalog.jsonb_build_object('created_at', $2::timestamptz, 'id', $3::text) || CASE WHEN $4::boolean \
+     THEN pg_catalog.jsonb_build_object('from', CASE WHEN $5::timestamptz IS NOT NULL \
+     THEN pg_catalog.jsonb_build_object('created_at', $5::timestamptz, 'id', $6::text) END) ELSE '{}'::jsonb END, \
+     $7::text::jsonb || pg_catalog.jsonb_build_object('number', c.seek_applied + 1), pg_catalog.clock_timestamp() \
+     FROM outbox.cursor AS c WHERE c.name = $1 \
+     ON CONFLICT (cursor) DO UPDATE SET seek_seq = GREATEST(k.seek_seq + 1, excluded.seek_seq), \
+     seek_to = excluded.seek_to, updated_at = excluded.updated_at, adopt = excluded.adopt || \
+     pg_catalog.jsonb_build_object('number', GREATEST(k.seek_seq + 1, excluded.seek_seq)) \
+     RETURNING seek_seq";
+
+const UNHALT: &str = "UPDATE outbox.cursor_status SET state = 'running', halted = false, fingerprint = NULL, \
+     message_id = NULL, last_error = NULL, updated_at = pg_catalog.clock_timestamp() \
+     WHERE cursor = $1 AND halted AND (message_id = $2 OR last_error ->> 'code' = ANY ($3))";
+
+const OUTCOME: &str = "SELECT c.seek_applied >= $2, \
+     (SELECT (o.detail ->> 'moved')::boolean FROM outbox.operation AS o \
+     WHERE o.cursor = c.name AND o.verb = 'wish carried out' AND (o.detail ->> 'number')::bigint = $2 \
+     ORDER BY o.id DESC LIMIT 1) \
+     FROM outbox.cursor AS c WHERE c.name = $1";
+
+/// A wish to be written.
+#[derive(Clone, Debug, Default)]
+pub struct Order<'a> {
+    /// Where to; `None` is before every row.
+    pub to: Option<&'a Position>,
+    /// Only if the cursor stands here.
+    pub from: Option<Option<&'a Position>>,
+    /// What the cursor shall belong to.
+    pub adopt: Option<&'a Adoption>,
+    /// A halt at this message is over with it.
+    pub passes: Option<&'a str>,
+    /// Halts with these codes are over with it.
+    pub cures: &'a [&'a str],
+}
+
+/// What has become of a wish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It waits for a turn.
+    Waiting,
+    /// It was carried out, and the position is another now.
+    Moved,
+    /// It was carried out, and the position is what it was: the cursor had moved on, or stood there already.
+    Stayed,
+}
+
+/// Writes a wish, ends the halts that it cures, and leaves a row in `outbox.operation`, all at once: no turn sees one
+/// without the other. Answers the wish's number; none when there is no such cursor.
+///
+/// # Errors
+/// The database's.
+pub async fn order(
+    client: &mut Client,
+    name: &str,
+    order: &Order<'_>,
+    (verb, by, detail): (&str, &str, &serde_json::Value),
+) -> Result<Option<i64>, Error> {
+    let to = order.to.map(|position| (position.created_at, position.id.as_deref()));
+    let from = order.from.flatten().map(|position| (position.created_at, position.id.as_deref()));
+    let (to_at, to_id) = (to.map(|to| to.0), to.and_then(|to| to.1));
+    let (from_at, from_id) = (from.map(|from| from.0), from.and_then(|from| from.1));
+    let adopt = order.adopt.map(|adoption| serde_json::json!(adoption).to_string());
+    let parameters: [&(dyn ToSql + Sync); 7] =
+        [&name, &to_at, &to_id, &order.from.is_some(), &from_at, &from_id, &adopt];
+    let transaction = client.transaction().await?;
+    let Some(row) = transaction.query_opt(ORDER, &parameters).await? else { return Ok(None) };
+    let number = row.try_get(0)?;
+    transaction.execute(UNHALT, &[&name, &order.passes, &order.cures]).await?;
+    note(&transaction, verb, name, by, Some(&detail.to_string())).await?;
+    transaction.commit().await?;
+    Ok(Some(number))
+}
+
+/// What has become of the wish of this number.
+///
+/// # Errors
+/// The database's; also when the cursor is gone.
+pub async fn fate(client: &Client, name: &str, number: i64) -> Result<Fate, Error> {
+    let row = client.query_one(OUTCOME, &[&name, &number]).await?;
+    let moved: Option<bool> = row.try_get(1)?;
+    Ok(match (row.try_get(0)?, moved) {
+        (false, _) => Fate::Waiting,
+        (true, Some(true)) => Fate::Moved,
+        (true, _) => Fate::Stayed,
+    })
+}

@@ -1,0 +1,175 @@
+//! What an operator wants of a cursor: a move, or that it goes on with what it was refused for. Written to
+//! `outbox.control` by a verb, carried out by the next turn that may, under the lock, in a transaction of its own in
+//! which nothing is published; also while the cursor is paused or halted.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::lock::LockedCursor;
+use super::position;
+use crate::database::Error;
+use crate::position::{Position, Timestamp};
+
+const CARRY_OUT: &str = "UPDATE outbox.cursor SET position_created_at = $2, position_id = $3, \
+     observed_at = COALESCE($4, observed_at), seek_applied = $5, identity = COALESCE($6::text::jsonb, identity), \
+     relations = COALESCE($7::oid[], relations), partitions = COALESCE($8::integer, partitions), \
+     updated_at = pg_catalog.clock_timestamp() WHERE name = $1";
+
+const NOTE: &str = "INSERT INTO outbox.operation (operator, verb, cursor, detail) \
+     VALUES (session_user || '/' || $1::text, 'wish carried out', $2::text, \
+     pg_catalog.jsonb_build_object('number', $3::bigint, 'moved', $4::boolean))";
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Its number; carried out once.
+    pub number: i64,
+    /// Where to; `None` is before every row.
+    pub to: Option<Position>,
+    /// Only if the cursor stands here; whatever it stands at when absent.
+    pub from: Option<Option<Position>>,
+    /// What it shall belong to.
+    pub adopt: Option<Adoption>,
+}
+
+/// What a cursor shall belong to from now on. Only a relay whose own facts are these takes them over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Adoption {
+    /// The number of the wish that it is part of; an older one is over.
+    pub number: i64,
+    /// What the relay is configured for.
+    pub identity: serde_json::Value,
+    /// The table's oid.
+    pub root: u32,
+    /// The oids of the table and its descendants.
+    pub relations: BTreeSet<u32>,
+    /// How many partitions the topic has; none where that does not matter.
+    pub partitions: Option<i32>,
+}
+
+/// What a relay finds for itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// What it is configured for, as JSON.
+    pub identity: &'a str,
+    /// The table's oid.
+    pub root: u32,
+    /// The oids of the table and its descendants.
+    pub relations: &'a BTreeSet<u32>,
+}
+
+impl Wish {
+    /// Reads a wish that is not carried out yet from what `outbox.control` says: number, to (two columns), from (three:
+    /// whether there is one), adoption.
+    pub(super) fn read(row: &Row, first: usize, applied: i64) -> Result<Option<Self>, Error> {
+        let number: Option<i64> = row.try_get(first)?;
+        let Some(number) = number.filter(|number| *number > applied) else { return Ok(None) };
+        let conditional: Option<bool> = row.try_get(first + 3)?;
+        let from = position(row.try_get(first + 4)?, row.try_get(first + 5)?);
+        let adopt: Option<String> = row.try_get(first + 6)?;
+        // One that this program cannot read is not for it, and nothing is half done.
+        let Ok(adopt) = adopt.map(|text| serde_json::from_str::<Adoption>(&text)).transpose() else { return Ok(None) };
+        Ok(Some(Self {
+            number,
+            to: position(row.try_get(first + 1)?, row.try_get(first + 2)?),
+            from: conditional.unwrap_or(false).then_some(from),
+            adopt: adopt.filter(|adoption| adoption.number == number),
+        }))
+    }
+
+    /// Whether a relay with these facts may carry it out. A cursor that is foreign to it is moved only by whoever was told
+    /// to take it over.
+    #[must_use]
+    pub fn fits(&self, foreign: bool, facts: Facts<'_>) -> bool {
+        match &self.adopt {
+            None => !foreign,
+            Some(adoption) => {
+                serde_json::from_str::<serde_json::Value>(facts.identity).is_ok_and(|own| own == adoption.identity)
+                    && adoption.root == facts.root
+                    && adoption.relations == *facts.relations
+            }
+        }
+    }
+
+    /// Where the cursor stands after it.
+    fn end(&self, position: Option<&Position>) -> Option<Position> {
+        let met = self.from.as_ref().is_none_or(|from| from.as_ref() == position);
+        if met { self.to.clone() } else { position.cloned() }
+    }
+}
+
+impl LockedCursor {
+    /// Carries a wish out and commits, which frees the lock; says where the cursor stands now. A move that no condition
+    /// binds also accepts the database's clock as it is, `clock`.
+    ///
+    /// # Errors
+    /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
+    pub async fn carry_out(self, wish: &Wish, clock: Timestamp, by: &str) -> Result<Option<Position>, Error> {
+        let end = wish.end(self.position.as_ref());
+        let created_at = end.as_ref().map(|position| position.created_at);
+        let id = end.as_ref().and_then(|position| position.id.as_deref());
+        let clock = wish.from.is_none().then_some(clock);
+        let adopt = wish.adopt.as_ref();
+        let identity = adopt.map(|adoption| adoption.identity.to_string());
+        let relations: Option<Vec<u32>> =
+            adopt.map(|adoption| std::iter::once(adoption.root).chain(adoption.relations.iter().copied()).collect());
+        let partitions = adopt.and_then(|adoption| adoption.partitions);
+        let moved = end != self.position;
+        let parameters: [&(dyn ToSql + Sync); 8] =
+            [&self.name, &created_at, &id, &clock, &wish.number, &identity, &relations, &partitions];
+        self.connection.batch_execute("SET LOCAL synchronous_commit TO on").await?;
+        if self.connection.execute(CARRY_OUT, &parameters).await? != 1 {
+            return Err(Error::Vanished(self.name));
+        }
+        self.connection.execute(NOTE, &[&by, &self.name, &wish.number, &moved]).await?;
+        self.connection.batch_execute("COMMIT").await?;
+        self.connection.give_back();
+        Ok(end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: i64) -> Option<Position> {
+        Some(Position { created_at: Timestamp::from_pg_micros(micros), id: Some("a".to_owned()) })
+    }
+
+    fn wish(from: Option<Option<Position>>) -> Wish {
+        Wish { number: 1, to: at(5), from, adopt: None }
+    }
+
+    #[test]
+    fn a_conditional_move_takes_place_only_where_the_cursor_was_seen() {
+        assert_eq!(wish(None).end(at(1).as_ref()), at(5));
+        assert_eq!(wish(Some(at(1))).end(at(1).as_ref()), at(5));
+        assert_eq!(wish(Some(at(1))).end(at(2).as_ref()), at(2), "it has moved on meanwhile");
+        assert_eq!(wish(Some(None)).end(None), at(5));
+        assert_eq!(wish(Some(None)).end(at(1).as_ref()), at(1));
+    }
+
+    #[test]
+    fn a_foreign_cursor_is_moved_by_nobody_and_adopted_by_exactly_the_facts_that_were_shown() {
+        let own = BTreeSet::from([7, 8]);
+        let facts = |identity, root, relations| Facts { identity, root, relations };
+        let mine = facts("{\"table\": \"t\", \"sink\": \"kafka\"}", 7, &own);
+        assert!(wish(None).fits(false, mine) && !wish(None).fits(true, mine));
+        let identity = serde_json::json!({ "sink": "kafka", "table": "t" });
+        let adopt = Adoption { number: 1, identity, root: 7, relations: own.clone(), partitions: None };
+        let adopting = Wish { adopt: Some(adopt), ..wish(Some(None)) };
+        assert!(adopting.fits(true, mine) && adopting.fits(false, mine));
+        let other = BTreeSet::from([7]);
+        for facts in [
+            facts("{\"table\": \"u\", \"sink\": \"kafka\"}", 7, &own),
+            facts(mine.identity, 9, &own),
+            facts(mine.identity, 7, &other),
+            facts("not JSON", 7, &own),
+        ] {
+            assert!(!adopting.fits(true, facts), "{facts:?}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What a real broker is told at its start.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+const PROPERTIES: &str = "\
+process.roles=broker,controller
+node.id=1
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+auto.create.topics.enable=false
+broker.session.timeout.ms=1000
+broker.heartbeat.interval.ms=200
+log.cleaner.dedupe.buffer.size=2097152
+num.network.threads=2
+num.io.threads=2
+background.threads=2
+";
+
+/// A further way into a broker, beside the plain one.
+#[derive(Clone, Debug)]
+pub struct Listener {
+    /// Its name, in small letters and digits.
+    pub name: String,
+    /// `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`.
+    pub protocol: &'static str,
+    /// Its settings, without the prefix `listener.name.….`.
+    pub settings: Vec<(&'static str, String)>,
+}
+
+/// The text of `server.properties`.
+pub(super) fn properties(
+    port: u16,
+    controller: u16,
+    listeners: &[Listener],
+    ports: &BTreeMap<String, u16>,
+    data: &Path,
+) -> String {
+    let mut text = PROPERTIES.to_owned();
+    let mut addresses = format!("PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}");
+    let mut protocols = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT".to_owned();
+    for Listener { name, protocol, settings } in listeners {
+        let upper = name.to_ascii_uppercase();
+        let _ = write!(addresses, ",{upper}://127.0.0.1:{}", ports[name]);
+        let _ = write!(protocols, ",{upper}:{protocol}");
+        for (key, value) in settings {
+            let _ = writeln!(text, "listener.name.{name}.{key}={value}");
+        }
+    }
+    let _ = write!(
+        text,
+        "listeners={addresses}\nlistener.security.protocol.map={protocols}\n\
+         controller.quorum.bootstrap.servers=127.0.0.1:{controller}\nlog.dirs={}\n",
+        data.display()
+    );
+    text
+}

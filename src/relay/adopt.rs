@@ -1,0 +1,153 @@
+//! What a cursor belongs to, and what its relay finds now: the difference that an operator may accept.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Config, prepare};
+use crate::cursor::Adoption;
+use crate::database::{Error, Session};
+use crate::sink;
+use crate::sink::kafka::{Cluster, describe_topic};
+use crate::source::shape::Shape;
+
+/// Halts that end when the difference is accepted.
+pub const CURES: [&str; 4] = ["identity_changed", "relation_replaced", "partition_attached", "partition_count_changed"];
+
+/// The words of an identity, in the order in which they are shown.
+const WORDS: [&str; 4] = ["table", "sink", "target", "system"];
+
+/// What a cursor has known so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// What it belongs to; none when nothing was written down yet.
+    pub identity: Option<serde_json::Value>,
+    /// The table's oid.
+    pub root: Option<u32>,
+    /// The oids of the table and its descendants.
+    pub relations: BTreeSet<u32>,
+    /// How many partitions its topic had.
+    pub partitions: Option<i32>,
+}
+
+/// One fact that is another now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Which.
+    pub what: &'static str,
+    /// What the cursor has known.
+    pub known: String,
+    /// What the relay finds.
+    pub found: String,
+}
+
+/// Reads what a cursor has known; none when there is no such cursor.
+///
+/// # Errors
+/// The database's.
+pub async fn known(session: &Session, name: &str) -> anyhow::Result<Option<Known>> {
+    let sql = "SELECT identity::text, relations, partitions FROM outbox.cursor WHERE name = $1";
+    let Some(row) = session.query_opt(sql, &[&name]).await? else { return Ok(None) };
+    let identity: Option<String> = row.try_get(0)?;
+    let relations: Vec<u32> = row.try_get::<_, Option<Vec<u32>>>(1)?.unwrap_or_default();
+    Ok(Some(Known {
+        identity: identity.map(|text| serde_json::from_str(&text)).transpose()?,
+        root: relations.first().copied(),
+        relations: relations.into_iter().skip(1).collect(),
+        partitions: row.try_get(2)?,
+    }))
+}
+
+/// What the relay finds now: its configuration, its table, its topic.
+///
+/// # Errors
+/// When PostgreSQL or Kafka cannot be asked.
+pub async fn found(
+    session: &Session,
+    cluster: Option<&Arc<Cluster>>,
+    config: &Config,
+    shape: &Shape,
+    patience: Duration,
+) -> anyhow::Result<Adoption> {
+    let partitions = match (&config.sink, cluster) {
+        (sink::Config::Kafka(kafka), Some(cluster)) if kafka.key.is_some() && !kafka.templated() => {
+            let facts = describe_topic(cluster, &kafka.topic, patience)
+                .await
+                .map_err(|failure| anyhow::anyhow!("cannot ask Kafka about {}: {}", kafka.topic, failure.message))?;
+            i32::try_from(facts.partitions).ok().filter(|_| facts.exists)
+        }
+        _ => None,
+    };
+    Ok(Adoption {
+        number: 0,
+        identity: serde_json::from_str(&prepare::identity(session, config).await?)?,
+        root: shape.root,
+        relations: shape.descendants.clone(),
+        partitions,
+    })
+}
+
+/// What differs. A fact that the cursor has not known yet does not.
+///
+/// # Errors
+/// The database's: it names the relations.
+pub async fn changes(session: &Session, known: &Known, found: &Adoption) -> Result<Vec<Change>, Error> {
+    let mut changes = words(known.identity.as_ref(), &found.identity);
+    if let Some(root) = known.root {
+        if root != found.root {
+            let (known, found) = (name(session, root).await?, name(session, found.root).await?);
+            changes.push(Change { what: "relation", known, found });
+        } else {
+            for (what, oids) in [
+                ("attached", found.relations.difference(&known.relations)),
+                ("gone", known.relations.difference(&found.relations)),
+            ] {
+                for oid in oids {
+                    let is = name(session, *oid).await?;
+                    let (known, found) = if what == "gone" { (is, "-".to_owned()) } else { ("-".to_owned(), is) };
+                    changes.push(Change { what: "partition", known, found });
+                }
+            }
+        }
+    }
+    if let (Some(known), Some(found)) = (known.partitions, found.partitions)
+        && known != found
+    {
+        changes.push(Change { what: "topic partitions", known: known.to_string(), found: found.to_string() });
+    }
+    Ok(changes)
+}
+
+/// The words of two identities that differ.
+fn words(known: Option<&serde_json::Value>, found: &serde_json::Value) -> Vec<Change> {
+    let Some(known) = known else { return Vec::new() };
+    let text = |identity: &serde_json::Value, word: &str| {
+        identity.get(word).and_then(serde_json::Value::as_str).unwrap_or("-").to_owned()
+    };
+    WORDS
+        .into_iter()
+        .filter(|word| known.get(word) != found.get(word))
+        .map(|what| Change { what, known: text(known, what), found: text(found, what) })
+        .collect()
+}
+
+async fn name(session: &Session, oid: u32) -> Result<String, Error> {
+    let sql = "SELECT c.oid::regclass::text FROM pg_catalog.pg_class AS c WHERE c.oid = $1";
+    let row = session.query_opt(sql, &[&oid]).await?;
+    let name: Option<String> = row.map(|row| row.try_get(0)).transpose()?;
+    Ok(name.map_or_else(|| format!("dropped (oid {oid})"), |name| format!("{name} (oid {oid})")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_words_of_an_identity_that_differ_are_shown_and_an_unknown_one_differs_in_none() {
+        let known = serde_json::json!({ "table": "a", "sink": "kafka", "target": "t", "system": "1" });
+        let found = serde_json::json!({ "system": "1", "table": "b", "sink": "kafka", "target": "t" });
+        let table = Change { what: "table", known: "a".to_owned(), found: "b".to_owned() };
+        assert_eq!(words(Some(&known), &found), [table]);
+        assert!(words(None, &found).is_empty());
+    }
+}

@@ -1,0 +1,88 @@
+//! What can be known of a cursor from outside. Pure data.
+
+/// What is known of a cursor.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// Its name.
+    pub name: String,
+    /// It has a row.
+    pub exists: bool,
+    /// An operator has paused it: since when, and who.
+    pub paused: Option<(String, String)>,
+    /// It is halted.
+    pub halted: bool,
+    /// Its last error.
+    pub error: Option<LastError>,
+    /// Since when its sink's circuit has been open.
+    pub circuit_opened_at: Option<String>,
+    /// The replicas that are connected.
+    pub replicas: Vec<String>,
+    /// The clock has stepped back: it goes on when the clock has passed this.
+    pub regressed_until: Option<String>,
+    /// What waits for it; none when its table cannot be read here.
+    pub waiting: Option<Waiting>,
+    /// All that waits lies above the horizon.
+    pub held: bool,
+    /// The number of an operator's wish that waits for a turn.
+    pub wish: Option<i64>,
+    /// Who holds the horizon back, oldest first.
+    pub holders: Vec<Holder>,
+    /// Who had its lock all the while.
+    pub lock: Option<Lock>,
+    /// Rows a second while it was looked at, when it moved.
+    pub rate: Option<f64>,
+    /// Seconds since it last advanced, when it ever did.
+    pub rested: Option<f64>,
+}
+
+/// An error as the relay wrote it down.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LastError {
+    /// `retry`, `poison` or `fatal`.
+    pub class: String,
+    /// A stable word.
+    pub code: String,
+    /// What happened.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
+    /// When.
+    pub at: String,
+    /// The message concerned.
+    pub message_id: Option<String>,
+}
+
+/// Rows that wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Waiting {
+    /// Age of the oldest.
+    pub lag_seconds: f64,
+    /// How many.
+    pub rows: i64,
+    /// There may be more.
+    pub capped: bool,
+}
+
+/// Somebody who holds the horizon back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Holder {
+    /// The server process; none for a prepared transaction.
+    pub pid: Option<i32>,
+    /// What the session calls itself.
+    pub application: Option<String>,
+    /// How long its transaction has been open, where that can be read.
+    pub age_seconds: Option<f64>,
+    /// The name of a prepared transaction.
+    pub gid: Option<String>,
+}
+
+/// Somebody who has the cursor's lock.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lock {
+    /// The replica, or what the session calls itself.
+    pub by: String,
+    /// Its server process.
+    pub pid: i32,
+    /// How long its transaction has been open, where that can be read.
+    pub age_seconds: Option<f64>,
+}

@@ -1,0 +1,244 @@
+//! Why a cursor does not move: one sentence, and what to do. Pure; [`super::diagnose`] gathers the facts.
+
+use super::facts::{Facts, Holder, LastError, Waiting};
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Why {
+    /// A stable word.
+    pub reason: &'static str,
+    /// It moves, or has nothing to do.
+    pub well: bool,
+    /// Why, in one sentence.
+    pub sentence: String,
+    /// What to do, most useful first; commands stand alone.
+    pub advice: Vec<String>,
+}
+
+/// A cursor that advanced so lately moves, however slow its sink is.
+const LATELY: f64 = 5.0;
+/// So many holders are told how to end.
+const HOLDERS: usize = 5;
+
+/// Decides.
+#[must_use]
+pub fn why(facts: &Facts) -> Why {
+    let mut why = reason(facts);
+    if let Some(number) = facts.wish {
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; wish {number} of an operator waits for a turn."));
+    }
+    why
+}
+
+/// The first reason that holds is the one whose end lets the others be seen.
+fn reason(facts: &Facts) -> Why {
+    let name = &facts.name;
+    let lately = facts.rested.is_some_and(|rested| rested < LATELY);
+    let nothing = facts.waiting.is_some_and(|waiting| waiting.rows == 0);
+    match (&facts.paused, &facts.error) {
+        (Some((at, by)), _) => paused(facts, at, by),
+        (None, Some(error)) if facts.halted => halted(facts, error),
+        _ if !facts.exists => missing(facts),
+        _ if facts.rate.is_some() => moving(facts),
+        _ if facts.replicas.is_empty() => answer(
+            "no_replica",
+            false,
+            format!("no replica is running: no session of this database calls itself outbox-relay/…{}", left(facts)),
+        )
+        .then("Start `outbox-relay run`; if it runs, see its log and `outbox-relay check`."),
+        _ if facts.regressed_until.is_some() => regressed(facts),
+        (None, error) if facts.circuit_opened_at.is_some() => circuit(facts, error.as_ref()),
+        (None, Some(error)) => backing_off(facts, error),
+        _ if nothing => answer("idle", true, format!("{name} has nothing to do: every committed row is delivered")),
+        _ if facts.held => held(facts),
+        _ if facts.waiting.is_none() => answer(
+            "unreadable",
+            false,
+            format!("what waits for {name} is not known: its relay is not in this configuration, or its table cannot be read"),
+        )
+        .then("outbox-relay check")
+        .then("Run this with the configuration that the replicas have."),
+        _ if lately => moving(facts),
+        (None, None) => stuck(facts),
+    }
+}
+
+impl Why {
+    fn then(mut self, advice: impl Into<String>) -> Self {
+        self.advice.push(advice.into());
+        self
+    }
+}
+
+fn answer(reason: &'static str, well: bool, sentence: String) -> Why {
+    Why { reason, well, sentence: format!("{sentence}."), advice: Vec::new() }
+}
+
+/// What waits, as the end of a sentence.
+fn left(facts: &Facts) -> String {
+    match facts.waiting {
+        Some(Waiting { rows: 0, .. }) => "; nothing waits".to_owned(),
+        Some(Waiting { lag_seconds, rows, capped }) => {
+            let more = if capped { "+" } else { "" };
+            let waiting = if rows == 1 { "row waits" } else { "rows wait" };
+            format!("; {rows}{more} {waiting}, the oldest for {lag_seconds:.1} s")
+        }
+        None => String::new(),
+    }
+}
+
+fn age(seconds: Option<f64>) -> String {
+    seconds.map_or_else(|| "for an unknown time".to_owned(), |seconds| format!("for {seconds:.0} s"))
+}
+
+fn paused(facts: &Facts, at: &str, by: &str) -> Why {
+    let also = if facts.halted { "; it is halted, too, and `cursor resume` ends both" } else { "" };
+    answer("paused", false, format!("{} is paused since {at} by {by}{also}{}", facts.name, left(facts)))
+        .then(format!("outbox-relay cursor resume {}", facts.name))
+}
+
+fn halted(facts: &Facts, error: &LastError) -> Why {
+    let name = &facts.name;
+    let at = error.message_id.as_ref().map_or_else(String::new, |id| format!(" at message {id}"));
+    let LastError { class, code, message, .. } = error;
+    let told = message.trim_end_matches('.');
+    let why = answer(
+        "halted",
+        false,
+        format!("{name} is halted{at} since {}: {class} {code}: {told}{}", error.at, left(facts)),
+    )
+    .then(error.hint.clone())
+    .then(format!("outbox-relay cursor resume {name}"));
+    if class == "poison" && error.message_id.is_some() {
+        return why
+            .then(format!("outbox-relay cursor skip {name}"))
+            .then("on_poison = \"dead_letter\" puts such messages aside and goes on.");
+    }
+    why
+}
+
+fn missing(facts: &Facts) -> Why {
+    let why = answer("missing", false, format!("{} has no cursor yet", facts.name));
+    if facts.replicas.is_empty() {
+        return why
+            .then("Start a replica whose configuration has this relay: it makes the cursor where `start` says. Or make it:")
+            .then(format!("outbox-relay cursor create {} --now", facts.name));
+    }
+    let replicas = facts.replicas.join(", ");
+    why.then(format!("A replica makes it once the relay has passed its checks; see the log of {replicas}."))
+        .then("outbox-relay check")
+}
+
+fn moving(facts: &Facts) -> Why {
+    let pace = match (facts.rate, facts.rested) {
+        (Some(rate), _) => format!("{rate:.0} rows a second"),
+        (None, Some(rested)) => format!("last advanced {rested:.1} s ago"),
+        (None, None) => "now".to_owned(),
+    };
+    answer("moving", true, format!("{} is moving ({pace}){}", facts.name, left(facts)))
+}
+
+fn regressed(facts: &Facts) -> Why {
+    let until = facts.regressed_until.as_deref().unwrap_or_default();
+    answer(
+        "clock_regression",
+        false,
+        format!(
+            "PostgreSQL's clock has stepped back: {} waits until it has passed {until}, the time of the last advance{}",
+            facts.name,
+            left(facts)
+        ),
+    )
+    .then("Mend the clock: let it be slewed. If it was wrong before and is right now, accept it by a move:")
+    .then(format!("outbox-relay cursor seek {} --at INSTANT", facts.name))
+}
+
+fn circuit(facts: &Facts, error: Option<&LastError>) -> Why {
+    let since = facts.circuit_opened_at.as_deref().unwrap_or_default();
+    let last =
+        error.map_or_else(String::new, |error| format!(": {}: {}", error.code, error.message.trim_end_matches('.')));
+    let sentence =
+        format!("the sink of {} is out since {since}, and is tried from time to time{last}{}", facts.name, left(facts));
+    let why = answer("circuit_open", false, sentence);
+    match error {
+        Some(error) => why.then(error.hint.clone()).then("It goes on by itself when the sink is back."),
+        None => why.then("It goes on by itself when the sink is back."),
+    }
+}
+
+fn backing_off(facts: &Facts, error: &LastError) -> Why {
+    let LastError { code, message, at, .. } = error;
+    let told = message.trim_end_matches('.');
+    answer(
+        "backing_off",
+        false,
+        format!("the last try of {} failed at {at} and is repeated: {code}: {told}{}", facts.name, left(facts)),
+    )
+    .then(error.hint.clone())
+}
+
+fn held(facts: &Facts) -> Why {
+    let who = |holder: &Holder| match (holder.pid, &holder.gid) {
+        (Some(pid), _) => {
+            let application = holder.application.as_deref().filter(|text| !text.is_empty());
+            format!("pid {pid} ({}), open {}", application.unwrap_or("no application name"), age(holder.age_seconds))
+        }
+        (None, Some(gid)) => format!("the prepared transaction {gid}"),
+        (None, None) => "a prepared transaction".to_owned(),
+    };
+    let first = facts.holders.first().map_or_else(|| "a transaction that is gone by now".to_owned(), who);
+    let more = facts.holders.len().saturating_sub(1);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let mut why = answer(
+        "held",
+        false,
+        format!(
+            "{} is held by {first}{more}: a row may still come that belongs before those that wait{}",
+            facts.name,
+            left(facts)
+        ),
+    );
+    let sessions = facts.holders.iter().any(|holder| holder.pid.is_some());
+    if sessions {
+        why = why.then("Let its owner end the transaction. To end its session, which rolls its work back:");
+    }
+    for holder in facts.holders.iter().take(HOLDERS) {
+        why = match (holder.pid, &holder.gid) {
+            (Some(pid), _) => why.then(format!("SELECT pg_terminate_backend({pid});")),
+            (None, Some(gid)) => {
+                let gid = gid.replace('\'', "''");
+                why.then(format!("ROLLBACK PREPARED '{gid}';")).then(format!("COMMIT PREPARED '{gid}';"))
+            }
+            (None, None) => why.then("SELECT gid, prepared, owner FROM pg_prepared_xacts ORDER BY prepared;"),
+        };
+    }
+    why
+}
+
+fn stuck(facts: &Facts) -> Why {
+    let name = &facts.name;
+    if let Some(lock) = &facts.lock {
+        let sentence = format!(
+            "the lock of {name} is held by {} (pid {}) {}, and it does not advance{}",
+            lock.by,
+            lock.pid,
+            age(lock.age_seconds),
+            left(facts)
+        );
+        return answer("lock_held", false, sentence)
+            .then("A turn that waits for its sink ends at the turn's deadline; a frozen replica loses the lock at lock kill.")
+            .then(format!("SELECT pg_terminate_backend({});", lock.pid));
+    }
+    answer(
+        "not_taken",
+        false,
+        format!("replicas run ({}), and none of them takes {name}{}", facts.replicas.join(", "), left(facts)),
+    )
+    .then("See their logs: is this relay in their configuration (`run --relay`), did it pass its checks?")
+    .then("outbox-relay check")
+}
+
+#[cfg(test)]
+#[path = "why_tests.rs"]
+mod tests;

@@ -1,0 +1,177 @@
+use super::super::facts::Lock;
+use super::*;
+
+/// Rows wait, a replica runs, nothing is known to be wrong.
+fn facts() -> Facts {
+    Facts {
+        name: "booking_sms".to_owned(),
+        exists: true,
+        replicas: vec!["r1".to_owned()],
+        waiting: Some(Waiting { lag_seconds: 12.34, rows: 7, capped: false }),
+        rested: Some(60.0),
+        ..Facts::default()
+    }
+}
+
+fn error(class: &str, code: &str, message_id: Option<&str>) -> LastError {
+    LastError {
+        class: class.to_owned(),
+        code: code.to_owned(),
+        message: "it said no.".to_owned(),
+        hint: "Mend it.".to_owned(),
+        at: "2026-11-21T08:00:00Z".to_owned(),
+        message_id: message_id.map(str::to_owned),
+    }
+}
+
+#[track_caller]
+fn says(facts: &Facts, reason: &str, well: bool, parts: &[&str], advice: &[&str]) {
+    let why = why(facts);
+    assert_eq!((why.reason, why.well), (reason, well), "{why:?}");
+    for part in parts {
+        assert!(why.sentence.contains(part), "{part:?} in {:?}", why.sentence);
+    }
+    assert!(why.sentence.ends_with('.') && !why.sentence.ends_with("..") && !why.sentence.contains('\n'), "{why:?}");
+    for line in advice {
+        assert!(why.advice.iter().any(|said| said == line), "{line:?} in {:?}", why.advice);
+    }
+    assert_eq!(well, why.advice.is_empty(), "what does not move needs advice, what moves needs none: {why:?}");
+}
+
+#[test]
+fn a_paused_cursor_names_who_paused_it_and_since_when() {
+    let paused = Some(("2026-11-21T08:00:00Z".to_owned(), "ann".to_owned()));
+    let facts = Facts { paused, ..facts() };
+    let resume = ["outbox-relay cursor resume booking_sms"];
+    says(&facts, "paused", false, &["paused since 2026-11-21T08:00:00Z by ann", "7 rows wait", "12.3 s"], &resume);
+    let both = Facts { halted: true, error: Some(error("fatal", "http_401", None)), ..facts };
+    says(&both, "paused", false, &["halted, too"], &resume);
+}
+
+#[test]
+fn a_halted_cursor_names_the_message_the_error_and_the_verbs() {
+    let poison = Facts { halted: true, error: Some(error("poison", "twilio_21211", Some("41"))), ..facts() };
+    says(
+        &poison,
+        "halted",
+        false,
+        &["halted at message 41 since 2026-11-21T08:00:00Z: poison twilio_21211: it said no; 7 rows wait"],
+        &["Mend it.", "outbox-relay cursor resume booking_sms", "outbox-relay cursor skip booking_sms"],
+    );
+    let fatal = Facts { halted: true, error: Some(error("fatal", "http_401", Some("41"))), ..facts() };
+    says(&fatal, "halted", false, &["fatal http_401"], &["Mend it.", "outbox-relay cursor resume booking_sms"]);
+    assert!(!why(&fatal).advice.iter().any(|line| line.contains("skip")), "the message is not to blame");
+    let refused = Facts { exists: false, waiting: None, ..fatal };
+    says(&refused, "halted", false, &["fatal http_401"], &["Mend it."]);
+}
+
+#[test]
+fn a_cursor_without_a_row_says_how_it_gets_one() {
+    let running = Facts { exists: false, waiting: None, ..facts() };
+    says(&running, "missing", false, &["has no cursor yet"], &["outbox-relay check"]);
+    let create = ["outbox-relay cursor create booking_sms --now"];
+    says(&Facts { replicas: Vec::new(), ..running }, "missing", false, &["has no cursor yet"], &create);
+}
+
+#[test]
+fn a_wish_that_waits_is_told_whatever_the_reason() {
+    let facts = Facts { wish: Some(3), waiting: Some(Waiting::default()), ..facts() };
+    says(&facts, "idle", true, &["is delivered; wish 3 of an operator waits for a turn."], &[]);
+}
+
+#[test]
+fn a_moving_cursor_is_well_whatever_it_said_before() {
+    let facts = Facts { rate: Some(1234.5), error: Some(error("retry", "connect", None)), held: true, ..facts() };
+    says(&facts, "moving", true, &["1234 rows a second", "7 rows wait, the oldest for 12.3 s"], &[]);
+    let slow = Facts { rate: None, rested: Some(2.0), error: None, held: false, ..facts };
+    says(&slow, "moving", true, &["last advanced 2.0 s ago"], &[]);
+}
+
+#[test]
+fn without_a_replica_nothing_moves_even_when_nothing_waits() {
+    let facts = Facts { replicas: Vec::new(), ..facts() };
+    says(&facts, "no_replica", false, &["no replica is running", "7 rows wait"], &[]);
+    let idle = Facts { waiting: Some(Waiting::default()), ..facts };
+    says(&idle, "no_replica", false, &["nothing waits"], &[]);
+}
+
+#[test]
+fn a_clock_that_stepped_back_says_until_when() {
+    let facts = Facts { regressed_until: Some("2026-11-21T09:00:00Z".to_owned()), ..facts() };
+    says(&facts, "clock_regression", false, &["passed 2026-11-21T09:00:00Z"], &[]);
+}
+
+#[test]
+fn an_open_circuit_says_since_when_and_the_last_error() {
+    let open = Some("2026-11-21T08:00:00Z".to_owned());
+    let facts = Facts { circuit_opened_at: open, error: Some(error("retry", "connect", None)), ..facts() };
+    says(&facts, "circuit_open", false, &["out since 2026-11-21T08:00:00Z", "connect: it said no;"], &["Mend it."]);
+    says(&Facts { error: None, ..facts }, "circuit_open", false, &["out since"], &[]);
+}
+
+#[test]
+fn a_cursor_that_backs_off_says_what_failed() {
+    let facts = Facts { error: Some(error("retry", "http_503", None)), ..facts() };
+    says(&facts, "backing_off", false, &["failed at 2026-11-21T08:00:00Z and is repeated: http_503"], &["Mend it."]);
+}
+
+#[test]
+fn an_idle_cursor_is_well() {
+    says(&Facts { waiting: Some(Waiting::default()), ..facts() }, "idle", true, &["nothing to do"], &[]);
+}
+
+#[test]
+fn a_held_cursor_names_the_session_and_the_exact_line_that_ends_it() {
+    let session =
+        |pid, age_seconds| Holder { pid: Some(pid), application: Some("batch".to_owned()), age_seconds, gid: None };
+    let facts = Facts { held: true, holders: vec![session(4711, Some(93.2)), session(12, None)], ..facts() };
+    says(
+        &facts,
+        "held",
+        false,
+        &["held by pid 4711 (batch), open for 93 s and 1 more"],
+        &["SELECT pg_terminate_backend(4711);", "SELECT pg_terminate_backend(12);"],
+    );
+    let unknown = Facts { holders: vec![session(12, None)], ..facts };
+    says(&unknown, "held", false, &["pid 12 (batch), open for an unknown time:"], &[]);
+}
+
+#[test]
+fn a_prepared_transaction_needs_its_own_end() {
+    let prepared = |gid: Option<&str>| Holder { gid: gid.map(str::to_owned), ..Holder::default() };
+    let facts = Facts { held: true, holders: vec![prepared(Some("o'clock"))], ..facts() };
+    says(
+        &facts,
+        "held",
+        false,
+        &["the prepared transaction o'clock"],
+        &["ROLLBACK PREPARED 'o''clock';", "COMMIT PREPARED 'o''clock';"],
+    );
+    assert!(!why(&facts).advice.iter().any(|line| line.contains("pg_terminate_backend")));
+    let nameless = Facts { holders: vec![prepared(None)], ..facts };
+    let look = ["SELECT gid, prepared, owner FROM pg_prepared_xacts ORDER BY prepared;"];
+    says(&nameless, "held", false, &["a prepared transaction"], &look);
+}
+
+#[test]
+fn a_lock_that_does_not_advance_names_its_process() {
+    let lock = Lock { by: "r1".to_owned(), pid: 99, age_seconds: Some(4.0) };
+    let facts = Facts { lock: Some(lock), ..facts() };
+    says(&facts, "lock_held", false, &["held by r1 (pid 99) for 4 s"], &["SELECT pg_terminate_backend(99);"]);
+}
+
+#[test]
+fn rows_that_no_replica_takes_say_so() {
+    says(
+        &facts(),
+        "not_taken",
+        false,
+        &["replicas run (r1), and none of them takes booking_sms"],
+        &["outbox-relay check"],
+    );
+}
+
+#[test]
+fn a_table_that_cannot_be_read_is_not_taken_for_well() {
+    says(&Facts { waiting: None, ..facts() }, "unreadable", false, &["is not known"], &["outbox-relay check"]);
+}

@@ -1,0 +1,85 @@
+//! What `deploy/` hands to the program is what the program takes. The manifests' own shape is checked by `make lint`.
+
+use std::path::{Path, PathBuf};
+
+use crate::support::{outbox_relay, relays::parse};
+
+/// Where pods have the Secret `outbox-relay`.
+const SECRETS: &str = "/run/secrets/outbox-relay/";
+
+/// A configuration of the manifests, with the Secret's files in a directory that this machine has.
+struct Configuration {
+    file: PathBuf,
+    text: String,
+    _secrets: tempfile::TempDir,
+}
+
+impl Configuration {
+    fn read(file: PathBuf) -> Self {
+        let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let secrets = tempfile::tempdir().unwrap();
+        for rest in text.split(SECRETS).skip(1) {
+            let key = rest.split('"').next().unwrap();
+            std::fs::write(secrets.path().join(key), "secret").unwrap();
+        }
+        let text = text.replace(SECRETS, &format!("{}/", secrets.path().display()));
+        Self { file, text, _secrets: secrets }
+    }
+}
+
+/// Every configuration that the manifests bring.
+fn configurations() -> Vec<Configuration> {
+    let overlays = std::fs::read_dir("deploy/kubernetes/overlays").unwrap();
+    let files = overlays.map(|overlay| overlay.unwrap().path().join("settings/outbox-relay.toml"));
+    let all: Vec<Configuration> = files.map(Configuration::read).collect();
+    assert!(all.len() >= 2);
+    all
+}
+
+#[tokio::test]
+async fn every_configuration_of_the_manifests_is_understood_as_it_stands() {
+    for Configuration { file, text, _secrets } in configurations() {
+        let (code, out, log) = outbox_relay(&text, &["config", "show", "--redacted"]).await;
+        assert_eq!(code, Some(0), "{}: {log}", file.display());
+        assert!(out.contains("listen = \"0.0.0.0:9464\""), "{}: {out}", file.display());
+    }
+}
+
+#[test]
+fn a_pod_is_killed_well_after_its_grace_period() {
+    let manifest = std::fs::read_to_string("deploy/kubernetes/base/deployment.yaml").unwrap();
+    let seconds = manifest.lines().find_map(|line| line.trim().strip_prefix("terminationGracePeriodSeconds: "));
+    let seconds: u64 = seconds.expect("a grace period of the pod").parse().unwrap();
+    for Configuration { file, text, _secrets } in configurations() {
+        let grace = parse(&text).grace;
+        assert!(grace.as_secs() + 20 <= seconds, "{}: {grace:?}", file.display());
+    }
+}
+
+#[test]
+fn who_scales_asks_for_a_metric_that_is_exported() {
+    let manifest = std::fs::read_to_string("deploy/kubernetes/components/keda/scaled-object.yaml").unwrap();
+    let documented = std::fs::read_to_string("docs/METRICS.md").unwrap();
+    let exported = documented.split("## Reserved").next().unwrap();
+    let metrics: Vec<&str> = manifest
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| word.starts_with("outbox_relay_"))
+        .collect();
+    assert!(!metrics.is_empty());
+    for metric in metrics {
+        assert!(exported.contains(&format!("| `{metric}` |")), "{metric}");
+    }
+}
+
+#[tokio::test]
+async fn the_local_prometheus_is_configured_with_the_rules() {
+    let dir = tempfile::tempdir().unwrap();
+    for (from, to) in [("compose/prometheus.yaml", "prometheus.yml"), ("prometheus/rules.yaml", "rules.yaml")] {
+        std::fs::copy(Path::new("deploy").join(from), dir.path().join(to)).unwrap();
+    }
+    let mut promtool = tokio::process::Command::new("promtool");
+    let output = promtool.args(["check", "config"]).arg(dir.path().join("prometheus.yml")).output().await;
+    let output = output.expect("promtool (Debian: package prometheus; `make test` installs it)");
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.contains("1 rule files found"), "{said}");
+}

@@ -1,0 +1,113 @@
+//! docs/METRICS.md is true: of the code, and of what replicas under load export.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ::metrics::Unit;
+use outbox_relay::metrics::table::Kind;
+
+use crate::support::fleet::Fleet;
+use crate::support::outside::{get, promtool};
+use crate::support::promql::metrics;
+use crate::support::{PATIENCE, eventually};
+
+/// A row of the document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Documented {
+    kind: String,
+    unit: String,
+    labels: Vec<String>,
+}
+
+/// The metrics of a section of the document, by name.
+fn documented(section: &str) -> BTreeMap<String, Documented> {
+    let text = std::fs::read_to_string("docs/METRICS.md").unwrap();
+    let lines = text.lines().skip_while(|line| *line != format!("## {section}")).skip(1);
+    let rows = lines.take_while(|line| !line.starts_with("## ")).filter(|line| line.starts_with("| `"));
+    let bare = |cell: &str| cell.trim().trim_matches('`').to_owned();
+    rows.map(|row| {
+        let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let labels = cells[3].split(',').map(bare).filter(|label| !label.is_empty()).collect();
+        (bare(cells[0]), Documented { kind: cells[1].to_owned(), unit: cells[2].to_owned(), labels })
+    })
+    .collect()
+}
+
+#[test]
+fn every_metric_is_documented_with_type_unit_and_labels_and_nothing_else_is() {
+    for (section, exported) in [("Exported", true), ("Reserved", false)] {
+        let mut documented = documented(section);
+        for metric in metrics().filter(|metric| metric.exported == exported) {
+            let found = documented.remove(metric.name).unwrap_or_else(|| panic!("{} in {section}", metric.name));
+            let kind = match metric.kind {
+                Kind::Counter => "counter",
+                Kind::Gauge => "gauge",
+                Kind::Histogram => "histogram",
+            };
+            assert_eq!(
+                (found.kind.as_str(), &found.labels.iter().map(String::as_str).collect::<Vec<_>>()[..]),
+                (kind, metric.labels),
+                "{}",
+                metric.name
+            );
+            let unit = match metric.unit {
+                Unit::Seconds => found.unit.starts_with("seconds"),
+                Unit::Bytes => found.unit == "bytes",
+                _ => !found.unit.starts_with("seconds") && found.unit != "bytes" && !found.unit.is_empty(),
+            };
+            assert!(unit, "{}: {:?} is not {:?}", metric.name, found.unit, metric.unit);
+        }
+        assert!(documented.is_empty(), "{section} documents what does not exist: {documented:?}");
+    }
+}
+
+/// What a page of metrics shows: each name with its type and the labels of its samples.
+fn shown(page: &str) -> BTreeMap<String, (String, BTreeSet<String>)> {
+    let mut shown: BTreeMap<String, (String, BTreeSet<String>)> = BTreeMap::new();
+    let mut current = String::new();
+    for line in page.lines() {
+        if let Some(declared) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = declared.split_once(' ').unwrap();
+            current = name.to_owned();
+            shown.insert(current.clone(), (kind.to_owned(), BTreeSet::new()));
+        } else if line.starts_with(&current) && !current.is_empty() {
+            let labels = line.split_once('{').map_or("", |(_, rest)| rest.rsplit_once('}').unwrap().0);
+            let names = labels.split(',').filter_map(|label| label.split_once('=')).map(|(name, _)| name);
+            let entry = shown.get_mut(&current).unwrap();
+            entry.1.extend(names.filter(|name| *name != "le").map(str::to_owned));
+        }
+    }
+    shown
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_under_load_export_what_is_documented_and_nothing_else() {
+    let fleet = Fleet::start().await;
+    let documented = documented("Exported");
+    let page = |replica: usize| {
+        let url = format!("{}/metrics", fleet.listeners[replica]);
+        async move { get(&url).await.1 }
+    };
+    // Each replica alone shows all of it in the end: whoever holds a cursor, dashboards must not depend on it.
+    for replica in 0..fleet.listeners.len() {
+        let missing = || async {
+            let shown = shown(&page(replica).await);
+            documented.keys().filter(|name| !shown.contains_key(*name)).cloned().collect::<Vec<_>>()
+        };
+        eventually(PATIENCE * 3, || async { missing().await.is_empty() }).await;
+        let page = page(replica).await;
+        promtool(&page);
+        for (name, (kind, labels)) in shown(&page) {
+            let expected = documented.get(&name).unwrap_or_else(|| panic!("{name} is exported and not documented"));
+            let expected_labels: BTreeSet<_> = expected.labels.iter().cloned().collect();
+            assert_eq!((kind, labels), (expected.kind.clone(), expected_labels), "{name}");
+        }
+    }
+    // An alert on an increase needs the 0 before the first.
+    let page = page(0).await;
+    for metric in metrics().filter(|metric| metric.exported && metric.kind == Kind::Counter) {
+        if metric.labels.contains(&"cursor") {
+            let of_paused = format!("{}{{cursor=\"paused\"", metric.name);
+            assert!(page.lines().any(|line| line.starts_with(&of_paused)), "{of_paused} begins at 0");
+        }
+    }
+}

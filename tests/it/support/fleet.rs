@@ -1,0 +1,62 @@
+//! Three replicas under load, with a cursor in each condition that dashboards and alerts know.
+
+use std::time::Duration;
+
+use outbox_relay::demo::bookings::{Load, Table, Writers};
+use tokio_postgres::Client;
+
+use super::gateway::{Gateway, Mood, sms_relay};
+use super::outside::{get, halted, listener, stdout_relay};
+use super::{Database, PATIENCE, Process, broker, database, eventually, kafka_relay, toml, unique};
+
+/// See the module.
+pub struct Fleet {
+    pub database: Database,
+    pub owner: Client,
+    pub replicas: Vec<Process>,
+    /// Where each replica listens: `http://…`.
+    pub listeners: Vec<String>,
+    _writers: Writers,
+}
+
+impl Fleet {
+    /// The cursors: `events` to Kafka and `sms` deliver, `failing` is answered 503, `halted` was answered 400, `paused`
+    /// is paused. All read one table, whose writers pause inside their transactions.
+    pub async fn start() -> Self {
+        let (database, broker, topic) = (database().await, broker().await, unique("fleet"));
+        let owner = database.connect("postgres").await;
+        Table::PLAIN.create(&owner).await.unwrap();
+        broker.create_topic(&topic, 3, &[]).await.unwrap();
+        owner.batch_execute("INSERT INTO outbox.control (cursor, paused) VALUES ('paused', true)").await.unwrap();
+        let (accepting, failing, refusing) = (Gateway::start().await, Gateway::start().await, Gateway::start().await);
+        failing.set(Mood::Refuse(503, "{}"));
+        refusing.set(Mood::Refuse(400, r#"{"code":21211}"#));
+        let relays = [
+            kafka_relay("events", &topic, ""),
+            sms_relay("sms", &accepting, ""),
+            sms_relay("failing", &failing, ""),
+            sms_relay("halted", &refusing, ""),
+            stdout_relay("paused", ""),
+        ];
+        let text = toml(&database, "relay", Some(&broker.bootstrap_servers()), &relays.concat());
+        let replicas: Vec<_> =
+            ["r1", "r2", "r3"].iter().map(|name| Process::spawn(&text, &["run", "--replica-id", name])).collect();
+        let load = Load {
+            writers: 4,
+            rows_per_second: Some(60.0),
+            payload: 100..=1_000,
+            longest_pause: Duration::from_millis(200),
+            ..Load::default()
+        };
+        let writers = Writers::start(&database.url("app"), load).await.unwrap();
+        let mut listeners = Vec::new();
+        for replica in &replicas {
+            listeners.push(listener(replica).await);
+        }
+        for listener in &listeners {
+            eventually(PATIENCE * 2, || async { get(&format!("{listener}/readyz")).await.0 == 200 }).await;
+        }
+        halted(&owner, "halted").await;
+        Self { database, owner, replicas, listeners, _writers: writers }
+    }
+}
