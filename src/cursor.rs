@@ -8,6 +8,7 @@
 pub mod control;
 pub mod dead_letter;
 mod detail;
+pub mod letters;
 mod lock;
 mod order;
 mod standing;

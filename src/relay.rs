@@ -69,16 +69,13 @@ impl Config {
 }
 
 /// What happens when the receiver will never accept a message.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnPoison {
     /// The relay halts at it: order is sacred.
     #[default]
     Halt,
     /// It is put aside in `outbox.dead_letter`, and the relay goes on.
-    DeadLetter {
-        /// A Kafka topic that gets a copy.
-        topic: Option<String>,
-    },
+    DeadLetter,
 }
 
 /// Where a new cursor begins.

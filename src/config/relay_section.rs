@@ -12,12 +12,13 @@ use super::tree::{Node, Value};
 use super::units::print_duration;
 use super::{properties, sink, source, turn, value};
 use crate::position::Timestamp;
-use crate::relay::{Config, Start};
+use crate::relay::{Config, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::kafka::ClusterConfig;
 
 /// The only guarantee of this version; the others are refused by name.
 pub(super) const GUARANTEE: &str = "at_least_once";
+const POLICIES: [(&str, OnPoison); 2] = [("halt", OnPoison::Halt), ("dead_letter", OnPoison::DeadLetter)];
 
 /// What a relay depends on beside its own section.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +36,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         section.require("name", value::parsed(name), "name it: name = \"booking_events\"; its cursor has this name");
     let later = &["at_most_once", "deduplicated", "in_database", "transactional"];
     section.read("guarantee", value::word(&[(GUARANTEE, ())], later));
-    let on_poison = read_on_poison(section, around.has_cluster);
+    let on_poison = section.read("on_poison", value::word(&POLICIES, &["park_key"])).unwrap_or_default();
     let source = source::read(section, around.allow_loss);
     let sinks = section.section("sink");
     let kind = sink::kind(&sinks);
@@ -64,20 +65,6 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     };
     config.fingerprint = fingerprint(&config, cluster);
     Some(config)
-}
-
-fn read_on_poison(section: &Section<'_>, has_cluster: bool) -> OnPoison {
-    let halt = section.read("on_poison", value::word(&[("halt", true), ("dead_letter", false)], &["park_key"]));
-    let topic = section.read("dead_letter_topic", value::parsed(sink::fixed_topic));
-    if section.has("dead_letter_topic") && halt != Some(false) {
-        let what = "without dead letters there is nothing to copy to it";
-        section.problem("dead_letter_topic", Wrong::new(what, "write on_poison = \"dead_letter\", or remove it"));
-    }
-    if section.has("dead_letter_topic") && !has_cluster {
-        let mend = "add [kafka] with bootstrap_servers = \"127.0.0.1:9092\"";
-        section.problem("dead_letter_topic", Wrong::new("the section [kafka] is missing", mend));
-    }
-    if halt == Some(false) { OnPoison::DeadLetter { topic } } else { OnPoison::Halt }
 }
 
 /// Whether the relay's sink sends one by one, whatever else is wrong with it.

@@ -100,9 +100,10 @@ impl Turn<'_> {
             Ok(publication) => publication,
             Err(failure) => return Ok(Published { acknowledged: 0, stopped: Some(failure), suspects: 1 }),
         };
+        let closed = cursor.closed();
         tokio::select! {
             biased;
-            () = cursor.closed().cancelled() => return Err(TurnError::LockLost),
+            () = closed.cancelled() => return Err(TurnError::LockLost),
             () = tokio::time::sleep(self.ready.config.turn.deadline) => {}
             () = self.engine.cut.cancelled() => {}
             () = async {

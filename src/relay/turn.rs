@@ -15,7 +15,7 @@ use super::{OnPoison, Ready, dead_letter, report};
 use crate::batch::Batch;
 use crate::cursor::dead_letter::DeadLetter;
 use crate::cursor::{Advance, Facts, LockedCursor};
-use crate::database::{Fragile, Loan};
+use crate::database::{Error, Fragile, Loan};
 use crate::position::{Position, Timestamp};
 use crate::sink::{Class, Failure, Flow, Mode, Publication, Published};
 use crate::source::fetch::{Budget, Fetched, Request, fetch};
@@ -160,6 +160,10 @@ impl Turn<'_> {
         if suspects == 0 && (cut || rows >= appetite) {
             ready.learn(appetite, self.timings.publish);
         }
+        if cut && fetched.is_none() && published.acknowledged == 0 && published.stopped.is_none() {
+            // Nothing was read in time: that is no sign that nothing is there.
+            return Err(Error::Timeout(ready.config.turn.deadline).into());
+        }
         let fetched = match fetched {
             Some(Ok(fetched)) => fetched,
             // Rows that were published before the reading failed are a true prefix; without any, the error is the turn's.
@@ -226,10 +230,10 @@ impl Turn<'_> {
     fn verdict(&self, relayed: &Relayed) -> Verdict {
         let Some(failure) = relayed.published.stopped.clone() else { return Verdict::Done };
         let acknowledged = relayed.published.acknowledged;
-        match (failure.class, &self.ready.config.on_poison) {
+        match (failure.class, self.ready.config.on_poison) {
             (Class::Retry, _) => Verdict::Retry(failure),
             (Class::Poison, _) if relayed.published.suspects > 1 => Verdict::Search(failure),
-            (Class::Poison, OnPoison::DeadLetter { .. }) => match relayed.locate(acknowledged) {
+            (Class::Poison, OnPoison::DeadLetter) => match relayed.locate(acknowledged) {
                 Some((batch, row)) => {
                     Verdict::Bury(failure, Box::new(dead_letter::letter(self.ready, &batch.message(row))))
                 }

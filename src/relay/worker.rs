@@ -9,8 +9,8 @@ use tokio_postgres::error::SqlState;
 use super::Ready;
 use super::engine::{Engine, Slot};
 use super::outcome::{Outcome, Timings, TurnError};
-use super::{circuit, report};
 use super::turn::Turn;
+use super::{circuit, report};
 use crate::cursor;
 use crate::database::Error;
 use crate::pace::{self, Backoff};
@@ -195,7 +195,12 @@ impl Worker<'_> {
             return Next::Look;
         }
         if self.ready.config.goes_on_with_new_partitions() {
-            tracing::warn!(cursor = self.ready.config.name, known, found, "the topic's partitions have changed: going on");
+            tracing::warn!(
+                cursor = self.ready.config.name,
+                known,
+                found,
+                "the topic's partitions have changed: going on"
+            );
             self.ready.accepted_partitions.store(found, Relaxed);
             return Next::Look;
         }

@@ -159,6 +159,9 @@ mod tests {
         let batch = batch();
         let pushed = publication.push_to(&mut writer, &batch);
         assert!(tokio::time::timeout(std::time::Duration::from_millis(20), pushed).await.is_err());
-        assert_eq!(publication.finish(), Published { acknowledged: 0, stopped: Some(Failure::deadline()) });
+        assert_eq!(
+            publication.finish(),
+            Published { acknowledged: 0, stopped: Some(Failure::deadline()), suspects: 1 }
+        );
     }
 }

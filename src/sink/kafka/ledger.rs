@@ -137,7 +137,12 @@ impl Ledger {
     pub(super) fn outcome(&self) -> Outcome {
         let state = self.state();
         let acknowledged = state.acknowledged.iter().take_while(|acknowledged| **acknowledged).count();
-        Outcome { acknowledged, complete: acknowledged == state.acknowledged.len(), error: state.failed, refused: state.refused }
+        Outcome {
+            acknowledged,
+            complete: acknowledged == state.acknowledged.len(),
+            error: state.failed,
+            refused: state.refused,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use super::*;
 use crate::batch::Batch;
 use crate::position::Timestamp;
-use crate::sink::{Failure, Published};
+use crate::sink::{Failure, Mode, Published};
 
 type Seen = Arc<Mutex<Vec<(Uri, HeaderMap, String)>>>;
 
