@@ -9,9 +9,10 @@ use rdkafka::client::DefaultClientContext;
 use serde_json::Value;
 
 use crate::support::outside::{halted, json};
+use crate::support::relays::parse;
 use crate::support::{
     CLOCK, Database, PATIENCE, Record, Replica, bookings, broker, config, database, eventually, ids, kafka_relay,
-    outbox_relay, parse, records, toml, unique,
+    outbox_relay, records, toml, unique,
 };
 
 const ROWS: usize = 600;
