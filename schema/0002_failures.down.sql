@@ -1,5 +1,4 @@
--- Back to version 1. The view is made anew: grant SELECT on it again (`migrate up --relay-role` of the older program).
--- Dead letters are rows that nobody has: while one is open, this fails.
+-- Back to version 1. Dead letters are rows that nobody has: while one is open, this fails.
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM outbox.dead_letter WHERE state IN ('dead', 'redriving')) THEN
@@ -50,3 +49,17 @@ COMMENT ON COLUMN outbox.status.halted IS 'Whether it stands still after an erro
 COMMENT ON COLUMN outbox.status.last_error IS 'The last error: at, class, code, message, hint.';
 COMMENT ON COLUMN outbox.status.observed_at IS 'The database''s clock at the last advance; a clock that is behind it has stepped back.';
 COMMENT ON COLUMN outbox.control.seek_to IS 'Where to: {"created_at": …, "id": …}; NULL is before every row.';
+-- The view is a new one: whoever may write cursors could read the old one.
+DO $$
+DECLARE
+    role name;
+BEGIN
+    FOR role IN
+        SELECT pg_catalog.pg_get_userbyid(a.grantee)
+        FROM pg_catalog.pg_class AS c, pg_catalog.aclexplode(c.relacl) AS a
+        WHERE c.oid = 'outbox.cursor'::regclass AND a.privilege_type = 'UPDATE' AND a.grantee NOT IN (0, c.relowner)
+    LOOP
+        EXECUTE pg_catalog.format('GRANT SELECT ON outbox.status TO %I', role);
+    END LOOP;
+END
+$$;

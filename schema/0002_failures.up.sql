@@ -24,7 +24,9 @@ CREATE TABLE outbox.dead_letter (
     CONSTRAINT dead_letter_once UNIQUE (cursor, created_at, message_id),
     CONSTRAINT dead_letter_state_known CHECK (state IN ('dead', 'redriving', 'redriven', 'discarded'))
 );
-CREATE INDEX dead_letter_open ON outbox.dead_letter (cursor, created_at, message_id) WHERE state IN ('dead', 'redriving');
+CREATE INDEX dead_letter_open ON outbox.dead_letter (cursor) WHERE state IN ('dead', 'redriving');
+-- Every look of a replica asks whether there is one.
+CREATE INDEX dead_letter_redriving ON outbox.dead_letter (cursor, created_at, id) WHERE state = 'redriving';
 COMMENT ON TABLE outbox.dead_letter IS 'Rows that the receiver would never accept, put aside by on_poison = "dead_letter" in the transaction that advanced over them.';
 COMMENT ON COLUMN outbox.dead_letter.id IS 'Number of the dead letter.';
 COMMENT ON COLUMN outbox.dead_letter.cursor IS 'The cursor that advanced over the row.';
@@ -86,5 +88,20 @@ LEFT JOIN LATERAL (
 ) AS h ON true;
 COMMENT ON COLUMN outbox.status.circuit_opened_at IS 'Since when the sink''s circuit has been open; NULL while it is closed.';
 COMMENT ON COLUMN outbox.status.dead_letters IS 'Dead letters that wait for an operator or for their turn.';
+
+-- Relays that run already need it from their next look on: whoever may write cursors may write dead letters.
+DO $$
+DECLARE
+    role name;
+BEGIN
+    FOR role IN
+        SELECT pg_catalog.pg_get_userbyid(a.grantee)
+        FROM pg_catalog.pg_class AS c, pg_catalog.aclexplode(c.relacl) AS a
+        WHERE c.oid = 'outbox.cursor'::regclass AND a.privilege_type = 'UPDATE' AND a.grantee NOT IN (0, c.relowner)
+    LOOP
+        EXECUTE pg_catalog.format('GRANT SELECT, INSERT, UPDATE ON outbox.dead_letter TO %I', role);
+    END LOOP;
+END
+$$;
 
 INSERT INTO outbox.version (version, oldest_binary) VALUES (2, 1);

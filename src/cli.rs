@@ -17,6 +17,7 @@ pub mod check;
 pub mod config_show;
 pub mod confirm;
 pub mod cursor;
+pub mod dead_letter;
 pub mod demo;
 pub mod format;
 pub mod migrate;
@@ -77,6 +78,8 @@ pub enum Verb {
     Status(status::Args),
     /// List, explain, pause, resume, move and adopt cursors
     Cursor(cursor::Args),
+    /// List, show, send again or give up rows that a receiver would never accept
+    DeadLetter(dead_letter::Args),
     /// Show the configuration as it was understood
     Config(config_show::Args),
     /// Run the whole thing on a throw-away database and broker, kill a replica, and count what arrived
@@ -107,6 +110,7 @@ impl Cli {
             Verb::Check(args) => check::run(load()?, args).await,
             Verb::Status(args) => status::run(load()?, args).await,
             Verb::Cursor(args) => cursor::run(load()?, args).await,
+            Verb::DeadLetter(args) => dead_letter::run(load()?, args).await,
             Verb::Config(args) => config_show::run(&load()?, &args),
             Verb::Demo(args) => demo::run(args).await,
         }

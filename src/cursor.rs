@@ -6,7 +6,9 @@
 //! the relay has to say in `outbox.cursor_status`, and no turn locks either.
 
 pub mod control;
+pub mod dead_letter;
 mod detail;
+pub mod letters;
 mod lock;
 mod order;
 mod standing;
@@ -16,7 +18,7 @@ mod wish;
 pub use detail::{Detail, detail};
 pub use lock::{Advance, LockedCursor};
 pub use order::{Fate, Order, fate, order};
-pub use standing::{Creation, Standing, create, foreign_identity, standings};
+pub use standing::{Circuit, Creation, Standing, create, foreign_identity, standings};
 pub use status::{ErrorReport, Halt, clear, halt, report};
 pub use wish::{Adoption, Facts, Wish};
 

@@ -18,6 +18,18 @@ pub enum Field {
     Payload(String),
 }
 
+impl std::fmt::Display for Field {
+    /// One word, the same for the same field.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Row => f.write_str("row"),
+            Self::Columns(columns) => write!(f, "columns {columns:?}"),
+            Self::Text(column) => write!(f, "text {column:?}"),
+            Self::Payload(column) => write!(f, "payload {column:?}"),
+        }
+    }
+}
+
 /// A row, ready to publish: a view into a [`crate::batch::Batch`].
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {

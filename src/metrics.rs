@@ -33,8 +33,11 @@ pub struct CursorMetrics {
     ambiguous: Counter,
     redelivered_rows: Counter,
     delivery_latency: Histogram,
+    dead_lettered: Counter,
     rate_limited: Counter,
     rate_limited_micros: AtomicU64,
+    circuit_open: LazyGauge,
+    dead_letters: LazyGauge,
     lag: LazyGauge,
     backlog_rows: LazyGauge,
     observed: LazyGauge,
@@ -56,7 +59,7 @@ impl CursorMetrics {
     pub fn new(cursor: &str, sink: &'static str) -> Self {
         let cursor = Label::new("cursor", cursor.to_owned());
         let to_sink = vec![cursor.clone(), Label::new("sink", sink)];
-        let lazy = |name| LazyGauge { name, cursor: cursor.clone(), gauge: OnceLock::new() };
+        let lazy = |name| LazyGauge { name, labels: vec![cursor.clone()], gauge: OnceLock::new() };
         let with = |labels: &[Label], key, value| [labels, &[Label::from_static_parts(key, value)]].concat();
         let metrics = Self {
             turns: TurnResult::ALL
@@ -70,8 +73,11 @@ impl CursorMetrics {
             ambiguous: counter!(name::AMBIGUOUS, to_sink.clone()),
             redelivered_rows: counter!(name::REDELIVERED_ROWS, to_sink.clone()),
             delivery_latency: histogram!(name::DELIVERY_LATENCY, to_sink.clone()),
-            rate_limited: counter!(name::RATE_LIMITED, to_sink),
+            dead_lettered: counter!(name::DEAD_LETTERED_ROWS, to_sink.clone()),
+            rate_limited: counter!(name::RATE_LIMITED, to_sink.clone()),
             rate_limited_micros: AtomicU64::new(0),
+            circuit_open: LazyGauge { name: name::CIRCUIT_OPEN, labels: to_sink, gauge: OnceLock::new() },
+            dead_letters: lazy(name::DEAD_LETTER_ROWS),
             lag: lazy(name::LAG),
             backlog_rows: lazy(name::BACKLOG_ROWS),
             observed: lazy(name::OBSERVED),
@@ -90,6 +96,7 @@ impl CursorMetrics {
             &metrics.published_rows,
             &metrics.ambiguous,
             &metrics.redelivered_rows,
+            &metrics.dead_lettered,
             &metrics.rate_limited,
         ]) {
             counter.increment(0);
@@ -118,6 +125,21 @@ impl CursorMetrics {
         if error == PublishError::Ambiguous {
             self.ambiguous.increment(1);
         }
+    }
+
+    /// Counts a row that was put aside.
+    pub fn dead_lettered(&self) {
+        self.dead_lettered.increment(1);
+    }
+
+    /// Sets how many dead letters wait.
+    pub fn set_dead_letters(&self, waiting: u64) {
+        self.dead_letters.set(count(waiting));
+    }
+
+    /// Sets whether the sink's circuit is open.
+    pub fn set_circuit_open(&self, open: bool) {
+        self.circuit_open.set_flag(open);
     }
 
     /// Counts rows that this process knows it sends again.
@@ -234,13 +256,13 @@ pub fn set_kafka(queued: u64, round_trips: &BTreeMap<String, Duration>) {
 /// A gauge that does not exist before it is first set.
 struct LazyGauge {
     name: &'static str,
-    cursor: Label,
+    labels: Vec<Label>,
     gauge: OnceLock<Gauge>,
 }
 
 impl LazyGauge {
     fn set(&self, value: f64) {
-        self.gauge.get_or_init(|| gauge!(self.name, vec![self.cursor.clone()])).set(value);
+        self.gauge.get_or_init(|| gauge!(self.name, self.labels.clone())).set(value);
     }
 
     fn set_flag(&self, value: bool) {

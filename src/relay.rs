@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::metrics::CursorMetrics;
@@ -11,6 +11,8 @@ use crate::{pace, sink, source};
 
 pub mod adopt;
 pub mod check;
+mod circuit;
+mod dead_letter;
 pub mod diagnose;
 pub mod engine;
 pub mod facts;
@@ -43,6 +45,8 @@ pub struct Config {
     pub source: source::Config,
     /// Where to.
     pub sink: sink::Config,
+    /// What a poison message does.
+    pub on_poison: OnPoison,
     /// How much one turn takes.
     pub turn: TurnConfig,
     /// When to look.
@@ -52,6 +56,26 @@ pub struct Config {
     pub fingerprint: String,
     /// Files whose contents belong to the fingerprint.
     pub secret_files: Vec<PathBuf>,
+}
+
+impl Config {
+    /// Whether a changed number of partitions is taken as it comes.
+    fn goes_on_with_new_partitions(&self) -> bool {
+        match &self.sink {
+            sink::Config::Kafka(kafka) => kafka.on_partition_change == sink::kafka::OnPartitionChange::Continue,
+            sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Stdout(_) => true,
+        }
+    }
+}
+
+/// What happens when the receiver will never accept a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnPoison {
+    /// The relay halts at it: order is sacred.
+    #[default]
+    Halt,
+    /// It is put aside in `outbox.dead_letter`, and the relay goes on.
+    DeadLetter,
 }
 
 /// Where a new cursor begins.
@@ -118,6 +142,12 @@ pub struct Ready {
     pub unconfirmed: AtomicUsize,
     /// How many rows the next turn takes at the most.
     pub appetite: Arc<AtomicUsize>,
+    /// How many of the next messages are published one by one, because one among them was refused with its batch.
+    pub suspects: Arc<AtomicUsize>,
+    /// The number of partitions that `on_partition_change = "continue"` has accepted; 0 for none.
+    pub accepted_partitions: Arc<AtomicI32>,
+    /// Whether the sink's circuit was open at the last look.
+    pub circuit_open: Arc<AtomicBool>,
     /// Its cursor's metrics.
     pub metrics: Arc<CursorMetrics>,
 }
@@ -135,6 +165,9 @@ impl Ready {
             reported: AtomicBool::new(self.reported()),
             unconfirmed: AtomicUsize::new(self.unconfirmed.load(Ordering::Relaxed)),
             appetite: Arc::clone(&self.appetite),
+            suspects: Arc::clone(&self.suspects),
+            accepted_partitions: Arc::clone(&self.accepted_partitions),
+            circuit_open: Arc::clone(&self.circuit_open),
             metrics: Arc::clone(&self.metrics),
         }
     }

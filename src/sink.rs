@@ -5,68 +5,17 @@
 
 use std::time::Duration;
 
+mod failure;
 pub mod http;
 pub mod kafka;
 pub mod sms;
 pub mod stdout;
 pub mod template;
 
+pub use failure::{Class, Failure, KnownError, Phase};
+
 use crate::batch::Batch;
-use crate::message::Field;
-
-/// What an error means for the turn. (`design`: an outage of the sink is not a poison message.)
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// It will pass: back off and try again, for ever; not counted against any message.
-    Retry,
-    /// This message will never be accepted.
-    Poison,
-    /// Configuration or credentials: the relay halts until somebody mends them.
-    Fatal,
-}
-
-impl Class {
-    /// The word used in metrics, logs and `status`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Retry => "retry",
-            Self::Poison => "poison",
-            Self::Fatal => "fatal",
-        }
-    }
-}
-
-/// Why publishing stopped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// What follows from it.
-    pub class: Class,
-    /// Whether the receiver may have accepted the message although no answer came.
-    pub ambiguous: bool,
-    /// A short stable word, for example `message_too_large` or `http_503`.
-    pub code: String,
-    /// What happened, in one sentence, without payload and without secrets.
-    pub message: String,
-    /// What an operator can do about it.
-    pub hint: String,
-    /// The receiver's wish for a pause, already capped.
-    pub retry_after: Option<Duration>,
-}
-
-impl Failure {
-    /// What a publication reports that was ended while the receiver had a message and had not answered.
-    pub(crate) fn deadline() -> Self {
-        Self {
-            class: Class::Retry,
-            ambiguous: true,
-            code: "deadline".to_owned(),
-            message: "The turn ended before the receiver answered".to_owned(),
-            hint: "The message is sent again; see whether the receiver is slow, or raise turn.deadline".to_owned(),
-            retry_after: None,
-        }
-    }
-}
+use crate::message::{Field, Message};
 
 /// A setting that a sink cannot work with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,8 +32,22 @@ pub struct InvalidSetting {
 pub struct Published {
     /// How many leading messages, in the order pushed, the receiver has acknowledged.
     pub acknowledged: usize,
-    /// Why the rest was not acknowledged; the failure belongs to the message number `acknowledged` (counted from 0).
+    /// Why the rest was not acknowledged.
     pub stopped: Option<Failure>,
+    /// Among how many messages, from the number `acknowledged` (counted from 0) on, the one stands that `stopped` is
+    /// about: a refused record takes its whole batch with it. 1: it is that message.
+    pub suspects: usize,
+}
+
+/// How one publication sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mode {
+    /// Each message waits until the one before it is acknowledged: a refused one stands alone.
+    pub alone: bool,
+    /// Marks the messages as sent again by an operator.
+    pub replayed: bool,
+    /// Over how many partitions keys are spread; none leaves that to the client.
+    pub partitions: Option<i32>,
 }
 
 /// Whether a publication takes more messages.
@@ -126,6 +89,15 @@ impl Config {
     #[must_use]
     pub const fn one_by_one(&self) -> bool {
         matches!(self, Self::Http(_) | Self::Sms(_))
+    }
+
+    /// What is out together: the Kafka cluster, or one receiver.
+    #[must_use]
+    pub fn circuit(&self) -> String {
+        match self {
+            Self::Kafka(_) => "kafka".to_owned(),
+            Self::Http(_) | Self::Sms(_) | Self::Stdout(_) => format!("{} {}", self.kind(), self.target()),
+        }
     }
 
     /// Where the messages go, for the cursor's identity and for people: no secrets.
@@ -183,15 +155,45 @@ impl Sink {
         }
     }
 
+    /// Over how many partitions the topic spreads keys, as last seen; none where that does not matter.
+    #[must_use]
+    pub fn partitions(&self) -> Option<i32> {
+        match self {
+            Self::Kafka(sink) => sink.partitions(),
+            Self::Http(_) | Self::Stdout(_) => None,
+        }
+    }
+
+    /// Asks the receiver again what [`Self::partitions`] tells.
+    ///
+    /// # Errors
+    /// When it does not answer within `patience`.
+    pub async fn look_again(&self, patience: Duration) -> Result<(), Failure> {
+        match self {
+            Self::Kafka(sink) => sink.count_partitions(patience).await,
+            Self::Http(_) | Self::Stdout(_) => Ok(()),
+        }
+    }
+
+    /// The message's key and its payload as it would be sent; no payload when none can be made of it.
+    #[must_use]
+    pub fn rendered(&self, message: &Message<'_>) -> (Option<String>, Option<Vec<u8>>) {
+        match self {
+            Self::Kafka(sink) => sink.rendered(message),
+            Self::Http(sink) => (None, sink.rendered(message)),
+            Self::Stdout(_) => (None, message.value(0).map(<[u8]>::to_vec)),
+        }
+    }
+
     /// Begins one turn's publishing.
     ///
     /// # Errors
     /// When the sink cannot even begin, for example because its client cannot be built.
-    pub async fn begin(&self) -> Result<Publication<'_>, Failure> {
+    pub async fn begin(&self, mode: Mode) -> Result<Publication<'_>, Failure> {
         Ok(match self {
-            Self::Kafka(sink) => Publication::Kafka(sink.begin().await?),
-            Self::Http(sink) => Publication::Http(sink.begin()?),
-            Self::Stdout(sink) => Publication::Stdout(sink.begin()),
+            Self::Kafka(sink) => Publication::Kafka(sink.begin(mode)?),
+            Self::Http(sink) => Publication::Http(sink.begin(mode)?),
+            Self::Stdout(sink) => Publication::Stdout(sink.begin(mode)),
         })
     }
 }

@@ -15,7 +15,7 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
     ("relay.turn", &["rows", "bytes", "time", "deadline"]),
     ("relay.poll", &["min", "max", "standby"]),
     ("relay.sink", &["kafka", "http", "sms", "stdout"]),
-    ("relay.sink.kafka", &["topic", "key", "unordered", "payload", "headers"]),
+    ("relay.sink.kafka", &["topic", "key", "unordered", "on_partition_change", "payload", "headers"]),
     ("relay.sink.kafka.payload", &["row", "column", "columns"]),
     ("relay.sink.http", &["method", "url", "headers", "body", "timeout", "rate_per_second"]),
     (

@@ -12,13 +12,13 @@ use super::tree::{Node, Value};
 use super::units::print_duration;
 use super::{properties, sink, source, turn, value};
 use crate::position::Timestamp;
-use crate::relay::{Config, Start};
+use crate::relay::{Config, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::kafka::ClusterConfig;
 
-/// The only guarantee and the only policy of this version; the others are refused by name.
+/// The only guarantee of this version; the others are refused by name.
 pub(super) const GUARANTEE: &str = "at_least_once";
-pub(super) const ON_POISON: &str = "halt";
+const POLICIES: [(&str, OnPoison); 2] = [("halt", OnPoison::Halt), ("dead_letter", OnPoison::DeadLetter)];
 
 /// What a relay depends on beside its own section.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         section.require("name", value::parsed(name), "name it: name = \"booking_events\"; its cursor has this name");
     let later = &["at_most_once", "deduplicated", "in_database", "transactional"];
     section.read("guarantee", value::word(&[(GUARANTEE, ())], later));
-    section.read("on_poison", value::word(&[(ON_POISON, ())], &["dead_letter", "park_key"]));
+    let on_poison = section.read("on_poison", value::word(&POLICIES, &["park_key"])).unwrap_or_default();
     let source = source::read(section, around.allow_loss);
     let sinks = section.section("sink");
     let kind = sink::kind(&sinks);
@@ -57,6 +57,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         start: start?,
         source: source?,
         sink,
+        on_poison,
         turn,
         poll,
         fingerprint: String::new(),

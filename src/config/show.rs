@@ -8,13 +8,13 @@ use secrecy::ExposeSecret as _;
 use toml::Value;
 
 use super::redact::{self, HIDDEN};
-use super::relay_section::{GUARANTEE, ON_POISON};
+use super::relay_section::GUARANTEE;
 use super::units::{print_duration, print_size};
 use super::{Config, show_postgres, source, table_name};
-use crate::relay::{self, Start};
+use crate::relay::{self, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::http::Body;
-use crate::sink::kafka::{ClusterConfig, Payload};
+use crate::sink::kafka::{ClusterConfig, OnPartitionChange, Payload};
 use crate::source::RuleChoice;
 
 /// Whether secrets stand in the text. Exposed, it is only hashed.
@@ -111,7 +111,10 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
     lines.section("[[relay]]");
     lines.text("name", &relay.name);
     lines.text("guarantee", GUARANTEE);
-    lines.text("on_poison", ON_POISON);
+    match &relay.on_poison {
+        OnPoison::Halt => lines.text("on_poison", "halt"),
+        OnPoison::DeadLetter => lines.text("on_poison", "dead_letter"),
+    }
     match relay.start {
         Start::Beginning => lines.text("start", "beginning"),
         Start::Now => lines.text("start", "now"),
@@ -157,6 +160,13 @@ fn sink(lines: &mut Lines, sink: &crate::sink::Config, secrets: Secrets) {
                 lines.text("key", key);
             }
             lines.raw("unordered", config.unordered);
+            lines.text(
+                "on_partition_change",
+                match config.on_partition_change {
+                    OnPartitionChange::Halt => "halt",
+                    OnPartitionChange::Continue => "continue",
+                },
+            );
             match &config.payload {
                 Payload::Row => lines.raw("payload", "{ row = true }"),
                 Payload::Column(column) => lines.raw("payload", format!("{{ column = {} }}", quote(column))),

@@ -7,26 +7,28 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use tokio_util::sync::CancellationToken;
 
-use super::{Wish, position};
+use super::dead_letter::{self, DeadLetter, Redrive, Redriven};
+use super::{ErrorReport, Wish, position};
 use crate::database::{Error, Fragile, Loan};
 use crate::position::{Position, Timestamp};
 
 const LOCK: &str = "SELECT position_created_at, position_id, observed_at, relations, seek_applied, \
      identity IS NULL OR identity = $2::text::jsonb, \
      CASE WHEN advanced_by IS NOT NULL \
-     THEN (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - advanced_at) * 1000000)::bigint END \
+     THEN (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - advanced_at) * 1000000)::bigint END, partitions \
      FROM outbox.cursor WHERE name = $1 FOR UPDATE SKIP LOCKED";
 
 const CONTROL: &str = "SELECT k.paused, s.halted, s.fingerprint, \
      k.seek_seq, (k.seek_to ->> 'created_at')::timestamptz, k.seek_to ->> 'id', \
-     k.seek_to ? 'from', (k.seek_to #>> '{from,created_at}')::timestamptz, k.seek_to #>> '{from,id}', k.adopt::text \
+     k.seek_to ? 'from', (k.seek_to #>> '{from,created_at}')::timestamptz, k.seek_to #>> '{from,id}', k.adopt::text, \
+     EXISTS (SELECT FROM outbox.dead_letter AS d WHERE d.cursor = n.name AND d.state = 'redriving') \
      FROM (SELECT $1::text AS name) AS n \
      LEFT JOIN outbox.control AS k ON k.cursor = n.name \
      LEFT JOIN outbox.cursor_status AS s ON s.cursor = n.name";
 
 const ADVANCE: &str = "UPDATE outbox.cursor SET position_created_at = $2, position_id = $3, observed_at = $4, \
      snapshot = COALESCE($5::text::pg_snapshot, snapshot), relations = $6::oid[], seek_applied = $7, identity = $8::text::jsonb, \
-     advanced_by = $9, advanced_at = pg_catalog.clock_timestamp(), updated_at = pg_catalog.clock_timestamp() \
+     advanced_by = $9, partitions = COALESCE($10, partitions), advanced_at = pg_catalog.clock_timestamp(), updated_at = pg_catalog.clock_timestamp() \
      WHERE name = $1";
 
 /// A cursor whose row this process has locked. Dropping it without [`Self::advance`] or [`Self::release`] closes the
@@ -54,6 +56,10 @@ pub struct LockedCursor {
     pub halted: Option<String>,
     /// What an operator wants of it.
     pub wish: Option<Wish>,
+    /// Over how many partitions its keys have been spread.
+    pub partitions: Option<i32>,
+    /// An operator wants dead letters to be sent again.
+    pub redrive: bool,
 }
 
 /// What an advance writes.
@@ -71,6 +77,10 @@ pub struct Advance<'a> {
     pub seek_applied: i64,
     /// What the cursor belongs to, as JSON.
     pub identity: &'a str,
+    /// Over how many partitions keys are spread; none leaves the stored number.
+    pub partitions: Option<i32>,
+    /// The row at [`Self::position`] was not published but put aside, for this reason.
+    pub dead: Option<(&'a DeadLetter, ErrorReport<'a>)>,
     /// This replica's name.
     pub by: &'a str,
     /// Whether the commit waits for the disk. Without it, a crash of PostgreSQL costs duplicates, never rows.
@@ -128,6 +138,8 @@ impl LockedCursor {
             paused: control.try_get::<_, Option<bool>>(0)?.unwrap_or(false),
             halted: halted.unwrap_or(false).then(|| fingerprint.unwrap_or_default()),
             wish: Wish::read(control, 3, seek_applied)?,
+            partitions: row.try_get(7)?,
+            redrive: control.try_get(10)?,
             connection,
             closed,
         })
@@ -144,12 +156,33 @@ impl LockedCursor {
     /// # Errors
     /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
     pub async fn advance(self, to: Advance<'_>) -> Result<[Duration; 2], Error> {
+        if let Some((letter, error)) = &to.dead {
+            dead_letter::bury(&self.connection, &self.name, letter, error, to.by).await?;
+        }
         let (updated, took) = advance(&self.connection, &self.name, &to).await?;
         if updated != 1 {
             return Err(Error::Vanished(self.name));
         }
         self.connection.give_back();
         Ok(took)
+    }
+
+    /// At most `most` dead letters that an operator wants to be sent again, oldest first, locked like the cursor.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn redriving(&self, most: i64) -> Result<Vec<Redrive>, Error> {
+        dead_letter::redriving(&self.connection, &self.name, most).await
+    }
+
+    /// Records what became of dead letters and commits, which frees the lock; the position stays.
+    ///
+    /// # Errors
+    /// The database's; whether the commit took place is then unknown.
+    pub async fn redriven(self, outcome: &Redriven<'_>) -> Result<(), Error> {
+        dead_letter::redriven(&self.connection, outcome).await?;
+        self.connection.give_back();
+        Ok(())
     }
 
     /// Frees the lock and leaves everything as it is.
@@ -168,8 +201,18 @@ async fn advance(loan: &Fragile, name: &str, to: &Advance<'_>) -> Result<(u64, [
     let created_at = to.position.map(|position| position.created_at);
     let id = to.position.and_then(|position| position.id.as_deref());
     let relations: Vec<u32> = std::iter::once(to.relations.0).chain(to.relations.1.iter().copied()).collect();
-    let parameters: [&(dyn ToSql + Sync); 9] =
-        [&name, &created_at, &id, &to.observed_at, &to.snapshot, &relations, &to.seek_applied, &to.identity, &to.by];
+    let parameters: [&(dyn ToSql + Sync); 10] = [
+        &name,
+        &created_at,
+        &id,
+        &to.observed_at,
+        &to.snapshot,
+        &relations,
+        &to.seek_applied,
+        &to.identity,
+        &to.by,
+        &to.partitions,
+    ];
     let durability =
         if to.durable { "SET LOCAL synchronous_commit TO on" } else { "SET LOCAL synchronous_commit TO off" };
     // When the update fails, PostgreSQL answers COMMIT with a rollback, and the error of the update is what is returned.

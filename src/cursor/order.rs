@@ -21,7 +21,8 @@ const ORDER: &str = "INSERT INTO outbox.control AS k (cursor, seek_seq, seek_to,
      pg_catalog.jsonb_build_object('number', GREATEST(k.seek_seq + 1, excluded.seek_seq)) \
      RETURNING seek_seq";
 
-const UNHALT: &str = "UPDATE outbox.cursor_status SET state = 'running', halted = false, fingerprint = NULL, \
+/// Ends a halt: of a message ($2), or with one of these codes ($3).
+pub(super) const UNHALT: &str = "UPDATE outbox.cursor_status SET state = 'running', halted = false, fingerprint = NULL, \
      message_id = NULL, last_error = NULL, updated_at = pg_catalog.clock_timestamp() \
      WHERE cursor = $1 AND halted AND (message_id = $2 OR last_error ->> 'code' = ANY ($3))";
 
@@ -42,8 +43,6 @@ pub struct Order<'a> {
     pub adopt: Option<&'a Adoption>,
     /// A halt at this message is over with it.
     pub passes: Option<&'a str>,
-    /// Halts with these codes are over with it.
-    pub cures: &'a [&'a str],
 }
 
 /// What has become of a wish.
@@ -78,7 +77,7 @@ pub async fn order(
     let transaction = client.transaction().await?;
     let Some(row) = transaction.query_opt(ORDER, &parameters).await? else { return Ok(None) };
     let number = row.try_get(0)?;
-    transaction.execute(UNHALT, &[&name, &order.passes, &order.cures]).await?;
+    transaction.execute(UNHALT, &[&name, &order.passes, &order.adopt.map(|_| Adoption::CURES.as_slice())]).await?;
     note(&transaction, verb, name, by, Some(&detail.to_string())).await?;
     transaction.commit().await?;
     Ok(Some(number))

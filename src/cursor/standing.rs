@@ -8,7 +8,8 @@ use crate::position::{Position, Timestamp};
 
 const STANDINGS: &str = "SELECT c.name, c.position_created_at, c.position_id, c.observed_at, c.advanced_at, \
      COALESCE(k.paused, false), COALESCE(k.seek_seq, 0) > c.seek_applied, COALESCE(s.halted, false), s.fingerprint, \
-     c.created_at, COALESCE(s.state, ''), c.advanced_by \
+     c.created_at, COALESCE(s.state, ''), c.advanced_by, s.circuit_opened_at, s.updated_at, \
+     EXISTS (SELECT FROM outbox.dead_letter AS d WHERE d.cursor = c.name AND d.state = 'redriving') \
      FROM outbox.cursor AS c \
      LEFT JOIN outbox.control AS k ON k.cursor = c.name \
      LEFT JOIN outbox.cursor_status AS s ON s.cursor = c.name \
@@ -35,6 +36,19 @@ pub struct Standing {
     pub state: String,
     /// Who advanced it last.
     pub advanced_by: Option<String>,
+    /// Its sink's circuit, when that is open.
+    pub circuit: Option<Circuit>,
+    /// An operator wants dead letters to be sent again.
+    pub redrive: bool,
+}
+
+/// An open circuit: the sink is out, and one relay at a time tries it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Circuit {
+    /// Since when.
+    pub opened_at: Timestamp,
+    /// When it was last tried.
+    pub tried_at: Timestamp,
 }
 
 /// A row for a new cursor.
@@ -77,6 +91,11 @@ fn standing(row: &Row) -> Result<Standing, tokio_postgres::Error> {
         halted: halted.then(|| fingerprint.unwrap_or_default()),
         state: row.try_get(10)?,
         advanced_by: row.try_get(11)?,
+        circuit: match row.try_get(12)? {
+            Some(opened_at) => Some(Circuit { opened_at, tried_at: row.try_get(13)? }),
+            None => None,
+        },
+        redrive: row.try_get(14)?,
     })
 }
 

@@ -19,16 +19,18 @@ pub struct ErrorReport<'a> {
 }
 
 const REPORT: &str = "INSERT INTO outbox.cursor_status AS s \
-     (cursor, state, halted, fingerprint, message_id, last_error, updated_at) \
+     (cursor, state, halted, fingerprint, message_id, last_error, circuit_opened_at, updated_at) \
      VALUES ($1, $2, $3, $4, $5, pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', $6::text, \
-     'code', $7::text, 'message', $8::text, 'hint', $9::text), pg_catalog.clock_timestamp()) \
+     'code', $7::text, 'message', $8::text, 'hint', $9::text), \
+     CASE WHEN $10 THEN pg_catalog.clock_timestamp() END, pg_catalog.clock_timestamp()) \
      ON CONFLICT (cursor) DO UPDATE SET state = excluded.state, halted = excluded.halted, \
      fingerprint = excluded.fingerprint, message_id = excluded.message_id, last_error = excluded.last_error, \
-     updated_at = excluded.updated_at \
+     circuit_opened_at = CASE WHEN $10 THEN COALESCE(s.circuit_opened_at, excluded.circuit_opened_at) END, updated_at = excluded.updated_at \
      WHERE NOT s.halted OR excluded.halted";
 
 /// Records an error. With `halted`, the fingerprint of the configuration under which the cursor now stands still, until
-/// `cursor resume` or another configuration; a later error that does not halt leaves a halt alone.
+/// `cursor resume` or another configuration; a later error that does not halt leaves a halt alone. With `circuit_open`,
+/// the sink's circuit is open, since the first such report.
 ///
 /// # Errors
 /// The database's.
@@ -37,6 +39,7 @@ pub async fn report(
     cursor: &str,
     error: &ErrorReport<'_>,
     halted: Option<&str>,
+    circuit_open: bool,
 ) -> Result<(), Error> {
     let state = if halted.is_some() { "halted" } else { "backing_off" };
     // A server's message may hold what text cannot.
@@ -54,10 +57,21 @@ pub async fn report(
                 &error.code,
                 &message,
                 &error.hint,
+                &circuit_open,
             ],
         )
         .await?;
     Ok(())
+}
+
+/// The error as the JSON object of `last_error`, without its time.
+pub(super) fn json(error: &ErrorReport<'_>) -> String {
+    // What PostgreSQL's text cannot hold, its jsonb refuses.
+    let clean = |text: &str| text.replace('\0', "\u{fffd}");
+    serde_json::json!({
+        "class": error.class, "code": error.code, "message": clean(error.message), "hint": clean(error.hint),
+    })
+    .to_string()
 }
 
 /// What a cursor is halted by.
@@ -97,7 +111,7 @@ pub async fn clear(session: &Session, cursor: &str) -> Result<(), Error> {
     session
         .execute(
             "UPDATE outbox.cursor_status SET state = 'running', halted = false, fingerprint = NULL, message_id = NULL, \
-             last_error = NULL, updated_at = pg_catalog.clock_timestamp() \
+             last_error = NULL, circuit_opened_at = NULL, updated_at = pg_catalog.clock_timestamp() \
              WHERE cursor = $1 AND (state <> 'running' OR halted OR last_error IS NOT NULL)",
             &[&cursor],
         )

@@ -9,6 +9,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::lock::LockedCursor;
+use super::order::UNHALT;
 use super::position;
 use crate::database::Error;
 use crate::position::{Position, Timestamp};
@@ -59,6 +60,12 @@ pub struct Facts<'a> {
     pub root: u32,
     /// The oids of the table and its descendants.
     pub relations: &'a BTreeSet<u32>,
+}
+
+impl Adoption {
+    /// Halts that end with it.
+    pub const CURES: [&str; 4] =
+        ["identity_changed", "relation_replaced", "partition_attached", "partition_count_changed"];
 }
 
 impl Wish {
@@ -123,6 +130,10 @@ impl LockedCursor {
         self.connection.batch_execute("SET LOCAL synchronous_commit TO on").await?;
         if self.connection.execute(CARRY_OUT, &parameters).await? != 1 {
             return Err(Error::Vanished(self.name));
+        }
+        if adopt.is_some() {
+            // A replica that had not seen the new catalogue yet may have halted again since the wish was written.
+            self.connection.execute(UNHALT, &[&self.name, &None::<&str>, &Adoption::CURES.as_slice()]).await?;
         }
         self.connection.execute(NOTE, &[&by, &self.name, &wish.number, &moved]).await?;
         self.connection.batch_execute("COMMIT").await?;

@@ -93,10 +93,10 @@ metrics! {
     BUILD_INFO "build_info" Gauge Count ["version"] true "1, labelled with the running version.";
     LATE_ROWS "late_rows_total" Counter Count ["cursor"] false
         "Rows that were committed behind the cursor's position and published late.";
-    DEAD_LETTER_ROWS "dead_letter_rows" Gauge Count ["cursor"] false "Dead letters that wait for an operator.";
-    DEAD_LETTERED_ROWS "dead_lettered_rows_total" Counter Count ["cursor" "sink"] false "Rows put aside as dead letters.";
+    DEAD_LETTER_ROWS "dead_letter_rows" Gauge Count ["cursor"] true "Dead letters that wait for an operator.";
+    DEAD_LETTERED_ROWS "dead_lettered_rows_total" Counter Count ["cursor" "sink"] true "Rows put aside as dead letters.";
     PARKED_KEYS "parked_keys" Gauge Count ["cursor"] false "Keys whose rows wait behind a dead letter.";
-    CIRCUIT_OPEN "sink_circuit_open" Gauge Count ["cursor" "sink"] false "1 while the sink's circuit breaker is open.";
+    CIRCUIT_OPEN "sink_circuit_open" Gauge Count ["cursor" "sink"] true "1 while the sink's circuit breaker is open.";
     PENDING_DUE_ROWS "pending_due_rows" Gauge Count ["cursor"] false "Pending rows that are due.";
     PENDING_LATENESS "pending_lateness_seconds" Histogram Seconds ["cursor"] false
         "Time from a pending row's due time to its acknowledgement.";

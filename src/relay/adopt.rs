@@ -11,9 +11,6 @@ use crate::sink;
 use crate::sink::kafka::{Cluster, describe_topic};
 use crate::source::shape::Shape;
 
-/// Halts that end when the difference is accepted.
-pub const CURES: [&str; 4] = ["identity_changed", "relation_replaced", "partition_attached", "partition_count_changed"];
-
 /// The words of an identity, in the order in which they are shown.
 const WORDS: [&str; 4] = ["table", "sink", "target", "system"];
 

@@ -1,6 +1,6 @@
 //! What all relays of a process share: connections, slots, the watcher, the ends of life.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ pub struct Engine {
     pub cut: CancellationToken,
     /// Names of the relays that have passed their checks.
     ready: std::sync::Mutex<BTreeSet<String>>,
+    /// Per sink that has been out: who may try it.
+    probes: std::sync::Mutex<HashMap<String, Arc<Semaphore>>>,
     pool: Pool,
     slots: Arc<Semaphore>,
     /// Sinks that answer one by one may hang for long; they never take more than half of the slots.
@@ -110,6 +112,7 @@ impl Engine {
             heartbeat: Arc::new(Heartbeat::new(STUCK)),
             readiness: Readiness::default(),
             ready: std::sync::Mutex::default(),
+            probes: std::sync::Mutex::default(),
             call_deadline: limits.statement,
             cluster,
             replica,
@@ -140,6 +143,13 @@ impl Engine {
     #[must_use]
     pub fn is_ready(&self, relay: &str) -> bool {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner).contains(relay)
+    }
+
+    /// The right to try a sink that is out; none while another relay of this process does.
+    pub(super) fn probe_permit(&self, sink: &str) -> Option<OwnedSemaphorePermit> {
+        let mut probes = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
+        let semaphore = probes.entry(sink.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(1)));
+        Arc::clone(semaphore).try_acquire_owned().ok()
     }
 
     /// Shows how many of the pool's connections are open, and at work, and what the Kafka client says of itself.

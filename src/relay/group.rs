@@ -173,7 +173,7 @@ impl Group {
                 hint: "Restore the default, or accept the new rule: `outbox-relay cursor resume`.",
                 message_id: None,
             };
-            cursor::report(session, &member.config.name, &report, Some(&ready.fingerprint)).await?;
+            cursor::report(session, &member.config.name, &report, Some(&ready.fingerprint), false).await?;
         }
         Ok(())
     }
@@ -211,7 +211,7 @@ impl Group {
             return false;
         }
         if !member.tries_wish(standing) {
-            let wanted = look.is_behind(standing) && member.quiet.as_ref() != Some(&seen);
+            let wanted = standing.redrive || (look.is_behind(standing) && member.quiet.as_ref() != Some(&seen));
             if !wanted || standing.paused || member.is_halted(&ready, standing) {
                 return false;
             }
@@ -247,7 +247,12 @@ impl Group {
         };
         match next {
             Next::Quiet => {}
-            Next::Look | Next::Halted => member.quiet = None,
+            Next::Look => member.quiet = None,
+            Next::Halted => {
+                member.quiet = None;
+                // A halt that could not be recorded must not become a storm of tries.
+                member.not_before = Instant::now() + member.backoff.failed(fastrand::f64());
+            }
             Next::After(pause) => {
                 member.quiet = None;
                 member.not_before = Instant::now() + pause;
@@ -276,9 +281,17 @@ impl Group {
             }
             let (Some(ready), Some(standing)) = (&member.ready, look.standing(&member.config.name)) else { continue };
             member.sampled = Some(Instant::now());
+            if ready.sink.partitions().is_some() {
+                let (ready, patience) = (Arc::clone(ready), self.engine.call_deadline);
+                tokio::spawn(async move {
+                    if let Err(failure) = ready.sink.look_again(patience).await {
+                        tracing::debug!(cursor = ready.config.name, error = failure.message, "partitions not counted");
+                    }
+                });
+            }
             let now = look.sighting.clock();
             let lag = super::lag::measure(&session, shape, standing.position.as_ref(), now).await?;
-            ready.sampled(&lag);
+            ready.sampled(&lag, cursor::dead_letter::open(&session, &member.config.name).await?);
         }
         Ok(())
     }

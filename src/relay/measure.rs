@@ -25,7 +25,13 @@ impl Ready {
         metrics.phase(Phase::Lock, turn.timings.lock);
         metrics.phase(Phase::Scan, turn.sighting.took);
         match outcome {
-            Ok(Outcome::Relayed { .. } | Outcome::Stalled { .. } | Outcome::Idle) => {
+            Ok(
+                Outcome::Relayed { .. }
+                | Outcome::Stalled { .. }
+                | Outcome::Searching { .. }
+                | Outcome::Buried { .. }
+                | Outcome::Idle,
+            ) => {
                 metrics.phase(Phase::Fetch, turn.timings.fetch);
                 metrics.phase(Phase::Publish, turn.timings.publish);
             }
@@ -35,11 +41,28 @@ impl Ready {
             }
             Ok(_) | Err(_) => {}
         }
-        if let Ok(Outcome::Stalled { failure, .. }) = outcome {
-            metrics.publish_failed(error(failure));
+        match outcome {
+            Ok(Outcome::Stalled { failure, .. }) | Ok(Outcome::Redriven { failure: Some(failure), .. }) => {
+                metrics.publish_failed(error(failure));
+            }
+            Ok(Outcome::Buried { failure, .. }) => {
+                metrics.publish_failed(error(failure));
+                metrics.dead_lettered();
+            }
+            Ok(_) | Err(_) => {}
         }
-        let (Ok(Outcome::Relayed { rows, .. } | Outcome::Stalled { rows, .. }), false) =
-            (outcome, turn.delivered.is_empty())
+        if let Ok(Outcome::Redriven { rows, .. }) = outcome {
+            metrics.published(*rows as u64);
+        }
+        let (
+            Ok(
+                Outcome::Relayed { rows, .. }
+                | Outcome::Stalled { rows, .. }
+                | Outcome::Searching { rows, .. }
+                | Outcome::Buried { rows, .. },
+            ),
+            false,
+        ) = (outcome, turn.delivered.is_empty())
         else {
             return;
         };
@@ -62,6 +85,8 @@ impl Ready {
         metrics.set_last_advance(standing.advanced_at);
         metrics.set_held(look.is_held(standing));
         metrics.set_paused(standing.paused);
+        metrics.set_circuit_open(standing.circuit.is_some());
+        self.circuit_open.store(standing.circuit.is_some(), Ordering::Relaxed);
         metrics.set_halted(standing.halted.as_deref() == Some(self.fingerprint.as_str()));
         let horizon = &sighting.horizon;
         metrics.looked(Looked {
@@ -90,21 +115,30 @@ impl Ready {
         metrics.set_horizon_hold(hold, &holders.into_iter().collect::<Vec<_>>());
     }
 
-    /// Shows lag and backlog.
-    pub(super) fn sampled(&self, lag: &Lag) {
+    /// Shows lag, backlog and the dead letters that wait.
+    pub(super) fn sampled(&self, lag: &Lag, dead_letters: i64) {
+        self.metrics.set_dead_letters(dead_letters.unsigned_abs());
         self.metrics.set_lag(lag.age, lag.rows.unsigned_abs(), lag.observed_at);
     }
 }
 
 fn result(outcome: &Result<Outcome, TurnError>) -> TurnResult {
     match outcome {
-        Ok(Outcome::Relayed { .. }) => TurnResult::Relayed,
+        Ok(Outcome::Relayed { .. } | Outcome::Buried { .. } | Outcome::Redriven { failure: None, .. }) => {
+            TurnResult::Relayed
+        }
         Ok(Outcome::Idle | Outcome::Moved { .. }) => TurnResult::Idle,
         Ok(Outcome::Busy | Outcome::Early(_)) => TurnResult::Busy,
         Ok(Outcome::Paused) => TurnResult::Paused,
-        Ok(Outcome::Halted | Outcome::Foreign) => TurnResult::Halted,
+        Ok(Outcome::Halted | Outcome::Foreign | Outcome::Partitions { .. }) => TurnResult::Halted,
         Ok(Outcome::Stalled { failure, .. }) if failure.class != Class::Retry => TurnResult::Halted,
-        Ok(Outcome::Stalled { .. } | Outcome::Regressed { .. }) | Err(_) => TurnResult::Failed,
+        Ok(
+            Outcome::Stalled { .. }
+            | Outcome::Searching { .. }
+            | Outcome::Redriven { failure: Some(_), .. }
+            | Outcome::Regressed { .. },
+        )
+        | Err(_) => TurnResult::Failed,
     }
 }
 

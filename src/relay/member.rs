@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use super::engine::Engine;
 use super::prepare::{self, Unready};
-use super::{Config, Ready};
+use super::{Config, Ready, circuit};
 use crate::cursor::Standing;
 use crate::database::Error;
 use crate::pace::Backoff;
@@ -75,8 +75,15 @@ impl Member {
             }
             return Ok(());
         };
-        let Ok(prepared) = preparing.await else { return Ok(()) };
-        match prepared? {
+        let prepared = match preparing.await {
+            Ok(prepared) => prepared?,
+            Err(error) => {
+                tracing::error!(cursor = self.config.name, %error, "the relay's checks panicked: they are made again");
+                self.not_before = Instant::now() + RECHECK;
+                return Ok(());
+            }
+        };
+        match prepared {
             Ok(ready) => {
                 tracing::info!(cursor = self.config.name, rule = ready.shape.rule.as_str(), "relay ready");
                 self.ready = Some(Arc::new(ready.with_shape(Arc::clone(shape))));
@@ -120,11 +127,16 @@ impl Member {
         standing.wish && rested
     }
 
-    /// When it may go on, if it must wait: after a failure, as a standby, or for the sink's rate.
+    /// When it may go on, if it must wait: after a failure, as a standby, for a sink that is out, or for its rate.
     pub(super) fn due(&mut self, ready: &Ready, standing: &Standing, sighting: &Sighting) -> Option<Instant> {
         let now = Instant::now();
         if self.not_before > now {
             return Some(self.not_before);
+        }
+        if let Some(wait) = standing.circuit.map(|circuit| circuit::wait(&circuit, sighting.clock()))
+            && !wait.is_zero()
+        {
+            return Some(now + wait);
         }
         let interval = ready.sink.min_interval().filter(|_| standing.advanced_by.is_some())?;
         let wait = standing.advanced_at.plus(interval).since(sighting.clock());

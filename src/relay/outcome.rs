@@ -43,6 +43,39 @@ pub enum Outcome {
         /// The budget ended the turn: more rows may be waiting.
         more: bool,
     },
+    /// The topic has another number of partitions than the one that the cursor's keys are spread over.
+    Partitions {
+        /// The cursor's.
+        known: i32,
+        /// The topic's.
+        found: i32,
+    },
+    /// A row was refused together with its neighbours; the rows before were advanced over, and the next turns publish
+    /// one by one.
+    Searching {
+        /// How many rows were advanced over.
+        rows: usize,
+        /// Among how many the culprit stands.
+        suspects: usize,
+        /// Why.
+        failure: Failure,
+    },
+    /// A row will never be accepted: the rows before were published, it was put aside, all were advanced over.
+    Buried {
+        /// How many were published.
+        rows: usize,
+        /// Why it was refused.
+        failure: Failure,
+        /// Its id.
+        message_id: String,
+    },
+    /// Dead letters were sent again.
+    Redriven {
+        /// How many were accepted.
+        rows: usize,
+        /// Why the next one was not.
+        failure: Option<Failure>,
+    },
     /// Publishing stopped; the rows before were advanced over.
     Stalled {
         /// How many.

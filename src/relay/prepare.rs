@@ -144,6 +144,9 @@ pub async fn ready(
         reported: AtomicBool::new(reported),
         unconfirmed: AtomicUsize::new(0),
         appetite: Arc::new(AtomicUsize::new(config.turn.rows.min(pace::FIRST_APPETITE))),
+        suspects: Arc::default(),
+        accepted_partitions: Arc::default(),
+        circuit_open: Arc::default(),
     }))
 }
 
@@ -189,7 +192,7 @@ pub async fn not_ready(engine: &Engine, config: &Config, unready: &Unready, news
             let identity = identity(&session, config).await?;
             make(&session, config, &identity, position.as_ref()).await?;
         }
-        cursor::report(&session, &config.name, &report, halted).await
+        cursor::report(&session, &config.name, &report, halted, false).await
     }
     .await;
     if let Err(error) = written {

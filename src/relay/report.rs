@@ -16,27 +16,37 @@ pub(super) async fn halt(engine: &Engine, ready: &Ready, failure: &Failure, mess
         hint = failure.hint,
         "relay halted"
     );
-    record(engine, ready, failure, message_id, true).await;
+    record(engine, ready, &error(failure, message_id), true, false).await;
 }
 
 /// The relay tries again by itself.
-pub(super) async fn retry(engine: &Engine, ready: &Ready, failure: &Failure, message_id: Option<&str>) {
-    record(engine, ready, failure, message_id, false).await;
+pub(super) async fn retry(
+    engine: &Engine,
+    ready: &Ready,
+    failure: &Failure,
+    message_id: Option<&str>,
+    circuit_open: bool,
+) {
+    record(engine, ready, &error(failure, message_id), false, circuit_open).await;
 }
 
-async fn record(engine: &Engine, ready: &Ready, failure: &Failure, message_id: Option<&str>, halted: bool) {
-    ready.set_reported(true);
-    let report = ErrorReport {
+/// A failure as operators see it.
+pub(super) fn error<'a>(failure: &'a Failure, message_id: Option<&'a str>) -> ErrorReport<'a> {
+    ErrorReport {
         class: failure.class.as_str(),
         code: &failure.code,
         message: &failure.message,
         hint: &failure.hint,
         message_id,
-    };
+    }
+}
+
+async fn record(engine: &Engine, ready: &Ready, report: &ErrorReport<'_>, halted: bool, circuit_open: bool) {
+    ready.set_reported(true);
     let fingerprint = halted.then_some(ready.fingerprint.as_str());
     let written = async {
         let session = engine.probe.session().await?;
-        cursor::report(&session, &ready.config.name, &report, fingerprint).await
+        cursor::report(&session, &ready.config.name, report, fingerprint, circuit_open).await
     };
     let written =
         tokio::time::timeout(engine.call_deadline, written).await.unwrap_or(Err(Error::Timeout(engine.call_deadline)));

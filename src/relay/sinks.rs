@@ -58,6 +58,7 @@ async fn kafka_sink(
         return Err(Unready::wrong("kafka_missing", "no [kafka] section".to_owned(), "Add [kafka] bootstrap_servers."));
     };
     let mut limit = UNKNOWN_LIMIT;
+    let mut topic = None;
     if !kafka.templated() {
         let facts = describe_topic(cluster, &kafka.topic, engine.call_deadline).await?;
         kafka_topic(kafka, &facts).map_err(|(code, message, hint)| Unready::wrong(code, message, hint))?;
@@ -70,8 +71,9 @@ async fn kafka_sink(
                 "the topic's max.message.bytes cannot be read: records above this size are refused"
             ),
         }
+        topic = Some(facts);
     }
-    let sink = KafkaSink::new(Arc::clone(cluster), &config.name, kafka, limit, shape.traceparent)
+    let sink = KafkaSink::new(Arc::clone(cluster), &config.name, kafka, topic.as_ref(), limit, shape.traceparent)
         .map_err(|invalid| Unready::invalid(&[invalid]))?;
     if !kafka.templated() {
         sink.warm(&kafka.topic, engine.call_deadline).await?;

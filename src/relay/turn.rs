@@ -11,14 +11,18 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::engine::Engine;
 use super::outcome::{Outcome, Timings, TurnError};
-use super::{Ready, report};
+use super::{OnPoison, Ready, dead_letter, report};
 use crate::batch::Batch;
+use crate::cursor::dead_letter::DeadLetter;
 use crate::cursor::{Advance, Facts, LockedCursor};
-use crate::database::{Fragile, Loan};
+use crate::database::{Error, Fragile, Loan};
 use crate::position::{Position, Timestamp};
-use crate::sink::{Class, Failure, Flow, Publication, Published};
+use crate::sink::{Class, Failure, Flow, Mode, Publication, Published};
 use crate::source::fetch::{Budget, Fetched, Request, fetch};
 use crate::source::watcher::Sighting;
+
+/// How many rows a turn publishes that sends one by one: each waits for the broker.
+const ALONE: usize = 200;
 
 /// What a turn needs besides its relay.
 #[derive(Debug)]
@@ -33,6 +37,8 @@ pub struct Turn<'a> {
     pub timings: Timings,
     /// Per row, in order: created at; of the rows that were acknowledged.
     pub delivered: Vec<Timestamp>,
+    /// Over how many partitions keys are spread in this turn.
+    pub partitions: Option<i32>,
 }
 
 /// What happened between fetch and advance.
@@ -64,6 +70,9 @@ impl Turn<'_> {
             cursor.release().await?;
             return Ok(reason);
         }
+        if cursor.redrive {
+            return self.redrive(cursor, reader).await;
+        }
         let relayed = self.relay(&cursor, reader, deadline).await?;
         self.advance(cursor, relayed).await
     }
@@ -78,6 +87,12 @@ impl Turn<'_> {
         }
         if cursor.halted.as_deref() == Some(self.ready.fingerprint.as_str()) {
             return Some(Outcome::Halted);
+        }
+        if let (Some(found), Some(known)) = (self.partitions, cursor.partitions)
+            && found != known
+            && self.ready.accepted_partitions.load(Ordering::Relaxed) != found
+        {
+            return Some(Outcome::Partitions { known, found });
         }
         // Only the lock's holder knows: when this replica looked, another may have been about to advance.
         if let (Some(interval), Some(rested)) = (self.ready.sink.min_interval(), cursor.rested)
@@ -95,12 +110,18 @@ impl Turn<'_> {
     async fn relay(&mut self, cursor: &LockedCursor, reader: Loan, deadline: Instant) -> Result<Relayed, TurnError> {
         let ready = self.ready;
         let closed = cursor.closed();
-        let mut publication = match ready.sink.begin().await {
+        let suspects = ready.suspects.load(Ordering::Relaxed);
+        let mode = Mode { alone: suspects > 0, replayed: false, partitions: self.partitions };
+        let mut publication = match ready.sink.begin(mode).await {
             Ok(publication) => publication,
             Err(failure) => return Ok(Relayed::nothing(failure)),
         };
         let turn = ready.config.turn;
-        let appetite = ready.appetite.load(Ordering::Relaxed);
+        let appetite = match (suspects, ready.circuit_open.load(Ordering::Relaxed)) {
+            (0, false) => ready.appetite.load(Ordering::Relaxed),
+            (0, true) => 1,
+            (suspects, _) => suspects.min(ALONE),
+        };
         let request = Request {
             shape: &ready.shape,
             fields: ready.sink.fields(),
@@ -136,8 +157,12 @@ impl Turn<'_> {
         self.timings.fetch = fetch_time;
         self.timings.publish = begun.elapsed();
         let rows: usize = batches.iter().map(Batch::len).sum();
-        if cut || rows >= appetite {
+        if suspects == 0 && (cut || rows >= appetite) {
             ready.learn(appetite, self.timings.publish);
+        }
+        if cut && fetched.is_none() && published.acknowledged == 0 && published.stopped.is_none() {
+            // Nothing was read in time: that is no sign that nothing is there.
+            return Err(Error::Timeout(ready.config.turn.deadline).into());
         }
         let fetched = match fetched {
             Some(Ok(fetched)) => fetched,
@@ -150,15 +175,21 @@ impl Turn<'_> {
         Ok(Relayed { batches, published, fetched })
     }
 
-    /// Advances over the acknowledged prefix.
+    /// Advances over the acknowledged prefix, and over a poison row behind it when that is the policy.
     async fn advance(&mut self, cursor: LockedCursor, relayed: Relayed) -> Result<Outcome, TurnError> {
         let acknowledged = relayed.published.acknowledged;
-        let end = relayed.end(acknowledged);
         let message_id = relayed.message_id(acknowledged);
-        if let Some(failure) = relayed.published.stopped.as_ref().filter(|failure| failure.class != Class::Retry) {
+        let verdict = self.verdict(&relayed);
+        if let Verdict::Halt(failure) = &verdict {
             // While the lock is held: no other replica shall try the same message before it can see the halt.
             report::halt(self.engine, self.ready, failure, message_id.as_deref()).await;
         }
+        let dead = match &verdict {
+            Verdict::Bury(failure, letter) => Some((letter.as_ref(), report::error(failure, message_id.as_deref()))),
+            Verdict::Done | Verdict::Search(_) | Verdict::Retry(_) | Verdict::Halt(_) => None,
+        };
+        let passed = acknowledged + usize::from(dead.is_some());
+        let end = relayed.end(passed);
         let known = self.ready.shape.descendants.clone();
         if end.is_some() {
             let advance = Advance {
@@ -168,8 +199,10 @@ impl Turn<'_> {
                 relations: (self.ready.shape.root, &known),
                 seek_applied: cursor.seek_applied,
                 identity: &self.ready.identity,
+                partitions: self.partitions,
+                durable: self.ready.config.sink.one_by_one() || dead.is_some(),
+                dead,
                 by: &self.engine.replica,
-                durable: self.ready.config.sink.one_by_one(),
             };
             match cursor.advance(advance).await {
                 Ok([advance, commit]) => (self.timings.advance, self.timings.commit) = (advance, commit),
@@ -178,20 +211,58 @@ impl Turn<'_> {
         } else {
             cursor.release().await?;
         }
+        self.ready.searched(passed);
         self.delivered = relayed.instants(acknowledged);
-        Ok(match relayed.published.stopped {
-            Some(failure) => Outcome::Stalled { rows: acknowledged, failure, message_id },
-            None if acknowledged == 0 => Outcome::Idle,
-            None => Outcome::Relayed { rows: acknowledged, more: relayed.fetched.more },
+        let (rows, suspects) = (acknowledged, relayed.published.suspects);
+        Ok(match verdict {
+            Verdict::Search(failure) => {
+                self.ready.suspects.store(suspects, Ordering::Relaxed);
+                Outcome::Searching { rows, suspects, failure }
+            }
+            Verdict::Bury(failure, letter) => Outcome::Buried { rows, failure, message_id: letter.message_id },
+            Verdict::Retry(failure) | Verdict::Halt(failure) => Outcome::Stalled { rows, failure, message_id },
+            Verdict::Done if acknowledged == 0 => Outcome::Idle,
+            Verdict::Done => Outcome::Relayed { rows, more: relayed.fetched.more },
         })
     }
+
+    /// What follows from how publishing ended.
+    fn verdict(&self, relayed: &Relayed) -> Verdict {
+        let Some(failure) = relayed.published.stopped.clone() else { return Verdict::Done };
+        let acknowledged = relayed.published.acknowledged;
+        match (failure.class, self.ready.config.on_poison) {
+            (Class::Retry, _) => Verdict::Retry(failure),
+            (Class::Poison, _) if relayed.published.suspects > 1 => Verdict::Search(failure),
+            (Class::Poison, OnPoison::DeadLetter) => match relayed.locate(acknowledged) {
+                Some((batch, row)) => {
+                    Verdict::Bury(failure, Box::new(dead_letter::letter(self.ready, &batch.message(row))))
+                }
+                None => Verdict::Halt(failure),
+            },
+            (Class::Poison, OnPoison::Halt) | (Class::Fatal, _) => Verdict::Halt(failure),
+        }
+    }
+}
+
+/// What follows from how publishing ended.
+enum Verdict {
+    /// All was acknowledged.
+    Done,
+    /// A row among several was refused: one by one from here.
+    Search(Failure),
+    /// This row is put aside.
+    Bury(Failure, Box<DeadLetter>),
+    /// It will pass.
+    Retry(Failure),
+    /// Somebody must mend it.
+    Halt(Failure),
 }
 
 impl Relayed {
     fn nothing(failure: Failure) -> Self {
         Self {
             batches: Vec::new(),
-            published: Published { acknowledged: 0, stopped: Some(failure) },
+            published: Published { acknowledged: 0, stopped: Some(failure), suspects: 1 },
             fetched: Fetched { rows: 0, more: false, snapshot: None },
         }
     }

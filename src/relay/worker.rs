@@ -1,6 +1,7 @@
 //! One relay's running state, and the task that runs its turns until there is nothing more to do.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
@@ -8,8 +9,8 @@ use tokio_postgres::error::SqlState;
 use super::Ready;
 use super::engine::{Engine, Slot};
 use super::outcome::{Outcome, Timings, TurnError};
-use super::report;
 use super::turn::Turn;
+use super::{circuit, report};
 use crate::cursor;
 use crate::database::Error;
 use crate::pace::{self, Backoff};
@@ -54,6 +55,9 @@ pub async fn run(engine: Arc<Engine>, ready: Arc<Ready>, mut sighting: Sighting,
     }
 }
 
+/// How long a relay waits whose sink another relay is just trying.
+const PROBED_BY_ANOTHER: Duration = Duration::from_millis(500);
+
 struct Worker<'a> {
     engine: &'a Engine,
     ready: &'a Ready,
@@ -62,6 +66,15 @@ struct Worker<'a> {
 
 impl Worker<'_> {
     async fn turn(&self, sighting: &Sighting) -> Result<Outcome, TurnError> {
+        // While its sink is out, one relay at a time tries it.
+        let probe = if self.ready.circuit_open.load(Relaxed) {
+            let Some(permit) = self.engine.probe_permit(&self.ready.config.sink.circuit()) else {
+                return Ok(Outcome::Early(PROBED_BY_ANOTHER));
+            };
+            Some(permit)
+        } else {
+            None
+        };
         let Slot { lock, reader, permits } = self.engine.slot(self.ready.config.sink.one_by_one()).await?;
         if self.engine.stop.is_cancelled() {
             return Ok(Outcome::Busy);
@@ -72,10 +85,11 @@ impl Worker<'_> {
             engine: self.engine,
             timings: Timings::default(),
             delivered: Vec::new(),
+            partitions: self.ready.sink.partitions(),
         };
         self.ready.metrics.turn_begun(sighting.clock(), sighting.horizon.at);
         let outcome = turn.run(lock, reader).await;
-        drop(permits);
+        drop((permits, probe));
         self.ready.record(&turn, &outcome);
         outcome
     }
@@ -99,6 +113,31 @@ impl Worker<'_> {
                 (Next::Look, more && self.ready.sink.min_interval().is_none())
             }
             Outcome::Foreign => (Next::Prepare, false),
+            Outcome::Partitions { known, found } => (self.repartitioned(known, found).await, false),
+            Outcome::Searching { rows, suspects, failure } => {
+                tracing::warn!(
+                    cursor = self.ready.config.name,
+                    rows,
+                    suspects,
+                    code = failure.code,
+                    error = failure.message,
+                    "a row was refused, and its batch with it: publishing one by one until it stands alone"
+                );
+                (Next::Look, true)
+            }
+            Outcome::Buried { failure, message_id, .. } => {
+                tracing::error!(
+                    cursor = self.ready.config.name,
+                    message_id,
+                    code = failure.code,
+                    error = failure.message,
+                    hint = failure.hint,
+                    "row put aside as a dead letter"
+                );
+                self.recovered().await;
+                (Next::Look, self.ready.sink.min_interval().is_none())
+            }
+            Outcome::Redriven { rows, failure } => (self.redriven(rows, failure).await, false),
             Outcome::Regressed { observed_at, clock } => (self.regressed(observed_at, clock, sighting), false),
             Outcome::Stalled { rows, failure, message_id } => {
                 if rows > 0 {
@@ -133,11 +172,77 @@ impl Worker<'_> {
         if self.backoff.failures() > 0 || self.ready.reported() {
             self.backoff = Backoff::new();
             self.ready.set_reported(false);
+            if self.ready.circuit_open.load(Relaxed) {
+                tracing::info!(cursor = self.ready.config.name, "circuit closed: the receiver accepts messages again");
+            }
             if let Ok(session) = self.engine.probe.session().await
                 && let Err(error) = cursor::clear(&session, &self.ready.config.name).await
             {
                 tracing::warn!(cursor = self.ready.config.name, %error, "cannot record that the cursor is well again");
                 self.ready.set_reported(true);
+            }
+        }
+    }
+
+    /// Another number of partitions: asks the cluster once more, because this replica may not have seen the last change,
+    /// and does then as configured.
+    async fn repartitioned(&mut self, known: i32, found: i32) -> Next {
+        if let Err(failure) = self.ready.sink.look_again(self.engine.call_deadline).await {
+            return self.stalled(&failure, None).await;
+        }
+        let now = self.ready.sink.partitions().unwrap_or(known);
+        if now != found || now == known {
+            return Next::Look;
+        }
+        if self.ready.config.goes_on_with_new_partitions() {
+            tracing::warn!(
+                cursor = self.ready.config.name,
+                known,
+                found,
+                "the topic's partitions have changed: going on"
+            );
+            self.ready.accepted_partitions.store(found, Relaxed);
+            return Next::Look;
+        }
+        let message = format!(
+            "topic {} has {found} partitions, the cursor's keys are spread over {known}: rows of one key would go on in \
+             another partition",
+            self.ready.config.sink.target()
+        );
+        let hint = format!(
+            "Let consumers catch up with what was published; then `outbox-relay cursor adopt {}`, or set \
+             on_partition_change = \"continue\".",
+            self.ready.config.name
+        );
+        let failure = Failure::of(Class::Fatal, "partition_count_changed", message, hint);
+        report::halt(self.engine, self.ready, &failure, None).await;
+        Next::Halted
+    }
+
+    async fn redriven(&mut self, rows: usize, failure: Option<Failure>) -> Next {
+        if rows > 0 {
+            tracing::info!(cursor = self.ready.config.name, rows, "dead letters were sent again and accepted");
+        }
+        match failure {
+            None => {
+                self.recovered().await;
+                Next::Look
+            }
+            Some(failure) if failure.class == Class::Poison => {
+                tracing::error!(
+                    cursor = self.ready.config.name,
+                    code = failure.code,
+                    error = failure.message,
+                    hint = failure.hint,
+                    "a dead letter was sent again and refused again"
+                );
+                Next::Look
+            }
+            Some(failure) => {
+                if failure.class == Class::Fatal {
+                    report::halt(self.engine, self.ready, &failure, None).await;
+                }
+                self.stalled(&failure, None).await
             }
         }
     }
@@ -156,7 +261,16 @@ impl Worker<'_> {
         match failure.class {
             Class::Retry => {
                 let pause = self.backoff.failed(fastrand::f64()).max(failure.retry_after.unwrap_or_default());
-                report::retry(self.engine, self.ready, failure, message_id).await;
+                let was_open = self.ready.circuit_open.load(Relaxed);
+                let open = failure.is_outage() && (was_open || self.backoff.failures() >= circuit::OPENS_AFTER);
+                if open && !was_open {
+                    tracing::error!(
+                        cursor = self.ready.config.name,
+                        sink = self.ready.config.sink.kind(),
+                        "circuit open: the receiver is out; it is tried with one message from time to time"
+                    );
+                }
+                report::retry(self.engine, self.ready, failure, message_id, open).await;
                 Next::After(pause)
             }
             // Recorded by the turn itself, while it held the lock.

@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use reqwest::header::{AUTHORIZATION, HeaderValue, RETRY_AFTER};
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Request, Response, redirect, retry};
 use secrecy::ExposeSecret;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::{Class, Failure, Flow, InvalidSetting, Published};
+use super::{Class, Failure, Flow, InvalidSetting, Mode, Published};
 use crate::batch::Batch;
-use crate::message::Field;
+use crate::message::{Field, Message};
 use crate::secret::Secret;
 
 pub(super) mod answer;
@@ -86,6 +86,9 @@ pub enum Body {
     Form(Vec<(String, String)>),
 }
 
+/// Marks a request that an operator had sent again.
+const REPLAYED: HeaderName = HeaderName::from_static("outbox-replayed");
+
 /// Reads the meaning of an answer's status and body.
 pub(super) type ReadVerdict = fn(u16, &[u8]) -> Option<Verdict>;
 
@@ -111,6 +114,7 @@ pub struct HttpSink {
 #[derive(Debug)]
 pub struct HttpPublication<'a> {
     sink: &'a HttpSink,
+    replayed: bool,
     authorization: Option<HeaderValue>,
     acknowledged: usize,
     /// Set while the message number `acknowledged` may be on its way; still set in `finish` when `push` was dropped.
@@ -152,14 +156,21 @@ impl HttpSink {
         self.requests.fields()
     }
 
+    /// The body of the message's request; none when a template fails for it.
+    pub(super) fn rendered(&self, message: &Message<'_>) -> Option<Vec<u8>> {
+        let request = self.requests.build(message, None).ok()?;
+        Some(request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default().to_vec())
+    }
+
     /// Reads the secret again, so that a rotated one needs no restart.
-    pub(super) fn begin(&self) -> Result<HttpPublication<'_>, Failure> {
+    pub(super) fn begin(&self, mode: Mode) -> Result<HttpPublication<'_>, Failure> {
         let authorization = match &self.preset.credentials {
             Some((user, secret)) => Some(self.basic(user, secret)?),
             None => None,
         };
         Ok(HttpPublication {
             sink: self,
+            replayed: mode.replayed,
             authorization,
             acknowledged: 0,
             in_flight: false,
@@ -233,7 +244,10 @@ impl HttpPublication<'_> {
         }
     }
 
-    async fn send(&mut self, request: Request) {
+    async fn send(&mut self, mut request: Request) {
+        if self.replayed {
+            request.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+        }
         self.last_request = Some(Instant::now());
         self.in_flight = true;
         let answer = match self.sink.client.execute(request).await {
@@ -265,7 +279,7 @@ impl HttpPublication<'_> {
 
     pub(super) fn finish(self) -> Published {
         let stopped = if self.in_flight { Some(Failure::deadline()) } else { self.stopped };
-        Published { acknowledged: self.acknowledged, stopped }
+        Published { acknowledged: self.acknowledged, stopped, suspects: 1 }
     }
 }
 

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -15,17 +16,20 @@ use rdkafka::producer::BaseRecord;
 
 mod classify;
 mod cluster;
+mod errors;
 mod ledger;
+mod partition;
 mod record;
 mod statistics;
 mod topic;
 
 pub use cluster::Cluster;
+pub use errors::known_errors;
 pub use topic::{TopicFacts, describe_topic};
 
-use super::{Class, Failure, Flow, InvalidSetting, Published};
+use super::{Class, Failure, Flow, InvalidSetting, Mode, Published};
 use crate::batch::Batch;
-use crate::message::Field;
+use crate::message::{Field, Message};
 use cluster::Lent;
 use record::{Layout, Record};
 
@@ -61,6 +65,19 @@ pub struct Config {
     pub payload: Payload,
     /// Header names to columns.
     pub headers: BTreeMap<String, String>,
+    /// What a changed number of partitions does to a relay with a key.
+    pub on_partition_change: OnPartitionChange,
+}
+
+/// What follows when a keyed topic has another number of partitions than its cursor knows: from then on a key's rows
+/// go to another partition than before, where consumers may read them before the older ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnPartitionChange {
+    /// The relay halts until an operator accepts it.
+    #[default]
+    Halt,
+    /// The relay goes on with the new number.
+    Continue,
 }
 
 impl Config {
@@ -98,11 +115,15 @@ pub struct KafkaSink {
     /// The most bytes of a record: the topic's limit.
     limit: usize,
     layout: Layout,
+    /// The topic, where keys are spread over its partitions.
+    keyed: Option<String>,
+    /// How many partitions it has, as last seen.
+    partitions: AtomicI32,
 }
 
 impl KafkaSink {
-    /// A sink of the relay named `relay`. `limit` is the topic's `max.message.bytes`; `traceparent` says whether the
-    /// table has a column of that name.
+    /// A sink of the relay named `relay` to a topic that is like `facts` (none: each row names its own). `limit` is the
+    /// most bytes of a record; `traceparent` says whether the table has a column of that name.
     ///
     /// # Errors
     /// When the topic's template cannot be compiled.
@@ -110,10 +131,36 @@ impl KafkaSink {
         cluster: Arc<Cluster>,
         relay: &str,
         config: &Config,
+        facts: Option<&TopicFacts>,
         limit: usize,
         traceparent: bool,
     ) -> Result<Self, InvalidSetting> {
-        Ok(Self { cluster, relay: relay.to_owned(), limit, layout: Layout::new(config, traceparent)? })
+        let layout = Layout::new(config, traceparent)?;
+        let keyed = (config.key.is_some() && !layout.is_routed()).then(|| config.topic.clone());
+        let sink = Self { cluster, relay: relay.to_owned(), limit, layout, keyed, partitions: AtomicI32::new(0) };
+        sink.saw_partitions(facts.map_or(0, |facts| facts.partitions));
+        Ok(sink)
+    }
+
+    fn saw_partitions(&self, partitions: usize) {
+        if partitions > 0 {
+            self.partitions.store(i32::try_from(partitions).unwrap_or(i32::MAX), Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn partitions(&self) -> Option<i32> {
+        let seen = self.partitions.load(Ordering::Relaxed);
+        (self.keyed.is_some() && seen > 0).then_some(seen)
+    }
+
+    pub(super) async fn count_partitions(&self, patience: Duration) -> Result<(), Failure> {
+        let Some(topic) = &self.keyed else { return Ok(()) };
+        self.saw_partitions(self.cluster.partitions(self.limit, topic, patience).await?);
+        Ok(())
+    }
+
+    pub(super) fn rendered(&self, message: &Message<'_>) -> (Option<String>, Option<Vec<u8>>) {
+        self.layout.rendered(message)
     }
 
     /// Connects a producer ahead of the first turn.
@@ -133,10 +180,10 @@ impl KafkaSink {
         if self.layout.is_routed() { classify::routed(failure, error) } else { failure }
     }
 
-    pub(super) async fn begin(&self) -> Result<KafkaPublication<'_>, Failure> {
+    pub(super) fn begin(&self, mode: Mode) -> Result<KafkaPublication<'_>, Failure> {
         let producer = self.cluster.lend(self.limit)?;
         producer.context().ledger.begin();
-        Ok(KafkaPublication { sink: self, producer: Some(producer), sent: 0, refused: None })
+        Ok(KafkaPublication { sink: self, mode, producer: Some(producer), sent: 0, refused: None })
     }
 }
 
@@ -144,6 +191,7 @@ impl KafkaSink {
 #[derive(Debug)]
 pub struct KafkaPublication<'a> {
     sink: &'a KafkaSink,
+    mode: Mode,
     producer: Option<Lent>,
     sent: usize,
     /// Why the message number `sent` was not even handed to the client.
@@ -156,13 +204,16 @@ impl KafkaPublication<'_> {
             if self.refused.is_some() || self.failed() {
                 return Flow::Stop;
             }
-            match self.sink.layout.record(&self.sink.relay, self.sink.limit, &message) {
+            match self.sink.layout.record(&self.sink.relay, self.sink.limit, self.mode.replayed, &message) {
                 Ok(record) => {
                     if let Err(failure) = self.send(record).await {
                         self.refused = Some(failure);
                         return Flow::Stop;
                     }
                     self.sent += 1;
+                    if self.mode.alone {
+                        self.settle().await;
+                    }
                 }
                 Err(failure) => {
                     self.refused = Some(failure);
@@ -185,6 +236,8 @@ impl KafkaPublication<'_> {
         let mut record = BaseRecord::<[u8], [u8], usize>::with_opaque_to(&topic, self.sent).headers(headers);
         record.key = key;
         record.payload = value;
+        // Pinned to the number that the cursor knows: a topic that grows must not move a key before anybody has decided.
+        record.partition = self.mode.partitions.zip(key).map(|(partitions, key)| partition::of(key, partitions));
         loop {
             match producer.send(record) {
                 Ok(()) => return Ok(()),
@@ -208,26 +261,27 @@ impl KafkaPublication<'_> {
 
     pub(super) fn finish(mut self) -> Published {
         let Some(producer) = self.producer.take() else {
-            return Published { acknowledged: 0, stopped: None };
+            return Published { acknowledged: 0, stopped: None, suspects: 1 };
         };
         let outcome = producer.context().ledger.outcome();
         let last_error = producer.context().last_error();
+        let acknowledged = outcome.acknowledged;
         if outcome.complete {
             self.sink.cluster.take_back(producer);
-            return Published { acknowledged: outcome.acknowledged, stopped: self.refused.take() };
+            return Published { acknowledged, stopped: self.refused.take(), suspects: 1 };
         }
         self.sink.cluster.destroy(producer);
+        let failure = |error| self.sink.failure(&KafkaError::MessageProduction(error), last_error.clone());
+        if let Some(error) = outcome.refused {
+            return Published { acknowledged, stopped: Some(failure(error)), suspects: self.sent - acknowledged };
+        }
         let stopped = match outcome.error {
-            Some((row, error)) if row == outcome.acknowledged => {
-                self.sink.failure(&KafkaError::MessageProduction(error), last_error)
-            }
-            // Something later failed first, or nothing did: the message in question is simply without an answer.
-            Some((_, error)) => {
-                Failure { class: Class::Retry, ..classify::failure(&KafkaError::MessageProduction(error), last_error) }
-            }
+            Some((row, error)) if row == acknowledged => failure(error),
+            // Something later failed first: the message in question is simply without an answer.
+            Some((_, error)) => Failure { class: Class::Retry, ..failure(error) },
             None => classify::interrupted(last_error),
         };
-        Published { acknowledged: outcome.acknowledged, stopped: Some(stopped) }
+        Published { acknowledged, stopped: Some(stopped), suspects: 1 }
     }
 }
 

@@ -7,7 +7,7 @@ use std::io;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use super::{Class, Failure, Flow, Published};
+use super::{Class, Failure, Flow, Mode, Published};
 use crate::batch::Batch;
 use crate::message::{Field, Message};
 
@@ -26,6 +26,7 @@ pub struct StdoutSink {
 #[derive(Debug)]
 pub struct StdoutPublication<'a> {
     sink: &'a StdoutSink,
+    replayed: bool,
     acknowledged: usize,
     in_flight: bool,
     stopped: Option<Failure>,
@@ -42,8 +43,8 @@ impl StdoutSink {
         &[Field::Row]
     }
 
-    pub(super) fn begin(&self) -> StdoutPublication<'_> {
-        StdoutPublication { sink: self, acknowledged: 0, in_flight: false, stopped: None }
+    pub(super) fn begin(&self, mode: Mode) -> StdoutPublication<'_> {
+        StdoutPublication { sink: self, replayed: mode.replayed, acknowledged: 0, in_flight: false, stopped: None }
     }
 }
 
@@ -58,7 +59,7 @@ impl StdoutPublication<'_> {
         }
         let mut lines = Vec::with_capacity(batch.bytes() + 128 * batch.len());
         for message in batch.messages() {
-            self.sink.append(&mut lines, &message);
+            self.sink.append(&mut lines, &message, self.replayed);
         }
         self.in_flight = true;
         let written = async {
@@ -75,14 +76,15 @@ impl StdoutPublication<'_> {
 
     pub(super) fn finish(self) -> Published {
         let stopped = if self.in_flight { Some(Failure::deadline()) } else { self.stopped };
-        Published { acknowledged: self.acknowledged, stopped }
+        Published { acknowledged: self.acknowledged, stopped, suspects: 1 }
     }
 }
 
 impl StdoutSink {
-    fn append(&self, lines: &mut Vec<u8>, message: &Message<'_>) {
+    fn append(&self, lines: &mut Vec<u8>, message: &Message<'_>, replayed: bool) {
         let (relay, id, at) = (&self.relay, json(message.id), message.created_at);
-        lines.extend_from_slice(format!(r#"{{"relay":{relay},"id":{id},"created_at":"{at}","row":"#).as_bytes());
+        let mark = if replayed { r#""replayed":true,"# } else { "" };
+        lines.extend_from_slice(format!(r#"{{"relay":{relay},"id":{id},"created_at":"{at}",{mark}"row":"#).as_bytes());
         // A line break in valid JSON stands between tokens, for example inside a `json` column that was stored so.
         let row = message.value(0).unwrap_or(b"null");
         lines.extend(row.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
@@ -121,10 +123,10 @@ mod tests {
     #[tokio::test]
     async fn every_message_is_one_line_of_json_with_its_row_unchanged() {
         let sink = StdoutSink::new(&Config::default(), "a\"b");
-        let mut publication = sink.begin();
+        let mut publication = sink.begin(Mode::default());
         let mut output = Vec::new();
         assert_eq!(publication.push_to(&mut output, &batch()).await, Flow::Continue);
-        assert_eq!(publication.finish(), Published { acknowledged: 2, stopped: None });
+        assert_eq!(publication.finish(), Published { acknowledged: 2, stopped: None, suspects: 1 });
         let output = String::from_utf8(output).expect("UTF-8");
         let lines: Vec<_> = output.lines().collect();
         assert_eq!(lines.len(), 2);
@@ -142,7 +144,7 @@ mod tests {
         let (reader, mut writer) = tokio::io::duplex(16);
         drop(reader);
         let sink = StdoutSink::new(&Config::default(), "r");
-        let mut publication = sink.begin();
+        let mut publication = sink.begin(Mode::default());
         assert_eq!(publication.push_to(&mut writer, &batch()).await, Flow::Stop);
         let published = publication.finish();
         assert_eq!(published.acknowledged, 0);
@@ -153,10 +155,13 @@ mod tests {
     async fn lines_given_up_half_way_are_not_acknowledged() {
         let (_reader, mut writer) = tokio::io::duplex(16);
         let sink = StdoutSink::new(&Config::default(), "r");
-        let mut publication = sink.begin();
+        let mut publication = sink.begin(Mode::default());
         let batch = batch();
         let pushed = publication.push_to(&mut writer, &batch);
         assert!(tokio::time::timeout(std::time::Duration::from_millis(20), pushed).await.is_err());
-        assert_eq!(publication.finish(), Published { acknowledged: 0, stopped: Some(Failure::deadline()) });
+        assert_eq!(
+            publication.finish(),
+            Published { acknowledged: 0, stopped: Some(Failure::deadline()), suspects: 1 }
+        );
     }
 }

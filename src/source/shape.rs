@@ -143,6 +143,21 @@ impl Shape {
         )
     }
 
+    /// The row at a position, as it is now: `$1` and `$2` are its parts. Columns as in [`Self::fetch_sql`].
+    #[must_use]
+    pub fn row_sql(&self, fields: &[Field]) -> String {
+        let [created_at, id] = self.order();
+        let mut list = vec![self.instant(), format!("{id}::text")];
+        list.extend(fields.iter().map(|field| self.value(field)));
+        format!(
+            "SELECT {} FROM {} AS t WHERE {created_at} = {} AND {id} = $2::text::{}",
+            list.join(", "),
+            self.config.table.quoted(),
+            self.instant_parameter(1),
+            self.id_type.sql(),
+        )
+    }
+
     /// The newest row below `$1`: instant and id.
     #[must_use]
     pub fn newest_sql(&self) -> String {

@@ -62,6 +62,8 @@ struct Remembered {
     history: History,
     answered: Option<Instant>,
     family: Vec<u32>,
+    /// Which writers were looked for.
+    looked_for: Option<(Rule, bool)>,
 }
 
 impl Watcher {
@@ -99,9 +101,10 @@ async fn scan(state: &mut State, shape: &Shape) -> Result<Horizon, Error> {
     let family = shape.family();
     let session = &state.session;
     let remembered = state.tables.entry(shape.config.clone()).or_default();
-    if remembered.family != family {
-        // What was absent from the old family says nothing about the relations that are new in this one.
-        *remembered = Remembered { family: family.clone(), ..Remembered::default() };
+    let looked_for = Some((shape.rule, shape.own_role_only_reads));
+    if remembered.family != family || remembered.looked_for != looked_for {
+        // What was absent from the old family, or was not looked for, says nothing about what is new in this one.
+        *remembered = Remembered { family: family.clone(), looked_for, ..Remembered::default() };
     }
     let asked = Instant::now();
     let clock = session.prepare_cached(CLOCK).await?;

@@ -26,6 +26,7 @@ mod naive;
 mod operators;
 mod ordering;
 mod outside;
+mod poison;
 mod refusals;
 mod replicas;
 mod rolling;

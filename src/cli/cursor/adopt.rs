@@ -12,7 +12,7 @@ use crate::cli::output::print;
 use crate::cli::table::Table;
 use crate::config::Config;
 use crate::cursor::{Order, order};
-use crate::relay::adopt::{self, Change, changes, found, known};
+use crate::relay::adopt::{Change, changes, found, known};
 use crate::relay::lag::CAP;
 use crate::sink::kafka::Cluster;
 use crate::source::span::between;
@@ -68,13 +68,7 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
     if let Some(code) = agreed(args.consent, &format!("Let {name} go on with what was found?"))? {
         return Ok(code);
     }
-    let wish = Order {
-        to: position.as_ref(),
-        from: Some(position.as_ref()),
-        adopt: Some(&found),
-        cures: &adopt::CURES,
-        ..Order::default()
-    };
+    let wish = Order { to: position.as_ref(), from: Some(position.as_ref()), adopt: Some(&found), ..Order::default() };
     let detail: Vec<_> = changes.iter().map(json).collect();
     let detail = serde_json::json!({ "changes": detail });
     let made = order(&mut subject.session, name, &wish, ("cursor adopt", &operator(), &detail)).await?;

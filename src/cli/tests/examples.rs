@@ -12,6 +12,8 @@ const STANDS_FOR: [(&str, &str); 3] = [("--to N", "--to 0"), ("--at INSTANT", "-
 
 /// The command that a line begins with or has behind another program's words, without what follows it.
 fn command(line: &str) -> Option<String> {
+    // The namespace and the deployment have the program's name, too: what the pod runs stands behind two hyphens.
+    let line = if line.starts_with("kubectl ") { line.split_once(" -- ")?.1 } else { line };
     let at = line.match_indices("outbox-relay ").map(|(at, _)| at).find(|at| *at == 0 || line[..*at].ends_with(' '))?;
     let mut text = line[at..].trim_end();
     for end in ["  ", " #", " |", " >", " &", ";"] {

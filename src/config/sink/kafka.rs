@@ -6,7 +6,7 @@ use super::template;
 use crate::config::problem::Wrong;
 use crate::config::section::Section;
 use crate::config::value;
-use crate::sink::kafka::{Config, Payload};
+use crate::sink::kafka::{Config, OnPartitionChange, Payload};
 
 /// Headers that the relay writes itself.
 const OURS: [&str; 5] = ["id", "created_at", "relay", "late", "replayed"];
@@ -22,10 +22,21 @@ pub(super) fn read(section: &Section<'_>, has_cluster: bool) -> Option<Config> {
         let what = "a key keeps the order of its rows, unordered gives it up";
         section.problem("unordered", Wrong::new(what, "remove one of the two"));
     }
+    let on_partition_change = section.read(
+        "on_partition_change",
+        value::word(&[("halt", OnPartitionChange::Halt), ("continue", OnPartitionChange::Continue)], &[]),
+    );
     let payload = read_payload(section);
     let headers = read_headers(section);
     let topic = section.require("topic", value::parsed(topic), "name the topic: topic = \"bookings\"")?;
-    Some(Config { topic, key, unordered, payload: payload?, headers })
+    Some(Config {
+        topic,
+        key,
+        unordered,
+        payload: payload?,
+        headers,
+        on_partition_change: on_partition_change.unwrap_or_default(),
+    })
 }
 
 fn topic(text: &str) -> Result<String, Wrong> {

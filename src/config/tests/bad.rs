@@ -180,7 +180,6 @@ fn relays() {
             "relay[events].guarantee",
             "not available in this",
         ),
-        (EVENTS, "name = \"events\"\non_poison = \"dead_letter\"", "relay[events].on_poison", "not available in this"),
         (EVENTS, "name = \"events\"\non_poison = \"park_key\"", "relay[events].on_poison", "not available in this"),
         (EVENTS, "name = \"events\"\non_poison = \"stop\"", "relay[events].on_poison", "not a word that is known"),
         (EVENTS, "name = \"events\"\nshards = 4", "relay[events].shards", "not available in this version"),

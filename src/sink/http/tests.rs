@@ -38,7 +38,7 @@ async fn publish(url: String, ids: &[&str]) -> Published {
 
 async fn publish_with(config: &Config, ids: &[&str]) -> Published {
     let sink = HttpSink::new(config, "relay").expect("compiles");
-    let mut publication = sink.begin().expect("begins");
+    let mut publication = sink.begin(Mode::default()).expect("begins");
     publication.push(&rows(ids)).await;
     publication.finish()
 }
@@ -89,7 +89,7 @@ async fn answering(status: u16, header: Option<(&'static str, &'static str)>) ->
 #[tokio::test]
 async fn messages_arrive_in_order_with_keys_and_nothing_of_the_library() {
     let (url, seen) = answering(202, None).await;
-    assert_eq!(publish(url, &["1", "2", "3"]).await, Published { acknowledged: 3, stopped: None });
+    assert_eq!(publish(url, &["1", "2", "3"]).await, Published { acknowledged: 3, stopped: None, suspects: 1 });
     let seen = seen.lock().expect("not poisoned");
     let keys: Vec<_> = seen.iter().map(|request| request.headers()["idempotency-key"].clone()).collect();
     assert_eq!(keys, ["relay/1", "relay/2", "relay/3"]);
@@ -248,11 +248,11 @@ async fn a_publication_given_up_in_flight_says_so() {
     })
     .await;
     let sink = HttpSink::new(&config(url), "relay").expect("compiles");
-    let mut publication = sink.begin().expect("begins");
+    let mut publication = sink.begin(Mode::default()).expect("begins");
     let batch = rows(&["1"]);
     assert!(tokio::time::timeout(Duration::from_millis(100), publication.push(&batch)).await.is_err());
     assert_eq!(publication.push(&batch).await, Flow::Stop, "an unknown outcome is never passed over");
-    assert_eq!(publication.finish(), Published { acknowledged: 0, stopped: Some(Failure::deadline()) });
+    assert_eq!(publication.finish(), Published { acknowledged: 0, stopped: Some(Failure::deadline()), suspects: 1 });
 }
 
 #[tokio::test]
@@ -261,10 +261,10 @@ async fn the_rate_ends_a_turn_without_a_failure() {
     let config = Config { rate_per_second: Some(0.5), ..config(url) };
     let sink = HttpSink::new(&config, "relay").expect("compiles");
     assert_eq!(sink.min_interval(), Some(Duration::from_secs(2)));
-    let mut publication = sink.begin().expect("begins");
+    let mut publication = sink.begin(Mode::default()).expect("begins");
     assert_eq!(publication.push(&rows(&["1", "2"])).await, Flow::Stop);
     assert_eq!(publication.push(&rows(&["2"])).await, Flow::Stop);
-    assert_eq!(publication.finish(), Published { acknowledged: 1, stopped: None });
+    assert_eq!(publication.finish(), Published { acknowledged: 1, stopped: None, suspects: 1 });
     assert_eq!(seen.lock().expect("not poisoned").len(), 1);
 }
 
@@ -273,7 +273,7 @@ async fn a_poison_row_stops_behind_its_acknowledged_forerunners() {
     let (url, seen) = answering(200, None).await;
     let config = Config { body: Body::Template("{{ name }}".into()), ..config(url) };
     let sink = HttpSink::new(&config, "relay").expect("compiles");
-    let mut publication = sink.begin().expect("begins");
+    let mut publication = sink.begin(Mode::default()).expect("begins");
     let mut batch = Batch::new(1);
     for (id, name) in [("1", Some(&b"Ann"[..])), ("2", None), ("3", Some(b"Bob"))] {
         batch.push(Timestamp::from_pg_micros(1), id, [name]);

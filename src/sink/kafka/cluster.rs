@@ -140,6 +140,25 @@ impl Cluster {
         Ok(())
     }
 
+    /// How many partitions a topic has, as the cluster says now.
+    pub(super) async fn partitions(
+        self: &Arc<Self>,
+        limit: usize,
+        topic: &str,
+        patience: Duration,
+    ) -> Result<usize, Failure> {
+        let lent = self.lend(limit)?;
+        let topic = topic.to_owned();
+        let asked = tokio::task::spawn_blocking(move || {
+            let found = lent.client().fetch_metadata(Some(&topic), patience);
+            (lent, found.map(|found| found.topics().first().map_or(0, |topic| topic.partitions().len())))
+        });
+        let (lent, found) = asked.await.map_err(|_| classify::interrupted(None))?;
+        let found = found.map_err(|error| classify::failure(&error, lent.context().last_error()));
+        self.take_back(lent);
+        found
+    }
+
     /// Takes an empty producer back.
     pub(super) fn take_back(&self, lent: Lent) {
         if lent.client().fatal_error().is_some() {

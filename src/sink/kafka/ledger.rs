@@ -2,9 +2,16 @@
 //! prefix is computed: never "the last report seen".
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rdkafka::error::RDKafkaErrorCode;
 use tokio::sync::Notify;
+
+use super::errors;
+use crate::sink::Class;
+
+/// How long a failed publication waits for the reports that are still to come.
+const LAST_REPORTS: Duration = Duration::from_secs(1);
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -19,6 +26,8 @@ struct State {
     reported: usize,
     /// The failed record with the lowest number, and why.
     failed: Option<(usize, RDKafkaErrorCode)>,
+    /// A record was refused for what it is, so that its neighbours' failures only follow from it.
+    refused: Option<RDKafkaErrorCode>,
     waiting: bool,
 }
 
@@ -31,6 +40,8 @@ pub(super) struct Outcome {
     pub(super) complete: bool,
     /// The failed record with the lowest number, and why.
     pub(super) error: Option<(usize, RDKafkaErrorCode)>,
+    /// Why the broker refused a record for what it is, if it did.
+    pub(super) refused: Option<RDKafkaErrorCode>,
 }
 
 impl Ledger {
@@ -44,6 +55,7 @@ impl Ledger {
         state.acknowledged.clear();
         state.reported = 0;
         state.failed = None;
+        state.refused = None;
         state.waiting = false;
     }
 
@@ -70,6 +82,9 @@ impl Ledger {
                 }
             }
             Some(error) => {
+                if state.refused.is_none() && errors::meaning(error).class == Class::Poison {
+                    state.refused = Some(error);
+                }
                 if state.failed.is_none_or(|(lowest, _)| row < lowest) {
                     state.failed = Some((row, error));
                 }
@@ -94,15 +109,22 @@ impl Ledger {
     pub(super) async fn progress(&self) {
         self.state().waiting = true;
         // The queue may have emptied between the refusal and this wait: the pause bounds a lost wake-up.
-        let _ = tokio::time::timeout(std::time::Duration::from_millis(5), self.changed.notified()).await;
+        let _ = tokio::time::timeout(Duration::from_millis(5), self.changed.notified()).await;
     }
 
-    /// Waits until every record is reported on, or one has failed.
+    /// Waits until every record is reported on, or one has failed; then the others' reports for a little while, so that
+    /// what the broker has accepted counts.
     pub(super) async fn settled(&self) {
+        self.reported(true).await;
+        // When this passes, the prefix is shorter than it might be, and some records come again.
+        let _ = tokio::time::timeout(LAST_REPORTS, self.reported(false)).await;
+    }
+
+    async fn reported(&self, or_failed: bool) {
         loop {
             {
                 let mut state = self.state();
-                if state.failed.is_some() || state.reported == state.acknowledged.len() {
+                if (or_failed && state.failed.is_some()) || state.reported == state.acknowledged.len() {
                     return;
                 }
                 state.waiting = true;
@@ -115,7 +137,12 @@ impl Ledger {
     pub(super) fn outcome(&self) -> Outcome {
         let state = self.state();
         let acknowledged = state.acknowledged.iter().take_while(|acknowledged| **acknowledged).count();
-        Outcome { acknowledged, complete: acknowledged == state.acknowledged.len(), error: state.failed }
+        Outcome {
+            acknowledged,
+            complete: acknowledged == state.acknowledged.len(),
+            error: state.failed,
+            refused: state.refused,
+        }
     }
 }
 

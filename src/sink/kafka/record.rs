@@ -10,7 +10,7 @@ use crate::sink::template::{Mode, Template};
 use crate::sink::{Class, Failure, InvalidSetting};
 
 /// What a record takes beyond its key, value and headers: an upper bound of the batch's and the record's own fields.
-const OVERHEAD: usize = 256;
+const OVERHEAD: usize = 288;
 
 /// Where the topic's name comes from.
 #[derive(Debug)]
@@ -68,6 +68,7 @@ impl Layout {
         &'a self,
         relay: &str,
         limit: usize,
+        replayed: bool,
         message: &Message<'a>,
     ) -> Result<Record<'a>, Failure> {
         let topic = self.topic_of(message)?;
@@ -88,6 +89,9 @@ impl Layout {
             .insert(Header { key: "created_at", value: Some(&created_at) })
             .insert(Header { key: "relay", value: Some(relay) });
         let mut size = OVERHEAD + message.id.len() + created_at.len() + relay.len();
+        if replayed {
+            headers = headers.insert(Header { key: "replayed", value: Some("true") });
+        }
         if let Some(value) = self.traceparent.and_then(|field| message.value(field)) {
             headers = headers.insert(Header { key: "traceparent", value: Some(value) });
             size += value.len() + 16;
@@ -106,6 +110,13 @@ impl Layout {
             ));
         }
         Ok(Record { topic, key, value, headers })
+    }
+
+    /// The message's key as text and its value, even if no record can be made of it.
+    pub(super) fn rendered(&self, message: &Message<'_>) -> (Option<String>, Option<Vec<u8>>) {
+        let key = self.key.and_then(|field| message.value(field));
+        let key = key.map(|key| String::from_utf8_lossy(key).into_owned());
+        (key, message.value(0).map(<[u8]>::to_vec))
     }
 
     /// Whether each row names its own topic.

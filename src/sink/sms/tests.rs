@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use super::*;
 use crate::batch::Batch;
 use crate::position::Timestamp;
-use crate::sink::{Failure, Published};
+use crate::sink::{Failure, Mode, Published};
 
 type Seen = Arc<Mutex<Vec<(Uri, HeaderMap, String)>>>;
 
@@ -43,7 +43,7 @@ async fn gateway(status: u16, body: String) -> (String, Seen) {
 
 async fn send(config: &Config) -> Result<Published, Failure> {
     let sink = sink(config, "booking_sms").expect("compiles");
-    let mut publication = sink.begin()?;
+    let mut publication = sink.begin(Mode::default())?;
     let mut batch = Batch::new(sink.fields().len());
     let row = sink.fields().iter().map(|field| match field {
         crate::message::Field::Text(column) if column == "phone" => Some(&b"+15551234567"[..]),
@@ -58,7 +58,7 @@ async fn send(config: &Config) -> Result<Published, Failure> {
 async fn a_message_goes_out_as_twilio_documents_it() {
     let (url, seen) = gateway(201, r#"{"sid":"SM1"}"#.into()).await;
     let published = send(&config(format!("{url}/"))).await.expect("begins");
-    assert_eq!(published, Published { acknowledged: 1, stopped: None });
+    assert_eq!(published, Published { acknowledged: 1, stopped: None, suspects: 1 });
     let seen = seen.lock().expect("not poisoned");
     let (uri, headers, form) = &seen[0];
     assert_eq!(uri, "/2010-04-01/Accounts/AC1/Messages.json");

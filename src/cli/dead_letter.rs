@@ -1,0 +1,193 @@
+//! `outbox-relay dead-letter`: rows that a receiver would never accept, put aside by `on_poison = "dead_letter"`.
+
+use std::process::ExitCode;
+
+use super::confirm::{Answer, Consent, operator};
+use super::format::Format;
+use super::output::{complain, print};
+use super::table::{Table, visible};
+use crate::config::Config;
+use crate::cursor::letters::{self, Decision, Listed, Which};
+
+/// Arguments of `dead-letter`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  outbox-relay dead-letter list
+  outbox-relay dead-letter show 17
+  outbox-relay dead-letter redrive 17 18 --dry-run
+  outbox-relay dead-letter redrive --cursor booking_sms --yes   all that wait there, after the cause is mended
+  outbox-relay dead-letter discard 17                           give it up; it is kept for the record
+
+A redriven row is read again, so that a mended row goes out mended; where it is gone, what was stored is sent. The message
+keeps its id and is marked as replayed.
+
+Exit codes: 0 done; 1 failed, or declined; 2 usage, or nobody could be asked.")]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do with dead letters.
+#[derive(Clone, Debug, PartialEq, Eq, clap::Subcommand)]
+pub enum Verb {
+    /// List those that wait
+    List {
+        /// Only of this cursor
+        #[arg(long, value_name = "NAME")]
+        cursor: Option<String>,
+        /// How to print them
+        #[arg(short = 'o', long = "output", value_enum, default_value_t)]
+        output: Format,
+    },
+    /// Show everything about one, its payload too
+    Show {
+        /// Its number
+        #[arg(value_name = "ID")]
+        id: i64,
+        /// How to print it
+        #[arg(short = 'o', long = "output", value_enum, default_value_t)]
+        output: Format,
+    },
+    /// Have the cursor's next turn send them again
+    Redrive(Choice),
+    /// Give them up: they are never sent
+    Discard(Choice),
+}
+
+/// Which ones.
+#[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
+pub struct Choice {
+    /// Their numbers
+    #[arg(value_name = "ID", required_unless_present = "cursor", conflicts_with = "cursor")]
+    pub ids: Vec<i64>,
+    /// All that wait of this cursor
+    #[arg(long, value_name = "NAME")]
+    pub cursor: Option<String>,
+    /// Whether to.
+    #[command(flatten)]
+    pub consent: Consent,
+}
+
+/// Does it.
+///
+/// # Errors
+/// The database's, or what was asked for does not exist.
+pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
+    let mut session = super::session(&config, "dead-letter").await?;
+    match args.verb {
+        Verb::List { cursor, output } => {
+            let found = letters::list(&session, Which::Open(cursor.as_deref())).await?;
+            print(&printed(&found, output))?;
+        }
+        Verb::Show { id, output } => {
+            let found = letters::list(&session, Which::Ids(&[id])).await?;
+            let Some(letter) = found.first() else { anyhow::bail!("there is no dead letter {id}") };
+            print(&shown(letter, output))?;
+        }
+        Verb::Redrive(choice) => return decide(&mut session, &choice, Decision::Redrive).await,
+        Verb::Discard(choice) => return decide(&mut session, &choice, Decision::Discard).await,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn decide(session: &mut tokio_postgres::Client, choice: &Choice, decision: Decision) -> anyhow::Result<ExitCode> {
+    let which = match &choice.cursor {
+        Some(cursor) => Which::Open(Some(cursor)),
+        None => Which::Ids(&choice.ids),
+    };
+    let found = letters::list(session, which).await?;
+    if let Some(missing) = choice.ids.iter().find(|id| !found.iter().any(|letter| letter.id == **id)) {
+        anyhow::bail!("there is no dead letter {missing}");
+    }
+    let open: Vec<Listed> = found.into_iter().filter(|letter| matches!(&*letter.state, "dead" | "redriving")).collect();
+    if open.is_empty() {
+        print("no dead letter waits\n")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(&printed(&open, Format::Table))?;
+    let (ask, done) = match decision {
+        Decision::Redrive => ("Send them again?", "will be sent again by the cursor's next turn"),
+        Decision::Discard => ("Give them up? They are never sent.", "given up"),
+    };
+    match choice.consent.ask(ask)? {
+        Answer::Yes => {}
+        Answer::DryRun => {
+            complain("dry run: nothing was done");
+            return Ok(ExitCode::SUCCESS);
+        }
+        Answer::No => {
+            complain("nothing was done");
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    let ids: Vec<i64> = open.iter().map(|letter| letter.id).collect();
+    let changed = letters::decide(session, &ids, decision, &operator()).await?;
+    print(&format!("{changed} of {}: {done}\n", ids.len()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn printed(found: &[Listed], output: Format) -> String {
+    if output == Format::Json {
+        let letters: Vec<_> = found.iter().map(json).collect();
+        return format!("{}\n", serde_json::json!({ "dead_letters": letters }));
+    }
+    let mut table = Table::new(["ID", "CURSOR", "ROW", "CREATED AT", "STATE", "ATTEMPTS", "ERROR"]);
+    for letter in found {
+        table.row([
+            letter.id.to_string(),
+            letter.cursor.clone(),
+            letter.message_id.clone(),
+            letter.created_at.to_string(),
+            letter.state.clone(),
+            letter.attempts.to_string(),
+            error(letter)["code"].as_str().unwrap_or("-").to_owned(),
+        ]);
+    }
+    table.render()
+}
+
+fn shown(letter: &Listed, output: Format) -> String {
+    let payload = letter.payload.as_deref().map(String::from_utf8_lossy);
+    if output == Format::Json {
+        let mut document = json(letter);
+        document["payload"] = payload.into();
+        return format!("{document}\n");
+    }
+    let error = error(letter);
+    let word = |key: &str| visible(error[key].as_str().unwrap_or("-"));
+    let lines = [
+        ("dead letter", letter.id.to_string()),
+        ("cursor", visible(&letter.cursor)),
+        ("row", visible(&format!("{} of {}, {}", letter.message_id, letter.source, letter.created_at))),
+        ("target", visible(&letter.target)),
+        ("key", visible(letter.key.as_deref().unwrap_or("-"))),
+        ("state", letter.state.clone()),
+        ("attempts", format!("{}, the last at {}", letter.attempts, letter.dead_lettered_at)),
+        ("error", format!("{} {}: {}", word("class"), word("code"), word("message"))),
+        ("hint", word("hint")),
+        ("payload", payload.map_or_else(|| "none could be made".to_owned(), |payload| visible(&payload))),
+    ];
+    lines.iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect()
+}
+
+fn error(letter: &Listed) -> serde_json::Value {
+    serde_json::from_str(&letter.error).unwrap_or_default()
+}
+
+fn json(letter: &Listed) -> serde_json::Value {
+    serde_json::json!({
+        "key": [letter.message_id],
+        "id": letter.id,
+        "cursor": letter.cursor,
+        "source": letter.source,
+        "created_at": letter.created_at.to_string(),
+        "target": letter.target,
+        "message_key": letter.key,
+        "status": letter.state,
+        "attempts": letter.attempts,
+        "dead_lettered_at": letter.dead_lettered_at.to_string(),
+        "error": error(letter),
+    })
+}

@@ -1,0 +1,136 @@
+//! Dead letters in a cursor's transaction: put aside together with the advance over them, sent again under its lock.
+
+use tokio_postgres::types::ToSql;
+
+use super::status::{self, ErrorReport};
+use crate::database::{Error, Fragile, Session};
+use crate::position::{Position, Timestamp};
+
+const BURY: &str = "INSERT INTO outbox.dead_letter AS d (cursor, source, created_at, message_id, sink, target, key, payload, \
+     fields, field_values, error, dead_lettered_by) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), $12) \
+     ON CONFLICT (cursor, created_at, message_id) DO UPDATE SET source = excluded.source, sink = excluded.sink, \
+     target = excluded.target, key = excluded.key, payload = excluded.payload, fields = excluded.fields, \
+     field_values = excluded.field_values, error = excluded.error, attempts = d.attempts + 1, state = 'dead', \
+     dead_lettered_at = pg_catalog.clock_timestamp(), dead_lettered_by = excluded.dead_lettered_by, \
+     requested_at = NULL, requested_by = NULL, resolved_at = NULL, resolved_by = NULL";
+
+const OPEN: &str = "SELECT pg_catalog.count(*) FROM outbox.dead_letter \
+     WHERE cursor = $1 AND state IN ('dead', 'redriving')";
+
+const REDRIVING: &str = "SELECT id, created_at, message_id, fields, field_values FROM outbox.dead_letter \
+     WHERE cursor = $1 AND state = 'redriving' ORDER BY created_at, id LIMIT $2 FOR UPDATE SKIP LOCKED";
+
+const REDRIVEN: &str = "UPDATE outbox.dead_letter SET state = 'redriven', resolved_at = pg_catalog.clock_timestamp(), \
+     resolved_by = $2 WHERE id = ANY ($1::bigint[])";
+
+const REFUSED: &str = "UPDATE outbox.dead_letter SET state = 'dead', attempts = attempts + 1, \
+     error = $2::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), \
+     dead_lettered_at = pg_catalog.clock_timestamp(), dead_lettered_by = $3, requested_at = NULL, requested_by = NULL \
+     WHERE id = $1";
+
+/// A row that the receiver will never accept, with all that is needed to send it again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// The table.
+    pub source: String,
+    /// The row's place.
+    pub created_at: Timestamp,
+    /// Its id, and the message's.
+    pub message_id: String,
+    /// Kind of the sink.
+    pub sink: &'static str,
+    /// Where it should have gone.
+    pub target: String,
+    /// Its key.
+    pub key: Option<String>,
+    /// The payload as sent.
+    pub payload: Option<Vec<u8>>,
+    /// What was read of the row, in words.
+    pub fields: Vec<String>,
+    /// The values read.
+    pub values: Vec<Option<Vec<u8>>>,
+}
+
+/// A dead letter that an operator wants to be sent again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redrive {
+    /// Its number.
+    pub id: i64,
+    /// The row's place.
+    pub position: Position,
+    /// What was read of the row, in words.
+    pub fields: Vec<String>,
+    /// The values read.
+    pub values: Vec<Option<Vec<u8>>>,
+}
+
+/// What became of dead letters that were sent again.
+#[derive(Debug)]
+pub struct Redriven<'a> {
+    /// Those that were accepted.
+    pub accepted: &'a [i64],
+    /// The one that was refused again, and why.
+    pub refused: Option<(i64, ErrorReport<'a>)>,
+    /// This replica's name.
+    pub by: &'a str,
+}
+
+/// How many dead letters of a cursor wait for an operator or for their turn.
+///
+/// # Errors
+/// The database's.
+pub async fn open(session: &Session, cursor: &str) -> Result<i64, Error> {
+    let statement = session.prepare_cached(OPEN).await?;
+    Ok(session.query_one(&statement, &[&cursor]).await?.try_get(0)?)
+}
+
+pub(super) async fn bury(
+    loan: &Fragile,
+    cursor: &str,
+    letter: &DeadLetter,
+    error: &ErrorReport<'_>,
+    by: &str,
+) -> Result<(), Error> {
+    let statement = loan.prepare_cached(BURY).await?;
+    let error = status::json(error);
+    let parameters: [&(dyn ToSql + Sync); 12] = [
+        &cursor,
+        &letter.source,
+        &letter.created_at,
+        &letter.message_id,
+        &letter.sink,
+        &letter.target,
+        &letter.key,
+        &letter.payload,
+        &letter.fields,
+        &letter.values,
+        &error,
+        &by,
+    ];
+    loan.execute(&statement, &parameters).await?;
+    Ok(())
+}
+
+pub(super) async fn redriving(loan: &Fragile, cursor: &str, most: i64) -> Result<Vec<Redrive>, Error> {
+    let statement = loan.prepare_cached(REDRIVING).await?;
+    let rows = loan.query(&statement, &[&cursor, &most]).await?;
+    let redrive = |row: &tokio_postgres::Row| {
+        Ok(Redrive {
+            id: row.try_get(0)?,
+            position: Position { created_at: row.try_get(1)?, id: Some(row.try_get(2)?) },
+            fields: row.try_get(3)?,
+            values: row.try_get(4)?,
+        })
+    };
+    rows.iter().map(redrive).collect::<Result<_, tokio_postgres::Error>>().map_err(Error::from)
+}
+
+pub(super) async fn redriven(loan: &Fragile, outcome: &Redriven<'_>) -> Result<(), Error> {
+    loan.execute(REDRIVEN, &[&outcome.accepted, &outcome.by]).await?;
+    if let Some((id, error)) = &outcome.refused {
+        loan.execute(REFUSED, &[id, &status::json(error), &outcome.by]).await?;
+    }
+    loan.batch_execute("COMMIT").await?;
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! What operators do with dead letters. Each verb leaves a row in `outbox.operation` for each cursor concerned.
+
+use std::collections::BTreeSet;
+
+use tokio_postgres::{Client, Row};
+
+use super::control::note;
+use crate::database::Error;
+use crate::position::Timestamp;
+
+/// A dead letter as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its number.
+    pub id: i64,
+    /// The cursor that advanced over the row.
+    pub cursor: String,
+    /// The table.
+    pub source: String,
+    /// The row's place in the order.
+    pub created_at: Timestamp,
+    /// The row's id.
+    pub message_id: String,
+    /// Kind of the sink, and where the message should have gone.
+    pub target: String,
+    /// Its key.
+    pub key: Option<String>,
+    /// The payload as sent.
+    pub payload: Option<Vec<u8>>,
+    /// `dead`, `redriving`, `redriven` or `discarded`.
+    pub state: String,
+    /// How often it was refused.
+    pub attempts: i32,
+    /// When it was put aside, the last time.
+    pub dead_lettered_at: Timestamp,
+    /// Why, as JSON.
+    pub error: String,
+}
+
+/// Which dead letters.
+#[derive(Clone, Copy, Debug)]
+pub enum Which<'a> {
+    /// Those of these numbers, whatever their state.
+    Ids(&'a [i64]),
+    /// The open ones of one cursor, or of all.
+    Open(Option<&'a str>),
+}
+
+/// What an operator decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Send it again.
+    Redrive,
+    /// Give it up.
+    Discard,
+}
+
+/// Lists dead letters, oldest row first.
+///
+/// # Errors
+/// The database's.
+pub async fn list(client: &Client, which: Which<'_>) -> Result<Vec<Listed>, Error> {
+    let (ids, cursor) = match which {
+        Which::Ids(ids) => (Some(ids), None),
+        Which::Open(cursor) => (None, cursor),
+    };
+    let rows = client
+        .query(
+            "SELECT id, cursor, source, created_at, message_id, sink || ' ' || target, key, payload, state, attempts, \
+             dead_lettered_at, error::text FROM outbox.dead_letter \
+             WHERE CASE WHEN $1::bigint[] IS NULL \
+             THEN state IN ('dead', 'redriving') AND cursor = COALESCE($2::text, cursor) ELSE id = ANY ($1) END \
+             ORDER BY cursor, created_at, id",
+            &[&ids, &cursor],
+        )
+        .await?;
+    Ok(rows.iter().map(listed).collect::<Result<_, _>>()?)
+}
+
+fn listed(row: &Row) -> Result<Listed, tokio_postgres::Error> {
+    Ok(Listed {
+        id: row.try_get(0)?,
+        cursor: row.try_get(1)?,
+        source: row.try_get(2)?,
+        created_at: row.try_get(3)?,
+        message_id: row.try_get(4)?,
+        target: row.try_get(5)?,
+        key: row.try_get(6)?,
+        payload: row.try_get(7)?,
+        state: row.try_get(8)?,
+        attempts: row.try_get(9)?,
+        dead_lettered_at: row.try_get(10)?,
+        error: row.try_get(11)?,
+    })
+}
+
+/// Carries out a decision about those that are still open; gives their number.
+///
+/// # Errors
+/// The database's.
+pub async fn decide(client: &mut Client, ids: &[i64], decision: Decision, by: &str) -> Result<usize, Error> {
+    let transaction = client.transaction().await?;
+    let (verb, sql) = match decision {
+        Decision::Redrive => (
+            "dead-letter redrive",
+            "UPDATE outbox.dead_letter SET state = 'redriving', requested_at = pg_catalog.clock_timestamp(), \
+             requested_by = session_user || '/' || $2 WHERE id = ANY ($1) AND state = 'dead' RETURNING id, cursor",
+        ),
+        Decision::Discard => (
+            "dead-letter discard",
+            "UPDATE outbox.dead_letter SET state = 'discarded', resolved_at = pg_catalog.clock_timestamp(), \
+             resolved_by = session_user || '/' || $2 WHERE id = ANY ($1) AND state IN ('dead', 'redriving') \
+             RETURNING id, cursor",
+        ),
+    };
+    let rows = transaction.query(sql, &[&ids, &by]).await?;
+    let changed = rows.iter().map(|row| Ok((row.try_get(1)?, row.try_get(0)?)));
+    let changed = changed.collect::<Result<Vec<(String, i64)>, tokio_postgres::Error>>()?;
+    for cursor in changed.iter().map(|(cursor, _)| cursor).collect::<BTreeSet<_>>() {
+        let ids: Vec<i64> = changed.iter().filter(|(of, _)| of == cursor).map(|(_, id)| *id).collect();
+        note(&transaction, verb, cursor, by, Some(&serde_json::json!({ "ids": ids }).to_string())).await?;
+    }
+    transaction.commit().await?;
+    Ok(changed.len())
+}

@@ -1,0 +1,124 @@
+//! Poison rows: put aside by policy, and sent again when an operator says so.
+
+use std::sync::atomic::Ordering;
+
+use futures_util::TryFutureExt;
+
+use super::Ready;
+use super::outcome::{Outcome, TurnError};
+use super::turn::Turn;
+use crate::batch::Batch;
+use crate::cursor::LockedCursor;
+use crate::cursor::dead_letter::{DeadLetter, Redrive, Redriven};
+use crate::database::codec::Raw;
+use crate::database::{Error, Loan};
+use crate::message::{Field, Message};
+use crate::sink::{Class, Failure, Mode, Published};
+
+/// How many dead letters one turn sends again: each waits for the one before.
+const REDRIVES: i64 = 100;
+
+/// All that is needed to look at a poison row, and to send it again.
+pub(super) fn letter(ready: &Ready, message: &Message<'_>) -> DeadLetter {
+    let fields = ready.sink.fields();
+    let (key, payload) = ready.sink.rendered(message);
+    DeadLetter {
+        source: ready.config.source.table.to_string(),
+        created_at: message.created_at,
+        message_id: message.id.to_owned(),
+        sink: ready.config.sink.kind(),
+        target: ready.config.sink.target(),
+        key,
+        payload,
+        fields: words(fields),
+        values: (0..fields.len()).map(|field| message.value(field).map(<[u8]>::to_vec)).collect(),
+    }
+}
+
+fn words(fields: &[Field]) -> Vec<String> {
+    fields.iter().map(ToString::to_string).collect()
+}
+
+impl Turn<'_> {
+    /// Sends the dead letters again that an operator has chosen, in order, and records what became of them. The position
+    /// stays where it is.
+    pub(super) async fn redrive(&mut self, cursor: LockedCursor, reader: Loan) -> Result<Outcome, TurnError> {
+        let letters = cursor.redriving(REDRIVES).await?;
+        let mut batch = Batch::new(self.ready.sink.fields().len());
+        let mut gone = None;
+        for letter in &letters {
+            if !self.read_again(&reader, letter, &mut batch).await? {
+                gone = Some(Failure::of(
+                    Class::Poison,
+                    "row_gone",
+                    "The row is gone, and what was read of it then is not what the relay reads now",
+                    "Give the relay the payload, key and headers back that it had, or discard the dead letter.",
+                ));
+                break;
+            }
+        }
+        let published = self.publish_again(&cursor, &batch).await?;
+        let acknowledged = published.acknowledged;
+        let accepted: Vec<i64> = letters[..acknowledged].iter().map(|letter| letter.id).collect();
+        let failure = published.stopped.or(gone.filter(|_| acknowledged == batch.len()));
+        let refused = failure.as_ref().filter(|failure| failure.class == Class::Poison).zip(letters.get(acknowledged));
+        let outcome = Redriven {
+            accepted: &accepted,
+            refused: refused.map(|(failure, letter)| (letter.id, super::report::error(failure, None))),
+            by: &self.engine.replica,
+        };
+        let source = |source| TurnError::NotAdvanced { acknowledged, source };
+        cursor.redriven(&outcome).await.map_err(source)?;
+        Ok(Outcome::Redriven { rows: acknowledged, failure })
+    }
+
+    /// Appends the row as it is now, so that a mended one goes out mended; a row that is gone, as it was read then.
+    /// False when neither can be had.
+    async fn read_again(&self, reader: &Loan, letter: &Redrive, batch: &mut Batch) -> Result<bool, TurnError> {
+        let fields = self.ready.sink.fields();
+        let sql = reader.prepare_cached(&self.ready.shape.row_sql(fields)).map_err(Error::from).await?;
+        let Some(id) = &letter.position.id else { return Ok(false) };
+        let row = reader.query_opt(&sql, &[&letter.position.created_at, id]).map_err(Error::from).await?;
+        let Some(row) = row else {
+            let same = letter.fields == words(fields) && letter.values.len() == fields.len();
+            if same {
+                batch.push(letter.position.created_at, id, letter.values.iter().map(Option::as_deref));
+            }
+            return Ok(same);
+        };
+        let values = (0..fields.len())
+            .map(|field| row.try_get::<_, Option<Raw<'_>>>(field + 2).map(|value| value.map(|raw| raw.0)))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(Error::from)?;
+        batch.push(letter.position.created_at, id, values);
+        Ok(true)
+    }
+
+    async fn publish_again(&self, cursor: &LockedCursor, batch: &Batch) -> Result<Published, TurnError> {
+        let mode = Mode { alone: true, replayed: true, partitions: self.partitions };
+        let mut publication = match self.ready.sink.begin(mode).await {
+            Ok(publication) => publication,
+            Err(failure) => return Ok(Published { acknowledged: 0, stopped: Some(failure), suspects: 1 }),
+        };
+        let closed = cursor.closed();
+        tokio::select! {
+            biased;
+            () = closed.cancelled() => return Err(TurnError::LockLost),
+            () = tokio::time::sleep(self.ready.config.turn.deadline) => {}
+            () = self.engine.cut.cancelled() => {}
+            () = async {
+                publication.push(batch).await;
+                publication.settle().await;
+            } => {}
+        }
+        Ok(publication.finish())
+    }
+}
+
+impl Ready {
+    /// Notes how many of the messages are still to be published one by one, after a turn that moved over `passed`.
+    pub(super) fn searched(&self, passed: usize) {
+        let left = self.suspects.load(Ordering::Relaxed).saturating_sub(passed);
+        self.suspects.store(left, Ordering::Relaxed);
+    }
+}
