@@ -6,7 +6,7 @@ use futures_util::TryFutureExt;
 
 use super::Ready;
 use super::outcome::{Outcome, TurnError};
-use super::turn::Turn;
+use super::turn::{Turn, within};
 use crate::batch::Batch;
 use crate::cursor::LockedCursor;
 use crate::cursor::dead_letter::{DeadLetter, Redrive, Redriven};
@@ -43,7 +43,7 @@ impl Turn<'_> {
     /// Sends the dead letters again that an operator has chosen, in order, and records what became of them. The position
     /// stays where it is.
     pub(super) async fn redrive(&mut self, cursor: LockedCursor, reader: Loan) -> Result<Outcome, TurnError> {
-        let letters = cursor.redriving(REDRIVES).await?;
+        let letters = within(self.engine, cursor.redriving(REDRIVES)).await?;
         let mut batch = Batch::new(self.ready.sink.fields().len());
         let mut gone = None;
         for letter in &letters {
@@ -68,7 +68,7 @@ impl Turn<'_> {
             by: &self.engine.replica,
         };
         let source = |source| TurnError::NotAdvanced { acknowledged, source };
-        cursor.redriven(&outcome).await.map_err(source)?;
+        within(self.engine, cursor.redriven(&outcome)).await.map_err(source)?;
         Ok(Outcome::Redriven { rows: acknowledged, failure })
     }
 

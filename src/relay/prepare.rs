@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::engine::Engine;
 use super::{Config, Ready, Start, sinks};
 use crate::cursor::{self, Creation, ErrorReport};
-use crate::database::{Error, Session};
+use crate::database::{Error, Session, sqlstate};
 use crate::message::Field;
 use crate::metrics::CursorMetrics;
 use crate::pace;
@@ -62,6 +62,25 @@ impl Unready {
     pub(super) fn invalid(settings: &[InvalidSetting]) -> Self {
         let list: Vec<_> = settings.iter().map(ToString::to_string).collect();
         Self::wrong("invalid_setting", list.join("; "), "Correct these settings of the relay's sink.")
+    }
+}
+
+impl Unready {
+    pub(super) fn panicked(error: &tokio::task::JoinError) -> Self {
+        Self::Wrong {
+            code: "panicked".to_owned(),
+            message: format!("the relay's checks panicked: {error}"),
+            hint: "They are made again; please report it with the log of this moment.".to_owned(),
+            passing: true,
+        }
+    }
+}
+
+impl From<&Error> for Unready {
+    fn from(error: &Error) -> Self {
+        let meaning = sqlstate::meaning(error);
+        let passing = meaning.cure != sqlstate::Cure::Halt;
+        Self::Wrong { code: sqlstate::word(error), message: error.to_string(), hint: meaning.hint.to_owned(), passing }
     }
 }
 
@@ -205,6 +224,10 @@ async fn columns(session: &Session, config: &Config, shape: &Shape, fields: &[Fi
     let sql = shape.fetch_sql(fields, crate::source::shape::After::Row);
     match session.prepare(&sql).await {
         Ok(_) => Ok(()),
+        // Not about the columns: the server restarts, say.
+        Err(error) if error.code().is_none_or(|state| !state.code().starts_with("42")) => {
+            Err(Unready::from(&Error::from(error)))
+        }
         Err(error) => Err(Unready::wrong(
             "column_unreadable",
             format!(

@@ -99,9 +99,9 @@ impl Failure {
     }
 
     /// Whether the receiver is out, so that no message would get through: not a refusal of this one, and not a wish for
-    /// fewer of them.
+    /// fewer of them, which a provider may put into a code of its own.
     #[must_use]
     pub fn is_outage(&self) -> bool {
-        self.class == Class::Retry && self.code != "http_429"
+        self.class == Class::Retry && self.code != "http_429" && !self.code.starts_with("twilio_")
     }
 }

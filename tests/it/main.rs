@@ -12,6 +12,7 @@ mod checks;
 mod dashboard;
 mod demo;
 mod deploy;
+mod errors;
 mod faults;
 mod horizon;
 mod hostile;
