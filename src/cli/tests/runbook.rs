@@ -1,5 +1,5 @@
-//! The runbook has a line for whatever halts a relay and for every finding of `check`, and the documents' links lead
-//! somewhere.
+//! The runbook has a line for whatever halts a relay and for every finding of `check`; the documents' links lead
+//! somewhere, and the tests that they name exist.
 //!
 //! What halts stands in docs/ERRORS.md, which tests/it/errors.rs holds to the code.
 
@@ -65,7 +65,7 @@ fn every_code_that_halts_has_its_line_in_the_runbook_and_no_line_is_about_nothin
     assert!(missing.is_empty(), "no line under Halted in {RUNBOOK}: {missing:?}");
     let checks = first_column(section(&runbook, "Reading check"));
     let vague = |word: &&str| word.ends_with("_…") && word.matches('_').count() == 1;
-    assert!(!words.iter().any(|word| vague(word)), "a word under Halted stands for everything of its kind");
+    assert!(!words.iter().any(vague), "a word under Halted stands for everything of its kind");
     let known = |word: &str| codes.iter().any(|code| means(word, code)) || checks.contains(&word);
     let idle: Vec<_> = words.into_iter().filter(|word| !known(word)).collect();
     assert!(idle.is_empty(), "these stand under Halted in {RUNBOOK} and halt nothing: {idle:?}");
@@ -139,6 +139,30 @@ fn every_link_of_the_documents_leads_to_a_file_and_a_section() {
         }
     }
     assert!(count > 60, "only {count} links were found");
+}
+
+#[test]
+fn every_test_that_a_document_names_is_there() {
+    let mut files = vec![Path::new("README.md").to_owned()];
+    documents(Path::new("docs"), &mut files);
+    let (mut count, mut missing) = (0, Vec::new());
+    for file in files {
+        let text = read(&file);
+        for named in text.split('`').skip(1).step_by(2) {
+            let Some((path, name)) = named.split_once(".rs: ") else { continue };
+            if named == "file.rs: name" || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+                continue;
+            }
+            count += 1;
+            let folder = if path.starts_with("src/") || path.starts_with("tests/") { "" } else { "tests/it/" };
+            let source = fs::read_to_string(format!("{folder}{path}.rs")).unwrap_or_default();
+            if ![format!("fn {name}("), format!("        {name},")].iter().any(|form| source.contains(form.as_str())) {
+                missing.push(format!("{}: {named}", file.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no such tests: {missing:#?}");
+    assert!(count > 150, "only {count} tests are named");
 }
 
 #[test]
