@@ -97,7 +97,7 @@ const TABLE: &[Meaning] = &[
         states: &["22", "54"],
         about: "a value cannot be read: out of range, not in the client's encoding, or larger than the server can send",
         cure: Cure::Again,
-        hint: "The row stands after the position that `outbox-relay cursor show` tells: mend it, or publish other columns.",
+        hint: "The row stands after the position that `outbox-relay cursor show NAME` tells: mend it, or publish other columns.",
     },
     Meaning {
         states: &["23", "27", "44", "P0"],
@@ -109,7 +109,7 @@ const TABLE: &[Meaning] = &[
         states: &["XX001", "XX002"],
         about: "a damaged table or index: reading on could pass rows in silence",
         cure: Cure::Halt,
-        hint: "Check the table and its index with amcheck, REINDEX or restore, then `outbox-relay cursor resume`.",
+        hint: "Check the table and its index with amcheck, REINDEX or restore, then `outbox-relay cursor resume NAME`.",
     },
     Meaning {
         states: &["XX", "F0"],
