@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::engine::Engine;
 use super::outcome::{Outcome, Timings, TurnError};
-use super::{OnPoison, Ready, dead_letter, report};
+use super::{OnPoison, Ready, circuit, dead_letter, report};
 use crate::batch::Batch;
 use crate::cursor::dead_letter::DeadLetter;
 use crate::cursor::{Advance, Facts, LockedCursor};
@@ -69,6 +69,11 @@ impl Turn<'_> {
         if let Some(reason) = self.refused(&cursor) {
             cursor.release().await?;
             return Ok(reason);
+        }
+        let out = self.ready.circuit_open.load(Ordering::Relaxed);
+        if out && !cursor.may_probe(&self.ready.config.sink.circuit()).await? {
+            cursor.release().await?;
+            return Ok(Outcome::Early(circuit::PROBED_BY_ANOTHER));
         }
         if cursor.redrive {
             return self.redrive(cursor, reader).await;

@@ -55,9 +55,6 @@ pub async fn run(engine: Arc<Engine>, ready: Arc<Ready>, mut sighting: Sighting,
     }
 }
 
-/// How long a relay waits whose sink another relay is just trying.
-const PROBED_BY_ANOTHER: Duration = Duration::from_millis(500);
-
 struct Worker<'a> {
     engine: &'a Engine,
     ready: &'a Ready,
@@ -66,10 +63,10 @@ struct Worker<'a> {
 
 impl Worker<'_> {
     async fn turn(&self, sighting: &Sighting) -> Result<Outcome, TurnError> {
-        // While its sink is out, one relay at a time tries it.
+        // While its sink is out, one relay at a time tries it: of this process here, of all in the turn.
         let probe = if self.ready.circuit_open.load(Relaxed) {
             let Some(permit) = self.engine.probe_permit(&self.ready.config.sink.circuit()) else {
-                return Ok(Outcome::Early(PROBED_BY_ANOTHER));
+                return Ok(Outcome::Early(circuit::PROBED_BY_ANOTHER));
             };
             Some(permit)
         } else {
