@@ -86,10 +86,15 @@ async fn rows(session: &Session, relay: &Config, findings: &mut Vec<Finding>) ->
             return Ok(None);
         }
     };
-    if fields.contains(&Field::Row) {
+    let mend = match &relay.sink {
+        sink::Config::Kafka(_) => Some("List the columns: payload = { columns = [\"…\"] }."),
+        sink::Config::Http(_) | sink::Config::Sms(_) => Some("Write the body as a template that names the columns."),
+        // It prints what there is.
+        sink::Config::Stdout(_) => None,
+    };
+    if let Some(mend) = mend.filter(|_| fields.contains(&Field::Row)) {
         let message = "the payload is the whole row: every column added later is published, too";
-        let finding = Finding::new(Level::Warn, "whole_row", message);
-        findings.push(finding.setting("List the columns: payload = { columns = [\"…\"] }."));
+        findings.push(Finding::new(Level::Warn, "whole_row", message).setting(mend));
     }
     if !fit {
         return Ok(None);

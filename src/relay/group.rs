@@ -166,15 +166,17 @@ impl Group {
                 shape.rule.as_str(),
                 if shape.proven { "" } else { ", not proven" }
             );
-            tracing::error!(cursor = member.config.name, error = message, "relay halted");
+            let name = &member.config.name;
+            let hint = format!("Restore the default, or accept the new rule: `outbox-relay cursor resume {name}`.");
+            tracing::error!(cursor = name, error = message, hint, "relay halted");
             let report = cursor::ErrorReport {
                 class: "fatal",
                 code: "horizon_rule_changed",
                 message: &message,
-                hint: "Restore the default, or accept the new rule: `outbox-relay cursor resume`.",
+                hint: &hint,
                 message_id: None,
             };
-            cursor::report(session, &member.config.name, &report, Some(&ready.fingerprint), false).await?;
+            cursor::report(session, name, &report, Some(&ready.fingerprint), false).await?;
         }
         Ok(())
     }
