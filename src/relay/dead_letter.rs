@@ -1,6 +1,7 @@
 //! Poison rows: put aside by policy, and sent again when an operator says so.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use futures_util::TryFutureExt;
 
@@ -13,6 +14,7 @@ use crate::cursor::dead_letter::{DeadLetter, Redrive, Redriven};
 use crate::database::codec::Raw;
 use crate::database::{Error, Loan};
 use crate::message::{Field, Message};
+use crate::sink::kafka::{LetterTopic, Obituary};
 use crate::sink::{Class, Failure, Mode, Published};
 
 /// How many dead letters one turn sends again: each waits for the one before.
@@ -33,6 +35,27 @@ pub(super) fn letter(ready: &Ready, message: &Message<'_>) -> DeadLetter {
         fields: words(fields),
         values: (0..fields.len()).map(|field| message.value(field).map(<[u8]>::to_vec)).collect(),
     }
+}
+
+/// Copies a dead letter to its topic, and waits for the acknowledgement.
+pub(super) async fn copy(
+    ready: &Ready,
+    letters: &LetterTopic,
+    failure: &Failure,
+    letter: &DeadLetter,
+    patience: Duration,
+) -> Result<(), Failure> {
+    let obituary = Obituary {
+        relay: &ready.config.name,
+        id: &letter.message_id,
+        created_at: &letter.created_at.to_string(),
+        sink: letter.sink,
+        target: &letter.target,
+        key: letter.key.as_deref(),
+        payload: letter.payload.as_deref(),
+        failure,
+    };
+    letters.put(&obituary, patience).await
 }
 
 fn words(fields: &[Field]) -> Vec<String> {

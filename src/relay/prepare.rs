@@ -135,6 +135,10 @@ pub async fn ready(
         Ok(sink) => sink,
         Err(unready) => return Ok(Err(unready)),
     };
+    let letters = match sinks::letters(engine, config).await {
+        Ok(letters) => letters,
+        Err(unready) => return Ok(Err(unready)),
+    };
     if let Err(unready) = columns(&session, config, shape, sink.fields()).await {
         return Ok(Err(unready));
     }
@@ -158,6 +162,7 @@ pub async fn ready(
         config: config.clone(),
         shape: Arc::clone(shape),
         sink: Arc::new(sink),
+        letters,
         identity,
         fingerprint,
         reported: AtomicBool::new(reported),

@@ -178,7 +178,7 @@ impl Turn<'_> {
     async fn advance(&mut self, cursor: LockedCursor, relayed: Relayed) -> Result<Outcome, TurnError> {
         let acknowledged = relayed.published.acknowledged;
         let message_id = relayed.message_id(acknowledged);
-        let verdict = self.verdict(&relayed);
+        let verdict = self.copied(self.verdict(&relayed)).await;
         if let Verdict::Halt(failure) = &verdict {
             // While the lock is held: no other replica shall try the same message before it can see the halt.
             report::halt(self.engine, self.ready, failure, message_id.as_deref()).await;
@@ -223,6 +223,16 @@ impl Turn<'_> {
             Verdict::Done if acknowledged == 0 => Outcome::Idle,
             Verdict::Done => Outcome::Relayed { rows, more: relayed.fetched.more },
         })
+    }
+
+    /// A row is put aside only after the topic of the dead letters has its copy.
+    async fn copied(&self, verdict: Verdict) -> Verdict {
+        let (Verdict::Bury(failure, letter), Some(letters)) = (&verdict, &self.ready.letters) else { return verdict };
+        match dead_letter::copy(self.ready, letters, failure, letter, self.engine.call_deadline).await {
+            Ok(()) => verdict,
+            Err(failure) if failure.class == Class::Retry => Verdict::Retry(failure),
+            Err(failure) => Verdict::Halt(failure),
+        }
     }
 
     /// What follows from how publishing ended.

@@ -18,6 +18,7 @@ mod classify;
 mod cluster;
 mod errors;
 mod ledger;
+mod letter_topic;
 mod partition;
 mod record;
 mod statistics;
@@ -25,6 +26,9 @@ mod topic;
 
 pub use cluster::Cluster;
 pub use errors::known_errors;
+pub use letter_topic::{LetterTopic, Obituary};
+pub use partition::OnPartitionChange;
+pub use record::is_legal_topic;
 pub use topic::{TopicFacts, describe_topic};
 
 use super::{Class, Failure, Flow, InvalidSetting, Mode, Published};
@@ -67,17 +71,6 @@ pub struct Config {
     pub headers: BTreeMap<String, String>,
     /// What a changed number of partitions does to a relay with a key.
     pub on_partition_change: OnPartitionChange,
-}
-
-/// What follows when a keyed topic has another number of partitions than its cursor knows: from then on a key's rows
-/// go to another partition than before, where consumers may read them before the older ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnPartitionChange {
-    /// The relay halts until an operator accepts it.
-    #[default]
-    Halt,
-    /// The relay goes on with the new number.
-    Continue,
 }
 
 impl Config {

@@ -10,6 +10,7 @@ mod basics;
 mod chaos;
 mod checks;
 mod dashboard;
+mod dead_letter_topic;
 mod demo;
 mod deploy;
 mod errors;
