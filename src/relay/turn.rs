@@ -12,7 +12,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use super::engine::Engine;
 use super::outcome::{Outcome, Timings, TurnError};
 use super::relayed::{Relayed, pump};
-use super::{OnPoison, Ready, dead_letter, report};
+use super::{OnPoison, Ready, circuit, dead_letter, report};
 use crate::batch::Batch;
 use crate::cursor::dead_letter::DeadLetter;
 use crate::cursor::{Advance, Facts, LockedCursor};
@@ -65,6 +65,11 @@ impl Turn<'_> {
         if let Some(reason) = self.refused(&cursor) {
             within(self.engine, cursor.release()).await?;
             return Ok(reason);
+        }
+        let out = self.ready.circuit_open.load(Ordering::Relaxed);
+        if out && !within(self.engine, cursor.may_probe(&self.ready.config.sink.circuit())).await? {
+            within(self.engine, cursor.release()).await?;
+            return Ok(Outcome::Early(circuit::PROBED_BY_ANOTHER));
         }
         if cursor.redrive {
             return self.redrive(cursor, reader).await;

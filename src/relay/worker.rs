@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use super::Ready;
 use super::engine::{Engine, Slot};
 use super::outcome::{Outcome, Timings, TurnError};
 use super::turn::Turn;
+use super::{Ready, circuit};
 use crate::cursor;
 use crate::pace::{self, Backoff};
 use crate::source::watcher::Sighting;
@@ -49,9 +49,6 @@ pub async fn run(engine: Arc<Engine>, ready: Arc<Ready>, mut sighting: Sighting,
     }
 }
 
-/// How long a relay waits whose sink another relay is just trying.
-const PROBED_BY_ANOTHER: Duration = Duration::from_millis(500);
-
 pub(super) struct Worker<'a> {
     pub(super) engine: &'a Engine,
     pub(super) ready: &'a Ready,
@@ -60,10 +57,10 @@ pub(super) struct Worker<'a> {
 
 impl Worker<'_> {
     async fn turn(&self, sighting: &Sighting) -> Result<Outcome, TurnError> {
-        // While its sink is out, one relay at a time tries it.
+        // While its sink is out, one relay at a time tries it: of this process here, of all in the turn.
         let probe = if self.ready.circuit_open.load(Relaxed) {
             let Some(permit) = self.engine.probe_permit(&self.ready.config.sink.circuit()) else {
-                return Ok(Outcome::Early(PROBED_BY_ANOTHER));
+                return Ok(Outcome::Early(circuit::PROBED_BY_ANOTHER));
             };
             Some(permit)
         } else {

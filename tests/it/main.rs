@@ -9,6 +9,7 @@
 mod basics;
 mod chaos;
 mod checks;
+mod circuit;
 mod dashboard;
 mod dead_letter_topic;
 mod demo;
