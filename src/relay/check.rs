@@ -53,6 +53,9 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
         if let sink::Config::Kafka(config) = &relay.sink {
             found.extend(topic::topic(cluster, config, session.as_ref().zip(readable.as_ref())).await);
         }
+        if let Some(name) = &relay.dead_letter_topic {
+            found.push(topic::letters(cluster, name).await);
+        }
         findings.extend(found.into_iter().map(|finding| Finding { relay: relay.name.clone(), ..finding }));
     }
     findings

@@ -71,6 +71,7 @@ impl Group {
                     pace.after(found)
                 }
                 Err(error) => {
+                    self.engine.probe.forget().await;
                     let pause = backoff.failed(fastrand::f64());
                     tracing::warn!(table = %self.source.table, %error, ?pause, "cannot look at the table");
                     pause
@@ -105,7 +106,7 @@ impl Group {
         self.catalogue().await?;
         let Some(shape) = self.shape.clone() else { return Ok(false) };
         let sighting = self.engine.watcher.scan(&shape).await?;
-        self.prepare(&shape, &sighting).await?;
+        self.prepare(&shape, &sighting).await;
         let session = self.engine.probe.session().await?;
         let names: Vec<&str> = self.members.iter().map(|member| member.config.name.as_str()).collect();
         let look = Look::take(&session, &shape, &names, sighting, self.engine.call_deadline).await?;
@@ -190,11 +191,10 @@ impl Group {
     }
 
     /// Makes relays ready that are not, each in a task of its own: a sink that cannot be reached must not hold the others.
-    async fn prepare(&mut self, shape: &Arc<Shape>, sighting: &Sighting) -> Result<(), Error> {
+    async fn prepare(&mut self, shape: &Arc<Shape>, sighting: &Sighting) {
         for member in &mut self.members {
-            member.prepare(&self.engine, shape, sighting).await?;
+            member.prepare(&self.engine, shape, sighting).await;
         }
-        Ok(())
     }
 
     /// Starts a turn if the relay has something to do and may; true when it has.
