@@ -88,13 +88,29 @@ impl Receiver {
         self.runtime = Some(runtime);
     }
 
+    /// Its address.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
     /// An HTTP relay of `public.bookings` to it; `more` is added below `[[relay]]`.
     pub fn relay(&self, name: &str, more: &str) -> String {
         format!(
             "[[relay]]\nname = \"{name}\"\nstart = \"beginning\"\n{more}\n[relay.source.stream]\n\
-             table = \"public.bookings\"\n[relay.sink.http]\nurl = \"http://127.0.0.1:{}/rows\"\n\
+             table = \"public.bookings\"\n[relay.sink.http]\nurl = \"{}/rows\"\n\
              body = \"{{{{ payload }}}}\"\n",
-            self.port
+            self.url()
+        )
+    }
+
+    /// The same by SMS: every number is the same, the text is the payload.
+    pub fn sms(&self, name: &str, more: &str) -> String {
+        format!(
+            "[[relay]]\nname = \"{name}\"\nstart = \"beginning\"\n{more}\n[relay.source.stream]\n\
+             table = \"public.bookings\"\n[relay.sink.sms]\nprovider = \"twilio\"\nbase_url = \"{}\"\n\
+             account_sid = \"AC1\"\nauth_token = \"hunter2\"\nfrom = \"+15550000000\"\nto = \"+15551234567\"\n\
+             text = \"{{{{ payload }}}}\"\n",
+            self.url()
         )
     }
 }
