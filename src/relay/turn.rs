@@ -67,7 +67,8 @@ impl Turn<'_> {
             return Ok(reason);
         }
         let out = self.ready.circuit_open.load(Ordering::Relaxed);
-        if out && !within(self.engine, cursor.may_probe(&self.ready.config.sink.circuit())).await? {
+        let (sink, looked) = (self.ready.config.sink.circuit(), self.sighting.horizon.observed_at);
+        if out && !within(self.engine, cursor.may_probe(&sink, looked)).await? {
             within(self.engine, cursor.release()).await?;
             return Ok(Outcome::Early(circuit::PROBED_BY_ANOTHER));
         }
@@ -187,6 +188,10 @@ impl Turn<'_> {
         if let Verdict::Halt(failure) = &verdict {
             // While the lock is held: no other replica shall try the same message before it can see the halt.
             report::halt(self.engine, self.ready, failure, message_id.as_deref()).await;
+        }
+        if let (Verdict::Retry(failure), true) = (&verdict, self.ready.circuit_open.load(Ordering::Relaxed)) {
+            // For the same reason: it would be the next try, and no pause before it.
+            report::retry(self.engine, self.ready, failure, message_id.as_deref(), failure.is_outage()).await;
         }
         let dead = match &verdict {
             Verdict::Bury(failure, letter) => Some((letter.as_ref(), report::error(failure, message_id.as_deref()))),

@@ -35,6 +35,7 @@ mod replicas;
 mod rolling;
 mod secrets;
 mod sms_http;
+mod sqlstates;
 mod stage;
 mod stages;
 mod storm;

@@ -60,7 +60,7 @@ async fn a_process_killed_at_any_instant_leaves_no_row_neither_delivered_nor_put
     for _ in 0..KILLS {
         insert(&owner, 12).await;
         let asked = receiver.requests().len() + random.usize(1..=8);
-        eventually(PATIENCE * 2, || async { receiver.requests().len() >= asked }).await;
+        eventually(PATIENCE * 6, || async { receiver.requests().len() >= asked }).await;
         // A turn takes some milliseconds from the answer to the end of its commit: any instant of them.
         tokio::time::sleep(Duration::from_micros(random.u64(0..6_000))).await;
         process.signal(Signal::KILL);
@@ -82,8 +82,9 @@ async fn a_process_killed_at_any_instant_leaves_no_row_neither_delivered_nor_put
     assert!(twice <= KILLS, "at most the one row that was on its way");
 }
 
-/// Kills the process while a statement of its turn at row 3 waits in this table; says how it stands after that.
-async fn killed_in(table: &str, event: &str) -> (i64, Vec<i64>) {
+/// Kills the process while a statement of its turn at row 3 waits in this table, and with `ended` its session too; says
+/// how it stands after that.
+async fn killed_in(table: &str, event: &str, ended: bool) -> (i64, Vec<i64>) {
     let (database, receiver) = (database().await, refusing());
     let owner = bookings(&database, CLOCK).await;
     // Waits while the test holds the other lock.
@@ -106,8 +107,15 @@ async fn killed_in(table: &str, event: &str) -> (i64, Vec<i64>) {
         owner.query_one(&sql, &[]).await.unwrap().get::<_, i64>(0) > 0
     };
     eventually(PATIENCE * 2, async || waits("AND NOT granted").await).await;
+    assert_eq!(together(&owner, &receiver).await, (2, vec![]), "nobody sees the one without the other");
     process.signal(Signal::KILL);
     process.wait().await;
+    if ended {
+        let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                   WHERE application_name LIKE 'outbox-relay/%' AND datname = current_database()";
+        owner.batch_execute(end).await.unwrap();
+        eventually(PATIENCE, async || !waits("AND NOT granted").await).await;
+    }
     owner.batch_execute("SELECT pg_advisory_unlock(11)").await.unwrap();
     eventually(PATIENCE, async || !waits("").await).await;
     let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'outbox-relay/%' AND datname = $1";
@@ -122,13 +130,18 @@ async fn killed_in(table: &str, event: &str) -> (i64, Vec<i64>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_killed_between_a_dead_letter_and_its_advance_leaves_neither() {
-    assert_eq!(killed_in("outbox.dead_letter", "BEFORE INSERT").await, (2, vec![]));
+async fn a_process_killed_while_it_puts_a_row_aside_leaves_neither_letter_nor_advance() {
+    assert_eq!(killed_in("outbox.dead_letter", "BEFORE INSERT", false).await, (2, vec![]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_and_its_session_killed_between_a_dead_letter_and_its_advance_leave_neither() {
+    assert_eq!(killed_in("outbox.cursor", "AFTER UPDATE", true).await, (2, vec![]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_killed_between_an_advance_and_the_end_of_its_commit_leaves_both_or_neither() {
-    let (position, letters) = killed_in("outbox.cursor", "AFTER UPDATE").await;
+    let (position, letters) = killed_in("outbox.cursor", "AFTER UPDATE", false).await;
     println!("killed while the advance waited: position {position}, dead letters {letters:?}");
     assert!([(2, vec![]), (3, vec![3])].contains(&(position, letters)));
 }
