@@ -12,8 +12,8 @@ use tokio::task::{Id, JoinSet};
 use super::engine::Engine;
 use super::look::Look;
 use super::member::{Member, RECHECK, SAMPLE};
-use super::prepare;
 use super::worker::{self, Next};
+use super::{prepare, report};
 use crate::cursor;
 use crate::database::Error;
 use crate::pace::{Backoff, Pace};
@@ -74,6 +74,10 @@ impl Group {
                     self.engine.probe.forget().await;
                     let pause = backoff.failed(fastrand::f64());
                     tracing::warn!(table = %self.source.table, %error, ?pause, "cannot look at the table");
+                    // Without a connection nothing can be written down either; one slip is no news for the status.
+                    if matches!(error, Error::Statement(_) | Error::Timeout(_)) && backoff.failures() > 1 {
+                        report::blind(&self.engine, self.members.iter().filter_map(|m| m.ready.as_ref()), &error).await;
+                    }
                     pause
                 }
             };
@@ -137,7 +141,8 @@ impl Group {
                 if let Some(before) = self.shape.as_ref().filter(|before| ***before != shape) {
                     let weaker = before.rule != shape.rule || (before.proven && !shape.proven);
                     if weaker {
-                        self.rule_changed(&session, before.rule.as_str(), &shape).await?;
+                        let ready = self.members.iter().filter_map(|member| member.ready.as_ref());
+                        report::rule_changed(&session, ready, before.rule, &shape).await?;
                     }
                 }
                 if self.shape.as_deref() != Some(&shape) {
@@ -152,31 +157,6 @@ impl Group {
                     member.not_ready(&self.engine, &unready).await;
                 }
             }
-        }
-        Ok(())
-    }
-
-    async fn rule_changed(&self, session: &crate::database::Session, before: &str, shape: &Shape) -> Result<(), Error> {
-        for member in &self.members {
-            let Some(ready) = &member.ready else { continue };
-            let message = format!(
-                "the default or trigger of {}.{} has changed: the horizon rule was {before} and is {} now{}",
-                shape.config.table,
-                shape.config.created_at,
-                shape.rule.as_str(),
-                if shape.proven { "" } else { ", not proven" }
-            );
-            let name = &member.config.name;
-            let hint = format!("Restore the default, or accept the new rule: `outbox-relay cursor resume {name}`.");
-            tracing::error!(cursor = name, error = message, hint, "relay halted");
-            let report = cursor::ErrorReport {
-                class: "fatal",
-                code: "horizon_rule_changed",
-                message: &message,
-                hint: &hint,
-                message_id: None,
-            };
-            cursor::report(session, name, &report, Some(&ready.fingerprint), false).await?;
         }
         Ok(())
     }
@@ -290,6 +270,9 @@ impl Group {
                         tracing::debug!(cursor = ready.config.name, error = failure.message, "partitions not counted");
                     }
                 });
+            }
+            if ready.reported() && !member.busy && !look.is_behind(standing) && !look.is_held(standing) {
+                cursor::settle(&session, &member.config.name).await?;
             }
             let now = look.sighting.clock();
             let lag = super::lag::measure(&session, shape, standing.position.as_ref(), now).await?;

@@ -92,13 +92,7 @@ impl Worker<'_> {
             Outcome::Paused => (Next::Look, false),
             Outcome::Early(pause) => (Next::After(pause), false),
             Outcome::Halted => (Next::Halted, false),
-            Outcome::Idle => {
-                // With nothing to publish no error is current, except that the receiver was out when it was last tried.
-                if !self.ready.circuit_open.load(Relaxed) {
-                    self.recovered().await;
-                }
-                (Next::Quiet, false)
-            }
+            Outcome::Idle => (Next::Quiet, false),
             Outcome::Moved { number, position } => {
                 let position = position.map_or_else(|| "before every row".to_owned(), |position| position.to_string());
                 tracing::info!(cursor = self.ready.config.name, number, position, "operator's wish carried out");

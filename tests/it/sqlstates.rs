@@ -122,9 +122,20 @@ async fn a_statement_that_takes_too_long_is_said_and_waited_out() {
         begin: "BEGIN|INSERT INTO bookings SELECT FROM generate_series(1, 20)|LOCK TABLE bookings IN ACCESS EXCLUSIVE MODE",
         end: "COMMIT",
         meanwhile: "",
-        status: false,
+        status: true,
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_cannot_be_looked_at_is_in_the_status_until_it_can_also_without_new_rows() {
+    let (database, owner, _topic, _process) = start("locked").await;
+    let locker = database.connect("postgres").await;
+    locker.batch_execute("BEGIN; LOCK TABLE bookings IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let seen = || async { standing(&owner, "r").await.is_some_and(|(_, _, _, error)| error["class"] == "retry") };
+    eventually(PATIENCE * 3, seen).await;
+    locker.batch_execute("ROLLBACK").await.unwrap();
+    mended(&owner, "r").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
