@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 pub mod codec;
 mod connect;
 pub mod error;
+pub mod sqlstate;
 
 pub use error::Error;
 

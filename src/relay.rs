@@ -25,11 +25,13 @@ pub mod observe;
 pub mod once;
 pub mod outcome;
 pub mod prepare;
+mod relayed;
 pub mod replicas;
 mod report;
 mod sinks;
 pub mod status;
 pub mod supervisor;
+mod trouble;
 pub mod turn;
 pub mod why;
 pub mod worker;
@@ -47,6 +49,8 @@ pub struct Config {
     pub sink: sink::Config,
     /// What a poison message does.
     pub on_poison: OnPoison,
+    /// A topic that gets a copy of each dead letter.
+    pub dead_letter_topic: Option<String>,
     /// How much one turn takes.
     pub turn: TurnConfig,
     /// When to look.
@@ -132,6 +136,8 @@ pub struct Ready {
     pub shape: Arc<source::shape::Shape>,
     /// Its sink.
     pub sink: Arc<sink::Sink>,
+    /// Where dead letters are copied to.
+    pub letters: Option<Arc<sink::kafka::LetterTopic>>,
     /// What its cursor belongs to, as JSON.
     pub identity: String,
     /// Of the configuration and its secrets.
@@ -160,6 +166,7 @@ impl Ready {
             config: self.config.clone(),
             shape,
             sink: Arc::clone(&self.sink),
+            letters: self.letters.clone(),
             identity: self.identity.clone(),
             fingerprint: self.fingerprint.clone(),
             reported: AtomicBool::new(self.reported()),

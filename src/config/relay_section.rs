@@ -14,7 +14,7 @@ use super::{properties, sink, source, turn, value};
 use crate::position::Timestamp;
 use crate::relay::{Config, OnPoison, Start};
 use crate::secret::Secret;
-use crate::sink::kafka::ClusterConfig;
+use crate::sink::kafka::{self, ClusterConfig};
 
 /// The only guarantee of this version; the others are refused by name.
 pub(super) const GUARANTEE: &str = "at_least_once";
@@ -37,6 +37,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let later = &["at_most_once", "deduplicated", "in_database", "transactional"];
     section.read("guarantee", value::word(&[(GUARANTEE, ())], later));
     let on_poison = section.read("on_poison", value::word(&POLICIES, &["park_key"])).unwrap_or_default();
+    let dead_letter_topic = dead_letter_topic(section, on_poison, around.has_cluster);
     let source = source::read(section, around.allow_loss);
     let sinks = section.section("sink");
     let kind = sink::kind(&sinks);
@@ -58,6 +59,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         source: source?,
         sink,
         on_poison,
+        dead_letter_topic,
         turn,
         poll,
         fingerprint: String::new(),
@@ -65,6 +67,26 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     };
     config.fingerprint = fingerprint(&config, cluster);
     Some(config)
+}
+
+fn dead_letter_topic(section: &Section<'_>, on_poison: OnPoison, has_cluster: bool) -> Option<String> {
+    let topic = section.read("dead_letter_topic", value::parsed(topic))?;
+    if on_poison == OnPoison::Halt {
+        let what = "no row becomes a dead letter";
+        section
+            .problem("dead_letter_topic", Wrong::new(what, "write on_poison = \"dead_letter\", or remove the topic"));
+    } else if !has_cluster {
+        section.problem("dead_letter_topic", Wrong::new("a topic needs a cluster", "add [kafka] bootstrap_servers"));
+    }
+    Some(topic)
+}
+
+fn topic(text: &str) -> Result<String, Wrong> {
+    if kafka::is_legal_topic(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(Wrong::new("not a name of a topic", "write 1 to 249 of the characters A-Z a-z 0-9 . _ -"))
+    }
 }
 
 /// Whether the relay's sink sends one by one, whatever else is wrong with it.

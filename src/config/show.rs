@@ -115,6 +115,9 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
         OnPoison::Halt => lines.text("on_poison", "halt"),
         OnPoison::DeadLetter => lines.text("on_poison", "dead_letter"),
     }
+    if let Some(topic) = &relay.dead_letter_topic {
+        lines.text("dead_letter_topic", topic);
+    }
     match relay.start {
         Start::Beginning => lines.text("start", "beginning"),
         Start::Now => lines.text("start", "now"),

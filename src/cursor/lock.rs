@@ -31,6 +31,10 @@ const ADVANCE: &str = "UPDATE outbox.cursor SET position_created_at = $2, positi
      advanced_by = $9, partitions = COALESCE($10, partitions), advanced_at = pg_catalog.clock_timestamp(), updated_at = pg_catalog.clock_timestamp() \
      WHERE name = $1";
 
+/// A lock of the transaction, so that it ends with the turn, also behind a pooler. Who looked before the last try is late.
+const PROBE: &str = "SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended('outbox-relay circuit ' || $1::text, 0)) \
+     AND NOT EXISTS (SELECT FROM outbox.cursor_status WHERE cursor = $2 AND updated_at > $3)";
+
 /// A cursor whose row this process has locked. Dropping it without [`Self::advance`] or [`Self::release`] closes the
 /// connection, so that the lock is free at once, also after a panic.
 #[derive(Debug)]
@@ -165,6 +169,16 @@ impl LockedCursor {
         }
         self.connection.give_back();
         Ok(took)
+    }
+
+    /// Whether this turn may try a sink that is out: until it ends, no turn of another replica may, of whichever cursor;
+    /// and nobody has tried since this one `looked`.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn may_probe(&self, circuit: &str, looked: Timestamp) -> Result<bool, Error> {
+        let statement = self.connection.prepare_cached(PROBE).await?;
+        Ok(self.connection.query_one(&statement, &[&circuit, &self.name, &looked]).await?.try_get(0)?)
     }
 
     /// At most `most` dead letters that an operator wants to be sent again, oldest first, locked like the cursor.

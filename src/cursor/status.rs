@@ -103,6 +103,22 @@ pub async fn halt(session: &Session, cursor: &str) -> Result<Option<Halt>, Error
     }))
 }
 
+/// Records that no error is current, because nothing waits; a halt stays.
+///
+/// # Errors
+/// The database's.
+pub async fn settle(session: &Session, cursor: &str) -> Result<(), Error> {
+    session
+        .execute(
+            "UPDATE outbox.cursor_status SET state = 'running', message_id = NULL, last_error = NULL, \
+             circuit_opened_at = NULL, updated_at = pg_catalog.clock_timestamp() \
+             WHERE cursor = $1 AND state = 'backing_off' AND NOT halted",
+            &[&cursor],
+        )
+        .await?;
+    Ok(())
+}
+
 /// Records that the cursor is well again: no halt, no error.
 ///
 /// # Errors

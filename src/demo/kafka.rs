@@ -217,7 +217,20 @@ pub async fn create_topic(servers: &str, name: &str, partitions: i32, settings: 
             bail!("Cannot create topic {topic}: {code}");
         }
     }
-    Ok(())
+    // The controller has made it; a broker that has not heard of that yet would tell the first reader otherwise.
+    until(START, || true, || readable(servers.to_owned(), name.to_owned(), partitions)).await
+}
+
+/// Every partition of the topic answers a reader.
+async fn readable(servers: String, topic: String, partitions: i32) -> anyhow::Result<()> {
+    let asked = tokio::task::spawn_blocking(move || -> anyhow::Result<()> {
+        let consumer: BaseConsumer = client(&servers).create()?;
+        for partition in 0..partitions {
+            consumer.fetch_watermarks(&topic, partition, Duration::from_secs(5))?;
+        }
+        Ok(())
+    });
+    asked.await?
 }
 
 /// Deletes a topic on any broker but the in-process one.

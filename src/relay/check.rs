@@ -53,6 +53,9 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
         if let sink::Config::Kafka(config) = &relay.sink {
             found.extend(topic::topic(cluster, config, session.as_ref().zip(readable.as_ref())).await);
         }
+        if let Some(name) = &relay.dead_letter_topic {
+            found.push(topic::letters(cluster, name).await);
+        }
         findings.extend(found.into_iter().map(|finding| Finding { relay: relay.name.clone(), ..finding }));
     }
     findings
@@ -83,10 +86,15 @@ async fn rows(session: &Session, relay: &Config, findings: &mut Vec<Finding>) ->
             return Ok(None);
         }
     };
-    if fields.contains(&Field::Row) {
+    let mend = match &relay.sink {
+        sink::Config::Kafka(_) => Some("List the columns: payload = { columns = [\"…\"] }."),
+        sink::Config::Http(_) | sink::Config::Sms(_) => Some("Write the body as a template that names the columns."),
+        // It prints what there is.
+        sink::Config::Stdout(_) => None,
+    };
+    if let Some(mend) = mend.filter(|_| fields.contains(&Field::Row)) {
         let message = "the payload is the whole row: every column added later is published, too";
-        let finding = Finding::new(Level::Warn, "whole_row", message);
-        findings.push(finding.setting("List the columns: payload = { columns = [\"…\"] }."));
+        findings.push(Finding::new(Level::Warn, "whole_row", message).setting(mend));
     }
     if !fit {
         return Ok(None);

@@ -11,6 +11,9 @@ use crate::position::Timestamp;
 /// So many failures of a sink in a row open its circuit.
 pub(super) const OPENS_AFTER: u32 = 3;
 
+/// How long a relay waits whose sink another relay is just trying.
+pub(super) const PROBED_BY_ANOTHER: Duration = Duration::from_millis(500);
+
 /// The pause between two tries grows with the outage between these bounds.
 const SHORTEST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(10);

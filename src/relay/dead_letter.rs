@@ -1,18 +1,20 @@
 //! Poison rows: put aside by policy, and sent again when an operator says so.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use futures_util::TryFutureExt;
 
 use super::Ready;
 use super::outcome::{Outcome, TurnError};
-use super::turn::Turn;
+use super::turn::{Turn, within};
 use crate::batch::Batch;
 use crate::cursor::LockedCursor;
 use crate::cursor::dead_letter::{DeadLetter, Redrive, Redriven};
 use crate::database::codec::Raw;
 use crate::database::{Error, Loan};
 use crate::message::{Field, Message};
+use crate::sink::kafka::{LetterTopic, Obituary};
 use crate::sink::{Class, Failure, Mode, Published};
 
 /// How many dead letters one turn sends again: each waits for the one before.
@@ -35,6 +37,27 @@ pub(super) fn letter(ready: &Ready, message: &Message<'_>) -> DeadLetter {
     }
 }
 
+/// Copies a dead letter to its topic, and waits for the acknowledgement.
+pub(super) async fn copy(
+    ready: &Ready,
+    letters: &LetterTopic,
+    failure: &Failure,
+    letter: &DeadLetter,
+    patience: Duration,
+) -> Result<(), Failure> {
+    let obituary = Obituary {
+        relay: &ready.config.name,
+        id: &letter.message_id,
+        created_at: &letter.created_at.to_string(),
+        sink: letter.sink,
+        target: &letter.target,
+        key: letter.key.as_deref(),
+        payload: letter.payload.as_deref(),
+        failure,
+    };
+    letters.put(&obituary, patience).await
+}
+
 fn words(fields: &[Field]) -> Vec<String> {
     fields.iter().map(ToString::to_string).collect()
 }
@@ -43,7 +66,7 @@ impl Turn<'_> {
     /// Sends the dead letters again that an operator has chosen, in order, and records what became of them. The position
     /// stays where it is.
     pub(super) async fn redrive(&mut self, cursor: LockedCursor, reader: Loan) -> Result<Outcome, TurnError> {
-        let letters = cursor.redriving(REDRIVES).await?;
+        let letters = within(self.engine, cursor.redriving(REDRIVES)).await?;
         let mut batch = Batch::new(self.ready.sink.fields().len());
         let mut gone = None;
         for letter in &letters {
@@ -68,7 +91,7 @@ impl Turn<'_> {
             by: &self.engine.replica,
         };
         let source = |source| TurnError::NotAdvanced { acknowledged, source };
-        cursor.redriven(&outcome).await.map_err(source)?;
+        within(self.engine, cursor.redriven(&outcome)).await.map_err(source)?;
         Ok(Outcome::Redriven { rows: acknowledged, failure })
     }
 

@@ -85,6 +85,11 @@ impl Shared {
         *guard = Some(Arc::clone(&session));
         Ok(session)
     }
+
+    /// Forgets the session: what it has prepared may be for a table that is no longer as it was.
+    pub async fn forget(&self) {
+        *self.session.lock().await = None;
+    }
 }
 
 impl Engine {

@@ -12,8 +12,8 @@ use tokio::task::{Id, JoinSet};
 use super::engine::Engine;
 use super::look::Look;
 use super::member::{Member, RECHECK, SAMPLE};
-use super::prepare;
 use super::worker::{self, Next};
+use super::{prepare, report};
 use crate::cursor;
 use crate::database::Error;
 use crate::pace::{Backoff, Pace};
@@ -71,8 +71,13 @@ impl Group {
                     pace.after(found)
                 }
                 Err(error) => {
+                    self.engine.probe.forget().await;
                     let pause = backoff.failed(fastrand::f64());
                     tracing::warn!(table = %self.source.table, %error, ?pause, "cannot look at the table");
+                    // Without a connection nothing can be written down either; one slip is no news for the status.
+                    if matches!(error, Error::Statement(_) | Error::Timeout(_)) && backoff.failures() > 1 {
+                        report::blind(&self.engine, self.members.iter().filter_map(|m| m.ready.as_ref()), &error).await;
+                    }
                     pause
                 }
             };
@@ -105,7 +110,7 @@ impl Group {
         self.catalogue().await?;
         let Some(shape) = self.shape.clone() else { return Ok(false) };
         let sighting = self.engine.watcher.scan(&shape).await?;
-        self.prepare(&shape, &sighting).await?;
+        self.prepare(&shape, &sighting).await;
         let session = self.engine.probe.session().await?;
         let names: Vec<&str> = self.members.iter().map(|member| member.config.name.as_str()).collect();
         let look = Look::take(&session, &shape, &names, sighting, self.engine.call_deadline).await?;
@@ -136,7 +141,8 @@ impl Group {
                 if let Some(before) = self.shape.as_ref().filter(|before| ***before != shape) {
                     let weaker = before.rule != shape.rule || (before.proven && !shape.proven);
                     if weaker {
-                        self.rule_changed(&session, before.rule.as_str(), &shape).await?;
+                        let ready = self.members.iter().filter_map(|member| member.ready.as_ref());
+                        report::rule_changed(&session, ready, before.rule, &shape).await?;
                     }
                 }
                 if self.shape.as_deref() != Some(&shape) {
@@ -155,29 +161,6 @@ impl Group {
         Ok(())
     }
 
-    async fn rule_changed(&self, session: &crate::database::Session, before: &str, shape: &Shape) -> Result<(), Error> {
-        for member in &self.members {
-            let Some(ready) = &member.ready else { continue };
-            let message = format!(
-                "the default or trigger of {}.{} has changed: the horizon rule was {before} and is {} now{}",
-                shape.config.table,
-                shape.config.created_at,
-                shape.rule.as_str(),
-                if shape.proven { "" } else { ", not proven" }
-            );
-            tracing::error!(cursor = member.config.name, error = message, "relay halted");
-            let report = cursor::ErrorReport {
-                class: "fatal",
-                code: "horizon_rule_changed",
-                message: &message,
-                hint: "Restore the default, or accept the new rule: `outbox-relay cursor resume`.",
-                message_id: None,
-            };
-            cursor::report(session, &member.config.name, &report, Some(&ready.fingerprint), false).await?;
-        }
-        Ok(())
-    }
-
     /// Gives the relays that are ready the new shape.
     fn reshape(&mut self) {
         let Some(shape) = &self.shape else { return };
@@ -190,11 +173,10 @@ impl Group {
     }
 
     /// Makes relays ready that are not, each in a task of its own: a sink that cannot be reached must not hold the others.
-    async fn prepare(&mut self, shape: &Arc<Shape>, sighting: &Sighting) -> Result<(), Error> {
+    async fn prepare(&mut self, shape: &Arc<Shape>, sighting: &Sighting) {
         for member in &mut self.members {
-            member.prepare(&self.engine, shape, sighting).await?;
+            member.prepare(&self.engine, shape, sighting).await;
         }
-        Ok(())
     }
 
     /// Starts a turn if the relay has something to do and may; true when it has.
@@ -288,6 +270,9 @@ impl Group {
                         tracing::debug!(cursor = ready.config.name, error = failure.message, "partitions not counted");
                     }
                 });
+            }
+            if ready.reported() && !member.busy && !look.is_behind(standing) && !look.is_held(standing) {
+                cursor::settle(&session, &member.config.name).await?;
             }
             let now = look.sighting.clock();
             let lag = super::lag::measure(&session, shape, standing.position.as_ref(), now).await?;

@@ -87,6 +87,8 @@ impl Ready {
         metrics.set_paused(standing.paused);
         metrics.set_circuit_open(standing.circuit.is_some());
         self.circuit_open.store(standing.circuit.is_some(), Ordering::Relaxed);
+        // What another replica has reported ends with this one's success, too.
+        self.set_reported(standing.state == "backing_off");
         metrics.set_halted(standing.halted.as_deref() == Some(self.fingerprint.as_str()));
         let horizon = &sighting.horizon;
         metrics.looked(Looked {

@@ -60,12 +60,7 @@ impl Member {
     }
 
     /// Starts its checks when they are due, and takes their result when they have ended.
-    pub(super) async fn prepare(
-        &mut self,
-        engine: &Arc<Engine>,
-        shape: &Arc<Shape>,
-        sighting: &Sighting,
-    ) -> Result<(), Error> {
+    pub(super) async fn prepare(&mut self, engine: &Arc<Engine>, shape: &Arc<Shape>, sighting: &Sighting) {
         let Some(preparing) = self.preparing.take_if(|task| task.is_finished()) else {
             if self.ready.is_none() && self.preparing.is_none() && !self.busy && self.not_before <= Instant::now() {
                 let (engine, config) = (Arc::clone(engine), self.config.clone());
@@ -73,30 +68,23 @@ impl Member {
                 self.preparing =
                     Some(tokio::spawn(async move { prepare::ready(&engine, &config, &shape, &sighting).await }));
             }
-            return Ok(());
+            return;
         };
-        let prepared = match preparing.await {
-            Ok(prepared) => prepared?,
-            Err(error) => {
-                tracing::error!(cursor = self.config.name, %error, "the relay's checks panicked: they are made again");
-                self.not_before = Instant::now() + RECHECK;
-                return Ok(());
-            }
-        };
-        match prepared {
-            Ok(ready) => {
+        let unready = match preparing.await {
+            Ok(Ok(Ok(ready))) => {
                 tracing::info!(cursor = self.config.name, rule = ready.shape.rule.as_str(), "relay ready");
                 self.ready = Some(Arc::new(ready.with_shape(Arc::clone(shape))));
                 self.unready = None;
                 engine.set_ready(&self.config.name);
+                return;
             }
-            Err(unready) => {
-                let pause = if matches!(unready, Unready::NoHorizon) { Duration::from_millis(20) } else { RECHECK };
-                self.not_before = Instant::now() + pause;
-                self.not_ready(engine, &unready).await;
-            }
-        }
-        Ok(())
+            Ok(Ok(Err(unready))) => unready,
+            Ok(Err(error)) => Unready::from(&error),
+            Err(error) => Unready::panicked(&error),
+        };
+        let pause = if matches!(unready, Unready::NoHorizon) { Duration::from_millis(20) } else { RECHECK };
+        self.not_before = Instant::now() + pause;
+        self.not_ready(engine, &unready).await;
     }
 
     /// Says why it cannot run.

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::engine::Engine;
 use super::{Config, Ready, Start, sinks};
 use crate::cursor::{self, Creation, ErrorReport};
-use crate::database::{Error, Session};
+use crate::database::{Error, Session, sqlstate};
 use crate::message::Field;
 use crate::metrics::CursorMetrics;
 use crate::pace;
@@ -65,6 +65,25 @@ impl Unready {
     }
 }
 
+impl Unready {
+    pub(super) fn panicked(error: &tokio::task::JoinError) -> Self {
+        Self::Wrong {
+            code: "panicked".to_owned(),
+            message: format!("the relay's checks panicked: {error}"),
+            hint: "They are made again; please report it with the log of this moment.".to_owned(),
+            passing: true,
+        }
+    }
+}
+
+impl From<&Error> for Unready {
+    fn from(error: &Error) -> Self {
+        let meaning = sqlstate::meaning(error);
+        let passing = meaning.cure != sqlstate::Cure::Halt;
+        Self::Wrong { code: sqlstate::word(error), message: error.to_string(), hint: meaning.hint.to_owned(), passing }
+    }
+}
+
 impl From<sink::Failure> for Unready {
     fn from(failure: sink::Failure) -> Self {
         let passing = failure.class == sink::Class::Retry;
@@ -116,6 +135,10 @@ pub async fn ready(
         Ok(sink) => sink,
         Err(unready) => return Ok(Err(unready)),
     };
+    let letters = match sinks::letters(engine, config).await {
+        Ok(letters) => letters,
+        Err(unready) => return Ok(Err(unready)),
+    };
     if let Err(unready) = columns(&session, config, shape, sink.fields()).await {
         return Ok(Err(unready));
     }
@@ -139,6 +162,7 @@ pub async fn ready(
         config: config.clone(),
         shape: Arc::clone(shape),
         sink: Arc::new(sink),
+        letters,
         identity,
         fingerprint,
         reported: AtomicBool::new(reported),
@@ -205,6 +229,10 @@ async fn columns(session: &Session, config: &Config, shape: &Shape, fields: &[Fi
     let sql = shape.fetch_sql(fields, crate::source::shape::After::Row);
     match session.prepare(&sql).await {
         Ok(_) => Ok(()),
+        // Not about the columns: the server restarts, say.
+        Err(error) if error.code().is_none_or(|state| !state.code().starts_with("42")) => {
+            Err(Unready::from(&Error::from(error)))
+        }
         Err(error) => Err(Unready::wrong(
             "column_unreadable",
             format!(

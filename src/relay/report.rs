@@ -1,10 +1,15 @@
 //! What went wrong, for the log and for the cursor's status, where all replicas and operators see it.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use super::Ready;
 use super::engine::Engine;
 use crate::cursor::{self, ErrorReport};
-use crate::database::Error;
-use crate::sink::Failure;
+use crate::database::{Error, Session, sqlstate};
+use crate::sink::{Class, Failure};
+use crate::source::Rule;
+use crate::source::shape::Shape;
 
 /// The relay stands still until somebody mends it.
 pub(super) async fn halt(engine: &Engine, ready: &Ready, failure: &Failure, message_id: Option<&str>) {
@@ -30,6 +35,40 @@ pub(super) async fn retry(
     record(engine, ready, &error(failure, message_id), false, circuit_open).await;
 }
 
+/// The table of these relays cannot be looked at again and again, and the server says why.
+pub(super) async fn blind<'a>(engine: &Engine, relays: impl Iterator<Item = &'a Arc<Ready>>, error: &Error) {
+    let failure = Failure::of(Class::Retry, &sqlstate::word(error), error.to_string(), sqlstate::meaning(error).hint);
+    for ready in relays {
+        let out = ready.circuit_open.load(Ordering::Relaxed);
+        if !record(engine, ready, &self::error(&failure, None), false, out).await {
+            return;
+        }
+    }
+}
+
+/// Relays whose rule is another than the one that their positions rest on stand still until an operator accepts it.
+pub(super) async fn rule_changed<'a>(
+    session: &Session,
+    relays: impl Iterator<Item = &'a Arc<Ready>>,
+    before: Rule,
+    shape: &Shape,
+) -> Result<(), Error> {
+    let (table, column, rule) = (&shape.config.table, &shape.config.created_at, shape.rule.as_str());
+    let (before, proven) = (before.as_str(), if shape.proven { "" } else { ", not proven" });
+    let message = format!(
+        "the default or trigger of {table}.{column} has changed: the horizon rule was {before} and is {rule} now{proven}"
+    );
+    for ready in relays {
+        let name = &ready.config.name;
+        let hint = format!("Restore the default, or accept the new rule: `outbox-relay cursor resume {name}`.");
+        tracing::error!(cursor = name, error = message, hint, "relay halted");
+        let (class, code) = (Class::Fatal.as_str(), "horizon_rule_changed");
+        let report = ErrorReport { class, code, message: &message, hint: &hint, message_id: None };
+        cursor::report(session, name, &report, Some(&ready.fingerprint), false).await?;
+    }
+    Ok(())
+}
+
 /// A failure as operators see it.
 pub(super) fn error<'a>(failure: &'a Failure, message_id: Option<&'a str>) -> ErrorReport<'a> {
     ErrorReport {
@@ -41,7 +80,7 @@ pub(super) fn error<'a>(failure: &'a Failure, message_id: Option<&'a str>) -> Er
     }
 }
 
-async fn record(engine: &Engine, ready: &Ready, report: &ErrorReport<'_>, halted: bool, circuit_open: bool) {
+async fn record(engine: &Engine, ready: &Ready, report: &ErrorReport<'_>, halted: bool, circuit_open: bool) -> bool {
     ready.set_reported(true);
     let fingerprint = halted.then_some(ready.fingerprint.as_str());
     let written = async {
@@ -50,7 +89,8 @@ async fn record(engine: &Engine, ready: &Ready, report: &ErrorReport<'_>, halted
     };
     let written =
         tokio::time::timeout(engine.call_deadline, written).await.unwrap_or(Err(Error::Timeout(engine.call_deadline)));
-    if let Err(error) = written {
+    if let Err(error) = &written {
         tracing::warn!(cursor = ready.config.name, %error, "cannot record the cursor's status");
     }
+    written.is_ok()
 }

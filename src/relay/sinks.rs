@@ -7,7 +7,7 @@ use super::engine::Engine;
 use super::prepare::Unready;
 use crate::message::Field;
 use crate::sink::http::HttpSink;
-use crate::sink::kafka::{self, KafkaSink, describe_topic};
+use crate::sink::kafka::{self, KafkaSink, LetterTopic, describe_topic};
 use crate::sink::stdout::StdoutSink;
 use crate::sink::{self, InvalidSetting, Sink};
 use crate::source::shape::Shape;
@@ -81,6 +81,27 @@ async fn kafka_sink(
     Ok(Sink::Kafka(sink))
 }
 
+/// The topic of a relay's dead letters, if it has one.
+pub(super) async fn letters(engine: &Engine, config: &Config) -> Result<Option<Arc<LetterTopic>>, Unready> {
+    let (Some(topic), Some(cluster)) = (&config.dead_letter_topic, &engine.cluster) else { return Ok(None) };
+    let facts = describe_topic(cluster, topic, engine.call_deadline).await?;
+    if !facts.exists {
+        let (code, message, hint) = missing(topic, "dead_letter_topic");
+        return Err(Unready::wrong(code, message, hint));
+    }
+    let limit = facts.max_message_bytes.unwrap_or(UNKNOWN_LIMIT);
+    Ok(Some(Arc::new(LetterTopic::new(cluster, topic, limit))))
+}
+
+/// What is said of a topic that does not exist; `key` is the setting that names it.
+pub(super) fn missing(topic: &str, key: &str) -> (&'static str, String, String) {
+    (
+        "topic_missing",
+        format!("topic {topic} does not exist"),
+        format!("Create it, or correct `{key}`: topics are never created automatically."),
+    )
+}
+
 /// Whether a topic can carry the relay's order: code, message and mend otherwise.
 ///
 /// # Errors
@@ -90,11 +111,7 @@ pub(super) fn kafka_topic(
     facts: &kafka::TopicFacts,
 ) -> Result<(), (&'static str, String, String)> {
     if !facts.exists {
-        return Err((
-            "topic_missing",
-            format!("topic {} does not exist", config.topic),
-            "Create it, or correct `topic`: topics are never created automatically.".to_owned(),
-        ));
+        return Err(missing(&config.topic, "topic"));
     }
     if config.key.is_none() && facts.partitions > 1 && !config.unordered {
         return Err((

@@ -137,13 +137,15 @@ pub struct HeldStatus {
 /// When it cannot be asked at all; a table that cannot be read leaves nulls.
 pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> anyhow::Result<Status> {
     let schema = migrate::require(session).await?;
-    let clock: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
     let sightings = sightings(session, watcher, relays).await?;
     let mut cursors = Vec::new();
     let names: Vec<&str> = relays.iter().map(|relay| relay.name.as_str()).collect();
     // A relay that was refused at its first start has something to say, too.
     let refused = control::refused(session, &names).await?;
-    for listed in control::list(session).await?.into_iter().chain(refused) {
+    let listed: Vec<Listed> = control::list(session).await?.into_iter().chain(refused).collect();
+    // Read after the cursors: what has advanced since would look like a clock that has stepped back.
+    let clock: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
+    for listed in listed {
         let relay = relays.iter().find(|relay| relay.name == listed.relay);
         let seen = relay.and_then(|relay| sightings.get(&relay.source));
         let kind = relay.map(|relay| relay.sink.kind());

@@ -7,17 +7,18 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::unbounded_channel;
 
 use super::engine::Engine;
 use super::outcome::{Outcome, Timings, TurnError};
-use super::{OnPoison, Ready, dead_letter, report};
+use super::relayed::{Relayed, pump};
+use super::{OnPoison, Ready, circuit, dead_letter, report};
 use crate::batch::Batch;
 use crate::cursor::dead_letter::DeadLetter;
 use crate::cursor::{Advance, Facts, LockedCursor};
 use crate::database::{Error, Fragile, Loan};
-use crate::position::{Position, Timestamp};
-use crate::sink::{Class, Failure, Flow, Mode, Publication, Published};
+use crate::position::Timestamp;
+use crate::sink::{Class, Failure, Mode};
 use crate::source::fetch::{Budget, Fetched, Request, fetch};
 use crate::source::watcher::Sighting;
 
@@ -41,13 +42,6 @@ pub struct Turn<'a> {
     pub partitions: Option<i32>,
 }
 
-/// What happened between fetch and advance.
-struct Relayed {
-    batches: Vec<Batch>,
-    published: Published,
-    fetched: Fetched,
-}
-
 impl Turn<'_> {
     /// Runs the turn on two connections: one that holds the lock, one that reads.
     ///
@@ -56,19 +50,27 @@ impl Turn<'_> {
     pub async fn run(&mut self, lock: Loan, reader: Loan) -> Result<Outcome, TurnError> {
         let deadline = Instant::now() + self.ready.config.turn.deadline;
         let begun = Instant::now();
-        let locked = LockedCursor::lock(lock, &self.ready.config.name, &self.ready.identity).await?;
+        let lock = LockedCursor::lock(lock, &self.ready.config.name, &self.ready.identity);
+        let locked = within(self.engine, lock).await?;
         self.timings.lock = begun.elapsed();
         let Some(cursor) = locked else { return Ok(Outcome::Busy) };
         let shape = &self.ready.shape;
         let facts = Facts { identity: &self.ready.identity, root: shape.root, relations: &shape.descendants };
         // Before anything else: an operator may move a cursor that is paused, halted or refused, and nothing is published.
         if let Some(wish) = cursor.wish.clone().filter(|wish| wish.fits(cursor.foreign, facts)) {
-            let position = cursor.carry_out(&wish, self.sighting.horizon.observed_at, &self.engine.replica).await?;
+            let moving = cursor.carry_out(&wish, self.sighting.horizon.observed_at, &self.engine.replica);
+            let position = within(self.engine, moving).await?;
             return Ok(Outcome::Moved { number: wish.number, position });
         }
         if let Some(reason) = self.refused(&cursor) {
-            cursor.release().await?;
+            within(self.engine, cursor.release()).await?;
             return Ok(reason);
+        }
+        let out = self.ready.circuit_open.load(Ordering::Relaxed);
+        let (sink, looked) = (self.ready.config.sink.circuit(), self.sighting.horizon.observed_at);
+        if out && !within(self.engine, cursor.may_probe(&sink, looked)).await? {
+            within(self.engine, cursor.release()).await?;
+            return Ok(Outcome::Early(circuit::PROBED_BY_ANOTHER));
         }
         if cursor.redrive {
             return self.redrive(cursor, reader).await;
@@ -168,7 +170,10 @@ impl Turn<'_> {
             Some(Ok(fetched)) => fetched,
             // Rows that were published before the reading failed are a true prefix; without any, the error is the turn's.
             Some(Err(error)) if published.acknowledged == 0 && published.stopped.is_none() => return Err(error.into()),
-            Some(Err(_)) => Fetched { rows, more: true, snapshot: None },
+            Some(Err(error)) => {
+                tracing::warn!(cursor = ready.config.name, %error, rows, "reading failed: going on behind what was read");
+                Fetched { rows, more: true, snapshot: None }
+            }
             None if cut => Fetched { rows, more: true, snapshot: None },
             None => Fetched { rows, more: false, snapshot: None },
         };
@@ -179,10 +184,14 @@ impl Turn<'_> {
     async fn advance(&mut self, cursor: LockedCursor, relayed: Relayed) -> Result<Outcome, TurnError> {
         let acknowledged = relayed.published.acknowledged;
         let message_id = relayed.message_id(acknowledged);
-        let verdict = self.verdict(&relayed);
+        let verdict = self.copied(self.verdict(&relayed)).await;
         if let Verdict::Halt(failure) = &verdict {
             // While the lock is held: no other replica shall try the same message before it can see the halt.
             report::halt(self.engine, self.ready, failure, message_id.as_deref()).await;
+        }
+        if let (Verdict::Retry(failure), true) = (&verdict, self.ready.circuit_open.load(Ordering::Relaxed)) {
+            // For the same reason: it would be the next try, and no pause before it.
+            report::retry(self.engine, self.ready, failure, message_id.as_deref(), failure.is_outage()).await;
         }
         let dead = match &verdict {
             Verdict::Bury(failure, letter) => Some((letter.as_ref(), report::error(failure, message_id.as_deref()))),
@@ -204,12 +213,12 @@ impl Turn<'_> {
                 dead,
                 by: &self.engine.replica,
             };
-            match cursor.advance(advance).await {
+            match within(self.engine, cursor.advance(advance)).await {
                 Ok([advance, commit]) => (self.timings.advance, self.timings.commit) = (advance, commit),
                 Err(source) => return Err(TurnError::NotAdvanced { acknowledged, source }),
             }
         } else {
-            cursor.release().await?;
+            within(self.engine, cursor.release()).await?;
         }
         self.ready.searched(passed);
         self.delivered = relayed.instants(acknowledged);
@@ -224,6 +233,16 @@ impl Turn<'_> {
             Verdict::Done if acknowledged == 0 => Outcome::Idle,
             Verdict::Done => Outcome::Relayed { rows, more: relayed.fetched.more },
         })
+    }
+
+    /// A row is put aside only after the topic of the dead letters has its copy.
+    async fn copied(&self, verdict: Verdict) -> Verdict {
+        let (Verdict::Bury(failure, letter), Some(letters)) = (&verdict, &self.ready.letters) else { return verdict };
+        match dead_letter::copy(self.ready, letters, failure, letter, self.engine.call_deadline).await {
+            Ok(()) => verdict,
+            Err(failure) if failure.class == Class::Retry => Verdict::Retry(failure),
+            Err(failure) => Verdict::Halt(failure),
+        }
     }
 
     /// What follows from how publishing ended.
@@ -258,52 +277,9 @@ enum Verdict {
     Halt(Failure),
 }
 
-impl Relayed {
-    fn nothing(failure: Failure) -> Self {
-        Self {
-            batches: Vec::new(),
-            published: Published { acknowledged: 0, stopped: Some(failure), suspects: 1 },
-            fetched: Fetched { rows: 0, more: false, snapshot: None },
-        }
-    }
-
-    /// The batch and the row in it of message number `n`.
-    fn locate(&self, mut n: usize) -> Option<(&Batch, usize)> {
-        for batch in &self.batches {
-            if n < batch.len() {
-                return Some((batch, n));
-            }
-            n -= batch.len();
-        }
-        None
-    }
-
-    /// The position of the last of `n` messages.
-    fn end(&self, n: usize) -> Option<Position> {
-        let (batch, row) = self.locate(n.checked_sub(1)?)?;
-        Some(batch.position(row))
-    }
-
-    fn message_id(&self, n: usize) -> Option<String> {
-        let (batch, row) = self.locate(n)?;
-        Some(batch.message(row).id.to_owned())
-    }
-
-    fn instants(&self, n: usize) -> Vec<Timestamp> {
-        self.batches.iter().flat_map(Batch::messages).take(n).map(|message| message.created_at).collect()
-    }
-}
-
-/// Pushes batches as they come, keeps them, and waits for the acknowledgements.
-async fn pump(publication: &mut Publication<'_>, kept: &mut Vec<Batch>, mut batches: UnboundedReceiver<Batch>) {
-    while let Some(batch) = batches.recv().await {
-        let flow = publication.push(&batch).await;
-        kept.push(batch);
-        if flow == Flow::Stop {
-            // Nothing more is read, but what was pushed before the stop is on its way and counts when it arrives.
-            batches.close();
-            break;
-        }
-    }
-    publication.settle().await;
+/// Bounds a call by this process's clock, too: a server that hangs keeps its connection alive and never answers. What
+/// is given up closes its connection, and the lock ends with it.
+pub(super) async fn within<T>(engine: &Engine, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let limit = engine.call_deadline;
+    tokio::time::timeout(limit, call).await.unwrap_or(Err(Error::Timeout(limit)))
 }

@@ -108,8 +108,13 @@ fn halted(facts: &Facts, error: &LastError) -> Why {
         false,
         format!("{name} is halted{at} since {}: {class} {code}: {told}{}", error.at, left(facts)),
     )
-    .then(error.hint.clone())
-    .then(format!("outbox-relay cursor resume {name}"));
+    .then(error.hint.clone());
+    // A hint that has its own verbs says which of them cure it.
+    let why = if error.hint.contains("outbox-relay cursor ") {
+        why
+    } else {
+        why.then(format!("outbox-relay cursor resume {name}"))
+    };
     if class == "poison" && error.message_id.is_some() {
         return why
             .then(format!("outbox-relay cursor skip {name}"))

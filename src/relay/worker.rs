@@ -4,18 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use tokio_postgres::error::SqlState;
-
-use super::Ready;
 use super::engine::{Engine, Slot};
 use super::outcome::{Outcome, Timings, TurnError};
 use super::turn::Turn;
-use super::{circuit, report};
+use super::{Ready, circuit};
 use crate::cursor;
-use crate::database::Error;
 use crate::pace::{self, Backoff};
-use crate::sink::{Class, Failure};
-use crate::source::fetch::FetchError;
 use crate::source::watcher::Sighting;
 
 /// What the relay should do after its turns.
@@ -55,21 +49,18 @@ pub async fn run(engine: Arc<Engine>, ready: Arc<Ready>, mut sighting: Sighting,
     }
 }
 
-/// How long a relay waits whose sink another relay is just trying.
-const PROBED_BY_ANOTHER: Duration = Duration::from_millis(500);
-
-struct Worker<'a> {
-    engine: &'a Engine,
-    ready: &'a Ready,
-    backoff: Backoff,
+pub(super) struct Worker<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) ready: &'a Ready,
+    pub(super) backoff: Backoff,
 }
 
 impl Worker<'_> {
     async fn turn(&self, sighting: &Sighting) -> Result<Outcome, TurnError> {
-        // While its sink is out, one relay at a time tries it.
+        // While its sink is out, one relay at a time tries it: of this process here, of all in the turn.
         let probe = if self.ready.circuit_open.load(Relaxed) {
             let Some(permit) = self.engine.probe_permit(&self.ready.config.sink.circuit()) else {
-                return Ok(Outcome::Early(PROBED_BY_ANOTHER));
+                return Ok(Outcome::Early(circuit::PROBED_BY_ANOTHER));
             };
             Some(permit)
         } else {
@@ -168,7 +159,7 @@ impl Worker<'_> {
         Next::After(observed_at.since(clock).clamp(Duration::from_millis(100), Duration::from_secs(1)))
     }
 
-    async fn recovered(&mut self) {
+    pub(super) async fn recovered(&mut self) {
         if self.backoff.failures() > 0 || self.ready.reported() {
             self.backoff = Backoff::new();
             self.ready.set_reported(false);
@@ -183,150 +174,4 @@ impl Worker<'_> {
             }
         }
     }
-
-    /// Another number of partitions: asks the cluster once more, because this replica may not have seen the last change,
-    /// and does then as configured.
-    async fn repartitioned(&mut self, known: i32, found: i32) -> Next {
-        if let Err(failure) = self.ready.sink.look_again(self.engine.call_deadline).await {
-            return self.stalled(&failure, None).await;
-        }
-        let now = self.ready.sink.partitions().unwrap_or(known);
-        if now != found || now == known {
-            return Next::Look;
-        }
-        if self.ready.config.goes_on_with_new_partitions() {
-            tracing::warn!(
-                cursor = self.ready.config.name,
-                known,
-                found,
-                "the topic's partitions have changed: going on"
-            );
-            self.ready.accepted_partitions.store(found, Relaxed);
-            return Next::Look;
-        }
-        let message = format!(
-            "topic {} has {found} partitions, the cursor's keys are spread over {known}: rows of one key would go on in \
-             another partition",
-            self.ready.config.sink.target()
-        );
-        let hint = format!(
-            "Let consumers catch up with what was published; then `outbox-relay cursor adopt {}`, or set \
-             on_partition_change = \"continue\".",
-            self.ready.config.name
-        );
-        let failure = Failure::of(Class::Fatal, "partition_count_changed", message, hint);
-        report::halt(self.engine, self.ready, &failure, None).await;
-        Next::Halted
-    }
-
-    async fn redriven(&mut self, rows: usize, failure: Option<Failure>) -> Next {
-        if rows > 0 {
-            tracing::info!(cursor = self.ready.config.name, rows, "dead letters were sent again and accepted");
-        }
-        match failure {
-            None => {
-                self.recovered().await;
-                Next::Look
-            }
-            Some(failure) if failure.class == Class::Poison => {
-                tracing::error!(
-                    cursor = self.ready.config.name,
-                    code = failure.code,
-                    error = failure.message,
-                    hint = failure.hint,
-                    "a dead letter was sent again and refused again"
-                );
-                Next::Look
-            }
-            Some(failure) => {
-                if failure.class == Class::Fatal {
-                    report::halt(self.engine, self.ready, &failure, None).await;
-                }
-                self.stalled(&failure, None).await
-            }
-        }
-    }
-
-    async fn stalled(&mut self, failure: &Failure, message_id: Option<&str>) -> Next {
-        tracing::warn!(
-            cursor = self.ready.config.name,
-            message_id,
-            class = failure.class.as_str(),
-            code = failure.code,
-            error = failure.message,
-            hint = failure.hint,
-            attempt = self.backoff.failures() + 1,
-            "row not published"
-        );
-        match failure.class {
-            Class::Retry => {
-                let pause = self.backoff.failed(fastrand::f64()).max(failure.retry_after.unwrap_or_default());
-                let was_open = self.ready.circuit_open.load(Relaxed);
-                let open = failure.is_outage() && (was_open || self.backoff.failures() >= circuit::OPENS_AFTER);
-                if open && !was_open {
-                    tracing::error!(
-                        cursor = self.ready.config.name,
-                        sink = self.ready.config.sink.kind(),
-                        "circuit open: the receiver is out; it is tried with one message from time to time"
-                    );
-                }
-                report::retry(self.engine, self.ready, failure, message_id, open).await;
-                Next::After(pause)
-            }
-            // Recorded by the turn itself, while it held the lock.
-            Class::Poison | Class::Fatal => Next::Halted,
-        }
-    }
-
-    /// What to do about a table that is not what it was.
-    fn adopt(&self, first: &str) -> String {
-        format!("{first}; or accept what is there now: `outbox-relay cursor adopt NAME`.")
-            .replace("NAME", &self.ready.config.name)
-    }
-
-    async fn failed(&mut self, error: &TurnError) -> Next {
-        let halt = |code: &str, hint: &str| Failure {
-            class: Class::Fatal,
-            ambiguous: false,
-            code: code.to_owned(),
-            message: error.to_string(),
-            hint: hint.to_owned(),
-            retry_after: None,
-        };
-        match error {
-            TurnError::Fetch(FetchError::FamilyChanged) => Next::Catalogue,
-            TurnError::Fetch(FetchError::Replaced { .. }) => {
-                let hint = self.adopt("Rename it back, then `outbox-relay cursor resume NAME`");
-                report::halt(self.engine, self.ready, &halt("relation_replaced", &hint), None).await;
-                Next::Halted
-            }
-            TurnError::Fetch(FetchError::AttachedBehind { .. }) => {
-                let hint = self.adopt(
-                    "Publish those rows by hand, or give them up; move the position back with `outbox-relay \
-                                       cursor seek NAME`, then `outbox-relay cursor resume NAME`",
-                );
-                report::halt(self.engine, self.ready, &halt("partition_attached", &hint), None).await;
-                Next::Halted
-            }
-            TurnError::Fetch(FetchError::Database(source)) | TurnError::Database(source) if missing(source) => {
-                let pause = self.backoff.failed(fastrand::f64());
-                tracing::warn!(cursor = self.ready.config.name, %error, ?pause, "turn failed: the relay is checked again");
-                Next::Recheck(pause)
-            }
-            TurnError::LockLost
-            | TurnError::NotAdvanced { .. }
-            | TurnError::Fetch(FetchError::Database(_))
-            | TurnError::Database(_) => {
-                let pause = self.backoff.failed(fastrand::f64());
-                tracing::warn!(cursor = self.ready.config.name, %error, ?pause, "turn failed");
-                Next::After(pause)
-            }
-        }
-    }
-}
-
-/// Whether the server misses a table, a column or a privilege.
-fn missing(error: &Error) -> bool {
-    let states = [SqlState::UNDEFINED_COLUMN, SqlState::UNDEFINED_TABLE, SqlState::INSUFFICIENT_PRIVILEGE];
-    error.state().is_some_and(|state| states.contains(state))
 }

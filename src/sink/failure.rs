@@ -99,9 +99,10 @@ impl Failure {
     }
 
     /// Whether the receiver is out, so that no message would get through: not a refusal of this one, and not a wish for
-    /// fewer of them.
+    /// fewer of them, which a provider may put into a code of its own; nor is it the topic of the dead letters.
     #[must_use]
     pub fn is_outage(&self) -> bool {
-        self.class == Class::Retry && self.code != "http_429"
+        let other = matches!(self.code.as_str(), "http_429" | "dead_letter_topic") || self.code.starts_with("twilio_");
+        self.class == Class::Retry && !other
     }
 }

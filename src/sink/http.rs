@@ -22,7 +22,7 @@ use crate::secret::Secret;
 
 pub(super) mod answer;
 mod request;
-
+pub use answer::known_errors;
 use answer::{Answer, Verdict};
 use request::Requests;
 

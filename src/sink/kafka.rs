@@ -18,6 +18,7 @@ mod classify;
 mod cluster;
 mod errors;
 mod ledger;
+mod letter_topic;
 mod partition;
 mod record;
 mod statistics;
@@ -25,6 +26,9 @@ mod topic;
 
 pub use cluster::Cluster;
 pub use errors::known_errors;
+pub use letter_topic::{LetterTopic, Obituary};
+pub use partition::OnPartitionChange;
+pub use record::is_legal_topic;
 pub use topic::{TopicFacts, describe_topic};
 
 use super::{Class, Failure, Flow, InvalidSetting, Mode, Published};
@@ -69,17 +73,6 @@ pub struct Config {
     pub on_partition_change: OnPartitionChange,
 }
 
-/// What follows when a keyed topic has another number of partitions than its cursor knows: from then on a key's rows
-/// go to another partition than before, where consumers may read them before the older ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnPartitionChange {
-    /// The relay halts until an operator accepts it.
-    #[default]
-    Halt,
-    /// The relay goes on with the new number.
-    Continue,
-}
-
 impl Config {
     /// What a sink of this configuration reads of each row.
     ///
@@ -115,6 +108,8 @@ pub struct KafkaSink {
     /// The most bytes of a record: the topic's limit.
     limit: usize,
     layout: Layout,
+    /// Without a key all rows go to the first partition: in order, also if the topic has or gets several.
+    first_only: bool,
     /// The topic, where keys are spread over its partitions.
     keyed: Option<String>,
     /// How many partitions it has, as last seen.
@@ -137,7 +132,9 @@ impl KafkaSink {
     ) -> Result<Self, InvalidSetting> {
         let layout = Layout::new(config, traceparent)?;
         let keyed = (config.key.is_some() && !layout.is_routed()).then(|| config.topic.clone());
-        let sink = Self { cluster, relay: relay.to_owned(), limit, layout, keyed, partitions: AtomicI32::new(0) };
+        let first_only = config.key.is_none() && !config.unordered;
+        let partitions = AtomicI32::new(0);
+        let sink = Self { cluster, relay: relay.to_owned(), limit, layout, first_only, keyed, partitions };
         sink.saw_partitions(facts.map_or(0, |facts| facts.partitions));
         Ok(sink)
     }
@@ -237,7 +234,8 @@ impl KafkaPublication<'_> {
         record.key = key;
         record.payload = value;
         // Pinned to the number that the cursor knows: a topic that grows must not move a key before anybody has decided.
-        record.partition = self.mode.partitions.zip(key).map(|(partitions, key)| partition::of(key, partitions));
+        let pinned = self.mode.partitions.zip(key).map(|(partitions, key)| partition::of(key, partitions));
+        record.partition = if self.sink.first_only { Some(0) } else { pinned };
         loop {
             match producer.send(record) {
                 Ok(()) => return Ok(()),

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::http::answer::Verdict;
 use super::http::{self, HttpSink, Preset};
 use super::template::UNRESERVED;
-use super::{Class, InvalidSetting};
+use super::{Class, InvalidSetting, KnownError, Phase};
 use crate::secret::Secret;
 
 /// `[relay.sink.sms]` of the configuration.
@@ -127,6 +127,26 @@ fn twilio_verdict(status: u16, body: &[u8]) -> Option<Verdict> {
     };
     let code = code.map_or_else(|| format!("http_{status}"), |code| format!("twilio_{code}"));
     Some(Verdict { class, code, message, hint })
+}
+
+/// What Twilio's own codes mean, for people; every other code has the meaning of its status.
+#[must_use]
+pub fn known_errors() -> Vec<KnownError> {
+    let mut known: Vec<KnownError> = Vec::new();
+    for code in 0..=99_999 {
+        let Some(verdict) = twilio_verdict(400, format!("{{\"code\":{code}}}").as_bytes()) else { continue };
+        let code = format!("`{}`", verdict.code);
+        match known.iter_mut().find(|line| line.hint == verdict.hint && line.class == verdict.class) {
+            Some(line) => line.codes = format!("{}, {code}", line.codes),
+            None => known.push(KnownError {
+                codes: code,
+                class: verdict.class,
+                phase: Phase::Answered,
+                hint: verdict.hint.to_owned(),
+            }),
+        }
+    }
+    known
 }
 
 #[cfg(test)]

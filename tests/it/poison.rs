@@ -1,6 +1,12 @@
 //! What happens at a message that its receiver will never accept: the culprit is found, halts its relay or is put aside,
 //! and can be sent again.
 
+mod kill;
+mod letters;
+mod partitions;
+mod search;
+mod verbs;
+
 use std::time::Duration;
 
 use rdkafka::ClientConfig;

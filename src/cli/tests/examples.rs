@@ -41,7 +41,7 @@ fn commands(text: &str) -> Vec<String> {
     found
 }
 
-fn documents(dir: &Path, found: &mut Vec<std::path::PathBuf>) {
+pub(super) fn documents(dir: &Path, found: &mut Vec<std::path::PathBuf>) {
     for entry in fs::read_dir(dir).expect("the documents are readable") {
         let path = entry.expect("entry").path();
         if path.is_dir() {

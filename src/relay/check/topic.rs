@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::Readable;
 use crate::database::{Error, Session};
 use crate::relay::sinks;
-use crate::sink::Class;
 use crate::sink::kafka::{self, Cluster, describe_topic};
+use crate::sink::{Class, Failure};
 use crate::source::finding::{Finding, Level};
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,10 +26,7 @@ pub(super) async fn topic(
     }
     let facts = match describe_topic(cluster, &config.topic, PATIENCE).await {
         Ok(facts) => facts,
-        Err(failure) => {
-            let code = if failure.class == Class::Fatal { "kafka_refused" } else { "kafka_unreachable" };
-            return vec![Finding::new(Level::Error, code, failure.message).setting(failure.hint)];
-        }
+        Err(failure) => return vec![unanswered(failure)],
     };
     if let Err((code, message, hint)) = sinks::kafka_topic(config, &facts) {
         return vec![Finding::new(Level::Error, code, message).setting(hint)];
@@ -48,6 +45,26 @@ pub(super) async fn topic(
         }
     };
     vec![found, size]
+}
+
+/// Asks Kafka about the topic of a relay's dead letters.
+pub(super) async fn letters(cluster: Option<&Arc<Cluster>>, topic: &str) -> Finding {
+    let Some(cluster) = cluster else {
+        return Finding::new(Level::Error, "kafka_missing", "no [kafka] section").setting("Add [kafka].");
+    };
+    match describe_topic(cluster, topic, PATIENCE).await {
+        Ok(facts) if facts.exists => Finding::new(Level::Ok, "topic", format!("dead letter topic {topic} is there")),
+        Ok(_) => {
+            let (code, message, hint) = sinks::missing(topic, "dead_letter_topic");
+            Finding::new(Level::Error, code, message).setting(hint)
+        }
+        Err(failure) => unanswered(failure),
+    }
+}
+
+fn unanswered(failure: Failure) -> Finding {
+    let code = if failure.class == Class::Fatal { "kafka_refused" } else { "kafka_unreachable" };
+    Finding::new(Level::Error, code, failure.message).setting(failure.hint)
 }
 
 /// Compares the largest of the newest 1,000 rows' values with what the topic accepts.

@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
-use crate::sink::{Class, Failure};
+use crate::sink::{Class, Failure, KnownError, Phase};
 
 /// The longest pause that a receiver can ask for.
 pub(in crate::sink) const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
@@ -123,6 +123,36 @@ pub(in crate::sink) fn judge(answer: Answer, target: &str) -> Option<Failure> {
         Answer::Status { .. } | Answer::NotSent(_) | Answer::TimedOut | Answer::Broken(_) => None,
     };
     Some(Failure { class, ambiguous, code, message, hint: hint.to_owned(), retry_after })
+}
+
+/// What every status and every other end of a request means, for people.
+#[must_use]
+pub fn known_errors() -> Vec<KnownError> {
+    let ends = [Answer::NotSent(String::new()), Answer::TimedOut, Answer::Broken(String::new())];
+    let ends = ends.into_iter().filter_map(|end| judge(end, "")).map(|failure| {
+        let phase = if failure.ambiguous { Phase::Unknown } else { Phase::Unsent };
+        KnownError { codes: format!("`{}`", failure.code), class: failure.class, phase, hint: failure.hint }
+    });
+    let mut spans: Vec<(u16, u16, KnownError)> = Vec::new();
+    for status in 100..=999 {
+        let Some(failure) = judge(Answer::Status { status, retry_after: None, verdict: None }, "") else { continue };
+        let phase = if failure.ambiguous { Phase::Unknown } else { Phase::Answered };
+        let meaning = KnownError { codes: String::new(), class: failure.class, phase, hint: failure.hint };
+        match spans.last_mut() {
+            Some((_, last, before)) if *last + 1 == status && *before == meaning => *last = status,
+            _ => spans.push((status, status, meaning)),
+        }
+    }
+    let mut known: Vec<KnownError> = ends.collect();
+    for (first, last, meaning) in spans {
+        let codes = if first == last { format!("`http_{first}`") } else { format!("`http_{first}` to `http_{last}`") };
+        let same = |line: &&mut KnownError| KnownError { codes: String::new(), ..(*line).clone() } == meaning;
+        match known.iter_mut().find(same) {
+            Some(line) => line.codes = format!("{}, {codes}", line.codes),
+            None => known.push(KnownError { codes, ..meaning }),
+        }
+    }
+    known
 }
 
 /// Reads `Retry-After`: seconds or an HTTP date, no longer than [`LONGEST_PAUSE`]. What is neither, lies in the past,

@@ -1,5 +1,16 @@
 //! Which partition a key belongs to: as Kafka's own clients say, so that their consumers and producers agree with us.
 
+/// What follows when a keyed topic has another number of partitions than its cursor knows: from then on a key's rows
+/// go to another partition than before, where consumers may read them before the older ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnPartitionChange {
+    /// The relay halts until an operator accepts it.
+    #[default]
+    Halt,
+    /// The relay goes on with the new number.
+    Continue,
+}
+
 /// The partition of a key among `partitions`: murmur2 with Kafka's seed, its sign bit cut off, modulo.
 /// (Apache Kafka, `org.apache.kafka.common.utils.Utils.murmur2` and `toPositive`.)
 pub(super) fn of(key: &[u8], partitions: i32) -> i32 {

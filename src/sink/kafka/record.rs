@@ -10,7 +10,7 @@ use crate::sink::template::{Mode, Template};
 use crate::sink::{Class, Failure, InvalidSetting};
 
 /// What a record takes beyond its key, value and headers: an upper bound of the batch's and the record's own fields.
-const OVERHEAD: usize = 288;
+pub(super) const OVERHEAD: usize = 288;
 
 /// Where the topic's name comes from.
 #[derive(Debug)]
@@ -136,11 +136,7 @@ impl Layout {
                 "Mend the row or the template; default() gives a value for NULL.",
             )
         })?;
-        let valid = (1..=249).contains(&name.len())
-            && name != "."
-            && name != ".."
-            && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
-        if valid {
+        if is_legal_topic(&name) {
             Ok(Cow::Owned(name))
         } else {
             Err(poison(
@@ -150,6 +146,15 @@ impl Layout {
             ))
         }
     }
+}
+
+/// Whether Kafka allows a topic of this name.
+#[must_use]
+pub fn is_legal_topic(name: &str) -> bool {
+    (1..=249).contains(&name.len())
+        && name != "."
+        && name != ".."
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
 }
 
 fn poison(code: &str, message: String, hint: &str) -> Failure {

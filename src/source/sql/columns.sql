@@ -1,10 +1,14 @@
 -- The columns of the table $1 (an oid), and in which relations of its descendants ($2) a column may be NULL: children
--- by inheritance, unlike partitions, may drop their parent's NOT NULL.
+-- by inheritance, unlike partitions, may drop their parent's NOT NULL. From PostgreSQL 18 on, a NOT NULL may be NOT
+-- VALID: older rows may hold NULL then.
 SELECT a.attname::text,
        pg_catalog.format_type(a.atttypid, NULL),
        a.atttypmod,
        ARRAY(SELECT d.attrelid::regclass::text FROM pg_catalog.pg_attribute AS d
-             WHERE d.attrelid = ANY ($2::oid[]) AND d.attname = a.attname AND NOT d.attisdropped AND NOT d.attnotnull
+             WHERE d.attrelid = ANY ($2::oid[]) AND d.attname = a.attname AND NOT d.attisdropped
+               AND (NOT d.attnotnull OR EXISTS (
+                   SELECT FROM pg_catalog.pg_constraint AS n
+                   WHERE n.conrelid = d.attrelid AND n.contype = 'n' AND NOT n.convalidated AND d.attnum = ANY (n.conkey)))
              ORDER BY 1),
        pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT'),
        pg_catalog.pg_get_expr(f.adbin, f.adrelid)

@@ -7,6 +7,7 @@ pub mod outside;
 pub mod prometheus;
 pub mod promql;
 pub mod reader;
+pub mod receiver;
 pub mod records;
 pub mod relays;
 pub mod servers;

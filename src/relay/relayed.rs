@@ -1,0 +1,69 @@
+//! What a turn has read and published, in order: batches, and how far they were acknowledged.
+
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::batch::Batch;
+use crate::position::{Position, Timestamp};
+use crate::sink::{Failure, Flow, Publication, Published};
+use crate::source::fetch::Fetched;
+
+/// What happened between fetch and advance.
+pub(super) struct Relayed {
+    pub(super) batches: Vec<Batch>,
+    pub(super) published: Published,
+    pub(super) fetched: Fetched,
+}
+
+impl Relayed {
+    pub(super) fn nothing(failure: Failure) -> Self {
+        Self {
+            batches: Vec::new(),
+            published: Published { acknowledged: 0, stopped: Some(failure), suspects: 1 },
+            fetched: Fetched { rows: 0, more: false, snapshot: None },
+        }
+    }
+
+    /// The batch and the row in it of message number `n`.
+    pub(super) fn locate(&self, mut n: usize) -> Option<(&Batch, usize)> {
+        for batch in &self.batches {
+            if n < batch.len() {
+                return Some((batch, n));
+            }
+            n -= batch.len();
+        }
+        None
+    }
+
+    /// The position of the last of `n` messages.
+    pub(super) fn end(&self, n: usize) -> Option<Position> {
+        let (batch, row) = self.locate(n.checked_sub(1)?)?;
+        Some(batch.position(row))
+    }
+
+    pub(super) fn message_id(&self, n: usize) -> Option<String> {
+        let (batch, row) = self.locate(n)?;
+        Some(batch.message(row).id.to_owned())
+    }
+
+    pub(super) fn instants(&self, n: usize) -> Vec<Timestamp> {
+        self.batches.iter().flat_map(Batch::messages).take(n).map(|message| message.created_at).collect()
+    }
+}
+
+/// Pushes batches as they come, keeps them, and waits for the acknowledgements.
+pub(super) async fn pump(
+    publication: &mut Publication<'_>,
+    kept: &mut Vec<Batch>,
+    mut batches: UnboundedReceiver<Batch>,
+) {
+    while let Some(batch) = batches.recv().await {
+        let flow = publication.push(&batch).await;
+        kept.push(batch);
+        if flow == Flow::Stop {
+            // Nothing more is read, but what was pushed before the stop is on its way and counts when it arrives.
+            batches.close();
+            break;
+        }
+    }
+    publication.settle().await;
+}

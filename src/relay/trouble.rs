@@ -1,0 +1,153 @@
+//! What a relay does about a turn that did not end well.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::outcome::TurnError;
+use super::worker::{Next, Worker};
+use super::{circuit, report};
+use crate::database::sqlstate::{self, Cure};
+use crate::sink::{Class, Failure};
+use crate::source::fetch::FetchError;
+
+impl Worker<'_> {
+    /// Another number of partitions: asks the cluster once more, because this replica may not have seen the last change,
+    /// and does then as configured.
+    pub(super) async fn repartitioned(&mut self, known: i32, found: i32) -> Next {
+        if let Err(failure) = self.ready.sink.look_again(self.engine.call_deadline).await {
+            return self.stalled(&failure, None).await;
+        }
+        let now = self.ready.sink.partitions().unwrap_or(known);
+        if now != found || now == known {
+            return Next::Look;
+        }
+        if self.ready.config.goes_on_with_new_partitions() {
+            tracing::warn!(
+                cursor = self.ready.config.name,
+                known,
+                found,
+                "the topic's partitions have changed: going on"
+            );
+            self.ready.accepted_partitions.store(found, Relaxed);
+            return Next::Look;
+        }
+        let message = format!(
+            "topic {} has {found} partitions, the cursor's keys are spread over {known}: rows of one key would go on in \
+             another partition",
+            self.ready.config.sink.target()
+        );
+        let hint = format!(
+            "Let consumers catch up with what was published; then `outbox-relay cursor adopt {}`, or set \
+             on_partition_change = \"continue\".",
+            self.ready.config.name
+        );
+        let failure = Failure::of(Class::Fatal, "partition_count_changed", message, hint);
+        report::halt(self.engine, self.ready, &failure, None).await;
+        Next::Halted
+    }
+
+    pub(super) async fn redriven(&mut self, rows: usize, failure: Option<Failure>) -> Next {
+        if rows > 0 {
+            tracing::info!(cursor = self.ready.config.name, rows, "dead letters were sent again and accepted");
+        }
+        match failure {
+            None => {
+                self.recovered().await;
+                Next::Look
+            }
+            Some(failure) if failure.class == Class::Poison => {
+                tracing::error!(
+                    cursor = self.ready.config.name,
+                    code = failure.code,
+                    error = failure.message,
+                    hint = failure.hint,
+                    "a dead letter was sent again and refused again"
+                );
+                Next::Look
+            }
+            Some(failure) => {
+                if failure.class == Class::Fatal {
+                    report::halt(self.engine, self.ready, &failure, None).await;
+                }
+                self.stalled(&failure, None).await
+            }
+        }
+    }
+
+    pub(super) async fn stalled(&mut self, failure: &Failure, message_id: Option<&str>) -> Next {
+        tracing::warn!(
+            cursor = self.ready.config.name,
+            message_id,
+            class = failure.class.as_str(),
+            code = failure.code,
+            error = failure.message,
+            hint = failure.hint,
+            attempt = self.backoff.failures() + 1,
+            "row not published"
+        );
+        match failure.class {
+            Class::Retry => {
+                let pause = self.backoff.failed(fastrand::f64()).max(failure.retry_after.unwrap_or_default());
+                let was_open = self.ready.circuit_open.load(Relaxed);
+                let open = failure.is_outage() && (was_open || self.backoff.failures() >= circuit::OPENS_AFTER);
+                if open && !was_open {
+                    tracing::error!(
+                        cursor = self.ready.config.name,
+                        sink = self.ready.config.sink.kind(),
+                        "circuit open: the receiver is out; it is tried with one message from time to time"
+                    );
+                }
+                report::retry(self.engine, self.ready, failure, message_id, open).await;
+                Next::After(pause)
+            }
+            // Recorded by the turn itself, while it held the lock.
+            Class::Poison | Class::Fatal => Next::Halted,
+        }
+    }
+
+    /// What to do about a table that is not what it was.
+    fn adopt(&self, first: &str) -> String {
+        format!("{first}; or accept what is there now: `outbox-relay cursor adopt NAME`.")
+            .replace("NAME", &self.ready.config.name)
+    }
+
+    /// The database said no, or the table is not what it was.
+    pub(super) async fn failed(&mut self, error: &TurnError) -> Next {
+        let database = match error {
+            TurnError::Fetch(FetchError::FamilyChanged) => return Next::Catalogue,
+            TurnError::Fetch(FetchError::Replaced { .. }) => {
+                let hint = self.adopt("Rename it back, then `outbox-relay cursor resume NAME`");
+                return self.halted("relation_replaced", error, hint).await;
+            }
+            TurnError::Fetch(FetchError::AttachedBehind { .. }) => {
+                let hint = self.adopt(
+                    "Publish those rows by hand, or give them up; move the position back with `outbox-relay \
+                                       cursor seek NAME`, then `outbox-relay cursor resume NAME`",
+                );
+                return self.halted("partition_attached", error, hint).await;
+            }
+            TurnError::LockLost => None,
+            TurnError::NotAdvanced { source, .. }
+            | TurnError::Fetch(FetchError::Database(source))
+            | TurnError::Database(source) => Some(source),
+        };
+        let meaning = database.map_or(&sqlstate::SILENT, sqlstate::meaning);
+        let code = database.map_or_else(|| "lock_lost".to_owned(), sqlstate::word);
+        if meaning.cure == Cure::Halt {
+            return self.halted(&code, error, meaning.hint.to_owned()).await;
+        }
+        let pause = self.backoff.failed(fastrand::f64());
+        tracing::warn!(cursor = self.ready.config.name, code, %error, hint = meaning.hint, ?pause, "turn failed");
+        // A connection that breaks once is no news for the status.
+        if self.backoff.failures() > 1 {
+            let failure = Failure::of(Class::Retry, &code, error.to_string(), meaning.hint);
+            report::retry(self.engine, self.ready, &failure, None, self.ready.circuit_open.load(Relaxed)).await;
+        }
+        if meaning.cure == Cure::Recheck { Next::Recheck(pause) } else { Next::After(pause) }
+    }
+
+    async fn halted(&self, code: &str, error: &TurnError, hint: String) -> Next {
+        let failure = Failure::of(Class::Fatal, code, error.to_string(), hint);
+        report::halt(self.engine, self.ready, &failure, None).await;
+        Next::Halted
+    }
+}
