@@ -22,15 +22,16 @@ const REPORT: &str = "INSERT INTO outbox.cursor_status AS s \
      (cursor, state, halted, fingerprint, message_id, last_error, circuit_opened_at, updated_at) \
      VALUES ($1, $2, $3, $4, $5, pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', $6::text, \
      'code', $7::text, 'message', $8::text, 'hint', $9::text), \
-     CASE WHEN $10 THEN pg_catalog.clock_timestamp() END, pg_catalog.clock_timestamp()) \
+     CASE WHEN $10::boolean THEN pg_catalog.clock_timestamp() END, pg_catalog.clock_timestamp()) \
      ON CONFLICT (cursor) DO UPDATE SET state = excluded.state, halted = excluded.halted, \
      fingerprint = excluded.fingerprint, message_id = excluded.message_id, last_error = excluded.last_error, \
-     circuit_opened_at = CASE WHEN $10 THEN COALESCE(s.circuit_opened_at, excluded.circuit_opened_at) END, updated_at = excluded.updated_at \
+     circuit_opened_at = CASE WHEN $10::boolean IS NULL THEN s.circuit_opened_at \
+     WHEN $10 THEN COALESCE(s.circuit_opened_at, excluded.circuit_opened_at) END, updated_at = excluded.updated_at \
      WHERE NOT s.halted OR excluded.halted";
 
 /// Records an error. With `halted`, the fingerprint of the configuration under which the cursor now stands still, until
 /// `cursor resume` or another configuration; a later error that does not halt leaves a halt alone. With `circuit_open`,
-/// the sink's circuit is open, since the first such report.
+/// the sink's circuit is open, since the first such report; without a word on it, it stays as it is.
 ///
 /// # Errors
 /// The database's.
@@ -39,7 +40,7 @@ pub async fn report(
     cursor: &str,
     error: &ErrorReport<'_>,
     halted: Option<&str>,
-    circuit_open: bool,
+    circuit_open: Option<bool>,
 ) -> Result<(), Error> {
     let state = if halted.is_some() { "halted" } else { "backing_off" };
     // A server's message may hold what text cannot.

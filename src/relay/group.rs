@@ -15,7 +15,7 @@ use super::member::{Member, RECHECK, SAMPLE};
 use super::worker::{self, Next};
 use super::{prepare, report};
 use crate::cursor;
-use crate::database::Error;
+use crate::database::{Error, sqlstate};
 use crate::pace::{Backoff, Pace};
 use crate::position::Position;
 use crate::source::shape::Shape;
@@ -73,7 +73,8 @@ impl Group {
                 Err(error) => {
                     self.engine.probe.forget().await;
                     let pause = backoff.failed(fastrand::f64());
-                    tracing::warn!(table = %self.source.table, %error, ?pause, "cannot look at the table");
+                    let hint = sqlstate::meaning(&error).hint;
+                    tracing::warn!(table = %self.source.table, %error, hint, ?pause, "cannot look at the table");
                     // Without a connection nothing can be written down either; one slip is no news for the status.
                     if matches!(error, Error::Statement(_) | Error::Timeout(_)) && backoff.failures() > 1 {
                         report::blind(&self.engine, self.members.iter().filter_map(|m| m.ready.as_ref()), &error).await;

@@ -216,7 +216,7 @@ pub async fn not_ready(engine: &Engine, config: &Config, unready: &Unready, news
             let identity = identity(&session, config).await?;
             make(&session, config, &identity, position.as_ref()).await?;
         }
-        cursor::report(&session, &config.name, &report, halted, false).await
+        cursor::report(&session, &config.name, &report, halted, None).await
     }
     .await;
     if let Err(error) = written {

@@ -93,10 +93,13 @@ impl Worker<'_> {
                     tracing::error!(
                         cursor = self.ready.config.name,
                         sink = self.ready.config.sink.kind(),
+                        target = self.ready.config.sink.target(),
+                        code = failure.code,
+                        error = failure.message,
                         "circuit open: the receiver is out; it is tried with one message from time to time"
                     );
                 }
-                report::retry(self.engine, self.ready, failure, message_id, open).await;
+                report::retry(self.engine, self.ready, failure, message_id, Some(open)).await;
                 Next::After(pause)
             }
             // Recorded by the turn itself, while it held the lock.
@@ -140,7 +143,7 @@ impl Worker<'_> {
         // A connection that breaks once is no news for the status.
         if self.backoff.failures() > 1 {
             let failure = Failure::of(Class::Retry, &code, error.to_string(), meaning.hint);
-            report::retry(self.engine, self.ready, &failure, None, self.ready.circuit_open.load(Relaxed)).await;
+            report::retry(self.engine, self.ready, &failure, None, None).await;
         }
         if meaning.cure == Cure::Recheck { Next::Recheck(pause) } else { Next::After(pause) }
     }

@@ -191,7 +191,7 @@ impl Turn<'_> {
         }
         if let (Verdict::Retry(failure), true) = (&verdict, self.ready.circuit_open.load(Ordering::Relaxed)) {
             // For the same reason: it would be the next try, and no pause before it.
-            report::retry(self.engine, self.ready, failure, message_id.as_deref(), failure.is_outage()).await;
+            report::retry(self.engine, self.ready, failure, message_id.as_deref(), Some(failure.is_outage())).await;
         }
         let dead = match &verdict {
             Verdict::Bury(failure, letter) => Some((letter.as_ref(), report::error(failure, message_id.as_deref()))),

@@ -63,6 +63,12 @@ impl Cluster {
         Self { config, message_timeout, idle: Mutex::default(), statistics: Statistics::default() }
     }
 
+    /// Where the cluster is, as configured.
+    #[must_use]
+    pub fn bootstrap_servers(&self) -> &str {
+        &self.config.bootstrap_servers
+    }
+
     /// The client settings that all connections to the cluster share: the operator's own.
     #[must_use]
     pub fn client_config(&self) -> ClientConfig {
