@@ -21,6 +21,8 @@ use crate::position::Position;
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
 
+/// A look that takes longer hangs on a server that keeps its connection and does not answer.
+const STEP: Duration = Duration::from_secs(30);
 /// How often the catalogue is read again.
 const CATALOGUE: Duration = Duration::from_secs(1);
 
@@ -65,7 +67,8 @@ impl Group {
         let mut backoff = Backoff::new();
         while !self.engine.stop.is_cancelled() {
             self.engine.heartbeat.beat();
-            let pause = match self.step().await {
+            let step = tokio::time::timeout(STEP, self.step()).await.unwrap_or(Err(Error::Timeout(STEP)));
+            let pause = match step {
                 Ok(found) => {
                     backoff = Backoff::new();
                     pace.after(found)
@@ -249,7 +252,6 @@ impl Group {
                 member.ready = None;
                 member.not_before = Instant::now() + pause;
             }
-            Next::Prepare => member.ready = None,
         }
     }
 
@@ -272,8 +274,10 @@ impl Group {
                     }
                 });
             }
-            if ready.reported() && !member.busy && !look.is_behind(standing) && !look.is_held(standing) {
-                cursor::settle(&session, &member.config.name).await?;
+            let waits = look.is_behind(standing) || look.is_held(standing) || standing.redrive;
+            let trouble = ready.reported() || standing.circuit.is_some();
+            if trouble && !waits && !member.busy {
+                cursor::clear(&session, &member.config.name, None).await?;
             }
             let now = look.sighting.clock();
             let lag = super::lag::measure(&session, shape, standing.position.as_ref(), now).await?;

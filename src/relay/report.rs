@@ -36,8 +36,9 @@ pub(super) async fn retry(
 
 /// The table of these relays cannot be looked at again and again, and the server says why.
 pub(super) async fn blind<'a>(engine: &Engine, relays: impl Iterator<Item = &'a Arc<Ready>>, error: &Error) {
-    let failure = Failure::of(Class::Retry, &sqlstate::word(error), error.to_string(), sqlstate::meaning(error).hint);
     for ready in relays {
+        let hint = sqlstate::meaning(error).hint.replace("NAME", &ready.config.name);
+        let failure = Failure::of(Class::Retry, &sqlstate::word(error), error.to_string(), hint);
         if !record(engine, ready, &self::error(&failure, None), false, None).await {
             return;
         }

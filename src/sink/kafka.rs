@@ -201,7 +201,7 @@ pub struct KafkaPublication<'a> {
 impl KafkaPublication<'_> {
     pub(super) async fn push(&mut self, batch: &Batch) -> Flow {
         for message in batch.messages() {
-            if self.refused.is_some() || self.failed() {
+            if self.refused.is_some() || self.failed() || self.mode.is_over() {
                 return Flow::Stop;
             }
             match self.sink.layout.record(&self.sink.relay, self.sink.limit, self.mode.replayed, &message) {

@@ -170,6 +170,8 @@ impl Cluster {
         if lent.client().fatal_error().is_some() {
             return self.destroy(lent);
         }
+        // What it once complained of is over; a lasting trouble is complained of again at the next connection.
+        *lent.context().last_error.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.idle().entry(lent.limit).or_default().push(lent);
     }
 
