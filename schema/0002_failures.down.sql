@@ -1,4 +1,10 @@
 -- Back to version 1. Dead letters are rows that nobody has: while one is open, this fails.
+DROP VIEW outbox.status;
+-- In the order in which turns take the same tables: in another order the two would wait for each other.
+ALTER TABLE outbox.cursor DROP COLUMN partitions;
+ALTER TABLE outbox.control DROP COLUMN adopt;
+ALTER TABLE outbox.cursor_status DROP COLUMN circuit_opened_at;
+-- Now that no turn has its tables: one that was under way may have put a row aside.
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM outbox.dead_letter WHERE state IN ('dead', 'redriving')) THEN
@@ -6,11 +12,6 @@ BEGIN
     END IF;
 END
 $$;
-DROP VIEW outbox.status;
--- In the order in which turns take the same tables: in another order the two would wait for each other.
-ALTER TABLE outbox.cursor DROP COLUMN partitions;
-ALTER TABLE outbox.control DROP COLUMN adopt;
-ALTER TABLE outbox.cursor_status DROP COLUMN circuit_opened_at;
 DROP TABLE outbox.dead_letter;
 CREATE VIEW outbox.status AS
 SELECT COALESCE(c.name, s.cursor)                  AS name,

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::{self, Config, Environment, Problems};
-use crate::database::{Error, Session, Sessions};
+use crate::database::{Error, Session, Sessions, sqlstate};
 use crate::telemetry;
 
 pub mod check;
@@ -97,6 +97,9 @@ impl Cli {
             Ok(code) => code,
             Err(error) => {
                 output::complain(format_args!("error: {}", story(&error)));
+                if let Some(hint) = hint(&error) {
+                    output::complain(format_args!("  -> {hint}"));
+                }
                 code_of(&error)
             }
         }
@@ -133,6 +136,12 @@ fn story(error: &anyhow::Error) -> String {
         }
     }
     text
+}
+
+/// What to do about a refusal of PostgreSQL.
+fn hint(error: &anyhow::Error) -> Option<&'static str> {
+    let error = error.downcast_ref::<Error>().filter(|error| error.state().is_some())?;
+    Some(sqlstate::meaning(error).hint)
 }
 
 /// Errors of configuration and usage end with 2, wherever they are found; everything else failed.

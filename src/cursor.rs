@@ -19,7 +19,7 @@ pub use detail::{Detail, detail};
 pub use lock::{Advance, LockedCursor};
 pub use order::{Fate, Order, fate, order};
 pub use standing::{Circuit, Creation, Standing, create, foreign_identity, standings};
-pub use status::{ErrorReport, Halt, clear, halt, report, settle};
+pub use status::{ErrorReport, Halt, clear, halt, report};
 pub use wish::{Adoption, Facts, Wish};
 
 use crate::position::Timestamp;

@@ -3,7 +3,7 @@
 //! Promise: a message counts as acknowledged only when the receiver said so, and the acknowledged prefix never has a
 //! gap. A sink knows nothing of PostgreSQL, cursors or sources.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 mod failure;
 pub mod http;
@@ -48,6 +48,16 @@ pub struct Mode {
     pub replayed: bool,
     /// Over how many partitions keys are spread; none leaves that to the client.
     pub partitions: Option<i32>,
+    /// Nothing is handed over from then on. Asked before each message: a process that was stopped in the midst of a batch
+    /// would go on with its rest when it wakes, while another has the lock.
+    pub until: Option<Instant>,
+}
+
+impl Mode {
+    /// Whether nothing may be handed over any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
 }
 
 /// Whether a publication takes more messages.

@@ -25,7 +25,7 @@ pub struct Listed {
     pub target: String,
     /// Its key.
     pub key: Option<String>,
-    /// The payload as sent.
+    /// The payload as sent; read only for letters that are asked for by number.
     pub payload: Option<Vec<u8>>,
     /// `dead`, `redriving`, `redriven` or `discarded`.
     pub state: String,
@@ -66,7 +66,7 @@ pub async fn list(client: &Client, which: Which<'_>) -> Result<Vec<Listed>, Erro
     };
     let rows = client
         .query(
-            "SELECT id, cursor, source, created_at, message_id, sink || ' ' || target, key, payload, state, attempts, \
+            "SELECT id, cursor, source, created_at, message_id, sink || ' ' || target, key, CASE WHEN $1::bigint[] IS NOT NULL THEN payload END, state, attempts, \
              dead_lettered_at, error::text FROM outbox.dead_letter \
              WHERE CASE WHEN $1::bigint[] IS NULL \
              THEN state IN ('dead', 'redriving') AND cursor = COALESCE($2::text, cursor) ELSE id = ANY ($1) END \

@@ -33,7 +33,8 @@ const ADVANCE: &str = "UPDATE outbox.cursor SET position_created_at = $2, positi
 
 /// A lock of the transaction, so that it ends with the turn, also behind a pooler. Who looked before the last try is late.
 const PROBE: &str = "SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended('outbox-relay circuit ' || $1::text, 0)) \
-     AND NOT EXISTS (SELECT FROM outbox.cursor_status WHERE cursor = $2 AND updated_at > $3)";
+     AND NOT EXISTS (SELECT FROM outbox.cursor_status WHERE cursor = $2 AND updated_at > $3 \
+     AND updated_at <= pg_catalog.clock_timestamp())";
 
 /// A cursor whose row this process has locked. Dropping it without [`Self::advance`] or [`Self::release`] closes the
 /// connection, so that the lock is free at once, also after a panic.

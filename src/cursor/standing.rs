@@ -3,6 +3,7 @@
 use tokio_postgres::{Client, GenericClient, Row};
 
 use super::position;
+use super::wish::Facts;
 use crate::database::{Error, Session};
 use crate::position::{Position, Timestamp};
 
@@ -99,18 +100,20 @@ fn standing(row: &Row) -> Result<Standing, tokio_postgres::Error> {
     })
 }
 
-/// What the cursor belongs to, when that is not `identity`; none when it is, when an operator has accepted `identity` for
-/// it, or when there is no such cursor.
+/// What the cursor belongs to, when that is not what the relay finds; none when it is, when an operator has accepted
+/// exactly these facts for it, or when there is no such cursor.
 ///
 /// # Errors
 /// The database's.
-pub async fn foreign_identity(session: &Session, name: &str, identity: &str) -> Result<Option<String>, Error> {
+pub async fn foreign_identity(session: &Session, name: &str, facts: Facts<'_>) -> Result<Option<String>, Error> {
+    let relations = serde_json::json!(facts.relations).to_string();
     let row = session
         .query_opt(
             "SELECT c.identity::text FROM outbox.cursor AS c WHERE c.name = $1 AND c.identity <> $2::text::jsonb \
              AND NOT EXISTS (SELECT FROM outbox.control AS k WHERE k.cursor = c.name \
-             AND k.adopt -> 'identity' = $2::text::jsonb AND (k.adopt ->> 'number')::bigint > c.seek_applied)",
-            &[&name, &identity],
+             AND k.adopt -> 'identity' = $2::text::jsonb AND (k.adopt ->> 'root')::bigint = $3::bigint \
+             AND k.adopt -> 'relations' = $4::text::jsonb AND (k.adopt ->> 'number')::bigint > c.seek_applied)",
+            &[&name, &facts.identity, &i64::from(facts.root), &relations],
         )
         .await?;
     Ok(match row {

@@ -22,15 +22,18 @@ const REPORT: &str = "INSERT INTO outbox.cursor_status AS s \
      (cursor, state, halted, fingerprint, message_id, last_error, circuit_opened_at, updated_at) \
      VALUES ($1, $2, $3, $4, $5, pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', $6::text, \
      'code', $7::text, 'message', $8::text, 'hint', $9::text), \
-     CASE WHEN $10 THEN pg_catalog.clock_timestamp() END, pg_catalog.clock_timestamp()) \
+     CASE WHEN $10::boolean THEN pg_catalog.clock_timestamp() END, pg_catalog.clock_timestamp()) \
      ON CONFLICT (cursor) DO UPDATE SET state = excluded.state, halted = excluded.halted, \
      fingerprint = excluded.fingerprint, message_id = excluded.message_id, last_error = excluded.last_error, \
-     circuit_opened_at = CASE WHEN $10 THEN COALESCE(s.circuit_opened_at, excluded.circuit_opened_at) END, updated_at = excluded.updated_at \
-     WHERE NOT s.halted OR excluded.halted";
+     circuit_opened_at = CASE WHEN $10::boolean IS NULL THEN s.circuit_opened_at \
+     WHEN $10 THEN COALESCE(s.circuit_opened_at, excluded.circuit_opened_at) END, updated_at = excluded.updated_at \
+     WHERE CASE WHEN excluded.halted THEN NOT s.halted OR s.fingerprint LIKE 'check:%' OR excluded.fingerprint NOT LIKE 'check:%' \
+     ELSE NOT s.halted AND ($10 IS NOT NULL OR s.circuit_opened_at IS NULL) END";
 
 /// Records an error. With `halted`, the fingerprint of the configuration under which the cursor now stands still, until
 /// `cursor resume` or another configuration; a later error that does not halt leaves a halt alone. With `circuit_open`,
-/// the sink's circuit is open, since the first such report.
+/// the sink's circuit is open, since the first such report. A report that says nothing of it leaves an open circuit alone,
+/// its error and the time of its last try; and a check's halt leaves a halt alone that a turn has found.
 ///
 /// # Errors
 /// The database's.
@@ -39,7 +42,7 @@ pub async fn report(
     cursor: &str,
     error: &ErrorReport<'_>,
     halted: Option<&str>,
-    circuit_open: bool,
+    circuit_open: Option<bool>,
 ) -> Result<(), Error> {
     let state = if halted.is_some() { "halted" } else { "backing_off" };
     // A server's message may hold what text cannot.
@@ -103,33 +106,19 @@ pub async fn halt(session: &Session, cursor: &str) -> Result<Option<Halt>, Error
     }))
 }
 
-/// Records that no error is current, because nothing waits; a halt stays.
+/// Records that the cursor is well again: no error, no open circuit. A halt stays, unless it is the one with this
+/// fingerprint.
 ///
 /// # Errors
 /// The database's.
-pub async fn settle(session: &Session, cursor: &str) -> Result<(), Error> {
-    session
-        .execute(
-            "UPDATE outbox.cursor_status SET state = 'running', message_id = NULL, last_error = NULL, \
-             circuit_opened_at = NULL, updated_at = pg_catalog.clock_timestamp() \
-             WHERE cursor = $1 AND state = 'backing_off' AND NOT halted",
-            &[&cursor],
-        )
-        .await?;
-    Ok(())
-}
-
-/// Records that the cursor is well again: no halt, no error.
-///
-/// # Errors
-/// The database's.
-pub async fn clear(session: &Session, cursor: &str) -> Result<(), Error> {
+pub async fn clear(session: &Session, cursor: &str, halt: Option<&str>) -> Result<(), Error> {
     session
         .execute(
             "UPDATE outbox.cursor_status SET state = 'running', halted = false, fingerprint = NULL, message_id = NULL, \
              last_error = NULL, circuit_opened_at = NULL, updated_at = pg_catalog.clock_timestamp() \
-             WHERE cursor = $1 AND (state <> 'running' OR halted OR last_error IS NOT NULL)",
-            &[&cursor],
+             WHERE cursor = $1 AND (state <> 'running' OR halted OR last_error IS NOT NULL OR circuit_opened_at IS NOT NULL) \
+             AND (NOT halted OR fingerprint = $2)",
+            &[&cursor, &halt],
         )
         .await?;
     Ok(())

@@ -21,7 +21,8 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// How long it is, at `now`, until the next try: half of the time that the outage had lasted at the last one.
 pub(super) fn wait(circuit: &Circuit, now: Timestamp) -> Duration {
     let pause = (circuit.tried_at.since(circuit.opened_at) / 2).clamp(SHORTEST, LONGEST);
-    circuit.tried_at.plus(pause).since(now)
+    // After a clock that has stepped back the last try lies in the future.
+    circuit.tried_at.plus(pause).since(now).min(LONGEST)
 }
 
 #[cfg(test)]
@@ -37,5 +38,6 @@ mod tests {
         assert_eq!(waits(104, 105), Duration::from_secs(1));
         assert_eq!(waits(104, 200), Duration::ZERO);
         assert_eq!(waits(1_000, 1_000), LONGEST);
+        assert_eq!(waits(1_000, 200), LONGEST);
     }
 }

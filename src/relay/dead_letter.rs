@@ -1,9 +1,7 @@
 //! Poison rows: put aside by policy, and sent again when an operator says so.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
-
-use futures_util::TryFutureExt;
+use std::time::{Duration, Instant};
 
 use super::Ready;
 use super::outcome::{Outcome, TurnError};
@@ -12,13 +10,13 @@ use crate::batch::Batch;
 use crate::cursor::LockedCursor;
 use crate::cursor::dead_letter::{DeadLetter, Redrive, Redriven};
 use crate::database::codec::Raw;
-use crate::database::{Error, Loan};
+use crate::database::{Error, Loan, sqlstate};
 use crate::message::{Field, Message};
 use crate::sink::kafka::{LetterTopic, Obituary};
 use crate::sink::{Class, Failure, Mode, Published};
 
-/// How many dead letters one turn sends again: each waits for the one before.
-const REDRIVES: i64 = 100;
+/// How many dead letters one turn sends again at the most: each waits for the one before.
+const REDRIVES: usize = 100;
 
 /// All that is needed to look at a poison row, and to send it again.
 pub(super) fn letter(ready: &Ready, message: &Message<'_>) -> DeadLetter {
@@ -63,24 +61,29 @@ fn words(fields: &[Field]) -> Vec<String> {
 }
 
 impl Turn<'_> {
+    /// How many dead letters this turn sends again: a crash repeats no more than a turn of rows would.
+    pub(super) fn redrives(&self) -> i64 {
+        i64::try_from(self.ready.config.turn.rows.min(REDRIVES)).unwrap_or(1)
+    }
+
     /// Sends the dead letters again that an operator has chosen, in order, and records what became of them. The position
     /// stays where it is.
-    pub(super) async fn redrive(&mut self, cursor: LockedCursor, reader: Loan) -> Result<Outcome, TurnError> {
-        let letters = within(self.engine, cursor.redriving(REDRIVES)).await?;
+    pub(super) async fn redrive(
+        &mut self,
+        cursor: LockedCursor,
+        reader: Loan,
+        letters: &[Redrive],
+        deadline: Instant,
+    ) -> Result<Outcome, TurnError> {
         let mut batch = Batch::new(self.ready.sink.fields().len());
         let mut gone = None;
-        for letter in &letters {
-            if !self.read_again(&reader, letter, &mut batch).await? {
-                gone = Some(Failure::of(
-                    Class::Poison,
-                    "row_gone",
-                    "The row is gone, and what was read of it then is not what the relay reads now",
-                    "Give the relay the payload, key and headers back that it had, or discard the dead letter.",
-                ));
+        for letter in letters {
+            gone = within(self.engine, self.read_again(&reader, letter, &mut batch)).await?;
+            if gone.is_some() {
                 break;
             }
         }
-        let published = self.publish_again(&cursor, &batch).await?;
+        let published = self.publish_again(&cursor, &batch, deadline).await?;
         let acknowledged = published.acknowledged;
         let accepted: Vec<i64> = letters[..acknowledged].iter().map(|letter| letter.id).collect();
         let failure = published.stopped.or(gone.filter(|_| acknowledged == batch.len()));
@@ -95,13 +98,32 @@ impl Turn<'_> {
         Ok(Outcome::Redriven { rows: acknowledged, failure })
     }
 
-    /// Appends the row as it is now, so that a mended one goes out mended; a row that is gone, as it was read then.
-    /// False when neither can be had.
-    async fn read_again(&self, reader: &Loan, letter: &Redrive, batch: &mut Batch) -> Result<bool, TurnError> {
+    /// Appends the row as it is now, so that a mended one goes out mended; a row that is gone, as it was read then. Says
+    /// why when neither can be had.
+    async fn read_again(&self, reader: &Loan, letter: &Redrive, batch: &mut Batch) -> Result<Option<Failure>, Error> {
+        match self.read_row(reader, letter, batch).await {
+            Ok(true) => Ok(None),
+            Ok(false) => Ok(Some(Failure::of(
+                Class::Poison,
+                "row_gone",
+                "The row is gone, and what was read of it then is not what the relay reads now",
+                "Give the relay the payload, key and headers back that it had, or discard the dead letter.",
+            ))),
+            // About this row or its id, not about the server: the others shall not wait for it.
+            Err(error) if error.state().is_some_and(|state| ["22", "42"].contains(&&state.code()[..2])) => {
+                let hint = "Mend the row or what the relay reads of it, or discard the dead letter.";
+                Ok(Some(Failure::of(Class::Poison, &sqlstate::word(&error), error.to_string(), hint)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// False when the row is gone, and what was read of it then is of no use.
+    async fn read_row(&self, reader: &Loan, letter: &Redrive, batch: &mut Batch) -> Result<bool, Error> {
         let fields = self.ready.sink.fields();
-        let sql = reader.prepare_cached(&self.ready.shape.row_sql(fields)).map_err(Error::from).await?;
+        let sql = reader.prepare_cached(&self.ready.shape.row_sql(fields)).await?;
         let Some(id) = &letter.position.id else { return Ok(false) };
-        let row = reader.query_opt(&sql, &[&letter.position.created_at, id]).map_err(Error::from).await?;
+        let row = reader.query_opt(&sql, &[&letter.position.created_at, id]).await?;
         let Some(row) = row else {
             let same = letter.fields == words(fields) && letter.values.len() == fields.len();
             if same {
@@ -111,14 +133,18 @@ impl Turn<'_> {
         };
         let values = (0..fields.len())
             .map(|field| row.try_get::<_, Option<Raw<'_>>>(field + 2).map(|value| value.map(|raw| raw.0)))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(Error::from)?;
+            .collect::<Result<Vec<_>, _>>()?;
         batch.push(letter.position.created_at, id, values);
         Ok(true)
     }
 
-    async fn publish_again(&self, cursor: &LockedCursor, batch: &Batch) -> Result<Published, TurnError> {
-        let mode = Mode { alone: true, replayed: true, partitions: self.partitions };
+    async fn publish_again(
+        &self,
+        cursor: &LockedCursor,
+        batch: &Batch,
+        deadline: Instant,
+    ) -> Result<Published, TurnError> {
+        let mode = Mode { alone: true, replayed: true, partitions: self.partitions, until: Some(deadline) };
         let mut publication = match self.ready.sink.begin(mode).await {
             Ok(publication) => publication,
             Err(failure) => return Ok(Published { acknowledged: 0, stopped: Some(failure), suspects: 1 }),
@@ -127,7 +153,7 @@ impl Turn<'_> {
         tokio::select! {
             biased;
             () = closed.cancelled() => return Err(TurnError::LockLost),
-            () = tokio::time::sleep(self.ready.config.turn.deadline) => {}
+            () = tokio::time::sleep_until(deadline.into()) => {}
             () = self.engine.cut.cancelled() => {}
             () = async {
                 publication.push(batch).await;

@@ -15,12 +15,14 @@ use super::member::{Member, RECHECK, SAMPLE};
 use super::worker::{self, Next};
 use super::{prepare, report};
 use crate::cursor;
-use crate::database::Error;
+use crate::database::{Error, sqlstate};
 use crate::pace::{Backoff, Pace};
 use crate::position::Position;
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
 
+/// A look that takes longer hangs on a server that keeps its connection and does not answer.
+const STEP: Duration = Duration::from_secs(30);
 /// How often the catalogue is read again.
 const CATALOGUE: Duration = Duration::from_secs(1);
 
@@ -65,7 +67,8 @@ impl Group {
         let mut backoff = Backoff::new();
         while !self.engine.stop.is_cancelled() {
             self.engine.heartbeat.beat();
-            let pause = match self.step().await {
+            let step = tokio::time::timeout(STEP, self.step()).await.unwrap_or(Err(Error::Timeout(STEP)));
+            let pause = match step {
                 Ok(found) => {
                     backoff = Backoff::new();
                     pace.after(found)
@@ -73,7 +76,8 @@ impl Group {
                 Err(error) => {
                     self.engine.probe.forget().await;
                     let pause = backoff.failed(fastrand::f64());
-                    tracing::warn!(table = %self.source.table, %error, ?pause, "cannot look at the table");
+                    let hint = sqlstate::meaning(&error).hint;
+                    tracing::warn!(table = %self.source.table, %error, hint, ?pause, "cannot look at the table");
                     // Without a connection nothing can be written down either; one slip is no news for the status.
                     if matches!(error, Error::Statement(_) | Error::Timeout(_)) && backoff.failures() > 1 {
                         report::blind(&self.engine, self.members.iter().filter_map(|m| m.ready.as_ref()), &error).await;
@@ -248,7 +252,6 @@ impl Group {
                 member.ready = None;
                 member.not_before = Instant::now() + pause;
             }
-            Next::Prepare => member.ready = None,
         }
     }
 
@@ -271,8 +274,10 @@ impl Group {
                     }
                 });
             }
-            if ready.reported() && !member.busy && !look.is_behind(standing) && !look.is_held(standing) {
-                cursor::settle(&session, &member.config.name).await?;
+            let waits = look.is_behind(standing) || look.is_held(standing) || standing.redrive;
+            let trouble = ready.reported() || standing.circuit.is_some();
+            if trouble && !waits && !member.busy {
+                cursor::clear(&session, &member.config.name, None).await?;
             }
             let now = look.sighting.clock();
             let lag = super::lag::measure(&session, shape, standing.position.as_ref(), now).await?;

@@ -20,6 +20,9 @@ pub(super) const SAMPLE: Duration = Duration::from_secs(5);
 /// How long a relay that did not pass its checks waits before they are made again.
 pub(super) const RECHECK: Duration = Duration::from_secs(5);
 
+/// How long the checks may take, some of them of servers that hang.
+const CHECKS: Duration = Duration::from_secs(60);
+
 type Prepared = Result<Result<Ready, Unready>, Error>;
 
 /// See the module.
@@ -65,8 +68,10 @@ impl Member {
             if self.ready.is_none() && self.preparing.is_none() && !self.busy && self.not_before <= Instant::now() {
                 let (engine, config) = (Arc::clone(engine), self.config.clone());
                 let (shape, sighting) = (Arc::clone(shape), sighting.clone());
-                self.preparing =
-                    Some(tokio::spawn(async move { prepare::ready(&engine, &config, &shape, &sighting).await }));
+                self.preparing = Some(tokio::spawn(async move {
+                    let checks = prepare::ready(&engine, &config, &shape, &sighting);
+                    tokio::time::timeout(CHECKS, checks).await.unwrap_or(Err(Error::Timeout(CHECKS)))
+                }));
             }
             return;
         };

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::engine::Engine;
 use super::{Config, Ready, Start, sinks};
-use crate::cursor::{self, Creation, ErrorReport};
+use crate::cursor::{self, Creation, ErrorReport, Facts};
 use crate::database::{Error, Session, sqlstate};
 use crate::message::Field;
 use crate::metrics::CursorMetrics;
@@ -145,16 +145,17 @@ pub async fn ready(
     let identity = identity(&session, config).await?;
     let Some(position) = start(config, Some(sighting)) else { return Ok(Err(Unready::NoHorizon)) };
     make(&session, config, &identity, position.as_ref()).await?;
-    if let Some(other) = cursor::foreign_identity(&session, &config.name, &identity).await? {
+    let facts = Facts { identity: &identity, root: shape.root, relations: &shape.descendants };
+    if let Some(other) = cursor::foreign_identity(&session, &config.name, facts).await? {
         return Ok(Err(Unready::foreign(&config.name, &other, &identity)));
     }
     let standing = cursor::standings(&session, &[&config.name]).await?;
     let fingerprint = fingerprint(config);
     let halted = standing.first().and_then(|standing| standing.halted.clone());
     // A halt ends with another configuration; and so does one that a check of an earlier start wrote, now that it passes.
-    let stale = halted.as_ref().is_some_and(|under| *under != fingerprint || under.starts_with(CHECK));
-    if stale {
-        cursor::clear(&session, &config.name).await?;
+    let stale = halted.filter(|under| *under != fingerprint || under.starts_with(CHECK));
+    if stale.is_some() {
+        cursor::clear(&session, &config.name, stale.as_deref()).await?;
     }
     let reported = standing.first().is_some_and(|standing| standing.state == "backing_off");
     Ok(Ok(Ready {
@@ -201,6 +202,7 @@ const CHECK: &str = "check:";
 /// Says that a relay may not run: in its metrics, in its cursor's status and, when it is news, in the log.
 pub async fn not_ready(engine: &Engine, config: &Config, unready: &Unready, news: bool) {
     let Unready::Wrong { code, message, hint, passing } = unready else { return };
+    let hint = &hint.replace("NAME", &config.name);
     let metrics = CursorMetrics::new(&config.name, config.sink.kind());
     metrics.set_halted(!passing);
     if news {
@@ -216,7 +218,7 @@ pub async fn not_ready(engine: &Engine, config: &Config, unready: &Unready, news
             let identity = identity(&session, config).await?;
             make(&session, config, &identity, position.as_ref()).await?;
         }
-        cursor::report(&session, &config.name, &report, halted, false).await
+        cursor::report(&session, &config.name, &report, halted, None).await
     }
     .await;
     if let Err(error) = written {

@@ -57,9 +57,10 @@ pub(super) async fn pump(
     mut batches: UnboundedReceiver<Batch>,
 ) {
     while let Some(batch) = batches.recv().await {
-        let flow = publication.push(&batch).await;
+        // Kept before it is pushed: a push that is cut half-way has published rows of it.
         kept.push(batch);
-        if flow == Flow::Stop {
+        let Some(batch) = kept.last() else { break };
+        if publication.push(batch).await == Flow::Stop {
             // Nothing more is read, but what was pushed before the stop is on its way and counts when it arrives.
             batches.close();
             break;

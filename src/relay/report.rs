@@ -1,7 +1,6 @@
 //! What went wrong, for the log and for the cursor's status, where all replicas and operators see it.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::Ready;
 use super::engine::Engine;
@@ -21,26 +20,26 @@ pub(super) async fn halt(engine: &Engine, ready: &Ready, failure: &Failure, mess
         hint = failure.hint,
         "relay halted"
     );
-    record(engine, ready, &error(failure, message_id), true, false).await;
+    record(engine, ready, &error(failure, message_id), true, Some(false)).await;
 }
 
-/// The relay tries again by itself.
+/// The relay tries again by itself; `circuit_open` says what the failure says of the sink, if anything.
 pub(super) async fn retry(
     engine: &Engine,
     ready: &Ready,
     failure: &Failure,
     message_id: Option<&str>,
-    circuit_open: bool,
+    circuit_open: Option<bool>,
 ) {
     record(engine, ready, &error(failure, message_id), false, circuit_open).await;
 }
 
 /// The table of these relays cannot be looked at again and again, and the server says why.
 pub(super) async fn blind<'a>(engine: &Engine, relays: impl Iterator<Item = &'a Arc<Ready>>, error: &Error) {
-    let failure = Failure::of(Class::Retry, &sqlstate::word(error), error.to_string(), sqlstate::meaning(error).hint);
     for ready in relays {
-        let out = ready.circuit_open.load(Ordering::Relaxed);
-        if !record(engine, ready, &self::error(&failure, None), false, out).await {
+        let hint = sqlstate::meaning(error).hint.replace("NAME", &ready.config.name);
+        let failure = Failure::of(Class::Retry, &sqlstate::word(error), error.to_string(), hint);
+        if !record(engine, ready, &self::error(&failure, None), false, None).await {
             return;
         }
     }
@@ -64,7 +63,7 @@ pub(super) async fn rule_changed<'a>(
         tracing::error!(cursor = name, error = message, hint, "relay halted");
         let (class, code) = (Class::Fatal.as_str(), "horizon_rule_changed");
         let report = ErrorReport { class, code, message: &message, hint: &hint, message_id: None };
-        cursor::report(session, name, &report, Some(&ready.fingerprint), false).await?;
+        cursor::report(session, name, &report, Some(&ready.fingerprint), None).await?;
     }
     Ok(())
 }
@@ -80,7 +79,13 @@ pub(super) fn error<'a>(failure: &'a Failure, message_id: Option<&'a str>) -> Er
     }
 }
 
-async fn record(engine: &Engine, ready: &Ready, report: &ErrorReport<'_>, halted: bool, circuit_open: bool) -> bool {
+async fn record(
+    engine: &Engine,
+    ready: &Ready,
+    report: &ErrorReport<'_>,
+    halted: bool,
+    circuit_open: Option<bool>,
+) -> bool {
     ready.set_reported(true);
     let fingerprint = halted.then_some(ready.fingerprint.as_str());
     let written = async {

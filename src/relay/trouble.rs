@@ -6,6 +6,7 @@ use super::outcome::TurnError;
 use super::worker::{Next, Worker};
 use super::{circuit, report};
 use crate::database::sqlstate::{self, Cure};
+use crate::pace::Backoff;
 use crate::sink::{Class, Failure};
 use crate::source::fetch::FetchError;
 
@@ -49,10 +50,14 @@ impl Worker<'_> {
         if rows > 0 {
             tracing::info!(cursor = self.ready.config.name, rows, "dead letters were sent again and accepted");
         }
+        if rows > 0 {
+            self.backoff = Backoff::new();
+        }
+        let rested = self.ready.sink.min_interval().map_or(Next::Look, Next::After);
         match failure {
             None => {
                 self.recovered().await;
-                Next::Look
+                rested
             }
             Some(failure) if failure.class == Class::Poison => {
                 tracing::error!(
@@ -62,7 +67,7 @@ impl Worker<'_> {
                     hint = failure.hint,
                     "a dead letter was sent again and refused again"
                 );
-                Next::Look
+                rested
             }
             Some(failure) => {
                 if failure.class == Class::Fatal {
@@ -93,13 +98,15 @@ impl Worker<'_> {
                     tracing::error!(
                         cursor = self.ready.config.name,
                         sink = self.ready.config.sink.kind(),
+                        code = failure.code,
+                        error = failure.message,
                         "circuit open: the receiver is out; it is tried with one message from time to time"
                     );
                 }
-                report::retry(self.engine, self.ready, failure, message_id, open).await;
+                report::retry(self.engine, self.ready, failure, message_id, Some(open)).await;
                 Next::After(pause)
             }
-            // Recorded by the turn itself, while it held the lock.
+            // Recorded already, as a rule by the turn itself while it held the lock.
             Class::Poison | Class::Fatal => Next::Halted,
         }
     }
@@ -132,15 +139,16 @@ impl Worker<'_> {
         };
         let meaning = database.map_or(&sqlstate::SILENT, sqlstate::meaning);
         let code = database.map_or_else(|| "lock_lost".to_owned(), sqlstate::word);
+        let hint = meaning.hint.replace("NAME", &self.ready.config.name);
         if meaning.cure == Cure::Halt {
-            return self.halted(&code, error, meaning.hint.to_owned()).await;
+            return self.halted(&code, error, hint).await;
         }
         let pause = self.backoff.failed(fastrand::f64());
-        tracing::warn!(cursor = self.ready.config.name, code, %error, hint = meaning.hint, ?pause, "turn failed");
+        tracing::warn!(cursor = self.ready.config.name, code, %error, hint, ?pause, "turn failed");
         // A connection that breaks once is no news for the status.
         if self.backoff.failures() > 1 {
-            let failure = Failure::of(Class::Retry, &code, error.to_string(), meaning.hint);
-            report::retry(self.engine, self.ready, &failure, None, self.ready.circuit_open.load(Relaxed)).await;
+            let failure = Failure::of(Class::Retry, &code, error.to_string(), hint);
+            report::retry(self.engine, self.ready, &failure, None, None).await;
         }
         if meaning.cure == Cure::Recheck { Next::Recheck(pause) } else { Next::After(pause) }
     }

@@ -72,8 +72,10 @@ impl Turn<'_> {
             within(self.engine, cursor.release()).await?;
             return Ok(Outcome::Early(circuit::PROBED_BY_ANOTHER));
         }
-        if cursor.redrive {
-            return self.redrive(cursor, reader).await;
+        let letters =
+            if cursor.redrive { within(self.engine, cursor.redriving(self.redrives())).await? } else { Vec::new() };
+        if !letters.is_empty() {
+            return self.redrive(cursor, reader, &letters, deadline).await;
         }
         let relayed = self.relay(&cursor, reader, deadline).await?;
         self.advance(cursor, relayed).await
@@ -113,7 +115,7 @@ impl Turn<'_> {
         let ready = self.ready;
         let closed = cursor.closed();
         let suspects = ready.suspects.load(Ordering::Relaxed);
-        let mode = Mode { alone: suspects > 0, replayed: false, partitions: self.partitions };
+        let mode = Mode { alone: suspects > 0, replayed: false, partitions: self.partitions, until: Some(deadline) };
         let mut publication = match ready.sink.begin(mode).await {
             Ok(publication) => publication,
             Err(failure) => return Ok(Relayed::nothing(failure)),
@@ -122,7 +124,7 @@ impl Turn<'_> {
         let appetite = match (suspects, ready.circuit_open.load(Ordering::Relaxed)) {
             (0, false) => ready.appetite.load(Ordering::Relaxed),
             (0, true) => 1,
-            (suspects, _) => suspects.min(ALONE),
+            (suspects, _) => suspects.min(ALONE).min(ready.appetite.load(Ordering::Relaxed)),
         };
         let request = Request {
             shape: &ready.shape,
@@ -159,7 +161,7 @@ impl Turn<'_> {
         self.timings.fetch = fetch_time;
         self.timings.publish = begun.elapsed();
         let rows: usize = batches.iter().map(Batch::len).sum();
-        if suspects == 0 && (cut || rows >= appetite) {
+        if cut || rows >= appetite {
             ready.learn(appetite, self.timings.publish);
         }
         if cut && fetched.is_none() && published.acknowledged == 0 && published.stopped.is_none() {
@@ -191,7 +193,7 @@ impl Turn<'_> {
         }
         if let (Verdict::Retry(failure), true) = (&verdict, self.ready.circuit_open.load(Ordering::Relaxed)) {
             // For the same reason: it would be the next try, and no pause before it.
-            report::retry(self.engine, self.ready, failure, message_id.as_deref(), failure.is_outage()).await;
+            report::retry(self.engine, self.ready, failure, message_id.as_deref(), Some(failure.is_outage())).await;
         }
         let dead = match &verdict {
             Verdict::Bury(failure, letter) => Some((letter.as_ref(), report::error(failure, message_id.as_deref()))),

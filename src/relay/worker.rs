@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::engine::{Engine, Slot};
 use super::outcome::{Outcome, Timings, TurnError};
-use super::turn::Turn;
+use super::turn::{Turn, within};
 use super::{Ready, circuit};
 use crate::cursor;
 use crate::pace::{self, Backoff};
@@ -27,8 +27,6 @@ pub enum Next {
     Catalogue,
     /// Something that its checks cover is missing now: make them again, after this pause.
     Recheck(Duration),
-    /// The cursor is not what it was: make the checks again.
-    Prepare,
 }
 
 /// Runs turns while they are ended by their budget only. `sighting` was made for the first of them.
@@ -103,7 +101,7 @@ impl Worker<'_> {
                 self.recovered().await;
                 (Next::Look, more && self.ready.sink.min_interval().is_none())
             }
-            Outcome::Foreign => (Next::Prepare, false),
+            Outcome::Foreign => (Next::Recheck(Duration::from_secs(1)), false),
             Outcome::Partitions { known, found } => (self.repartitioned(known, found).await, false),
             Outcome::Searching { rows, suspects, failure } => {
                 tracing::warn!(
@@ -160,16 +158,18 @@ impl Worker<'_> {
     }
 
     pub(super) async fn recovered(&mut self) {
-        if self.backoff.failures() > 0 || self.ready.reported() {
+        if self.backoff.failures() > 0 || self.ready.reported() || self.ready.circuit_open.load(Relaxed) {
             self.backoff = Backoff::new();
             self.ready.set_reported(false);
             if self.ready.circuit_open.load(Relaxed) {
                 tracing::info!(cursor = self.ready.config.name, "circuit closed: the receiver accepts messages again");
             }
-            if let Ok(session) = self.engine.probe.session().await
-                && let Err(error) = cursor::clear(&session, &self.ready.config.name).await
-            {
-                tracing::warn!(cursor = self.ready.config.name, %error, "cannot record that the cursor is well again");
+            let name = &self.ready.config.name;
+            let cleared = within(self.engine, async {
+                cursor::clear(self.engine.probe.session().await?.as_ref(), name, None).await
+            });
+            if let Err(error) = cleared.await {
+                tracing::warn!(cursor = name, %error, "cannot record that the cursor is well again");
                 self.ready.set_reported(true);
             }
         }

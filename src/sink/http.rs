@@ -114,7 +114,7 @@ pub struct HttpSink {
 #[derive(Debug)]
 pub struct HttpPublication<'a> {
     sink: &'a HttpSink,
-    replayed: bool,
+    mode: Mode,
     authorization: Option<HeaderValue>,
     acknowledged: usize,
     /// Set while the message number `acknowledged` may be on its way; still set in `finish` when `push` was dropped.
@@ -170,7 +170,7 @@ impl HttpSink {
         };
         Ok(HttpPublication {
             sink: self,
-            replayed: mode.replayed,
+            mode,
             authorization,
             acknowledged: 0,
             in_flight: false,
@@ -225,7 +225,7 @@ impl HttpPublication<'_> {
             if self.in_flight || self.cut || self.stopped.is_some() {
                 return Flow::Stop;
             }
-            if self.too_early() {
+            if self.too_early() || self.mode.is_over() {
                 self.cut = true;
                 return Flow::Stop;
             }
@@ -245,7 +245,7 @@ impl HttpPublication<'_> {
     }
 
     async fn send(&mut self, mut request: Request) {
-        if self.replayed {
+        if self.mode.replayed {
             request.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
         }
         self.last_request = Some(Instant::now());

@@ -6,7 +6,7 @@
 //! first message that was not acknowledged. `enable.gapless.guarantee` keeps later records out of the partition.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
@@ -173,7 +173,10 @@ impl KafkaSink {
     }
 
     fn failure(&self, error: &KafkaError, last: Option<(KafkaError, String)>) -> Failure {
-        let failure = classify::failure(error, last);
+        let mut failure = classify::failure(error, last);
+        if failure.class == Class::Retry {
+            let _ = write!(failure.message, " (bootstrap_servers {})", self.cluster.bootstrap_servers());
+        }
         if self.layout.is_routed() { classify::routed(failure, error) } else { failure }
     }
 
@@ -198,7 +201,7 @@ pub struct KafkaPublication<'a> {
 impl KafkaPublication<'_> {
     pub(super) async fn push(&mut self, batch: &Batch) -> Flow {
         for message in batch.messages() {
-            if self.refused.is_some() || self.failed() {
+            if self.refused.is_some() || self.failed() || self.mode.is_over() {
                 return Flow::Stop;
             }
             match self.sink.layout.record(&self.sink.relay, self.sink.limit, self.mode.replayed, &message) {

@@ -16,6 +16,8 @@ mod demo;
 mod deploy;
 mod errors;
 mod faults;
+mod halts;
+mod handover;
 mod horizon;
 mod hostile;
 mod identity;

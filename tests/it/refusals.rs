@@ -30,13 +30,12 @@ async fn a_wrong_password_ends_the_start_with_1() {
     let text = format!("[postgres]\nurl = \"{url}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n{}", stdout_relay("r", ""));
     let (code, out, log) = outbox_relay(&text, &["run"]).await;
     let port = postgres.port();
-    assert_eq!(
-        last(&log),
-        format!(
-            "error: cannot connect to PostgreSQL at 127.0.0.1:{port}/postgres as relay: FATAL: password authentication \
-             failed for user \"relay\" (28P01)"
-        )
+    let told = format!(
+        "error: cannot connect to PostgreSQL at 127.0.0.1:{port}/postgres as relay: FATAL: password authentication \
+         failed for user \"relay\" (28P01)\n  -> Mend the role, its password or pg_hba.conf; the password file is read \
+         anew at every connection.\n"
     );
+    assert!(log.ends_with(&told), "{log}");
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(!log.contains("hunter2"), "{log}");
     postgres.stop().await.unwrap();

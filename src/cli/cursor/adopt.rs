@@ -11,7 +11,7 @@ use crate::cli::confirm::{Consent, operator};
 use crate::cli::output::print;
 use crate::cli::table::Table;
 use crate::config::Config;
-use crate::cursor::{Order, order};
+use crate::cursor::{Adoption, Order, halt, order};
 use crate::relay::adopt::{Change, changes, found, known};
 use crate::relay::lag::CAP;
 use crate::sink::kafka::Cluster;
@@ -55,6 +55,10 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
     let changes = changes(&subject.session, &known, &found).await?;
     if changes.is_empty() {
         print(&format!("{name}: nothing to adopt: it belongs to what its relay finds\n"))?;
+        let halt = halt(&subject.session, name).await?;
+        if halt.is_some_and(|halt| Adoption::CURES.contains(&halt.code.as_str())) {
+            print(&format!("what it is halted by is over: outbox-relay cursor resume {name}\n"))?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     print(&table(&changes))?;

@@ -25,10 +25,11 @@ pub(super) async fn list(session: &Session, configured: &[&str], output: Format)
                     (Some(at), Some(id)) => format!("{at} {id}"),
                     (Some(at), None) => at.to_string(),
                 };
-                let state = match (cursor.halted, cursor.paused) {
-                    (true, _) => "halted",
-                    (false, true) => "paused",
-                    (false, false) => "running",
+                let state = match (cursor.halted, cursor.paused, &cursor.last_error) {
+                    (true, ..) => "halted",
+                    (false, true, _) => "paused",
+                    (false, false, Some(_)) => "backing_off",
+                    (false, false, None) => "running",
                 };
                 let advanced = cursor.advanced_at.map_or_else(|| "never".to_owned(), |at| at.to_string());
                 let holder = cursor.holder.clone().unwrap_or_else(|| "-".to_owned());

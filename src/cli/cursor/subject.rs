@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::unknown;
+use crate::cli::output::complain;
 use crate::cli::table::visible;
 use crate::config::Config;
 use crate::cursor::{Standing, standings};
@@ -44,7 +45,13 @@ impl Subject {
     /// Where the cursor stands.
     pub(super) async fn standing(&self) -> anyhow::Result<Standing> {
         let name = self.relay.name.as_str();
-        standings(&self.session, &[name]).await?.into_iter().next().ok_or_else(|| unknown(name))
+        let standing = standings(&self.session, &[name]).await?.into_iter().next().ok_or_else(|| unknown(name))?;
+        if standing.wish {
+            complain(format_args!(
+                "an earlier wish for {name} waits for its turn: this one takes its place (`outbox-relay cursor show {name}`)"
+            ));
+        }
+        Ok(standing)
     }
 
     /// What a move would do, in lines, and as the detail of an operation.

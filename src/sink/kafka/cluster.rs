@@ -63,6 +63,12 @@ impl Cluster {
         Self { config, message_timeout, idle: Mutex::default(), statistics: Statistics::default() }
     }
 
+    /// Where the cluster is, as configured.
+    #[must_use]
+    pub fn bootstrap_servers(&self) -> &str {
+        &self.config.bootstrap_servers
+    }
+
     /// The client settings that all connections to the cluster share: the operator's own.
     #[must_use]
     pub fn client_config(&self) -> ClientConfig {
@@ -164,6 +170,8 @@ impl Cluster {
         if lent.client().fatal_error().is_some() {
             return self.destroy(lent);
         }
+        // What it once complained of is over; a lasting trouble is complained of again at the next connection.
+        *lent.context().last_error.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.idle().entry(lent.limit).or_default().push(lent);
     }
 

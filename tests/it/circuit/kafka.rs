@@ -1,11 +1,11 @@
 //! The circuit of a Kafka cluster, under two replicas and two cursors: the broker is killed and comes back.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outbox_relay::demo::kafka::RealBroker;
 
 use super::{all_circuits, circuit, gauges, logged, numbers, why_says_open};
-use crate::support::outside::listener;
+use crate::support::outside::{lines, listener};
 use crate::support::receiver::Receiver;
 use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, ids, kafka_relay, toml, unique};
 
@@ -44,6 +44,7 @@ async fn a_broker_that_is_gone_opens_the_circuit_of_all_its_cursors_and_what_wai
         why_says_open(&text, cursor).await;
         assert!(logged(&replicas, cursor, "circuit open: "), "{cursor}");
     }
+    a_newcomer_leaves_the_circuit_open(&owner, &text).await;
     owner.execute(insert, &[&1]).await.unwrap();
     eventually(PATIENCE, || async { receiver.accepted("other").len() == 121 }).await;
 
@@ -68,4 +69,24 @@ async fn a_broker_that_is_gone_opens_the_circuit_of_all_its_cursors_and_what_wai
         assert_eq!(tokio::time::timeout(Duration::from_secs(20), replica.wait()).await.unwrap(), Some(0));
     }
     broker.stop().await.unwrap();
+}
+
+/// A replica that starts during the outage cannot ask the broker, and says so; the outage is as old as before.
+async fn a_newcomer_leaves_the_circuit_open(owner: &tokio_postgres::Client, text: &str) {
+    let opened = "SELECT min(circuit_opened_at)::text FROM outbox.cursor_status HAVING count(circuit_opened_at) = 2";
+    let before: String = owner.query_one(opened, &[]).await.unwrap().get(0);
+    let newcomer = Process::spawn(text, &["run", "--replica-id", "r3"]);
+    for cursor in CURSORS {
+        let refused = |line: &serde_json::Value| {
+            line["cursor"] == cursor
+                && line["message"].as_str().is_some_and(|text| text.starts_with("relay cannot run"))
+        };
+        eventually(PATIENCE * 3, || async { lines(&newcomer).iter().any(refused) }).await;
+    }
+    // It checks again every 5 s: at no moment the outage is a younger one.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(6) {
+        let now = owner.query_opt(opened, &[]).await.unwrap();
+        assert_eq!(now.map(|row| row.get::<_, String>(0)).as_ref(), Some(&before));
+    }
 }

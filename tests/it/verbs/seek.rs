@@ -90,7 +90,10 @@ async fn without_a_replica_a_seek_is_stored_and_the_first_turn_carries_it_out() 
     let text = toml(&database, "relay", None, &stdout_relay("s", ""));
     insert(&owner, 3).await;
     ends(0, &text, &["run", "--once"]).await;
-    let (out, _) = ends(0, &text, &["cursor", "seek", "s", "--after-id", "1", "--yes"]).await;
+    let (_, log) = ends(0, &text, &["cursor", "seek", "s", "--after-id", "2", "--yes"]).await;
+    assert_eq!(log, "", "nothing waits yet");
+    let (out, log) = ends(0, &text, &["cursor", "seek", "s", "--after-id", "1", "--yes"]).await;
+    assert!(log.starts_with("an earlier wish for s waits for its turn: this one takes its place"), "{log}");
     assert!(out.ends_with("s: no replica is running: the wish is stored, and the next turn carries it out\n"), "{out}");
     let process = Process::spawn(&text, &["run"]);
     eventually(PATIENCE, || async { printed(&process, "s") == ["2", "3"] }).await;

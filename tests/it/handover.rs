@@ -1,0 +1,63 @@
+//! What is handed over, and to whom it counts, when a turn is cut in the midst of a batch.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use outbox_relay::batch::Batch;
+use outbox_relay::position::Timestamp;
+use outbox_relay::sink::kafka::{Cluster, KafkaSink};
+use outbox_relay::sink::{self, Flow, Mode, Sink};
+
+use crate::support::receiver::Receiver;
+use crate::support::{
+    CLOCK, PATIENCE, Process, bookings, broker, config, database, eventually, ids, kafka_relay, toml, unique,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_wakes_behind_its_deadline_hands_over_nothing_of_the_rest_of_its_batch() {
+    let database = database().await;
+    let topic = unique("woken");
+    broker().await.create_topic(&topic, 1, &[]).await.unwrap();
+    let servers = broker().await.bootstrap_servers();
+    let config = config(&database, "relay", Some(&servers), &kafka_relay("woken", &topic, ""));
+    let sink::Config::Kafka(kafka) = &config.relays[0].sink else { panic!("a Kafka sink") };
+    let cluster = Arc::new(Cluster::new(config.kafka.clone().unwrap(), Duration::from_secs(6)));
+    let sink = Sink::Kafka(KafkaSink::new(cluster, "woken", kafka, None, 1_000_000, false).unwrap());
+    let batch = |ids: std::ops::Range<i64>| {
+        let mut batch = Batch::new(sink.fields().len());
+        for id in ids {
+            batch.push(Timestamp::from_pg_micros(id), &id.to_string(), [Some(&b"p"[..]), Some(&b"c"[..])]);
+        }
+        batch
+    };
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let mode = Mode { until: Some(deadline), ..Mode::default() };
+    let mut publication = sink.begin(mode).await.unwrap();
+    assert_eq!(publication.push(&batch(0..10)).await, Flow::Continue);
+    publication.settle().await;
+    // As SIGSTOP does: no timer fires, no other task is polled, and the next line runs as if nothing had been.
+    while Instant::now() < deadline {
+        std::hint::spin_loop();
+    }
+    assert_eq!(publication.push(&batch(10..1_000)).await, Flow::Stop);
+    publication.settle().await;
+    assert_eq!(publication.finish().acknowledged, 10);
+    let before: Vec<String> = (0..10).map(|id: i32| id.to_string()).collect();
+    assert_eq!(ids(&servers, &topic).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_is_cut_in_a_batch_advances_over_what_was_accepted_of_it() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let receiver = Receiver::start();
+    owner.batch_execute("INSERT INTO bookings (payload) SELECT 'p' FROM generate_series(1, 40)").await.unwrap();
+    let relay = receiver.relay("cut", "turn = { rows = 40, deadline = \"1s\" }");
+    receiver.answer(|_| (200, Duration::from_millis(150)));
+    let _process = Process::spawn(&toml(&database, "relay", None, &relay), &["run"]);
+    eventually(PATIENCE * 2, || async { receiver.accepted("cut").last().is_some_and(|id| id == "40") }).await;
+    let mut repeated = receiver.accepted("cut");
+    repeated.dedup();
+    let all: Vec<String> = (1..=40).map(|id| id.to_string()).collect();
+    assert_eq!(repeated, all, "in order, and only the one in flight at a cut may come again");
+}
