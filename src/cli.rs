@@ -140,7 +140,7 @@ fn story(error: &anyhow::Error) -> String {
 
 /// What to do about a refusal of PostgreSQL.
 fn hint(error: &anyhow::Error) -> Option<&'static str> {
-    let error = error.downcast_ref::<Error>().filter(|error| error.state().is_some())?;
+    let error = error.downcast_ref::<Error>().filter(|error| matches!(error, Error::Connect { state: Some(_), .. }))?;
     Some(sqlstate::meaning(error).hint)
 }
 

@@ -101,9 +101,12 @@ async fn decide(session: &mut tokio_postgres::Client, choice: &Choice, decision:
     if let Some(missing) = choice.ids.iter().find(|id| !found.iter().any(|letter| letter.id == **id)) {
         anyhow::bail!("there is no dead letter {missing}");
     }
+    for letter in found.iter().filter(|letter| !matches!(&*letter.state, "dead" | "redriving")) {
+        print(&format!("dead letter {} does not wait: it is {}\n", letter.id, letter.state))?;
+    }
     let open: Vec<Listed> = found.into_iter().filter(|letter| matches!(&*letter.state, "dead" | "redriving")).collect();
     if open.is_empty() {
-        print("no dead letter waits\n")?;
+        print("nothing to do\n")?;
         return Ok(ExitCode::SUCCESS);
     }
     print(&printed(&open, Format::Table))?;

@@ -24,7 +24,8 @@ const REPORT: &str = "INSERT INTO outbox.cursor_status AS s \
      'code', $7::text, 'message', $8::text, 'hint', $9::text), \
      CASE WHEN $10::boolean THEN pg_catalog.clock_timestamp() END, pg_catalog.clock_timestamp()) \
      ON CONFLICT (cursor) DO UPDATE SET state = excluded.state, halted = excluded.halted, \
-     fingerprint = excluded.fingerprint, message_id = excluded.message_id, last_error = excluded.last_error, \
+     fingerprint = excluded.fingerprint, message_id = excluded.message_id, \
+     last_error = CASE WHEN s.halted AND s.last_error - 'at' = excluded.last_error - 'at' THEN s.last_error ELSE excluded.last_error END, \
      circuit_opened_at = CASE WHEN $10::boolean IS NULL THEN s.circuit_opened_at \
      WHEN $10 THEN COALESCE(s.circuit_opened_at, excluded.circuit_opened_at) END, updated_at = excluded.updated_at \
      WHERE CASE WHEN excluded.halted THEN NOT s.halted OR s.fingerprint LIKE 'check:%' OR excluded.fingerprint NOT LIKE 'check:%' \
@@ -107,7 +108,7 @@ pub async fn halt(session: &Session, cursor: &str) -> Result<Option<Halt>, Error
 }
 
 /// Records that the cursor is well again: no error, no open circuit. A halt stays, unless it is the one with this
-/// fingerprint.
+/// fingerprint, or one of a check: another process's, as the caller's own has passed.
 ///
 /// # Errors
 /// The database's.
@@ -117,7 +118,7 @@ pub async fn clear(session: &Session, cursor: &str, halt: Option<&str>) -> Resul
             "UPDATE outbox.cursor_status SET state = 'running', halted = false, fingerprint = NULL, message_id = NULL, \
              last_error = NULL, circuit_opened_at = NULL, updated_at = pg_catalog.clock_timestamp() \
              WHERE cursor = $1 AND (state <> 'running' OR halted OR last_error IS NOT NULL OR circuit_opened_at IS NOT NULL) \
-             AND (NOT halted OR fingerprint = $2)",
+             AND (NOT halted OR fingerprint LIKE 'check:%' OR fingerprint = $2)",
             &[&cursor, &halt],
         )
         .await?;

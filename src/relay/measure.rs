@@ -7,6 +7,7 @@ use super::Ready;
 use super::lag::Lag;
 use super::look::Look;
 use super::outcome::{Outcome, TurnError};
+use super::prepare::CHECK;
 use super::turn::Turn;
 use crate::cursor::Standing;
 use crate::metrics::{Looked, Phase, PublishError, TurnResult};
@@ -87,8 +88,9 @@ impl Ready {
         metrics.set_paused(standing.paused);
         metrics.set_circuit_open(standing.circuit.is_some());
         self.circuit_open.store(standing.circuit.is_some(), Ordering::Relaxed);
-        // What another replica has reported ends with this one's success, too.
-        self.set_reported(standing.state == "backing_off");
+        // What another replica has reported ends with this one's success, too; so does what a check of its own found.
+        let checked = standing.halted.as_deref().is_some_and(|under| under.starts_with(CHECK));
+        self.set_reported(standing.state == "backing_off" || checked);
         metrics.set_halted(standing.halted.as_deref() == Some(self.fingerprint.as_str()));
         let horizon = &sighting.horizon;
         metrics.looked(Looked {

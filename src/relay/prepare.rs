@@ -197,7 +197,7 @@ async fn make(session: &Session, config: &Config, identity: &str, position: Opti
 }
 
 /// Marks a halt that a check wrote: it ends when the check passes.
-const CHECK: &str = "check:";
+pub(super) const CHECK: &str = "check:";
 
 /// Says that a relay may not run: in its metrics, in its cursor's status and, when it is news, in the log.
 pub async fn not_ready(engine: &Engine, config: &Config, unready: &Unready, news: bool) {

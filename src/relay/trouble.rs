@@ -103,7 +103,9 @@ impl Worker<'_> {
                         "circuit open: the receiver is out; it is tried with one message from time to time"
                     );
                 }
-                report::retry(self.engine, self.ready, failure, message_id, Some(open)).await;
+                // An outage that opens nothing here says nothing against a circuit that another replica has just opened.
+                let says = if failure.is_outage() { open.then_some(true) } else { Some(false) };
+                report::retry(self.engine, self.ready, failure, message_id, says).await;
                 Next::After(pause)
             }
             // Recorded already, as a rule by the turn itself while it held the lock.

@@ -48,6 +48,13 @@ async fn neither_a_success_nor_a_check_ends_a_halt_that_a_turn_has_found() {
     assert_eq!(status(&owner).await, (false, None, false));
 
     report(Some(CHECK), None).await;
+    let since = "SELECT last_error ->> 'at' FROM outbox.cursor_status";
+    let before: String = owner.query_one(since, &[]).await.unwrap().get(0);
+    report(Some(CHECK), None).await;
+    assert_eq!(owner.query_one(since, &[]).await.unwrap().get::<_, String>(0), before, "the same check is no news");
+    cursor::clear(&session, "c", None).await.unwrap();
+    assert_eq!(status(&owner).await, (false, None, false), "a check of a process that is configured in another way");
+    report(Some(CHECK), None).await;
     report(Some(REAL), None).await;
     assert_eq!(status(&owner).await, halted, "a check's halt gives way");
 }

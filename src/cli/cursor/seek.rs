@@ -49,6 +49,11 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
     let to = args.place.find(&subject).await?;
     let (text, detail) = subject.effect(standing.position.as_ref(), to.as_ref()).await?;
     print(&text)?;
+    let instant = to.as_ref().map(|to| to.created_at);
+    let future = "SELECT COALESCE($1::timestamptz > pg_catalog.clock_timestamp(), false)";
+    if subject.session.query_one(future, &[&instant]).await?.try_get(0)? {
+        print("WARNING: that instant is in the future: rows that are created until then will never be sent\n")?;
+    }
     if let Some(code) = agreed(args.consent, &format!("Move {name}?"))? {
         return Ok(code);
     }

@@ -149,9 +149,9 @@ async fn a_redriven_row_keeps_its_id_is_marked_and_a_discarded_one_is_never_sent
     let (out, _) = ends(0, &text, &["discard", "--cursor", "r", "--yes"]).await;
     assert!(out.contains("1 of 1: given up"), "{out}");
     assert_eq!(state(&owner, "4").await, ("discarded".to_owned(), 1));
-    for args in [["discard", &id(2)], ["redrive", &id(2)], ["redrive", &id(0)]] {
-        let (out, _) = ends(0, &text, &[&args[..], &["--yes"]].concat()).await;
-        assert_eq!(out, "no dead letter waits\n");
+    for (verb, letter, is) in [("discard", 2, "discarded"), ("redrive", 2, "discarded"), ("redrive", 0, "redriven")] {
+        let (out, _) = ends(0, &text, &[verb, &id(letter), "--yes"]).await;
+        assert_eq!(out, format!("dead letter {} does not wait: it is {is}\nnothing to do\n", id(letter)));
     }
     owner.batch_execute("INSERT INTO bookings (payload) VALUES ('p7')").await.unwrap();
     eventually(PATIENCE, || async { receiver.accepted("r").last().is_some_and(|id| id == "7") }).await;
