@@ -113,14 +113,8 @@ impl TurnConfig {
         self.deadline * 3 / 5
     }
 
-    /// How long Kafka may hold a message: 6/5 of the deadline.
-    #[must_use]
-    pub fn message_timeout(&self) -> Duration {
-        self.deadline * 6 / 5
-    }
-
-    /// When PostgreSQL takes the lock from a holder that is silent: 12/5 of the deadline, so that nothing queued
-    /// outlives the lock: deadline + message time-out < lock kill.
+    /// When PostgreSQL takes the lock from a holder that is silent: 12/5 of the deadline, so that a holder that only is
+    /// slow gives up long before it.
     #[must_use]
     pub fn lock_kill(&self) -> Duration {
         self.deadline * 12 / 5

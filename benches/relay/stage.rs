@@ -86,7 +86,7 @@ impl Stage {
     /// The cluster as the relay itself would use it.
     pub fn cluster(&self) -> Cluster {
         let config = ClusterConfig { bootstrap_servers: self.servers(), properties: std::collections::BTreeMap::new() };
-        Cluster::new(config, Duration::from_secs(6))
+        Cluster::new(config)
     }
 
     /// Fills a table with rows of distinct instants and 50 customers.

@@ -40,7 +40,7 @@ pub struct Args {
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let limits = super::run::limits(&config.relays);
     let sessions = Sessions::new(config.postgres.clone(), limits, super::application("check"));
-    let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka, limits.lock_kill / 2)));
+    let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka)));
     let mut findings = check(&sessions, cluster.as_ref(), &config.relays).await;
     let reachable = findings.iter().all(|finding| !finding.relay.is_empty() || finding.level < Level::Error);
     if let Some(time) = args.observe.filter(|_| reachable) {

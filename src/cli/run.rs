@@ -66,10 +66,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let exporter = Exporter::install()?;
     let replica = args.replica_id.unwrap_or_else(replica_id);
     let limits = limits(&relays);
-    let cluster = config.kafka.clone().map(|kafka| {
-        let timeout = relays.iter().map(|relay| relay.turn.message_timeout()).min().unwrap_or(Duration::from_secs(6));
-        Arc::new(Cluster::new(kafka, timeout))
-    });
+    let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka)));
     let engine = Arc::new(Engine::new(&config.postgres, limits, replica.clone(), cluster)?);
     shutdown::watch(engine.stop.clone(), engine.cut.clone(), config.grace).context("cannot catch signals")?;
     let listener = admin::bind(config.admin).await?;

@@ -68,7 +68,7 @@ const RULES: &[Rule] = &[
     Rule {
         names: &["message.timeout.ms", "delivery.timeout.ms"],
         harmless: &[],
-        why: "it follows from the deadline, so that nothing queued outlives the cursor's lock",
+        why: "a message that expires alone lets younger ones overtake it; the turn's deadline purges all of them together",
         mend: "set [relay.turn] deadline instead",
     },
     Rule {

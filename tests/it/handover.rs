@@ -4,14 +4,30 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outbox_relay::batch::Batch;
+use outbox_relay::demo::kafka::RealBroker;
 use outbox_relay::position::Timestamp;
 use outbox_relay::sink::kafka::{Cluster, KafkaSink};
 use outbox_relay::sink::{self, Flow, Mode, Sink};
 
 use crate::support::receiver::Receiver;
 use crate::support::{
-    CLOCK, PATIENCE, Process, bookings, broker, config, database, eventually, ids, kafka_relay, toml, unique,
+    CLOCK, Database, PATIENCE, Process, bookings, broker, config, database, eventually, ids, kafka_relay, toml, unique,
 };
+
+fn kafka_sink(database: &Database, servers: &str, topic: &str) -> Sink {
+    let config = config(database, "relay", Some(servers), &kafka_relay("woken", topic, ""));
+    let sink::Config::Kafka(kafka) = &config.relays[0].sink else { panic!("a Kafka sink") };
+    let cluster = Arc::new(Cluster::new(config.kafka.clone().unwrap()));
+    Sink::Kafka(KafkaSink::new(cluster, "woken", kafka, None, 1_000_000, false).unwrap())
+}
+
+fn batch(sink: &Sink, ids: std::ops::Range<i64>) -> Batch {
+    let mut batch = Batch::new(sink.fields().len());
+    for id in ids {
+        batch.push(Timestamp::from_pg_micros(id), &id.to_string(), [Some(&b"p"[..]), Some(&b"c"[..])]);
+    }
+    batch
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_wakes_behind_its_deadline_hands_over_nothing_of_the_rest_of_its_batch() {
@@ -19,31 +35,44 @@ async fn a_process_that_wakes_behind_its_deadline_hands_over_nothing_of_the_rest
     let topic = unique("woken");
     broker().await.create_topic(&topic, 1, &[]).await.unwrap();
     let servers = broker().await.bootstrap_servers();
-    let config = config(&database, "relay", Some(&servers), &kafka_relay("woken", &topic, ""));
-    let sink::Config::Kafka(kafka) = &config.relays[0].sink else { panic!("a Kafka sink") };
-    let cluster = Arc::new(Cluster::new(config.kafka.clone().unwrap(), Duration::from_secs(6)));
-    let sink = Sink::Kafka(KafkaSink::new(cluster, "woken", kafka, None, 1_000_000, false).unwrap());
-    let batch = |ids: std::ops::Range<i64>| {
-        let mut batch = Batch::new(sink.fields().len());
-        for id in ids {
-            batch.push(Timestamp::from_pg_micros(id), &id.to_string(), [Some(&b"p"[..]), Some(&b"c"[..])]);
-        }
-        batch
-    };
+    let sink = kafka_sink(&database, &servers, &topic);
     let deadline = Instant::now() + Duration::from_secs(5);
     let mode = Mode { until: Some(deadline), ..Mode::default() };
     let mut publication = sink.begin(mode).await.unwrap();
-    assert_eq!(publication.push(&batch(0..10)).await, Flow::Continue);
+    assert_eq!(publication.push(&batch(&sink, 0..10)).await, Flow::Continue);
     publication.settle().await;
     // As SIGSTOP does: no timer fires, no other task is polled, and the next line runs as if nothing had been.
     while Instant::now() < deadline {
         std::hint::spin_loop();
     }
-    assert_eq!(publication.push(&batch(10..1_000)).await, Flow::Stop);
+    assert_eq!(publication.push(&batch(&sink, 10..1_000)).await, Flow::Stop);
     publication.settle().await;
     assert_eq!(publication.finish().acknowledged, 10);
     let before: Vec<String> = (0..10).map(|id: i32| id.to_string()).collect();
     assert_eq!(ids(&servers, &topic).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_queued_for_longer_than_a_lock_lives_is_not_overtaken_by_a_younger_one() {
+    let database = database().await;
+    let mut broker = RealBroker::start().await.unwrap();
+    let (servers, topic) = (broker.bootstrap_servers(), unique("patient"));
+    broker.create_topic(&topic, 1, &[]).await.unwrap();
+    let sink = kafka_sink(&database, &servers, &topic);
+    let mut publication = sink.begin(Mode::default()).await.unwrap();
+    publication.push(&batch(&sink, 0..10)).await;
+    publication.settle().await;
+    broker.kill9().await.unwrap();
+    // As when a process wakes behind its lock's end with one record in its hand: the old ones must not have expired.
+    assert_eq!(publication.push(&batch(&sink, 10..100)).await, Flow::Continue);
+    tokio::time::sleep(Duration::from_secs(13)).await;
+    assert_eq!(publication.push(&batch(&sink, 100..101)).await, Flow::Continue);
+    broker.restart().await.unwrap();
+    tokio::time::timeout(PATIENCE * 2, publication.settle()).await.expect("the broker is back");
+    assert_eq!(publication.finish().acknowledged, 101);
+    let all: Vec<String> = (0..101).map(|id| id.to_string()).collect();
+    assert_eq!(ids(&servers, &topic).await, all);
+    broker.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -48,7 +48,7 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
     let mut subject = Subject::open(config, &args.name).await?;
     let name = args.name.as_str();
     let limits = crate::cli::run::limits(&subject.config.relays);
-    let cluster = subject.config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka, limits.lock_kill / 2)));
+    let cluster = subject.config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka)));
     let position = subject.standing().await?.position;
     let known = known(&subject.session, name).await?.ok_or_else(|| unknown(name))?;
     let found = found(&subject.session, cluster.as_ref(), &subject.relay, &subject.shape, limits.lock_kill / 2).await?;

@@ -24,7 +24,6 @@ const BATCH_BYTES: usize = 1_000_000;
 #[derive(Debug)]
 pub struct Cluster {
     config: ClusterConfig,
-    message_timeout: Duration,
     idle: Mutex<HashMap<usize, Vec<Lent>>>,
     statistics: Statistics,
 }
@@ -56,11 +55,10 @@ impl Lent {
 }
 
 impl Cluster {
-    /// A cluster whose client holds a message no longer than `message_timeout`, so that nothing queued outlives the
-    /// cursor's lock.
+    /// A cluster to connect to when something is asked of it.
     #[must_use]
-    pub fn new(config: ClusterConfig, message_timeout: Duration) -> Self {
-        Self { config, message_timeout, idle: Mutex::default(), statistics: Statistics::default() }
+    pub fn new(config: ClusterConfig) -> Self {
+        Self { config, idle: Mutex::default(), statistics: Statistics::default() }
     }
 
     /// Where the cluster is, as configured.
@@ -101,14 +99,15 @@ impl Cluster {
             client.set(key, value);
         }
         let mut client = self.with_operators(client);
-        let timeout = self.message_timeout.as_millis().to_string();
         let (limit, batch) = (limit.to_string(), limit.min(BATCH_BYTES).to_string());
         for (key, value) in [
             ("enable.idempotence", "true"),
             ("enable.gapless.guarantee", "true"),
             ("acks", "all"),
             ("partitioner", "murmur2_random"),
-            ("message.timeout.ms", &timeout),
+            // A message that expired alone would let a younger one overtake it, and a process that was frozen wakes
+            // with the old ones expired and the one in its hand fresh. The turn's deadline purges all of them together.
+            ("message.timeout.ms", "0"),
             ("message.max.bytes", &limit),
             ("batch.size", &batch),
             ("topic.metadata.propagation.max.ms", "3000"),

@@ -64,7 +64,7 @@ impl Replica {
     /// Starts the configured relays as the replica `name`.
     pub fn start(config: &Config, name: &str) -> Self {
         let limits = limits(&config.relays);
-        let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka, limits.lock_kill / 2)));
+        let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka)));
         let engine = Arc::new(Engine::new(&config.postgres, limits, name.to_owned(), cluster).unwrap());
         let task = tokio::spawn(supervisor::run(Arc::clone(&engine), config.relays.clone()));
         Self { engine, task }
