@@ -15,6 +15,7 @@ use crate::{admin, database, relay};
 mod environment;
 mod kafka;
 mod keys;
+mod pending;
 mod postgres;
 mod postgres_url;
 mod problem;

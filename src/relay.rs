@@ -41,6 +41,8 @@ pub mod worker;
 pub struct Config {
     /// The relay's name, and its cursor's.
     pub name: String,
+    /// What the receiver may see of a row.
+    pub guarantee: Guarantee,
     /// Where a new cursor begins.
     pub start: Start,
     /// Which rows.
@@ -70,6 +72,16 @@ impl Config {
             sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Stdout(_) => true,
         }
     }
+}
+
+/// What the receiver may see of a row when something fails in between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Guarantee {
+    /// It, perhaps again: published, then recorded as sent.
+    #[default]
+    AtLeastOnce,
+    /// It or nothing, never twice: recorded as sent, then published. What was in flight at a crash is listed as unknown.
+    AtMostOnce,
 }
 
 /// What happens when the receiver will never accept a message.

@@ -8,14 +8,35 @@ pub mod fetch;
 pub mod finding;
 pub mod horizon;
 pub mod judge;
+pub mod pending;
 pub mod shape;
 pub mod span;
 pub mod table;
 pub mod watcher;
 
+/// `[relay.source]` of the configuration: which rows, and in what order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Config {
+    /// Every row, in the order of its creation.
+    Stream(Stream),
+    /// Rows that are due and not yet sent.
+    Pending(Pending),
+}
+
+impl Config {
+    /// The table or view that is read.
+    #[must_use]
+    pub const fn table(&self) -> &TableName {
+        match self {
+            Self::Stream(stream) => &stream.table,
+            Self::Pending(pending) => &pending.table,
+        }
+    }
+}
+
 /// `[relay.source.stream]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Config {
+pub struct Stream {
     /// The table to read.
     pub table: TableName,
     /// The column that identifies a row and breaks ties of `created_at`.
@@ -29,6 +50,8 @@ pub struct Config {
     /// Room for a clock that steps back; when absent, 5 ms under the rule `writers` and 100 ms under `transactions`.
     pub latency_window: Option<Duration>,
 }
+
+pub use pending::Pending;
 
 /// A table by schema and name, unquoted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -102,7 +102,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
 fn grants(config: &Config, args: &Args) -> String {
     let mut sql = String::new();
     if let Some(role) = &args.relay_role {
-        let mut tables: Vec<_> = config.relays.iter().map(|relay| &relay.source.table).collect();
+        let mut tables: Vec<_> = config.relays.iter().map(|relay| relay.source.table()).collect();
         tables.sort_unstable();
         tables.dedup();
         let tables: Vec<_> = tables.iter().map(|table| (table.schema.as_str(), table.name.as_str())).collect();

@@ -12,12 +12,12 @@ use super::tree::{Node, Value};
 use super::units::print_duration;
 use super::{properties, sink, source, turn, value};
 use crate::position::Timestamp;
-use crate::relay::{Config, OnPoison, Start};
+use crate::relay::{Config, Guarantee, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::kafka::{self, ClusterConfig};
 
-/// The only guarantee of this version; the others are refused by name.
-pub(super) const GUARANTEE: &str = "at_least_once";
+pub(super) const GUARANTEES: [(&str, Guarantee); 2] =
+    [("at_least_once", Guarantee::AtLeastOnce), ("at_most_once", Guarantee::AtMostOnce)];
 const POLICIES: [(&str, OnPoison); 2] = [("halt", OnPoison::Halt), ("dead_letter", OnPoison::DeadLetter)];
 
 /// What a relay depends on beside its own section.
@@ -34,15 +34,21 @@ pub(super) struct Surroundings<'a> {
 pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Config> {
     let name =
         section.require("name", value::parsed(name), "name it: name = \"booking_events\"; its cursor has this name");
-    let later = &["at_most_once", "deduplicated", "in_database", "transactional"];
-    section.read("guarantee", value::word(&[(GUARANTEE, ())], later));
+    let later = &["deduplicated", "in_database", "transactional"];
+    let guarantee = section.read("guarantee", value::word(&GUARANTEES, later)).unwrap_or_default();
     let on_poison = section.read("on_poison", value::word(&POLICIES, &["park_key"])).unwrap_or_default();
     let dead_letter_topic = dead_letter_topic(section, on_poison, around.has_cluster);
     let source = source::read(section, around.allow_loss);
     let sinks = section.section("sink");
     let kind = sink::kind(&sinks);
     let one_by_one = matches!(kind, Some("http" | "sms"));
-    let start = read_start(section, one_by_one);
+    let pending = section.section("source").has("pending");
+    if guarantee == Guarantee::AtMostOnce && !pending {
+        let what = "at_most_once is not available for streams in this version";
+        section.problem("guarantee", Wrong::new(what, "write guarantee = \"at_least_once\""));
+    }
+    // Of due work every row is meant; that `start` is refused there is said with the source.
+    let start = if pending { Some(Start::Beginning) } else { read_start(section, one_by_one) };
     let turn = turn::read(&section.section("turn"), one_by_one);
     let poll = turn::read_poll(&section.section("poll"));
     let sink = sink::read(&sinks, kind, turn.deadline, around.has_cluster);
@@ -55,6 +61,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let secret_files = secret_files(&sink, cluster);
     let mut config = Config {
         name: name?,
+        guarantee,
         start: start?,
         source: source?,
         sink,

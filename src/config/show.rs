@@ -8,14 +8,14 @@ use secrecy::ExposeSecret as _;
 use toml::Value;
 
 use super::redact::{self, HIDDEN};
-use super::relay_section::GUARANTEE;
+use super::relay_section::GUARANTEES;
 use super::units::{print_duration, print_size};
 use super::{Config, show_postgres, source, table_name};
 use crate::relay::{self, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::http::Body;
 use crate::sink::kafka::{ClusterConfig, OnPartitionChange, Payload};
-use crate::source::RuleChoice;
+use crate::source::{self as sources, Pending, RuleChoice, Stream};
 
 /// Whether secrets stand in the text. Exposed, it is only hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +110,8 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
     let mut lines = Lines::default();
     lines.section("[[relay]]");
     lines.text("name", &relay.name);
-    lines.text("guarantee", GUARANTEE);
+    let guarantee = GUARANTEES.iter().find(|(_, guarantee)| *guarantee == relay.guarantee).map_or("", |(word, _)| word);
+    lines.text("guarantee", guarantee);
     match &relay.on_poison {
         OnPoison::Halt => lines.text("on_poison", "halt"),
         OnPoison::DeadLetter => lines.text("on_poison", "dead_letter"),
@@ -118,28 +119,9 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
     if let Some(topic) = &relay.dead_letter_topic {
         lines.text("dead_letter_topic", topic);
     }
-    match relay.start {
-        Start::Beginning => lines.text("start", "beginning"),
-        Start::Now => lines.text("start", "now"),
-        Start::At(at) => lines.text("start", &at.to_string()),
-    }
-    let source = &relay.source;
-    match (source.latency_window, source.horizon) {
-        (Some(window), _) => lines.duration("latency_window", window),
-        (None, RuleChoice::Writers) => lines.duration("latency_window", Duration::from_millis(5)),
-        (None, RuleChoice::Transactions) => lines.duration("latency_window", Duration::from_millis(100)),
-        (None, RuleChoice::Auto | RuleChoice::Window) => {
-            lines.comment("latency_window: \"5ms\" under the rule writers, \"100ms\" under transactions");
-        }
-    }
-    lines.section("[relay.source.stream]");
-    lines.text("table", &table_name::print(&source.table));
-    lines.text("id", &source.id);
-    lines.text("created_at", &source.created_at);
-    let rule = source::RULES.iter().find(|(_, rule)| *rule == source.horizon).map_or("auto", |(word, _)| word);
-    lines.text("horizon", rule);
-    if let Some(zone) = &source.time_zone {
-        lines.text("time_zone", zone);
+    match &relay.source {
+        sources::Config::Stream(stream) => source_stream(&mut lines, relay.start, stream),
+        sources::Config::Pending(pending) => source_pending(&mut lines, pending),
     }
     lines.section("[relay.turn]");
     lines.raw("rows", relay.turn.rows);
@@ -152,6 +134,52 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
     lines.duration("standby", relay.poll.standby);
     sink(&mut lines, &relay.sink, secrets);
     lines.0
+}
+
+fn source_stream(lines: &mut Lines, start: Start, stream: &Stream) {
+    match start {
+        Start::Beginning => lines.text("start", "beginning"),
+        Start::Now => lines.text("start", "now"),
+        Start::At(at) => lines.text("start", &at.to_string()),
+    }
+    match (stream.latency_window, stream.horizon) {
+        (Some(window), _) => lines.duration("latency_window", window),
+        (None, RuleChoice::Writers) => lines.duration("latency_window", Duration::from_millis(5)),
+        (None, RuleChoice::Transactions) => lines.duration("latency_window", Duration::from_millis(100)),
+        (None, RuleChoice::Auto | RuleChoice::Window) => {
+            lines.comment("latency_window: \"5ms\" under the rule writers, \"100ms\" under transactions");
+        }
+    }
+    lines.section("[relay.source.stream]");
+    lines.text("table", &table_name::print(&stream.table));
+    lines.text("id", &stream.id);
+    lines.text("created_at", &stream.created_at);
+    let rule = source::RULES.iter().find(|(_, rule)| *rule == stream.horizon).map_or("auto", |(word, _)| word);
+    lines.text("horizon", rule);
+    if let Some(zone) = &stream.time_zone {
+        lines.text("time_zone", zone);
+    }
+}
+
+fn source_pending(lines: &mut Lines, pending: &Pending) {
+    lines.section("[relay.source.pending]");
+    lines.text("table", &table_name::print(&pending.table));
+    let key: Vec<_> = pending.key.iter().map(|column| quote(column)).collect();
+    lines.raw("key", format!("[{}]", key.join(", ")));
+    lines.text("due", &pending.due);
+    lines.duration("due_after", pending.due_after);
+    match &pending.sent {
+        Some(sent) => lines.text("sent", sent),
+        None => lines.comment("sent: none; the marks are kept in outbox.sent"),
+    }
+    if !pending.filter.is_empty() {
+        lines.raw("where", texts(&pending.filter, Secrets::Exposed));
+    }
+    if let Some(zone) = &pending.time_zone {
+        lines.text("time_zone", zone);
+    }
+    lines.raw("limit", pending.limit);
+    lines.raw("in_flight", pending.in_flight);
 }
 
 fn sink(lines: &mut Lines, sink: &crate::sink::Config, secrets: Secrets) {

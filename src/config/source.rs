@@ -1,11 +1,11 @@
-//! `[relay.source.stream]`, with the relay's latency window.
+//! `[relay.source]`: exactly one of `stream`, with the relay's latency window, and `pending`.
 
 use std::time::Duration;
 
 use super::problem::Wrong;
 use super::section::Section;
-use super::{table_name, value};
-use crate::source::{Config, RuleChoice};
+use super::{pending, table_name, value};
+use crate::source::{Config, RuleChoice, Stream};
 
 pub(super) const RULES: &[(&str, RuleChoice)] = &[
     ("auto", RuleChoice::Auto),
@@ -19,9 +19,27 @@ pub(super) const DEFAULT_CREATED_AT: &str = "created_at";
 
 /// Reads the source of a relay. `allow_loss` is the environment's word for the rule that loses rows.
 pub(super) fn read(relay: &Section<'_>, allow_loss: bool) -> Option<Config> {
-    let latency_window = relay.read("latency_window", value::duration(Duration::ZERO..=Duration::from_secs(60)));
     let source = relay.section("source");
-    let stream = source.section("stream");
+    if !source.has("pending") {
+        return stream(relay, &source.section("stream"), allow_loss).map(Config::Stream);
+    }
+    if source.has("stream") {
+        let what = "a second source beside stream: a relay has one";
+        source.problem("pending", Wrong::new(what, "make it a relay of its own, with its own name"));
+    }
+    for (key, what) in [
+        ("start", "due work has no beginning: every row that is due and not sent is sent"),
+        ("latency_window", "due work has no order of creation that a window could guard"),
+    ] {
+        if relay.has(key) {
+            relay.problem(key, Wrong::new(what, "remove it; [relay.source.pending] where chooses rows"));
+        }
+    }
+    pending::read(&source.section("pending")).map(Config::Pending)
+}
+
+fn stream(relay: &Section<'_>, stream: &Section<'_>, allow_loss: bool) -> Option<Stream> {
+    let latency_window = relay.read("latency_window", value::duration(Duration::ZERO..=Duration::from_secs(60)));
     let id = stream.read("id", value::column).unwrap_or_else(|| DEFAULT_ID.to_owned());
     let created_at = stream.read("created_at", value::column).unwrap_or_else(|| DEFAULT_CREATED_AT.to_owned());
     if id == created_at {
@@ -30,16 +48,12 @@ pub(super) fn read(relay: &Section<'_>, allow_loss: bool) -> Option<Config> {
     }
     let horizon = stream.read("horizon", value::word(RULES, &[])).unwrap_or(RuleChoice::Auto);
     if horizon == RuleChoice::Window {
-        refuse_loss(relay, &stream, allow_loss);
+        refuse_loss(relay, stream, allow_loss);
     }
     let time_zone = stream.read("time_zone", value::parsed(time_zone));
-    // A source of a later version is reported by its name; that its table is missing would be no news.
-    if source.has("pending") && !stream.is_present() {
-        return None;
-    }
     let mend = "name the table: [relay.source.stream] table = \"public.bookings\"";
     let table = stream.require("table", value::parsed(table_name::parse), mend)?;
-    Some(Config { table, id, created_at, horizon, time_zone, latency_window })
+    Some(Stream { table, id, created_at, horizon, time_zone, latency_window })
 }
 
 fn refuse_loss(relay: &Section<'_>, stream: &Section<'_>, allow_loss: bool) {
@@ -55,7 +69,7 @@ fn refuse_loss(relay: &Section<'_>, stream: &Section<'_>, allow_loss: bool) {
 }
 
 /// Whether the zone exists and has a fixed offset is PostgreSQL's to say.
-fn time_zone(text: &str) -> Result<String, Wrong> {
+pub(super) fn time_zone(text: &str) -> Result<String, Wrong> {
     if text.chars().all(|c| c.is_ascii_alphanumeric() || "_+-:/".contains(c)) {
         Ok(text.to_owned())
     } else {

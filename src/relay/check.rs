@@ -11,7 +11,7 @@ use crate::sink;
 use crate::sink::kafka::Cluster;
 use crate::source::finding::{Finding, Level};
 use crate::source::shape::{After, Shape};
-use crate::source::{judge, table};
+use crate::source::{self, judge, table};
 
 mod server;
 mod topic;
@@ -63,7 +63,8 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
 
 /// Whether the relay's rows can be read, and all that its sink asks for.
 async fn rows(session: &Session, relay: &Config, findings: &mut Vec<Finding>) -> Result<Option<Readable>, Error> {
-    let table = match table::inspect(session, &relay.source).await {
+    let source::Config::Stream(source) = &relay.source else { return Ok(None) };
+    let table = match table::inspect(session, source).await {
         Ok(table) => table,
         Err(table::InspectError::Database(error)) => return Err(error),
         Err(error) => {
@@ -71,11 +72,11 @@ async fn rows(session: &Session, relay: &Config, findings: &mut Vec<Finding>) ->
             return Ok(None);
         }
     };
-    findings.push(Finding::new(Level::Ok, "table", format!("{} is there", relay.source.table)));
-    let verdict = judge::judge(&table, &relay.source);
+    findings.push(Finding::new(Level::Ok, "table", format!("{} is there", source.table)));
+    let verdict = judge::judge(&table, source);
     let fit = verdict.findings.iter().all(|finding| finding.level < Level::Error);
     findings.extend(verdict.findings.clone());
-    let shape = table.shape(&relay.source, &verdict);
+    let shape = table.shape(source, &verdict);
     let fields = match sinks::fields(relay, &shape) {
         Ok(fields) => fields,
         Err(invalid) => {

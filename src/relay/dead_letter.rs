@@ -23,7 +23,7 @@ pub(super) fn letter(ready: &Ready, message: &Message<'_>) -> DeadLetter {
     let fields = ready.sink.fields();
     let (key, payload) = ready.sink.rendered(message);
     DeadLetter {
-        source: ready.config.source.table.to_string(),
+        source: ready.config.source.table().to_string(),
         created_at: message.created_at,
         message_id: message.id.to_owned(),
         sink: ready.config.sink.kind(),

@@ -77,7 +77,7 @@ impl Group {
                     self.engine.probe.forget().await;
                     let pause = backoff.failed(fastrand::f64());
                     let hint = sqlstate::meaning(&error).hint;
-                    tracing::warn!(table = %self.source.table, %error, hint, ?pause, "cannot look at the table");
+                    tracing::warn!(table = %self.source.table(), %error, hint, ?pause, "cannot look at the table");
                     // Without a connection nothing can be written down either; one slip is no news for the status.
                     if matches!(error, Error::Statement(_) | Error::Timeout(_)) && backoff.failures() > 1 {
                         report::blind(&self.engine, self.members.iter().filter_map(|m| m.ready.as_ref()), &error).await;

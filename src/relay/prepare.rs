@@ -96,6 +96,10 @@ impl From<sink::Failure> for Unready {
 /// # Errors
 /// The database's; the inner error when the table may not be read as a stream.
 pub async fn shape(session: &Session, source: &crate::source::Config) -> Result<Result<Shape, Unready>, Error> {
+    let crate::source::Config::Stream(source) = source else {
+        let message = format!("{} is read as due work, row by row: there is no position in it", source.table());
+        return Ok(Err(Unready::wrong("no_position", message, "This is for relays of [relay.source.stream].")));
+    };
     let table = match table::inspect(session, source).await {
         Ok(table) => table,
         Err(table::InspectError::Database(error)) => return Err(error),
@@ -258,7 +262,7 @@ pub async fn identity(session: &Session, config: &Config) -> Result<String, Erro
         .query_one(
             "SELECT pg_catalog.json_build_object('table', $1::text, 'sink', $2::text, 'target', $3::text, 'system', \
              (SELECT system_identifier::text FROM pg_catalog.pg_control_system()))::text",
-            &[&config.source.table.to_string(), &config.sink.kind(), &config.sink.target()],
+            &[&config.source.table().to_string(), &config.sink.kind(), &config.sink.target()],
         )
         .await?;
     Ok(row.try_get(0)?)

@@ -25,7 +25,7 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>) {
                 let group = Group::new(Arc::clone(&engine), source.clone(), relays.clone());
                 if let Err(error) = tokio::spawn(group.run()).await {
                     let pause = backoff.failed(fastrand::f64());
-                    tracing::error!(table = %source.table, %error, ?pause, "relay group panicked: it is started again");
+                    tracing::error!(table = %source.table(), %error, ?pause, "relay group panicked: it is started again");
                     tokio::select! {
                         () = tokio::time::sleep(pause) => {}
                         () = engine.stop.cancelled() => {}

@@ -11,7 +11,7 @@
 
 use super::finding::{Finding, Level};
 use super::table::Table;
-use super::{Config, Rule};
+use super::{Rule, Stream};
 use crate::database::quote_ident;
 
 mod columns;
@@ -33,7 +33,7 @@ pub struct Verdict {
 
 /// Judges a table for a source.
 #[must_use]
-pub fn judge(table: &Table, config: &Config) -> Verdict {
+pub fn judge(table: &Table, config: &Stream) -> Verdict {
     let mut findings = Vec::new();
     kind(table, config, &mut findings);
     access(table, config, &mut findings);
@@ -44,7 +44,7 @@ pub fn judge(table: &Table, config: &Config) -> Verdict {
 }
 
 /// Whether its writers can be seen at all.
-fn kind(table: &Table, config: &Config, findings: &mut Vec<Finding>) {
+fn kind(table: &Table, config: &Stream, findings: &mut Vec<Finding>) {
     let name = &config.table;
     let mut refuse = |code, what: String, mend: &str| {
         findings.push(Finding::new(Level::Error, code, format!("{name} {what}")).setting(mend));
@@ -83,7 +83,7 @@ fn kind(table: &Table, config: &Config, findings: &mut Vec<Finding>) {
 }
 
 /// What the relay's role may do with it.
-fn access(table: &Table, config: &Config, findings: &mut Vec<Finding>) {
+fn access(table: &Table, config: &Stream, findings: &mut Vec<Finding>) {
     let (role, name) = (quote_ident(&table.role), &config.table);
     if !table.schema_usage {
         let message = format!("role {} may not look into schema {}", table.role, name.schema);

@@ -5,8 +5,8 @@ use super::super::{RuleChoice, TableName};
 use super::stamp::{WITH_ZONE, WITHOUT_ZONE};
 use super::*;
 
-fn config() -> Config {
-    Config {
+fn config() -> Stream {
+    Stream {
         table: TableName { schema: "public".into(), name: "bookings".into() },
         id: "id".into(),
         created_at: "created_at".into(),
@@ -117,7 +117,7 @@ fn the_weakest_relation_of_the_family_decides() {
 
 #[test]
 fn explicit_writers_where_it_loses_rows_is_refused() {
-    let verdict = judge(&table("now()"), &Config { horizon: RuleChoice::Writers, ..config() });
+    let verdict = judge(&table("now()"), &Stream { horizon: RuleChoice::Writers, ..config() });
     assert_eq!(codes(&verdict, Level::Error), ["horizon_too_weak"]);
 }
 
@@ -133,7 +133,7 @@ fn precision_casts_are_seen_through() {
 
 #[test]
 fn timestamp_without_zone_counts_only_with_the_stated_zone_in_its_default() {
-    let config = Config { time_zone: Some("UTC".into()), ..config() };
+    let config = Stream { time_zone: Some("UTC".into()), ..config() };
     let with = |default: &str| {
         let mut table = table(default);
         table.columns[1].type_name = WITHOUT_ZONE.into();
@@ -242,7 +242,7 @@ fn only_random_ids_are_called_random() {
 
 #[test]
 fn the_mend_names_the_weakest_relation_and_fits_its_triggers() {
-    let mend = |table: &Table, config: &Config| {
+    let mend = |table: &Table, config: &Stream| {
         let verdict = judge(table, config);
         let found = verdict.findings.into_iter().find(|finding| finding.code == "created_at_unproven");
         found.and_then(|finding| finding.fix_sql).expect("a mend")
@@ -255,7 +255,7 @@ fn the_mend_names_the_weakest_relation_and_fits_its_triggers() {
 
     let mut renamed = self::table("clock_timestamp()");
     renamed.columns[1].name = "at".into();
-    let sql = mend(&renamed, &Config { created_at: "at".into(), ..config() });
+    let sql = mend(&renamed, &Stream { created_at: "at".into(), ..config() });
     assert_eq!(
         sql,
         "REVOKE INSERT, UPDATE ON bookings FROM PUBLIC, \"app\"; GRANT INSERT (\"id\"), UPDATE (\"id\") ON bookings TO \"app\";"
@@ -266,7 +266,7 @@ fn the_mend_names_the_weakest_relation_and_fits_its_triggers() {
 fn the_rule_that_is_in_force_is_the_one_that_is_told() {
     let mut table = table("clock_timestamp()");
     table.stamps[0].trigger = true;
-    let verdict = judge(&table, &Config { horizon: RuleChoice::Transactions, ..config() });
+    let verdict = judge(&table, &Stream { horizon: RuleChoice::Transactions, ..config() });
     assert_eq!((verdict.rule, verdict.proven), (Rule::Transactions, true));
     assert!(verdict.findings[0].message.ends_with("rule transactions, proven"));
 }
@@ -275,7 +275,7 @@ fn the_rule_that_is_in_force_is_the_one_that_is_told() {
 fn the_window_alone_is_warned_of_and_never_proven() {
     let mut table = table("clock_timestamp()");
     table.stamps[0].trigger = true;
-    let verdict = judge(&table, &Config { horizon: RuleChoice::Window, ..config() });
+    let verdict = judge(&table, &Stream { horizon: RuleChoice::Window, ..config() });
     assert_eq!((verdict.rule, verdict.proven), (Rule::Window, false));
     assert_eq!(codes(&verdict, Level::Warn), ["horizon_window"]);
 }

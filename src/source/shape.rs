@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::horizon::Margin;
-use super::{Config, Rule};
+use super::{Rule, Stream};
 use crate::database::{quote_ident, quote_literal};
 use crate::message::Field;
 use crate::position::Position;
@@ -55,7 +55,7 @@ impl IdType {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// What was configured.
-    pub config: Config,
+    pub config: Stream,
     /// The table's oid.
     pub root: u32,
     /// Its ancestors' oids.
@@ -87,7 +87,7 @@ impl Shape {
 
     /// The latency window in force.
     #[must_use]
-    pub fn window(config: &Config, rule: Rule) -> Duration {
+    pub fn window(config: &Stream, rule: Rule) -> Duration {
         config.latency_window.unwrap_or(match rule {
             Rule::Writers | Rule::Window => Duration::from_millis(5),
             Rule::Transactions => Duration::from_millis(100),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tokio_postgres::types::ToSql;
 
-use super::Config;
+use super::Stream;
 use super::finding::{Finding, Level};
 use super::shape::{IdType, Shape};
 use super::{Rule, judge::Verdict};
@@ -134,7 +134,7 @@ impl InspectError {
 ///
 /// # Errors
 /// See [`InspectError`].
-pub async fn inspect(session: &Session, config: &Config) -> Result<Table, InspectError> {
+pub async fn inspect(session: &Session, config: &Stream) -> Result<Table, InspectError> {
     // By the catalogue, not by to_regclass: that one fails where the schema may not be looked into.
     let found = session
         .query_opt(
@@ -187,7 +187,7 @@ async fn columns(session: &Session, table: &Table) -> Result<Vec<Column>, Inspec
         .collect()
 }
 
-async fn stamps(session: &Session, family: &[u32], config: &Config) -> Result<Vec<Stamp>, InspectError> {
+async fn stamps(session: &Session, family: &[u32], config: &Stream) -> Result<Vec<Stamp>, InspectError> {
     let parameters: [&(dyn ToSql + Sync); 2] = [&family, &config.created_at];
     let rows = session.query(include_str!("sql/stamps.sql"), &parameters).await?;
     rows.iter()
@@ -229,7 +229,7 @@ async fn indexes(session: &Session, table: &Table) -> Result<(Vec<String>, Vec<I
 }
 
 /// Whether the configured zone has the same offset in every month of many years.
-async fn zone_fixed(session: &Session, config: &Config) -> Result<Option<bool>, InspectError> {
+async fn zone_fixed(session: &Session, config: &Stream) -> Result<Option<bool>, InspectError> {
     let Some(zone) = &config.time_zone else { return Ok(None) };
     let sql = format!(
         "SELECT pg_catalog.count(DISTINCT (t AT TIME ZONE {zone}) - (t AT TIME ZONE 'UTC')) = 1 \
@@ -272,7 +272,7 @@ impl Table {
 
     /// The shape for reading, after a verdict without errors.
     #[must_use]
-    pub fn shape(&self, config: &Config, verdict: &Verdict) -> Shape {
+    pub fn shape(&self, config: &Stream, verdict: &Verdict) -> Shape {
         let type_of = |name: &str| self.column(name).map_or("", |column| column.type_name.as_str());
         Shape {
             config: config.clone(),

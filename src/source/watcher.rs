@@ -12,7 +12,7 @@ use tokio_postgres::types::ToSql;
 
 use super::horizon::{History, Holder, Horizon, Scan};
 use super::shape::Shape;
-use super::{Config, Rule};
+use super::{Rule, Stream};
 use crate::database::{Error, Session, Sessions};
 use crate::position::Timestamp;
 
@@ -54,7 +54,7 @@ impl Sighting {
 #[derive(Debug)]
 struct State {
     session: Session,
-    tables: HashMap<Config, Remembered>,
+    tables: HashMap<Stream, Remembered>,
 }
 
 #[derive(Debug, Default)]

@@ -103,8 +103,8 @@ fn properties_that_would_break_a_guarantee() {
         ("enable.gapless.guarantee = false", "without it records after a refused one"),
         ("transactional.id = \"x\"", "transactions are not available"),
         ("partitioner = \"random\"", "keys go to the partitions"),
-        ("message.timeout.ms = 1", "lets younger ones overtake it"),
-        ("delivery.timeout.ms = 1", "lets younger ones overtake it"),
+        ("message.timeout.ms = 1", "a message that expires alone lets younger ones overtake it"),
+        ("delivery.timeout.ms = 1", "a message that expires alone lets younger ones overtake it"),
         ("allow.auto.create.topics = true", "a mistyped topic would be created"),
         ("message.max.bytes = 1000", "it follows from the topic's own limit"),
         ("batch.size = 1000", "it follows from the topic's own limit"),
@@ -171,7 +171,7 @@ fn relays() {
             "relay[events].guarantee",
             "not a word that is known",
         ),
-        (EVENTS, "name = \"events\"\nguarantee = \"at_most_once\"", "relay[events].guarantee", "not available in this"),
+        (EVENTS, "name = \"events\"\nguarantee = \"at_most_once\"", "relay[events].guarantee", "at_most_once is not"),
         (EVENTS, "name = \"events\"\nguarantee = \"deduplicated\"", "relay[events].guarantee", "not available in this"),
         (EVENTS, "name = \"events\"\nguarantee = \"in_database\"", "relay[events].guarantee", "not available in this"),
         (
@@ -229,9 +229,9 @@ fn sources() {
         ),
         (
             "[relay.source.stream]\ntable = \"public.bookings\"",
-            "[relay.source.pending]\ndue = \"x\"",
-            "relay[events].source.pending",
-            "not available in this version",
+            "[relay.source.pending]\ntable = \"a.b\"\ndue = \"x\"",
+            "relay[events].source.pending.key",
+            "missing",
         ),
     ]);
 }

@@ -23,7 +23,7 @@ fn defaults_are_filled_in() {
     assert_eq!(config.grace, Duration::from_secs(20));
     let [events, sms] = &config.relays[..] else { panic!("two relays") };
     assert_eq!(events.start, Start::Beginning);
-    assert_eq!(events.source.table, TableName { schema: "public".into(), name: "bookings".into() });
+    assert_eq!(*events.source.table(), TableName { schema: "public".into(), name: "bookings".into() });
     assert_eq!((events.turn.rows, events.turn.bytes), (20_000, 8 << 20));
     assert_eq!((events.turn.time, events.turn.deadline), (Duration::from_millis(500), Duration::from_secs(5)));
     assert_eq!(sms.turn.rows, 1);
@@ -158,10 +158,7 @@ fn the_rule_that_loses_rows_needs_the_environment_s_word() {
         1,
     );
     assert!(parse(&text).is_err());
-    assert_eq!(
-        load(&text, &[("OUTBOX_RELAY_ALLOW_LOSS", "1")]).relays[0].source.horizon,
-        crate::source::RuleChoice::Window
-    );
+    assert_eq!(stream(&load(&text, &[("OUTBOX_RELAY_ALLOW_LOSS", "1")])).horizon, crate::source::RuleChoice::Window);
 }
 
 #[test]
@@ -184,4 +181,11 @@ fn a_password_file_of_kafka_is_read() {
     let line = format!("[kafka]\nsasl_password_file = {:?}", file.path().display().to_string());
     let config = load(&with("[kafka]", &line), &[]);
     assert_eq!(config.kafka.expect("configured").properties["sasl.password"], "hunter2");
+}
+
+fn stream(config: &Config) -> &crate::source::Stream {
+    match &config.relays[0].source {
+        crate::source::Config::Stream(stream) => stream,
+        crate::source::Config::Pending(_) => panic!("a stream"),
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::Config;
+use super::super::Stream;
 use super::super::finding::{Finding, Level};
 use super::super::shape::IdType;
 use super::super::table::{Column, Table};
@@ -21,7 +21,7 @@ pub(super) fn digits(column: &Column) -> u32 {
     u32::try_from(column.modifier).map_or(6, |digits| digits.min(6))
 }
 
-pub(super) fn judge(table: &Table, config: &Config, findings: &mut Vec<Finding>) {
+pub(super) fn judge(table: &Table, config: &Stream, findings: &mut Vec<Finding>) {
     present(table, config, "id", &config.id, findings);
     present(table, config, "created_at", &config.created_at, findings);
     if let Some(column) = table.column(&config.id) {
@@ -38,7 +38,7 @@ pub(super) fn judge(table: &Table, config: &Config, findings: &mut Vec<Finding>)
 }
 
 /// It exists, may be read, and is never NULL.
-fn present(table: &Table, config: &Config, which: &str, column: &str, findings: &mut Vec<Finding>) {
+fn present(table: &Table, config: &Stream, which: &str, column: &str, findings: &mut Vec<Finding>) {
     let name = &config.table;
     let Some(found) = table.column(column) else {
         let finding = Finding::new(Level::Error, "column_missing", format!("{name} has no column {column}"));
@@ -62,7 +62,7 @@ fn present(table: &Table, config: &Config, which: &str, column: &str, findings: 
     }
 }
 
-fn id_type(column: &Column, config: &Config) -> Option<Finding> {
+fn id_type(column: &Column, config: &Stream) -> Option<Finding> {
     if IdType::named(&column.type_name).is_some() {
         return None;
     }
@@ -76,7 +76,7 @@ fn id_type(column: &Column, config: &Config) -> Option<Finding> {
     Some(Finding::new(Level::Error, "column_type", message).sql(mend))
 }
 
-fn created_at_type(column: &Column, config: &Config) -> Option<Finding> {
+fn created_at_type(column: &Column, config: &Stream) -> Option<Finding> {
     let (table, name) = (config.table.quoted(), format!("{}.{}", config.table, column.name));
     let quoted = quote_ident(&column.name);
     let finding = |message: String| Finding::new(Level::Error, "column_type", message);

@@ -1,11 +1,11 @@
 //! Uniqueness, order, and what breaks ties.
 
-use super::super::Config;
+use super::super::Stream;
 use super::super::finding::{Finding, Level};
 use super::super::table::{Column, Table};
 use crate::database::quote_ident;
 
-pub(super) fn judge(table: &Table, config: &Config, findings: &mut Vec<Finding>) {
+pub(super) fn judge(table: &Table, config: &Stream, findings: &mut Vec<Finding>) {
     let pair = [config.created_at.as_str(), config.id.as_str()];
     let list = format!("({}, {})", quote_ident(pair[0]), quote_ident(pair[1]));
     // PostgreSQL cannot build a partitioned table's index concurrently.

@@ -2,7 +2,7 @@
 
 use super::super::finding::{Finding, Level};
 use super::super::table::{Column, Stamp, Table};
-use super::super::{Config, Rule, RuleChoice};
+use super::super::{Rule, RuleChoice, Stream};
 use super::columns::digits;
 use crate::database::{quote_ident, quote_literal};
 
@@ -25,7 +25,7 @@ struct Weakest<'a> {
 }
 
 /// The rule, and whether it is proven.
-pub(super) fn judge(table: &Table, config: &Config, findings: &mut Vec<Finding>) -> (Rule, bool) {
+pub(super) fn judge(table: &Table, config: &Stream, findings: &mut Vec<Finding>) -> (Rule, bool) {
     let Some(column) = table.column(&config.created_at) else { return (Rule::Transactions, false) };
     let stamp = table.stamps.iter().min_by_key(|stamp| sure(stamp, config, column));
     let weakest = Weakest { stamp, sure: stamp.map_or(Sure::Unknown, |stamp| sure(stamp, config, column)) };
@@ -63,7 +63,7 @@ pub(super) fn judge(table: &Table, config: &Config, findings: &mut Vec<Finding>)
 }
 
 /// The SQL that makes it proven, if SQL of ours can.
-fn mend(weakest: &Weakest<'_>, table: &Table, config: &Config) -> Option<String> {
+fn mend(weakest: &Weakest<'_>, table: &Table, config: &Stream) -> Option<String> {
     let relation = weakest.stamp.map_or_else(|| config.table.quoted(), |stamp| stamp.name.clone());
     let column = quote_ident(&config.created_at);
     let stampable = config.created_at == "created_at" && config.time_zone.is_none();
@@ -105,7 +105,7 @@ fn mend(weakest: &Weakest<'_>, table: &Table, config: &Config) -> Option<String>
     Some(sql)
 }
 
-fn describe(weakest: &Weakest<'_>, rule: Rule, config: &Config) -> String {
+fn describe(weakest: &Weakest<'_>, rule: Rule, config: &Stream) -> String {
     let relation = weakest.stamp.map_or_else(|| config.table.to_string(), |stamp| stamp.name.clone());
     let column = format!("{relation}.{}", config.created_at);
     let default = weakest.stamp.and_then(|stamp| stamp.default.as_deref()).unwrap_or("none");
@@ -138,7 +138,7 @@ fn who(stamp: Option<&Stamp>) -> String {
     }
 }
 
-fn sure(stamp: &Stamp, config: &Config, column: &Column) -> Sure {
+fn sure(stamp: &Stamp, config: &Stream, column: &Column) -> Sure {
     if stamp.trigger && column.type_name == WITH_ZONE {
         return Sure::Proven;
     }
@@ -157,7 +157,7 @@ enum Clock {
 }
 
 /// What a default, as `pg_get_expr` prints it, takes its time from.
-fn source_of(default: &str, config: &Config, digits: u32) -> Clock {
+fn source_of(default: &str, config: &Stream, digits: u32) -> Clock {
     let mut text = default.trim().to_owned();
     // A cast to the column's own precision changes nothing; one to less rounds the clock down by more than the margin.
     if let Some((inner, cast)) = text.rsplit_once("::timestamp") {

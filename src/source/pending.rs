@@ -1,0 +1,29 @@
+//! Due work: rows that are due and not yet sent, each on its own.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::TableName;
+
+/// `[relay.source.pending]` of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pending {
+    /// The table or view that is read.
+    pub table: TableName,
+    /// The columns that together name a row: 1 to 4.
+    pub key: Vec<String>,
+    /// The column that says when a row is due: `timestamptz`, `timestamp` or `date`.
+    pub due: String,
+    /// How long after that it is due.
+    pub due_after: Duration,
+    /// The column that says whether it was sent, a boolean or a timestamp; none keeps the marks in `outbox.sent`.
+    pub sent: Option<String>,
+    /// Columns and the constants that they must equal, as PostgreSQL's text.
+    pub filter: BTreeMap<String, String>,
+    /// The zone of a `timestamp` or a `date`.
+    pub time_zone: Option<String>,
+    /// The most rows that are claimed at once.
+    pub limit: usize,
+    /// The most rows that a replica sends at the same time, where the receiver answers one by one.
+    pub in_flight: usize,
+}
