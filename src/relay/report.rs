@@ -34,7 +34,7 @@ pub(super) async fn retry(
     record(engine, ready, &error(failure, message_id), false, circuit_open).await;
 }
 
-/// The table of these relays cannot be looked at again and again, and the server says why.
+/// Looks at the table of these relays fail again and again, although there is a connection.
 pub(super) async fn blind<'a>(engine: &Engine, relays: impl Iterator<Item = &'a Arc<Ready>>, error: &Error) {
     for ready in relays {
         let hint = sqlstate::meaning(error).hint.replace("NAME", &ready.config.name);

@@ -49,8 +49,6 @@ impl Worker<'_> {
     pub(super) async fn redriven(&mut self, rows: usize, failure: Option<Failure>) -> Next {
         if rows > 0 {
             tracing::info!(cursor = self.ready.config.name, rows, "dead letters were sent again and accepted");
-        }
-        if rows > 0 {
             self.backoff = Backoff::new();
         }
         let rested = self.ready.sink.min_interval().map_or(Next::Look, Next::After);
@@ -119,7 +117,7 @@ impl Worker<'_> {
             .replace("NAME", &self.ready.config.name)
     }
 
-    /// The database said no, or the table is not what it was.
+    /// The database said no or fell silent, or the table is not what it was.
     pub(super) async fn failed(&mut self, error: &TurnError) -> Next {
         let database = match error {
             TurnError::Fetch(FetchError::FamilyChanged) => return Next::Catalogue,

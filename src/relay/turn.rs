@@ -1,8 +1,9 @@
 //! One turn: lock, fetch, publish, advance, commit.
 //!
-//! Promise: what is advanced over has been acknowledged; what was acknowledged is advanced over unless the database
-//! fails, and then it is published again, in order, with the same ids. Publishing stops at once when the lock is lost,
-//! at the turn's deadline, or when the grace period of a shutdown ends.
+//! Promise: what is advanced over has been acknowledged, or put aside as a dead letter, or given up by an operator; what
+//! was acknowledged is advanced over unless the database fails, and then it is published again, in order, with the same
+//! ids. Publishing stops at once when the lock is lost, at the turn's deadline, or when the grace period of a shutdown
+//! ends.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ use crate::source::watcher::Sighting;
 /// How many rows a turn publishes that sends one by one: each waits for the broker.
 const ALONE: usize = 200;
 
-/// What a turn needs besides its relay.
+/// A turn: what it works with, and what was measured of it.
 #[derive(Debug)]
 pub struct Turn<'a> {
     /// The relay.
@@ -36,7 +37,7 @@ pub struct Turn<'a> {
     pub engine: &'a Engine,
     /// How long each part took.
     pub timings: Timings,
-    /// Per row, in order: created at; of the rows that were acknowledged.
+    /// When the rows were created that were acknowledged and advanced over, in order.
     pub delivered: Vec<Timestamp>,
     /// Over how many partitions keys are spread in this turn.
     pub partitions: Option<i32>,
