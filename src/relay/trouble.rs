@@ -15,6 +15,9 @@ impl Worker<'_> {
     /// and does then as configured.
     pub(super) async fn repartitioned(&mut self, known: i32, found: i32) -> Next {
         if let Err(failure) = self.ready.sink.look_again(self.engine.call_deadline).await {
+            if failure.class != Class::Retry {
+                report::halt(self.engine, self.ready, &failure, None).await;
+            }
             return self.stalled(&failure, None).await;
         }
         let now = self.ready.sink.partitions().unwrap_or(known);
