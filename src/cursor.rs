@@ -5,6 +5,7 @@
 //! transaction, and advancing consumes it. Operators never need the lock: what they want stands in `outbox.control`, what
 //! the relay has to say in `outbox.cursor_status`, and no turn that publishes locks either.
 
+pub mod claims;
 pub mod control;
 pub mod dead_letter;
 mod detail;

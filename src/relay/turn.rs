@@ -241,7 +241,7 @@ impl Turn<'_> {
     /// A row is put aside only after the topic of the dead letters has its copy.
     async fn copied(&self, verdict: Verdict) -> Verdict {
         let (Verdict::Bury(failure, letter), Some(letters)) = (&verdict, &self.ready.letters) else { return verdict };
-        match dead_letter::copy(self.ready, letters, failure, letter, self.engine.call_deadline).await {
+        match dead_letter::copy(&self.ready.config.name, letters, failure, letter, self.engine.call_deadline).await {
             Ok(()) => verdict,
             Err(failure) if failure.class == Class::Retry => Verdict::Retry(failure),
             Err(failure) => Verdict::Halt(failure),
@@ -256,9 +256,10 @@ impl Turn<'_> {
             (Class::Retry, _) => Verdict::Retry(failure),
             (Class::Poison, _) if relayed.published.suspects > 1 => Verdict::Search(failure),
             (Class::Poison, OnPoison::DeadLetter) => match relayed.locate(acknowledged) {
-                Some((batch, row)) => {
-                    Verdict::Bury(failure, Box::new(dead_letter::letter(self.ready, &batch.message(row))))
-                }
+                Some((batch, row)) => Verdict::Bury(
+                    failure,
+                    Box::new(dead_letter::letter(&self.ready.config, &self.ready.sink, &batch.message(row))),
+                ),
                 None => Verdict::Halt(failure),
             },
             (Class::Poison, OnPoison::Halt) | (Class::Fatal, _) => Verdict::Halt(failure),

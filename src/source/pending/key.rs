@@ -7,14 +7,14 @@
 pub struct Key(pub Vec<String>);
 
 impl Key {
-    /// One text for the whole key: the message's id. One column's value is itself; several are joined by `/`, with `%` and
-    /// `/` inside of them percent-encoded, so that no two keys have the same text.
+    /// One text for the whole key: the message's id. One column's value is itself; several are joined by `/`, with `~` and
+    /// `/` inside of them written `~0` and `~1` (RFC 6901, JSON Pointer), so that no two keys have the same text.
     #[must_use]
     pub fn message_id(&self) -> String {
         match &self.0[..] {
             [one] => one.clone(),
             several => {
-                several.iter().map(|part| part.replace('%', "%25").replace('/', "%2F")).collect::<Vec<_>>().join("/")
+                several.iter().map(|part| part.replace('~', "~0").replace('/', "~1")).collect::<Vec<_>>().join("/")
             }
         }
     }
@@ -25,7 +25,7 @@ impl Key {
         if columns == 1 {
             return Some(Self(vec![message_id.to_owned()]));
         }
-        let parts: Vec<_> = message_id.split('/').map(|part| part.replace("%2F", "/").replace("%25", "%")).collect();
+        let parts: Vec<_> = message_id.split('/').map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
         (parts.len() == columns).then_some(Self(parts))
     }
 }
@@ -40,14 +40,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_key_comes_back_from_its_text_whatever_it_holds(parts in prop::collection::vec("[a-c/%25F]{0,6}", 1..=4)) {
+        fn a_key_comes_back_from_its_text_whatever_it_holds(parts in prop::collection::vec("[a-c/~01%]{0,6}", 1..=4)) {
             let key = Key(parts);
             prop_assert_eq!(Key::parse(&key.message_id(), key.0.len()), Some(key));
         }
 
         #[test]
         fn keys_that_differ_have_texts_that_differ(
-            keys in prop::collection::hash_set(prop::collection::vec("[a/%2F5]{0,4}", 2), 2..30)
+            keys in prop::collection::hash_set(prop::collection::vec("[a/~01]{0,4}", 2), 2..30)
         ) {
             let texts: HashSet<_> = keys.iter().map(|key| Key(key.clone()).message_id()).collect();
             prop_assert_eq!(texts.len(), keys.len());

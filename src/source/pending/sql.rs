@@ -143,9 +143,9 @@ impl Due {
     /// The key's columns as parameters `$2` …, each a `text[]`, and the due times behind them, as the table `d`.
     fn listed(&self) -> String {
         let keys = self.config.key.len();
-        let arrays: String = (0..keys).map(|n| format!("${}::text[], ", n + 2)).collect();
+        let arrays: String = (0..keys).map(|n| format!("pg_catalog.unnest(${}::text[]), ", n + 2)).collect();
         let names: String = (0..keys).map(|n| format!("k{n}, ")).collect();
-        format!("pg_catalog.unnest({arrays}${}::timestamptz[]) AS d ({names}at)", keys + 2)
+        format!("ROWS FROM ({arrays}pg_catalog.unnest(${}::timestamptz[])) AS d ({names}at)", keys + 2)
     }
 
     fn listed_key(&self) -> String {
