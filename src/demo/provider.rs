@@ -28,6 +28,8 @@ pub enum Answer {
     Late(Duration),
     /// Accepts it and never answers.
     Hang,
+    /// Does not accept it and never answers.
+    Lose,
     /// Does not accept it and answers this status.
     Refuse(u16),
 }
@@ -86,7 +88,7 @@ impl Received {
     /// Whether the receiver has the message.
     #[must_use]
     pub fn is_accepted(&self) -> bool {
-        !matches!(self.answer, Answer::Refuse(_))
+        !matches!(self.answer, Answer::Refuse(_) | Answer::Lose)
     }
 
     /// How long the sender waited for the answer; none when it never got one.
@@ -178,7 +180,7 @@ async fn respond(
             tokio::time::sleep(pause).await;
             StatusCode::OK
         }
-        Answer::Hang => std::future::pending().await,
+        Answer::Hang | Answer::Lose => std::future::pending().await,
         Answer::Refuse(status) => StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
     };
     lock(&shared).received[index].answered_at = Some(super::now());

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use crate::demo::provider::{Answer, Request};
 
-/// Of a hundred first requests: so many are refused, so many hang, so many are answered late.
+/// Of a hundred first requests: so many are refused, so many are accepted and never answered, so many are lost on
+/// the way, so many are answered late.
 const REFUSED: u8 = 8;
-const HANGING: u8 = 6;
+const HANGING: u8 = 4;
+const LOST: u8 = 2;
 const LATE: u8 = 15;
 
 /// An answer after so long is late.
@@ -22,7 +24,10 @@ pub(super) fn answer(seed: u64, request: &Request) -> Answer {
     match request.attempt {
         1 if draw < REFUSED => Answer::Refuse(500),
         1 if draw < REFUSED + HANGING => Answer::Hang,
-        1 | 2 if draw < REFUSED + HANGING + LATE => Answer::Late(LATE_FROM + Duration::from_millis(random.u64(0..600))),
+        1 if draw < REFUSED + HANGING + LOST => Answer::Lose,
+        1 | 2 if draw < REFUSED + HANGING + LOST + LATE => {
+            Answer::Late(LATE_FROM + Duration::from_millis(random.u64(0..600)))
+        }
         // Never at once: a kill shall find requests on their way.
         _ => Answer::Late(Duration::from_millis(random.u64(10..60))),
     }
@@ -46,7 +51,9 @@ mod tests {
         assert_eq!(answers(7), answers(7));
         assert_ne!(answers(7), answers(8));
         let slow = |answer: &Answer| matches!(answer, Answer::Late(pause) if *pause >= LATE_FROM);
-        assert!(answers(7).contains(&Answer::Refuse(500)) && answers(7).contains(&Answer::Hang));
+        for fault in [Answer::Refuse(500), Answer::Hang, Answer::Lose] {
+            assert!(answers(7).contains(&fault), "{fault:?}");
+        }
         assert!(answers(7).iter().any(slow));
         for key in 0..300 {
             assert!(matches!(answer(7, &request(key, 3)), Answer::Late(pause) if pause < Duration::from_millis(60)));

@@ -58,6 +58,7 @@ struct Welcome {
 struct Faults {
     refused: usize,
     hung: usize,
+    lost: usize,
     late: usize,
 }
 
@@ -172,10 +173,10 @@ impl Summary {
             text,
             "unexplained: a reminder that came again without a fault or a kill; a welcome that neither came nor is unknown"
         );
-        let Faults { refused, hung, late } = self.provider;
+        let Faults { refused, hung, lost, late } = self.provider;
         let _ = writeln!(
             text,
-            "the provider refused {refused} requests, left {hung} without an answer, was late with {late}"
+            "the provider refused {refused} requests, answered {hung} never and {late} late, and lost {lost}"
         );
         for kill in &self.kills {
             let _ = writeln!(text, "{:4.1} s: {kill}", kill.at_seconds);
@@ -192,6 +193,7 @@ impl Faults {
             match one.answer {
                 Answer::Refuse(_) => faults.refused += 1,
                 Answer::Hang => faults.hung += 1,
+                Answer::Lose => faults.lost += 1,
                 Answer::Late(pause) if pause >= super::faults::LATE_FROM => faults.late += 1,
                 Answer::Late(_) | Answer::Accept => {}
             }

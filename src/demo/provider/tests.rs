@@ -13,6 +13,7 @@ async fn each_request_is_written_down_and_answered_as_told() {
     let decide = |request: &Request| match (request.key.as_str(), request.attempt) {
         ("r/refused", _) => Answer::Refuse(500),
         ("r/hangs", 1) => Answer::Hang,
+        ("r/lost", 1) => Answer::Lose,
         ("r/late", _) => Answer::Late(Duration::from_millis(50)),
         _ => Answer::Accept,
     };
@@ -33,7 +34,9 @@ async fn each_request_is_written_down_and_answered_as_told() {
         ("PUT", "/notifications/delayed-7")
     });
     assert_eq!(received[0].request.body, "{\"id\":7}");
+    assert!(put(&provider, "r/lost").await.expect_err("no answer").is_timeout());
+    assert!(!provider.received()[4].is_accepted());
     provider.decide(|_| Answer::Accept);
     assert_eq!(put(&provider, "r/refused").await.expect("an answer"), 200);
-    assert_eq!(provider.count(), 5);
+    assert_eq!(provider.count(), 6);
 }

@@ -89,8 +89,12 @@ async fn twenty_kills_beside_the_old_job_send_no_address_twice_and_list_what_may
     owner.batch_execute(USERS).await.unwrap();
     let mut random = fastrand::Rng::with_seed(seed);
     let slow = std::sync::Mutex::new(random.fork());
-    let slow = move |_: &Request| Answer::Late(Duration::from_millis(slow.lock().unwrap().u64(50..300)));
-    let provider = Provider::start(slow).await.unwrap();
+    // One in ten of the relay's requests is lost on its way: its sender cannot know. The old job's have no key.
+    let decide = move |request: &Request| match request.key.ends_with('7') {
+        true => Answer::Lose,
+        false => Answer::Late(Duration::from_millis(slow.lock().unwrap().u64(50..300))),
+    };
+    let provider = Provider::start(decide).await.unwrap();
     let toml = config(&database, &provider);
     let start = |n: usize| Process::spawn(&toml, &["run", "--replica-id", &format!("r{n}")]);
     let mut replicas: Vec<Process> = (0..3).map(start).collect();
@@ -116,6 +120,7 @@ async fn twenty_kills_beside_the_old_job_send_no_address_twice_and_list_what_may
     let by_the_old_job = old.await.unwrap();
 
     let (received, due, unknown) = (provider.received(), due(&owner).await, unknown(&owner).await);
+    let received: Vec<Received> = received.into_iter().filter(Received::is_accepted).collect();
     let addresses: Vec<String> = received.iter().map(address).collect();
     let twice: Vec<_> =
         times(addresses.iter().map(String::as_str)).into_iter().filter(|(_, count)| *count > 1).collect();
@@ -134,7 +139,7 @@ async fn twenty_kills_beside_the_old_job_send_no_address_twice_and_list_what_may
     assert!(there.is_subset(&expected), "not due: {:?}", there.difference(&expected).collect::<Vec<_>>());
     assert!(missing.is_subset(&unknown), "neither sent nor listed: {:?}", missing.difference(&unknown));
     assert!(by_the_old_job > 0 && by_the_old_job < there.len(), "both were at work");
-    assert!(!unknown.is_empty(), "no kill has hit a send: nothing is proven");
+    assert!(!missing.is_empty() && unknown.len() > missing.len(), "no loss, or no kill in a send: nothing is proven");
 }
 
 #[tokio::test(flavor = "multi_thread")]
