@@ -176,7 +176,11 @@ async fn claims_of_a_million_rows_stay_index_scans() {
     let scans = "SELECT COALESCE(seq_scan, 0) FROM pg_stat_user_tables WHERE relname = 'todos'";
     let before = count(&owner, scans).await;
     let process = Process::spawn(&text, &["run"]);
-    eventually(PATIENCE * 6, async || receiver.requests().len() >= 10_000).await;
+    for n in 0..30 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        println!("{n} {}", receiver.requests().len());
+    }
+    println!("{}", process.log());
     eventually(PATIENCE, async || count(&owner, "SELECT count(*) FROM outbox.claim").await == 0).await;
     drop(process);
     // Statistics of a session arrive when it ends, or a second later.

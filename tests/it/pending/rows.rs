@@ -169,9 +169,7 @@ async fn replicas_share_the_rows_and_send_each_once_and_a_killed_ones_rows_are_s
     let (database, receiver) = (database().await, Receiver::start());
     let owner = tables(&database).await;
     receiver.answer(|_| (200, Duration::from_millis(100)));
-    let turn = "turn = { deadline = \"1s\" }";
-    let text =
-        toml(&database, "relay", None, &reminders(&receiver, turn).replace("method", "timeout = \"600ms\"\nmethod"));
+    let text = toml(&database, "relay", None, &reminders(&receiver, ""));
     let mut replicas: Vec<Process> =
         (0..3).map(|n| Process::spawn(&text, &["run", "--replica-id", &format!("r{n}")])).collect();
     eventually(PATIENCE, async || count(&owner, "SELECT count(*) FROM outbox.cursor").await == 1).await;
@@ -192,7 +190,7 @@ async fn replicas_share_the_rows_and_send_each_once_and_a_killed_ones_rows_are_s
     eventually(PATIENCE, async || receiver.requests().len() > 320).await;
     replicas[0].signal(Signal::KILL);
     replicas[0].wait().await;
-    eventually(PATIENCE * 2, async || count(&owner, marked).await == 600).await;
+    eventually(PATIENCE * 4, async || count(&owner, marked).await == 600).await;
     let mut keys: Vec<_> = receiver.requests().into_iter().map(|request| request.key).collect();
     let all = keys.len();
     keys.sort();
