@@ -110,7 +110,9 @@ impl Config {
     pub fn circuit(&self) -> String {
         match self {
             Self::Kafka(_) => "kafka".to_owned(),
-            Self::Http(_) | Self::Sms(_) | Self::Webhook(_) | Self::Stdout(_) => format!("{} {}", self.kind(), self.target()),
+            Self::Http(_) | Self::Sms(_) | Self::Webhook(_) | Self::Stdout(_) => {
+                format!("{} {}", self.kind(), self.target())
+            }
         }
     }
 

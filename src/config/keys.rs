@@ -34,21 +34,6 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
     ("relay.sink.kafka.payload", &["row", "column", "columns"]),
     ("relay.sink.http", &["method", "url", "headers", "body", "timeout", "rate_per_second"]),
     (
-        "relay.sink.sms",
-        &[
-            "provider",
-            "base_url",
-            "account_sid",
-            "auth_token",
-            "auth_token_file",
-            "from",
-            "to",
-            "text",
-            "timeout",
-            "rate_per_second",
-        ],
-    ),
-    (
         "relay.sink.webhook",
         &[
             "method",
@@ -63,17 +48,27 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
             "rate_per_second",
         ],
     ),
+    (
+        "relay.sink.sms",
+        &[
+            "provider",
+            "base_url",
+            "account_sid",
+            "auth_token",
+            "auth_token_file",
+            "from",
+            "to",
+            "text",
+            "timeout",
+            "rate_per_second",
+        ],
+    ),
     ("relay.sink.stdout", &[]),
 ];
 
 /// Keys of later versions: refused by name, so that nobody believes they work.
-const LATER: &[(&str, &str)] = &[
-    ("", "schedule"),
-    ("", "action"),
-    ("relay", "shards"),
-    ("relay.sink", "email"),
-    ("relay.sink", "sql"),
-];
+const LATER: &[(&str, &str)] =
+    &[("", "schedule"), ("", "action"), ("relay", "shards"), ("relay.sink", "email"), ("relay.sink", "sql")];
 
 /// What a key is, seen from a section.
 #[derive(Debug, PartialEq, Eq)]

@@ -24,7 +24,11 @@ pub(super) fn kind(sink: &Section<'_>) -> Option<&'static str> {
         [kind] => return Some(kind),
         // What stands there in place of a sink is reported by its name.
         [] if !sink.is_empty() => {}
-        [] => sink.missing("", "missing: a relay needs a sink", "add one of [relay.sink.kafka], .http, .sms, .webhook, .stdout"),
+        [] => sink.missing(
+            "",
+            "missing: a relay needs a sink",
+            "add one of [relay.sink.kafka], .http, .sms, .webhook, .stdout",
+        ),
         [first, second, ..] => {
             let what = format!("a second sink beside {first}: a relay has one");
             sink.problem(second, Wrong::new(what, "make it a relay of its own, with its own name"));

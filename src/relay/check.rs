@@ -89,7 +89,9 @@ async fn rows(session: &Session, relay: &Config, findings: &mut Vec<Finding>) ->
     };
     let mend = match &relay.sink {
         sink::Config::Kafka(_) => Some("List the columns: payload = { columns = [\"…\"] }."),
-        sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Webhook(_) => Some("Write the body as a template that names the columns."),
+        sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Webhook(_) => {
+            Some("Write the body as a template that names the columns.")
+        }
         // It prints what there is.
         sink::Config::Stdout(_) => None,
     };

@@ -78,7 +78,10 @@ fn range(text: &str) -> Result<IpNet, Wrong> {
         return Err(Wrong::new(what, format!("write \"{}\"", range.trunc())));
     }
     if matches!(range, IpNet::V6(range) if range.addr().to_ipv4_mapped().is_some()) {
-        return Err(Wrong::new(format!("{text:?} is IPv4 in the form of IPv6"), "write the IPv4 range: it counts for both"));
+        return Err(Wrong::new(
+            format!("{text:?} is IPv4 in the form of IPv6"),
+            "write the IPv4 range: it counts for both",
+        ));
     }
     if webhook::is_never_open(&range) {
         let what = format!("{text:?} is where clouds give out credentials: nothing opens it");

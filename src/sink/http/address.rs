@@ -106,7 +106,8 @@ fn blocked_v6(address: Ipv6Addr) -> Option<&'static str> {
 /// Whether it is where a cloud gives out credentials, in any form.
 pub(crate) fn is_metadata(address: IpAddr) -> bool {
     let IpAddr::V6(wide) = address else { return METADATA.contains(&address) };
-    METADATA.contains(&address) || carried(wide).into_iter().flatten().any(|inner| METADATA.contains(&IpAddr::V4(inner)))
+    METADATA.contains(&address)
+        || carried(wide).into_iter().flatten().any(|inner| METADATA.contains(&IpAddr::V4(inner)))
 }
 
 /// The IPv4 addresses that an IPv6 address may stand for, on an allow list or not: mapped, compatible, NAT64 and ISATAP

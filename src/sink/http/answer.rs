@@ -152,9 +152,7 @@ pub(in crate::sink) fn judge(answer: Answer, target: &str) -> Option<Failure> {
     };
     let retry_after = match answer {
         Answer::Status { retry_after, .. } if class == Retry => retry_after,
-        Answer::Status { .. } | Answer::NotSent(_) | Answer::Blocked(_) | Answer::TimedOut | Answer::Broken(_) => {
-            None
-        },
+        Answer::Status { .. } | Answer::NotSent(_) | Answer::Blocked(_) | Answer::TimedOut | Answer::Broken(_) => None,
     };
     Some(Failure { class, ambiguous, code, message, hint: hint.to_owned(), retry_after })
 }

@@ -69,7 +69,9 @@ impl Resolve for Gate {
             }
             match blocked {
                 Some(blocked) if open.is_empty() => Err(blocked.into()),
-                None if open.is_empty() => Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address").into()),
+                None if open.is_empty() => {
+                    Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address").into())
+                }
                 Some(_) | None => Ok(Box::new(open.into_iter()) as Addrs),
             }
         })
