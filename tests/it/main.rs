@@ -45,3 +45,4 @@ mod storm;
 mod support;
 mod tls;
 mod verbs;
+mod webhook;

@@ -101,6 +101,7 @@ fn basic(user: &str, secret: &Secret) -> Result<HeaderValue, Failure> {
 }
 
 fn unreadable(why: String) -> Failure {
-    let hint = "Make the secret's file readable for the relay's user, with the secret as its only content";
+    let hint = "Make the secret's file readable for the relay's user, with the secret as its only content, then \
+                `outbox-relay cursor resume NAME`";
     Failure::of(Class::Fatal, "secret_unreadable", format!("The secret cannot be used: {why}"), hint)
 }
