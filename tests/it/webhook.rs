@@ -188,14 +188,17 @@ async fn no_connection_reaches_this_machine_under_any_name_before_its_range_is_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redirect_is_not_followed_wherever_it_leads() {
+async fn a_redirect_is_not_followed_wherever_it_leads_and_no_proxy_is_used() {
     let stage = Stage::start().await;
     let (hook, inner) = (Hook::start(&["127.0.0.1"]).await, Hook::start(&["127.0.0.1", "::1"]).await);
     hook.answer(307, Some(format!("http://127.0.0.1:{}/", inner.port)));
     let url = format!("http://127.0.0.1:{}/", hook.port);
     let text = stage.toml(&stage.relay("hook", &url, "allow = [\"127.0.0.1/32\"]"));
     stage.book(1).await;
-    let _process = Process::spawn(&text, &["run"]);
+    // A proxy would connect wherever it likes.
+    let proxy = format!("http://127.0.0.1:{}", inner.port);
+    let environment = ["http_proxy", "HTTP_PROXY", "ALL_PROXY"].map(|name| (name, proxy.clone()));
+    let _process = Process::spawn_with(&text, &["run"], &environment);
     let (_, error) = halted(&stage.owner, "hook").await;
     assert_eq!((&error["class"], &error["code"]), (&"fatal".into(), &"http_307".into()));
     assert_eq!((hook.asked().len(), inner.connections()), (1, 0));
