@@ -57,7 +57,9 @@ impl Hook {
         let port = listeners[0].local_addr().unwrap().port();
         for listener in listeners {
             let count = Arc::clone(&connections);
-            let listener = listener.tap_io(move |_| drop(count.fetch_add(1, SeqCst)));
+            let listener = listener.tap_io(move |_| {
+                count.fetch_add(1, SeqCst);
+            });
             let router = Router::new().fallback(answer).with_state(Arc::clone(&inside));
             tokio::spawn(async move { axum::serve(listener, router).await });
         }
