@@ -194,10 +194,11 @@ async fn of_a_names_addresses_only_those_that_are_open_are_tried() {
 #[tokio::test]
 async fn a_resolver_that_fails_opens_nothing() {
     let [shut] = doors(["127.0.0.1"], "200 OK").await;
-    for answer in [Err(io::Error::other("no resolver")), Ok(&[][..])] {
+    for (answer, told) in [(Err(io::Error::other("no resolver")), "no resolver"), (Ok(&[][..]), "has no address")] {
         let url = format!("http://nowhere.test:{}/in", shut.port);
         let failure = send(url, &[], scripted([answer]), &["1"]).await.stopped.expect("it has failed");
         assert_eq!((failure.class, failure.ambiguous, failure.code.as_str()), (Class::Retry, false, "connect"));
+        assert!(failure.message.contains(told), "{failure:?}");
     }
     assert_eq!(shut.connections(), 0);
 }
