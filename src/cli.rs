@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand};
 
 use crate::config::{self, Config, Environment, Problems};
 use crate::database::{Error, Session, Sessions, sqlstate};
+use crate::source::watcher::Watcher;
 use crate::telemetry;
 
 pub mod check;
@@ -150,15 +151,19 @@ fn code_of(error: &anyhow::Error) -> ExitCode {
     if usage { ExitCode::from(USAGE) } else { ExitCode::FAILURE }
 }
 
-/// What a verb's sessions call themselves: not what a replica's do, so that nobody takes a verb for one.
-fn application(verb: &str) -> String {
-    format!("outbox-relay {verb}")
+/// A verb's sessions. They do not call themselves what a replica's do, so that nobody takes a verb for one.
+fn sessions(config: &Config, verb: &str) -> Sessions {
+    Sessions::new(config.postgres.clone(), run::limits(&config.relays), format!("outbox-relay {verb}"))
 }
 
 /// A session for a verb that asks once and ends.
 async fn session(config: &Config, verb: &str) -> Result<Session, Error> {
-    let limits = run::limits(&config.relays);
-    Sessions::new(config.postgres.clone(), limits, application(verb)).open().await
+    sessions(config, verb).open().await
+}
+
+/// A watcher for a verb.
+fn watcher(config: &Config, verb: &str) -> Watcher {
+    Watcher::new(sessions(config, verb), run::limits(&config.relays).statement)
 }
 
 #[cfg(test)]

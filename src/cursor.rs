@@ -3,8 +3,9 @@
 //! Promise: only the holder of the row's lock moves the position, in the transaction that locked it, once, and forward
 //! unless an operator wants otherwise; that is what the types say: [`LockedCursor`] owns the connection and its
 //! transaction, and advancing consumes it. Operators never need the lock: what they want stands in `outbox.control`, what
-//! the relay has to say in `outbox.cursor_status`, and no turn locks either.
+//! the relay has to say in `outbox.cursor_status`, and no turn that publishes locks either.
 
+pub mod claims;
 pub mod control;
 pub mod dead_letter;
 mod detail;

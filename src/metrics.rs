@@ -16,11 +16,13 @@ use crate::position::Timestamp;
 
 pub mod exporter;
 mod label;
+mod pending;
 pub mod process;
 mod stage;
 pub mod table;
 
 pub use label::{Phase, PoolState, PublishError, Stage, TurnResult};
+pub use pending::PendingMetrics;
 pub use stage::Looked;
 use table::name;
 

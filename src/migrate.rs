@@ -9,7 +9,7 @@ use crate::database::{self, Error};
 
 mod grants;
 
-pub use grants::{Table, app_grants, grant, relay_grants};
+pub use grants::{Table, app_grants, grant, mark_grants, relay_grants};
 
 /// The newest schema version that this program knows, and the one that it was built for.
 pub const VERSION: i32 = 3;

@@ -24,6 +24,7 @@ mod member;
 pub mod observe;
 pub mod once;
 pub mod outcome;
+mod pending;
 pub mod prepare;
 mod relayed;
 pub mod replicas;

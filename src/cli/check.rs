@@ -8,12 +8,10 @@ use super::format::Format;
 use super::output::{complain, print};
 use super::table::visible;
 use crate::config::{Config, parse_duration};
-use crate::database::Sessions;
 use crate::relay::check::check;
 use crate::relay::observe::observe;
 use crate::sink::kafka::Cluster;
 use crate::source::finding::{Finding, Level};
-use crate::source::watcher::Watcher;
 
 /// Arguments of `check`.
 #[derive(Debug, clap::Args)]
@@ -38,15 +36,12 @@ pub struct Args {
 /// # Errors
 /// When a server cannot be asked.
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
-    let limits = super::run::limits(&config.relays);
-    let sessions = Sessions::new(config.postgres.clone(), limits, super::application("check"));
+    let sessions = super::sessions(&config, "check");
     let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka)));
     let mut findings = check(&sessions, cluster.as_ref(), &config.relays).await;
     let reachable = findings.iter().all(|finding| !finding.relay.is_empty() || finding.level < Level::Error);
     if let Some(time) = args.observe.filter(|_| reachable) {
-        let watched = Sessions::new(config.postgres.clone(), limits, super::application("check"));
-        let watcher = Watcher::new(watched, limits.statement);
-        match observe((&sessions, watcher), &config.relays, time, complain).await {
+        match observe((&sessions, super::watcher(&config, "check")), &config.relays, time, complain).await {
             Ok(observed) => findings.extend(observed),
             Err(error) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
         }

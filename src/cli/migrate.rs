@@ -6,7 +6,7 @@ use anyhow::Context as _;
 
 use super::output::print;
 use crate::config::Config;
-use crate::migrate;
+use crate::{migrate, relay, source};
 
 /// Arguments of `migrate`.
 #[derive(Debug, clap::Args)]
@@ -106,10 +106,19 @@ fn grants(config: &Config, args: &Args) -> String {
         tables.sort_unstable();
         tables.dedup();
         let tables: Vec<_> = tables.iter().map(|table| (table.schema.as_str(), table.name.as_str())).collect();
+        let marks: Vec<_> = config.relays.iter().filter_map(mark).collect();
         sql.push_str(&migrate::relay_grants(role, &tables));
+        sql.push_str(&migrate::mark_grants(role, &marks));
     }
     if let Some(role) = &args.app_role {
         sql.push_str(&migrate::app_grants(role));
     }
     sql
+}
+
+/// The column that a relay of due work sets, with its table.
+fn mark(relay: &relay::Config) -> Option<(migrate::Table<'_>, &str)> {
+    let source::Config::Pending(pending) = &relay.source else { return None };
+    let table = (pending.table.schema.as_str(), pending.table.name.as_str());
+    Some((table, pending.sent.as_deref()?))
 }

@@ -7,9 +7,7 @@ use super::format::Format;
 use super::output::{complain, print};
 use super::table::Table;
 use crate::config::{Config, parse_duration};
-use crate::database::Sessions;
 use crate::relay::status::{SinkStatus, Status, status};
-use crate::source::watcher::Watcher;
 
 mod watch;
 
@@ -44,11 +42,8 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     if args.watch {
         return watch::run(&config, &args).await;
     }
-    let limits = super::run::limits(&config.relays);
     let session = super::session(&config, "status").await?;
-    let sessions = Sessions::new(config.postgres.clone(), limits, super::application("status"));
-    let watcher = Watcher::new(sessions, limits.statement);
-    let status = status(&session, &watcher, &config.relays).await?;
+    let status = status(&session, &super::watcher(&config, "status"), &config.relays).await?;
     print(&text(&status, args.output)?)?;
     if status.cursors.is_empty() {
         complain("no cursor yet: `outbox-relay run` makes them");

@@ -1,5 +1,5 @@
-//! What a relay has to say about its cursor: `outbox.cursor_status`. Written outside the turn's transaction, so that no
-//! operator's look at it can hold a turn up.
+//! What a relay has to say about its cursor: `outbox.cursor_status`. Written outside the transaction of a turn that
+//! publishes, so that nobody who locks it can hold such a turn up.
 
 use crate::database::{Error, Session};
 
@@ -31,10 +31,14 @@ const REPORT: &str = "INSERT INTO outbox.cursor_status AS s \
      WHERE CASE WHEN excluded.halted THEN NOT s.halted OR s.fingerprint LIKE 'check:%' OR excluded.fingerprint NOT LIKE 'check:%' \
      ELSE NOT s.halted AND ($10 IS NOT NULL OR s.circuit_opened_at IS NULL) END";
 
-/// Records an error. With `halted`, the fingerprint of the configuration under which the cursor now stands still, until
-/// `cursor resume` or another configuration; a later error that does not halt leaves a halt alone. With `circuit_open`,
-/// the sink's circuit is open, since the first such report. A report that says nothing of it leaves an open circuit alone,
-/// its error and the time of its last try; and a check's halt leaves a halt alone that a turn has found.
+/// Records an error.
+///
+/// With `halted`, the fingerprint of the configuration under which the cursor now stands still, until an operator ends the
+/// halt, the configuration is another or, of a check's, the check passes. The same halt again keeps its time; a check's
+/// leaves one alone that a turn has found; and an error that does not halt leaves any halt alone.
+///
+/// `circuit_open` says that the sink's circuit is open, since the first such report, or that it is closed. A report that
+/// says nothing of it leaves an open circuit open and, unless it halts, its error and the time of its last try as well.
 ///
 /// # Errors
 /// The database's.

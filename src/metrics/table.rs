@@ -97,9 +97,12 @@ metrics! {
     DEAD_LETTERED_ROWS "dead_lettered_rows_total" Counter Count ["cursor" "sink"] true "Rows put aside as dead letters.";
     PARKED_KEYS "parked_keys" Gauge Count ["cursor"] false "Keys whose rows wait behind a dead letter.";
     CIRCUIT_OPEN "sink_circuit_open" Gauge Count ["cursor" "sink"] true "1 while the sink's circuit breaker is open.";
-    PENDING_DUE_ROWS "pending_due_rows" Gauge Count ["cursor"] false "Pending rows that are due.";
-    PENDING_LATENESS "pending_lateness_seconds" Histogram Seconds ["cursor"] false
-        "Time from a pending row's due time to its acknowledgement.";
+    PENDING_DUE_ROWS "pending_due_rows" Gauge Count ["cursor"] true
+        "Rows of due work that are due and not sent, counted up to a cap.";
+    PENDING_LATENESS "pending_lateness_seconds" Histogram Seconds ["cursor"] true
+        "Time from a row's due time to its acknowledgement.";
+    PENDING_FAILURES "pending_failures_total" Counter Count ["cursor" "reason"] true
+        "Rows of due work that were not sent (send_failed), or sent and not marked, so that they are sent again (sent_not_marked).";
 }
 
 /// Gives every metric its description; a metric that has no value yet is not exported by it.

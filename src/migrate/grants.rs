@@ -6,7 +6,7 @@ use crate::database::{self, quote_ident, quote_literal};
 /// A table that the relay's role shall read: schema and name.
 pub type Table<'a> = (&'a str, &'a str);
 
-/// The grants of the relay's role: exactly what its turns need. No DELETE, no DDL.
+/// The grants of the relay's role: exactly what its turns need. No DDL, and of the application's tables reading only.
 #[must_use]
 pub fn relay_grants(role: &str, tables: &[Table<'_>]) -> String {
     let role = quote_ident(role);
@@ -19,6 +19,18 @@ pub fn relay_grants(role: &str, tables: &[Table<'_>]) -> String {
     }
     for (schema, name) in tables {
         sql.push_str(&format!("GRANT SELECT ON {}.{} TO {role};\n", quote_ident(schema), quote_ident(name)));
+    }
+    sql
+}
+
+/// The grants of the relay's role for due work: setting the columns that say what was sent, and no others.
+#[must_use]
+pub fn mark_grants(role: &str, marks: &[(Table<'_>, &str)]) -> String {
+    let role = quote_ident(role);
+    let mut sql = String::new();
+    for ((schema, name), column) in marks {
+        let (schema, name, column) = (quote_ident(schema), quote_ident(name), quote_ident(column));
+        sql.push_str(&format!("GRANT UPDATE ({column}) ON {schema}.{name} TO {role};\n"));
     }
     sql
 }
@@ -47,7 +59,10 @@ mod tests {
 
     #[test]
     fn hostile_role_and_table_names_stay_names() {
-        let sql = relay_grants("r\"; DROP TABLE x; --", &[("public", "user"), ("we\"ird", "Select")]);
+        let tables = [("public", "user"), ("we\"ird", "Select")];
+        let sql = relay_grants("r\"; DROP TABLE x; --", &tables);
+        let marks = mark_grants("r", &[(tables[1], "Se\"nt")]);
+        assert!(marks.contains("GRANT UPDATE (\"Se\"\"nt\") ON \"we\"\"ird\".\"Select\" TO"));
         assert!(sql.contains("TO \"r\"\"; DROP TABLE x; --\";"));
         assert!(sql.contains("GRANT SELECT ON \"public\".\"user\" TO"));
         assert!(sql.contains("GRANT USAGE ON SCHEMA \"we\"\"ird\" TO"));

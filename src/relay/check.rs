@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
-use super::{Config, sinks};
+use super::{Config, pending, sinks};
 use crate::database::{self, Error, Session, Sessions};
 use crate::message::Field;
 use crate::sink;
 use crate::sink::kafka::Cluster;
 use crate::source::finding::{Finding, Level};
 use crate::source::shape::{After, Shape};
-use crate::source::{self, judge, table};
+use crate::source::{self, Pending, judge, table};
 
 mod server;
 mod topic;
@@ -63,7 +63,10 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
 
 /// Whether the relay's rows can be read, and all that its sink asks for.
 async fn rows(session: &Session, relay: &Config, findings: &mut Vec<Finding>) -> Result<Option<Readable>, Error> {
-    let source::Config::Stream(source) = &relay.source else { return Ok(None) };
+    let source = match &relay.source {
+        source::Config::Stream(stream) => stream,
+        source::Config::Pending(pending) => return due(session, relay, pending, findings).await.map(|()| None),
+    };
     let table = match table::inspect(session, source).await {
         Ok(table) => table,
         Err(table::InspectError::Database(error)) => return Err(error),
@@ -77,14 +80,30 @@ async fn rows(session: &Session, relay: &Config, findings: &mut Vec<Finding>) ->
     let fit = verdict.findings.iter().all(|finding| finding.level < Level::Error);
     findings.extend(verdict.findings.clone());
     let shape = table.shape(source, &verdict);
-    let fields = match sinks::fields(relay, &shape) {
+    let Some(fields) = asked(relay, shape.traceparent, findings) else { return Ok(None) };
+    if !fit {
+        return Ok(None);
+    }
+    if let Err(error) = session.prepare(&shape.fetch_sql(&fields, After::Row)).await {
+        findings.push(
+            Finding::new(Level::Error, "column_unreadable", database::error::describe(&error))
+                .setting("Correct the column named in the relay's sink, or grant SELECT on it."),
+        );
+        return Ok(None);
+    }
+    Ok(Some(Readable { shape, fields }))
+}
+
+/// What the relay's sink asks for of each row; none when it cannot say.
+fn asked(relay: &Config, traceparent: bool, findings: &mut Vec<Finding>) -> Option<Vec<Field>> {
+    let fields = match sinks::fields(relay, traceparent) {
         Ok(fields) => fields,
         Err(invalid) => {
             findings.extend(invalid.iter().map(|setting| {
                 Finding::new(Level::Error, "invalid_setting", setting.to_string())
                     .setting("Correct this setting of the relay's sink.")
             }));
-            return Ok(None);
+            return None;
         }
     };
     let mend = match &relay.sink {
@@ -99,15 +118,24 @@ async fn rows(session: &Session, relay: &Config, findings: &mut Vec<Finding>) ->
         let message = "the payload is the whole row: every column added later is published, too";
         findings.push(Finding::new(Level::Warn, "whole_row", message).setting(mend));
     }
-    if !fit {
-        return Ok(None);
+    Some(fields)
+}
+
+/// Whether the relay's due work can be claimed, and all that its sink asks for be read.
+async fn due(session: &Session, relay: &Config, config: &Pending, findings: &mut Vec<Finding>) -> Result<(), Error> {
+    let (found, due) = pending::due(session, config).await?;
+    findings.extend(found);
+    let Some(due) = due else { return Ok(()) };
+    let Some(fields) = asked(relay, due.traceparent, findings) else { return Ok(()) };
+    for sql in pending::statements(&due, &fields, relay.guarantee) {
+        if let Err(error) = session.prepare(&sql).await {
+            findings.push(
+                Finding::new(Level::Error, "column_unreadable", database::error::describe(&error)).setting(
+                    "Correct the column or the constant named in [relay.source.pending] or the sink, or grant what is missing.",
+                ),
+            );
+            break;
+        }
     }
-    if let Err(error) = session.prepare(&shape.fetch_sql(&fields, After::Row)).await {
-        findings.push(
-            Finding::new(Level::Error, "column_unreadable", database::error::describe(&error))
-                .setting("Correct the column named in the relay's sink, or grant SELECT on it."),
-        );
-        return Ok(None);
-    }
-    Ok(Some(Readable { shape, fields }))
+    Ok(())
 }

@@ -1,17 +1,18 @@
 //! The sink's circuit: while a receiver is out, one relay at a time tries it, with one message, and rarely.
 //!
-//! The circuit's state stands in `outbox.cursor_status`, so that all replicas see the same one: it opens after some
-//! failures in a row, and the first success closes it. Nothing is counted against any message meanwhile.
+//! The circuit's state stands in `outbox.cursor_status`, so that all replicas see the same one. It opens after some
+//! failures in a row; it closes with the first success, with a failure that is no outage, or when no row waits any more.
+//! Nothing is counted against any message meanwhile.
 
 use std::time::Duration;
 
 use crate::cursor::Circuit;
 use crate::position::Timestamp;
 
-/// So many failures of a sink in a row open its circuit.
+/// So many failures of a relay in a row, the last of them an outage of its sink, open the circuit.
 pub(super) const OPENS_AFTER: u32 = 3;
 
-/// How long a relay waits whose sink another relay is just trying.
+/// How long a relay waits whose sink another relay is just trying, or has tried since this one looked.
 pub(super) const PROBED_BY_ANOTHER: Duration = Duration::from_millis(500);
 
 /// The pause between two tries grows with the outage between these bounds.

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::Ready;
 use super::outcome::{Outcome, TurnError};
 use super::turn::{Turn, within};
+use super::{Config, Ready};
 use crate::batch::Batch;
 use crate::cursor::LockedCursor;
 use crate::cursor::dead_letter::{DeadLetter, Redrive, Redriven};
@@ -13,21 +13,21 @@ use crate::database::codec::Raw;
 use crate::database::{Error, Loan, sqlstate};
 use crate::message::{Field, Message};
 use crate::sink::kafka::{LetterTopic, Obituary};
-use crate::sink::{Class, Failure, Mode, Published};
+use crate::sink::{Class, Failure, Mode, Published, Sink};
 
 /// How many dead letters one turn sends again at the most: each waits for the one before.
 const REDRIVES: usize = 100;
 
 /// All that is needed to look at a poison row, and to send it again.
-pub(super) fn letter(ready: &Ready, message: &Message<'_>) -> DeadLetter {
-    let fields = ready.sink.fields();
-    let (key, payload) = ready.sink.rendered(message);
+pub(super) fn letter(config: &Config, sink: &Sink, message: &Message<'_>) -> DeadLetter {
+    let fields = sink.fields();
+    let (key, payload) = sink.rendered(message);
     DeadLetter {
-        source: ready.config.source.table().to_string(),
+        source: config.source.table().to_string(),
         created_at: message.created_at,
         message_id: message.id.to_owned(),
-        sink: ready.config.sink.kind(),
-        target: ready.config.sink.target(),
+        sink: config.sink.kind(),
+        target: config.sink.target(),
         key,
         payload,
         fields: words(fields),
@@ -37,14 +37,14 @@ pub(super) fn letter(ready: &Ready, message: &Message<'_>) -> DeadLetter {
 
 /// Copies a dead letter to its topic, and waits for the acknowledgement.
 pub(super) async fn copy(
-    ready: &Ready,
+    relay: &str,
     letters: &LetterTopic,
     failure: &Failure,
     letter: &DeadLetter,
     patience: Duration,
 ) -> Result<(), Failure> {
     let obituary = Obituary {
-        relay: &ready.config.name,
+        relay,
         id: &letter.message_id,
         created_at: &letter.created_at.to_string(),
         sink: letter.sink,

@@ -1,7 +1,7 @@
 //! What all relays of a process share: connections, slots, the watcher, the ends of life.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::database::{self, Error, Limits, Loan, Pool, Session, Sessions};
 use crate::health::{Heartbeat, Readiness};
 use crate::metrics::{self, PoolState};
+use crate::position::Timestamp;
 use crate::sink::kafka::Cluster;
 use crate::source::watcher::Watcher;
 
@@ -39,12 +40,25 @@ pub struct Engine {
     ready: std::sync::Mutex<BTreeSet<String>>,
     /// Per sink that has been out: who may try it.
     probes: std::sync::Mutex<HashMap<String, Arc<Semaphore>>>,
+    /// When this `run --once` began, by the database's clock.
+    once: OnceLock<Timestamp>,
+    /// How far the relays of due work have come.
+    progress: std::sync::Mutex<HashMap<String, Progress>>,
     pool: Pool,
     slots: Arc<Semaphore>,
     /// Sinks that answer one by one may hang for long; they never take more than half of the slots.
     slow_slots: Arc<Semaphore>,
     /// The longest single call to the database.
     pub call_deadline: Duration,
+}
+
+/// How far a relay of due work has come in this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// At the last look nothing was due that could be claimed, and nothing was on its way.
+    pub done: bool,
+    /// How many rows could not be sent, or not be marked.
+    pub failed: usize,
 }
 
 /// The right to run one turn, with both of its connections.
@@ -118,6 +132,8 @@ impl Engine {
             readiness: Readiness::default(),
             ready: std::sync::Mutex::default(),
             probes: std::sync::Mutex::default(),
+            once: OnceLock::new(),
+            progress: std::sync::Mutex::default(),
             call_deadline: limits.statement,
             cluster,
             replica,
@@ -148,6 +164,25 @@ impl Engine {
     #[must_use]
     pub fn is_ready(&self, relay: &str) -> bool {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner).contains(relay)
+    }
+
+    /// This process tries every row that is due once, and then ends; `at` is the database's clock.
+    pub fn run_once(&self, at: Timestamp) {
+        self.once.get_or_init(|| at);
+    }
+
+    /// When this `run --once` began; none in a process that runs on.
+    #[must_use]
+    pub fn once(&self) -> Option<Timestamp> {
+        self.once.get().copied()
+    }
+
+    /// Notes how far a relay of due work has come; how far it has come now.
+    pub fn progress(&self, relay: &str, note: impl FnOnce(&mut Progress)) -> Progress {
+        let mut all = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let progress = all.entry(relay.to_owned()).or_default();
+        note(progress);
+        *progress
     }
 
     /// The right to try a sink that is out; none while another relay of this process does.

@@ -12,7 +12,7 @@ use super::{Config, lag, prepare, supervisor};
 use crate::cursor;
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
-use crate::source::shape::Shape;
+use crate::source::{self, shape::Shape};
 
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -44,6 +44,7 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>, options: Once) -> any
     let begun = Instant::now();
     let clock: Timestamp =
         engine.probe.session().await?.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
+    engine.run_once(clock);
     let running = tokio::spawn(supervisor::run(Arc::clone(&engine), relays.clone()));
     let mut targets: Vec<Target> = relays
         .into_iter()
@@ -73,7 +74,7 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>, options: Once) -> any
     }
     engine.stop.cancel();
     running.await?;
-    Ok(verdict(&targets, options.timeout))
+    Ok(verdict(&engine, &targets, options.timeout))
 }
 
 async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
@@ -83,6 +84,10 @@ async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
         return Ok(());
     }
     if !engine.is_ready(&target.config.name) {
+        return Ok(());
+    }
+    if let source::Config::Pending(_) = target.config.source {
+        target.done = engine.progress(&target.config.name, |_| ()).done;
         return Ok(());
     }
     if target.horizon.is_none() {
@@ -126,7 +131,7 @@ async fn halted(session: &Session, target: &Target) -> Result<Option<String>, Er
     })
 }
 
-fn verdict(targets: &[Target], timeout: Duration) -> ExitCode {
+fn verdict(engine: &Engine, targets: &[Target], timeout: Duration) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for target in targets {
         let name = &target.config.name;
@@ -135,11 +140,16 @@ fn verdict(targets: &[Target], timeout: Duration) -> ExitCode {
                 code = ExitCode::FAILURE;
                 tracing::error!(cursor = name, error, "relay is halted");
             }
+            None if engine.progress(name, |_| ()).failed > 0 => {
+                code = ExitCode::FAILURE;
+                let rows = engine.progress(name, |_| ()).failed;
+                tracing::error!(cursor = name, rows, "rows could not be sent, or not be marked: see the lines above");
+            }
             None if !target.done => {
                 code = ExitCode::FAILURE;
                 tracing::error!(cursor = name, ?timeout, "rows below the first horizon are still waiting");
             }
-            None => tracing::info!(cursor = name, "nothing left below the first horizon"),
+            None => tracing::info!(cursor = name, "nothing left to relay"),
         }
     }
     code

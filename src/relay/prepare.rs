@@ -113,7 +113,7 @@ pub async fn shape(session: &Session, source: &crate::source::Config) -> Result<
 }
 
 /// The first error of a list, with the others' number.
-fn first(findings: Vec<Finding>) -> Unready {
+pub(super) fn first(findings: Vec<Finding>) -> Unready {
     let mut errors = findings.into_iter().filter(|finding| finding.level == Level::Error);
     let Some(error) = errors.next() else {
         return Unready::wrong("check", "a check failed".to_owned(), "Run `outbox-relay check`.");
@@ -135,7 +135,7 @@ pub async fn ready(
     sighting: &Sighting,
 ) -> Result<Result<Ready, Unready>, Error> {
     let session = engine.probe.session().await?;
-    let sink = match sinks::make(engine, config, shape).await {
+    let sink = match sinks::make(engine, config, shape.traceparent).await {
         Ok(sink) => sink,
         Err(unready) => return Ok(Err(unready)),
     };
@@ -257,12 +257,18 @@ async fn columns(session: &Session, config: &Config, shape: &Shape, fields: &[Fi
 /// # Errors
 /// The database's.
 pub async fn identity(session: &Session, config: &Config) -> Result<String, Error> {
+    let table = config.source.table().to_string();
+    // Of due work, each row says by itself whether it was sent: another receiver takes over what is left.
+    let (kind, target) = match &config.source {
+        crate::source::Config::Stream(_) => (config.sink.kind(), config.sink.target()),
+        crate::source::Config::Pending(_) => ("due work", "any".to_owned()),
+    };
     // The cluster's own number: the same database name on another server is another source.
     let row = session
         .query_one(
             "SELECT pg_catalog.json_build_object('table', $1::text, 'sink', $2::text, 'target', $3::text, 'system', \
              (SELECT system_identifier::text FROM pg_catalog.pg_control_system()))::text",
-            &[&config.source.table().to_string(), &config.sink.kind(), &config.sink.target()],
+            &[&table, &kind, &target],
         )
         .await?;
     Ok(row.try_get(0)?)

@@ -34,7 +34,7 @@ pub(super) async fn retry(
     record(engine, ready, &error(failure, message_id), false, circuit_open).await;
 }
 
-/// The table of these relays cannot be looked at again and again, and the server says why.
+/// Looks at the table of these relays fail again and again, although there is a connection.
 pub(super) async fn blind<'a>(engine: &Engine, relays: impl Iterator<Item = &'a Arc<Ready>>, error: &Error) {
     for ready in relays {
         let hint = sqlstate::meaning(error).hint.replace("NAME", &ready.config.name);
@@ -88,14 +88,25 @@ async fn record(
 ) -> bool {
     ready.set_reported(true);
     let fingerprint = halted.then_some(ready.fingerprint.as_str());
+    write(engine, &ready.config.name, report, fingerprint, circuit_open).await
+}
+
+/// Writes into the cursor's status; whether it could be. See [`cursor::report`].
+pub(super) async fn write(
+    engine: &Engine,
+    name: &str,
+    report: &ErrorReport<'_>,
+    halted: Option<&str>,
+    circuit_open: Option<bool>,
+) -> bool {
     let written = async {
         let session = engine.probe.session().await?;
-        cursor::report(&session, &ready.config.name, report, fingerprint, circuit_open).await
+        cursor::report(&session, name, report, halted, circuit_open).await
     };
     let written =
         tokio::time::timeout(engine.call_deadline, written).await.unwrap_or(Err(Error::Timeout(engine.call_deadline)));
     if let Err(error) = &written {
-        tracing::warn!(cursor = ready.config.name, %error, "cannot record the cursor's status");
+        tracing::warn!(cursor = name, %error, "cannot record the cursor's status");
     }
     written.is_ok()
 }

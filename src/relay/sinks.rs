@@ -10,15 +10,15 @@ use crate::sink::http::HttpSink;
 use crate::sink::kafka::{self, KafkaSink, LetterTopic, describe_topic};
 use crate::sink::stdout::StdoutSink;
 use crate::sink::{self, InvalidSetting, Sink};
-use crate::source::shape::Shape;
 
 /// A record's size limit where the topic's own cannot be read.
 const UNKNOWN_LIMIT: usize = 1_000_000;
 
 /// Makes a relay's sink, and asks its server what must be known of it.
-pub(super) async fn make(engine: &Arc<Engine>, config: &Config, shape: &Shape) -> Result<Sink, Unready> {
+/// `traceparent` says whether the table has a column of that name.
+pub(super) async fn make(engine: &Arc<Engine>, config: &Config, traceparent: bool) -> Result<Sink, Unready> {
     match &config.sink {
-        sink::Config::Kafka(kafka) => kafka_sink(engine, config, kafka, shape).await,
+        sink::Config::Kafka(kafka) => kafka_sink(engine, config, kafka, traceparent).await,
         sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Webhook(_) | sink::Config::Stdout(_) => {
             local_sink(config).map_err(|invalid| Unready::invalid(&invalid))
         }
@@ -40,9 +40,9 @@ fn local_sink(config: &Config) -> Result<Sink, Vec<InvalidSetting>> {
 ///
 /// # Errors
 /// Settings that cannot work.
-pub(super) fn fields(config: &Config, shape: &Shape) -> Result<Vec<Field>, Vec<InvalidSetting>> {
+pub(super) fn fields(config: &Config, traceparent: bool) -> Result<Vec<Field>, Vec<InvalidSetting>> {
     match &config.sink {
-        sink::Config::Kafka(kafka) => kafka.fields(shape.traceparent).map_err(|invalid| vec![invalid]),
+        sink::Config::Kafka(kafka) => kafka.fields(traceparent).map_err(|invalid| vec![invalid]),
         sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Webhook(_) | sink::Config::Stdout(_) => {
             local_sink(config).map(|sink| sink.fields().to_vec())
         }
@@ -53,7 +53,7 @@ async fn kafka_sink(
     engine: &Arc<Engine>,
     config: &Config,
     kafka: &kafka::Config,
-    shape: &Shape,
+    traceparent: bool,
 ) -> Result<Sink, Unready> {
     let Some(cluster) = &engine.cluster else {
         return Err(Unready::wrong("kafka_missing", "no [kafka] section".to_owned(), "Add [kafka] bootstrap_servers."));
@@ -74,7 +74,7 @@ async fn kafka_sink(
         }
         topic = Some(facts);
     }
-    let sink = KafkaSink::new(Arc::clone(cluster), &config.name, kafka, topic.as_ref(), limit, shape.traceparent)
+    let sink = KafkaSink::new(Arc::clone(cluster), &config.name, kafka, topic.as_ref(), limit, traceparent)
         .map_err(|invalid| Unready::invalid(&[invalid]))?;
     if !kafka.templated() {
         sink.warm(&kafka.topic, engine.call_deadline).await?;

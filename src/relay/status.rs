@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Config, lag, prepare};
+use super::{Config, lag, pending, prepare};
 use crate::cursor::control::{self, Listed};
 use crate::database::{Error, Session};
 use crate::migrate;
@@ -149,7 +149,11 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
         let relay = relays.iter().find(|relay| relay.name == listed.relay);
         let seen = relay.and_then(|relay| sightings.get(&relay.source));
         let kind = relay.map(|relay| relay.sink.kind());
-        cursors.push(cursor(session, listed, kind, seen, clock).await?);
+        let due = match relay {
+            Some(relay) => pending::measured(session, relay).await?,
+            None => None,
+        };
+        cursors.push(cursor(session, listed, kind, seen, due, clock).await?);
     }
     Ok(Status {
         version: env!("CARGO_PKG_VERSION"),
@@ -224,10 +228,11 @@ async fn cursor(
     listed: Listed,
     kind: Option<&'static str>,
     seen: Option<&(Shape, Sighting)>,
+    due: Option<lag::Lag>,
     clock: Timestamp,
 ) -> Result<CursorStatus, Error> {
     let position = listed.position_created_at.map(|created_at| Position { created_at, id: listed.position_id.clone() });
-    let mut measured = None;
+    let mut measured = due;
     let mut held = false;
     if let Some((shape, sighting)) = seen {
         let now = sighting.clock();

@@ -5,34 +5,48 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use super::Config;
 use super::engine::Engine;
 use super::group::Group;
+use super::{Config, pending};
 use crate::pace::Backoff;
+use crate::source;
 
 /// Runs the relays until the engine stops and their running turns have ended. A group that panics is started again.
 pub async fn run(engine: Arc<Engine>, relays: Vec<Config>) {
     let mut groups: HashMap<_, Vec<Config>> = HashMap::new();
-    for relay in relays {
-        groups.entry(relay.source.clone()).or_default().push(relay);
-    }
     let mut tasks = JoinSet::new();
+    for relay in relays {
+        if matches!(relay.source, source::Config::Pending(_)) {
+            let table = relay.source.table().to_string();
+            let desk = Arc::clone(&engine);
+            tasks.spawn(again(Arc::clone(&engine), table, move || pending::run(Arc::clone(&desk), relay.clone())));
+        } else {
+            groups.entry(relay.source.clone()).or_default().push(relay);
+        }
+    }
     for (source, relays) in groups {
-        let engine = Arc::clone(&engine);
-        tasks.spawn(async move {
-            let mut backoff = Backoff::new();
-            while !engine.stop.is_cancelled() {
-                let group = Group::new(Arc::clone(&engine), source.clone(), relays.clone());
-                if let Err(error) = tokio::spawn(group.run()).await {
-                    let pause = backoff.failed(fastrand::f64());
-                    tracing::error!(table = %source.table(), %error, ?pause, "relay group panicked: it is started again");
-                    tokio::select! {
-                        () = tokio::time::sleep(pause) => {}
-                        () = engine.stop.cancelled() => {}
-                    }
-                }
-            }
-        });
+        let group = Arc::clone(&engine);
+        let table = source.table().to_string();
+        let run = move || Group::new(Arc::clone(&group), source.clone(), relays.clone()).run();
+        tasks.spawn(again(Arc::clone(&engine), table, run));
     }
     while tasks.join_next().await.is_some() {}
+}
+
+/// Runs it, and again if it panics, until the engine stops.
+async fn again<F>(engine: Arc<Engine>, table: String, run: impl Fn() -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut backoff = Backoff::new();
+    while !engine.stop.is_cancelled() {
+        if let Err(error) = tokio::spawn(run()).await {
+            let pause = backoff.failed(fastrand::f64());
+            tracing::error!(table, %error, ?pause, "relay group panicked: it is started again");
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = engine.stop.cancelled() => {}
+            }
+        }
+    }
 }

@@ -15,6 +15,9 @@ impl Worker<'_> {
     /// and does then as configured.
     pub(super) async fn repartitioned(&mut self, known: i32, found: i32) -> Next {
         if let Err(failure) = self.ready.sink.look_again(self.engine.call_deadline).await {
+            if failure.class != Class::Retry {
+                report::halt(self.engine, self.ready, &failure, None).await;
+            }
             return self.stalled(&failure, None).await;
         }
         let now = self.ready.sink.partitions().unwrap_or(known);
@@ -49,8 +52,6 @@ impl Worker<'_> {
     pub(super) async fn redriven(&mut self, rows: usize, failure: Option<Failure>) -> Next {
         if rows > 0 {
             tracing::info!(cursor = self.ready.config.name, rows, "dead letters were sent again and accepted");
-        }
-        if rows > 0 {
             self.backoff = Backoff::new();
         }
         let rested = self.ready.sink.min_interval().map_or(Next::Look, Next::After);
@@ -119,7 +120,7 @@ impl Worker<'_> {
             .replace("NAME", &self.ready.config.name)
     }
 
-    /// The database said no, or the table is not what it was.
+    /// The database said no or fell silent, or the table is not what it was.
     pub(super) async fn failed(&mut self, error: &TurnError) -> Next {
         let database = match error {
             TurnError::Fetch(FetchError::FamilyChanged) => return Next::Catalogue,

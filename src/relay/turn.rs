@@ -1,8 +1,9 @@
 //! One turn: lock, fetch, publish, advance, commit.
 //!
-//! Promise: what is advanced over has been acknowledged; what was acknowledged is advanced over unless the database
-//! fails, and then it is published again, in order, with the same ids. Publishing stops at once when the lock is lost,
-//! at the turn's deadline, or when the grace period of a shutdown ends.
+//! Promise: what is advanced over has been acknowledged, or put aside as a dead letter, or given up by an operator; what
+//! was acknowledged is advanced over unless the database fails, and then it is published again, in order, with the same
+//! ids. Publishing stops at once when the lock is lost, at the turn's deadline, or when the grace period of a shutdown
+//! ends.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ use crate::source::watcher::Sighting;
 /// How many rows a turn publishes that sends one by one: each waits for the broker.
 const ALONE: usize = 200;
 
-/// What a turn needs besides its relay.
+/// A turn: what it works with, and what was measured of it.
 #[derive(Debug)]
 pub struct Turn<'a> {
     /// The relay.
@@ -36,7 +37,7 @@ pub struct Turn<'a> {
     pub engine: &'a Engine,
     /// How long each part took.
     pub timings: Timings,
-    /// Per row, in order: created at; of the rows that were acknowledged.
+    /// When the rows were created that were acknowledged and advanced over, in order.
     pub delivered: Vec<Timestamp>,
     /// Over how many partitions keys are spread in this turn.
     pub partitions: Option<i32>,
@@ -240,7 +241,7 @@ impl Turn<'_> {
     /// A row is put aside only after the topic of the dead letters has its copy.
     async fn copied(&self, verdict: Verdict) -> Verdict {
         let (Verdict::Bury(failure, letter), Some(letters)) = (&verdict, &self.ready.letters) else { return verdict };
-        match dead_letter::copy(self.ready, letters, failure, letter, self.engine.call_deadline).await {
+        match dead_letter::copy(&self.ready.config.name, letters, failure, letter, self.engine.call_deadline).await {
             Ok(()) => verdict,
             Err(failure) if failure.class == Class::Retry => Verdict::Retry(failure),
             Err(failure) => Verdict::Halt(failure),
@@ -255,9 +256,10 @@ impl Turn<'_> {
             (Class::Retry, _) => Verdict::Retry(failure),
             (Class::Poison, _) if relayed.published.suspects > 1 => Verdict::Search(failure),
             (Class::Poison, OnPoison::DeadLetter) => match relayed.locate(acknowledged) {
-                Some((batch, row)) => {
-                    Verdict::Bury(failure, Box::new(dead_letter::letter(self.ready, &batch.message(row))))
-                }
+                Some((batch, row)) => Verdict::Bury(
+                    failure,
+                    Box::new(dead_letter::letter(&self.ready.config, &self.ready.sink, &batch.message(row))),
+                ),
                 None => Verdict::Halt(failure),
             },
             (Class::Poison, OnPoison::Halt) | (Class::Fatal, _) => Verdict::Halt(failure),

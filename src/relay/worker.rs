@@ -1,4 +1,4 @@
-//! One relay's running state, and the task that runs its turns until there is nothing more to do.
+//! The task that runs one relay's turns as long as the next may begin at once, and what follows from how each ended.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,11 +25,12 @@ pub enum Next {
     Halted,
     /// The table is not what it was: read the catalogue again.
     Catalogue,
-    /// Something that its checks cover is missing now: make them again, after this pause.
+    /// Something that its checks cover is not as they found it: make them again, after this pause.
     Recheck(Duration),
 }
 
-/// Runs turns while they are ended by their budget only. `sighting` was made for the first of them.
+/// Runs turns while the next may begin at once: rows are left, or it goes on behind a wish or a refused row. `sighting` was
+/// made for the first of them.
 pub async fn run(engine: Arc<Engine>, ready: Arc<Ready>, mut sighting: Sighting, backoff: Backoff) -> (Next, Backoff) {
     let mut worker = Worker { engine: &engine, ready: &ready, backoff };
     loop {

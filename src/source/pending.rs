@@ -1,9 +1,24 @@
 //! Due work: rows that are due and not yet sent, each on its own.
+//!
+//! Promise: a row is claimed in `outbox.claim` before it is sent, by one replica at a time, and no lock on the
+//! application's row outlives the transaction of an instant that claims or marks it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::TableName;
+
+mod catalogue;
+mod due;
+mod judge;
+mod key;
+mod sql;
+
+pub use catalogue::{Table, inspect};
+pub use due::Due;
+pub use judge::judge;
+pub use key::Key;
+pub use sql::{CAP, Taking};
 
 /// `[relay.source.pending]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

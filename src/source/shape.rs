@@ -116,15 +116,7 @@ impl Shape {
     }
 
     fn value(&self, field: &Field) -> String {
-        match field {
-            Field::Row => "pg_catalog.row_to_json(t.*)::text".to_owned(),
-            Field::Columns(columns) => {
-                let list: Vec<_> = columns.iter().map(|column| format!("t.{}", quote_ident(column))).collect();
-                format!("(SELECT pg_catalog.row_to_json(x.*)::text FROM (SELECT {}) AS x)", list.join(", "))
-            }
-            Field::Payload(column) if self.bytea_columns.contains(column) => format!("t.{}", quote_ident(column)),
-            Field::Text(column) | Field::Payload(column) => format!("t.{}::text", quote_ident(column)),
-        }
+        value(field, &self.bytea_columns)
     }
 
     /// The rows after a position, oldest first, below `$1`; at most `$2`; the position's parts are `$3` and `$4`.
@@ -248,6 +240,19 @@ impl Shape {
                 self.id_type.sql()
             ),
         }
+    }
+}
+
+/// A field of the row `t`, as SQL.
+pub(super) fn value(field: &Field, bytea_columns: &BTreeSet<String>) -> String {
+    match field {
+        Field::Row => "pg_catalog.row_to_json(t.*)::text".to_owned(),
+        Field::Columns(columns) => {
+            let list: Vec<_> = columns.iter().map(|column| format!("t.{}", quote_ident(column))).collect();
+            format!("(SELECT pg_catalog.row_to_json(x.*)::text FROM (SELECT {}) AS x)", list.join(", "))
+        }
+        Field::Payload(column) if bytea_columns.contains(column) => format!("t.{}", quote_ident(column)),
+        Field::Text(column) | Field::Payload(column) => format!("t.{}::text", quote_ident(column)),
     }
 }
 

@@ -1,13 +1,10 @@
 //! Hostile content in rows, names and servers' words cannot forge a log line, a metric, a document or a terminal's picture.
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
-
 use rustix::process::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::gateway::{Gateway, sms_relay};
-use crate::support::outside::{get, halted, json, lines, listener, printed};
+use crate::support::outside::{get, halted, json, lines, listener, printed, promtool};
 use crate::support::{
     CLOCK, PATIENCE, Process, bookings, broker, database, eventually, outbox_relay, records, toml, unique,
 };
@@ -35,19 +32,6 @@ fn sound(process: &Process) {
     assert_eq!(parsed.len(), log.lines().count(), "{log}");
     assert!(parsed.iter().all(|line| line["timestamp"].is_string() && line["message"] != "forged"), "{log}");
     assert!(!log.contains(['\u{1b}', '\u{7}']), "{log:?}");
-}
-
-fn promtool(text: &str) {
-    let mut promtool = Command::new("promtool")
-        .args(["check", "metrics"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("promtool on PATH (`make test` installs it)");
-    promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    let output = promtool.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,6 +31,7 @@ mod naive;
 mod operators;
 mod ordering;
 mod outside;
+mod pending;
 mod poison;
 mod refusals;
 mod replicas;

@@ -7,14 +7,13 @@ mod partitions;
 mod search;
 mod verbs;
 
-use std::time::Duration;
-
 use rdkafka::ClientConfig;
-use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, NewPartitions, ResourceSpecifier};
+use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
 use serde_json::Value;
 
-use crate::support::outside::{halted, json};
+use self::partitions::{grow, marks_until};
+use crate::support::outside::{halted, is_halted, json};
 use crate::support::relays::parse;
 use crate::support::{
     CLOCK, Database, PATIENCE, Record, Replica, bookings, broker, config, database, eventually, ids, kafka_relay,
@@ -126,20 +125,9 @@ async fn another_number_of_partitions_halts_a_keyed_relay_until_it_is_adopted() 
     let replica = Replica::start(&config(&database, "relay", Some(&broker().await.bootstrap_servers()), &relays), "r1");
     owner.batch_execute("INSERT INTO bookings (payload) VALUES ('a')").await.unwrap();
     eventually(PATIENCE, || async { all(&topic).await.len() == 1 }).await;
-    let grown = admin().await.create_partitions([&NewPartitions::new(&topic, 4)], &AdminOptions::new()).await.unwrap();
-    assert!(grown.iter().all(Result::is_ok), "{grown:?}");
-    let halt = async {
-        loop {
-            owner.batch_execute("INSERT INTO bookings (payload) VALUES ('b')").await.unwrap();
-            let sql = "SELECT last_error ->> 'code' FROM outbox.cursor_status WHERE cursor = 'grown' AND halted";
-            if let Some(row) = owner.query_opt(sql, &[]).await.unwrap() {
-                return row.get::<_, String>(0);
-            }
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-    };
-    let code = tokio::time::timeout(PATIENCE * 2, halt).await.expect("the relay halts");
-    assert_eq!(code, "partition_count_changed");
+    grow(&topic, 4).await;
+    marks_until(&owner, &topic, async || is_halted(&owner, "grown").await).await;
+    assert_eq!(halted(&owner, "grown").await.1["code"], "partition_count_changed");
     let text = toml(&database, "relay", Some(&broker().await.bootstrap_servers()), &relays);
     let (code, _, log) = outbox_relay(&text, &["cursor", "adopt", "grown", "--yes"]).await;
     assert_eq!(code, Some(0), "{log}");

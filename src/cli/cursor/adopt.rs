@@ -3,15 +3,14 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use super::seek::late;
 use super::subject::{Subject, place};
-use super::wait::{Wait, Waited};
+use super::wait::Wait;
 use super::{agreed, unknown};
-use crate::cli::confirm::{Consent, operator};
+use crate::cli::confirm::Consent;
 use crate::cli::output::print;
 use crate::cli::table::Table;
 use crate::config::Config;
-use crate::cursor::{Adoption, Order, halt, order};
+use crate::cursor::{Adoption, Order, halt};
 use crate::relay::adopt::{Change, changes, found, known};
 use crate::relay::lag::CAP;
 use crate::sink::kafka::Cluster;
@@ -75,19 +74,7 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
     let wish = Order { to: position.as_ref(), from: Some(position.as_ref()), adopt: Some(&found), ..Order::default() };
     let detail: Vec<_> = changes.iter().map(json).collect();
     let detail = serde_json::json!({ "changes": detail });
-    let made = order(&mut subject.session, name, &wish, ("cursor adopt", &operator(), &detail)).await?;
-    let number = made.ok_or_else(|| unknown(name))?;
-    Ok(match args.wait.until(&subject.session, name, number).await? {
-        Waited::Done(_) => {
-            print(&format!("{name}: adopted\n"))?;
-            ExitCode::SUCCESS
-        }
-        Waited::Stored(why) => {
-            print(&format!("{name}: {why}\n"))?;
-            ExitCode::SUCCESS
-        }
-        Waited::Late => late(name),
-    })
+    args.wait.for_wish(&mut subject, &wish, ("cursor adopt", &detail), |_| Ok("adopted".to_owned())).await
 }
 
 fn table(changes: &[Change]) -> String {

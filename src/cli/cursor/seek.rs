@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
+use super::agreed;
 use super::place::Place;
 use super::subject::{Subject, place};
-use super::wait::{Wait, Waited};
-use super::{agreed, unknown};
-use crate::cli::confirm::{Consent, operator};
+use super::wait::Wait;
+use crate::cli::confirm::Consent;
 use crate::cli::output::{complain, print};
 use crate::config::Config;
-use crate::cursor::{Fate, Order, order};
+use crate::cursor::Order;
 
 /// Arguments of `cursor seek`.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
@@ -58,35 +58,12 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
         return Ok(code);
     }
     let wish = Order { to: to.as_ref(), ..Order::default() };
-    let made = order(&mut subject.session, name, &wish, ("cursor seek", &operator(), &detail)).await?;
-    let number = made.ok_or_else(|| unknown(name))?;
-    let code = match args.wait.until(&subject.session, name, number).await? {
-        Waited::Done(Fate::Moved) => {
-            print(&format!("{name}: moved to {}\n", place(to.as_ref())))?;
-            ExitCode::SUCCESS
-        }
-        Waited::Done(_) => {
-            print(&format!("{name}: stands there already\n"))?;
-            ExitCode::SUCCESS
-        }
-        Waited::Stored(why) => {
-            print(&format!("{name}: {why}\n"))?;
-            ExitCode::SUCCESS
-        }
-        Waited::Late => late(name),
-    };
+    let said =
+        |moved| Ok(if moved { format!("moved to {}", place(to.as_ref())) } else { "stands there already".to_owned() });
+    let code = args.wait.for_wish(&mut subject, &wish, ("cursor seek", &detail), said).await?;
     if standing.halted.is_some() || standing.paused {
         let what = if standing.halted.is_some() { "halted" } else { "paused" };
         complain(format_args!("{name} is still {what}: `outbox-relay cursor resume {name}` lets it go on"));
     }
     Ok(code)
-}
-
-/// Replicas run, and none has carried the wish out.
-pub(super) fn late(name: &str) -> ExitCode {
-    complain(format_args!(
-        "{name}: no replica has carried it out in time. It is stored and will be; `outbox-relay cursor why {name}` tells \
-         what holds it up"
-    ));
-    ExitCode::from(crate::cli::THRESHOLD)
 }

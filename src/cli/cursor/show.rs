@@ -8,10 +8,8 @@ use crate::cli::output::print;
 use crate::cli::table::Table;
 use crate::config::Config;
 use crate::cursor::{Detail, detail};
-use crate::database::Sessions;
 use crate::position::Timestamp;
 use crate::relay::status::{CursorStatus, status};
-use crate::source::watcher::Watcher;
 
 /// Arguments of `cursor show`.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
@@ -30,11 +28,9 @@ pub struct Args {
 
 /// Shows it.
 pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode> {
-    let limits = crate::cli::run::limits(&config.relays);
     let session = crate::cli::session(config, "cursor").await?;
-    let sessions = Sessions::new(config.postgres.clone(), limits, crate::cli::application("cursor"));
     let relays: Vec<_> = config.relays.iter().filter(|relay| relay.name == args.name).cloned().collect();
-    let all = status(&session, &Watcher::new(sessions, limits.statement), &relays).await?;
+    let all = status(&session, &crate::cli::watcher(config, "cursor"), &relays).await?;
     let cursor = all.cursors.into_iter().find(|cursor| cursor.name == args.name).ok_or_else(|| unknown(&args.name))?;
     let detail = detail(&session, &args.name).await?;
     let document = document(&cursor, &detail)?;

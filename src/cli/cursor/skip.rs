@@ -2,16 +2,15 @@
 
 use std::process::ExitCode;
 
+use super::agreed;
 use super::place::horizon;
-use super::seek::late;
 use super::subject::{Subject, json, place};
-use super::wait::{Wait, Waited};
-use super::{agreed, unknown};
-use crate::cli::confirm::{Consent, operator};
+use super::wait::Wait;
+use crate::cli::confirm::Consent;
 use crate::cli::output::{complain, print};
 use crate::cli::table::visible;
 use crate::config::Config;
-use crate::cursor::{Fate, Halt, Order, halt, order};
+use crate::cursor::{Halt, Order, halt};
 use crate::position::Position;
 use crate::source::span;
 
@@ -64,20 +63,11 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
     let wish =
         Order { to: Some(&row), from: Some(standing.position.as_ref()), passes: Some(id.as_str()), ..Order::default() };
     let detail = serde_json::json!({ "id": id, "row": json(Some(&row)), "from": json(standing.position.as_ref()) });
-    let made = order(&mut subject.session, name, &wish, ("cursor skip", &operator(), &detail)).await?;
-    let number = made.ok_or_else(|| unknown(name))?;
-    Ok(match args.wait.until(&subject.session, name, number).await? {
-        Waited::Done(Fate::Moved) => {
-            print(&format!("{name}: row {} is passed over\n", visible(&id)))?;
-            ExitCode::SUCCESS
-        }
-        Waited::Done(_) => anyhow::bail!("{name} has moved meanwhile: nothing was passed over"),
-        Waited::Stored(why) => {
-            print(&format!("{name}: {why}\n"))?;
-            ExitCode::SUCCESS
-        }
-        Waited::Late => late(name),
-    })
+    let said = |moved| {
+        anyhow::ensure!(moved, "{name} has moved meanwhile: nothing was passed over");
+        Ok(format!("row {} is passed over", visible(&id)))
+    };
+    args.wait.for_wish(&mut subject, &wish, ("cursor skip", &detail), said).await
 }
 
 /// The message to pass: it must be the next one, and safe to pass.

@@ -7,7 +7,7 @@ use crate::cli::output::complain;
 use crate::cli::table::visible;
 use crate::config::Config;
 use crate::cursor::{Standing, standings};
-use crate::database::{Session, Sessions};
+use crate::database::Session;
 use crate::position::Position;
 use crate::relay::lag::CAP;
 use crate::relay::prepare::{self, Unready};
@@ -29,17 +29,15 @@ impl Subject {
     /// The relay of this name must be configured, because its table is read.
     pub(super) async fn open(config: Config, name: &str) -> anyhow::Result<Self> {
         let config = config.only(&[name.to_owned()])?;
-        let limits = crate::cli::run::limits(&config.relays);
         let session = crate::cli::session(&config, "cursor").await?;
         crate::migrate::require(&session).await?;
-        let sessions = Sessions::new(config.postgres.clone(), limits, crate::cli::application("cursor"));
         let relay = config.relays[0].clone();
         let shape = match prepare::shape(&session, &relay.source).await? {
             Ok(shape) => shape,
             Err(Unready::Wrong { message, hint, .. }) => anyhow::bail!("{message}. {hint}"),
             Err(Unready::NoHorizon) => anyhow::bail!("there is no horizon yet: try again"),
         };
-        Ok(Self { session, relay, shape, watcher: Watcher::new(sessions, limits.statement), config })
+        Ok(Self { session, relay, shape, watcher: crate::cli::watcher(&config, "cursor"), config })
     }
 
     /// Where the cursor stands.

@@ -1,9 +1,14 @@
-//! Waiting until a wish is carried out.
+//! Writing a wish, and waiting until it is carried out.
 
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use super::subject::Subject;
+use super::unknown;
+use crate::cli::confirm::operator;
+use crate::cli::output::{complain, print};
 use crate::config::parse_duration;
-use crate::cursor::{Fate, fate};
+use crate::cursor::{Fate, Order, fate, order};
 use crate::database::Session;
 use crate::relay::replicas::running;
 
@@ -22,9 +27,9 @@ pub struct Wait {
 
 /// What came of the waiting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Waited {
+enum Waited {
     /// Carried out.
-    Done(Fate),
+    Done { moved: bool },
     /// Nobody waited, or nobody runs who could do it: the next turn does.
     Stored(&'static str),
     /// Replicas run, and none has done it in time.
@@ -32,8 +37,29 @@ pub(super) enum Waited {
 }
 
 impl Wait {
+    /// Writes the wish, waits for it, and says what came of it. `said` is what to say once it was carried out, and whether
+    /// the cursor has moved by it is its argument.
+    pub(super) async fn for_wish(
+        self,
+        subject: &mut Subject,
+        wish: &Order<'_>,
+        (verb, detail): (&str, &serde_json::Value),
+        said: impl FnOnce(bool) -> anyhow::Result<String>,
+    ) -> anyhow::Result<ExitCode> {
+        let name = subject.relay.name.as_str();
+        let made = order(&mut subject.session, name, wish, (verb, &operator(), detail)).await?;
+        let number = made.ok_or_else(|| unknown(name))?;
+        let said = match self.until(&subject.session, name, number).await? {
+            Waited::Done { moved } => said(moved)?,
+            Waited::Stored(why) => why.to_owned(),
+            Waited::Late => return Ok(late(name)),
+        };
+        print(&format!("{name}: {said}\n"))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
     /// Waits for the wish of this number.
-    pub(super) async fn until(self, session: &Session, name: &str, number: i64) -> anyhow::Result<Waited> {
+    async fn until(self, session: &Session, name: &str, number: i64) -> anyhow::Result<Waited> {
         let stored = "the wish is stored, and the cursor's next turn carries it out";
         if self.no_wait {
             return Ok(Waited::Stored(stored));
@@ -46,8 +72,18 @@ impl Wait {
             match fate(session, name, number).await? {
                 Fate::Waiting if begun.elapsed() >= self.timeout => return Ok(Waited::Late),
                 Fate::Waiting => tokio::time::sleep(LOOK).await,
-                fate @ (Fate::Moved | Fate::Stayed) => return Ok(Waited::Done(fate)),
+                Fate::Moved => return Ok(Waited::Done { moved: true }),
+                Fate::Stayed => return Ok(Waited::Done { moved: false }),
             }
         }
     }
+}
+
+/// Replicas run, and none has carried the wish out.
+fn late(name: &str) -> ExitCode {
+    complain(format_args!(
+        "{name}: no replica has carried it out in time. It is stored and will be; `outbox-relay cursor why {name}` tells \
+         what holds it up"
+    ));
+    ExitCode::from(crate::cli::THRESHOLD)
 }

@@ -7,11 +7,9 @@ use crate::cli::format::Format;
 use crate::cli::output::print;
 use crate::cli::table::visible;
 use crate::config::Config;
-use crate::database::Sessions;
 use crate::relay::diagnose;
 use crate::relay::facts::Facts;
 use crate::relay::why::{Why, why};
-use crate::source::watcher::Watcher;
 
 /// Arguments of `cursor why`.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
@@ -36,11 +34,9 @@ pub struct Args {
 
 /// Looks, decides and tells.
 pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode> {
-    let limits = crate::cli::run::limits(&config.relays);
     let session = crate::cli::session(config, "cursor").await?;
-    let sessions = Sessions::new(config.postgres.clone(), limits, crate::cli::application("cursor"));
     let relay = config.relays.iter().find(|relay| relay.name == args.name);
-    let watcher = Watcher::new(sessions, limits.statement);
+    let watcher = crate::cli::watcher(config, "cursor");
     let facts = diagnose::facts(&session, &watcher, relay, &args.name).await?.ok_or_else(|| unknown(&args.name))?;
     let why = why(&facts);
     print(&match args.output {

@@ -12,10 +12,8 @@ use super::{Args, breach, text};
 use crate::cli::format::Format;
 use crate::cli::output::{complain, print_more};
 use crate::config::Config;
-use crate::database::Sessions;
 use crate::relay::engine::Shared;
 use crate::relay::status::{Status, status};
-use crate::source::watcher::Watcher;
 
 const EVERY: Duration = Duration::from_secs(2);
 /// Home, and everything below it away.
@@ -25,9 +23,8 @@ const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 /// breach, and so is a look that fails.
 pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let limits = crate::cli::run::limits(&config.relays);
-    let sessions = || Sessions::new(config.postgres.clone(), limits, crate::cli::application("status"));
-    let (shared, watcher) = (Shared::new(sessions()), Watcher::new(sessions(), limits.statement));
+    let shared = Shared::new(crate::cli::sessions(config, "status"));
+    let watcher = crate::cli::watcher(config, "status");
     let mut first = true;
     loop {
         let look = async {

@@ -1,7 +1,6 @@
 //! A keyed topic that is given more partitions, and which partition a key belongs to.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminOptions, NewPartitions};
@@ -10,7 +9,7 @@ use serde_json::Value;
 use tokio_postgres::Client;
 
 use super::{admin, all};
-use crate::support::outside::{halted, lines};
+use crate::support::outside::{halted, is_halted, lines};
 use crate::support::{
     CLOCK, PATIENCE, Process, Record, Replica, bookings, broker, config, database, eventually, kafka_relay,
     outbox_relay, toml, unique,
@@ -26,10 +25,29 @@ async fn insert(owner: &Client) {
     owner.execute(sql, &[&EACH, &KEYS]).await.unwrap();
 }
 
-async fn grow(topic: &str, partitions: usize) {
+pub(super) async fn grow(topic: &str, partitions: usize) {
     let wish = NewPartitions::new(topic, partitions);
     let done = admin().await.create_partitions([&wish], &AdminOptions::new()).await.unwrap();
     assert!(done.iter().all(Result::is_ok), "{done:?}");
+}
+
+/// Writes rows of a key of their own, each after the one before it has arrived, until something is seen: a change of the
+/// topic is met by a turn, so rows must come. Answers how many it took.
+pub(super) async fn marks_until(owner: &Client, topic: &str, mut seen: impl AsyncFnMut() -> bool) -> usize {
+    let before = all(topic).await.len();
+    let mut marks = 0;
+    let meeting = async {
+        loop {
+            owner.batch_execute("INSERT INTO bookings (customer) VALUES ('mark')").await.unwrap();
+            marks += 1;
+            eventually(PATIENCE * 2, async || seen().await || all(topic).await.len() == before + marks).await;
+            if seen().await {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE * 2, meeting).await.expect("a turn meets the change");
+    marks
 }
 
 /// The rows of each key from row `from` on: partitions and ids, as they lie there.
@@ -72,15 +90,7 @@ async fn a_relay_told_to_goes_on_with_more_partitions_says_so_and_keeps_each_key
     let all_of = usize::try_from(KEYS * EACH).unwrap();
     eventually(PATIENCE * 2, || async { all(&topic).await.len() == all_of }).await;
     grow(&topic, 5).await;
-    // The change is met by a turn, so rows must come; the marks are of a key of their own.
-    let mut marks = 0;
-    eventually(PATIENCE * 2, async || {
-        owner.batch_execute("INSERT INTO bookings (customer) VALUES ('mark')").await.unwrap();
-        marks += 1;
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        warned(&process).is_some()
-    })
-    .await;
+    let marks = marks_until(&owner, &topic, async || warned(&process).is_some()).await;
     let warning = warned(&process).unwrap();
     assert_eq!((&warning["known"], &warning["found"], &warning["cursor"]), (&2.into(), &5.into(), &"r".into()));
     eventually(PATIENCE, || async { all(&topic).await.len() == all_of + marks }).await;
@@ -108,14 +118,7 @@ async fn a_relay_halted_by_more_partitions_has_sent_nothing_to_them_and_goes_on_
     eventually(PATIENCE * 2, || async { all(&topic).await.len() == all_of }).await;
     grow(&topic, 5).await;
     // Rows that come before a replica has seen the change still go by the old number.
-    let mut marks = 0;
-    eventually(PATIENCE * 2, async || {
-        owner.batch_execute("INSERT INTO bookings (customer) VALUES ('mark')").await.unwrap();
-        marks += 1;
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        owner.query_one("SELECT bool_or(halted) IS TRUE FROM outbox.cursor_status", &[]).await.unwrap().get(0)
-    })
-    .await;
+    let marks = marks_until(&owner, &topic, async || is_halted(&owner, "r").await).await;
     let (_, error) = halted(&owner, "r").await;
     assert_eq!((&error["class"], &error["code"]), (&"fatal".into(), &"partition_count_changed".into()));
     let from: i64 = owner.query_one("SELECT max(id) + 1 FROM bookings", &[]).await.unwrap().get(0);

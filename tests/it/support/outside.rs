@@ -50,12 +50,15 @@ pub async fn standing(owner: &Client, cursor: &str) -> Option<(String, bool, Opt
     Some((row.get(0), row.get(1), row.get(2), serde_json::from_str(row.get(3)).unwrap()))
 }
 
+/// Whether a cursor is halted.
+pub async fn is_halted(owner: &Client, cursor: &str) -> bool {
+    standing(owner, cursor).await.is_some_and(|(_, halted, _, _)| halted)
+}
+
 /// Waits until a cursor is halted; answers the message's id and the error.
 #[track_caller]
 pub fn halted<'a>(owner: &'a Client, cursor: &'a str) -> impl Future<Output = (Option<String>, Value)> + 'a {
-    let halted = eventually(PATIENCE * 2, move || async move {
-        standing(owner, cursor).await.is_some_and(|(_, halted, _, _)| halted)
-    });
+    let halted = eventually(PATIENCE * 2, move || is_halted(owner, cursor));
     async move {
         halted.await;
         let (state, _, message_id, error) = standing(owner, cursor).await.unwrap();

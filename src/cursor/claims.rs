@@ -1,0 +1,257 @@
+//! Claims of due work: what becomes of rows that a replica has claimed.
+//!
+//! Promise: who no longer has the claim's token changes nothing. A claim is made in the transaction that locks the
+//! relay's cursor ([`super::LockedCursor::claim`]); it ends by itself only after its claimant has given up.
+
+use std::time::Duration;
+
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::LockedCursor;
+use super::dead_letter::{self, DeadLetter};
+use super::status::{self, ErrorReport};
+use crate::database::{Error, Fragile, Loan};
+
+const CLAIMED: &str = "UPDATE outbox.cursor SET advanced_by = $2, advanced_at = pg_catalog.clock_timestamp(), \
+     updated_at = pg_catalog.clock_timestamp() WHERE name = $1";
+
+const EXPIRE: &str = "UPDATE outbox.claim SET state = 'unknown', updated_at = pg_catalog.clock_timestamp(), \
+     error = COALESCE(error, '{}') || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', 'retry', \
+     'code', 'interrupted', 'message', 'replica ' || claimed_by || ' ended or was cut off while it had the row: sent or not', \
+     'hint', 'Ask the receiver for this key; under at_most_once it is not sent again.') \
+     WHERE relay = $1 AND state = 'sending' AND expires_at <= pg_catalog.clock_timestamp() RETURNING key";
+
+/// Claims of rows that have gone or are no longer due: nobody takes them up again.
+const PRUNE: &str = "DELETE FROM outbox.claim WHERE relay = $1 AND updated_at < pg_catalog.clock_timestamp() - interval '1 day' \
+     AND (state = 'claimed' AND expires_at < pg_catalog.clock_timestamp() - interval '1 day' \
+     OR state = 'waiting' AND not_before < pg_catalog.clock_timestamp() - interval '1 day')";
+
+const REDRIVE: &str = "UPDATE outbox.claim SET state = 'waiting', not_before = pg_catalog.clock_timestamp(), \
+     updated_at = pg_catalog.clock_timestamp() - interval '1 day' WHERE relay = $1 AND key = $2::text[] AND state = 'dead'";
+
+const DONE: &str = "DELETE FROM outbox.claim WHERE relay = $1 AND key = $2::text[] AND token = $3";
+
+const WAIT: &str = "UPDATE outbox.claim SET state = 'waiting', attempts = attempts + $4, \
+     not_before = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $5::float8), expires_at = NULL, \
+     error = $6::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), \
+     updated_at = pg_catalog.clock_timestamp() WHERE relay = $1 AND key = $2::text[] AND token = $3";
+
+const SETTLE: &str = "UPDATE outbox.claim SET state = $4, attempts = attempts + 1, expires_at = NULL, \
+     error = $5::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), \
+     updated_at = pg_catalog.clock_timestamp() WHERE relay = $1 AND key = $2::text[] AND token = $3";
+
+const KEEP: &str = "UPDATE outbox.claim SET expires_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $4::float8), \
+     updated_at = pg_catalog.clock_timestamp() WHERE relay = $1 AND key = $2::text[] AND token = $3";
+
+const REDRIVEN: &str = "UPDATE outbox.dead_letter SET state = 'redriven', resolved_at = pg_catalog.clock_timestamp(), \
+     resolved_by = $3 WHERE cursor = $1 AND message_id = $2 AND state = 'redriving'";
+
+/// A claimed row, named for what follows.
+#[derive(Clone, Copy, Debug)]
+pub struct Claimed<'a> {
+    /// Its relay.
+    pub relay: &'a str,
+    /// Its key columns' text.
+    pub key: &'a [String],
+    /// Its claim's token.
+    pub token: &'a str,
+}
+
+/// A statement that claims, with its parameters.
+#[derive(Clone, Copy)]
+pub struct Taking<'a> {
+    /// The statement.
+    pub sql: &'a str,
+    /// Its parameters.
+    pub parameters: &'a [&'a (dyn ToSql + Sync)],
+}
+
+impl std::fmt::Debug for Taking<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Taking").field("sql", &self.sql).finish_non_exhaustive()
+    }
+}
+
+impl LockedCursor {
+    /// Records claims that have run out while their rows were being sent as unknown; their keys.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn expire_claims(&self) -> Result<Vec<Vec<String>>, Error> {
+        let statement = self.connection.prepare_cached(EXPIRE).await?;
+        let rows = self.connection.query(&statement, &[&self.name]).await?;
+        Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
+    }
+
+    /// Forgets claims of rows that nobody takes up any more. Not under at_most_once: there a claim is the mark's reason.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn prune_claims(&self) -> Result<u64, Error> {
+        let statement = self.connection.prepare_cached(PRUNE).await?;
+        Ok(self.connection.execute(&statement, &[&self.name]).await?)
+    }
+
+    /// Lets a row that was put aside be claimed again, because an operator wants it sent again.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn reclaim(&self, key: &[String]) -> Result<(), Error> {
+        self.connection.execute(REDRIVE, &[&self.name, &key]).await?;
+        Ok(())
+    }
+
+    /// Claims rows; nothing is claimed before [`Self::claimed`].
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn claim(&self, taking: Taking<'_>) -> Result<Vec<Row>, Error> {
+        let statement = self.connection.prepare_cached(taking.sql).await?;
+        Ok(self.connection.query(&statement, taking.parameters).await?)
+    }
+
+    /// A row that was taken again is gone, or not due any more: its mark is taken back, and its claim ends.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn withdraw(&self, unmark: Taking<'_>, row: Claimed<'_>) -> Result<(), Error> {
+        self.claim(unmark).await?;
+        self.connection.execute(DONE, &[&row.relay, &row.key, &row.token]).await?;
+        Ok(())
+    }
+
+    /// Commits, which frees the lock; `durable` when the claim is also the mark.
+    ///
+    /// # Errors
+    /// The database's; whether the commit took place is then unknown, and nothing of it may be sent.
+    pub async fn claimed(self, by: &str, durable: bool) -> Result<(), Error> {
+        let statement = self.connection.prepare_cached(CLAIMED).await?;
+        let durability = durability(durable);
+        let parameters: [&(dyn ToSql + Sync); 2] = [&self.name, &by];
+        let ((), updated, ()) = tokio::try_join!(
+            biased;
+            self.connection.batch_execute(durability),
+            self.connection.execute(&statement, &parameters),
+            self.connection.batch_execute("COMMIT"),
+        )?;
+        if updated != 1 {
+            return Err(Error::Vanished(self.name));
+        }
+        self.connection.give_back();
+        Ok(())
+    }
+}
+
+const fn durability(durable: bool) -> &'static str {
+    if durable { "SET LOCAL synchronous_commit TO on" } else { "SET LOCAL synchronous_commit TO off" }
+}
+
+/// One transaction that records what became of claims.
+#[derive(Debug)]
+pub struct Settlement {
+    connection: Fragile,
+}
+
+impl Settlement {
+    /// Begins.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn begin(loan: Loan, durable: bool) -> Result<Self, Error> {
+        let connection = Fragile::new(loan);
+        tokio::try_join!(
+            biased;
+            connection.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"),
+            connection.batch_execute(durability(durable)),
+        )?;
+        Ok(Self { connection })
+    }
+
+    /// Runs a statement of the source.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn query(&self, taking: Taking<'_>) -> Result<Vec<Row>, Error> {
+        let statement = self.connection.prepare_cached(taking.sql).await?;
+        Ok(self.connection.query(&statement, taking.parameters).await?)
+    }
+
+    /// The row was sent, or is not to be sent: its claim ends.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn done(&self, row: Claimed<'_>) -> Result<(), Error> {
+        self.execute(DONE, &[&row.relay, &row.key, &row.token]).await
+    }
+
+    /// The row was not sent and is tried again after `pause`; `attempts` failures are added.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn wait(
+        &self,
+        row: Claimed<'_>,
+        error: &ErrorReport<'_>,
+        attempts: i32,
+        pause: Duration,
+    ) -> Result<(), Error> {
+        let (error, seconds) = (status::json(error), pause.as_secs_f64());
+        self.execute(WAIT, &[&row.relay, &row.key, &row.token, &attempts, &seconds, &error]).await
+    }
+
+    /// The row was sent or not, nobody knows, and it is not sent again.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn unknown(&self, row: Claimed<'_>, error: &ErrorReport<'_>) -> Result<(), Error> {
+        self.execute(SETTLE, &[&row.relay, &row.key, &row.token, &"unknown", &status::json(error)]).await
+    }
+
+    /// The row is put aside.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn bury(
+        &self,
+        row: Claimed<'_>,
+        letter: &DeadLetter,
+        error: &ErrorReport<'_>,
+        by: &str,
+    ) -> Result<(), Error> {
+        dead_letter::bury(&self.connection, row.relay, letter, error, by).await?;
+        self.execute(SETTLE, &[&row.relay, &row.key, &row.token, &"dead", &status::json(error)]).await
+    }
+
+    /// The claim goes on for this long: the row was sent, and cannot be marked yet.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn keep(&self, row: Claimed<'_>, lease: Duration) -> Result<(), Error> {
+        self.execute(KEEP, &[&row.relay, &row.key, &row.token, &lease.as_secs_f64()]).await
+    }
+
+    /// A dead letter that an operator wanted sent again was accepted.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn redriven(&self, relay: &str, message_id: &str, by: &str) -> Result<(), Error> {
+        self.execute(REDRIVEN, &[&relay, &message_id, &by]).await
+    }
+
+    /// Commits.
+    ///
+    /// # Errors
+    /// The database's; whether it took place is then unknown.
+    pub async fn commit(self) -> Result<(), Error> {
+        self.connection.batch_execute("COMMIT").await?;
+        self.connection.give_back();
+        Ok(())
+    }
+
+    async fn execute(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<(), Error> {
+        let statement = self.connection.prepare_cached(sql).await?;
+        self.connection.execute(&statement, parameters).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,321 @@
+//! Due work: a desk for each relay of `[relay.source.pending]`.
+//!
+//! A desk looks what is due, claims as many rows as it can begin to send at once, sends them without any lock, and records
+//! what became of each. A row that fails waits by itself and holds no other up. Replicas share the rows: each claims for
+//! an instant under the lock of the relay's cursor. It naps until the next row is due, and no longer than an idle poll, so
+//! that a row that is due earlier is seen at once and a clock that is set has no long effect.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use super::engine::Engine;
+use super::member::{RECHECK, SAMPLE};
+use super::prepare::{self, Unready};
+use super::{Config, report};
+use crate::cursor;
+use crate::database::{Error, sqlstate};
+use crate::pace::{Backoff, Pace};
+use crate::position::Timestamp;
+use crate::sink::{Class, Failure};
+
+mod claim;
+mod look;
+mod ready;
+mod send;
+mod settle;
+mod task;
+
+pub(super) use look::{measured, statements};
+pub(super) use ready::due;
+
+use claim::Claim;
+use ready::Ready;
+use task::Attempt;
+
+/// After a claim that another replica stood before.
+const BUSY: Duration = Duration::from_millis(10);
+/// How many sends in a row must fail by an outage before the desk stops trying row after row.
+const OUTAGE: u32 = 3;
+
+/// One relay's desk in this process.
+struct Desk {
+    engine: Arc<Engine>,
+    config: Config,
+    ready: Option<Arc<Ready>>,
+    unready: Option<Unready>,
+    checked: Option<Instant>,
+    /// Rows on their way; each task answers what became of its rows.
+    sending: JoinSet<Vec<Attempt>>,
+    in_flight: usize,
+    /// What is still to be recorded.
+    unsettled: Vec<Attempt>,
+    /// After failures of the database, or of all rows by an outage.
+    backoff: Backoff,
+    /// Sends in a row that failed by an outage.
+    outages: u32,
+    not_before: Instant,
+    pace: Pace,
+    sampled: Option<Instant>,
+    /// `cursor_status` holds an error that the next success must clear.
+    reported: bool,
+}
+
+/// Runs the relay's desk until the engine stops and what it has begun to send has ended.
+pub(super) async fn run(engine: Arc<Engine>, config: Config) {
+    let pace = Pace::new(config.poll.min, config.poll.max);
+    let desk = Desk {
+        engine,
+        config,
+        ready: None,
+        unready: None,
+        checked: None,
+        sending: JoinSet::new(),
+        in_flight: 0,
+        unsettled: Vec::new(),
+        backoff: Backoff::new(),
+        outages: 0,
+        not_before: Instant::now(),
+        pace,
+        sampled: None,
+        reported: false,
+    };
+    desk.run().await;
+}
+
+impl Desk {
+    async fn run(mut self) {
+        while !self.engine.stop.is_cancelled() {
+            self.engine.heartbeat.beat();
+            let pause = match self.step().await {
+                Ok(pause) => pause,
+                Err(error) => self.failed(&error).await,
+            };
+            self.wait(pause).await;
+        }
+        // What has begun ends, or is cut with the grace period, and is recorded.
+        while let Some(done) = self.sending.join_next().await {
+            self.ended(done);
+        }
+        while !self.unsettled.is_empty() && !self.engine.cut.is_cancelled() {
+            if let Err(error) = self.settle().await {
+                tracing::warn!(cursor = self.config.name, %error, "cannot record yet what was sent");
+            }
+            if !self.unsettled.is_empty() {
+                tokio::select! {
+                    () = tokio::time::sleep(Duration::from_millis(50)) => {}
+                    () = self.engine.cut.cancelled() => {}
+                }
+            }
+        }
+    }
+
+    /// Waits for the pause, for something that was sent, or for the engine's end.
+    async fn wait(&mut self, pause: Duration) {
+        let stop = self.engine.stop.clone();
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => {}
+            Some(done) = self.sending.join_next() => self.ended(done),
+        }
+        while let Some(done) = self.sending.try_join_next() {
+            self.ended(done);
+        }
+    }
+
+    fn ended(&mut self, done: Result<Vec<Attempt>, tokio::task::JoinError>) {
+        match done {
+            Ok(attempts) => {
+                self.in_flight = self.in_flight.saturating_sub(attempts.len());
+                self.unsettled.extend(attempts);
+            }
+            Err(error) => {
+                // Its rows' claims run out by themselves.
+                tracing::error!(cursor = self.config.name, %error, "sending panicked");
+            }
+        }
+        if self.sending.is_empty() {
+            self.in_flight = 0;
+        }
+    }
+
+    /// One look, and what follows from it; how long to wait.
+    async fn step(&mut self) -> Result<Duration, Error> {
+        self.settle().await?;
+        let Some(ready) = self.prepared().await? else { return Ok(self.config.poll.max) };
+        let now = Instant::now();
+        if self.not_before > now {
+            return Ok(self.not_before - now);
+        }
+        let session = self.engine.probe.session().await?;
+        let names = [ready.config.name.as_str()];
+        let standings = cursor::standings(&session, &names).await?;
+        let Some(standing) = standings.first() else {
+            self.ready = None; // its row is gone: it is made anew
+            return Ok(self.config.poll.min);
+        };
+        ready.metrics.set_paused(standing.paused);
+        let halted = standing.halted.as_deref() == Some(ready.fingerprint.as_str());
+        ready.metrics.set_halted(halted);
+        let looked = look::look(&session, &ready, self.engine.once()).await?;
+        self.sample(&ready, &session).await?;
+        if halted && self.checked.is_none_or(|checked| checked.elapsed() >= RECHECK) {
+            self.ready = None; // another secret ends the halt
+        }
+        if standing.paused || halted {
+            return Ok(self.config.poll.max);
+        }
+        let work = looked.due.is_some() || looked.waits || looked.expired || standing.redrive;
+        let room = self.room(&ready);
+        if !work || room == 0 {
+            let idle = !work && self.in_flight == 0 && self.unsettled.is_empty();
+            self.engine.progress(&self.config.name, |progress| progress.done = idle);
+            let pause = self.pace.after(false);
+            return Ok(looked.next.map_or(pause, |next| pause.min(next.since(looked.now))));
+        }
+        self.engine.progress(&self.config.name, |progress| progress.done = false);
+        let claimed = claim::claim(&self.engine, &ready, &looked, room).await?;
+        Ok(self.begin(&ready, claimed))
+    }
+
+    /// Begins to send what was claimed; how long to wait before the next look.
+    fn begin(&mut self, ready: &Arc<Ready>, claimed: Claim) -> Duration {
+        let rows = match claimed {
+            Claim::Busy => return BUSY.mul_f64(0.5 + fastrand::f64()),
+            Claim::NotNow => return self.config.poll.max,
+            Claim::Early(pause) => {
+                ready.metrics.rate_limited(pause);
+                self.not_before = Instant::now() + pause;
+                return pause;
+            }
+            Claim::Rows(rows) => rows,
+        };
+        if rows.is_empty() {
+            return self.pace.after(false);
+        }
+        self.pace.after(true);
+        self.in_flight += rows.len();
+        let groups =
+            if ready.config.sink.one_by_one() { rows.into_iter().map(|row| vec![row]).collect() } else { vec![rows] };
+        for group in groups {
+            self.sending.spawn(send::send(Arc::clone(&self.engine), Arc::clone(ready), group));
+        }
+        Duration::ZERO
+    }
+
+    /// How many rows may be begun now. A receiver that answers one by one gets some at the same time; others get one batch.
+    fn room(&self, ready: &Ready) -> usize {
+        let most = match (ready.config.sink.one_by_one(), ready.sink.min_interval()) {
+            (_, Some(_)) => 1,
+            (true, None) => ready.pending.in_flight.min(ready.pending.limit),
+            (false, None) if self.in_flight > 0 => 0,
+            (false, None) => ready.pending.limit,
+        };
+        // While the receiver is out, one row tries it.
+        let most = if self.outages >= OUTAGE { most.min(1) } else { most };
+        most.saturating_sub(self.in_flight)
+    }
+
+    /// The relay, once it has passed its checks.
+    async fn prepared(&mut self) -> Result<Option<Arc<Ready>>, Error> {
+        if let Some(ready) = &self.ready {
+            return Ok(Some(Arc::clone(ready)));
+        }
+        if self.checked.is_some_and(|checked| checked.elapsed() < RECHECK) {
+            return Ok(None);
+        }
+        self.checked = Some(Instant::now());
+        match ready::ready(&self.engine, &self.config).await? {
+            Ok(ready) => {
+                tracing::info!(cursor = self.config.name, "relay ready");
+                self.unready = None;
+                self.reported = ready.reported;
+                self.engine.set_ready(&self.config.name);
+                let ready = Arc::new(ready);
+                self.ready = Some(Arc::clone(&ready));
+                Ok(Some(ready))
+            }
+            Err(unready) => {
+                let news = self.unready.as_ref() != Some(&unready);
+                prepare::not_ready(&self.engine, &self.config, &unready, news).await;
+                self.unready = Some(unready);
+                Ok(None)
+            }
+        }
+    }
+
+    async fn sample(&mut self, ready: &Ready, session: &crate::database::Session) -> Result<(), Error> {
+        if self.sampled.is_some_and(|sampled| sampled.elapsed() < SAMPLE) {
+            return Ok(());
+        }
+        self.sampled = Some(Instant::now());
+        let lag = look::backlog(session, &ready.due, &ready.config.name).await?;
+        let rows = u64::try_from(lag.rows).unwrap_or(0);
+        ready.metrics.set_lag(lag.age, rows, lag.observed_at);
+        ready.numbers.set_due(rows);
+        let letters = cursor::dead_letter::open(session, &ready.config.name).await?;
+        ready.metrics.set_dead_letters(u64::try_from(letters).unwrap_or(0));
+        Ok(())
+    }
+
+    /// The database said no.
+    async fn failed(&mut self, error: &Error) -> Duration {
+        let meaning = sqlstate::meaning(error);
+        let (code, hint) = (sqlstate::word(error), meaning.hint.replace("NAME", &self.config.name));
+        let class = if meaning.cure == sqlstate::Cure::Halt { Class::Fatal } else { Class::Retry };
+        let failure = Failure::of(class, &code, error.to_string(), hint);
+        let pause = self.backoff.failed(fastrand::f64());
+        tracing::warn!(cursor = self.config.name, code, %error, hint = failure.hint, ?pause, "cannot look for due work");
+        match (&self.ready, class) {
+            (Some(ready), Class::Fatal) => {
+                let fingerprint = ready.fingerprint.clone();
+                self.halt(&fingerprint, &failure, None).await;
+            }
+            // A connection that breaks once is no news for the status.
+            _ if self.backoff.failures() > 1 => {
+                self.reported = true;
+                let error = report::error(&failure, None);
+                report::write(&self.engine, &self.config.name, &error, None, None).await;
+            }
+            _ => {}
+        }
+        if meaning.cure == sqlstate::Cure::Recheck {
+            self.ready = None;
+        }
+        pause
+    }
+
+    /// The relay stands still until somebody mends it.
+    async fn halt(&mut self, fingerprint: &str, failure: &Failure, key: Option<&str>) {
+        tracing::error!(
+            cursor = self.config.name,
+            key,
+            code = failure.code,
+            error = failure.message,
+            hint = failure.hint,
+            "relay halted"
+        );
+        self.reported = true;
+        let error = report::error(failure, key);
+        report::write(&self.engine, &self.config.name, &error, Some(fingerprint), Some(false)).await;
+    }
+
+    /// The receiver has accepted something, or the database is there again.
+    async fn recovered(&mut self) {
+        self.outages = 0;
+        self.backoff = Backoff::new();
+        if !std::mem::take(&mut self.reported) {
+            return;
+        }
+        let cleared =
+            async { cursor::clear(self.engine.probe.session().await?.as_ref(), &self.config.name, None).await };
+        if let Err(error) = super::turn::within(&self.engine, cleared).await {
+            tracing::warn!(cursor = self.config.name, %error, "cannot record that the relay is well again");
+            self.reported = true;
+        }
+    }
+}
+
+/// What the database's clock says of a process that runs once.
+pub(super) type Once = Option<Timestamp>;

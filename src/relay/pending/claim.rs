@@ -1,0 +1,167 @@
+//! Claiming rows: one short transaction under the lock of the relay's cursor.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::look::{Look, taking};
+use super::ready::Ready;
+use super::task::Task;
+use crate::batch::Batch;
+use crate::cursor::LockedCursor;
+use crate::cursor::claims::{Claimed, Taking};
+use crate::database::Error;
+use crate::database::codec::Raw;
+use crate::position::Timestamp;
+use crate::relay::Guarantee;
+use crate::relay::engine::{Engine, Slot};
+use crate::relay::turn::within;
+use crate::source::pending::Key;
+
+/// How many dead letters are taken up again at once.
+const REDRIVES: i64 = 1_000;
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) enum Claim {
+    /// Another replica is claiming.
+    Busy,
+    /// The relay is paused, halted, or no longer this one's.
+    NotNow,
+    /// The rate allows none yet.
+    Early(Duration),
+    /// These rows are this replica's to send, at once.
+    Rows(Vec<Task>),
+}
+
+/// Claims at most `most` rows.
+pub(super) async fn claim(engine: &Engine, ready: &Ready, look: &Look, most: usize) -> Result<Claim, Error> {
+    let Slot { lock, reader, permits } = engine.slot(false).await?;
+    drop(reader);
+    let locking = LockedCursor::lock(lock, &ready.config.name, &ready.identity);
+    let Some(cursor) = within(engine, locking).await? else { return Ok(Claim::Busy) };
+    let refused = match (ready.sink.min_interval(), cursor.rested) {
+        _ if cursor.foreign || cursor.paused || cursor.halted.as_deref() == Some(ready.fingerprint.as_str()) => {
+            Some(Claim::NotNow)
+        }
+        (Some(interval), Some(rested)) if rested < interval => Some(Claim::Early(interval - rested)),
+        _ => None,
+    };
+    if let Some(refused) = refused {
+        within(engine, cursor.release()).await?;
+        return Ok(refused);
+    }
+    let claiming = Claiming { engine, ready, look, token: format!("{:032x}", fastrand::u128(..)) };
+    let rows = within(engine, claiming.rows(&cursor, most)).await?;
+    if rows.is_empty() && !look.expired && !cursor.redrive {
+        within(engine, cursor.release()).await?;
+    } else {
+        within(engine, cursor.claimed(&engine.replica, ready.config.guarantee == Guarantee::AtMostOnce)).await?;
+    }
+    drop(permits);
+    Ok(Claim::Rows(rows))
+}
+
+struct Claiming<'a> {
+    engine: &'a Engine,
+    ready: &'a Ready,
+    look: &'a Look,
+    token: String,
+}
+
+impl Claiming<'_> {
+    async fn rows(&self, cursor: &LockedCursor, most: usize) -> Result<Vec<Task>, Error> {
+        let ready = self.ready;
+        let first = ready.config.guarantee == Guarantee::AtMostOnce;
+        if self.look.expired {
+            for key in cursor.expire_claims().await? {
+                let key = Key(key).message_id();
+                tracing::error!(
+                    cursor = ready.config.name,
+                    key,
+                    "outcome unknown: a replica ended while it had the row"
+                );
+            }
+        } else if !first && fastrand::u32(..1_000) == 0 {
+            cursor.prune_claims().await?;
+        }
+        let redriven = self.redrive(cursor).await?;
+        let mut tasks = if first { self.retaken(cursor, most, &redriven).await? } else { Vec::new() };
+        if tasks.len() < most {
+            let sql = ready.due.claim_sql(ready.sink.fields(), taking(ready.config.guarantee), most - tasks.len());
+            for row in self.take(cursor, &sql).await? {
+                tasks.push(self.task(&row, 3, &redriven)?);
+            }
+        }
+        Ok(tasks)
+    }
+
+    async fn take(&self, cursor: &LockedCursor, sql: &str) -> Result<Vec<Row>, Error> {
+        let lease = self.ready.config.turn.lock_kill().as_secs_f64();
+        let parameters: [&(dyn ToSql + Sync); 6] =
+            [&self.ready.config.name, &self.look.once, &self.look.now, &self.token, &self.engine.replica, &lease];
+        cursor.claim(Taking { sql, parameters: &parameters }).await
+    }
+
+    /// Rows that were marked, claimed and provably not sent: tried again, unless they are gone or not due any more.
+    async fn retaken(
+        &self,
+        cursor: &LockedCursor,
+        most: usize,
+        redriven: &HashSet<String>,
+    ) -> Result<Vec<Task>, Error> {
+        let (name, due) = (&self.ready.config.name, &self.ready.due);
+        let mut tasks = Vec::new();
+        for row in self.take(cursor, &due.retake_sql(self.ready.sink.fields(), most)).await? {
+            if row.try_get::<_, bool>(3)? {
+                tasks.push(self.task(&row, 4, redriven)?);
+                continue;
+            }
+            let key: Vec<String> = row.try_get(0)?;
+            let parameters: [&(dyn ToSql + Sync); 2] = [name, &key];
+            let unmark = Taking { sql: &due.unmark_sql(), parameters: &parameters };
+            cursor.withdraw(unmark, Claimed { relay: name, key: &key, token: &self.token }).await?;
+            tracing::info!(cursor = name, key = Key(key).message_id(), "row is gone or no longer due: not sent");
+        }
+        Ok(tasks)
+    }
+
+    fn task(&self, row: &Row, first_field: usize, redriven: &HashSet<String>) -> Result<Task, Error> {
+        let key = Key(row.try_get(0)?);
+        let due_at: Timestamp = row.try_get(1)?;
+        let fields = self.ready.sink.fields().len();
+        let values: Vec<Option<Raw<'_>>> =
+            (0..fields).map(|n| row.try_get(first_field + n)).collect::<Result<_, tokio_postgres::Error>>()?;
+        let mut message = Batch::new(fields);
+        message.push(due_at, &key.message_id(), values.iter().map(|value| value.map(|Raw(bytes)| bytes)));
+        Ok(Task {
+            relay: self.ready.config.name.clone(),
+            token: self.token.clone(),
+            attempts: row.try_get(2)?,
+            late: self.look.now.since(due_at),
+            claimed: Instant::now(),
+            replayed: redriven.contains(&key.message_id()),
+            key,
+            due_at,
+            message,
+        })
+    }
+
+    /// Dead letters that an operator wants sent again may be claimed again; their ids.
+    async fn redrive(&self, cursor: &LockedCursor) -> Result<HashSet<String>, Error> {
+        let mut ids = HashSet::new();
+        if !cursor.redrive {
+            return Ok(ids);
+        }
+        for letter in cursor.redriving(REDRIVES).await? {
+            let Some(id) = letter.position.id else { continue };
+            if let Some(Key(key)) = Key::parse(&id, self.ready.pending.key.len()) {
+                cursor.reclaim(&key).await?;
+            }
+            ids.insert(id);
+        }
+        Ok(ids)
+    }
+}

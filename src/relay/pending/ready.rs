@@ -1,0 +1,106 @@
+//! What must be true before a desk opens: the same checks as `check`, a sink, a cursor row.
+
+use std::sync::Arc;
+
+use super::look::statements;
+use crate::cursor::{self, Creation, Facts};
+use crate::database::{Error, Session, error::describe};
+use crate::metrics::{CursorMetrics, PendingMetrics};
+use crate::relay::engine::Engine;
+use crate::relay::prepare::{self, Unready, first};
+use crate::relay::{Config, sinks};
+use crate::sink::Sink;
+use crate::sink::kafka::LetterTopic;
+use crate::source::finding::{Finding, Level};
+use crate::source::pending::{Due, Pending, inspect, judge};
+
+/// A relay of due work that has passed its checks.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) config: Config,
+    pub(super) pending: Pending,
+    pub(super) due: Due,
+    pub(super) look_sql: String,
+    pub(super) sink: Arc<Sink>,
+    pub(super) letters: Option<Arc<LetterTopic>>,
+    /// What its cursor belongs to, as JSON.
+    pub(super) identity: String,
+    /// Of the configuration and its secrets.
+    pub(super) fingerprint: String,
+    /// `cursor_status` holds an error that the next success must clear.
+    pub(super) reported: bool,
+    pub(super) metrics: CursorMetrics,
+    pub(super) numbers: PendingMetrics,
+}
+
+/// Reads and judges the table: all findings, and what was found when none of them is an error.
+///
+/// # Errors
+/// The database's.
+pub(in crate::relay) async fn due(session: &Session, pending: &Pending) -> Result<(Vec<Finding>, Option<Due>), Error> {
+    let table = inspect(session, pending).await?;
+    let findings = judge(table.as_ref(), pending);
+    let fit = findings.iter().all(|finding| finding.level < Level::Error);
+    let due = table.filter(|_| fit).map(|table| Due::new(&table, pending));
+    Ok((findings, due))
+}
+
+pub(super) async fn ready(engine: &Arc<Engine>, config: &Config) -> Result<Result<Ready, Unready>, Error> {
+    let crate::source::Config::Pending(pending) = &config.source else {
+        return Ok(Err(Unready::wrong(
+            "no_due_work",
+            "not a relay of due work".to_owned(),
+            "This is a fault: report it.",
+        )));
+    };
+    let session = engine.probe.session().await?;
+    let (findings, due) = due(&session, pending).await?;
+    let Some(due) = due else { return Ok(Err(first(findings))) };
+    let sink = match sinks::make(engine, config, due.traceparent).await {
+        Ok(sink) => sink,
+        Err(unready) => return Ok(Err(unready)),
+    };
+    let letters = match sinks::letters(engine, config).await {
+        Ok(letters) => letters,
+        Err(unready) => return Ok(Err(unready)),
+    };
+    for sql in statements(&due, sink.fields(), config.guarantee) {
+        if let Err(error) = session.prepare(&sql).await {
+            if error.code().is_none() {
+                return Err(error.into());
+            }
+            let message = format!("relay {} cannot use {}: {}", config.name, pending.table, describe(&error));
+            let hint = "Correct the column or the constant named, or grant what is missing; see `outbox-relay check`.";
+            return Ok(Err(Unready::wrong("column_unreadable", message, hint)));
+        }
+    }
+    let identity = prepare::identity(&session, config).await?;
+    let creation = Creation { name: &config.name, relay: &config.name, identity: &identity, position: None };
+    cursor::create(&session, creation).await?;
+    let relations = [due.oid].into();
+    let facts = Facts { identity: &identity, root: due.oid, relations: &relations };
+    if let Some(other) = cursor::foreign_identity(&session, &config.name, facts).await? {
+        return Ok(Err(Unready::foreign(&config.name, &other, &identity)));
+    }
+    let standing = cursor::standings(&session, &[&config.name]).await?;
+    let fingerprint = prepare::fingerprint(config);
+    let halted = standing.first().and_then(|standing| standing.halted.clone());
+    // A halt ends with another configuration; and so does one that a check wrote, now that it passes.
+    let stale = halted.filter(|under| *under != fingerprint || under.starts_with(prepare::CHECK));
+    if stale.is_some() {
+        cursor::clear(&session, &config.name, stale.as_deref()).await?;
+    }
+    Ok(Ok(Ready {
+        look_sql: due.look_sql(),
+        pending: pending.clone(),
+        sink: Arc::new(sink),
+        metrics: CursorMetrics::new(&config.name, config.sink.kind()),
+        config: config.clone(),
+        reported: standing.first().is_some_and(|standing| standing.state == "backing_off"),
+        numbers: PendingMetrics::new(&config.name),
+        due,
+        letters,
+        identity,
+        fingerprint,
+    }))
+}

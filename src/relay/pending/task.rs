@@ -1,0 +1,58 @@
+//! A claimed row, and what became of it.
+
+use std::time::{Duration, Instant};
+
+use crate::batch::Batch;
+use crate::cursor::claims::Claimed;
+use crate::position::Timestamp;
+use crate::sink::Failure;
+use crate::source::pending::Key;
+
+/// A claimed row.
+#[derive(Clone, Debug)]
+pub(super) struct Task {
+    pub(super) relay: String,
+    pub(super) key: Key,
+    pub(super) token: String,
+    pub(super) due_at: Timestamp,
+    /// How often sending it has failed before.
+    pub(super) attempts: i32,
+    /// How long it had been due then.
+    pub(super) late: Duration,
+    /// When it was claimed, by this process's clock.
+    pub(super) claimed: Instant,
+    /// An operator wants it sent again.
+    pub(super) replayed: bool,
+    /// Its message alone.
+    pub(super) message: Batch,
+}
+
+/// What became of a claimed row.
+#[derive(Clone, Debug)]
+pub(super) struct Attempt {
+    pub(super) task: Task,
+    pub(super) outcome: Outcome,
+    /// It is not the first time that this is to be recorded.
+    pub(super) again: bool,
+}
+
+/// See [`Attempt`].
+#[derive(Clone, Debug)]
+pub(super) enum Outcome {
+    /// The receiver has it.
+    Sent,
+    /// It was not sent, or nobody knows.
+    Failed(Failure),
+    /// It was not even tried.
+    Untried,
+}
+
+impl Task {
+    pub(super) fn claim(&self) -> Claimed<'_> {
+        Claimed { relay: &self.relay, key: &self.key.0, token: &self.token }
+    }
+
+    pub(super) fn ended(self, outcome: Outcome) -> Attempt {
+        Attempt { task: self, outcome, again: false }
+    }
+}

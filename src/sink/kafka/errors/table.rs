@@ -1,0 +1,282 @@
+//! Every code of the client library, and what follows from it.
+//!
+//! Retrying delays and never skips, so that is what follows from a code that is not about this message.
+
+use rdkafka::error::RDKafkaErrorCode::*;
+
+use super::Meaning;
+use crate::sink::Class::{Fatal as Halt, Poison, Retry as Again};
+use crate::sink::Phase::{Answered, Unknown as Unclear, Unsent};
+
+/// Each code once, by what follows from it.
+pub(super) const TABLE: &[Meaning] = &[
+    Meaning {
+        class: Poison,
+        phase: Answered,
+        hint: "The broker refuses a record, and its batch with it; compare the topic's max.message.bytes and validation \
+               settings with this row.",
+        codes: &[
+            MessageSizeTooLarge,
+            InvalidMessage,
+            InvalidMessageSize,
+            MessageBatchTooLarge,
+            InvalidTimestamp,
+            InvalidRecord,
+            InvalidDifferentRecord,
+        ],
+    },
+    Meaning {
+        class: Poison,
+        phase: Unsent,
+        hint: "The client cannot make a record of this row; mend the row, or the relay's payload and headers.",
+        codes: &[BadMessage, KeySerialization, ValueSerialization],
+    },
+    Meaning {
+        class: Halt,
+        phase: Answered,
+        hint: "Create the topic, or correct `topic`; topics are never created automatically.",
+        codes: &[UnknownTopicOrPartition, UnknownTopic, UnknownPartition, InvalidTopic, UnknownTopicId],
+    },
+    Meaning {
+        class: Halt,
+        phase: Answered,
+        hint: "Grant this user Write and Describe on the topic, and IdempotentWrite on clusters before 3.0.",
+        codes: &[
+            TopicAuthorizationFailed,
+            ClusterAuthorizationFailed,
+            GroupAuthorizationFailed,
+            TransactionalIdAuthorizationFailed,
+            DelegationTokenAuthorizationFailed,
+        ],
+    },
+    Meaning {
+        class: Halt,
+        phase: Unsent,
+        hint: "Check the security.*, sasl.* and ssl.* properties under [kafka.properties].",
+        codes: &[
+            Authentication,
+            SaslAuthenticationFailed,
+            UnsupportedSASLMechanism,
+            IllegalSASLState,
+            SSL,
+            SecurityDisabled,
+            DelegationTokenAuthDisabled,
+            DelegationTokenNotFound,
+            DelegationTokenOwnerMismatch,
+            DelegationTokenRequestNotAllowed,
+            DelegationTokenExpired,
+            InvalidPrincipalType,
+            UnacceptableCredential,
+            PrincipalDeserializationFailure,
+        ],
+    },
+    Meaning {
+        class: Halt,
+        phase: Answered,
+        hint: "The cluster or the client refuses a setting; check [kafka.properties] and the topic's settings.",
+        codes: &[
+            InvalidRequiredAcks,
+            UnsupportedVersion,
+            UnsupportedForMessageFormat,
+            UnsupportedCompressionType,
+            BadCompression,
+            PolicyViolation,
+            InvalidArgument,
+            InvalidConfig,
+            InvalidType,
+            InvalidRequest,
+            NotImplemented,
+            UnsupportedFeature,
+            UnknownProtocol,
+            NotConfigured,
+            ReadOnly,
+        ],
+    },
+    Meaning {
+        class: Again,
+        phase: Unclear,
+        hint: "The relay tries again by itself; check that the brokers run and can be reached.",
+        codes: &[
+            MessageTimedOut,
+            OperationTimedOut,
+            RequestTimedOut,
+            NetworkException,
+            BrokerTransportFailure,
+            AllBrokersDown,
+            PurgeInflight,
+            NotEnoughReplicasAfterAppend,
+            Fail,
+            Fatal,
+            Interrupted,
+        ],
+    },
+    Meaning {
+        class: Again,
+        phase: Unsent,
+        hint: "The relay tries again by itself; check that the brokers run, and that their advertised names can be \
+               reached from here.",
+        codes: &[
+            PurgeQueue,
+            TimedOutQueue,
+            QueueFull,
+            Resolve,
+            BrokerDestroy,
+            DestroyBroker,
+            UnknownBroker,
+            NodeUpdate,
+            CriticalSystemResource,
+            FileSystem,
+            WaitCache,
+            WaitingForCoordinator,
+            InProgress,
+            PreviousInProgress,
+            State,
+            Conflict,
+            Outdated,
+            Retry,
+            Application,
+        ],
+    },
+    Meaning {
+        class: Again,
+        phase: Answered,
+        hint: "The relay tries again by itself; look at the partition's leader, its replicas, and the brokers' disks.",
+        codes: &[
+            LeaderNotAvailable,
+            NotLeaderForPartition,
+            BrokerNotAvailable,
+            ReplicaNotAvailable,
+            NotEnoughReplicas,
+            ISRInsufficient,
+            KafkaStorageError,
+            LogDirNotFound,
+            ThrottlingQuotaExceeded,
+            PreferredLeaderNotAvailable,
+            EligibleLeadersNotAvailable,
+            FencedLeaderEpoch,
+            UnknownLeaderEpoch,
+            ListenerNotFound,
+            ReassignmentInProgress,
+            CoordinatorLoadInProgress,
+            CoordinatorNotAvailable,
+            NotCoordinator,
+            NotController,
+            StaleControllerEpoch,
+            StaleBrokerEpoch,
+            TopicDeletionDisabled,
+            RebootstrapRequired,
+            Unknown,
+        ],
+    },
+    Meaning {
+        class: Again,
+        phase: Unclear,
+        hint: "The producer has lost its place in the partition: it is dropped, and a new one goes on at the first row \
+               that was not acknowledged.",
+        codes: &[
+            GaplessGuarantee,
+            OutOfOrderSequenceNumber,
+            DuplicateSequenceNumber,
+            UnknownProducerId,
+            InvalidProducerEpoch,
+            InvalidProducerIdMapping,
+            Fenced,
+            ProducerFenced,
+            Inconsistent,
+            InvalidTransactionalState,
+            InvalidTransactionTimeout,
+            ConcurrentTransactions,
+            TransactionCoordinatorFenced,
+            OperationNotAttempted,
+        ],
+    },
+    Meaning {
+        class: Again,
+        phase: Unclear,
+        hint: "A producer should never see this code (it belongs to consumers and administrators): the relay tries \
+               again; please report it.",
+        codes: &[
+            NoError,
+            PartitionEOF,
+            UnknownGroup,
+            ExistingSubscription,
+            AssignPartitions,
+            RevokePartitions,
+            NoOffset,
+            KeyDeserialization,
+            ValueDeserialization,
+            Partial,
+            NoEnt,
+            Underflow,
+            PollExceeded,
+            AssignmentLost,
+            Noop,
+            AutoOffsetReset,
+            LogTruncation,
+            OffsetOutOfRange,
+            OffsetMetadataTooLarge,
+            IllegalGeneration,
+            InconsistentGroupProtocol,
+            InvalidGroupId,
+            UnknownMemberId,
+            InvalidSessionTimeout,
+            RebalanceInProgress,
+            InvalidCommitOffsetSize,
+            TopicAlreadyExists,
+            InvalidPartitions,
+            InvalidReplicationFactor,
+            InvalidReplicaAssignment,
+            NonEmptyGroup,
+            GroupIdNotFound,
+            FetchSessionIdNotFound,
+            InvalidFetchSessionEpoch,
+            OffsetNotAvailable,
+            MemberIdRequired,
+            GroupMaxSizeReached,
+            FencedInstanceId,
+            ElectionNotNeeded,
+            NoReassignmentInProgress,
+            GroupSubscribedToTopic,
+            UnstableOffsetCommit,
+            ResourceNotFound,
+            DuplicateResource,
+            InconsistentVoterSet,
+            InvalidUpdateVersion,
+            FeatureUpdateFailed,
+            FencedMemberEpoch,
+            UnreleasedInstanceId,
+            UnsupportedAssignor,
+            StaleMemberEpoch,
+            UnknownSubscriptionId,
+            TelemetryTooLarge,
+        ],
+    },
+];
+
+/// What follows from a code that a newer client library may have and this table does not.
+pub(super) const UNHEARD_OF: Meaning = Meaning {
+    class: Again,
+    phase: Unclear,
+    hint: "This version does not know the code: the relay tries again; please report it.",
+    codes: &[],
+};
+
+#[cfg(test)]
+mod tests {
+    use rdkafka::error::RDKafkaErrorCode as Code;
+    use rdkafka::types::RDKafkaRespErr;
+
+    use super::*;
+
+    #[test]
+    fn every_code_of_the_client_library_stands_in_the_table_once() {
+        let known: Vec<Code> =
+            (-200..=1000).filter_map(|number| RDKafkaRespErr::try_from(number).ok()).map(Code::from).collect();
+        assert!(known.len() > 150, "the library lists {} codes", known.len());
+        // Begin and End are marks of the list itself.
+        for code in known.into_iter().filter(|code| !matches!(code, Begin | End | EndAll)) {
+            let times = TABLE.iter().flat_map(|meaning| meaning.codes).filter(|listed| **listed == code).count();
+            assert_eq!(times, 1, "{code:?}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What the catalogue says of a table or view of due work.
+
+use super::Pending;
+use crate::database::{Error, Session};
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// Its oid.
+    pub oid: u32,
+    /// `r` table, `p` partitioned table, `v` view, `m` materialised view, `f` foreign table.
+    pub kind: String,
+    /// The relay's role.
+    pub role: String,
+    /// It is a superuser.
+    pub superuser: bool,
+    /// It may look into the table's schema.
+    pub schema_usage: bool,
+    /// It may read every column.
+    pub may_read: bool,
+    /// It may set the column that says whether a row was sent.
+    pub may_mark: bool,
+    /// Row security binds the role: rows would be left out.
+    pub row_security: bool,
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The columns of each valid, unconditional unique index.
+    pub unique: Vec<Vec<String>>,
+    /// The valid indexes that begin with the due column.
+    pub by_due: Vec<Index>,
+    /// Whether PostgreSQL knows the configured zone; none when none is configured.
+    pub zone_known: Option<bool>,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its type with its modifier, as SQL.
+    pub type_name: String,
+    /// The same without modifier, and of a domain the type behind it.
+    pub base: String,
+    /// It cannot be NULL.
+    pub not_null: bool,
+}
+
+/// An index that begins with the due column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index {
+    /// Its name.
+    pub name: String,
+    /// It covers only some rows.
+    pub partial: bool,
+}
+
+impl Table {
+    /// The column of this name.
+    #[must_use]
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// It is a view: rows are only read, and what they are made of is unknown.
+    #[must_use]
+    pub fn is_view(&self) -> bool {
+        matches!(self.kind.as_str(), "v" | "m" | "f")
+    }
+}
+
+/// Reads it; none when there is no such table or view.
+///
+/// # Errors
+/// The database's.
+pub async fn inspect(session: &Session, config: &Pending) -> Result<Option<Table>, Error> {
+    let names: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
+        [&config.table.schema, &config.table.name, &config.sent];
+    let Some(row) = session.query_opt(include_str!("../sql/pending_table.sql"), &names).await? else {
+        return Ok(None);
+    };
+    let oid: u32 = row.try_get(0)?;
+    let column = |row: &tokio_postgres::Row| {
+        Ok(Column {
+            name: row.try_get(0)?,
+            type_name: row.try_get(1)?,
+            base: row.try_get(2)?,
+            not_null: row.try_get(3)?,
+        })
+    };
+    let columns = session.query(include_str!("../sql/pending_columns.sql"), &[&oid]).await?;
+    let mut table = Table {
+        oid,
+        kind: row.try_get(1)?,
+        role: row.try_get(2)?,
+        superuser: row.try_get(3)?,
+        schema_usage: row.try_get(4)?,
+        may_read: row.try_get(5)?,
+        may_mark: row.try_get(6)?,
+        row_security: row.try_get(7)?,
+        columns: columns.iter().map(column).collect::<Result<_, tokio_postgres::Error>>()?,
+        ..Table::default()
+    };
+    for row in session.query(include_str!("../sql/pending_indexes.sql"), &[&oid]).await? {
+        let columns: Vec<String> = row.try_get(1)?;
+        let (unique, partial): (bool, bool) = (row.try_get(2)?, row.try_get(3)?);
+        if columns.first() == Some(&config.due) {
+            table.by_due.push(Index { name: row.try_get(0)?, partial });
+        }
+        if unique && !partial {
+            table.unique.push(columns);
+        }
+    }
+    if let Some(zone) = &config.time_zone {
+        let known = "SELECT EXISTS (SELECT FROM pg_catalog.pg_timezone_names WHERE pg_catalog.lower(name) = pg_catalog.lower($1::text))";
+        table.zone_known = Some(session.query_one(known, &[zone]).await?.try_get(0)?);
+    }
+    Ok(Some(table))
+}

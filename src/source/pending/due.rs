@@ -1,0 +1,237 @@
+//! What of a table of due work goes into SQL: when a row is due, whether it was sent, what names it.
+//!
+//! Pure. Every name goes through [`quote_ident`] and every constant through [`quote_literal`]. An instant is compared in the
+//! due column's own type, so that an index on that column is used; where a zone is in between, the exact instant is compared
+//! too, because a local time may exist twice or not at all.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::Pending;
+use super::catalogue::Table;
+use crate::database::{quote_ident, quote_literal};
+
+/// How far a zone's clock is set forward or back at once, and a little more: local times are compared with this slack.
+const SHIFT: &str = "interval '3 hours'";
+
+/// A table of due work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// What was configured.
+    pub config: Pending,
+    /// The table's oid.
+    pub oid: u32,
+    when: When,
+    mark: Mark,
+    /// Per key column: its type, as SQL.
+    key_types: Vec<String>,
+    /// Columns of type `bytea`: as a payload they are read as their bytes.
+    pub(super) bytea_columns: BTreeSet<String>,
+    /// There is a text column `traceparent`: a trace context to pass on.
+    pub traceparent: bool,
+}
+
+/// The type of the due column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum When {
+    Instant,
+    /// In this zone.
+    Timestamp(String),
+    /// The midnight that begins it, in this zone.
+    Date(String),
+}
+
+/// Where it stands that a row was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Mark {
+    Boolean {
+        column: String,
+        nullable: bool,
+    },
+    Instant(String),
+    /// In this zone.
+    Timestamp(String, String),
+    /// In `outbox.sent`.
+    Elsewhere,
+}
+
+impl Due {
+    /// Of a table that was judged to be fit.
+    #[must_use]
+    pub fn new(table: &Table, config: &Pending) -> Self {
+        let base = |name: &String| table.column(name).map_or("", |column| column.base.as_str());
+        let zone = config.time_zone.clone().unwrap_or_else(|| "UTC".to_owned());
+        let when = match base(&config.due) {
+            "date" => When::Date(zone.clone()),
+            "timestamp without time zone" => When::Timestamp(zone.clone()),
+            _ => When::Instant,
+        };
+        let mark = match &config.sent {
+            None => Mark::Elsewhere,
+            Some(column) => match base(column) {
+                "timestamp with time zone" => Mark::Instant(column.clone()),
+                "timestamp without time zone" => Mark::Timestamp(column.clone(), zone),
+                _ => Mark::Boolean {
+                    nullable: table.column(column).is_none_or(|column| !column.not_null),
+                    column: column.clone(),
+                },
+            },
+        };
+        let type_of = |name: &String| table.column(name).map_or_else(|| "text".to_owned(), |c| c.type_name.clone());
+        let of_type = |name: &'static str| table.columns.iter().filter(move |c| c.base == name).map(|c| c.name.clone());
+        Self {
+            key_types: config.key.iter().map(type_of).collect(),
+            bytea_columns: of_type("bytea").collect(),
+            traceparent: of_type("text").any(|name| name == "traceparent"),
+            config: config.clone(),
+            oid: table.oid,
+            when,
+            mark,
+        }
+    }
+
+    /// Whether the mark stands in the table itself.
+    #[must_use]
+    pub fn marks_rows(&self) -> bool {
+        self.mark != Mark::Elsewhere
+    }
+
+    pub(super) fn table(&self) -> String {
+        self.config.table.quoted()
+    }
+
+    pub(super) fn due(&self, alias: &str) -> String {
+        format!("{alias}.{}", quote_ident(&self.config.due))
+    }
+
+    fn after(&self) -> String {
+        format!("interval '{} microseconds'", self.config.due_after.as_micros())
+    }
+
+    /// When the row is due, as `timestamptz`.
+    pub(super) fn instant(&self, alias: &str) -> String {
+        let due = self.due(alias);
+        let instant = match &self.when {
+            When::Instant => due,
+            When::Timestamp(zone) => format!("({due} AT TIME ZONE {})", quote_literal(zone)),
+            When::Date(zone) => format!("({due}::timestamp AT TIME ZONE {})", quote_literal(zone)),
+        };
+        if self.config.due_after == Duration::ZERO { instant } else { format!("({instant} + {})", self.after()) }
+    }
+
+    /// The row is due at `now`: an instant, as SQL.
+    pub(super) fn is_due(&self, now: &str) -> String {
+        let due = self.due("t");
+        let base =
+            if self.config.due_after == Duration::ZERO { now.to_owned() } else { format!("{now} - {}", self.after()) };
+        match &self.when {
+            When::Instant => format!("{due} <= {base}"),
+            When::Timestamp(zone) => format!(
+                "{due} <= (({base}) AT TIME ZONE {}) + {SHIFT} AND {} <= {now}",
+                quote_literal(zone),
+                self.instant("t")
+            ),
+            When::Date(zone) => format!(
+                "{due} <= ((({base}) AT TIME ZONE {}) + {SHIFT})::date AND {} <= {now}",
+                quote_literal(zone),
+                self.instant("t")
+            ),
+        }
+    }
+
+    /// The row's columns equal the configured constants, and its key has no NULL.
+    pub(super) fn fits(&self) -> String {
+        let constants = self.config.filter.iter();
+        let mut conditions: Vec<String> = constants
+            .map(|(column, value)| format!(" AND t.{} = {}", quote_ident(column), quote_literal(value)))
+            .collect();
+        conditions.extend(self.config.key.iter().map(|column| format!(" AND t.{} IS NOT NULL", quote_ident(column))));
+        conditions.concat()
+    }
+
+    /// The row is not marked as sent; `relay` is the relay's name, as SQL.
+    pub(super) fn unsent(&self, alias: &str, relay: &str) -> String {
+        match &self.mark {
+            Mark::Boolean { column, nullable: false } => format!("NOT {alias}.{}", quote_ident(column)),
+            Mark::Boolean { column, nullable: true } => format!("{alias}.{} IS NOT TRUE", quote_ident(column)),
+            Mark::Instant(column) | Mark::Timestamp(column, _) => format!("{alias}.{} IS NULL", quote_ident(column)),
+            // A scalar subquery is asked row by row in the order of the due index; a join might be made in another order.
+            Mark::Elsewhere => format!(
+                "COALESCE((SELECT s.due_at >= {} FROM outbox.sent AS s WHERE s.relay = {relay} AND s.key = {}), false) = false",
+                self.instant(alias),
+                self.key(alias)
+            ),
+        }
+    }
+
+    /// What marks a row as sent, or as not: an assignment; none when the mark is elsewhere.
+    pub(super) fn assignment(&self, sent: bool) -> Option<String> {
+        let (column, value) = match (&self.mark, sent) {
+            (Mark::Elsewhere, _) => return None,
+            (Mark::Boolean { column, .. }, true) => (column, "true".to_owned()),
+            (Mark::Boolean { column, .. }, false) => (column, "false".to_owned()),
+            (Mark::Instant(column) | Mark::Timestamp(column, _), false) => (column, "NULL".to_owned()),
+            (Mark::Instant(column), true) => (column, "pg_catalog.clock_timestamp()".to_owned()),
+            (Mark::Timestamp(column, zone), true) => {
+                (column, format!("(pg_catalog.clock_timestamp() AT TIME ZONE {})", quote_literal(zone)))
+            }
+        };
+        Some(format!("{} = {value}", quote_ident(column)))
+    }
+
+    /// The row's key as `text[]`.
+    pub(super) fn key(&self, alias: &str) -> String {
+        let parts: Vec<_> =
+            self.config.key.iter().map(|column| format!("{alias}.{}::text", quote_ident(column))).collect();
+        format!("ARRAY[{}]", parts.join(", "))
+    }
+
+    /// The rows of two aliases are one: `left` has the columns themselves, `right` has them as `k0`, `k1` ….
+    pub(super) fn same(&self, left: &str, right: &str) -> String {
+        let pairs = self.config.key.iter().enumerate();
+        let pairs: Vec<_> = pairs.map(|(n, column)| format!("{left}.{} = {right}.k{n}", quote_ident(column))).collect();
+        pairs.join(" AND ")
+    }
+
+    /// The row of `left` is named by texts: what `text` gives for column number `n`.
+    pub(super) fn named(&self, left: &str, text: impl Fn(usize) -> String) -> String {
+        let columns = self.config.key.iter().zip(&self.key_types).enumerate();
+        let pairs: Vec<_> = columns
+            .map(|(n, (column, kind))| format!("{left}.{} = {}::{kind}", quote_ident(column), text(n)))
+            .collect();
+        pairs.join(" AND ")
+    }
+
+    /// The key's columns as `k0`, `k1` ….
+    pub(super) fn key_columns(&self, alias: &str) -> String {
+        let columns = self.config.key.iter().enumerate();
+        let columns: Vec<_> = columns.map(|(n, column)| format!("{alias}.{} AS k{n}", quote_ident(column))).collect();
+        columns.join(", ")
+    }
+
+    /// `ORDER BY` of a claim: by due time, then key.
+    pub(super) fn order(&self) -> String {
+        let keys: Vec<_> = self.config.key.iter().map(|column| format!("t.{}", quote_ident(column))).collect();
+        format!("{}, {}", self.due("t"), keys.join(", "))
+    }
+
+    /// The index that a look walks over: of rows that are still to be sent, in the order in which they are due.
+    #[must_use]
+    pub fn index_sql(&self) -> String {
+        let keys: Vec<_> = self.config.key.iter().map(|column| quote_ident(column)).collect();
+        let mut condition = match &self.mark {
+            Mark::Elsewhere => Vec::new(),
+            _ => vec![self.unsent("t", "").replacen("t.", "", 1)],
+        };
+        let constants = self.config.filter.iter();
+        condition
+            .extend(constants.map(|(column, value)| format!("{} = {}", quote_ident(column), quote_literal(value))));
+        let filter = if condition.is_empty() { String::new() } else { format!(" WHERE {}", condition.join(" AND ")) };
+        format!(
+            "CREATE INDEX CONCURRENTLY ON {} ({}, {}){filter};",
+            self.table(),
+            quote_ident(&self.config.due),
+            keys.join(", ")
+        )
+    }
+}

@@ -1,0 +1,11 @@
+-- $1 the table's oid. Indexes over expressions are left out: their columns are not columns.
+SELECT i.indexrelid::regclass::text,
+       (SELECT pg_catalog.array_agg(a.attname::text ORDER BY k.ordinality)
+        FROM pg_catalog.unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, ordinality)
+        JOIN pg_catalog.pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+        WHERE k.ordinality <= i.indnkeyatts),
+       i.indisunique,
+       i.indpred IS NOT NULL
+FROM pg_catalog.pg_index AS i
+WHERE i.indrelid = $1 AND i.indisvalid AND i.indexprs IS NULL
+ORDER BY 1
