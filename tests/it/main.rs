@@ -46,3 +46,4 @@ mod storm;
 mod support;
 mod tls;
 mod verbs;
+mod webhook;
