@@ -11,6 +11,7 @@ pub mod kafka;
 pub mod sms;
 pub mod stdout;
 pub mod template;
+pub mod webhook;
 
 pub use failure::{Class, Failure, KnownError, Phase};
 
@@ -78,6 +79,8 @@ pub enum Config {
     Http(http::Config),
     /// One SMS per message, by a provider's API.
     Sms(sms::Config),
+    /// One signed HTTP request per message, to public addresses.
+    Webhook(webhook::Config),
     /// One JSON line per message on standard output, for dry runs.
     Stdout(stdout::Config),
 }
@@ -90,6 +93,7 @@ impl Config {
             Self::Kafka(_) => "kafka",
             Self::Http(_) => "http",
             Self::Sms(_) => "sms",
+            Self::Webhook(_) => "webhook",
             Self::Stdout(_) => "stdout",
         }
     }
@@ -98,7 +102,7 @@ impl Config {
     /// row a turn unless told otherwise, and uses at most half of the turn slots.
     #[must_use]
     pub const fn one_by_one(&self) -> bool {
-        matches!(self, Self::Http(_) | Self::Sms(_))
+        matches!(self, Self::Http(_) | Self::Sms(_) | Self::Webhook(_))
     }
 
     /// What is out together: the Kafka cluster, or one receiver.
@@ -106,7 +110,9 @@ impl Config {
     pub fn circuit(&self) -> String {
         match self {
             Self::Kafka(_) => "kafka".to_owned(),
-            Self::Http(_) | Self::Sms(_) | Self::Stdout(_) => format!("{} {}", self.kind(), self.target()),
+            Self::Http(_) | Self::Sms(_) | Self::Webhook(_) | Self::Stdout(_) => {
+                format!("{} {}", self.kind(), self.target())
+            }
         }
     }
 
@@ -117,6 +123,7 @@ impl Config {
             Self::Kafka(config) => config.topic.clone(),
             Self::Http(config) => config.target(),
             Self::Sms(config) => format!("{} {}", config.base_url, config.account_sid),
+            Self::Webhook(config) => config.request.target(),
             Self::Stdout(_) => "-".to_owned(),
         }
     }
@@ -127,7 +134,7 @@ impl Config {
 pub enum Sink {
     /// See [`kafka`].
     Kafka(kafka::KafkaSink),
-    /// See [`http`]; [`sms`] is a preset of it.
+    /// See [`http`]; [`sms`] and [`webhook`] are presets of it.
     Http(http::HttpSink),
     /// See [`stdout`].
     Stdout(stdout::StdoutSink),

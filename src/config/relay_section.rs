@@ -41,7 +41,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let source = source::read(section, around.allow_loss);
     let sinks = section.section("sink");
     let kind = sink::kind(&sinks);
-    let one_by_one = matches!(kind, Some("http" | "sms"));
+    let one_by_one = kind.is_some_and(|kind| sink::ONE_BY_ONE.contains(&kind));
     let pending = section.section("source").has("pending");
     if guarantee == Guarantee::AtMostOnce && !pending {
         let what = "at_most_once is not available for streams in this version";
@@ -99,7 +99,7 @@ fn topic(text: &str) -> Result<String, Wrong> {
 /// Whether the relay's sink sends one by one, whatever else is wrong with it.
 pub(super) fn is_one_by_one(relay: &Section<'_>) -> bool {
     match relay.node("sink") {
-        Some(Node { value: Value::Table(sinks), .. }) => ["http", "sms"].iter().any(|kind| sinks.contains_key(*kind)),
+        Some(Node { value: Value::Table(sinks), .. }) => sink::ONE_BY_ONE.iter().any(|kind| sinks.contains_key(*kind)),
         _ => false,
     }
 }
@@ -159,12 +159,14 @@ fn check_linger(section: &Section<'_>, cluster: &ClusterConfig, turn: &crate::re
 
 /// Files of the relay's own secrets; Kafka's keys are read by its client when one is made.
 fn secret_files(sink: &crate::sink::Config, cluster: Option<&ClusterConfig>) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    if let crate::sink::Config::Sms(sms) = sink
-        && let Secret::File(path) = &sms.auth_token
-    {
-        files.push(path.clone());
-    }
+    let mut files = match sink {
+        crate::sink::Config::Sms(sms) => match &sms.auth_token {
+            Secret::File(path) => vec![path.clone()],
+            Secret::Value(_) => Vec::new(),
+        },
+        crate::sink::Config::Webhook(webhook) => webhook.secret_files.clone(),
+        crate::sink::Config::Kafka(_) | crate::sink::Config::Http(_) | crate::sink::Config::Stdout(_) => Vec::new(),
+    };
     let properties = cluster.map(|cluster| &cluster.properties);
     for name in ["ssl.key.location", "ssl.certificate.location", "ssl.keystore.location"] {
         files.extend(properties.and_then(|properties| properties.get(name)).map(PathBuf::from));

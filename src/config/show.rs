@@ -210,6 +210,7 @@ fn sink(lines: &mut Lines, sink: &crate::sink::Config, secrets: Secrets) {
         }
         crate::sink::Config::Http(config) => http(lines, config, secrets),
         crate::sink::Config::Sms(config) => sms(lines, config, secrets),
+        crate::sink::Config::Webhook(config) => webhook(lines, config, secrets),
         crate::sink::Config::Stdout(_) => {}
     }
 }
@@ -227,6 +228,15 @@ fn http(lines: &mut Lines, config: &crate::sink::http::Config, secrets: Secrets)
     if let Some(rate) = config.rate_per_second {
         lines.raw("rate_per_second", format_args!("{rate:?}"));
     }
+}
+
+fn webhook(lines: &mut Lines, config: &crate::sink::webhook::Config, secrets: Secrets) {
+    http(lines, &config.request, secrets);
+    lines.text("body_limit", &print_size(u64::try_from(config.body_limit).unwrap_or(u64::MAX)));
+    let files: Vec<_> = config.secret_files.iter().map(|file| quote(&file.display().to_string())).collect();
+    lines.raw("secret_files", format!("[{}]", files.join(", ")));
+    let allow: Vec<_> = config.allow.iter().map(|range| quote(&range.to_string())).collect();
+    lines.raw("allow", format!("[{}]", allow.join(", ")));
 }
 
 fn sms(lines: &mut Lines, config: &crate::sink::sms::Config, secrets: Secrets) {

@@ -10,8 +10,12 @@ mod http;
 mod kafka;
 mod sms;
 mod template;
+mod webhook;
 
-const KINDS: [&str; 4] = ["kafka", "http", "sms", "stdout"];
+const KINDS: [&str; 5] = ["kafka", "http", "sms", "webhook", "stdout"];
+
+/// Kinds that send messages one by one, to people or their systems.
+pub(super) const ONE_BY_ONE: [&str; 3] = ["http", "sms", "webhook"];
 
 /// The kind of sink that stands there, if it is one; reported otherwise.
 pub(super) fn kind(sink: &Section<'_>) -> Option<&'static str> {
@@ -20,7 +24,11 @@ pub(super) fn kind(sink: &Section<'_>) -> Option<&'static str> {
         [kind] => return Some(kind),
         // What stands there in place of a sink is reported by its name.
         [] if !sink.is_empty() => {}
-        [] => sink.missing("", "missing: a relay needs a sink", "add one of [relay.sink.kafka], .http, .sms, .stdout"),
+        [] => sink.missing(
+            "",
+            "missing: a relay needs a sink",
+            "add one of [relay.sink.kafka], .http, .sms, .webhook, .stdout",
+        ),
         [first, second, ..] => {
             let what = format!("a second sink beside {first}: a relay has one");
             sink.problem(second, Wrong::new(what, "make it a relay of its own, with its own name"));
@@ -37,6 +45,7 @@ pub(super) fn read(sink: &Section<'_>, kind: Option<&str>, deadline: Duration, h
             "kafka" => kafka::read(&section, has_cluster).map(Config::Kafka),
             "http" => http::read(&section, deadline).map(Config::Http),
             "sms" => sms::read(&section, deadline).map(Config::Sms),
+            "webhook" => webhook::read(&section, deadline).map(Config::Webhook),
             _ => section.is_present().then(|| Config::Stdout(crate::sink::stdout::Config {})),
         };
         (each, config)

@@ -8,6 +8,11 @@ use super::*;
 
 /// Everything that this version measures.
 fn measure_all(metrics: &CursorMetrics) {
+    let pending = PendingMetrics::new("bookings");
+    pending.set_due(3);
+    pending.sent(Duration::from_millis(20));
+    pending.send_failed();
+    pending.sent_not_marked();
     metrics.dead_lettered();
     metrics.set_dead_letters(3);
     metrics.set_circuit_open(true);

@@ -108,7 +108,9 @@ fn asked(relay: &Config, traceparent: bool, findings: &mut Vec<Finding>) -> Opti
     };
     let mend = match &relay.sink {
         sink::Config::Kafka(_) => Some("List the columns: payload = { columns = [\"…\"] }."),
-        sink::Config::Http(_) | sink::Config::Sms(_) => Some("Write the body as a template that names the columns."),
+        sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Webhook(_) => {
+            Some("Write the body as a template that names the columns.")
+        }
         // It prints what there is.
         sink::Config::Stdout(_) => None,
     };

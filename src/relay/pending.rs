@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
+use super::Config;
 use super::engine::Engine;
 use super::member::{RECHECK, SAMPLE};
 use super::prepare::{self, Unready};
-use super::{Config, report};
 use crate::cursor;
-use crate::database::{Error, sqlstate};
+use crate::database::Error;
 use crate::pace::{Backoff, Pace};
 use crate::position::Timestamp;
-use crate::sink::{Class, Failure};
+use crate::source::Pending;
 
 mod claim;
 mod look;
@@ -26,6 +26,7 @@ mod ready;
 mod send;
 mod settle;
 mod task;
+mod trouble;
 
 pub(super) use look::{measured, statements};
 pub(super) use ready::due;
@@ -43,6 +44,7 @@ const OUTAGE: u32 = 3;
 struct Desk {
     engine: Arc<Engine>,
     config: Config,
+    source: Pending,
     ready: Option<Arc<Ready>>,
     unready: Option<Unready>,
     checked: Option<Instant>,
@@ -63,11 +65,12 @@ struct Desk {
 }
 
 /// Runs the relay's desk until the engine stops and what it has begun to send has ended.
-pub(super) async fn run(engine: Arc<Engine>, config: Config) {
+pub(super) async fn run(engine: Arc<Engine>, config: Config, source: Pending) {
     let pace = Pace::new(config.poll.min, config.poll.max);
     let desk = Desk {
         engine,
         config,
+        source,
         ready: None,
         unready: None,
         checked: None,
@@ -226,7 +229,7 @@ impl Desk {
             return Ok(None);
         }
         self.checked = Some(Instant::now());
-        match ready::ready(&self.engine, &self.config).await? {
+        match ready::ready(&self.engine, &self.config, &self.source).await? {
             Ok(ready) => {
                 tracing::info!(cursor = self.config.name, "relay ready");
                 self.unready = None;
@@ -257,63 +260,6 @@ impl Desk {
         let letters = cursor::dead_letter::open(session, &ready.config.name).await?;
         ready.metrics.set_dead_letters(u64::try_from(letters).unwrap_or(0));
         Ok(())
-    }
-
-    /// The database said no.
-    async fn failed(&mut self, error: &Error) -> Duration {
-        let meaning = sqlstate::meaning(error);
-        let (code, hint) = (sqlstate::word(error), meaning.hint.replace("NAME", &self.config.name));
-        let class = if meaning.cure == sqlstate::Cure::Halt { Class::Fatal } else { Class::Retry };
-        let failure = Failure::of(class, &code, error.to_string(), hint);
-        let pause = self.backoff.failed(fastrand::f64());
-        tracing::warn!(cursor = self.config.name, code, %error, hint = failure.hint, ?pause, "cannot look for due work");
-        match (&self.ready, class) {
-            (Some(ready), Class::Fatal) => {
-                let fingerprint = ready.fingerprint.clone();
-                self.halt(&fingerprint, &failure, None).await;
-            }
-            // A connection that breaks once is no news for the status.
-            _ if self.backoff.failures() > 1 => {
-                self.reported = true;
-                let error = report::error(&failure, None);
-                report::write(&self.engine, &self.config.name, &error, None, None).await;
-            }
-            _ => {}
-        }
-        if meaning.cure == sqlstate::Cure::Recheck {
-            self.ready = None;
-        }
-        pause
-    }
-
-    /// The relay stands still until somebody mends it.
-    async fn halt(&mut self, fingerprint: &str, failure: &Failure, key: Option<&str>) {
-        tracing::error!(
-            cursor = self.config.name,
-            key,
-            code = failure.code,
-            error = failure.message,
-            hint = failure.hint,
-            "relay halted"
-        );
-        self.reported = true;
-        let error = report::error(failure, key);
-        report::write(&self.engine, &self.config.name, &error, Some(fingerprint), Some(false)).await;
-    }
-
-    /// The receiver has accepted something, or the database is there again.
-    async fn recovered(&mut self) {
-        self.outages = 0;
-        self.backoff = Backoff::new();
-        if !std::mem::take(&mut self.reported) {
-            return;
-        }
-        let cleared =
-            async { cursor::clear(self.engine.probe.session().await?.as_ref(), &self.config.name, None).await };
-        if let Err(error) = super::turn::within(&self.engine, cleared).await {
-            tracing::warn!(cursor = self.config.name, %error, "cannot record that the relay is well again");
-            self.reported = true;
-        }
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
+use super::Config;
 use super::engine::Engine;
 use super::group::Group;
-use super::{Config, pending};
 use crate::pace::Backoff;
 use crate::source;
 
@@ -16,10 +16,12 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>) {
     let mut groups: HashMap<_, Vec<Config>> = HashMap::new();
     let mut tasks = JoinSet::new();
     for relay in relays {
-        if matches!(relay.source, source::Config::Pending(_)) {
+        if let source::Config::Pending(due) = relay.source.clone() {
             let table = relay.source.table().to_string();
             let desk = Arc::clone(&engine);
-            tasks.spawn(again(Arc::clone(&engine), table, move || pending::run(Arc::clone(&desk), relay.clone())));
+            tasks.spawn(again(Arc::clone(&engine), table, move || {
+                super::pending::run(Arc::clone(&desk), relay.clone(), due.clone())
+            }));
         } else {
             groups.entry(relay.source.clone()).or_default().push(relay);
         }

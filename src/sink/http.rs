@@ -9,21 +9,25 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Request, Response, redirect, retry};
-use secrecy::ExposeSecret;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::{Class, Failure, Flow, InvalidSetting, Mode, Published};
+use super::{Failure, Flow, InvalidSetting, Mode, Published};
 use crate::batch::Batch;
 use crate::message::{Field, Message};
-use crate::secret::Secret;
 
+pub(crate) mod address;
 pub(super) mod answer;
+pub(super) mod gate;
+pub(super) mod preset;
 mod request;
+mod signature;
+use answer::Answer;
 pub use answer::known_errors;
-use answer::{Answer, Verdict};
+use gate::Gate;
+use preset::{Preset, Seal};
 use request::Requests;
 
 /// The most bytes of an answer that are read.
@@ -89,18 +93,6 @@ pub enum Body {
 /// Marks a request that an operator had sent again.
 const REPLAYED: HeaderName = HeaderName::from_static("outbox-replayed");
 
-/// Reads the meaning of an answer's status and body.
-pub(super) type ReadVerdict = fn(u16, &[u8]) -> Option<Verdict>;
-
-/// What a preset adds to the general sink.
-#[derive(Debug, Default)]
-pub(super) struct Preset {
-    /// User name and secret of Basic authentication.
-    pub(super) credentials: Option<(String, Secret)>,
-    /// Reads a provider's own error codes out of a 4xx answer; `None` leaves the general meaning of the status.
-    pub(super) verdict: Option<ReadVerdict>,
-}
-
 /// Sends the messages of one relay.
 #[derive(Debug)]
 pub struct HttpSink {
@@ -115,7 +107,7 @@ pub struct HttpSink {
 pub struct HttpPublication<'a> {
     sink: &'a HttpSink,
     mode: Mode,
-    authorization: Option<HeaderValue>,
+    seal: Seal,
     acknowledged: usize,
     /// Set while the message number `acknowledged` may be on its way; still set in `finish` when `push` was dropped.
     in_flight: bool,
@@ -136,7 +128,7 @@ impl HttpSink {
 
     pub(super) fn with_preset(config: &Config, relay: &str, preset: Preset) -> Result<Self, Vec<InvalidSetting>> {
         let requests = Box::new(Requests::compile(config, relay)?);
-        let client = client(config.timeout)
+        let client = client(config.timeout, preset.gate.as_ref())
             .map_err(|error| vec![InvalidSetting { key: "url".to_owned(), problem: answer::reason(&error) }])?;
         let min_interval = config
             .rate_per_second
@@ -164,14 +156,10 @@ impl HttpSink {
 
     /// Reads the secret again, so that a rotated one needs no restart.
     pub(super) fn begin(&self, mode: Mode) -> Result<HttpPublication<'_>, Failure> {
-        let authorization = match &self.preset.credentials {
-            Some((user, secret)) => Some(self.basic(user, secret)?),
-            None => None,
-        };
         Ok(HttpPublication {
             sink: self,
             mode,
-            authorization,
+            seal: self.preset.seal()?,
             acknowledged: 0,
             in_flight: false,
             cut: false,
@@ -179,31 +167,14 @@ impl HttpSink {
             stopped: None,
         })
     }
-
-    fn basic(&self, user: &str, secret: &Secret) -> Result<HeaderValue, Failure> {
-        let fatal = |message: String| Failure {
-            class: Class::Fatal,
-            ambiguous: false,
-            code: "secret_unreadable".to_owned(),
-            message,
-            hint: "Make the secret's file readable for the relay's user, with the secret as its only content"
-                .to_owned(),
-            retry_after: None,
-        };
-        let secret = secret.read().map_err(|error| fatal(format!("The secret cannot be read: {error}")))?;
-        if secret.expose_secret().is_empty() {
-            return Err(fatal("The secret is empty".to_owned()));
-        }
-        let request = self.client.post(self.requests.target()).basic_auth(user, Some(secret.expose_secret())).build();
-        request
-            .ok()
-            .and_then(|mut request| request.headers_mut().remove(AUTHORIZATION))
-            .ok_or_else(|| fatal("The secret cannot be sent in a header".to_owned()))
-    }
 }
 
-fn client(timeout: Duration) -> reqwest::Result<Client> {
-    Client::builder()
+fn client(timeout: Duration, gate: Option<&Gate>) -> reqwest::Result<Client> {
+    let builder = match gate {
+        Some(gate) => Client::builder().dns_resolver(gate.clone()),
+        None => Client::builder(),
+    };
+    builder
         .user_agent(concat!("outbox-relay/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
         .referer(false)
@@ -229,12 +200,20 @@ impl HttpPublication<'_> {
                 self.cut = true;
                 return Flow::Stop;
             }
-            match self.sink.requests.build(&message, self.authorization.as_ref()) {
+            match self.request(&message) {
                 Ok(request) => self.send(request).await,
-                Err(poison) => self.stopped = Some(poison),
+                Err(failure) => self.stopped = Some(failure),
             }
         }
         if self.stopped.is_some() { Flow::Stop } else { Flow::Continue }
+    }
+
+    fn request(&self, message: &Message<'_>) -> Result<Request, Failure> {
+        let HttpSink { requests, preset, .. } = self.sink;
+        let mut request = requests.build(message, self.seal.authorization.as_ref())?;
+        preset.admit(&request, requests.target())?;
+        self.seal.sign(&mut request, SystemTime::now())?;
+        Ok(request)
     }
 
     fn too_early(&self) -> bool {

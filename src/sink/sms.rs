@@ -10,7 +10,8 @@ use percent_encoding::utf8_percent_encode;
 use serde::Deserialize;
 
 use super::http::answer::Verdict;
-use super::http::{self, HttpSink, Preset};
+use super::http::preset::Preset;
+use super::http::{self, HttpSink};
 use super::template::UNRESERVED;
 use super::{Class, InvalidSetting, KnownError, Phase};
 use crate::secret::Secret;
@@ -68,7 +69,8 @@ fn twilio(config: &Config, relay: &str) -> Result<HttpSink, Vec<InvalidSetting>>
         rate_per_second: config.rate_per_second,
     };
     let credentials = Some((config.account_sid.clone(), config.auth_token.clone()));
-    HttpSink::with_preset(&request, relay, Preset { credentials, verdict: Some(twilio_verdict) }).map_err(|problems| {
+    let preset = Preset { credentials, verdict: Some(twilio_verdict), ..Preset::default() };
+    HttpSink::with_preset(&request, relay, preset).map_err(|problems| {
         let own_key = |problem: InvalidSetting| {
             let key = match problem.key.as_str() {
                 "url" => "base_url",

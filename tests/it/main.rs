@@ -47,3 +47,4 @@ mod storm;
 mod support;
 mod tls;
 mod verbs;
+mod webhook;

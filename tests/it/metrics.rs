@@ -106,8 +106,9 @@ async fn replicas_under_load_export_what_is_documented_and_nothing_else() {
     let page = page(0).await;
     for metric in metrics().filter(|metric| metric.exported && metric.kind == Kind::Counter) {
         if metric.labels.contains(&"cursor") {
-            let of_paused = format!("{}{{cursor=\"paused\"", metric.name);
-            assert!(page.lines().any(|line| line.starts_with(&of_paused)), "{of_paused} begins at 0");
+            let cursor = if metric.name.contains("_pending_") { "due" } else { "paused" };
+            let begins = format!("{}{{cursor=\"{cursor}\"", metric.name);
+            assert!(page.lines().any(|line| line.starts_with(&begins)), "{begins} begins at 0");
         }
     }
 }

@@ -103,7 +103,7 @@ async fn rights(owner: &Client, role: &str) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_relays_role_gets_exactly_what_it_needs_and_neither_delete_nor_ddl() {
+async fn the_relays_role_gets_exactly_what_it_needs_deletes_only_claims_and_marks_and_makes_no_ddl() {
     let (database, owner, text) = bare().await;
     owner.batch_execute("REVOKE ALL ON bookings FROM relay, app").await.unwrap();
     let up = ["migrate", "up", "--relay-role", "relay", "--app-role", "app"];
@@ -114,6 +114,9 @@ async fn the_relays_role_gets_exactly_what_it_needs_and_neither_delete_nor_ddl()
         ["SELECT outbox.version", "SELECT outbox.status", "SELECT public.bookings"].map(str::to_owned).into();
     for table in ["cursor", "control", "cursor_status", "operation", "dead_letter"] {
         expected.extend(["SELECT", "INSERT", "UPDATE"].map(|right| format!("{right} outbox.{table}")));
+    }
+    for table in ["claim", "sent"] {
+        expected.extend(["SELECT", "INSERT", "UPDATE", "DELETE"].map(|right| format!("{right} outbox.{table}")));
     }
     assert_eq!(rights(&owner, "relay").await, expected);
     assert_eq!(rights(&owner, "app").await, BTreeSet::from(["INSERT outbox.message".to_owned()]));

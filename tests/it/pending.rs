@@ -7,6 +7,8 @@ use tokio_postgres::Client;
 use crate::support::receiver::Receiver;
 use crate::support::{Database, PATIENCE, Process, database, eventually, outbox_relay, toml};
 
+mod policies;
+mod rows;
 mod sources;
 
 /// The tables of both systems, granted as `migrate up --relay-role` grants them.

@@ -16,8 +16,18 @@ const METHODS: &[(&str, &str)] = &[("POST", "POST"), ("PUT", "PUT"), ("PATCH", "
 const OURS: [&str; 6] = ["idempotency-key", "content-length", "transfer-encoding", "connection", "host", "expect"];
 
 pub(super) fn read(section: &Section<'_>, deadline: Duration) -> Option<Config> {
-    let method = section.read("method", value::word(METHODS, &[])).unwrap_or("POST").to_owned();
-    let headers = read_headers(section);
+    read_request(section, deadline, METHODS, &[])
+}
+
+/// The request of this sink or of a preset of it, which writes the headers `signed` itself.
+pub(super) fn read_request(
+    section: &Section<'_>,
+    deadline: Duration,
+    methods: &'static [(&'static str, &'static str)],
+    signed: &[&str],
+) -> Option<Config> {
+    let method = section.read("method", value::word(methods, &[])).unwrap_or("POST").to_owned();
+    let headers = read_headers(section, signed);
     let body = match section.read("body", value::parsed(template::parse)) {
         Some(template) if template != "row" => Body::Template(template),
         _ => Body::Row,
@@ -49,17 +59,18 @@ pub(super) fn url(text: &str) -> Result<String, Wrong> {
     Ok(text)
 }
 
-fn read_headers(section: &Section<'_>) -> BTreeMap<String, String> {
+fn read_headers(section: &Section<'_>, signed: &[&str]) -> BTreeMap<String, String> {
     let headers = section.read("headers", value::texts).unwrap_or_default();
     let node = |name: &str| match &section.node("headers")?.value {
         Value::Table(table) => table.get(name).map(|(_, node)| node),
         _ => None,
     };
     for (name, template) in &headers {
+        let lower = name.to_ascii_lowercase();
         let wrong =
             if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c)) {
                 Wrong::new("not a name of an HTTP header", "write letters, digits and hyphens")
-            } else if OURS.contains(&name.to_ascii_lowercase().as_str()) {
+            } else if OURS.contains(&lower.as_str()) || signed.contains(&lower.as_str()) {
                 Wrong::new("this header is the relay's own", "remove it")
             } else if template.contains(['\r', '\n', '\0']) {
                 Wrong::new("a header has one line", "remove the line break")

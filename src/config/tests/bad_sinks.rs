@@ -91,7 +91,6 @@ fn http_and_other_sinks() {
         (SINK, "[relay.sink.stdout]\nx = 1", "relay[events].sink.stdout.x", "unknown key"),
         (SINK, "[relay.sink.email]", "relay[events].sink.email", "not available in this version"),
         (SINK, "[relay.sink.sql]", "relay[events].sink.sql", "not available in this version"),
-        (SINK, "[relay.sink.webhook]", "relay[events].sink.webhook", "not available in this version"),
         (SINK, "[relay.sink.kafca]\ntopic = \"a\"", "relay[events].sink.kafca", "unknown key"),
         (KEY, "key = \"a\"\n[relay.sink.stdout]", "relay[events].sink.stdout", "a second sink beside kafka"),
     ]);
@@ -118,5 +117,45 @@ fn http_and_other_sinks() {
         assert_eq!(one.key, format!("relay[hook].sink.http.{key}"), "{lines}");
         assert!(one.what.starts_with(what), "{lines}: {}", one.what);
         assert!(!problems.to_string().contains("hunter2"), "{problems}");
+    }
+}
+
+#[test]
+fn webhook_sinks() {
+    const GOOD_HOOK: &str = "url = \"https://h/{{ id }}\"\nsecret_file = \"/run/hook\"\n";
+    let relay = |sink: &str, start: &str| {
+        format!(
+            "{GOOD}[[relay]]\nname = \"hook\"\n{start}[relay.source.stream]\ntable = \"a.b\"\n\
+             [relay.sink.webhook]\n{sink}"
+        )
+    };
+    assert!(parse(&relay(GOOD_HOOK, "start = \"now\"\n")).is_ok());
+    let problems = parse(&relay(GOOD_HOOK, "")).expect_err("it reaches people").to_string();
+    assert!(problems.contains("relay[hook].start: missing"), "{problems}");
+    for (from, to, key, what) in [
+        ("secret_file = \"/run/hook\"", "", "secret_file", "missing"),
+        ("secret_file", "secret_files = [\"a\"]\nsecret_file", "secret_files", "the secrets are given twice"),
+        ("secret_file = \"/run/hook\"", "secret_files = []", "secret_files", "names 0 files"),
+        ("secret_file = \"/run/hook\"", "secret_files = [\"a\", \"b\", \"c\"]", "secret_files", "names 3 files"),
+        ("secret_file = \"/run/hook\"", "secret_files = [\"a\", \"a\"]", "secret_files", "names the same file twice"),
+        ("secret_file = \"/run/hook\"", "secret_files = \"a\"", "secret_files", "an array is needed here"),
+        ("url", "method = \"PATCH\"\nurl", "method", "not a word that is known"),
+        ("url", "headers = { Webhook-Id = \"a\" }\nurl", "headers.Webhook-Id", "this header is the relay's own"),
+        ("url", "body_limit = \"65MiB\"\nurl", "body_limit", "out of bounds"),
+        ("url", "body_limit = 1000\nurl", "body_limit", "a size is needed here"),
+        ("url", "allow = \"10.0.0.0/8\"\nurl", "allow", "an array is needed here"),
+        ("url", "allow = [\"10.0.0.1\"]\nurl", "allow", "\"10.0.0.1\" is no range of addresses"),
+        ("url", "allow = [\"localhost\"]\nurl", "allow", "\"localhost\" is no range"),
+        ("url", "allow = [\"10.0.0.0/33\"]\nurl", "allow", "\"10.0.0.0/33\" is no range"),
+        ("url", "allow = [\"10.1.2.3/16\"]\nurl", "allow", "\"10.1.2.3/16\" has bits set behind its first 16"),
+        ("url", "allow = [\"::ffff:10.0.0.0/104\"]\nurl", "allow", "\"::ffff:10.0.0.0/104\" is IPv4 in the form of"),
+        ("url", "allow = [\"169.254.169.254/32\"]\nurl", "allow", "\"169.254.169.254/32\" is where clouds give out"),
+        ("url", "allow = [\"fd00:ec2::254/128\"]\nurl", "allow", "\"fd00:ec2::254/128\" is where clouds give out"),
+    ] {
+        let text = relay(&GOOD_HOOK.replacen(from, to, 1), "start = \"now\"\n");
+        let problems = parse(&text).expect_err(to);
+        let [one] = problems.list() else { panic!("{to}: {problems}") };
+        assert_eq!(one.key, format!("relay[hook].sink.webhook.{key}"), "{to}");
+        assert!(one.what.starts_with(what), "{to}: {}", one.what);
     }
 }

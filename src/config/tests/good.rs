@@ -81,6 +81,21 @@ fn the_fingerprint_follows_the_relay_its_secrets_and_its_cluster_only() {
 }
 
 #[test]
+fn a_webhook_sends_one_row_a_turn_and_its_secrets_belong_to_the_fingerprint() {
+    let text = "[[relay]]\nname = \"hook\"\nstart = \"now\"\nsource.stream.table = \"a.b\"\n[relay.sink.webhook]\n\
+                url = \"https://h/{{ id }}\"\nsecret_files = [\"/run/new\", \"/run/old\"]\nallow = [\"::1/128\"]\n";
+    let config = parse(&format!("{GOOD}{text}")).expect("valid");
+    let hook = &config.relays[2];
+    let sink::Config::Webhook(sink) = &hook.sink else { panic!("webhook") };
+    assert_eq!((sink.request.method.as_str(), sink.body_limit, hook.turn.rows), ("POST", 1 << 20, 1));
+    assert_eq!(hook.secret_files, ["/run/new", "/run/old"].map(std::path::PathBuf::from));
+    assert!(config.redacted().contains("secret_files = [\"/run/new\", \"/run/old\"]"), "paths are no secrets");
+    assert_eq!(parse(&config.redacted()).expect("valid"), config);
+    let other = parse(&format!("{GOOD}{}", text.replace("::1/128", "::2/128"))).expect("valid");
+    assert_ne!(other.relays[2].fingerprint, hook.fingerprint, "an allowed range is a mend of a halt");
+}
+
+#[test]
 fn the_environment_wins_over_the_file_and_fills_what_it_leaves_open() {
     let variables = [
         ("OUTBOX_RELAY__POSTGRES__POOL_SIZE", "12"),

@@ -55,7 +55,8 @@ pub(super) async fn claim(engine: &Engine, ready: &Ready, look: &Look, most: usi
     }
     let claiming = Claiming { engine, ready, look, token: format!("{:032x}", fastrand::u128(..)) };
     let rows = within(engine, claiming.rows(&cursor, most)).await?;
-    if rows.is_empty() && !look.expired && !cursor.redrive {
+    // With no row claimed, something may have been recorded all the same; only a claim in vain leaves no trace.
+    if rows.is_empty() && !look.expired && !look.waits && !cursor.redrive {
         within(engine, cursor.release()).await?;
     } else {
         within(engine, cursor.claimed(&engine.replica, ready.config.guarantee == Guarantee::AtMostOnce)).await?;

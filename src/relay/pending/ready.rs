@@ -45,14 +45,11 @@ pub(in crate::relay) async fn due(session: &Session, pending: &Pending) -> Resul
     Ok((findings, due))
 }
 
-pub(super) async fn ready(engine: &Arc<Engine>, config: &Config) -> Result<Result<Ready, Unready>, Error> {
-    let crate::source::Config::Pending(pending) = &config.source else {
-        return Ok(Err(Unready::wrong(
-            "no_due_work",
-            "not a relay of due work".to_owned(),
-            "This is a fault: report it.",
-        )));
-    };
+pub(super) async fn ready(
+    engine: &Arc<Engine>,
+    config: &Config,
+    pending: &Pending,
+) -> Result<Result<Ready, Unready>, Error> {
     let session = engine.probe.session().await?;
     let (findings, due) = due(&session, pending).await?;
     let Some(due) = due else { return Ok(Err(first(findings))) };

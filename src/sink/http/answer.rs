@@ -5,6 +5,7 @@
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
+use super::gate::Blocked;
 use crate::sink::{Class, Failure, KnownError, Phase};
 
 /// The longest pause that a receiver can ask for.
@@ -15,6 +16,8 @@ pub(in crate::sink) const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60)
 pub(in crate::sink) enum Answer {
     /// No connection: nothing was sent.
     NotSent(String),
+    /// No connection, because the address filter allows none.
+    Blocked(String),
     /// No answer in time.
     TimedOut,
     /// The connection broke, or what came was no HTTP.
@@ -45,6 +48,9 @@ pub(in crate::sink) struct Verdict {
 
 impl From<&reqwest::Error> for Answer {
     fn from(error: &reqwest::Error) -> Self {
+        if let Some(blocked) = blocked(error) {
+            return Self::Blocked(blocked.to_string());
+        }
         // The order counts: a time-out while connecting is both.
         if error.is_connect() || error.is_builder() {
             Self::NotSent(reason(error))
@@ -54,6 +60,18 @@ impl From<&reqwest::Error> for Answer {
             Self::Broken(reason(error))
         }
     }
+}
+
+/// The address filter's refusal, when that is what ended the request.
+fn blocked(error: &reqwest::Error) -> Option<&Blocked> {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(inner) = cause {
+        if let Some(blocked) = inner.downcast_ref() {
+            return Some(blocked);
+        }
+        cause = inner.source();
+    }
+    None
 }
 
 /// The TLS library's words, which say what is wrong with a certificate, or the innermost cause, which is the operating
@@ -82,6 +100,20 @@ pub(in crate::sink) fn judge(answer: Answer, target: &str) -> Option<Failure> {
                 message,
                 "See whether the receiver is up and its name and certificate are right; SSL_CERT_FILE names a file of \
                  authorities in place of the system's",
+            )
+        }
+        // A name can mean another address by itself, later. But either the address is meant, and somebody must say so, or
+        // somebody leads the relay into the network it stands in: trying again would give each new answer a try, and
+        // hide it among outages.
+        Answer::Blocked(ref reason) => {
+            let message = format!("{target} must not be connected to: {reason}");
+            (
+                Fatal,
+                false,
+                "address_blocked".to_owned(),
+                message,
+                "If this address is meant, write its range into the webhook's allow list, for example \
+                 allow = [\"10.1.0.0/16\"]; if not, mend url or the name's records, then `outbox-relay cursor resume NAME`",
             )
         }
         Answer::TimedOut => {
@@ -120,7 +152,7 @@ pub(in crate::sink) fn judge(answer: Answer, target: &str) -> Option<Failure> {
     };
     let retry_after = match answer {
         Answer::Status { retry_after, .. } if class == Retry => retry_after,
-        Answer::Status { .. } | Answer::NotSent(_) | Answer::TimedOut | Answer::Broken(_) => None,
+        Answer::Status { .. } | Answer::NotSent(_) | Answer::Blocked(_) | Answer::TimedOut | Answer::Broken(_) => None,
     };
     Some(Failure { class, ambiguous, code, message, hint: hint.to_owned(), retry_after })
 }
@@ -128,7 +160,8 @@ pub(in crate::sink) fn judge(answer: Answer, target: &str) -> Option<Failure> {
 /// What every status and every other end of a request means, for people.
 #[must_use]
 pub fn known_errors() -> Vec<KnownError> {
-    let ends = [Answer::NotSent(String::new()), Answer::TimedOut, Answer::Broken(String::new())];
+    let none = String::new;
+    let ends = [Answer::NotSent(none()), Answer::Blocked(none()), Answer::TimedOut, Answer::Broken(none())];
     let ends = ends.into_iter().filter_map(|end| judge(end, "")).map(|failure| {
         let phase = if failure.ambiguous { Phase::Unknown } else { Phase::Unsent };
         KnownError { codes: format!("`{}`", failure.code), class: failure.class, phase, hint: failure.hint }

@@ -15,7 +15,7 @@ use crate::message::{Field, Message};
 use crate::sink::template::{Mode, Template, UNRESERVED};
 use crate::sink::{Class, Failure, InvalidSetting};
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// What cannot stand in a header, and `%`, so that different ids stay different.
 const NOT_IN_KEY: &AsciiSet = &CONTROLS.add(b' ').add(b'%');

@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::position::Timestamp;
+use crate::sink::Class;
 
 fn config(url: String) -> Config {
     Config {

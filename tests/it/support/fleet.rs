@@ -21,13 +21,22 @@ pub struct Fleet {
 
 impl Fleet {
     /// The cursors: `events` to Kafka and `sms` deliver, `failing` is answered 503, `halted` was answered 400, `paused`
-    /// is paused. All read one table, whose writers pause inside their transactions.
+    /// is paused. All read one table, whose writers pause inside their transactions. `due` sends rows of another that
+    /// become due one after another.
     pub async fn start() -> Self {
         let (database, broker, topic) = (database().await, broker().await, unique("fleet"));
         let owner = database.connect("postgres").await;
         Table::PLAIN.create(&owner).await.unwrap();
         broker.create_topic(&topic, 3, &[]).await.unwrap();
         owner.batch_execute("INSERT INTO outbox.control (cursor, paused) VALUES ('paused', true)").await.unwrap();
+        owner
+            .batch_execute(
+                "CREATE TABLE todos (id integer PRIMARY KEY, at timestamptz NOT NULL, sent boolean NOT NULL DEFAULT false); \
+                 GRANT SELECT, UPDATE (sent) ON todos TO relay; \
+                 INSERT INTO todos SELECT n, now() + n * interval '20 milliseconds' FROM generate_series(1, 10000) AS n",
+            )
+            .await
+            .unwrap();
         let (accepting, failing, refusing) = (Gateway::start().await, Gateway::start().await, Gateway::start().await);
         failing.set(Mood::Refuse(503, "{}"));
         refusing.set(Mood::Refuse(400, r#"{"code":21211}"#));
@@ -37,6 +46,9 @@ impl Fleet {
             sms_relay("failing", &failing, ""),
             sms_relay("halted", &refusing, ""),
             stdout_relay("paused", ""),
+            "[[relay]]\nname = \"due\"\n[relay.source.pending]\ntable = \"public.todos\"\nkey = [\"id\"]\ndue = \"at\"\n\
+             sent = \"sent\"\nlimit = 1\n[relay.sink.stdout]\n"
+                .to_owned(),
         ];
         let text = toml(&database, "relay", Some(&broker.bootstrap_servers()), &relays.concat());
         let replicas: Vec<_> =

@@ -2,6 +2,7 @@
 
 pub mod fleet;
 pub mod gateway;
+pub mod hook;
 pub mod naive_relay;
 pub mod outside;
 pub mod prometheus;

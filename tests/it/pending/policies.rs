@@ -1,0 +1,192 @@
+//! Poison rows, operators' verbs, and what `check` and `status` say of due work.
+
+use std::time::Duration;
+
+use super::{PATIENCE, count, database, eventually, reminders, tables};
+use crate::support::outside::{finding, halted, json};
+use crate::support::receiver::Receiver;
+use crate::support::{Process, outbox_relay, toml};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_poison_row_halts_and_is_sent_after_the_operator_resumes() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    owner
+        .batch_execute("INSERT INTO todos SELECT 'w', n::text, 't', now() FROM generate_series(1, 3) AS n")
+        .await
+        .unwrap();
+    receiver.answer(|request| (if request.key.ends_with("/2") { 422 } else { 200 }, Duration::ZERO));
+    let text = toml(&database, "relay", None, &reminders(&receiver, ""));
+    let _process = Process::spawn(&text, &["run"]);
+    let is_halted = "SELECT count(*) FROM outbox.cursor_status WHERE halted AND message_id = 'w/2'";
+    eventually(PATIENCE, async || count(&owner, is_halted).await == 1).await;
+    let (id, error) = halted(&owner, "reminders").await;
+    assert_eq!((id.as_deref(), &error["class"], &error["code"]), (Some("w/2"), &"poison".into(), &"http_422".into()));
+    owner.batch_execute("INSERT INTO todos VALUES ('w', 'new', 't', now())").await.unwrap();
+    let (code, _, log) = outbox_relay(&text, &["run", "--once", "--timeout", "20s"]).await;
+    assert_eq!(code, Some(1), "{log}");
+    assert_eq!(count(&owner, "SELECT count(*) FROM todos WHERE \"delayNotificationSent\"").await, 2, "it stands still");
+    receiver.answer(|_| (200, Duration::ZERO));
+    let (code, _, log) = outbox_relay(&text, &["cursor", "resume", "reminders"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    eventually(PATIENCE, async || {
+        count(&owner, "SELECT count(*) FROM todos WHERE \"delayNotificationSent\"").await == 4
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_poison_row_is_put_aside_and_redriven_with_its_id_and_its_mark() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    owner
+        .batch_execute("INSERT INTO todos SELECT 'w', n::text, 't', now() FROM generate_series(1, 5) AS n")
+        .await
+        .unwrap();
+    receiver.answer(|request| (if request.key.ends_with("/2") { 422 } else { 200 }, Duration::ZERO));
+    let text = toml(&database, "relay", None, &reminders(&receiver, "on_poison = \"dead_letter\""));
+    let _process = Process::spawn(&text, &["run"]);
+    let marked = "SELECT count(*) FROM todos WHERE \"delayNotificationSent\"";
+    eventually(PATIENCE, async || count(&owner, marked).await == 4).await;
+    eventually(PATIENCE, async || {
+        count(&owner, "SELECT count(*) FROM outbox.dead_letter WHERE state = 'dead'").await == 1
+    })
+    .await;
+    let (_, out, _) = outbox_relay(&text, &["dead-letter", "list", "-o", "json"]).await;
+    let letter = json(&out)["dead_letters"][0].clone();
+    assert_eq!(letter["key"], serde_json::json!(["w/2"]), "{letter}");
+    receiver.answer(|_| (200, Duration::ZERO));
+    let id = letter["id"].to_string();
+    let (code, _, log) = outbox_relay(&text, &["dead-letter", "redrive", &id, "--yes"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    eventually(PATIENCE, async || count(&owner, marked).await == 5).await;
+    let last = receiver.requests().pop().unwrap();
+    assert_eq!((last.key.as_str(), last.replayed), ("reminders/w/2", true));
+    let redriven = "SELECT count(*) FROM outbox.dead_letter WHERE state = 'redriven'";
+    eventually(PATIENCE, async || count(&owner, redriven).await == 1).await;
+    assert_eq!(count(&owner, "SELECT count(*) FROM outbox.claim").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_runs_at_the_same_moment_send_each_row_once_and_a_paused_relay_sends_none() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    owner
+        .batch_execute("INSERT INTO todos SELECT 'w', n::text, 't', now() FROM generate_series(1, 500) AS n")
+        .await
+        .unwrap();
+    let text = toml(&database, "relay", None, &reminders(&receiver, ""));
+    let once = async || outbox_relay(&text, &["run", "--once"]).await;
+    let ((first, _, one), (second, _, two)) = tokio::join!(once(), once());
+    assert_eq!((first, second), (Some(0), Some(0)), "{one}{two}");
+    assert_eq!(receiver.requests().len(), 500);
+    assert_eq!(count(&owner, "SELECT count(*) FROM todos WHERE \"delayNotificationSent\"").await, 500);
+
+    let (code, _, log) = outbox_relay(&text, &["cursor", "pause", "reminders"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    owner.batch_execute("INSERT INTO todos VALUES ('w', 'new', 't', now() - interval '90 s')").await.unwrap();
+    let (_, out, _) = outbox_relay(&text, &["status", "-o", "json"]).await;
+    let cursor = json(&out)["cursors"][0].clone();
+    assert_eq!((&cursor["state"], &cursor["backlog_rows"]), (&"paused".into(), &1.into()), "{cursor}");
+    assert!(cursor["lag_seconds"].as_f64().unwrap() >= 90.0, "{cursor}");
+    let (code, _, _) = outbox_relay(&text, &["status", "--max-lag", "60s"]).await;
+    assert_eq!(code, Some(3));
+    let (_, out, _) = outbox_relay(&text, &["cursor", "seek", "reminders", "--now", "--yes"]).await;
+    assert_eq!(receiver.requests().len(), 500, "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_names_what_is_wrong_with_a_table_of_due_work_and_the_sql_that_mends_it() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    let relay = reminders(&receiver, "");
+    for (change, back, code, level, mend) in [
+        (
+            "DROP INDEX \"todos_dueDate_workspaceId_id_idx\"",
+            "CREATE INDEX ON todos (\"dueDate\", \"workspaceId\", id) WHERE NOT \"delayNotificationSent\"",
+            "index_missing",
+            "warn",
+            "CREATE INDEX CONCURRENTLY ON \"public\".\"todos\" (\"dueDate\", \"workspaceId\", \"id\") WHERE NOT \"delayNotificationSent\";",
+        ),
+        (
+            "REVOKE UPDATE (\"delayNotificationSent\") ON todos FROM relay",
+            "GRANT UPDATE (\"delayNotificationSent\") ON todos TO relay",
+            "privilege_missing",
+            "error",
+            "GRANT UPDATE (\"delayNotificationSent\") ON \"public\".\"todos\" TO \"relay\";",
+        ),
+        (
+            "ALTER TABLE todos DROP CONSTRAINT todos_pkey",
+            "ALTER TABLE todos ADD PRIMARY KEY (\"workspaceId\", id)",
+            "key_not_unique",
+            "error",
+            "CREATE UNIQUE INDEX CONCURRENTLY ON \"public\".\"todos\" (\"workspaceId\", \"id\");",
+        ),
+        (
+            "ALTER TABLE todos ENABLE ROW LEVEL SECURITY",
+            "ALTER TABLE todos DISABLE ROW LEVEL SECURITY",
+            "row_security",
+            "error",
+            "ALTER ROLE \"relay\" BYPASSRLS;",
+        ),
+    ] {
+        owner.batch_execute(change).await.unwrap();
+        let (exit, out, _) = outbox_relay(&toml(&database, "relay", None, &relay), &["check", "-o", "json"]).await;
+        owner.batch_execute(back).await.unwrap();
+        let document = json(&out);
+        let found = finding(&document, code).unwrap_or_else(|| panic!("{code}: {out}"));
+        assert_eq!((&found["level"], &found["fix_sql"]), (&level.into(), &mend.into()), "{found}");
+        assert_eq!(exit, Some(if level == "error" { 3 } else { 0 }), "{out}");
+    }
+    for (setting, with, code) in [
+        ("due = \"dueDate\"", "due = \"title\"", "column_type"),
+        ("due = \"dueDate\"", "due = \"when\"", "column_missing"),
+        ("due = \"dueDate\"", "due = \"dueDate\"\ntime_zone = \"UTC\"", "column_type"),
+        ("sent = \"delayNotificationSent\"", "sent = \"title\"", "column_type"),
+        ("public.todos", "public.nothing", "table_missing"),
+        ("due = \"dueDate\"", "due = \"dueDate\"\nwhere = { \"dueDate\" = \"not a date\" }", "column_unreadable"),
+        ("delayed-{{ id }}", "delayed-{{ nothing }}", "column_unreadable"),
+    ] {
+        let text = toml(&database, "relay", None, &relay.replacen(setting, with, 1));
+        let (exit, out, log) = outbox_relay(&text, &["check", "-o", "json"]).await;
+        let document = json(&out);
+        let found = finding(&document, code).unwrap_or_else(|| panic!("{code}: {out}{log}"));
+        assert_eq!((exit, &found["level"]), (Some(3), &"error".into()), "{found}");
+        assert!(found["fix_setting"].is_string() || found["fix_sql"].is_string(), "{found}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_of_a_million_rows_stay_index_scans() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    owner
+        .batch_execute(
+            "INSERT INTO todos SELECT 'w' || n % 100, n::text, 't', now() + (n - 10000) * interval '1 minute', n % 3 = 0 AND n > 10000 \
+             FROM generate_series(1, 1000000) AS n; ANALYZE todos",
+        )
+        .await
+        .unwrap();
+    let text = toml(
+        &database,
+        "relay",
+        None,
+        &reminders(&receiver, "").replace("[relay.sink.http]", "in_flight = 100\n[relay.sink.http]"),
+    );
+    let scans = "SELECT COALESCE(seq_scan, 0) FROM pg_stat_user_tables WHERE relname = 'todos'";
+    let before = count(&owner, scans).await;
+    let process = Process::spawn(&text, &["run"]);
+    for n in 0..30 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        println!("{n} {}", receiver.requests().len());
+    }
+    println!("{}", process.log());
+    eventually(PATIENCE, async || count(&owner, "SELECT count(*) FROM outbox.claim").await == 0).await;
+    drop(process);
+    // Statistics of a session arrive when it ends, or a second later.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(count(&owner, scans).await, before, "no look and no mark reads the whole table");
+    let used = "SELECT COALESCE(sum(idx_scan), 0)::bigint FROM pg_stat_user_indexes WHERE relname = 'todos'";
+    println!("{} index scans", count(&owner, used).await);
+    assert!(receiver.requests().len() < 10_100, "{}", receiver.requests().len());
+}
