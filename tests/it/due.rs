@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use outbox_relay::demo::provider::Received;
 
 mod locks;
+mod pages;
 mod reminders;
 mod welcome;
 
