@@ -37,6 +37,8 @@ use task::Attempt;
 
 /// After a claim that another replica stood before.
 const BUSY: Duration = Duration::from_millis(10);
+/// How long the end of one send waits for others'.
+const TOGETHER: Duration = Duration::from_millis(2);
 /// How many sends in a row must fail by an outage before the desk stops trying row after row.
 const OUTAGE: u32 = 3;
 
@@ -120,7 +122,13 @@ impl Desk {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => {}
-            Some(done) = self.sending.join_next() => self.ended(done),
+            Some(done) = self.sending.join_next() => {
+                self.ended(done);
+                // Others that were begun together end about now: one settlement and one claim for all of them.
+                if !self.sending.is_empty() {
+                    tokio::time::sleep(TOGETHER).await;
+                }
+            }
         }
         while let Some(done) = self.sending.try_join_next() {
             self.ended(done);

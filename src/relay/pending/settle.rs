@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use tokio_postgres::types::ToSql;
 
 use super::Desk;
@@ -123,13 +124,15 @@ impl Desk {
             let sent: Vec<&Task> =
                 attempts.iter().filter(|a| matches!(a.outcome, Outcome::Sent)).map(|a| &a.task).collect();
             let locked = self.mark(ready, &settlement, &sent).await?;
-            for attempt in attempts {
+            // Sent at once, answered together: a round trip for all, not for each.
+            let closing = attempts.iter().map(async |attempt| {
                 if locked.contains(&attempt.task.key) {
-                    settlement.keep(attempt.task.claim(), ready.config.turn.lock_kill()).await?;
+                    settlement.keep(attempt.task.claim(), ready.config.turn.lock_kill()).await
                 } else {
-                    self.close(ready, &settlement, attempt).await?;
+                    self.close(ready, &settlement, attempt).await
                 }
-            }
+            });
+            try_join_all(closing).await?;
             settlement.commit().await?;
             Ok(locked)
         };
