@@ -5,19 +5,24 @@
 //! transaction, and advancing consumes it. Operators never need the lock: what they want stands in `outbox.control`, what
 //! the relay has to say in `outbox.cursor_status`, and no turn locks either.
 
+mod commit;
 pub mod control;
 pub mod dead_letter;
 mod detail;
 pub mod letters;
 mod lock;
 mod order;
+mod reserve;
 mod standing;
 mod status;
+pub mod unknown;
 mod wish;
 
+pub use commit::{Commit, fate_of};
 pub use detail::{Detail, detail};
 pub use lock::{Advance, LockedCursor};
 pub use order::{Fate, Order, fate, order};
+pub use reserve::{InFlight, Reservation, Reserved, Reserving, Settlement};
 pub use standing::{Circuit, Creation, Standing, create, foreign_identity, standings};
 pub use status::{ErrorReport, Halt, clear, halt, report};
 pub use wish::{Adoption, Facts, Wish};
