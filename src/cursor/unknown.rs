@@ -28,7 +28,7 @@ const RECORD: &str = record!(
 
 const RECORD_IN_FLIGHT: &str = record!(
     "SELECT k.name, ARRAY[r.id], r.created_at, 'unknown', k.token ->> 'token', 0, k.token ->> 'by', \
-     pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', 'retry', 'code', 'holder_lost', \
+     pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', 'retry', 'code', $3::text, \
      'message', 'Replica ' || (k.token ->> 'by') || ' ended, or lost its lock, while this row was in flight', 'hint', $2::text) \
      FROM outbox.cursor AS k, pg_catalog.jsonb_to_recordset(k.token -> 'rows') AS r(id text, created_at timestamptz) \
      WHERE k.name = $1"
@@ -40,6 +40,9 @@ const COUNTS: &str = "SELECT relay, pg_catalog.count(*) FROM outbox.claim WHERE 
 
 const LIST: &str = "SELECT relay, key, state, due_at, updated_at, claimed_by, attempts, error::text FROM outbox.claim \
      WHERE relay = COALESCE($1::text, relay) AND (state = 'unknown' OR NOT $2::boolean) ORDER BY relay, due_at, key";
+
+/// The code of rows whose holder ended while they were in flight.
+const HOLDER_LOST: &str = "holder_lost";
 
 /// What to do about an unknown outcome.
 pub const HINT: &str = "It is never sent again. See at the receiver whether it has arrived; when it is settled, delete its \
@@ -94,7 +97,7 @@ pub(super) async fn record(
 
 /// Records the rows of the token that stands in the cursor; says how many.
 pub(super) async fn record_in_flight(loan: &Fragile, cursor: &str) -> Result<u64, Error> {
-    Ok(loan.execute(RECORD_IN_FLIGHT, &[&cursor, &HINT]).await?)
+    Ok(loan.execute(RECORD_IN_FLIGHT, &[&cursor, &HINT, &HOLDER_LOST]).await?)
 }
 
 /// How many outcomes of a relay are unknown.

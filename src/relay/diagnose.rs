@@ -77,6 +77,7 @@ fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> Facts 
             })
         }),
         held: cursor.is_some_and(|cursor| cursor.held),
+        unknown: cursor.map_or(0, |cursor| cursor.unknown_outcomes),
         wish: (detail.wish > detail.wish_done).then_some(detail.wish),
         ..Facts::default()
     }

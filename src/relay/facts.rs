@@ -25,6 +25,8 @@ pub struct Facts {
     pub held: bool,
     /// The number of an operator's wish that waits for a turn.
     pub wish: Option<i64>,
+    /// How many rows are listed as unknown.
+    pub unknown: i64,
     /// Who holds the horizon back, oldest first.
     pub holders: Vec<Holder>,
     /// Who had its lock all the while.

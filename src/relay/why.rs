@@ -24,6 +24,11 @@ const HOLDERS: usize = 5;
 #[must_use]
 pub fn why(facts: &Facts) -> Why {
     let mut why = reason(facts);
+    if facts.unknown > 0 {
+        let listed = format!("`outbox-relay request list --unknown --relay {}`", facts.name);
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; unknown outcomes: {} ({listed}).", facts.unknown));
+    }
     if let Some(number) = facts.wish {
         why.sentence.pop();
         why.sentence.push_str(&format!("; wish {number} of an operator waits for a turn."));
@@ -50,6 +55,7 @@ fn reason(facts: &Facts) -> Why {
         _ if facts.regressed_until.is_some() => regressed(facts),
         (None, error) if facts.circuit_opened_at.is_some() => circuit(facts, error.as_ref()),
         (None, Some(error)) => backing_off(facts, error),
+        _ if nothing && facts.unknown > 0 => answer("idle", true, format!("{name} has nothing to do")),
         _ if nothing => answer("idle", true, format!("{name} has nothing to do: every committed row is delivered")),
         _ if facts.held => held(facts),
         _ if facts.waiting.is_none() => answer(

@@ -103,3 +103,24 @@ async fn a_refused_row_is_put_aside_where_that_is_the_policy_and_the_rest_goes_o
         .collect();
     assert_eq!((letters, stage.unknown().await), (vec!["3".to_owned()], BTreeSet::new()));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_that_hangs_costs_one_row_a_try_and_the_circuit_keeps_tries_rare() {
+    let stage = Stage::http("[relay.turn]\nrows = 10\ndeadline = \"500ms\"").await;
+    stage.receiver().answer(|_| (200, Duration::from_secs(600)));
+    stage.insert(40).await;
+    let _replicas = [stage.replica("r0"), stage.replica("r1")];
+    let sink = async || {
+        let (_, out, _) = outbox_relay(&stage.toml, &["status", "-o", "json"]).await;
+        json(&out)["cursors"][0]["sink"]["circuit"].clone()
+    };
+    eventually(PATIENCE * 2, async || sink().await == "open").await;
+    stage.receiver().answer(|_| (200, Duration::ZERO));
+    stage.settled(40).await;
+    let (missing, listed) = stage.holds(40).await;
+    let accepted = stage.receiver().accepted("r").len();
+    println!("until the circuit was open and closed again {listed} of 40 rows were tried in vain");
+    assert_eq!((missing, listed + accepted), (0, 40), "a try costs the row that it tried, and no other");
+    assert!((3..=10).contains(&listed), "{listed}");
+    eventually(PATIENCE * 2, async || sink().await == "closed").await;
+}
