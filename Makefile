@@ -4,6 +4,8 @@
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
 ARGS ?=
+# What the demo plays: bookings or reminders, for example: make demo SCENARIO=reminders
+SCENARIO ?=
 # real: start an Apache Kafka broker for the demo; HOST:PORT: use that one. Empty: librdkafka's in-process broker.
 KAFKA ?=
 # The major version of PostgreSQL for test-pg: what is installed, or 16 or 18, which are inside a package.
@@ -28,8 +30,8 @@ deps-test:
 	@scripts/install build postgres kafka tests
 	@scripts/kafka-jars
 
-demo: deps-demo ## Three replicas survive a kill with nothing lost; ARGS="--seconds 20 --json", KAFKA=real
-	@cargo run --bin outbox-relay -- demo $(if $(KAFKA),--kafka $(KAFKA)) $(ARGS)
+demo: deps-demo ## Three replicas survive a kill with nothing lost; ARGS="--seconds 20 --json", KAFKA=real, SCENARIO=reminders
+	@cargo run --bin outbox-relay -- demo $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(KAFKA),--kafka $(KAFKA)) $(ARGS)
 
 test: deps-test ## Run all tests, on a real PostgreSQL and a real Apache Kafka
 	cargo test; status=$$?; scripts/settle; exit $$status

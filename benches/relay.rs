@@ -6,6 +6,7 @@
 /// The parts.
 #[allow(unreachable_pub, reason = "a program: `pub` says what a module offers the others")]
 mod relay {
+    pub mod claim;
     pub mod drain;
     pub mod figure;
     pub mod idle;
@@ -21,6 +22,7 @@ mod relay {
     pub mod stage;
     pub mod tail;
     pub mod takeover;
+    pub mod wake;
     pub mod writer;
 }
 
@@ -32,7 +34,7 @@ use relay::machine::Machine;
 use relay::options::Options;
 use relay::payload::Payload;
 use relay::stage::Stage;
-use relay::{drain, idle, latency, produce, read, report, sequential, takeover};
+use relay::{claim, drain, idle, latency, produce, read, report, sequential, takeover, wake};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
@@ -73,11 +75,28 @@ async fn measure(stage: &Stage, options: &Options) -> anyhow::Result<Figures> {
         options.say("takeover");
         figures.takeover = takeover::measure(stage, options).await.context("takeover")?;
     }
+    if options.wants("pending") {
+        pending(stage, options, &mut figures).await?;
+    }
     if options.wants("idle") {
         options.say("idle");
         figures.idle = Some(idle::measure(stage, options).await.context("idle")?);
     }
     Ok(figures)
+}
+
+/// Due work: claims by one replica and by three, and how late single rows are.
+async fn pending(stage: &Stage, options: &Options, figures: &mut Figures) -> anyhow::Result<()> {
+    figures.claims = [1, 3].map(|replicas| claim::Claims::of(replicas, options.due)).into();
+    for round in 1..=options.rounds {
+        for claims in &mut figures.claims {
+            options.say(&format!("pending {round}/{}, {} replicas", options.rounds, claims.replicas));
+            claims.measure(stage, round).await.context("pending_claim")?;
+        }
+        options.say(&format!("pending {round}/{}, single rows", options.rounds));
+        figures.wake.push(wake::measure(stage, options, round).await.context("pending_wake")?);
+    }
+    Ok(())
 }
 
 /// One round of everything that is measured in rows a second.

@@ -1,8 +1,9 @@
-//! The verb `demo`: three replicas relay bookings to Kafka and SMS, one of them is killed, and what arrived is compared
-//! with what was committed.
+//! The verb `demo`, in two scenarios. Bookings: three replicas relay bookings to Kafka and SMS, one of them is killed, and
+//! what arrived is compared with what was committed. Reminders: three replicas send due work to a provider that fails,
+//! hangs and answers late, replicas are killed again and again, and what the provider has is compared with what was due.
 //!
-//! Its stage (a throw-away PostgreSQL, a broker, an SMS gateway, bookings and their writers) is also that of tests and
-//! benches; the product itself needs nothing of it. Whatever ends the demo, nothing of it stays behind.
+//! Its stage (a throw-away PostgreSQL, a broker, an SMS gateway, a provider, bookings and their writers) is also that of
+//! tests and benches; the product itself needs nothing of it. Whatever ends the demo, nothing of it stays behind.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -22,9 +23,11 @@ pub mod consumer;
 pub mod gateway;
 pub mod kafka;
 pub mod postgres;
+pub mod provider;
 pub mod startup;
 pub mod watchdog;
 
+mod due;
 mod play;
 mod replicas;
 mod sample;
@@ -37,16 +40,28 @@ mod view;
 /// What the user asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How long the application writes.
+    /// What is played.
+    pub scenario: Scenario,
+    /// How long the application writes, or rows become due.
     pub writing: Duration,
-    /// Which broker.
+    /// Which broker; reminders need none.
     pub kafka: Kafka,
     /// Whether the last line of standard output is the verdict as JSON.
     pub json: bool,
-    /// How many processes relay; one of them is killed half-way, when there are several.
+    /// How many processes relay; some are killed, when there are several.
     pub replicas: usize,
-    /// Decides what the writers write.
+    /// Decides what the writers write; of reminders, what is due when, what fails, and who is killed.
     pub seed: u64,
+}
+
+/// What is played.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Scenario {
+    /// A stream of bookings to Kafka and SMS
+    #[default]
+    Bookings,
+    /// Due work: reminders, at least once, and welcome messages, at most once
+    Reminders,
 }
 
 /// Which broker the demo uses.
@@ -63,7 +78,8 @@ pub enum Kafka {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { writing: Duration::from_secs(20), kafka: Kafka::default(), json: false, replicas: 3, seed: 1 }
+        let writing = Duration::from_secs(20);
+        Self { scenario: Scenario::default(), writing, kafka: Kafka::default(), json: false, replicas: 3, seed: 1 }
     }
 }
 
@@ -80,25 +96,44 @@ impl FromStr for Kafka {
     }
 }
 
+/// What a scenario is played on. Dropped, it is gone, too; clearing it says whether it is.
+trait Stage: Sized {
+    /// What stands above the view.
+    fn title(options: &Options) -> String;
+    /// Starts everything, the replicas too.
+    async fn set(options: &Options, view: &mut View) -> anyhow::Result<Self>;
+    /// Everything between the stage's setting and its clearing; the verdict goes to standard output.
+    async fn play(&mut self, options: &Options, view: &mut View) -> anyhow::Result<Verdict>;
+    /// Clears it and waits for that.
+    async fn clear(self) -> anyhow::Result<()>;
+}
+
 /// Sets the stage, lets it play, prints the verdict, and clears the stage. SIGINT and SIGTERM end it early, undecided.
 ///
 /// # Errors
 /// When the stage cannot be set, or the relays do not start.
 pub async fn demo(options: Options) -> anyhow::Result<Verdict> {
+    match options.scenario {
+        Scenario::Bookings => perform::<Scene>(options).await,
+        Scenario::Reminders => perform::<due::Scene>(options).await,
+    }
+}
+
+async fn perform<S: Stage>(options: Options) -> anyhow::Result<Verdict> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("Cannot watch for signals")?;
-    let mut view = View::new(&options);
+    let mut view = View::new(S::title(&options), options.writing);
     let set = tokio::select! {
-        set = Scene::set(&options.kafka, options.replicas, &mut view) => Some(set?),
+        set = S::set(&options, &mut view) => Some(set?),
         _ = signals.next() => None,
     };
-    let Some(mut scene) = set else { return Ok(interrupted()) };
+    let Some(mut stage) = set else { return Ok(interrupted()) };
     let played = tokio::select! {
-        played = play::play(&options, &mut scene, &mut view) => Some(played),
+        played = stage.play(&options, &mut view) => Some(played),
         _ = signals.next() => None,
     };
     // A second signal is in a hurry: what is dropped is removed as well, but a topic on somebody else's broker stays.
     let cleared = tokio::select! {
-        cleared = scene.clear() => cleared,
+        cleared = stage.clear() => cleared,
         _ = signals.next() => Ok(()),
     };
     let Some(verdict) = played else { return Ok(interrupted()) };

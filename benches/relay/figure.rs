@@ -1,9 +1,11 @@
 //! What was measured, and what is made of it.
 
+use super::claim::Claims;
 use super::drain::Drain;
 use super::idle::Idle;
 use super::latency::Latency;
 use super::payload::Payload;
+use super::wake::Wake;
 
 /// All of a run; what was not asked for is empty.
 #[derive(Debug, Default)]
@@ -20,6 +22,10 @@ pub struct Figures {
     pub takeover: Vec<f64>,
     /// Once.
     pub idle: Option<Idle>,
+    /// Per number of replicas.
+    pub claims: Vec<Claims>,
+    /// Per round.
+    pub wake: Vec<Wake>,
 }
 
 /// Rows a second with one kind of payload, per round.

@@ -13,16 +13,25 @@ pub struct Options {
     pub sequential: u64,
     /// How long the latency is watched, and the idle relay.
     pub seconds: u64,
+    /// How many rows of due work are claimed.
+    pub due: u64,
     text: u64,
     row: u64,
     only: Vec<String>,
 }
 
 impl Options {
-    /// `--quick`, `--rounds N`, `--text N`, `--row N`, `--seconds N`, and names of parts to be measured alone.
+    /// `--quick`, `--rounds N`, `--text N`, `--row N`, `--due N`, `--seconds N`, and names of parts to be measured alone.
     pub fn from_args(args: impl IntoIterator<Item = String>) -> anyhow::Result<Self> {
-        let mut options =
-            Self { rounds: 5, sequential: 2_000, seconds: 10, text: 1_000_000, row: 500_000, only: Vec::new() };
+        let mut options = Self {
+            rounds: 5,
+            sequential: 2_000,
+            seconds: 10,
+            due: 50_000,
+            text: 1_000_000,
+            row: 500_000,
+            only: Vec::new(),
+        };
         let mut args = args.into_iter();
         while let Some(arg) = args.next() {
             let mut number = || -> anyhow::Result<u64> { Ok(args.next().unwrap_or_default().parse()?) };
@@ -33,6 +42,7 @@ impl Options {
                         rounds: 2,
                         sequential: 500,
                         seconds: 3,
+                        due: 5_000,
                         text: 200_000,
                         row: 100_000,
                         only: options.only,
@@ -42,10 +52,11 @@ impl Options {
                 "--text" => options.text = number()?,
                 "--row" => options.row = number()?,
                 "--seconds" => options.seconds = number()?.max(1),
-                "rates" | "latency" | "takeover" | "idle" => options.only.push(arg),
+                "--due" => options.due = number()?.max(1),
+                "rates" | "latency" | "takeover" | "idle" | "pending" => options.only.push(arg),
                 _ => bail!(
-                    "unknown argument {arg}; known: --quick, --rounds N, --text N, --row N, --seconds N, rates, latency, \
-                     takeover, idle"
+                    "unknown argument {arg}; known: --quick, --rounds N, --text N, --row N, --due N, --seconds N, \
+                     rates, latency, takeover, idle, pending"
                 ),
             }
         }

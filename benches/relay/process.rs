@@ -54,6 +54,11 @@ impl Process {
             relay.topic,
             relay.payload
         );
+        Self::spawn(&toml, replica)
+    }
+
+    /// The same with a configuration of the caller's.
+    pub fn spawn(toml: &str, replica: &str) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
         let file = dir.path().join("outbox-relay.toml");
         std::fs::write(&file, toml)?;

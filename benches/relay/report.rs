@@ -7,6 +7,7 @@ use super::figure::{Figures, Rates, median};
 use super::latency::{Latency, PER_SECOND};
 use super::machine::{Machine, target};
 use super::payload::Payload;
+use super::wake::Wake;
 
 /// Of `relay` by the slower of the two raw rates, one cursor, text.
 const RATIO: f64 = 0.55;
@@ -69,6 +70,7 @@ fn print(machine: &Machine, figures: &Figures) {
             goal(met, "0 and 0")
         );
     }
+    print_pending(figures);
     let rss = figures.text.rss_max_bytes().max(figures.row.rss_max_bytes());
     if rss > 0 {
         let goal = goal(rss <= MEMORY_BYTES, &format!("<= {:.0} MiB", mib(MEMORY_BYTES)));
@@ -91,6 +93,19 @@ fn print_rates(payload: Payload, rates: &Rates) {
     line("  relay, one cursor", &rates.relayed(), "rows/s", &format!("ratio {:.2} {goal}", rates.ratio()));
     let (cpu, memory) = (rates.cpu_s_per_million(), mib(rates.rss_max_bytes()));
     println!("    {cpu:.2} processor seconds for a million rows, at most {memory:.0} MiB");
+}
+
+fn print_pending(figures: &Figures) {
+    for claims in &figures.claims {
+        let (replicas, ratio) = (claims.replicas, median(&claims.relay) / median(&claims.raw));
+        line(&format!("raw UPDATE … RETURNING, {replicas} loops"), &claims.raw, "rows/s", "");
+        line(&format!("pending_claim, {replicas} replicas"), &claims.relay, "rows/s", &format!("ratio {ratio:.2}"));
+    }
+    if !figures.wake.is_empty() {
+        let of = |value: fn(&Wake) -> f64| figures.wake.iter().map(value).collect::<Vec<_>>();
+        line("pending_wake p50", &of(|wake| wake.p50_ms), "ms", "");
+        line("pending_wake p99", &of(|wake| wake.p99_ms), "ms", "");
+    }
 }
 
 fn line(what: &str, runs: &[f64], unit: &str, note: &str) {
@@ -139,6 +154,7 @@ fn document(machine: &Machine, figures: &Figures) -> Value {
         results.push(json!({"name": "takeover", "payload": "text", "payload_bytes": 200, "cursors": 1, "replicas": 3,
             "p50_ms": rounded(median(&figures.takeover)), "runs": runs(&figures.takeover)}));
     }
+    results.extend(pending_results(figures));
     if let Some((payload, rates)) =
         [(Payload::Text, &figures.text), (Payload::Row, &figures.row)].into_iter().max_by_key(|(_, rates)| rates.rows)
         && !rates.relay.is_empty()
@@ -173,6 +189,26 @@ fn rate_results(payload: Payload, rates: &Rates) -> [Value; 3] {
         "cpu_s_per_million": rounded(rates.cpu_s_per_million()), "rss_max_bytes": rates.rss_max_bytes(),
         "runs": runs(&relayed)});
     [raw("read_raw", rates.read().1), raw("produce_raw", &rates.produce), relay]
+}
+
+fn pending_results(figures: &Figures) -> Vec<Value> {
+    let mut results = Vec::new();
+    for claims in &figures.claims {
+        let (replicas, rows, ratio) = (claims.replicas, claims.rows, median(&claims.relay) / median(&claims.raw));
+        results.push(json!({"name": "pending_claim_raw", "rows": rows, "replicas": replicas,
+            "rows_per_second": rounded(median(&claims.raw)), "runs": runs(&claims.raw)}));
+        results.push(json!({"name": "pending_claim", "rows": rows, "replicas": replicas,
+            "rows_per_second": rounded(median(&claims.relay)), "ratio": rounded(ratio), "runs": runs(&claims.relay)}));
+    }
+    if !figures.wake.is_empty() {
+        let of = |value: fn(&Wake) -> f64| rounded(median(&figures.wake.iter().map(value).collect::<Vec<_>>()));
+        let each = figures.wake.iter();
+        let each = each.map(|run| json!({"p50_ms": rounded(run.p50_ms), "p99_ms": rounded(run.p99_ms)}));
+        results
+            .push(json!({"name": "pending_wake", "rows": figures.wake.iter().map(|run| run.rows).min(), "replicas": 1,
+            "p50_ms": of(|run| run.p50_ms), "p99_ms": of(|run| run.p99_ms), "runs": each.collect::<Vec<_>>()}));
+    }
+    results
 }
 
 fn runs(values: &[f64]) -> Vec<Value> {

@@ -3,7 +3,10 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::demo::{self, Kafka, Options};
+use clap::CommandFactory as _;
+use clap::error::ErrorKind;
+
+use crate::demo::{self, Kafka, Options, Scenario};
 
 /// Arguments of `demo`. It needs no configuration file.
 #[derive(Debug, clap::Args)]
@@ -11,24 +14,28 @@ use crate::demo::{self, Kafka, Options};
 Examples:
   outbox-relay demo
   outbox-relay demo --seconds 60 --kafka 127.0.0.1:9092
+  outbox-relay demo --scenario reminders --seconds 60 --seed 7
   outbox-relay demo --json | tail -n 1 | jq .verdict
 
 Exit codes: 0 pass, 1 fail, 3 undecided (the in-process broker dropped data unseen).
 Nothing is left behind: processes, directories and sockets are removed, also after Ctrl-C.")]
 pub struct Args {
-    /// How long the application writes
+    /// What is played
+    #[arg(long, value_enum, default_value_t)]
+    pub scenario: Scenario,
+    /// How long the application writes, or rows become due
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub seconds: u64,
-    /// A real broker in place of librdkafka's in-process one; `real` starts an Apache Kafka of the demo's own
+    /// Of bookings: a real broker in place of librdkafka's in-process one; `real` starts an Apache Kafka of the demo's own
     #[arg(long, value_name = "HOST:PORT")]
     pub kafka: Option<Kafka>,
     /// Print the verdict as one line of JSON, as the last line of standard output
     #[arg(long)]
     pub json: bool,
-    /// How many replicas relay; with several, the holder of the Kafka cursor is killed half-way
+    /// How many replicas relay; with several, the holder of the Kafka cursor is killed half-way, or any of them now and then
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=20))]
     pub replicas: u64,
-    /// Decides what the writers write
+    /// Decides what is written or due, what fails, and who is killed when
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
 }
@@ -38,7 +45,12 @@ pub struct Args {
 /// # Errors
 /// When the stage cannot be set.
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if args.scenario == Scenario::Reminders && args.kafka.is_some() {
+        let what = "--kafka: the scenario reminders has no broker";
+        super::Cli::command().error(ErrorKind::ArgumentConflict, what).exit();
+    }
     let verdict = demo::demo(Options {
+        scenario: args.scenario,
         writing: Duration::from_secs(args.seconds),
         kafka: args.kafka.unwrap_or_default(),
         json: args.json,

@@ -45,6 +45,8 @@ fn every_command_that_is_promised_is_understood() {
         "outbox-relay check --observe 60s",
         "outbox-relay config show --redacted",
         "outbox-relay demo --seconds 5 --kafka h:1 --json",
+        "outbox-relay demo --scenario reminders --seconds 5 --seed 7 --replicas 2 --json",
+        "outbox-relay demo --scenario bookings",
     ] {
         assert!(parse(line).is_ok(), "{line}");
     }
@@ -72,6 +74,7 @@ fn wrong_usage_ends_with_2() {
         "outbox-relay check --observe soon",
         "outbox-relay config show",
         "outbox-relay demo --seconds 0",
+        "outbox-relay demo --scenario weddings",
     ] {
         assert_eq!(parse(line).expect_err(line).exit_code(), i32::from(USAGE), "{line}");
     }

@@ -9,7 +9,7 @@ use super::Options;
 use super::bookings::{self, Load, Writers};
 use super::consumer::Consumer;
 use super::gateway::Sms;
-use super::sample::Sample;
+use super::sample::{Sample, Samples};
 use super::scene::{EVENTS, Scene};
 use super::summary::Evidence;
 use super::takeover::{self, Kill, kill_holder};
@@ -34,7 +34,7 @@ pub(super) async fn play(options: &Options, scene: &mut Scene, view: &mut View) 
     let writers = Writers::start(&scene.app_url(), load).await?;
 
     let begun = Instant::now();
-    let mut watch = Watch { writers, consumer, throttle: Throttle::default() };
+    let mut watch = Watch { writers, consumer, throttle: Throttle::default(), samples: Samples::default() };
     watch.until(scene, view, begun + options.writing / 2).await?;
     let mut kills = Vec::new();
     if options.replicas > 1 {
@@ -76,6 +76,7 @@ struct Watch {
     writers: Writers,
     consumer: Consumer,
     throttle: Throttle,
+    samples: Samples,
 }
 
 impl Watch {
@@ -83,7 +84,8 @@ impl Watch {
         while Instant::now() < end {
             let sample = Sample::take(scene, &self.writers, &self.consumer).await?;
             self.writers.hold(self.throttle.must_hold(sample.at, sample.committed, sample.sms.delivered));
-            view.show(sample);
+            self.samples.push(sample);
+            view.show(self.samples.lines());
             tokio::time::sleep_until(end.min(Instant::now() + LOOK)).await;
         }
         Ok(())

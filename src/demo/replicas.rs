@@ -20,11 +20,11 @@ pub(super) struct Replicas {
 }
 
 #[derive(Debug)]
-pub(super) struct Replica {
-    pub(super) name: String,
+struct Replica {
+    name: String,
     process: Process,
     program: Program,
-    pub(super) ended: Option<ExitStatus>,
+    ended: Option<ExitStatus>,
 }
 
 impl Replicas {
@@ -60,8 +60,19 @@ impl Replicas {
         Ok(())
     }
 
-    pub(super) fn all(&self) -> &[Replica] {
-        &self.all
+    /// Name, process id and state of each, for people.
+    pub(super) fn states(&self) -> String {
+        let one = |replica: &Replica| format!("{} (pid {}) {}", replica.name, replica.process.pid(), replica.state());
+        self.all.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Starts one that was killed again, under its name.
+    pub(super) fn restart(&mut self, name: &str) -> anyhow::Result<()> {
+        let replica = self.all.iter_mut().find(|replica| replica.name == name);
+        let replica = replica.with_context(|| format!("There is no replica {name}"))?;
+        replica.process = self.watchdog.spawn(&replica.program)?;
+        replica.ended = None;
+        Ok(())
     }
 
     /// Whether all that were not killed are at work.
@@ -111,11 +122,7 @@ impl Replicas {
 }
 
 impl Replica {
-    pub(super) fn pid(&self) -> u32 {
-        self.process.pid()
-    }
-
-    pub(super) fn state(&self) -> String {
+    fn state(&self) -> String {
         match self.ended {
             Some(status) => describe(status),
             None if self.process.is_running() => "running".to_owned(),

@@ -1,12 +1,12 @@
 //! What the demo shows of a moment: asked of the database and of the receivers, not of the relays.
 
-use std::time::Instant;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use tokio_postgres::Client;
 
 use super::bookings::Writers;
 use super::consumer::Consumer;
-use super::replicas::Replicas;
 use super::scene::{EVENTS, SMS, Scene};
 
 /// Lag: the age of the oldest committed row beyond the position, held back or not.
@@ -19,6 +19,13 @@ const CURSORS: &str = "
                ORDER BY b.created_at, b.id LIMIT 1))::float8, 0)
     FROM outbox.cursor AS c JOIN outbox.status AS s ON s.name = c.name";
 
+/// Rates are over this much time.
+const SPAN: Duration = Duration::from_secs(2);
+
+/// The last samples, from which rates are made.
+#[derive(Debug, Default)]
+pub(super) struct Samples(VecDeque<Sample>);
+
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     pub(super) at: Instant,
@@ -26,7 +33,7 @@ pub(super) struct Sample {
     pub(super) kafka: Sink,
     pub(super) sms: Sink,
     /// Name, process id and state of each replica.
-    pub(super) replicas: Vec<(String, u32, String)>,
+    pub(super) replicas: String,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -46,9 +53,41 @@ impl Sample {
             committed: writers.committed(),
             kafka: Sink { delivered: consumer.count() as u64, ..kafka },
             sms: Sink { delivered: scene.gateway.accepted_count() as u64, ..sms },
-            replicas: states(&scene.replicas),
+            replicas: scene.replicas.states(),
         })
     }
+}
+
+impl Samples {
+    pub(super) fn push(&mut self, sample: Sample) {
+        self.0.push_back(sample);
+        while self.0.len() > 2 && self.0[1].at.elapsed() >= SPAN {
+            self.0.pop_front();
+        }
+    }
+
+    /// The present for people.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let Some((first, last)) = self.0.front().zip(self.0.back()) else { return Vec::new() };
+        let seconds = (last.at - first.at).as_secs_f64();
+        let rate = |from: u64, to: u64| if seconds > 0.0 { to.saturating_sub(from) as f64 / seconds } else { 0.0 };
+        let committed = rate(first.committed, last.committed);
+        let mut lines = vec![format!("committed {:>8} rows {committed:>6.0} rows/s", last.committed)];
+        for (name, from, to) in [("Kafka", &first.kafka, &last.kafka), ("SMS", &first.sms, &last.sms)] {
+            lines.push(describe(name, to, rate(from.delivered, to.delivered)));
+        }
+        lines.push(last.replicas.clone());
+        lines
+    }
+}
+
+fn describe(name: &str, sink: &Sink, rate: f64) -> String {
+    let mut line = format!("{name:<9} {:>8} rows {rate:>6.0} rows/s", sink.delivered);
+    match &sink.halted {
+        Some(error) => line.push_str(&format!("   HALTED: {error}")),
+        None => line.push_str(&format!("   lag {:.2} s   held by {}", sink.lag_seconds, sink.holder)),
+    }
+    line
 }
 
 async fn cursors(owner: &Client) -> anyhow::Result<(Sink, Sink)> {
@@ -68,8 +107,4 @@ async fn cursors(owner: &Client) -> anyhow::Result<(Sink, Sink)> {
         }
     }
     Ok((kafka, sms))
-}
-
-fn states(replicas: &Replicas) -> Vec<(String, u32, String)> {
-    replicas.all().iter().map(|replica| (replica.name.clone(), replica.pid(), replica.state())).collect()
 }

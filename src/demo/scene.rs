@@ -9,7 +9,8 @@ use super::kafka::{MockBroker, RealBroker, create_topic, delete_topic};
 use super::postgres::{Options, Postgres};
 use super::replicas::Replicas;
 use super::view::View;
-use super::{Kafka, startup};
+use super::{Kafka, Stage, play, startup};
+use crate::delivery::Verdict;
 use crate::migrate;
 
 /// The Kafka relay and its cursor.
@@ -93,8 +94,18 @@ impl Broker {
     }
 }
 
-impl Scene {
-    pub(super) async fn set(kafka: &Kafka, replicas: usize, view: &mut View) -> anyhow::Result<Self> {
+impl Stage for Scene {
+    fn title(options: &super::Options) -> String {
+        let broker = match &options.kafka {
+            Kafka::InProcess => "in-process broker".to_owned(),
+            Kafka::Own => "Apache Kafka".to_owned(),
+            Kafka::At(servers) => format!("Kafka at {servers}"),
+        };
+        format!("outbox-relay demo: {} replicas, {broker}, seed {}", options.replicas, options.seed)
+    }
+
+    async fn set(options: &super::Options, view: &mut View) -> anyhow::Result<Self> {
+        let (kafka, replicas) = (&options.kafka, options.replicas);
         view.note("starting PostgreSQL");
         let postgres = Postgres::start(Options::default()).await?;
         let owner = postgres.connect("postgres", "postgres").await?;
@@ -117,6 +128,20 @@ impl Scene {
         Ok(Self { postgres, broker, gateway, replicas, owner })
     }
 
+    async fn play(&mut self, options: &super::Options, view: &mut View) -> anyhow::Result<Verdict> {
+        play::play(options, self, view).await
+    }
+
+    async fn clear(self) -> anyhow::Result<()> {
+        drop(self.gateway);
+        drop(self.owner);
+        self.replicas.stop().await?;
+        self.broker.stop().await?;
+        self.postgres.stop().await
+    }
+}
+
+impl Scene {
     /// Where the application writes.
     pub(super) fn app_url(&self) -> String {
         self.postgres.url("app", "app")
@@ -134,15 +159,6 @@ impl Scene {
         };
         let waited = startup::until(deadline, || replicas.are_running(), begun).await;
         waited.with_context(|| format!("The replicas do not start; their logs end with:\n{}", replicas.log_tails()))
-    }
-
-    /// Clears the stage and waits for it.
-    pub(super) async fn clear(self) -> anyhow::Result<()> {
-        drop(self.gateway);
-        drop(self.owner);
-        self.replicas.stop().await?;
-        self.broker.stop().await?;
-        self.postgres.stop().await
     }
 }
 

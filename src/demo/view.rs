@@ -6,11 +6,6 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::time::{Duration, Instant};
 
-use super::Options;
-use super::sample::{Sample, Sink};
-
-/// Rates are over this much time.
-const SPAN: Duration = Duration::from_secs(2);
 /// Between two plain lines.
 const PLAIN: Duration = Duration::from_secs(2);
 /// So many of the last notes stay in view.
@@ -25,25 +20,22 @@ pub(super) struct View {
     /// Lines of the last drawing, which the next one replaces.
     drawn: usize,
     last_plain: Option<Instant>,
-    samples: VecDeque<Sample>,
+    /// The present, in lines.
+    present: Vec<String>,
     notes: VecDeque<String>,
 }
 
 impl View {
-    pub(super) fn new(options: &Options) -> Self {
-        let broker = match &options.kafka {
-            super::Kafka::InProcess => "in-process broker".to_owned(),
-            super::Kafka::Own => "Apache Kafka".to_owned(),
-            super::Kafka::At(servers) => format!("Kafka at {servers}"),
-        };
+    /// `title` stands above everything; the play lasts `writing`.
+    pub(super) fn new(title: String, writing: Duration) -> Self {
         Self {
             terminal: std::io::stderr().is_terminal(),
-            title: format!("outbox-relay demo: {} replicas, {broker}, seed {}", options.replicas, options.seed),
-            writing: options.writing,
+            title,
+            writing,
             started: Instant::now(),
             drawn: 0,
             last_plain: None,
-            samples: VecDeque::new(),
+            present: Vec::new(),
             notes: VecDeque::new(),
         }
     }
@@ -68,17 +60,13 @@ impl View {
     }
 
     /// The present.
-    pub(super) fn show(&mut self, sample: Sample) {
-        self.samples.push_back(sample);
-        while self.samples.len() > 2 && self.samples[1].at.elapsed() >= SPAN {
-            self.samples.pop_front();
-        }
+    pub(super) fn show(&mut self, present: Vec<String>) {
+        self.present = present;
         if self.terminal {
             self.draw();
         } else if self.last_plain.is_none_or(|last| last.elapsed() >= PLAIN) {
             self.last_plain = Some(Instant::now());
-            let lines = self.lines();
-            eprintln!("{:6.1} s  {}", self.started.elapsed().as_secs_f64(), lines.join("; "));
+            eprintln!("{:6.1} s  {}", self.started.elapsed().as_secs_f64(), self.present.join("; "));
         }
     }
 
@@ -89,7 +77,7 @@ impl View {
             let _ = write!(text, "\x1b[{}A", self.drawn);
         }
         let mut lines = vec![self.title.clone(), self.progress()];
-        lines.extend(self.lines().into_iter().map(|line| format!("  {line}")));
+        lines.extend(self.present.iter().map(|line| format!("  {line}")));
         lines.push(String::new());
         lines.extend(self.notes.iter().cloned());
         for line in &lines {
@@ -106,7 +94,7 @@ impl View {
 
     fn progress(&self) -> String {
         const WIDTH: usize = 40;
-        if self.samples.is_empty() {
+        if self.present.is_empty() {
             return String::new();
         }
         let share = (self.started.elapsed().as_secs_f64() / self.writing.as_secs_f64()).min(1.0);
@@ -114,27 +102,4 @@ impl View {
         let bar = "=".repeat(full) + &" ".repeat(WIDTH - full);
         format!("  [{bar}] {:.0} of {:.0} s", share * self.writing.as_secs_f64(), self.writing.as_secs_f64())
     }
-
-    fn lines(&self) -> Vec<String> {
-        let Some((first, last)) = self.samples.front().zip(self.samples.back()) else { return Vec::new() };
-        let seconds = (last.at - first.at).as_secs_f64();
-        let rate = |from: u64, to: u64| if seconds > 0.0 { to.saturating_sub(from) as f64 / seconds } else { 0.0 };
-        let committed = rate(first.committed, last.committed);
-        let mut lines = vec![format!("committed {:>8} rows {committed:>6.0} rows/s", last.committed)];
-        for (name, from, to) in [("Kafka", &first.kafka, &last.kafka), ("SMS", &first.sms, &last.sms)] {
-            lines.push(describe(name, to, rate(from.delivered, to.delivered)));
-        }
-        let replicas = last.replicas.iter().map(|(name, pid, state)| format!("{name} (pid {pid}) {state}"));
-        lines.push(replicas.collect::<Vec<_>>().join(", "));
-        lines
-    }
-}
-
-fn describe(name: &str, sink: &Sink, rate: f64) -> String {
-    let mut line = format!("{name:<9} {:>8} rows {rate:>6.0} rows/s", sink.delivered);
-    match &sink.halted {
-        Some(error) => line.push_str(&format!("   HALTED: {error}")),
-        None => line.push_str(&format!("   lag {:.2} s   held by {}", sink.lag_seconds, sink.holder)),
-    }
-    line
 }

@@ -80,6 +80,53 @@ async fn the_demo_survives_a_kill_with_nothing_lost_and_leaves_nothing_behind() 
 }
 
 #[tokio::test]
+async fn the_demo_of_reminders_survives_faults_and_kills_and_leaves_nothing_behind() {
+    let (child, dir) = demo("8", &["--scenario", "reminders", "--seed", "7"]);
+    let output = tokio::time::timeout(2 * PATIENCE, child.wait_with_output()).await.expect("its end").unwrap();
+    let (stdout, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+    println!("{stdout}");
+
+    let verdict: Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
+    assert_eq!((verdict["verdict"].as_str(), verdict["scenario"].as_str()), (Some("pass"), Some("reminders")));
+    let asked = ["seed", "seconds", "replicas"].map(|key| verdict[key].as_u64());
+    assert_eq!(asked, [Some(7), Some(8), Some(3)]);
+    let (a, b) = (&verdict["systems"]["reminders"], &verdict["systems"]["welcome"]);
+    assert!(a["due"].as_u64().unwrap() > 100 && b["due"].as_u64().unwrap() > 100, "{stdout}");
+    assert_eq!(a["delivered"], a["due"]);
+    for none in ["unexplained", "early", "phantom", "unmarked"] {
+        assert_eq!(a[none], 0, "{none}: {stdout}");
+    }
+    for none in ["twice", "unexplained", "early", "phantom"] {
+        assert_eq!(b[none], 0, "{none}: {stdout}");
+    }
+    let missing = b["due"].as_u64().unwrap() - b["delivered"].as_u64().unwrap();
+    assert!(missing > 0 && missing <= b["unknown"].as_u64().unwrap(), "{stdout}");
+    assert!(a["repeated"].as_u64().unwrap() > 0, "what hung came again: {stdout}");
+    let kills = verdict["kills"].as_array().unwrap();
+    assert!(kills.len() == 2 && kills.iter().all(|kill| kill["signal"] == "SIGKILL"), "{stdout}");
+    assert_eq!(left_in(dir.path()), [""; 0]);
+}
+
+#[tokio::test]
+async fn an_interrupted_demo_of_reminders_is_undecided_and_leaves_nothing_behind() {
+    let (mut child, dir) = demo("60", &["--scenario", "reminders"]);
+    let pid = i32::try_from(child.id().unwrap()).unwrap();
+    eventually(PATIENCE, async || left_in(dir.path()).iter().any(|left| left.contains("run --replica-id"))).await;
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::INT).unwrap();
+    let status = tokio::time::timeout(PATIENCE, child.wait()).await.expect("its end").unwrap();
+    assert_eq!(status.code(), Some(3));
+    assert_eq!(left_in(dir.path()), [""; 0]);
+}
+
+#[tokio::test]
+async fn the_demo_of_reminders_has_no_use_for_a_broker() {
+    let (child, _dir) = demo("1", &["--scenario", "reminders", "--kafka", "127.0.0.1:9092"]);
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[tokio::test]
 async fn an_interrupted_demo_is_undecided_and_leaves_nothing_behind() {
     let (mut child, dir) = demo("60", &[]);
     let pid = i32::try_from(child.id().unwrap()).unwrap();

@@ -15,6 +15,7 @@ mod dashboard;
 mod dead_letter_topic;
 mod demo;
 mod deploy;
+mod due;
 mod errors;
 mod faults;
 mod halts;

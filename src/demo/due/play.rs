@@ -1,0 +1,160 @@
+//! The story: rows become due, replicas are killed and start again, everything settles, and the provider is asked what
+//! it has.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::judge::{self, Delivery, Row, Truth};
+use super::rows::{self, REMINDERS, WELCOME};
+use super::scene::Scene;
+use super::summary::{Kill, Summary};
+use crate::delivery::Verdict;
+use crate::demo::Options;
+use crate::demo::provider::{Answer, Received};
+use crate::demo::view::View;
+use crate::position::Timestamp;
+
+/// Between two looks at everything.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// A kill every so often.
+const BETWEEN_KILLS: Duration = Duration::from_secs(4);
+
+/// How long rows may take to settle when nothing fails any more: some wait for the claim of a replica that is no more, some
+/// for their next try.
+const SETTLING: Duration = Duration::from_secs(60);
+
+/// Half of what a sender waits for its answer: who was answered later may have gone before.
+const IN_GOOD_TIME: Duration = Duration::from_millis(600);
+
+/// Claims that somebody still has to do something about.
+const OPEN: &str = "SELECT count(*) FROM outbox.claim WHERE state IN ('claimed', 'sending', 'waiting')";
+
+/// What a replica was sending: the claims that it leaves behind.
+const HELD: &str = "
+    SELECT relay, relay || '/' || array_to_string(key, '/') FROM outbox.claim
+    WHERE claimed_by = $1 AND state IN ('claimed', 'sending')";
+
+/// Everything between the stage's setting and its clearing; the verdict goes to standard output.
+pub(super) async fn play(options: &Options, scene: &mut Scene, view: &mut View) -> anyhow::Result<Verdict> {
+    let before = [marked(&rows::todos(&scene.owner).await?), marked(&rows::users(&scene.owner).await?)];
+    scene.begun().await?;
+    view.start();
+    view.note("rows become due; the provider fails, hangs and answers late");
+    let begun = Instant::now();
+    let (mut kills, mut held) = (Vec::new(), HashSet::new());
+    for (at, victim) in plan(options) {
+        until(scene, view, begun + at).await?;
+        let kill = kill(scene, &victim, begun, &mut held).await?;
+        view.note(&kill.to_string());
+        kills.push(kill);
+        scene.replicas.restart(&victim)?;
+    }
+    until(scene, view, begun + options.writing).await?;
+
+    let end = crate::demo::now();
+    scene.provider.decide(|_| Answer::Accept);
+    view.note("the provider is well again");
+    if !settle(scene, view, end).await? {
+        view.note(&format!("not everything has settled within {SETTLING:?}"));
+    }
+    for wrong in scene.replicas.drain().await? {
+        view.note(&wrong);
+    }
+    let received = scene.provider.received();
+    let (todos, users) = (rows::todos(&scene.owner).await?, rows::users(&scene.owner).await?);
+    let unknown = rows::unknown(&scene.owner, WELCOME).await?;
+    let truth = |rows, before| Truth { rows, before, end };
+    let reminders = truth(&todos, &before[0]).at_least_once(&deliveries(&received, "PUT"), &held);
+    let welcome = truth(&users, &before[1]).at_most_once(&deliveries(&received, "POST"), &unknown);
+    let verdict = judge::verdict(&reminders, &welcome);
+    let summary = Summary::new(options, verdict, &reminders, &welcome, kills, &received);
+    println!("\n{}", summary.table());
+    if options.json {
+        println!("{}", serde_json::to_string(&summary)?);
+    }
+    Ok(verdict)
+}
+
+/// Who is killed when; nobody, when there is only one.
+fn plan(options: &Options) -> Vec<(Duration, String)> {
+    if options.replicas < 2 {
+        return Vec::new();
+    }
+    let mut random = fastrand::Rng::with_seed(options.seed);
+    let count = (options.writing.as_secs() / BETWEEN_KILLS.as_secs()).max(1);
+    let mut at: Vec<Duration> = (0..count).map(|_| options.writing.mul_f64(random.f64() * 0.8 + 0.05)).collect();
+    at.sort_unstable();
+    at.into_iter().map(|at| (at, format!("replica-{}", random.usize(1..=options.replicas)))).collect()
+}
+
+async fn kill(scene: &mut Scene, victim: &str, begun: Instant, held: &mut HashSet<String>) -> anyhow::Result<Kill> {
+    let pid = scene.replicas.kill9(victim).await?;
+    let mut kill = Kill::new(pid, victim, begun.elapsed());
+    for row in scene.owner.query(HELD, &[&victim]).await? {
+        kill.count(row.get(0));
+        held.insert(row.get(1));
+    }
+    Ok(kill)
+}
+
+fn marked(rows: &[Row]) -> HashSet<String> {
+    rows.iter().filter(|row| row.marked).map(|row| row.key.clone()).collect()
+}
+
+/// What the provider has accepted of one system. Todos come by PUT, on a path that two of them share: their key tells
+/// them apart.
+fn deliveries(received: &[Received], method: &str) -> Vec<Delivery> {
+    let accepted = received.iter().filter(|one| one.is_accepted() && one.request.method == method);
+    let delivery = |one: &Received| Delivery {
+        key: one.request.key.clone(),
+        at: one.request.at,
+        answered: one.took().is_some_and(|took| took <= IN_GOOD_TIME),
+    };
+    accepted.map(delivery).collect()
+}
+
+async fn until(scene: &Scene, view: &mut View, end: Instant) -> anyhow::Result<()> {
+    while Instant::now() < end {
+        view.show(present(scene).await?);
+        tokio::time::sleep_until(end.min(Instant::now() + LOOK)).await;
+    }
+    Ok(())
+}
+
+/// Waits until every row that was due at `end` is marked and no claim is open.
+async fn settle(scene: &Scene, view: &mut View, end: Timestamp) -> anyhow::Result<bool> {
+    let patience = Instant::now() + SETTLING;
+    while Instant::now() < patience {
+        let rows = [rows::todos(&scene.owner).await?, rows::users(&scene.owner).await?];
+        let open: i64 = scene.owner.query_one(OPEN, &[]).await?.get(0);
+        if open == 0 && rows.iter().flatten().all(|row| row.marked || row.due > end) {
+            return Ok(true);
+        }
+        view.show(present(scene).await?);
+        tokio::time::sleep(LOOK).await;
+    }
+    Ok(false)
+}
+
+async fn present(scene: &Scene) -> anyhow::Result<Vec<String>> {
+    let now = crate::demo::now();
+    let received = scene.provider.received();
+    let mut lines = Vec::new();
+    for (relay, method, rows) in
+        [(REMINDERS, "PUT", rows::todos(&scene.owner).await?), (WELCOME, "POST", rows::users(&scene.owner).await?)]
+    {
+        let due = rows.iter().filter(|row| row.due <= now && !row.marked).count();
+        let delivered = deliveries(&received, method);
+        let distinct = delivered.iter().map(|one| one.key.as_str()).collect::<HashSet<_>>().len();
+        let unknown = rows::unknown(&scene.owner, relay).await?.len();
+        let repeated = delivered.len() - distinct;
+        lines.push(format!(
+            "{relay:<9} delivered {distinct:>5}   repeated {repeated:>3}   due, not marked {due:>4}   unknown {unknown:>3}"
+        ));
+    }
+    lines.push(scene.replicas.states());
+    Ok(lines)
+}
