@@ -79,6 +79,15 @@ impl Batch {
         }
     }
 
+    /// A batch of the row number `row` alone.
+    #[must_use]
+    pub fn alone(&self, row: usize) -> Self {
+        let message = self.message(row);
+        let mut batch = Self::new(self.fields);
+        batch.push(message.created_at, message.id, (0..self.fields).map(|field| self.value(row, field)));
+        batch
+    }
+
     /// All rows in order.
     pub fn messages(&self) -> impl Iterator<Item = Message<'_>> {
         (0..self.len()).map(|row| self.message(row))
@@ -126,6 +135,12 @@ mod tests {
                 ("c", None, None, Some(&b"z"[..])),
             ]
         );
+        for (row, message) in batch.messages().enumerate() {
+            let alone = batch.alone(row);
+            let values = |m: Message<'_>| (0..3).map(|n| m.value(n).map(<[u8]>::to_vec)).collect::<Vec<_>>();
+            assert_eq!((alone.len(), alone.position(0)), (1, batch.position(row)));
+            assert_eq!(values(alone.message(0)), values(message));
+        }
         assert_eq!(batch.position(2), Position { created_at: at(2), id: Some("c".into()) });
     }
 }

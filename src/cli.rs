@@ -23,6 +23,7 @@ pub mod demo;
 pub mod format;
 pub mod migrate;
 pub mod output;
+pub mod request;
 pub mod run;
 pub mod status;
 pub mod table;
@@ -81,6 +82,8 @@ pub enum Verb {
     Cursor(cursor::Args),
     /// List, show, send again or give up rows that a receiver would never accept
     DeadLetter(dead_letter::Args),
+    /// List what is being sent, waits after a failure, or was sent or not: nobody knows
+    Request(request::Args),
     /// Show the configuration as it was understood
     Config(config_show::Args),
     /// Run the whole thing on a throw-away database and broker, kill a replica, and count what arrived
@@ -115,6 +118,7 @@ impl Cli {
             Verb::Status(args) => status::run(load()?, args).await,
             Verb::Cursor(args) => cursor::run(load()?, args).await,
             Verb::DeadLetter(args) => dead_letter::run(load()?, args).await,
+            Verb::Request(args) => request::run(load()?, args).await,
             Verb::Config(args) => config_show::run(&load()?, &args),
             Verb::Demo(args) => demo::run(args).await,
         }

@@ -6,19 +6,24 @@
 //! the relay has to say in `outbox.cursor_status`, and no turn that publishes locks either.
 
 pub mod claims;
+mod commit;
 pub mod control;
 pub mod dead_letter;
 mod detail;
 pub mod letters;
 mod lock;
 mod order;
+mod reserve;
 mod standing;
 mod status;
+pub mod unknown;
 mod wish;
 
+pub use commit::{Commit, fate_of};
 pub use detail::{Detail, detail};
 pub use lock::{Advance, LockedCursor};
 pub use order::{Fate, Order, fate, order};
+pub use reserve::{InFlight, Reservation, Reserved, Reserving, Settlement};
 pub use standing::{Circuit, Creation, Standing, create, foreign_identity, standings};
 pub use status::{ErrorReport, Halt, clear, halt, report};
 pub use wish::{Adoption, Facts, Wish};

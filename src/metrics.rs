@@ -40,6 +40,7 @@ pub struct CursorMetrics {
     rate_limited_micros: AtomicU64,
     circuit_open: LazyGauge,
     dead_letters: LazyGauge,
+    unknown_outcomes: LazyGauge,
     lag: LazyGauge,
     backlog_rows: LazyGauge,
     observed: LazyGauge,
@@ -80,6 +81,7 @@ impl CursorMetrics {
             rate_limited_micros: AtomicU64::new(0),
             circuit_open: LazyGauge { name: name::CIRCUIT_OPEN, labels: to_sink, gauge: OnceLock::new() },
             dead_letters: lazy(name::DEAD_LETTER_ROWS),
+            unknown_outcomes: lazy(name::UNKNOWN_OUTCOMES),
             lag: lazy(name::LAG),
             backlog_rows: lazy(name::BACKLOG_ROWS),
             observed: lazy(name::OBSERVED),
@@ -129,6 +131,12 @@ impl CursorMetrics {
         }
     }
 
+    /// Counts rows that an ended replica had in flight.
+    pub fn abandoned(&self, rows: u64) {
+        self.publish_errors[PublishError::Ambiguous as usize].increment(rows);
+        self.ambiguous.increment(rows);
+    }
+
     /// Counts a row that was put aside.
     pub fn dead_lettered(&self) {
         self.dead_lettered.increment(1);
@@ -137,6 +145,11 @@ impl CursorMetrics {
     /// Sets how many dead letters wait.
     pub fn set_dead_letters(&self, waiting: u64) {
         self.dead_letters.set(count(waiting));
+    }
+
+    /// Sets how many rows are listed whose outcome nobody knows.
+    pub fn set_unknown_outcomes(&self, listed: u64) {
+        self.unknown_outcomes.set(count(listed));
     }
 
     /// Sets whether the sink's circuit is open.

@@ -10,6 +10,7 @@ use crate::position::Timestamp;
 use crate::{pace, sink, source};
 
 pub mod adopt;
+mod at_most_once;
 pub mod check;
 mod circuit;
 mod dead_letter;
@@ -34,6 +35,7 @@ pub mod status;
 pub mod supervisor;
 mod trouble;
 pub mod turn;
+mod verdict;
 pub mod why;
 pub mod worker;
 

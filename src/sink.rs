@@ -192,6 +192,18 @@ impl Sink {
         }
     }
 
+    /// Asks the receiver of a message whether it is there at all, as far as that can be asked without a message: a client that queues
+    /// messages for a cluster that is out cannot tell later which of them it sent.
+    ///
+    /// # Errors
+    /// When it does not answer within `patience`; nothing was sent.
+    pub async fn reach(&self, message: &Message<'_>, patience: Duration) -> Result<(), Failure> {
+        match self {
+            Self::Kafka(sink) => sink.reach(message, patience).await,
+            Self::Http(_) | Self::Stdout(_) => Ok(()),
+        }
+    }
+
     /// The message's key and its payload as it would be sent; no payload when none can be made of it.
     #[must_use]
     pub fn rendered(&self, message: &Message<'_>) -> (Option<String>, Option<Vec<u8>>) {

@@ -43,10 +43,6 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let kind = sink::kind(&sinks);
     let one_by_one = kind.is_some_and(|kind| sink::ONE_BY_ONE.contains(&kind));
     let pending = section.section("source").has("pending");
-    if guarantee == Guarantee::AtMostOnce && !pending {
-        let what = "at_most_once is not available for streams in this version";
-        section.problem("guarantee", Wrong::new(what, "write guarantee = \"at_least_once\""));
-    }
     // Of due work every row is meant; that `start` is refused there is said with the source.
     let start = if pending { Some(Start::Beginning) } else { read_start(section, one_by_one) };
     let turn = turn::read(&section.section("turn"), one_by_one);

@@ -11,7 +11,7 @@ use tokio_postgres::types::ToSql;
 use super::LockedCursor;
 use super::dead_letter::{self, DeadLetter};
 use super::status::{self, ErrorReport};
-use crate::database::{Error, Fragile, Loan};
+use crate::database::{Error, Fragile, Loan, Session};
 
 const CLAIMED: &str = "UPDATE outbox.cursor SET advanced_by = $2, advanced_at = pg_catalog.clock_timestamp(), \
      updated_at = pg_catalog.clock_timestamp() WHERE name = $1";
@@ -46,6 +46,10 @@ const KEEP: &str = "UPDATE outbox.claim SET expires_at = pg_catalog.clock_timest
 
 const REDRIVEN: &str = "UPDATE outbox.dead_letter SET state = 'redriven', resolved_at = pg_catalog.clock_timestamp(), \
      resolved_by = $3 WHERE cursor = $1 AND message_id = $2 AND state = 'redriving'";
+
+const WAITING: &str = "SELECT pg_catalog.count(*) OVER (), \
+     EXTRACT(EPOCH FROM not_before - pg_catalog.clock_timestamp())::float8, COALESCE(error ->> 'code', '') \
+     FROM outbox.claim WHERE relay = $1 AND state = 'waiting' ORDER BY not_before LIMIT 1";
 
 /// A claimed row, named for what follows.
 #[derive(Clone, Copy, Debug)]
@@ -145,6 +149,16 @@ impl LockedCursor {
 
 const fn durability(durable: bool) -> &'static str {
     if durable { "SET LOCAL synchronous_commit TO on" } else { "SET LOCAL synchronous_commit TO off" }
+}
+
+/// How many rows of a relay wait after a failure, in how many seconds the first of them is tried again, and the code of its
+/// failure; none when none waits.
+///
+/// # Errors
+/// The database's.
+pub async fn waiting(session: &Session, relay: &str) -> Result<Option<(i64, f64, String)>, Error> {
+    let Some(row) = session.query_opt(WAITING, &[&relay]).await? else { return Ok(None) };
+    Ok(Some((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?)))
 }
 
 /// One transaction that records what became of claims.

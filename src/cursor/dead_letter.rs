@@ -29,6 +29,9 @@ const REFUSED: &str = "UPDATE outbox.dead_letter SET state = 'dead', attempts = 
      dead_lettered_at = pg_catalog.clock_timestamp(), dead_lettered_by = $3, requested_at = NULL, requested_by = NULL \
      WHERE id = $1";
 
+const NOT_SENT: &str = "UPDATE outbox.dead_letter SET state = 'redriving', resolved_at = NULL, resolved_by = NULL \
+     WHERE id = $1";
+
 /// A row that the receiver will never accept, with all that is needed to send it again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
@@ -124,6 +127,26 @@ pub(super) async fn redriving(loan: &Fragile, cursor: &str, most: i64) -> Result
         })
     };
     rows.iter().map(redrive).collect::<Result<_, tokio_postgres::Error>>().map_err(Error::from)
+}
+
+/// Counts as sent again from here on, whatever comes (`at_most_once`).
+pub(super) async fn sent_again(loan: &Fragile, id: i64, by: &str) -> Result<(), Error> {
+    loan.execute(REDRIVEN, &[&[id].as_slice(), &by]).await?;
+    Ok(())
+}
+
+/// It was not sent after all: it waits for the next turn, or for an operator when it was refused.
+pub(super) async fn not_sent(
+    loan: &Fragile,
+    id: i64,
+    refused: Option<&ErrorReport<'_>>,
+    by: &str,
+) -> Result<(), Error> {
+    loan.execute(NOT_SENT, &[&id]).await?;
+    if let Some(error) = refused {
+        loan.execute(REFUSED, &[&id, &status::json(error), &by]).await?;
+    }
+    Ok(())
 }
 
 pub(super) async fn redriven(loan: &Fragile, outcome: &Redriven<'_>) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use crate::position::Timestamp;
 
 const DETAIL: &str = "SELECT c.name IS NOT NULL, c.identity::text, c.snapshot::text, c.relations, c.partitions, \
      c.observed_at, c.created_at, c.updated_at, c.seek_applied, k.seek_seq, k.paused_at, k.paused_by, s.message_id, \
-     s.updated_at \
+     s.updated_at, (c.token - 'xid')::text \
      FROM (SELECT $1::text AS name) AS n \
      LEFT JOIN outbox.cursor AS c ON c.name = n.name \
      LEFT JOIN outbox.control AS k ON k.cursor = n.name \
@@ -44,6 +44,8 @@ pub struct Detail {
     pub message_id: Option<String>,
     /// When its relay last had something to say.
     pub reported_at: Option<Timestamp>,
+    /// What somebody has in flight under `at_most_once`, or had when he ended, as JSON; the position stands behind it.
+    pub in_flight: Option<String>,
 }
 
 /// Reads it; all empty when there is no such cursor.
@@ -67,5 +69,6 @@ pub async fn detail(client: &Client, name: &str) -> Result<Detail, Error> {
         paused_by: row.try_get(11)?,
         message_id: row.try_get(12)?,
         reported_at: row.try_get(13)?,
+        in_flight: row.try_get(14)?,
     })
 }

@@ -8,6 +8,7 @@ use tokio_postgres::types::ToSql;
 use tokio_util::sync::CancellationToken;
 
 use super::dead_letter::{self, DeadLetter, Redrive, Redriven};
+use super::reserve::{self, InFlight};
 use super::{ErrorReport, Wish, position};
 use crate::database::{Error, Fragile, Loan};
 use crate::position::{Position, Timestamp};
@@ -15,7 +16,8 @@ use crate::position::{Position, Timestamp};
 const LOCK: &str = "SELECT position_created_at, position_id, observed_at, relations, seek_applied, \
      identity IS NULL OR identity = $2::text::jsonb, \
      CASE WHEN advanced_by IS NOT NULL \
-     THEN (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - advanced_at) * 1000000)::bigint END, partitions \
+     THEN (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - advanced_at) * 1000000)::bigint END, partitions, \
+     token ->> 'by', CASE WHEN token IS NOT NULL THEN COALESCE(pg_catalog.jsonb_array_length(token -> 'rows'), 0) END \
      FROM outbox.cursor WHERE name = $1 FOR UPDATE SKIP LOCKED";
 
 const CONTROL: &str = "SELECT k.paused, s.halted, s.fingerprint, \
@@ -65,6 +67,9 @@ pub struct LockedCursor {
     pub partitions: Option<i32>,
     /// An operator wants dead letters to be sent again.
     pub redrive: bool,
+    /// Somebody has rows of it in flight (`at_most_once`), or had when he ended: nothing else may be done before they are
+    /// recorded.
+    pub in_flight: Option<InFlight>,
 }
 
 /// What an advance writes.
@@ -90,6 +95,13 @@ pub struct Advance<'a> {
     pub by: &'a str,
     /// Whether the commit waits for the disk. Without it, a crash of PostgreSQL costs duplicates, never rows.
     pub durable: bool,
+}
+
+impl Advance<'_> {
+    /// The table's own oid, then its relations'.
+    pub(super) fn oids(&self) -> Vec<u32> {
+        std::iter::once(self.relations.0).chain(self.relations.1.iter().copied()).collect()
+    }
 }
 
 impl LockedCursor {
@@ -145,6 +157,7 @@ impl LockedCursor {
             wish: Wish::read(control, 3, seek_applied)?,
             partitions: row.try_get(7)?,
             redrive: control.try_get(10)?,
+            in_flight: reserve::in_flight(row, 8)?,
             connection,
             closed,
         })
@@ -178,8 +191,7 @@ impl LockedCursor {
     /// # Errors
     /// The database's.
     pub async fn may_probe(&self, circuit: &str, looked: Timestamp) -> Result<bool, Error> {
-        let statement = self.connection.prepare_cached(PROBE).await?;
-        Ok(self.connection.query_one(&statement, &[&circuit, &self.name, &looked]).await?.try_get(0)?)
+        may_probe(&self.connection, &self.name, circuit, looked).await
     }
 
     /// At most `most` dead letters that an operator wants to be sent again, oldest first, locked like the cursor.
@@ -211,11 +223,26 @@ impl LockedCursor {
     }
 }
 
+pub(super) async fn may_probe(
+    connection: &Fragile,
+    name: &str,
+    circuit: &str,
+    looked: Timestamp,
+) -> Result<bool, Error> {
+    let statement = connection.prepare_cached(PROBE).await?;
+    Ok(connection.query_one(&statement, &[&circuit, &name, &looked]).await?.try_get(0)?)
+}
+
+/// Sets whether this transaction's commit waits for the disk.
+pub(super) const fn durability(durable: bool) -> &'static str {
+    if durable { "SET LOCAL synchronous_commit TO on" } else { "SET LOCAL synchronous_commit TO off" }
+}
+
 async fn advance(loan: &Fragile, name: &str, to: &Advance<'_>) -> Result<(u64, [Duration; 2]), tokio_postgres::Error> {
     let statement = loan.prepare_cached(ADVANCE).await?;
     let created_at = to.position.map(|position| position.created_at);
     let id = to.position.and_then(|position| position.id.as_deref());
-    let relations: Vec<u32> = std::iter::once(to.relations.0).chain(to.relations.1.iter().copied()).collect();
+    let relations = to.oids();
     let parameters: [&(dyn ToSql + Sync); 10] = [
         &name,
         &created_at,
@@ -228,12 +255,10 @@ async fn advance(loan: &Fragile, name: &str, to: &Advance<'_>) -> Result<(u64, [
         &to.by,
         &to.partitions,
     ];
-    let durability =
-        if to.durable { "SET LOCAL synchronous_commit TO on" } else { "SET LOCAL synchronous_commit TO off" };
     // When the update fails, PostgreSQL answers COMMIT with a rollback, and the error of the update is what is returned.
     let begun = Instant::now();
     let update = async { Ok((loan.execute(&statement, &parameters).await?, begun.elapsed())) };
     let ((), (updated, advance), ()) =
-        tokio::try_join!(biased; loan.batch_execute(durability), update, loan.batch_execute("COMMIT"))?;
+        tokio::try_join!(biased; loan.batch_execute(durability(to.durable)), update, loan.batch_execute("COMMIT"))?;
     Ok((updated, [advance, begun.elapsed().saturating_sub(advance)]))
 }

@@ -94,6 +94,8 @@ metrics! {
     LATE_ROWS "late_rows_total" Counter Count ["cursor"] false
         "Rows that were committed behind the cursor's position and published late.";
     DEAD_LETTER_ROWS "dead_letter_rows" Gauge Count ["cursor"] true "Dead letters that wait for an operator.";
+    UNKNOWN_OUTCOMES "unknown_outcomes" Gauge Count ["cursor"] true
+        "Rows of at_most_once that were sent or not, never to be sent again, and not settled by an operator yet.";
     DEAD_LETTERED_ROWS "dead_lettered_rows_total" Counter Count ["cursor" "sink"] true "Rows put aside as dead letters.";
     PARKED_KEYS "parked_keys" Gauge Count ["cursor"] false "Keys whose rows wait behind a dead letter.";
     CIRCUIT_OPEN "sink_circuit_open" Gauge Count ["cursor" "sink"] true "1 while the sink's circuit breaker is open.";

@@ -15,6 +15,7 @@ fn measure_all(metrics: &CursorMetrics) {
     pending.sent_not_marked();
     metrics.dead_lettered();
     metrics.set_dead_letters(3);
+    metrics.set_unknown_outcomes(3);
     metrics.set_circuit_open(true);
     let at = Timestamp::parse_rfc3339("2026-11-21T08:00:00.5Z").expect("valid");
     for result in TurnResult::ALL {

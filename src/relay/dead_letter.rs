@@ -100,7 +100,12 @@ impl Turn<'_> {
 
     /// Appends the row as it is now, so that a mended one goes out mended; a row that is gone, as it was read then. Says
     /// why when neither can be had.
-    async fn read_again(&self, reader: &Loan, letter: &Redrive, batch: &mut Batch) -> Result<Option<Failure>, Error> {
+    pub(super) async fn read_again(
+        &self,
+        reader: &Loan,
+        letter: &Redrive,
+        batch: &mut Batch,
+    ) -> Result<Option<Failure>, Error> {
         match self.read_row(reader, letter, batch).await {
             Ok(true) => Ok(None),
             Ok(false) => Ok(Some(Failure::of(

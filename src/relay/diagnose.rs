@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::facts::{Facts, Holder, LastError, Lock, Waiting};
+use super::facts::{Facts, Holder, LastError, Lock, Retrying, Waiting};
 use super::lag::CAP;
 use super::replicas;
 use super::status::{CursorStatus, HeldStatus, status};
 use super::{Config, prepare};
-use crate::cursor::{Detail, Standing, control, detail, standings};
+use crate::cursor::{self, Detail, Standing, control, detail, standings};
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 use crate::source::span::between;
@@ -36,6 +36,8 @@ pub async fn facts(
     }
     let detail = detail(session, name).await?;
     let mut facts = Facts { replicas: replicas::running(session).await?, ..written(name, cursor.as_ref(), &detail) };
+    facts.retrying =
+        cursor::claims::waiting(session, name).await?.map(|(rows, next_in, code)| Retrying { rows, next_in, code });
     if let Some(cursor) = &cursor {
         facts.holders = holders(session, cursor).await?;
     }
@@ -77,6 +79,7 @@ fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> Facts 
             })
         }),
         held: cursor.is_some_and(|cursor| cursor.held),
+        unknown: cursor.map_or(0, |cursor| cursor.unknown_outcomes),
         wish: (detail.wish > detail.wish_done).then_some(detail.wish),
         ..Facts::default()
     }

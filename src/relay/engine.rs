@@ -155,6 +155,14 @@ impl Engine {
         Ok(Slot { lock, reader, permits })
     }
 
+    /// Another connection, in place of one of a slot's that has ended or was given back.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub(super) async fn connection(&self) -> Result<Loan, Error> {
+        database::take(&self.pool).await
+    }
+
     /// A relay has passed its checks.
     pub fn set_ready(&self, relay: &str) {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner).insert(relay.to_owned());

@@ -25,6 +25,10 @@ pub struct Facts {
     pub held: bool,
     /// The number of an operator's wish that waits for a turn.
     pub wish: Option<i64>,
+    /// How many rows are listed as unknown.
+    pub unknown: i64,
+    /// Rows of due work that wait after a failure.
+    pub retrying: Option<Retrying>,
     /// Who holds the horizon back, oldest first.
     pub holders: Vec<Holder>,
     /// Who had its lock all the while.
@@ -61,6 +65,17 @@ pub struct Waiting {
     pub rows: i64,
     /// There may be more.
     pub capped: bool,
+}
+
+/// Rows of due work that wait after a failure, each for itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Retrying {
+    /// How many.
+    pub rows: i64,
+    /// When the first of them is tried again, in seconds.
+    pub next_in: f64,
+    /// The code of its failure.
+    pub code: String,
 }
 
 /// Somebody who holds the horizon back.

@@ -197,8 +197,10 @@ impl Group {
             return false;
         }
         if !member.tries_wish(standing) {
-            let wanted = standing.redrive || (look.is_behind(standing) && member.quiet.as_ref() != Some(&seen));
-            if !wanted || standing.paused || member.is_halted(&ready, standing) {
+            let behind = look.is_behind(standing) && member.quiet.as_ref() != Some(&seen);
+            let still = standing.paused || member.is_halted(&ready, standing);
+            // What an ended replica had in flight is recorded also while nothing may be published.
+            if !(standing.in_flight || (!still && (standing.redrive || behind))) {
                 return false;
             }
             if let Some(due) = member.due(&ready, standing, &look.sighting) {
@@ -281,7 +283,9 @@ impl Group {
             }
             let now = look.sighting.clock();
             let lag = super::lag::measure(&session, shape, standing.position.as_ref(), now).await?;
-            ready.sampled(&lag, cursor::dead_letter::open(&session, &member.config.name).await?);
+            let name = &member.config.name;
+            let unknown = cursor::unknown::count(&session, name).await?;
+            ready.sampled(&lag, cursor::dead_letter::open(&session, name).await?, unknown);
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ impl Ready {
     pub(super) fn record(&self, turn: &Turn<'_>, outcome: &Result<Outcome, TurnError>) {
         let metrics = &self.metrics;
         metrics.turn_finished(result(outcome));
-        let at_sink = matches!(outcome, Ok(Outcome::Stalled { failure, .. }) if failure.class == Class::Retry);
+        let at_sink = matches!(outcome, Ok(Outcome::Stalled { failure, .. } | Outcome::Unknown { failure, .. }) if failure.class == Class::Retry);
         metrics.turn_ended(turn.sighting.clock(), turn.delivered.last().copied(), at_sink);
         metrics.phase(Phase::Lock, turn.timings.lock);
         metrics.phase(Phase::Scan, turn.sighting.took);
@@ -31,6 +31,7 @@ impl Ready {
                 | Outcome::Stalled { .. }
                 | Outcome::Searching { .. }
                 | Outcome::Buried { .. }
+                | Outcome::Unknown { .. }
                 | Outcome::Idle,
             ) => {
                 metrics.phase(Phase::Fetch, turn.timings.fetch);
@@ -40,10 +41,13 @@ impl Ready {
                 metrics.published(*acknowledged as u64);
                 self.unconfirmed.store(*acknowledged, Ordering::Relaxed);
             }
+            Err(TurnError::NotSettled { acknowledged, .. }) => metrics.published(*acknowledged as u64),
             Ok(_) | Err(_) => {}
         }
         match outcome {
-            Ok(Outcome::Stalled { failure, .. }) | Ok(Outcome::Redriven { failure: Some(failure), .. }) => {
+            Ok(Outcome::Abandoned { rows, .. }) => metrics.abandoned(*rows),
+            Ok(Outcome::Stalled { failure, .. } | Outcome::Unknown { failure, .. })
+            | Ok(Outcome::Redriven { failure: Some(failure), .. }) => {
                 metrics.publish_failed(error(failure));
             }
             Ok(Outcome::Buried { failure, .. }) => {
@@ -60,6 +64,7 @@ impl Ready {
                 Outcome::Relayed { rows, .. }
                 | Outcome::Stalled { rows, .. }
                 | Outcome::Searching { rows, .. }
+                | Outcome::Unknown { rows, .. }
                 | Outcome::Buried { rows, .. },
             ),
             false,
@@ -119,9 +124,10 @@ impl Ready {
         metrics.set_horizon_hold(hold, &holders.into_iter().collect::<Vec<_>>());
     }
 
-    /// Shows lag, backlog and the dead letters that wait.
-    pub(super) fn sampled(&self, lag: &Lag, dead_letters: i64) {
+    /// Shows lag, backlog, the dead letters that wait, and how many outcomes are unknown.
+    pub(super) fn sampled(&self, lag: &Lag, dead_letters: i64, unknown: i64) {
         self.metrics.set_dead_letters(dead_letters.unsigned_abs());
+        self.metrics.set_unknown_outcomes(unknown.unsigned_abs());
         self.metrics.set_lag(lag.age, lag.rows.unsigned_abs(), lag.observed_at);
     }
 }
@@ -131,13 +137,16 @@ fn result(outcome: &Result<Outcome, TurnError>) -> TurnResult {
         Ok(Outcome::Relayed { .. } | Outcome::Buried { .. } | Outcome::Redriven { failure: None, .. }) => {
             TurnResult::Relayed
         }
-        Ok(Outcome::Idle | Outcome::Moved { .. }) => TurnResult::Idle,
+        Ok(Outcome::Idle | Outcome::Moved { .. } | Outcome::Abandoned { .. }) => TurnResult::Idle,
         Ok(Outcome::Busy | Outcome::Early(_)) => TurnResult::Busy,
         Ok(Outcome::Paused) => TurnResult::Paused,
         Ok(Outcome::Halted | Outcome::Foreign | Outcome::Partitions { .. }) => TurnResult::Halted,
-        Ok(Outcome::Stalled { failure, .. }) if failure.class != Class::Retry => TurnResult::Halted,
+        Ok(Outcome::Stalled { failure, .. } | Outcome::Unknown { failure, .. }) if failure.class != Class::Retry => {
+            TurnResult::Halted
+        }
         Ok(
             Outcome::Stalled { .. }
+            | Outcome::Unknown { .. }
             | Outcome::Searching { .. }
             | Outcome::Redriven { failure: Some(_), .. }
             | Outcome::Regressed { .. },

@@ -76,6 +76,22 @@ pub enum Outcome {
         /// Why the next one was not.
         failure: Option<Failure>,
     },
+    /// Rows that an ended replica had in flight were recorded as unknown (`at_most_once`); nothing was published.
+    Abandoned {
+        /// How many.
+        rows: u64,
+        /// The replica.
+        by: String,
+    },
+    /// Publishing stopped at a row that the receiver may have accepted; it was recorded as unknown and passed.
+    Unknown {
+        /// How many were published before it.
+        rows: usize,
+        /// Why it stopped.
+        failure: Failure,
+        /// The row.
+        message_id: Option<String>,
+    },
     /// Publishing stopped; the rows before were advanced over.
     Stalled {
         /// How many.
@@ -96,6 +112,15 @@ pub enum TurnError {
     /// The commit failed or its outcome is unknown, after this many rows were acknowledged: they will come again.
     #[error("{acknowledged} published rows could not be advanced over and will be sent again: {source}")]
     NotAdvanced {
+        /// How many.
+        acknowledged: usize,
+        /// Why.
+        source: Error,
+    },
+    /// How sending ended could not be recorded (`at_most_once`), after this many rows were acknowledged: unless the commit
+    /// took place, they are recorded as unknown.
+    #[error("{acknowledged} published rows could not be recorded as such and count as unknown: {source}")]
+    NotSettled {
         /// How many.
         acknowledged: usize,
         /// Why.

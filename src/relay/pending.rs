@@ -267,6 +267,8 @@ impl Desk {
         ready.numbers.set_due(rows);
         let letters = cursor::dead_letter::open(session, &ready.config.name).await?;
         ready.metrics.set_dead_letters(u64::try_from(letters).unwrap_or(0));
+        let unknown = cursor::unknown::count(session, &ready.config.name).await?;
+        ready.metrics.set_unknown_outcomes(unknown.unsigned_abs());
         Ok(())
     }
 }

@@ -1,7 +1,6 @@
 //! The `status` document: where every cursor stands, computed by whoever asks, without any lock.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -9,12 +8,15 @@ use serde_json::value::RawValue;
 
 use super::{Config, lag, pending, prepare};
 use crate::cursor::control::{self, Listed};
+use crate::cursor::unknown;
 use crate::database::{Error, Session};
 use crate::migrate;
 use crate::position::{Position, Timestamp};
 use crate::source;
 use crate::source::shape::Shape;
 use crate::source::watcher::{Sighting, Watcher};
+
+mod words;
 
 /// Two scans this far apart tell a writer's bound also to a process that has only just come.
 const BETWEEN_SCANS: Duration = Duration::from_millis(100);
@@ -73,6 +75,8 @@ pub struct CursorStatus {
     pub dead_letters: i64,
     /// Parked keys; none exist in this version.
     pub parked_keys: i64,
+    /// Rows that were sent or not, never to be sent again, and not settled by an operator yet.
+    pub unknown_outcomes: i64,
 }
 
 /// A position.
@@ -143,6 +147,7 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
     // A relay that was refused at its first start has something to say, too.
     let refused = control::refused(session, &names).await?;
     let listed: Vec<Listed> = control::list(session).await?.into_iter().chain(refused).collect();
+    let unknown: HashMap<String, i64> = unknown::counts(session).await?.into_iter().collect();
     // Read after the cursors: what has advanced since would look like a clock that has stepped back.
     let clock: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
     for listed in listed {
@@ -153,7 +158,8 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
             Some(relay) => pending::measured(session, relay).await?,
             None => None,
         };
-        cursors.push(cursor(session, listed, kind, seen, due, clock).await?);
+        let unknown_outcomes = unknown.get(&listed.relay).copied().unwrap_or_default();
+        cursors.push(CursorStatus { unknown_outcomes, ..cursor(session, listed, kind, seen, due, clock).await? });
     }
     Ok(Status {
         version: env!("CARGO_PKG_VERSION"),
@@ -161,41 +167,6 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
         observed_at: clock.to_string(),
         cursors,
     })
-}
-
-impl CursorStatus {
-    /// The last error in a line, for people.
-    #[must_use]
-    pub fn error_line(&self) -> Option<String> {
-        let error: serde_json::Value = serde_json::from_str(self.last_error.as_ref()?.get()).ok()?;
-        let part = |key: &str| error.get(key).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
-        Some(format!("{} {}: {}", part("class"), part("code"), part("message")))
-    }
-}
-
-impl fmt::Display for HolderStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.pid {
-            Some(pid) => write!(f, "{} (pid {pid})", self.replica),
-            None => f.write_str(&self.replica),
-        }
-    }
-}
-
-impl fmt::Display for HorizonStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sure = if self.proven { "proven" } else { "unproven" };
-        write!(f, "{} ({sure}), ", self.rule)?;
-        match self.held_seconds {
-            Some(held) => write!(f, "{held:.1}s behind")?,
-            None => f.write_str("unknown")?,
-        }
-        match self.held_by.first().map(|first| first.pid) {
-            Some(Some(pid)) => write!(f, ", held by pid {pid}"),
-            Some(None) => f.write_str(", held by a prepared transaction"),
-            None => Ok(()),
-        }
-    }
 }
 
 /// Looks at every table that can be read, twice: both scans of all tables first, so that many tables take no longer.
@@ -279,6 +250,7 @@ async fn cursor(
         late_rows: 0,
         dead_letters: listed.dead_letters,
         parked_keys: 0,
+        unknown_outcomes: 0,
         name: listed.name,
         relay: listed.relay,
     })

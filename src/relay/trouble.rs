@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::outcome::TurnError;
 use super::worker::{Next, Worker};
 use super::{circuit, report};
+use crate::cursor::unknown;
 use crate::database::sqlstate::{self, Cure};
 use crate::pace::Backoff;
 use crate::sink::{Class, Failure};
@@ -90,6 +91,29 @@ impl Worker<'_> {
             attempt = self.backoff.failures() + 1,
             "row not published"
         );
+        self.back_off(failure, message_id).await
+    }
+
+    /// A row was passed that the receiver may have accepted, or not.
+    pub(super) async fn doubtful(&mut self, rows: usize, failure: &Failure, message_id: Option<String>) -> Next {
+        if rows > 0 {
+            self.backoff = Backoff::new();
+        }
+        let Failure { code, message, hint, .. } = failure;
+        let cursor = &self.ready.config.name;
+        tracing::warn!(cursor, message_id, code, error = message, hint, "row passed: its outcome is not known");
+        self.back_off(failure, message_id.as_deref()).await
+    }
+
+    /// What an ended replica had in flight was recorded.
+    pub(super) fn abandoned(&self, rows: u64, by: &str) -> Next {
+        let (cursor, hint) = (&self.ready.config.name, unknown::HINT);
+        tracing::warn!(cursor, rows, by, hint, "rows were in flight when their replica ended: recorded as unknown");
+        Next::Look
+    }
+
+    /// Waits for a failure to pass, or for somebody to mend it.
+    pub(super) async fn back_off(&mut self, failure: &Failure, message_id: Option<&str>) -> Next {
         match failure.class {
             Class::Retry => {
                 let pause = self.backoff.failed(fastrand::f64()).max(failure.retry_after.unwrap_or_default());
@@ -137,6 +161,7 @@ impl Worker<'_> {
             }
             TurnError::LockLost => None,
             TurnError::NotAdvanced { source, .. }
+            | TurnError::NotSettled { source, .. }
             | TurnError::Fetch(FetchError::Database(source))
             | TurnError::Database(source) => Some(source),
         };

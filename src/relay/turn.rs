@@ -13,13 +13,13 @@ use tokio::sync::mpsc::unbounded_channel;
 use super::engine::Engine;
 use super::outcome::{Outcome, Timings, TurnError};
 use super::relayed::{Relayed, pump};
-use super::{OnPoison, Ready, circuit, dead_letter, report};
+use super::verdict::Verdict;
+use super::{Guarantee, Ready, circuit, report};
 use crate::batch::Batch;
-use crate::cursor::dead_letter::DeadLetter;
 use crate::cursor::{Advance, Facts, LockedCursor};
 use crate::database::{Error, Fragile, Loan};
 use crate::position::Timestamp;
-use crate::sink::{Class, Failure, Mode};
+use crate::sink::Mode;
 use crate::source::fetch::{Budget, Fetched, Request, fetch};
 use crate::source::watcher::Sighting;
 
@@ -55,6 +55,12 @@ impl Turn<'_> {
         let locked = within(self.engine, lock).await?;
         self.timings.lock = begun.elapsed();
         let Some(cursor) = locked else { return Ok(Outcome::Busy) };
+        if let Some(lost) = cursor.in_flight.clone() {
+            return Ok(match within(self.engine, cursor.record_in_flight()).await? {
+                Some(rows) => Outcome::Abandoned { rows, by: lost.by },
+                None => Outcome::Busy,
+            });
+        }
         let shape = &self.ready.shape;
         let facts = Facts { identity: &self.ready.identity, root: shape.root, relations: &shape.descendants };
         // Before anything else: an operator may move a cursor that is paused, halted or refused, and nothing is published.
@@ -75,8 +81,14 @@ impl Turn<'_> {
         }
         let letters =
             if cursor.redrive { within(self.engine, cursor.redriving(self.redrives())).await? } else { Vec::new() };
+        if let (Some(first), Guarantee::AtMostOnce) = (letters.first(), self.ready.config.guarantee) {
+            return self.redrive_once(cursor, reader, first, deadline).await;
+        }
         if !letters.is_empty() {
             return self.redrive(cursor, reader, &letters, deadline).await;
+        }
+        if self.ready.config.guarantee == Guarantee::AtMostOnce {
+            return self.at_most_once(cursor, reader, deadline).await;
         }
         let relayed = self.relay(&cursor, reader, deadline).await?;
         self.advance(cursor, relayed).await
@@ -111,6 +123,30 @@ impl Turn<'_> {
         (clock.plus(self.ready.shape.margin.window) < observed_at).then_some(Outcome::Regressed { observed_at, clock })
     }
 
+    /// How many rows this turn may take.
+    pub(super) fn appetite(&self, suspects: usize) -> usize {
+        let ready = self.ready;
+        match (suspects, ready.circuit_open.load(Ordering::Relaxed)) {
+            (0, false) => ready.appetite.load(Ordering::Relaxed),
+            (0, true) => 1,
+            (suspects, _) => suspects.min(ALONE).min(ready.appetite.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// What to read: at most `rows` rows behind the cursor's position.
+    pub(super) fn request<'a>(&'a self, cursor: &'a LockedCursor, rows: usize) -> Request<'a> {
+        let (ready, turn) = (self.ready, self.ready.config.turn);
+        Request {
+            shape: &ready.shape,
+            fields: ready.sink.fields(),
+            after: cursor.position.as_ref(),
+            horizon: self.sighting.horizon.at,
+            known: cursor.relations.as_ref().map(|(_, known)| known),
+            root: cursor.relations.as_ref().map(|(root, _)| *root),
+            budget: Budget { rows: turn.rows.min(rows), bytes: turn.bytes, time: turn.time },
+        }
+    }
+
     /// Fetches and publishes side by side, until all is acknowledged, something fails, or the turn is cut.
     async fn relay(&mut self, cursor: &LockedCursor, reader: Loan, deadline: Instant) -> Result<Relayed, TurnError> {
         let ready = self.ready;
@@ -121,21 +157,8 @@ impl Turn<'_> {
             Ok(publication) => publication,
             Err(failure) => return Ok(Relayed::nothing(failure)),
         };
-        let turn = ready.config.turn;
-        let appetite = match (suspects, ready.circuit_open.load(Ordering::Relaxed)) {
-            (0, false) => ready.appetite.load(Ordering::Relaxed),
-            (0, true) => 1,
-            (suspects, _) => suspects.min(ALONE).min(ready.appetite.load(Ordering::Relaxed)),
-        };
-        let request = Request {
-            shape: &ready.shape,
-            fields: ready.sink.fields(),
-            after: cursor.position.as_ref(),
-            horizon: self.sighting.horizon.at,
-            known: cursor.relations.as_ref().map(|(_, known)| known),
-            root: cursor.relations.as_ref().map(|(root, _)| *root),
-            budget: Budget { rows: turn.rows.min(appetite), bytes: turn.bytes, time: turn.time },
-        };
+        let appetite = self.appetite(suspects);
+        let request = self.request(cursor, appetite);
         let begun = Instant::now();
         let (sender, receiver) = unbounded_channel();
         let mut batches = Vec::new();
@@ -184,7 +207,7 @@ impl Turn<'_> {
     }
 
     /// Advances over the acknowledged prefix, and over a poison row behind it when that is the policy.
-    async fn advance(&mut self, cursor: LockedCursor, relayed: Relayed) -> Result<Outcome, TurnError> {
+    pub(super) async fn advance(&mut self, cursor: LockedCursor, relayed: Relayed) -> Result<Outcome, TurnError> {
         let acknowledged = relayed.published.acknowledged;
         let message_id = relayed.message_id(acknowledged);
         let verdict = self.copied(self.verdict(&relayed)).await;
@@ -237,48 +260,6 @@ impl Turn<'_> {
             Verdict::Done => Outcome::Relayed { rows, more: relayed.fetched.more },
         })
     }
-
-    /// A row is put aside only after the topic of the dead letters has its copy.
-    async fn copied(&self, verdict: Verdict) -> Verdict {
-        let (Verdict::Bury(failure, letter), Some(letters)) = (&verdict, &self.ready.letters) else { return verdict };
-        match dead_letter::copy(&self.ready.config.name, letters, failure, letter, self.engine.call_deadline).await {
-            Ok(()) => verdict,
-            Err(failure) if failure.class == Class::Retry => Verdict::Retry(failure),
-            Err(failure) => Verdict::Halt(failure),
-        }
-    }
-
-    /// What follows from how publishing ended.
-    fn verdict(&self, relayed: &Relayed) -> Verdict {
-        let Some(failure) = relayed.published.stopped.clone() else { return Verdict::Done };
-        let acknowledged = relayed.published.acknowledged;
-        match (failure.class, self.ready.config.on_poison) {
-            (Class::Retry, _) => Verdict::Retry(failure),
-            (Class::Poison, _) if relayed.published.suspects > 1 => Verdict::Search(failure),
-            (Class::Poison, OnPoison::DeadLetter) => match relayed.locate(acknowledged) {
-                Some((batch, row)) => Verdict::Bury(
-                    failure,
-                    Box::new(dead_letter::letter(&self.ready.config, &self.ready.sink, &batch.message(row))),
-                ),
-                None => Verdict::Halt(failure),
-            },
-            (Class::Poison, OnPoison::Halt) | (Class::Fatal, _) => Verdict::Halt(failure),
-        }
-    }
-}
-
-/// What follows from how publishing ended.
-enum Verdict {
-    /// All was acknowledged.
-    Done,
-    /// A row among several was refused: one by one from here.
-    Search(Failure),
-    /// This row is put aside.
-    Bury(Failure, Box<DeadLetter>),
-    /// It will pass.
-    Retry(Failure),
-    /// Somebody must mend it.
-    Halt(Failure),
 }
 
 /// Bounds a call by this process's clock, too: a server that hangs keeps its connection alive and never answers. What

@@ -1,6 +1,6 @@
 //! Why a cursor does not move: one sentence, and what to do. Pure; [`super::diagnose`] gathers the facts.
 
-use super::facts::{Facts, Holder, LastError, Waiting};
+use super::facts::{Facts, Holder, LastError, Retrying, Waiting};
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,11 @@ const HOLDERS: usize = 5;
 #[must_use]
 pub fn why(facts: &Facts) -> Why {
     let mut why = reason(facts);
+    if facts.unknown > 0 {
+        let listed = format!("`outbox-relay request list --unknown --relay {}`", facts.name);
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; unknown outcomes: {} ({listed}).", facts.unknown));
+    }
     if let Some(number) = facts.wish {
         why.sentence.pop();
         why.sentence.push_str(&format!("; wish {number} of an operator waits for a turn."));
@@ -50,8 +55,12 @@ fn reason(facts: &Facts) -> Why {
         _ if facts.regressed_until.is_some() => regressed(facts),
         (None, error) if facts.circuit_opened_at.is_some() => circuit(facts, error.as_ref()),
         (None, Some(error)) => backing_off(facts, error),
+        _ if nothing && facts.unknown > 0 => answer("idle", true, format!("{name} has nothing to do")),
         _ if nothing => answer("idle", true, format!("{name} has nothing to do: every committed row is delivered")),
         _ if facts.held => held(facts),
+        _ if facts.waiting.is_some_and(|waiting| facts.retrying.as_ref().is_some_and(|r| r.rows >= waiting.rows)) => {
+            retrying(facts)
+        }
         _ if facts.waiting.is_none() => answer(
             "unreadable",
             false,
@@ -62,6 +71,16 @@ fn reason(facts: &Facts) -> Why {
         _ if lately => moving(facts),
         (None, None) => stuck(facts),
     }
+}
+
+fn retrying(facts: &Facts) -> Why {
+    let Some(Retrying { rows, next_in, code }) = &facts.retrying else { return stuck(facts) };
+    let sentence = format!(
+        "all that is due has failed and waits to be tried again: {rows} of {}, the next in {:.0} s, after {code}",
+        facts.name,
+        next_in.max(0.0)
+    );
+    answer("retrying", false, sentence).then(format!("outbox-relay request list --relay {}", facts.name))
 }
 
 impl Why {

@@ -175,3 +175,23 @@ fn rows_that_no_replica_takes_say_so() {
 fn a_table_that_cannot_be_read_is_not_taken_for_well() {
     says(&Facts { waiting: None, ..facts() }, "unreadable", false, &["is not known"], &["outbox-relay check"]);
 }
+
+#[test]
+fn unknown_outcomes_are_told_beside_the_reason_and_not_called_delivered() {
+    let idle = Waiting { rows: 0, ..Waiting::default() };
+    let facts = Facts { unknown: 3, waiting: Some(idle), ..facts() };
+    says(&facts, "idle", true, &["unknown outcomes: 3", "request list --unknown --relay booking_sms"], &[]);
+    assert!(!why(&facts).sentence.contains("delivered"));
+    let facts = Facts { wish: Some(4), paused: Some(("now".to_owned(), "me".to_owned())), ..facts };
+    says(&facts, "paused", false, &["unknown outcomes: 3", "wish 4"], &["outbox-relay cursor resume booking_sms"]);
+}
+
+#[test]
+fn due_work_that_has_failed_waits_by_itself() {
+    let retrying = Some(Retrying { rows: 7, next_in: 12.3, code: "http_503".to_owned() });
+    let parts = ["all that is due has failed", "7 of booking_sms, the next in 12 s, after http_503"];
+    let advice = ["outbox-relay request list --relay booking_sms"];
+    says(&Facts { retrying: retrying.clone(), ..facts() }, "retrying", false, &parts, &advice);
+    let more = Some(Waiting { lag_seconds: 1.0, rows: 8, capped: false });
+    assert_ne!(why(&Facts { retrying, waiting: more, ..facts() }).reason, "retrying", "another row could go");
+}

@@ -129,6 +129,8 @@ impl Worker<'_> {
             }
             Outcome::Redriven { rows, failure } => (self.redriven(rows, failure).await, false),
             Outcome::Regressed { observed_at, clock } => (self.regressed(observed_at, clock, sighting), false),
+            Outcome::Abandoned { rows, by } => (self.abandoned(rows, &by), true),
+            Outcome::Unknown { rows, failure, message_id } => (self.doubtful(rows, &failure, message_id).await, false),
             Outcome::Stalled { rows, failure, message_id } => {
                 if rows > 0 {
                     self.backoff = Backoff::new();

@@ -46,6 +46,7 @@ fn document(cursor: &CursorStatus, detail: &Detail) -> anyhow::Result<serde_json
     let mut document = serde_json::to_value(cursor)?;
     let at = |at: Option<Timestamp>| at.map(|at| at.to_string());
     let identity: Option<serde_json::Value> = detail.identity.as_deref().map(serde_json::from_str).transpose()?;
+    let in_flight: Option<serde_json::Value> = detail.in_flight.as_deref().map(serde_json::from_str).transpose()?;
     let more = serde_json::json!({
         "key": [cursor.name],
         "identity": identity,
@@ -59,6 +60,7 @@ fn document(cursor: &CursorStatus, detail: &Detail) -> anyhow::Result<serde_json
         "paused_by": detail.paused_by,
         "message_id": detail.message_id,
         "reported_at": at(detail.reported_at),
+        "in_flight": in_flight,
         "wish": { "number": detail.wish, "done": detail.wish_done, "waiting": detail.wish > detail.wish_done },
     });
     if let (Some(document), serde_json::Value::Object(more)) = (document.as_object_mut(), more) {

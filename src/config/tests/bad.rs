@@ -171,7 +171,6 @@ fn relays() {
             "relay[events].guarantee",
             "not a word that is known",
         ),
-        (EVENTS, "name = \"events\"\nguarantee = \"at_most_once\"", "relay[events].guarantee", "at_most_once is not"),
         (EVENTS, "name = \"events\"\nguarantee = \"deduplicated\"", "relay[events].guarantee", "not available in this"),
         (EVENTS, "name = \"events\"\nguarantee = \"in_database\"", "relay[events].guarantee", "not available in this"),
         (

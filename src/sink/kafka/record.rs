@@ -124,7 +124,7 @@ impl Layout {
         matches!(self.topic, Topic::Template(..))
     }
 
-    fn topic_of<'a>(&'a self, message: &Message<'a>) -> Result<Cow<'a, str>, Failure> {
+    pub(super) fn topic_of<'a>(&'a self, message: &Message<'a>) -> Result<Cow<'a, str>, Failure> {
         let (template, columns) = match &self.topic {
             Topic::Fixed(name) => return Ok(Cow::Borrowed(name)),
             Topic::Template(template, columns) => (template, columns),

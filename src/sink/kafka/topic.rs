@@ -10,7 +10,8 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseProducer, NoCustomPartitioner, Producer as _, ProducerContext};
 
-use super::{Cluster, classify};
+use super::{Cluster, KafkaSink, classify};
+use crate::message::Message;
 use crate::sink::Failure;
 
 /// Enough to take what already waits in the client's queue.
@@ -98,4 +99,13 @@ async fn max_message_bytes(cluster: &Cluster, topic: &str, timeout: Duration) ->
     let described = admin.describe_configs(&[ResourceSpecifier::Topic(topic)], &options).await.ok()?;
     let entry = described.into_iter().next()?.ok()?;
     entry.get("max.message.bytes").and_then(|entry| entry.value.as_deref()?.parse().ok())
+}
+
+impl KafkaSink {
+    /// An answer of the cluster, whatever it says of the message's topic.
+    pub(in crate::sink) async fn reach(&self, message: &Message<'_>, patience: Duration) -> Result<(), Failure> {
+        let Ok(topic) = self.layout.topic_of(message) else { return Ok(()) };
+        let asked = self.cluster.partitions(self.limit, &topic, patience).await;
+        asked.map(drop).map_err(|failure| Failure { ambiguous: false, ..failure })
+    }
 }

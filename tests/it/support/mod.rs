@@ -7,6 +7,7 @@ pub mod naive_relay;
 pub mod outside;
 pub mod prometheus;
 pub mod promql;
+pub mod proxy;
 pub mod reader;
 pub mod receiver;
 pub mod records;

@@ -1,0 +1,141 @@
+//! Outcomes that nobody knows: rows that were sent or not, and are never sent again (`at_most_once`); and everything else
+//! that `outbox.claim` holds, for people.
+
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row};
+
+use super::status::{self, ErrorReport};
+use crate::database::{Error, Fragile, Session};
+use crate::position::Timestamp;
+
+/// A row can come here again after an operator has moved the position back; the list has it once, as it was last.
+macro_rules! record {
+    ($rows:literal) => {
+        concat!(
+            "INSERT INTO outbox.claim AS c (relay, key, due_at, state, token, attempts, claimed_by, error) ",
+            $rows,
+            " ON CONFLICT (relay, key) DO UPDATE SET due_at = excluded.due_at, state = excluded.state, token = excluded.token, \
+             attempts = c.attempts + excluded.attempts, claimed_by = excluded.claimed_by, claimed_at = excluded.claimed_at, \
+             expires_at = NULL, not_before = NULL, error = excluded.error, updated_at = pg_catalog.clock_timestamp()"
+        )
+    };
+}
+
+const RECORD: &str = record!(
+    "VALUES ($1, ARRAY[$2::text], $3, 'unknown', $4, 1, $5, \
+     $6::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()))"
+);
+
+const RECORD_IN_FLIGHT: &str = record!(
+    "SELECT k.name, ARRAY[r.id], r.created_at, 'unknown', k.token ->> 'token', 0, k.token ->> 'by', \
+     pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', 'retry', 'code', $3::text, \
+     'message', 'Replica ' || (k.token ->> 'by') || ' ended, or lost its lock, while this row was in flight', 'hint', $2::text) \
+     FROM outbox.cursor AS k, pg_catalog.jsonb_to_recordset(k.token -> 'rows') AS r(id text, created_at timestamptz) \
+     WHERE k.name = $1"
+);
+
+const COUNT: &str = "SELECT pg_catalog.count(*) FROM outbox.claim WHERE relay = $1 AND state = 'unknown'";
+
+const COUNTS: &str = "SELECT relay, pg_catalog.count(*) FROM outbox.claim WHERE state = 'unknown' GROUP BY relay";
+
+const LIST: &str = "SELECT relay, key, state, due_at, updated_at, claimed_by, attempts, error::text FROM outbox.claim \
+     WHERE relay = COALESCE($1::text, relay) AND (state = 'unknown' OR NOT $2::boolean) ORDER BY relay, due_at, key";
+
+/// The code of rows whose holder ended while they were in flight.
+const HOLDER_LOST: &str = "holder_lost";
+
+/// What to do about an unknown outcome.
+pub const HINT: &str = "It is never sent again. See at the receiver whether it has arrived; when it is settled, delete its \
+     row from outbox.claim";
+
+/// A row whose outcome is not known.
+#[derive(Clone, Debug)]
+pub struct Unknown<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Its place.
+    pub created_at: Timestamp,
+    /// Why.
+    pub error: ErrorReport<'a>,
+}
+
+/// A row of `outbox.claim` as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The relay.
+    pub relay: String,
+    /// The row's key; of a stream its id.
+    pub key: Vec<String>,
+    /// `claimed`, `sending`, `waiting`, `unknown` or `dead`.
+    pub state: String,
+    /// When it was due; of a stream its `created_at`.
+    pub due_at: Timestamp,
+    /// Since when it is so.
+    pub at: Timestamp,
+    /// The replica.
+    pub by: String,
+    /// How often sending it has failed.
+    pub attempts: i32,
+    /// Why, as JSON.
+    pub error: Option<String>,
+}
+
+/// Records one row, in the transaction that passes it.
+pub(super) async fn record(
+    loan: &Fragile,
+    relay: &str,
+    token: &str,
+    unknown: &Unknown<'_>,
+    by: &str,
+) -> Result<(), Error> {
+    let statement = loan.prepare_cached(RECORD).await?;
+    let error = status::json(&unknown.error);
+    let parameters: [&(dyn ToSql + Sync); 6] = [&relay, &unknown.id, &unknown.created_at, &token, &by, &error];
+    loan.execute(&statement, &parameters).await?;
+    Ok(())
+}
+
+/// Records the rows of the token that stands in the cursor; says how many.
+pub(super) async fn record_in_flight(loan: &Fragile, cursor: &str) -> Result<u64, Error> {
+    Ok(loan.execute(RECORD_IN_FLIGHT, &[&cursor, &HINT, &HOLDER_LOST]).await?)
+}
+
+/// How many outcomes of a relay are unknown.
+///
+/// # Errors
+/// The database's.
+pub async fn count(session: &Session, relay: &str) -> Result<i64, Error> {
+    let statement = session.prepare_cached(COUNT).await?;
+    Ok(session.query_one(&statement, &[&relay]).await?.try_get(0)?)
+}
+
+/// The same of every relay that has some.
+///
+/// # Errors
+/// The database's.
+pub async fn counts(client: &Client) -> Result<Vec<(String, i64)>, Error> {
+    let rows = client.query(COUNTS, &[]).await?;
+    Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
+}
+
+/// Lists what is claimed, waits, or is unknown or dead, by relay and due time; of one relay or of all.
+///
+/// # Errors
+/// The database's.
+pub async fn list(client: &Client, relay: Option<&str>, unknown_only: bool) -> Result<Vec<Listed>, Error> {
+    let rows = client.query(LIST, &[&relay, &unknown_only]).await?;
+    Ok(rows.iter().map(listed).collect::<Result<_, _>>()?)
+}
+
+fn listed(row: &Row) -> Result<Listed, tokio_postgres::Error> {
+    Ok(Listed {
+        relay: row.try_get(0)?,
+        key: row.try_get(1)?,
+        state: row.try_get(2)?,
+        due_at: row.try_get(3)?,
+        at: row.try_get(4)?,
+        by: row.try_get(5)?,
+        attempts: row.try_get(6)?,
+        error: row.try_get(7)?,
+    })
+}

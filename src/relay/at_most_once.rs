@@ -1,0 +1,242 @@
+//! A turn under `at_most_once`: its rows are passed first, durably, with a token that names them; then they are sent, one
+//! after the other, and the token is taken away.
+//!
+//! Promise: a row whose sending may have begun is never sent again. What provably was not sent comes again, in its place,
+//! because nothing behind it was sent either. What may have been accepted without an answer is recorded as unknown and
+//! passed; so is all that a holder had in flight when it ended.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::outcome::{Outcome, TurnError};
+use super::relayed::Relayed;
+use super::report;
+use super::turn::{Turn, within};
+use super::verdict::Verdict;
+use crate::batch::Batch;
+use crate::cursor::unknown::{self, Unknown};
+use crate::cursor::{LockedCursor, Reserved, Settlement};
+use crate::database::{Error, Fragile, Loan};
+use crate::message::Message;
+use crate::position::Position;
+use crate::sink::{Class, Failure, Flow, Mode, Publication, Published, Sink};
+use crate::source::fetch::fetch;
+
+mod flight;
+mod redrive;
+
+use flight::Flight;
+
+/// The most rows in flight: what a crash leaves as unknown is a list that people go through.
+const MOST: usize = 500;
+
+impl Turn<'_> {
+    /// Runs the turn from the lock on.
+    pub(super) async fn at_most_once(
+        &mut self,
+        cursor: LockedCursor,
+        reader: Loan,
+        deadline: Instant,
+    ) -> Result<Outcome, TurnError> {
+        let ready = self.ready;
+        let suspects = ready.suspects.load(Ordering::Relaxed);
+        let mut relayed = self.read(&cursor, reader, suspects, deadline).await?;
+        let Some((first, _)) = relayed.locate(0) else { return self.advance(cursor, relayed).await };
+        let mode = Mode { alone: true, replayed: false, partitions: self.partitions, until: Some(deadline) };
+        let mut publication = match begin(&ready.sink, &first.message(0), mode, self.engine.call_deadline).await {
+            Ok(publication) => publication,
+            Err(failure) => return self.advance(cursor, Relayed::nothing(failure)).await,
+        };
+        let before = cursor.position.clone();
+        let rows: Vec<Position> =
+            relayed.batches.iter().flat_map(|batch| (0..batch.len()).map(|row| batch.position(row))).collect();
+        let flight =
+            Flight { rows: &rows, end: rows.last(), snapshot: relayed.fetched.snapshot.as_deref(), letter: None };
+        let Some(reserved) = self.reserve(cursor, flight, deadline).await? else { return Ok(Outcome::Busy) };
+        self.transmit(&reserved, &mut publication, &relayed.batches, deadline).await?;
+        relayed.published = publication.finish();
+        self.settle(reserved, relayed, before.as_ref()).await
+    }
+
+    /// Sends, for as long as the lock is there and the turn may last.
+    async fn transmit(
+        &mut self,
+        reserved: &Reserved,
+        publication: &mut Publication<'_>,
+        batches: &[Batch],
+        deadline: Instant,
+    ) -> Result<(), TurnError> {
+        let (closed, begun) = (reserved.closed(), Instant::now());
+        if self.may_send(reserved).await? {
+            tokio::select! {
+                biased;
+                () = closed.cancelled() => return Err(TurnError::LockLost),
+                () = tokio::time::sleep_until(deadline.into()) => {}
+                () = self.engine.cut.cancelled() => {}
+                () = send(publication, batches) => {}
+            }
+        }
+        self.timings.publish = begun.elapsed();
+        Ok(())
+    }
+
+    /// Reads the rows of this turn; all of them, because they are passed together.
+    async fn read(
+        &mut self,
+        cursor: &LockedCursor,
+        reader: Loan,
+        suspects: usize,
+        deadline: Instant,
+    ) -> Result<Relayed, TurnError> {
+        // With a rate there is time for one row before the next lock.
+        let most = if self.ready.sink.min_interval().is_some() { 1 } else { MOST };
+        let request = self.request(cursor, self.appetite(suspects).min(most));
+        let begun = Instant::now();
+        let (sender, mut receiver) = unbounded_channel();
+        let mut reader = Fragile::new(reader);
+        let reading = tokio::time::timeout_at(deadline.into(), fetch(&mut reader, request, sender));
+        let late = Error::Timeout(self.ready.config.turn.deadline);
+        let fetched = reading.await.map_err(|_| TurnError::from(late))??;
+        reader.give_back();
+        self.timings.fetch = begun.elapsed();
+        let mut batches = Vec::new();
+        while let Ok(batch) = receiver.try_recv() {
+            batches.push(batch);
+        }
+        Ok(Relayed { batches, published: Published { acknowledged: 0, stopped: None, suspects: 1 }, fetched })
+    }
+
+    /// While the sink is out, one relay tries it at a time; the right to do so ended with the first transaction.
+    async fn may_send(&self, reserved: &Reserved) -> Result<bool, TurnError> {
+        if !self.ready.circuit_open.load(Ordering::Relaxed) {
+            return Ok(true);
+        }
+        let (sink, looked) = (self.ready.config.sink.circuit(), self.sighting.horizon.observed_at);
+        Ok(within(self.engine, reserved.may_probe(&sink, looked)).await?)
+    }
+
+    /// Writes how sending ended: the position stands behind what may have been sent, and not behind anything else.
+    async fn settle(
+        &mut self,
+        reserved: Reserved,
+        relayed: Relayed,
+        before: Option<&Position>,
+    ) -> Result<Outcome, TurnError> {
+        let acknowledged = relayed.published.acknowledged;
+        let message_id = relayed.message_id(acknowledged);
+        let verdict = match in_doubt(&relayed.published) {
+            Some(failure) => Ending::Unknown(failure),
+            None => Ending::Known(self.copied(self.verdict(&relayed)).await),
+        };
+        self.tell(&verdict, message_id.as_deref()).await;
+        let dead = match &verdict {
+            Ending::Known(Verdict::Bury(failure, letter)) => {
+                Some((letter.as_ref(), report::error(failure, message_id.as_deref())))
+            }
+            Ending::Known(_) | Ending::Unknown(_) => None,
+        };
+        let doubtful = relayed.locate(acknowledged).map(|(batch, row)| batch.message(row));
+        let unknown = match (&verdict, doubtful) {
+            (Ending::Unknown(failure), Some(message)) => Some(Unknown {
+                id: message.id,
+                created_at: message.created_at,
+                error: report::error(failure, message_id.as_deref()),
+            }),
+            (Ending::Unknown(_), None) | (Ending::Known(_), _) => None,
+        };
+        let passed = acknowledged + usize::from(dead.is_some() || unknown.is_some());
+        let end = relayed.end(passed);
+        let position = if passed == 0 { before } else { end.as_ref() };
+        let plain = passed == relayed.fetched.rows && dead.is_none() && unknown.is_none();
+        let durable = self.ready.config.sink.one_by_one() || !plain;
+        let settlement = Settlement { position, unknown, dead, not_sent: None, by: &self.engine.replica, durable };
+        match within(self.engine, reserved.settle(settlement)).await {
+            Ok([_, commit]) => self.timings.commit = commit,
+            Err(source) => return Err(TurnError::NotSettled { acknowledged, source }),
+        }
+        self.ready.searched(passed);
+        self.delivered = relayed.instants(acknowledged);
+        Ok(self.outcome(verdict, &relayed, message_id))
+    }
+
+    /// While the lock is held: no other replica shall try before it can see what is wrong.
+    async fn tell(&self, ending: &Ending, message_id: Option<&str>) {
+        let open = self.ready.circuit_open.load(Ordering::Relaxed);
+        match ending {
+            Ending::Known(Verdict::Halt(failure)) => report::halt(self.engine, self.ready, failure, message_id).await,
+            Ending::Unknown(failure) if failure.class == Class::Fatal => {
+                report::halt(self.engine, self.ready, failure, message_id).await;
+            }
+            Ending::Known(Verdict::Retry(failure)) | Ending::Unknown(failure) if open => {
+                report::retry(self.engine, self.ready, failure, message_id, Some(failure.is_outage())).await;
+            }
+            Ending::Known(_) | Ending::Unknown(_) => {}
+        }
+    }
+
+    fn outcome(&self, ending: Ending, relayed: &Relayed, message_id: Option<String>) -> Outcome {
+        let (rows, suspects) = (relayed.published.acknowledged, relayed.published.suspects);
+        match ending {
+            Ending::Unknown(failure) => Outcome::Unknown { rows, failure, message_id },
+            Ending::Known(Verdict::Search(failure)) => {
+                self.ready.suspects.store(suspects, Ordering::Relaxed);
+                Outcome::Searching { rows, suspects, failure }
+            }
+            Ending::Known(Verdict::Bury(failure, letter)) => {
+                Outcome::Buried { rows, failure, message_id: letter.message_id }
+            }
+            Ending::Known(Verdict::Retry(failure) | Verdict::Halt(failure)) => {
+                Outcome::Stalled { rows, failure, message_id }
+            }
+            // Cut before its first row: the rows are still there.
+            Ending::Known(Verdict::Done) => {
+                Outcome::Relayed { rows, more: relayed.fetched.more || rows < relayed.fetched.rows }
+            }
+        }
+    }
+}
+
+/// How sending ended.
+enum Ending {
+    /// It is known of each row whether it was sent.
+    Known(Verdict),
+    /// The row behind the acknowledged ones may have been accepted.
+    Unknown(Failure),
+}
+
+/// Why it is not known whether the message behind the acknowledged ones was accepted; none when it provably was not. No
+/// other message can be in doubt: each waits for the one before it.
+fn in_doubt(published: &Published) -> Option<Failure> {
+    let failure = published.stopped.as_ref().filter(|failure| failure.ambiguous)?;
+    // Nobody can put aside or skip what may have arrived.
+    let class = if failure.class == Class::Poison { Class::Retry } else { failure.class };
+    Some(Failure { class, hint: unknown::HINT.to_owned(), ..failure.clone() })
+}
+
+/// Begins sending. A receiver that cannot be reached is found out before anything is passed: then nothing is in doubt.
+async fn begin<'a>(
+    sink: &'a Sink,
+    first: &Message<'_>,
+    mode: Mode,
+    patience: Duration,
+) -> Result<Publication<'a>, Failure> {
+    sink.reach(first, patience).await?;
+    sink.begin(mode).await
+}
+
+/// Hands the rows over one by one, each after the one before it is settled.
+async fn send(publication: &mut Publication<'_>, batches: &[Batch]) {
+    for batch in batches {
+        for row in 0..batch.len() {
+            if publication.push(&batch.alone(row)).await == Flow::Stop {
+                return;
+            }
+            publication.settle().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! What stands in the document of `status`, in words for people.
+
+use std::fmt;
+
+use super::{CursorStatus, HolderStatus, HorizonStatus};
+
+impl CursorStatus {
+    /// The last error in a line, for people.
+    #[must_use]
+    pub fn error_line(&self) -> Option<String> {
+        let error: serde_json::Value = serde_json::from_str(self.last_error.as_ref()?.get()).ok()?;
+        let part = |key: &str| error.get(key).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+        Some(format!("{} {}: {}", part("class"), part("code"), part("message")))
+    }
+}
+
+impl fmt::Display for HolderStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.pid {
+            Some(pid) => write!(f, "{} (pid {pid})", self.replica),
+            None => f.write_str(&self.replica),
+        }
+    }
+}
+
+impl fmt::Display for HorizonStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sure = if self.proven { "proven" } else { "unproven" };
+        write!(f, "{} ({sure}), ", self.rule)?;
+        match self.held_seconds {
+            Some(held) => write!(f, "{held:.1}s behind")?,
+            None => f.write_str("unknown")?,
+        }
+        match self.held_by.first().map(|first| first.pid) {
+            Some(Some(pid)) => write!(f, ", held by pid {pid}"),
+            Some(None) => f.write_str(", held by a prepared transaction"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What follows from how publishing ended.
+
+use super::relayed::Relayed;
+use super::turn::Turn;
+use super::{OnPoison, dead_letter};
+use crate::cursor::dead_letter::DeadLetter;
+use crate::sink::{Class, Failure};
+
+/// See the module.
+pub(super) enum Verdict {
+    /// All was acknowledged.
+    Done,
+    /// A row among several was refused: one by one from here.
+    Search(Failure),
+    /// This row is put aside.
+    Bury(Failure, Box<DeadLetter>),
+    /// It will pass.
+    Retry(Failure),
+    /// Somebody must mend it.
+    Halt(Failure),
+}
+
+impl Turn<'_> {
+    /// A row is put aside only after the topic of the dead letters has its copy.
+    pub(super) async fn copied(&self, verdict: Verdict) -> Verdict {
+        let (Verdict::Bury(failure, letter), Some(letters)) = (&verdict, &self.ready.letters) else { return verdict };
+        match dead_letter::copy(&self.ready.config.name, letters, failure, letter, self.engine.call_deadline).await {
+            Ok(()) => verdict,
+            Err(failure) if failure.class == Class::Retry => Verdict::Retry(failure),
+            Err(failure) => Verdict::Halt(failure),
+        }
+    }
+
+    /// What follows from how publishing ended.
+    pub(super) fn verdict(&self, relayed: &Relayed) -> Verdict {
+        let Some(failure) = relayed.published.stopped.clone() else { return Verdict::Done };
+        let acknowledged = relayed.published.acknowledged;
+        match (failure.class, self.ready.config.on_poison) {
+            (Class::Retry, _) => Verdict::Retry(failure),
+            (Class::Poison, _) if relayed.published.suspects > 1 => Verdict::Search(failure),
+            (Class::Poison, OnPoison::DeadLetter) => match relayed.locate(acknowledged) {
+                Some((batch, row)) => {
+                    let letter = dead_letter::letter(&self.ready.config, &self.ready.sink, &batch.message(row));
+                    Verdict::Bury(failure, Box::new(letter))
+                }
+                None => Verdict::Halt(failure),
+            },
+            (Class::Poison, OnPoison::Halt) | (Class::Fatal, _) => Verdict::Halt(failure),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! A proxy before PostgreSQL that cuts the connection which commits a reservation: before the server gets the commit, or
+//! after it, so that its answer is lost.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What a reservation's commit looks like on the wire; no other commit begins the next transaction.
+const COMMIT: &[u8] = b"COMMIT; BEGIN";
+
+/// Where a connection is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// The server never gets the commit.
+    Before,
+    /// The server gets it; its answer is lost.
+    After,
+}
+
+/// See the module.
+pub struct Proxy {
+    pub port: u16,
+    armed: Arc<AtomicBool>,
+    cuts: Arc<AtomicUsize>,
+}
+
+impl Proxy {
+    /// Listens on a free port for the server on `target`, until the test's runtime ends; cuts nothing yet.
+    pub async fn start(target: u16, cut: Cut) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (armed, cuts) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let proxy = Self { port, armed: Arc::clone(&armed), cuts: Arc::clone(&cuts) };
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(carry(client, target, cut, Arc::clone(&armed), Arc::clone(&cuts)));
+            }
+        });
+        proxy
+    }
+
+    /// Cuts the next commit, once.
+    pub fn arm(&self) {
+        self.armed.store(true, Ordering::SeqCst);
+    }
+
+    /// How many it has cut.
+    pub fn cuts(&self) -> usize {
+        self.cuts.load(Ordering::SeqCst)
+    }
+}
+
+async fn carry(mut client: TcpStream, target: u16, cut: Cut, armed: Arc<AtomicBool>, cuts: Arc<AtomicUsize>) {
+    let mut server = TcpStream::connect(("127.0.0.1", target)).await.unwrap();
+    let (mut asked, mut answered) = ([0; 65_536], [0; 65_536]);
+    loop {
+        tokio::select! {
+            got = client.read(&mut asked) => {
+                let Ok(got @ 1..) = got else { return };
+                let commits = asked[..got].windows(COMMIT.len()).any(|bytes| bytes == COMMIT);
+                let cuts_now = commits && armed.swap(false, Ordering::SeqCst);
+                if !(cuts_now && cut == Cut::Before) && server.write_all(&asked[..got]).await.is_err() {
+                    return;
+                }
+                if cuts_now {
+                    cuts.fetch_add(1, Ordering::SeqCst);
+                    if cut == Cut::After {
+                        // The server answers into the void, whenever it has done what it was told.
+                        drop(client);
+                        let _ = server.read(&mut answered).await;
+                    }
+                    return;
+                }
+            }
+            got = server.read(&mut answered) => {
+                let Ok(got @ 1..) = got else { return };
+                if client.write_all(&answered[..got]).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
