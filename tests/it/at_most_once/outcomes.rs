@@ -125,3 +125,14 @@ async fn a_receiver_that_hangs_costs_one_row_a_try_and_the_circuit_keeps_tries_r
     assert!((3..=10).contains(&listed), "{listed}");
     eventually(PATIENCE * 2, async || sink().await == "closed").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_receiver_makes_nothing_unknown_however_many_rows_a_turn_may_take() {
+    let stage = Stage::http("[relay.turn]\nrows = 100\ndeadline = \"1s\"").await;
+    stage.receiver().answer(|_| (200, Duration::from_millis(100)));
+    stage.insert(30).await;
+    let replica = stage.replica("r0");
+    stage.settled(30).await;
+    assert_eq!(stage.arrived().await, (1..=30).collect::<Vec<_>>(), "each was asked once");
+    assert_eq!(stage.unknown().await, BTreeSet::new(), "{}", replica.log());
+}
