@@ -8,6 +8,7 @@ CREATE TABLE outbox.claim (
     due_at     timestamptz NOT NULL,
     state      text        NOT NULL,
     token      text        NOT NULL,
+    marked     boolean     NOT NULL DEFAULT false,
     attempts   integer     NOT NULL DEFAULT 0,
     claimed_by text        NOT NULL,
     claimed_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
@@ -28,6 +29,7 @@ COMMENT ON COLUMN outbox.claim.key IS 'The row''s key columns, as text; of a str
 COMMENT ON COLUMN outbox.claim.due_at IS 'When the row was due at the claim; of a stream its created_at.';
 COMMENT ON COLUMN outbox.claim.state IS 'claimed: taken, not sent. sending: sent or about to be (at_most_once). waiting: failed, tried again at not_before. unknown: sent or not, never tried again (at_most_once). dead: put aside in outbox.dead_letter.';
 COMMENT ON COLUMN outbox.claim.token IS 'Names the claim: who no longer has this token may neither send nor record anything.';
+COMMENT ON COLUMN outbox.claim.marked IS 'The row was marked as sent with its claim (at_most_once): only this claim can still send it.';
 COMMENT ON COLUMN outbox.claim.attempts IS 'How often sending it has failed.';
 COMMENT ON COLUMN outbox.claim.claimed_by IS 'The replica that claimed it last.';
 COMMENT ON COLUMN outbox.claim.claimed_at IS 'When.';

@@ -23,14 +23,17 @@ const EXPIRE: &str = "UPDATE outbox.claim SET state = 'unknown', updated_at = pg
      WHERE relay = $1 AND state = 'sending' AND expires_at <= pg_catalog.clock_timestamp() RETURNING key";
 
 /// Claims of rows that have gone or are no longer due: nobody takes them up again.
-const PRUNE: &str = "DELETE FROM outbox.claim WHERE relay = $1 AND updated_at < pg_catalog.clock_timestamp() - interval '1 day' \
+const PRUNE: &str = "DELETE FROM outbox.claim WHERE relay = $1 AND NOT marked AND updated_at < pg_catalog.clock_timestamp() - interval '1 day' \
      AND (state = 'claimed' AND expires_at < pg_catalog.clock_timestamp() - interval '1 day' \
      OR state = 'waiting' AND not_before < pg_catalog.clock_timestamp() - interval '1 day')";
 
-const REDRIVE: &str = "UPDATE outbox.claim SET state = 'waiting', not_before = pg_catalog.clock_timestamp(), \
-     updated_at = pg_catalog.clock_timestamp() - interval '1 day' WHERE relay = $1 AND key = $2::text[] AND state = 'dead'";
-
 const DONE: &str = "DELETE FROM outbox.claim WHERE relay = $1 AND key = $2::text[] AND token = $3";
+
+const POSTPONE: &str = "UPDATE outbox.claim SET state = 'waiting', expires_at = NULL, \
+     not_before = pg_catalog.clock_timestamp() + interval '1 second', updated_at = pg_catalog.clock_timestamp() \
+     WHERE relay = $1 AND key = $2::text[] AND token = $3";
+
+const LETTERS: &str = "SELECT message_id FROM outbox.dead_letter WHERE cursor = $1 AND state = 'redriving'";
 
 const WAIT: &str = "UPDATE outbox.claim SET state = 'waiting', attempts = attempts + $4, \
      not_before = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $5::float8), expires_at = NULL, \
@@ -88,7 +91,7 @@ impl LockedCursor {
         Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
     }
 
-    /// Forgets claims of rows that nobody takes up any more. Not under at_most_once: there a claim is the mark's reason.
+    /// Forgets claims of rows that nobody takes up any more, unless they are marked: then the claim is all that knows of them.
     ///
     /// # Errors
     /// The database's.
@@ -97,13 +100,14 @@ impl LockedCursor {
         Ok(self.connection.execute(&statement, &[&self.name]).await?)
     }
 
-    /// Lets a row that was put aside be claimed again, because an operator wants it sent again.
+    /// The ids of dead letters that an operator wants sent again.
     ///
     /// # Errors
     /// The database's.
-    pub async fn reclaim(&self, key: &[String]) -> Result<(), Error> {
-        self.connection.execute(REDRIVE, &[&self.name, &key]).await?;
-        Ok(())
+    pub async fn letters_to_send(&self) -> Result<Vec<String>, Error> {
+        let statement = self.connection.prepare_cached(LETTERS).await?;
+        let rows = self.connection.query(&statement, &[&self.name]).await?;
+        Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
     }
 
     /// Claims rows; nothing is claimed before [`Self::claimed`].
@@ -115,14 +119,23 @@ impl LockedCursor {
         Ok(self.connection.query(&statement, taking.parameters).await?)
     }
 
-    /// A row that was taken again is gone, or not due any more: its mark is taken back, and its claim ends.
+    /// A row that was taken again is gone, or not due any more: its mark is taken back, if it has one, and its claim ends.
+    /// While the application keeps the row locked, it waits: false.
     ///
     /// # Errors
     /// The database's.
-    pub async fn withdraw(&self, unmark: Taking<'_>, row: Claimed<'_>) -> Result<(), Error> {
-        self.claim(unmark).await?;
-        self.connection.execute(DONE, &[&row.relay, &row.key, &row.token]).await?;
-        Ok(())
+    pub async fn withdraw(&self, unmark: Option<Taking<'_>>, row: Claimed<'_>) -> Result<bool, Error> {
+        let mut locked = false;
+        if let Some(unmark) = unmark {
+            for answer in self.claim(unmark).await? {
+                let (there, unmarked): (bool, bool) = (answer.try_get(0)?, answer.try_get(1)?);
+                locked = there && !unmarked;
+            }
+        }
+        let sql = if locked { POSTPONE } else { DONE };
+        let statement = self.connection.prepare_cached(sql).await?;
+        self.connection.execute(&statement, &[&row.relay, &row.key, &row.token]).await?;
+        Ok(!locked)
     }
 
     /// Commits, which frees the lock; `durable` when the claim is also the mark.
@@ -233,8 +246,13 @@ impl Settlement {
         error: &ErrorReport<'_>,
         by: &str,
     ) -> Result<(), Error> {
-        dead_letter::bury(&self.connection, row.relay, letter, error, by).await?;
-        self.execute(SETTLE, &[&row.relay, &row.key, &row.token, &"dead", &status::json(error)]).await
+        let statement = self.connection.prepare_cached(SETTLE).await?;
+        let error_json = status::json(error);
+        let parameters: [&(dyn ToSql + Sync); 5] = [&row.relay, &row.key, &row.token, &"dead", &error_json];
+        if self.connection.execute(&statement, &parameters).await? == 1 {
+            dead_letter::bury(&self.connection, row.relay, letter, error, by).await?;
+        }
+        Ok(())
     }
 
     /// The claim goes on for this long: the row was sent, and cannot be marked yet.

@@ -30,8 +30,9 @@ const RECORD_IN_FLIGHT: &str = record!(
     "SELECT k.name, ARRAY[r.id], r.created_at, 'unknown', k.token ->> 'token', 0, k.token ->> 'by', \
      pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', 'retry', 'code', $3::text, \
      'message', 'Replica ' || (k.token ->> 'by') || ' ended, or lost its lock, while this row was in flight', 'hint', $2::text) \
-     FROM outbox.cursor AS k, pg_catalog.jsonb_to_recordset(k.token -> 'rows') AS r(id text, created_at timestamptz) \
-     WHERE k.name = $1"
+     FROM outbox.cursor AS k, (SELECT DISTINCT ON (o.name, i.id) o.name, i.id, i.created_at FROM outbox.cursor AS o, \
+     pg_catalog.jsonb_to_recordset(o.token -> 'rows') AS i(id text, created_at timestamptz) WHERE o.name = $1 \
+     ORDER BY o.name, i.id, i.created_at DESC) AS r WHERE k.name = r.name"
 );
 
 const COUNT: &str = "SELECT pg_catalog.count(*) FROM outbox.claim WHERE relay = $1 AND state = 'unknown'";

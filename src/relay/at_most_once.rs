@@ -44,7 +44,7 @@ impl Turn<'_> {
         let suspects = ready.suspects.load(Ordering::Relaxed);
         let mut relayed = self.read(&cursor, reader, suspects, deadline).await?;
         let Some((first, _)) = relayed.locate(0) else { return self.advance(cursor, relayed).await };
-        let mode = Mode { alone: true, replayed: false, partitions: self.partitions, until: Some(deadline) };
+        let mode = self.mode(false, deadline);
         let mut publication = match begin(&ready.sink, &first.message(0), mode, self.engine.call_deadline).await {
             Ok(publication) => publication,
             Err(failure) => return self.advance(cursor, Relayed::nothing(failure)).await,
@@ -58,6 +58,13 @@ impl Turn<'_> {
         self.transmit(&reserved, &mut publication, &relayed.batches, deadline).await?;
         relayed.published = publication.finish();
         self.settle(reserved, relayed, before.as_ref()).await
+    }
+
+    /// How this turn sends. The last row is handed over while there is still time for its answer: a turn that is cut leaves
+    /// it in doubt, and a slow receiver is no fault.
+    fn mode(&self, replayed: bool, deadline: Instant) -> Mode {
+        let until = deadline.checked_sub(self.ready.config.turn.call_deadline()).or(Some(deadline));
+        Mode { alone: true, replayed, partitions: self.partitions, until }
     }
 
     /// Sends, for as long as the lock is there and the turn may last.
@@ -125,6 +132,7 @@ impl Turn<'_> {
         before: Option<&Position>,
     ) -> Result<Outcome, TurnError> {
         let acknowledged = relayed.published.acknowledged;
+        self.learn(&relayed);
         let message_id = relayed.message_id(acknowledged);
         let verdict = match in_doubt(&relayed.published) {
             Some(failure) => Ending::Unknown(failure),
@@ -159,6 +167,15 @@ impl Turn<'_> {
         self.ready.searched(passed);
         self.delivered = relayed.instants(acknowledged);
         Ok(self.outcome(verdict, &relayed, message_id))
+    }
+
+    /// Learns how many rows the next turn has time for: all of a turn's rows are listed when its holder ends.
+    fn learn(&self, relayed: &Relayed) {
+        let (sent, rows) = (relayed.published.acknowledged, relayed.fetched.rows);
+        let full = sent == rows && rows >= self.ready.appetite.load(Ordering::Relaxed);
+        if relayed.published.stopped.is_none() && (full || sent < rows) {
+            self.ready.learn(sent.max(1), self.timings.publish);
+        }
     }
 
     /// While the lock is held: no other replica shall try before it can see what is wrong.

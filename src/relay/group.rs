@@ -197,10 +197,9 @@ impl Group {
             return false;
         }
         if !member.tries_wish(standing) {
-            let behind = look.is_behind(standing) && member.quiet.as_ref() != Some(&seen);
-            let still = standing.paused || member.is_halted(&ready, standing);
+            let wanted = standing.redrive || (look.is_behind(standing) && member.quiet.as_ref() != Some(&seen));
             // What an ended replica had in flight is recorded also while nothing may be published.
-            if !(standing.in_flight || (!still && (standing.redrive || behind))) {
+            if !standing.in_flight && (!wanted || standing.paused || member.is_halted(&ready, standing)) {
                 return false;
             }
             if let Some(due) = member.due(&ready, standing, &look.sighting) {

@@ -149,7 +149,11 @@ fn verdict(engine: &Engine, targets: &[Target], timeout: Duration) -> ExitCode {
             }
             None if !target.done => {
                 code = ExitCode::FAILURE;
-                tracing::error!(cursor = name, ?timeout, "rows below the first horizon are still waiting");
+                let what = match target.config.source {
+                    source::Config::Stream(_) => "rows below the first horizon are still waiting",
+                    source::Config::Pending(_) => "due rows are still waiting: the relay is paused, or needs longer",
+                };
+                tracing::error!(cursor = name, ?timeout, "{what}");
             }
             None => tracing::info!(cursor = name, "nothing left to relay"),
         }

@@ -23,6 +23,7 @@ use crate::source::Pending;
 mod claim;
 mod look;
 mod ready;
+mod record;
 mod send;
 mod settle;
 mod task;
@@ -156,6 +157,12 @@ impl Desk {
         self.settle().await?;
         let Some(ready) = self.prepared().await? else { return Ok(self.config.poll.max) };
         let now = Instant::now();
+        // A process that runs once does not wait until a receiver is back.
+        let given_up = self.engine.once().is_some() && self.outages >= OUTAGE && self.in_flight == 0;
+        if given_up && self.unsettled.is_empty() {
+            self.engine.progress(&self.config.name, |progress| progress.done = true);
+            return Ok(self.config.poll.max);
+        }
         if self.not_before > now {
             return Ok(self.not_before - now);
         }
@@ -177,10 +184,11 @@ impl Desk {
         if standing.paused || halted {
             return Ok(self.config.poll.max);
         }
-        let work = looked.due.is_some() || looked.waits || looked.expired || standing.redrive;
+        let work = looked.due.is_some() || looked.waits || looked.expired || looked.redrive;
         let room = self.room(&ready);
         if !work || room == 0 {
-            let idle = !work && self.in_flight == 0 && self.unsettled.is_empty();
+            // What another process has under way is waited for: if it dies, the rows are due again.
+            let idle = !work && !looked.under_way && self.in_flight == 0 && self.unsettled.is_empty();
             self.engine.progress(&self.config.name, |progress| progress.done = idle);
             let pause = self.pace.after(false);
             return Ok(looked.next.map_or(pause, |next| pause.min(next.since(looked.now))));

@@ -12,6 +12,7 @@ mod catalogue;
 mod due;
 mod judge;
 mod key;
+mod marks;
 mod sql;
 
 pub use catalogue::{Table, inspect};

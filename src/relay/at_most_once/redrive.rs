@@ -11,7 +11,7 @@ use crate::database::Loan;
 use crate::relay::outcome::{Outcome, TurnError};
 use crate::relay::report;
 use crate::relay::turn::{Turn, within};
-use crate::sink::{Class, Mode};
+use crate::sink::Class;
 
 impl Turn<'_> {
     /// Sends the first of the letters that an operator has chosen; the position stays where it is.
@@ -29,7 +29,7 @@ impl Turn<'_> {
             return self.redrive(cursor, reader, std::slice::from_ref(letter), deadline).await;
         }
         drop(reader);
-        let mode = Mode { alone: true, replayed: true, partitions: self.partitions, until: Some(deadline) };
+        let mode = self.mode(true, deadline);
         let ready = self.ready;
         let mut publication = match begin(&ready.sink, &batch.message(0), mode, self.engine.call_deadline).await {
             Ok(publication) => publication,

@@ -18,10 +18,7 @@ use crate::position::Timestamp;
 use crate::relay::Guarantee;
 use crate::relay::engine::{Engine, Slot};
 use crate::relay::turn::within;
-use crate::source::pending::Key;
-
-/// How many dead letters are taken up again at once.
-const REDRIVES: i64 = 1_000;
+use crate::source::pending::{Due, Key};
 
 /// What came of it.
 #[derive(Debug)]
@@ -56,7 +53,7 @@ pub(super) async fn claim(engine: &Engine, ready: &Ready, look: &Look, most: usi
     let claiming = Claiming { engine, ready, look, token: format!("{:032x}", fastrand::u128(..)) };
     let rows = within(engine, claiming.rows(&cursor, most)).await?;
     // With no row claimed, something may have been recorded all the same; only a claim in vain leaves no trace.
-    if rows.is_empty() && !look.expired && !look.waits && !cursor.redrive {
+    if rows.is_empty() && !look.expired && !look.waits && !look.redrive {
         within(engine, cursor.release()).await?;
     } else {
         within(engine, cursor.claimed(&engine.replica, ready.config.guarantee == Guarantee::AtMostOnce)).await?;
@@ -88,10 +85,32 @@ impl Claiming<'_> {
         } else if !first && fastrand::u32(..1_000) == 0 {
             cursor.prune_claims().await?;
         }
-        let redriven = self.redrive(cursor).await?;
-        let mut tasks = if first { self.retaken(cursor, most, &redriven).await? } else { Vec::new() };
+        let redriven = if cursor.redrive { cursor.letters_to_send().await? } else { Vec::new() };
+        let redriven: HashSet<String> = redriven.into_iter().collect();
+        let (due, fields) = (&ready.due, ready.sink.fields());
+        let mut tasks = Vec::new();
+        if self.look.redrive {
+            let sql = due.redrive_sql(fields, taking(ready.config.guarantee), most);
+            tasks.extend(self.again(cursor, &sql, &redriven).await?);
+            let relay: [&(dyn ToSql + Sync); 1] = [&ready.config.name];
+            if first {
+                cursor.claim(Taking { sql: &Due::reclaim_sql(), parameters: &relay }).await?;
+            }
+            for letter in cursor.claim(Taking { sql: &Due::gone_sql(), parameters: &relay }).await? {
+                let key: String = letter.try_get(0)?;
+                tracing::warn!(
+                    cursor = ready.config.name,
+                    key,
+                    "dead letter not sent again: its row is gone or not due"
+                );
+            }
+        }
+        if self.look.waits && tasks.len() < most {
+            let sql = due.retake_sql(fields, most - tasks.len());
+            tasks.extend(self.again(cursor, &sql, &redriven).await?);
+        }
         if tasks.len() < most {
-            let sql = ready.due.claim_sql(ready.sink.fields(), taking(ready.config.guarantee), most - tasks.len());
+            let sql = due.claim_sql(fields, taking(ready.config.guarantee), most - tasks.len());
             for row in self.take(cursor, &sql).await? {
                 tasks.push(self.task(&row, 3, &redriven)?);
             }
@@ -106,25 +125,24 @@ impl Claiming<'_> {
         cursor.claim(Taking { sql, parameters: &parameters }).await
     }
 
-    /// Rows that were marked, claimed and provably not sent: tried again, unless they are gone or not due any more.
-    async fn retaken(
-        &self,
-        cursor: &LockedCursor,
-        most: usize,
-        redriven: &HashSet<String>,
-    ) -> Result<Vec<Task>, Error> {
-        let (name, due) = (&self.ready.config.name, &self.ready.due);
+    /// Rows that were claimed before and are taken up again, unless they are gone or not due any more.
+    async fn again(&self, cursor: &LockedCursor, sql: &str, redriven: &HashSet<String>) -> Result<Vec<Task>, Error> {
+        let name = &self.ready.config.name;
         let mut tasks = Vec::new();
-        for row in self.take(cursor, &due.retake_sql(self.ready.sink.fields(), most)).await? {
+        for row in self.take(cursor, sql).await? {
             if row.try_get::<_, bool>(3)? {
-                tasks.push(self.task(&row, 4, redriven)?);
+                tasks.push(self.task(&row, 5, redriven)?);
                 continue;
             }
             let key: Vec<String> = row.try_get(0)?;
             let parameters: [&(dyn ToSql + Sync); 2] = [name, &key];
-            let unmark = Taking { sql: &due.unmark_sql(), parameters: &parameters };
-            cursor.withdraw(unmark, Claimed { relay: name, key: &key, token: &self.token }).await?;
-            tracing::info!(cursor = name, key = Key(key).message_id(), "row is gone or no longer due: not sent");
+            let sql = self.ready.due.unmark_sql();
+            let unmark = Taking { sql: &sql, parameters: &parameters };
+            let claim = Claimed { relay: name, key: &key, token: &self.token };
+            if cursor.withdraw(row.try_get::<_, bool>(4)?.then_some(unmark), claim).await? {
+                let key = Key(key).message_id();
+                tracing::info!(cursor = name, key, "row is gone or no longer due as it was: not sent by this claim");
+            }
         }
         Ok(tasks)
     }
@@ -148,21 +166,5 @@ impl Claiming<'_> {
             due_at,
             message,
         })
-    }
-
-    /// Dead letters that an operator wants sent again may be claimed again; their ids.
-    async fn redrive(&self, cursor: &LockedCursor) -> Result<HashSet<String>, Error> {
-        let mut ids = HashSet::new();
-        if !cursor.redrive {
-            return Ok(ids);
-        }
-        for letter in cursor.redriving(REDRIVES).await? {
-            let Some(id) = letter.position.id else { continue };
-            if let Some(Key(key)) = Key::parse(&id, self.ready.pending.key.len()) {
-                cursor.reclaim(&key).await?;
-            }
-            ids.insert(id);
-        }
-        Ok(ids)
     }
 }

@@ -21,19 +21,31 @@ pub(super) struct Look {
     pub(super) due: Option<Timestamp>,
     /// When the next one will be, within a minute.
     pub(super) next: Option<Timestamp>,
-    /// Under at_most_once: rows that were provably not sent may be tried again.
+    /// Rows that are marked and were provably not sent may be tried again.
     pub(super) waits: bool,
     /// Somebody's claim has run out while he was sending.
     pub(super) expired: bool,
+    /// Dead letters are to be sent again.
+    pub(super) redrive: bool,
+    /// Rows are on their way, whoever has them.
+    pub(super) under_way: bool,
     pub(super) once: Once,
 }
 
 /// The statements that a relay runs on its table, for a check that prepares them.
 pub(in crate::relay) fn statements(due: &Due, fields: &[Field], guarantee: Guarantee) -> Vec<String> {
-    let mut all = vec![due.look_sql(), due.claim_sql(fields, taking(guarantee), 1), due.backlog_sql()];
-    match guarantee {
-        Guarantee::AtLeastOnce => all.extend([due.mark_sql(), due.unmarked_sql()]),
-        Guarantee::AtMostOnce => all.extend([due.retake_sql(fields, 1), due.unmark_sql()]),
+    let mut all = vec![
+        due.look_sql(),
+        due.claim_sql(fields, taking(guarantee), 1),
+        due.retake_sql(fields, 1),
+        due.redrive_sql(fields, taking(guarantee), 1),
+        Due::reclaim_sql(),
+        Due::gone_sql(),
+        due.unmark_sql(),
+        due.backlog_sql(),
+    ];
+    if guarantee == Guarantee::AtLeastOnce {
+        all.extend([due.mark_sql(), due.unmarked_sql()]);
     }
     all
 }
@@ -50,13 +62,14 @@ pub(super) async fn look(session: &Session, ready: &Ready, once: Once) -> Result
     let statement = session.prepare_cached(&ready.look_sql).await?;
     let parameters: [&(dyn ToSql + Sync); 2] = [&ready.config.name, &once];
     let row = session.query_one(&statement, &parameters).await?;
-    let first = ready.config.guarantee == Guarantee::AtMostOnce;
     Ok(Look {
         now: row.try_get(0)?,
         due: row.try_get(1)?,
         next: row.try_get(2)?,
-        waits: first && row.try_get(3)?,
+        waits: row.try_get(3)?,
         expired: row.try_get(4)?,
+        redrive: row.try_get(5)?,
+        under_way: row.try_get(6)?,
         once,
     })
 }

@@ -23,6 +23,11 @@ pub(super) async fn send(engine: Arc<Engine>, ready: Arc<Ready>, tasks: Vec<Task
         if first.claimed.elapsed() + ready.config.turn.deadline >= ready.config.turn.lock_kill() {
             break;
         }
+        // A cluster that cannot be reached would cost the row under at_most_once; asking it costs nothing.
+        if alone && let Err(failure) = ready.sink.reach(&first.message.message(0), engine.call_deadline).await {
+            ended.extend(rest.pop_front().map(|task| task.ended(Outcome::Failed(failure))));
+            break;
+        }
         let replayed = first.replayed;
         let group = rest.iter().take_while(|task| task.replayed == replayed).count();
         let published =

@@ -4,17 +4,11 @@
 //! lock. A row that was sent and cannot be marked keeps its claim until it can, or until the claim's time is over; then it
 //! will be sent again, and that is said.
 
-use std::collections::HashSet;
-use std::time::Duration;
-
-use futures_util::future::try_join_all;
-use tokio_postgres::types::ToSql;
-
 use super::Desk;
 use super::ready::Ready;
+use super::record::{is_unknown, is_unsent, pause, unmarkable};
 use super::task::{Attempt, Outcome, Task};
-use crate::cursor::ErrorReport;
-use crate::cursor::claims::{Settlement, Taking};
+use crate::cursor::claims::Settlement;
 use crate::database::{Error, sqlstate};
 use crate::metrics::PublishError;
 use crate::relay::engine::Slot;
@@ -23,28 +17,28 @@ use crate::relay::{Guarantee, OnPoison, dead_letter, report};
 use crate::sink::{Class, Failure};
 use crate::source::pending::Key;
 
-/// The first pause of a row that failed; it doubles.
-const FIRST: Duration = Duration::from_secs(1);
-/// The longest.
-const LONGEST: Duration = Duration::from_secs(5 * 60);
-
 impl Desk {
     /// Records everything that has ended; what cannot be recorded yet stays for the next time.
     pub(super) async fn settle(&mut self) -> Result<(), Error> {
         let Some(ready) = self.ready.clone().filter(|_| !self.unsettled.is_empty()) else { return Ok(()) };
         let mut attempts = std::mem::take(&mut self.unsettled);
         for attempt in attempts.iter_mut().filter(|attempt| !attempt.again) {
+            self.copy(&ready, attempt).await;
             self.tell(&ready, attempt).await;
             attempt.again = true;
         }
         match self.record(&ready, &attempts).await {
-            Ok(locked) => {
-                attempts.retain(|attempt| locked.contains(&attempt.task.key));
+            Ok(recorded) => {
+                for key in &recorded.unmarkable {
+                    self.unmarked(&ready, key).await;
+                }
+                attempts.iter().for_each(|attempt| self.buried(&ready, attempt));
+                attempts.retain(|attempt| recorded.locked.contains(&attempt.task.key));
                 self.unsettled = attempts;
                 self.give_up_marking(&ready).await
             }
             // The server refuses to record one of them, a trigger of the application perhaps: not the others' fault.
-            Err(Error::Statement(error)) if error.as_db_error().is_some() => self.one_by_one(&ready, attempts).await,
+            Err(error) if is_about_a_row(&error) => self.one_by_one(&ready, attempts).await,
             Err(error) => {
                 self.unsettled = attempts;
                 // Whoever has claimed them meanwhile decides: recording would change nothing any more.
@@ -91,13 +85,40 @@ impl Desk {
         let buried = failure.class == Class::Poison && ready.config.on_poison == OnPoison::DeadLetter;
         if failure.class != Class::Retry && !buried {
             self.halt(&ready.fingerprint, failure, Some(&id)).await;
-        } else if buried {
-            ready.metrics.dead_lettered();
-            tracing::error!(cursor = self.config.name, key = id, code = failure.code, "row put aside as a dead letter");
-        } else if is_unsent(failure) {
+        } else if failure.class == Class::Retry && (is_unsent(failure) || unknown) {
+            // Under at_most_once each try that is not answered costs a row.
             self.out(failure).await;
         } else {
             self.outages = 0;
+        }
+    }
+
+    /// A row is put aside only after the topic of the dead letters has its copy; before any transaction begins.
+    async fn copy(&self, ready: &Ready, attempt: &mut Attempt) {
+        let (Outcome::Failed(failure), Some(letters)) = (&attempt.outcome, &ready.letters) else { return };
+        if is_unknown(ready, failure)
+            || failure.class != Class::Poison
+            || ready.config.on_poison != OnPoison::DeadLetter
+        {
+            return;
+        }
+        let (relay, patience) = (&attempt.task.relay, self.engine.call_deadline);
+        let letter = dead_letter::letter(&ready.config, &ready.sink, &attempt.task.message.message(0));
+        if let Err(uncopied) = dead_letter::copy(relay, letters, failure, &letter, patience).await {
+            attempt.outcome = Outcome::Failed(uncopied);
+        }
+    }
+
+    /// Tells of a row that has been put aside.
+    fn buried(&self, ready: &Ready, attempt: &Attempt) {
+        let Outcome::Failed(failure) = &attempt.outcome else { return };
+        if failure.class == Class::Poison
+            && ready.config.on_poison == OnPoison::DeadLetter
+            && !is_unknown(ready, failure)
+        {
+            ready.metrics.dead_lettered();
+            let (key, code) = (attempt.task.key.message_id(), &failure.code);
+            tracing::error!(cursor = self.config.name, key, code, "row put aside as a dead letter");
         }
     }
 
@@ -114,116 +135,65 @@ impl Desk {
         report::write(&self.engine, &self.config.name, &error, None, None).await;
     }
 
-    /// Records attempts in one transaction; the keys of rows that were sent and are locked by somebody.
-    async fn record(&self, ready: &Ready, attempts: &[Attempt]) -> Result<HashSet<Key>, Error> {
-        let Slot { lock, reader, permits } = self.engine.slot(false).await?;
-        drop(reader);
-        let recording = async {
-            let durable = ready.config.sink.one_by_one() || ready.config.guarantee == Guarantee::AtMostOnce;
-            let settlement = Settlement::begin(lock, durable).await?;
-            let sent: Vec<&Task> =
-                attempts.iter().filter(|a| matches!(a.outcome, Outcome::Sent)).map(|a| &a.task).collect();
-            let locked = self.mark(ready, &settlement, &sent).await?;
-            // Sent at once, answered together: a round trip for all, not for each.
-            let closing = attempts.iter().map(async |attempt| {
-                if locked.contains(&attempt.task.key) {
-                    settlement.keep(attempt.task.claim(), ready.config.turn.lock_kill()).await
-                } else {
-                    self.close(ready, &settlement, attempt).await
-                }
-            });
-            try_join_all(closing).await?;
-            settlement.commit().await?;
-            Ok(locked)
-        };
-        let locked = within(&self.engine, recording).await;
-        drop(permits);
-        locked
-    }
-
-    /// Marks rows that were sent, unless they were marked first; the keys of those that are locked.
-    async fn mark(&self, ready: &Ready, settlement: &Settlement, sent: &[&Task]) -> Result<HashSet<Key>, Error> {
-        if sent.is_empty() || ready.config.guarantee == Guarantee::AtMostOnce {
-            return Ok(HashSet::new());
-        }
-        let columns: Vec<Vec<&str>> = (0..ready.pending.key.len())
-            .map(|column| sent.iter().map(|task| task.key.0[column].as_str()).collect())
-            .collect();
-        let due: Vec<_> = sent.iter().map(|task| task.due_at).collect();
-        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&ready.config.name];
-        parameters.extend(columns.iter().map(|column| column as &(dyn ToSql + Sync)));
-        parameters.push(&due);
-        let unmarked = parameters.clone();
-        parameters.push(&self.engine.replica);
-        settlement.query(Taking { sql: &ready.due.mark_sql(), parameters: &parameters }).await?;
-        if !ready.due.marks_rows() {
-            return Ok(HashSet::new());
-        }
-        let rows = settlement.query(Taking { sql: &ready.due.unmarked_sql(), parameters: &unmarked }).await?;
-        Ok(rows.iter().map(|row| row.try_get(0).map(Key)).collect::<Result<_, _>>()?)
-    }
-
-    /// Records one attempt, all but the mark.
-    async fn close(&self, ready: &Ready, settlement: &Settlement, attempt: &Attempt) -> Result<(), Error> {
-        let task = &attempt.task;
-        let id = task.key.message_id();
-        let failure = match &attempt.outcome {
-            Outcome::Sent => {
-                if task.replayed {
-                    settlement.redriven(&task.relay, &id, &self.engine.replica).await?;
-                }
-                return settlement.done(task.claim()).await;
-            }
-            Outcome::Untried => {
-                let error = report_untried();
-                return settlement.wait(task.claim(), &error, 0, Duration::ZERO).await;
-            }
-            Outcome::Failed(failure) => failure,
-        };
-        let error = report::error(failure, Some(&id));
-        match (failure.class, ready.config.on_poison) {
-            (Class::Poison, OnPoison::DeadLetter) => {
-                let letter = dead_letter::letter(&ready.config, &ready.sink, &task.message.message(0));
-                if let Some(letters) = &ready.letters
-                    && let Err(failure) =
-                        dead_letter::copy(&task.relay, letters, failure, &letter, self.engine.call_deadline).await
-                {
-                    let error = report::error(&failure, Some(&id));
-                    return settlement.wait(task.claim(), &error, 1, pause(task.attempts, &failure)).await;
-                }
-                settlement.bury(task.claim(), &letter, &error, &self.engine.replica).await
-            }
-            _ if is_unknown(ready, failure) => settlement.unknown(task.claim(), &error).await,
-            (Class::Fatal, _) => settlement.wait(task.claim(), &error, 0, Duration::ZERO).await,
-            _ if is_unsent(failure) => settlement.wait(task.claim(), &error, 0, pause(0, failure)).await,
-            _ => settlement.wait(task.claim(), &error, 1, pause(task.attempts, failure)).await,
-        }
-    }
-
     /// Records each alone; a row that was sent and that the server refuses to mark waits, and will be sent again.
     async fn one_by_one(&mut self, ready: &Ready, attempts: Vec<Attempt>) -> Result<(), Error> {
         let mut attempts = attempts.into_iter();
         while let Some(attempt) = attempts.next() {
-            match self.record(ready, std::slice::from_ref(&attempt)).await {
-                Ok(locked) if locked.is_empty() => {}
-                Ok(_) => self.unsettled.push(attempt),
-                Err(Error::Statement(error)) if error.as_db_error().is_some() => {
-                    let failure = Failure::of(
-                        Class::Retry,
-                        &sqlstate::word(&Error::Statement(error)),
-                        "the row was sent, and the server refuses to mark it",
-                        "See what a trigger or a constraint of the table says to setting the mark.",
-                    );
-                    self.not_marked(ready, &attempt.task, &failure).await?;
+            let recorded = match self.record(ready, std::slice::from_ref(&attempt)).await {
+                Ok(recorded) if recorded.unmarkable.contains(&attempt.task.key) => {
+                    self.unmarked(ready, &attempt.task.key).await;
+                    Ok(())
                 }
-                Err(error) => {
-                    self.unsettled.push(attempt);
-                    self.unsettled.extend(attempts);
-                    return Err(error);
+                Ok(recorded) if recorded.locked.is_empty() => {
+                    self.buried(ready, &attempt);
+                    Ok(())
                 }
+                Ok(_) => {
+                    self.unsettled.push(attempt.clone());
+                    Ok(())
+                }
+                Err(error) if is_about_a_row(&error) => self.refused(ready, &attempt, error).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = recorded {
+                self.unsettled.push(attempt);
+                self.unsettled.extend(attempts);
+                return Err(error);
             }
         }
         Ok(())
+    }
+
+    /// The server refuses to record what became of this row.
+    async fn refused(&mut self, ready: &Ready, attempt: &Attempt, error: Error) -> Result<(), Error> {
+        let of_application = error.state().is_some_and(|state| ["23", "27", "44", "P0"].contains(&&state.code()[..2]));
+        if !of_application
+            || ready.config.guarantee == Guarantee::AtMostOnce
+            || !matches!(attempt.outcome, Outcome::Sent)
+        {
+            // Perhaps the table has changed. What was marked first, or was not sent, can wait: a claim that runs out is
+            // listed, or taken by another.
+            tracing::warn!(cursor = self.config.name, %error, "cannot record what became of a row: tried again");
+            self.unsettled.push(attempt.clone());
+            self.ready = None;
+            return Ok(());
+        }
+        let failure = Failure::of(
+            Class::Retry,
+            &sqlstate::word(&error),
+            format!("the row was sent, and the server refuses to mark it: {error}"),
+            "See what a trigger or a constraint of the table says to setting the mark.",
+        );
+        self.not_marked(ready, &attempt.task, &failure).await
+    }
+
+    /// The row was sent, and its mark does not stay: going on would send it for ever.
+    async fn unmarked(&mut self, ready: &Ready, key: &Key) {
+        ready.numbers.sent_not_marked();
+        self.engine.progress(&self.config.name, |progress| progress.failed += 1);
+        let mut failure = unmarkable();
+        failure.hint = failure.hint.replace("NAME", &self.config.name);
+        self.halt(&ready.fingerprint, &failure, Some(&key.message_id())).await;
     }
 
     /// Rows that somebody has kept locked for as long as a claim lives are given up.
@@ -233,15 +203,23 @@ impl Desk {
             .into_iter()
             .partition(|attempt| attempt.task.claimed.elapsed() >= lease);
         self.unsettled = kept;
-        let late: Vec<Attempt> = late;
-        for attempt in late {
+        let mut late = Vec::into_iter(late);
+        while let Some(attempt) = late.next() {
+            if ready.config.guarantee == Guarantee::AtMostOnce || !matches!(attempt.outcome, Outcome::Sent) {
+                continue; // its claim has run out: another replica has taken it, or it is listed as unknown
+            }
             let failure = Failure::of(
                 Class::Retry,
                 "row_locked",
-                "the row was sent, and a transaction of the application has kept it locked ever since",
-                "End that transaction; the mark is set in an instant.",
+                "the row was sent, and could not be marked before its claim ran out: a transaction of the application has kept \
+                 it locked, or the server refuses, as lines above say",
+                "End that transaction, or mend what is refused; the mark is set in an instant.",
             );
-            self.not_marked(ready, &attempt.task, &failure).await?;
+            if let Err(error) = self.not_marked(ready, &attempt.task, &failure).await {
+                self.unsettled.push(attempt);
+                self.unsettled.extend(late);
+                return Err(error);
+            }
         }
         Ok(())
     }
@@ -272,29 +250,8 @@ impl Desk {
     }
 }
 
-/// Under at_most_once, what the receiver may have is never sent again.
-fn is_unknown(ready: &Ready, failure: &Failure) -> bool {
-    ready.config.guarantee == Guarantee::AtMostOnce && failure.ambiguous && failure.class == Class::Retry
-}
-
-/// The receiver could not be reached at all, or was too busy: another row would have fared no better.
-fn is_unsent(failure: &Failure) -> bool {
-    failure.class == Class::Retry && !failure.ambiguous
-}
-
-/// How long a row waits after one more failure: longer each time, with jitter, and as long as the receiver wishes.
-fn pause(attempts: i32, failure: &Failure) -> Duration {
-    let doublings = u32::try_from(attempts.clamp(0, 20)).unwrap_or(0);
-    let whole = FIRST.saturating_mul(1 << doublings).min(LONGEST);
-    whole.mul_f64(0.5 + fastrand::f64() / 2.0).max(failure.retry_after.unwrap_or_default())
-}
-
-fn report_untried() -> ErrorReport<'static> {
-    ErrorReport {
-        class: Class::Retry.as_str(),
-        code: "not_tried",
-        message: "The row was claimed and not sent: the one before it failed, or time was up",
-        hint: "It is tried again at once.",
-        message_id: None,
-    }
+/// The server refuses for what a row or the table is; everything else passes, and is the same for all rows.
+fn is_about_a_row(error: &Error) -> bool {
+    let classes = ["22", "23", "27", "42", "44", "P0"];
+    error.state().is_some_and(|state| classes.contains(&&state.code()[..2]))
 }

@@ -32,7 +32,9 @@ impl Desk {
             }
             _ => {}
         }
-        if meaning.cure == sqlstate::Cure::Recheck {
+        // The table may be another than it was when its statements were made.
+        if meaning.cure == sqlstate::Cure::Recheck || error.state().is_some_and(|state| state.code().starts_with("22"))
+        {
             self.ready = None;
         }
         pause

@@ -20,6 +20,8 @@ pub struct Table {
     pub may_read: bool,
     /// It may set the column that says whether a row was sent.
     pub may_mark: bool,
+    /// It may write claims and marks of its own schema.
+    pub may_claim: bool,
     /// Row security binds the role: rows would be left out.
     pub row_security: bool,
     /// The columns.
@@ -97,6 +99,7 @@ pub async fn inspect(session: &Session, config: &Pending) -> Result<Option<Table
         may_read: row.try_get(5)?,
         may_mark: row.try_get(6)?,
         row_security: row.try_get(7)?,
+        may_claim: row.try_get::<_, Option<bool>>(8)?.unwrap_or(false),
         columns: columns.iter().map(column).collect::<Result<_, tokio_postgres::Error>>()?,
         ..Table::default()
     };

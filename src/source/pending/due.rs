@@ -126,13 +126,16 @@ impl Due {
             if self.config.due_after == Duration::ZERO { now.to_owned() } else { format!("{now} - {}", self.after()) };
         match &self.when {
             When::Instant => format!("{due} <= {base}"),
+            // In this order, whatever the planner thinks: an instant near the end of time cannot be put off any more.
             When::Timestamp(zone) => format!(
-                "{due} <= (({base}) AT TIME ZONE {}) + {SHIFT} AND {} <= {now}",
+                "{due} <= (({base}) AT TIME ZONE {0}) + {SHIFT} \
+                 AND CASE WHEN {due} <= (({base}) AT TIME ZONE {0}) + {SHIFT} THEN {1} <= {now} ELSE false END",
                 quote_literal(zone),
                 self.instant("t")
             ),
             When::Date(zone) => format!(
-                "{due} <= ((({base}) AT TIME ZONE {}) + {SHIFT})::date AND {} <= {now}",
+                "{due} <= ((({base}) AT TIME ZONE {0}) + {SHIFT})::date \
+                 AND CASE WHEN {due} <= ((({base}) AT TIME ZONE {0}) + {SHIFT})::date THEN {1} <= {now} ELSE false END",
                 quote_literal(zone),
                 self.instant("t")
             ),

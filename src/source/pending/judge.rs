@@ -64,6 +64,11 @@ fn access(table: &Table, config: &Pending, findings: &mut Vec<Finding>) {
         let sql = format!("GRANT UPDATE ({}) ON {} TO {role};", quote_ident(sent), name.quoted());
         findings.push(error("privilege_missing", message).sql(sql));
     }
+    if !table.may_claim {
+        let message = format!("role {} may not read and write outbox.claim and outbox.sent", table.role);
+        let sql = format!("GRANT SELECT, INSERT, UPDATE, DELETE ON outbox.claim, outbox.sent TO {role};");
+        findings.push(error("privilege_missing", message).sql(sql));
+    }
     if table.row_security {
         let message = format!("row security of {name} binds role {}: rows would be left out", table.role);
         findings.push(error("row_security", message).sql(format!("ALTER ROLE {role} BYPASSRLS;")));
@@ -133,10 +138,9 @@ fn key(table: &Table, config: &Pending, findings: &mut Vec<Finding>) {
     let list = config.key.join(", ");
     if table.is_view() {
         let message = format!("{} is no table: that ({list}) names one row at a time cannot be checked", config.table);
-        findings.push(
-            Finding::new(Level::Warn, "key_unproven", message)
-                .setting("Make sure that it does: of two rows with the same key one would never be sent."),
-        );
+        findings.push(Finding::new(Level::Warn, "key_unproven", message).setting(
+            "Make sure that it does: of two rows with the same key that are due at once, only the older is sent.",
+        ));
         return;
     }
     let nullable: Vec<&Column> =

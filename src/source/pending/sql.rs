@@ -39,7 +39,8 @@ impl Due {
     }
 
     /// One look, without any lock: the clock; when the first open row was due; when the next one will be, within a minute;
-    /// whether claimed rows wait for another try; whether somebody's claim has run out while he was sending.
+    /// whether marked rows wait for another try; whether somebody's claim has run out while he was sending; whether a dead
+    /// letter is to be sent again; whether rows are on their way, whoever has them.
     #[must_use]
     pub fn look_sql(&self) -> String {
         let (table, instant, order) = (self.table(), self.instant("t"), self.order());
@@ -47,13 +48,19 @@ impl Due {
         format!(
             "SELECT pg_catalog.now(), \
              (SELECT {instant} FROM {table} AS t WHERE {open} ORDER BY {order} LIMIT 1), \
-             (SELECT {instant} FROM {table} AS t WHERE {later} AND {instant} > pg_catalog.now() ORDER BY {order} LIMIT 1), \
-             EXISTS (SELECT FROM outbox.claim AS w WHERE w.relay = $1::text AND w.state = 'waiting' AND {again}), \
+             (SELECT {instant} FROM {table} AS t WHERE {later} AND NOT ({due_now}) ORDER BY {order} LIMIT 1), \
+             EXISTS (SELECT FROM outbox.claim AS w WHERE w.relay = $1::text AND w.state = 'waiting' AND w.marked AND {again}), \
              EXISTS (SELECT FROM outbox.claim AS x WHERE x.relay = $1::text AND x.state = 'sending' \
-             AND x.expires_at <= pg_catalog.now())",
+             AND x.expires_at <= pg_catalog.now()), \
+             EXISTS (SELECT FROM outbox.dead_letter AS d WHERE d.cursor = $1::text AND d.state = 'redriving' \
+             AND NOT EXISTS (SELECT FROM outbox.claim AS r WHERE r.relay = $1::text AND r.state <> 'dead' AND {id} = d.message_id)), \
+             EXISTS (SELECT FROM outbox.claim AS o WHERE o.relay = $1::text AND o.state IN ('claimed', 'sending') \
+             AND o.expires_at > pg_catalog.now())",
             open = self.open("pg_catalog.now()"),
             later = self.open(soon),
+            due_now = self.is_due("pg_catalog.now()"),
             again = again("w", "pg_catalog.now()"),
+            id = message_id("r"),
         )
     }
 
@@ -75,23 +82,23 @@ impl Due {
             open = self.open("$3::timestamptz"),
             order = self.order(),
         );
-        let (marked, source, state) = match taking {
-            Taking::MarkLater => (String::new(), "due", "claimed"),
-            Taking::MarkFirst => (format!("{}, ", self.mark_first()), "due JOIN marked USING (key)", "sending"),
+        let (marking, source, state) = match taking {
+            Taking::MarkLater => (String::new(), "one", "'claimed', false"),
+            Taking::MarkFirst => (format!("{}, ", self.mark_first()), "one JOIN marked USING (key)", "'sending', true"),
         };
-        let names: String = (0..fields.len()).map(|n| format!(", due.f{n}")).collect();
-        let keys: String = (0..self.config.key.len()).map(|n| format!(", due.k{n}")).collect();
+        let names: String = (0..fields.len()).map(|n| format!(", one.f{n}")).collect();
+        let keys: String = (0..self.config.key.len()).map(|n| format!(", one.k{n}")).collect();
         format!(
-            "WITH {due}, {marked}claimed AS (INSERT INTO outbox.claim AS c (relay, key, due_at, state, token, claimed_by, \
-             expires_at) SELECT $1::text, key, at, '{state}', $4::text, $5::text, \
+            "WITH {due}, one AS MATERIALIZED (SELECT DISTINCT ON (key) * FROM due ORDER BY key, at), {marking}claimed AS (INSERT INTO outbox.claim AS c (relay, key, due_at, state, marked, token, \
+             claimed_by, expires_at) SELECT $1::text, key, at, {state}, $4::text, $5::text, \
              pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $6::float8) FROM {source} \
-             ON CONFLICT (relay, key) DO UPDATE SET due_at = excluded.due_at, state = excluded.state, \
+             ON CONFLICT (relay, key) DO UPDATE SET due_at = excluded.due_at, state = excluded.state, marked = excluded.marked, \
              token = excluded.token, claimed_by = excluded.claimed_by, claimed_at = pg_catalog.clock_timestamp(), \
              expires_at = excluded.expires_at, not_before = NULL, updated_at = pg_catalog.clock_timestamp(), \
              attempts = CASE WHEN c.due_at = excluded.due_at THEN c.attempts ELSE 0 END \
              RETURNING c.key, c.attempts) \
-             SELECT due.key, due.at, claimed.attempts{names} FROM due JOIN claimed ON claimed.key = due.key \
-             ORDER BY due.raw{keys}"
+             SELECT one.key, one.at, claimed.attempts{names} FROM one JOIN claimed ON claimed.key = one.key \
+             ORDER BY one.raw{keys}"
         )
     }
 
@@ -99,34 +106,82 @@ impl Due {
     fn mark_first(&self) -> String {
         match self.assignment(true) {
             Some(assignment) => format!(
-                "marked AS (UPDATE {} AS u SET {assignment} FROM due WHERE {} AND {} RETURNING due.key)",
+                "marked AS (UPDATE {} AS u SET {assignment} FROM one WHERE {} AND {} RETURNING one.key)",
                 self.table(),
-                self.same("u", "due"),
+                self.same("u", "one"),
                 self.unsent("u", "$1::text")
             ),
             None => "marked AS (INSERT INTO outbox.sent AS s (relay, key, due_at, sent_by) \
-                     SELECT $1::text, key, at, $5::text FROM due ON CONFLICT (relay, key) DO UPDATE SET \
+                     SELECT $1::text, key, at, $5::text FROM one ON CONFLICT (relay, key) DO UPDATE SET \
                      due_at = excluded.due_at, sent_at = pg_catalog.clock_timestamp(), sent_by = excluded.sent_by \
                      RETURNING s.key)"
                 .to_owned(),
         }
     }
 
-    /// Under [`Taking::MarkFirst`], takes up to `most` rows again that were provably not sent. Parameters as in
-    /// [`Self::claim_sql`]. Columns: key, due at, failed attempts, whether the row is still there and due, then the fields.
+    /// Takes up to `most` rows again that are marked and were provably not sent: nobody else will. That holds also when the
+    /// guarantee has become another since. Parameters as in [`Self::claim_sql`]. Columns: key, due at, failed attempts,
+    /// whether the row is still there and due as it was, whether it is marked, then the fields.
     #[must_use]
     pub fn retake_sql(&self, fields: &[Field], most: usize) -> String {
+        let waiting = format!("w.state = 'waiting' AND w.marked AND {}", again("w", "$3::timestamptz"));
+        self.take_sql(fields, &waiting, "true", most)
+    }
+
+    /// The same of rows that were put aside and that an operator wants sent again. One that is not marked must not have been
+    /// marked by somebody else meanwhile.
+    #[must_use]
+    pub fn redrive_sql(&self, fields: &[Field], taking: Taking, most: usize) -> String {
+        let chosen = format!(
+            "w.state = 'dead' AND {} AND $2::timestamptz IS NOT DISTINCT FROM $2 AND EXISTS (SELECT FROM outbox.dead_letter AS d \
+             WHERE d.cursor = $1::text AND d.state = 'redriving' AND d.message_id = {})",
+            if taking == Taking::MarkFirst { "w.marked" } else { "true" },
+            message_id("w")
+        );
+        let unsent = self.unsent("t", "$1::text");
+        self.take_sql(fields, &chosen, &format!("(took.marked OR {unsent})"), most)
+    }
+
+    /// Under [`Taking::MarkFirst`], lets rows be claimed, and marked, that were put aside unmarked and are to be sent again.
+    #[must_use]
+    pub fn reclaim_sql() -> String {
+        format!(
+            "UPDATE outbox.claim AS w SET state = 'waiting', not_before = pg_catalog.now(), \
+             updated_at = pg_catalog.now() - interval '1 day' WHERE w.relay = $1::text AND w.state = 'dead' AND NOT w.marked \
+             AND EXISTS (SELECT FROM outbox.dead_letter AS d WHERE d.cursor = $1::text AND d.state = 'redriving' \
+             AND d.message_id = {})",
+            message_id("w")
+        )
+    }
+
+    /// Dead letters that were to be sent again and whose row is gone or not due any more: nobody sends them. Columns: the ids.
+    #[must_use]
+    pub fn gone_sql() -> String {
+        format!(
+            "UPDATE outbox.dead_letter AS d SET state = 'dead', requested_at = NULL, requested_by = NULL, \
+             error = pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', 'poison', 'code', 'row_gone', \
+             'message', 'The row was deleted, marked or put off since: there is nothing to send again', \
+             'hint', 'Discard the letter, or make the row due again.') \
+             WHERE d.cursor = $1::text AND d.state = 'redriving' AND NOT EXISTS \
+             (SELECT FROM outbox.claim AS c WHERE c.relay = $1::text AND {} = d.message_id) RETURNING d.message_id",
+            message_id("c")
+        )
+    }
+
+    fn take_sql(&self, fields: &[Field], chosen: &str, unsent: &str, most: usize) -> String {
         let names: String = (0..fields.len()).map(|n| format!(", x.f{n}")).collect();
         format!(
-            "WITH took AS (UPDATE outbox.claim AS c SET state = 'sending', token = $4::text, claimed_by = $5::text, \
-             claimed_at = pg_catalog.clock_timestamp(), not_before = NULL, updated_at = pg_catalog.clock_timestamp(), \
+            "WITH took AS (UPDATE outbox.claim AS c SET state = CASE WHEN c.marked THEN 'sending' ELSE 'claimed' END, \
+             token = $4::text, claimed_by = $5::text, claimed_at = pg_catalog.clock_timestamp(), not_before = NULL, \
+             updated_at = pg_catalog.clock_timestamp(), \
              expires_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $6::float8) \
              WHERE c.relay = $1::text AND c.key IN (SELECT w.key FROM outbox.claim AS w WHERE w.relay = $1::text \
-             AND w.state = 'waiting' AND {again} ORDER BY w.not_before LIMIT {most}) \
-             RETURNING c.key, c.due_at, c.attempts) \
-             SELECT took.key, took.due_at, took.attempts, x.there IS TRUE{names} FROM took LEFT JOIN LATERAL \
-             (SELECT {due}{fits} AS there{values} FROM {table} AS t WHERE {named}) AS x ON true ORDER BY took.due_at, took.key",
-            again = again("w", "$3::timestamptz"),
+             AND {chosen} ORDER BY w.updated_at LIMIT {most}) \
+             RETURNING c.key, c.due_at, c.attempts, c.marked) \
+             SELECT took.key, took.due_at, took.attempts, x.there IS TRUE, took.marked{names} FROM took LEFT JOIN LATERAL \
+             (SELECT {instant} = took.due_at AND {due} AND {unsent}{fits} AS there{values} FROM {table} AS t WHERE {named}) AS x \
+             ON true ORDER BY took.due_at, took.key",
+            instant = self.instant("t"),
             due = self.is_due("$3::timestamptz"),
             fits = self.fits(),
             values = self.values(fields),
@@ -138,76 +193,6 @@ impl Due {
     fn values(&self, fields: &[Field]) -> String {
         let values = fields.iter().enumerate();
         values.map(|(n, field)| format!(", {} AS f{n}", shape::value(field, &self.bytea_columns))).collect()
-    }
-
-    /// The key's columns as parameters `$2` …, each a `text[]`, and the due times behind them, as the table `d`.
-    fn listed(&self) -> String {
-        let keys = self.config.key.len();
-        let arrays: String = (0..keys).map(|n| format!("pg_catalog.unnest(${}::text[]), ", n + 2)).collect();
-        let names: String = (0..keys).map(|n| format!("k{n}, ")).collect();
-        format!("ROWS FROM ({arrays}pg_catalog.unnest(${}::timestamptz[])) AS d ({names}at)", keys + 2)
-    }
-
-    fn listed_key(&self) -> String {
-        let names: Vec<_> = (0..self.config.key.len()).map(|n| format!("d.k{n}")).collect();
-        format!("ARRAY[{}]", names.join(", "))
-    }
-
-    /// Marks rows that were sent, unless they are due at another time by now, were marked by somebody else, or are locked:
-    /// nobody waits for the application. The last parameter is the replica.
-    #[must_use]
-    pub fn mark_sql(&self) -> String {
-        let Some(assignment) = self.assignment(true) else {
-            return format!(
-                "INSERT INTO outbox.sent AS s (relay, key, due_at, sent_by) SELECT $1::text, {}, d.at, ${}::text FROM {} \
-                 ON CONFLICT (relay, key) DO UPDATE SET due_at = GREATEST(s.due_at, excluded.due_at), \
-                 sent_at = pg_catalog.clock_timestamp(), sent_by = excluded.sent_by",
-                self.listed_key(),
-                self.config.key.len() + 3,
-                self.listed()
-            );
-        };
-        format!(
-            "WITH l AS MATERIALIZED (SELECT {keys} FROM {listed} JOIN {table} AS t ON {named} WHERE {instant} = d.at \
-             AND {unsent} AND ($1::text, ${by}::text) IS NOT NULL FOR NO KEY UPDATE OF t SKIP LOCKED) \
-             UPDATE {table} AS u SET {assignment} FROM l WHERE {same}",
-            keys = self.key_columns("t"),
-            listed = self.listed(),
-            table = self.table(),
-            named = self.named("t", |n| format!("d.k{n}")),
-            instant = self.instant("t"),
-            unsent = self.unsent("t", "$1::text"),
-            by = self.config.key.len() + 3,
-            same = self.same("u", "l"),
-        )
-    }
-
-    /// Which of the rows are still not marked although they are as they were: somebody holds a lock on them. Columns: key.
-    #[must_use]
-    pub fn unmarked_sql(&self) -> String {
-        format!(
-            "SELECT {key} FROM {listed} JOIN {table} AS t ON {named} WHERE {instant} = d.at AND {unsent} \
-             AND $1::text IS NOT NULL",
-            key = self.key("t"),
-            listed = self.listed(),
-            table = self.table(),
-            named = self.named("t", |n| format!("d.k{n}")),
-            instant = self.instant("t"),
-            unsent = self.unsent("t", "$1::text"),
-        )
-    }
-
-    /// Takes the mark of a row back that was marked first and is not to be sent now: `$2` its key as `text[]`.
-    #[must_use]
-    pub fn unmark_sql(&self) -> String {
-        match self.assignment(false) {
-            Some(assignment) => format!(
-                "UPDATE {} AS t SET {assignment} WHERE {} AND $1::text IS NOT NULL",
-                self.table(),
-                self.named("t", |n| format!("($2::text[])[{}]", n + 1))
-            ),
-            None => "DELETE FROM outbox.sent WHERE relay = $1::text AND key = $2::text[]".to_owned(),
-        }
     }
 
     /// What is due and not sent, by whoever it is held: when the oldest was due, and how many there are, up to `$2`. Rows
@@ -233,4 +218,13 @@ impl Due {
 /// A waiting claim may be tried again.
 fn again(alias: &str, now: &str) -> String {
     format!("CASE WHEN $2::timestamptz IS NULL THEN {alias}.not_before <= {now} ELSE {alias}.updated_at < $2 END")
+}
+
+/// A claim's key as [`super::Key::message_id`] writes it.
+fn message_id(alias: &str) -> String {
+    format!(
+        "CASE pg_catalog.array_length({alias}.key, 1) WHEN 1 THEN {alias}.key[1] ELSE (SELECT pg_catalog.string_agg(\
+         pg_catalog.replace(pg_catalog.replace(part, '~', '~0'), '/', '~1'), '/' ORDER BY n) \
+         FROM pg_catalog.unnest({alias}.key) WITH ORDINALITY AS p (part, n)) END"
+    )
 }

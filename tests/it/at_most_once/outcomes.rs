@@ -106,12 +106,13 @@ async fn a_refused_row_is_put_aside_where_that_is_the_policy_and_the_rest_goes_o
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_hangs_costs_one_row_a_try_and_the_circuit_keeps_tries_rare() {
-    let stage = Stage::http("[relay.turn]\nrows = 10\ndeadline = \"500ms\"").await;
+    let stage = Stage::http("[relay.turn]\nrows = 10\ndeadline = \"1s\"").await;
     stage.receiver().answer(|_| (200, Duration::from_secs(600)));
     stage.insert(40).await;
     let _replicas = [stage.replica("r0"), stage.replica("r1")];
     let sink = async || {
-        let (_, out, _) = outbox_relay(&stage.toml, &["status", "-o", "json"]).await;
+        let (code, out, log) = outbox_relay(&stage.toml, &["status", "-o", "json"]).await;
+        assert_eq!(code, Some(0), "{log}");
         json(&out)["cursors"][0]["sink"]["circuit"].clone()
     };
     eventually(PATIENCE * 2, async || sink().await == "open").await;
@@ -123,4 +124,15 @@ async fn a_receiver_that_hangs_costs_one_row_a_try_and_the_circuit_keeps_tries_r
     assert_eq!((missing, listed + accepted), (0, 40), "a try costs the row that it tried, and no other");
     assert!((3..=10).contains(&listed), "{listed}");
     eventually(PATIENCE * 2, async || sink().await == "closed").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_receiver_makes_nothing_unknown_however_many_rows_a_turn_may_take() {
+    let stage = Stage::http("[relay.turn]\nrows = 100\ndeadline = \"1s\"").await;
+    stage.receiver().answer(|_| (200, Duration::from_millis(100)));
+    stage.insert(30).await;
+    let replica = stage.replica("r0");
+    stage.settled(30).await;
+    assert_eq!(stage.arrived().await, (1..=30).collect::<Vec<_>>(), "each was asked once");
+    assert_eq!(stage.unknown().await, BTreeSet::new(), "{}", replica.log());
 }

@@ -184,3 +184,31 @@ async fn claims_of_a_million_rows_stay_index_scans() {
     let used = "SELECT COALESCE(sum(idx_scan), 0)::bigint FROM pg_stat_user_indexes WHERE relname = 'todos'";
     assert!(count(&owner, used).await > 10, "they use the indexes");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_see_what_is_due_what_waits_after_a_failure_and_why() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    owner
+        .batch_execute("INSERT INTO todos SELECT 'w', n::text, 't', now() FROM generate_series(1, 2) AS n")
+        .await
+        .unwrap();
+    receiver.answer(|_| (503, Duration::ZERO));
+    let text = toml(&database, "relay", None, &reminders(&receiver, ""));
+    let _process = Process::spawn(&text, &["run"]);
+    let waiting = "SELECT count(*) FROM outbox.claim WHERE state = 'waiting' AND attempts >= 3";
+    eventually(PATIENCE * 2, async || count(&owner, waiting).await == 2).await;
+    let (_, out, _) = outbox_relay(&text, &["request", "list", "-o", "json"]).await;
+    let requests = json(&out)["requests"].clone();
+    assert_eq!(requests.as_array().unwrap().len(), 2, "{requests}");
+    assert_eq!((&requests[0]["key"], &requests[0]["status"]), (&serde_json::json!(["w", "1"]), &"waiting".into()));
+    assert_eq!(requests[0]["error"]["code"], "http_503", "{requests}");
+    let (_, out, _) = outbox_relay(&text, &["cursor", "why", "reminders"]).await;
+    assert!(out.contains("all that is due has failed") && out.contains("http_503"), "{out}");
+    for verb in [&["status"][..], &["cursor", "list"], &["cursor", "show", "reminders"], &["request", "list"]] {
+        let (code, out, log) = outbox_relay(&text, verb).await;
+        println!("{verb:?}\n{out}{log}");
+        assert_eq!(code, Some(0), "{log}");
+        assert!(out.contains("reminders") && !out.contains("before every row"), "{out}");
+    }
+}

@@ -1,0 +1,167 @@
+//! One transaction that records what became of claimed rows.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::Desk;
+use super::ready::Ready;
+use super::task::{Attempt, Outcome, Task};
+use crate::cursor::ErrorReport;
+use crate::cursor::claims::{Settlement, Taking};
+use crate::database::Error;
+use crate::relay::engine::Slot;
+use crate::relay::turn::within;
+use crate::relay::{Guarantee, OnPoison, dead_letter, report};
+use crate::sink::{Class, Failure};
+use crate::source::pending::Key;
+
+/// The first pause of a row that failed; it doubles.
+const FIRST: Duration = Duration::from_secs(1);
+/// The longest.
+const LONGEST: Duration = Duration::from_secs(5 * 60);
+
+/// Which of the rows that were sent are not marked.
+#[derive(Debug, Default)]
+pub(super) struct Recorded {
+    /// Somebody keeps them locked: they are marked when they are free.
+    pub(super) locked: HashSet<Key>,
+    /// They were free, and the mark has not stayed.
+    pub(super) unmarkable: HashSet<Key>,
+}
+
+impl Desk {
+    /// Records attempts in one transaction.
+    pub(super) async fn record(&self, ready: &Ready, attempts: &[Attempt]) -> Result<Recorded, Error> {
+        let Slot { lock, reader, permits } = self.engine.slot(false).await?;
+        drop(reader);
+        let recording = async {
+            let durable = ready.config.sink.one_by_one() || ready.config.guarantee == Guarantee::AtMostOnce;
+            let settlement = Settlement::begin(lock, durable).await?;
+            let sent: Vec<&Task> =
+                attempts.iter().filter(|a| matches!(a.outcome, Outcome::Sent)).map(|a| &a.task).collect();
+            let recorded = self.mark(ready, &settlement, &sent).await?;
+            // Sent at once, answered together: a round trip for all, not for each.
+            let closing = attempts.iter().map(async |attempt| {
+                if recorded.locked.contains(&attempt.task.key) {
+                    settlement.keep(attempt.task.claim(), ready.config.turn.lock_kill()).await
+                } else if recorded.unmarkable.contains(&attempt.task.key) {
+                    let (failure, id) = (unmarkable(), attempt.task.key.message_id());
+                    let pause = pause(attempt.task.attempts, &failure);
+                    settlement.wait(attempt.task.claim(), &report::error(&failure, Some(&id)), 1, pause).await
+                } else {
+                    self.close(ready, &settlement, attempt).await
+                }
+            });
+            try_join_all(closing).await?;
+            settlement.commit().await?;
+            Ok(recorded)
+        };
+        let recorded = within(&self.engine, recording).await;
+        drop(permits);
+        recorded
+    }
+
+    /// Marks rows that were sent, unless they were marked first.
+    async fn mark(&self, ready: &Ready, settlement: &Settlement, sent: &[&Task]) -> Result<Recorded, Error> {
+        if sent.is_empty() || ready.config.guarantee == Guarantee::AtMostOnce {
+            return Ok(Recorded::default());
+        }
+        let columns: Vec<Vec<&str>> = (0..ready.pending.key.len())
+            .map(|column| sent.iter().map(|task| task.key.0[column].as_str()).collect())
+            .collect();
+        let due: Vec<_> = sent.iter().map(|task| task.due_at).collect();
+        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&ready.config.name];
+        parameters.extend(columns.iter().map(|column| column as &(dyn ToSql + Sync)));
+        parameters.push(&due);
+        let unmarked = parameters.clone();
+        parameters.push(&self.engine.replica);
+        let rows = settlement.query(Taking { sql: &ready.due.mark_sql(), parameters: &parameters }).await?;
+        let unmarkable = keys(&rows)?;
+        if !ready.due.marks_rows() {
+            return Ok(Recorded::default());
+        }
+        let rows = settlement.query(Taking { sql: &ready.due.unmarked_sql(), parameters: &unmarked }).await?;
+        let locked = keys(&rows)?.difference(&unmarkable).cloned().collect();
+        Ok(Recorded { locked, unmarkable })
+    }
+
+    /// Records one attempt, all but the mark.
+    async fn close(&self, ready: &Ready, settlement: &Settlement, attempt: &Attempt) -> Result<(), Error> {
+        let task = &attempt.task;
+        let id = task.key.message_id();
+        let failure = match &attempt.outcome {
+            Outcome::Sent => {
+                if task.replayed {
+                    settlement.redriven(&task.relay, &id, &self.engine.replica).await?;
+                }
+                return settlement.done(task.claim()).await;
+            }
+            Outcome::Untried => {
+                let error = report_untried();
+                return settlement.wait(task.claim(), &error, 0, Duration::ZERO).await;
+            }
+            Outcome::Failed(failure) => failure,
+        };
+        let error = report::error(failure, Some(&id));
+        match (failure.class, ready.config.on_poison) {
+            _ if is_unknown(ready, failure) => {
+                if task.replayed {
+                    settlement.redriven(&task.relay, &id, &self.engine.replica).await?;
+                }
+                settlement.unknown(task.claim(), &error).await
+            }
+            (Class::Poison, OnPoison::DeadLetter) => {
+                let letter = dead_letter::letter(&ready.config, &ready.sink, &task.message.message(0));
+                settlement.bury(task.claim(), &letter, &error, &self.engine.replica).await
+            }
+            (Class::Fatal, _) => settlement.wait(task.claim(), &error, 0, Duration::ZERO).await,
+            _ if is_unsent(failure) => settlement.wait(task.claim(), &error, 0, pause(0, failure)).await,
+            _ => settlement.wait(task.claim(), &error, 1, pause(task.attempts, failure)).await,
+        }
+    }
+}
+
+fn keys(rows: &[Row]) -> Result<HashSet<Key>, Error> {
+    Ok(rows.iter().map(|row| row.try_get(0).map(Key)).collect::<Result<_, _>>()?)
+}
+
+/// A row that was sent and whose mark has not stayed.
+pub(super) fn unmarkable() -> Failure {
+    Failure::of(
+        Class::Fatal,
+        "mark_without_effect",
+        "the row was sent, and setting its mark changes nothing: it would be sent again and again",
+        "A trigger or a rule of the table takes the mark back: mend it, then `outbox-relay cursor resume NAME`.",
+    )
+}
+
+/// Under at_most_once, what the receiver may have is never sent again.
+pub(super) fn is_unknown(ready: &Ready, failure: &Failure) -> bool {
+    ready.config.guarantee == Guarantee::AtMostOnce && failure.ambiguous
+}
+
+/// The receiver could not be reached at all, or was too busy: another row would have fared no better.
+pub(super) fn is_unsent(failure: &Failure) -> bool {
+    failure.class == Class::Retry && !failure.ambiguous
+}
+
+/// How long a row waits after one more failure: longer each time, with jitter, and as long as the receiver wishes.
+pub(super) fn pause(attempts: i32, failure: &Failure) -> Duration {
+    let doublings = u32::try_from(attempts.clamp(0, 20)).unwrap_or(0);
+    let whole = FIRST.saturating_mul(1 << doublings).min(LONGEST);
+    whole.mul_f64(0.5 + fastrand::f64() / 2.0).max(failure.retry_after.unwrap_or_default())
+}
+
+fn report_untried() -> ErrorReport<'static> {
+    ErrorReport {
+        class: Class::Retry.as_str(),
+        code: "not_tried",
+        message: "The row was claimed and not sent: the one before it failed, or time was up",
+        hint: "It is tried again at once.",
+        message_id: None,
+    }
+}

@@ -1,0 +1,89 @@
+//! The statements that mark rows of due work as sent.
+//!
+//! Pure. `$1` is the relay's name everywhere.
+
+use super::due::Due;
+
+impl Due {
+    /// The key's columns as parameters `$2` …, each a `text[]`, and the due times behind them, as the table `d`.
+    fn listed(&self) -> String {
+        let keys = self.config.key.len();
+        let arrays: String = (0..keys).map(|n| format!("pg_catalog.unnest(${}::text[]), ", n + 2)).collect();
+        let names: String = (0..keys).map(|n| format!("k{n}, ")).collect();
+        format!("ROWS FROM ({arrays}pg_catalog.unnest(${}::timestamptz[])) AS d ({names}at)", keys + 2)
+    }
+
+    fn listed_key(&self) -> String {
+        let names: Vec<_> = (0..self.config.key.len()).map(|n| format!("d.k{n}")).collect();
+        format!("ARRAY[{}]", names.join(", "))
+    }
+
+    /// Marks rows that were sent, unless they are due at another time by now, were marked by somebody else, or are locked:
+    /// nobody waits for the application. The last parameter is the replica. Columns: the keys of rows that stay unmarked
+    /// although they were free: a trigger has swallowed the mark.
+    #[must_use]
+    pub fn mark_sql(&self) -> String {
+        let Some(assignment) = self.assignment(true) else {
+            return format!(
+                "INSERT INTO outbox.sent AS s (relay, key, due_at, sent_by) SELECT $1::text, {}, d.at, ${}::text FROM {} \
+                 ON CONFLICT (relay, key) DO UPDATE SET due_at = GREATEST(s.due_at, excluded.due_at), \
+                 sent_at = pg_catalog.clock_timestamp(), sent_by = excluded.sent_by",
+                self.listed_key(),
+                self.config.key.len() + 3,
+                self.listed()
+            );
+        };
+        format!(
+            "WITH l AS MATERIALIZED (SELECT {key} AS key, {keys} FROM {listed} JOIN {table} AS t ON {named} \
+             WHERE {instant} = d.at AND {unsent} AND ($1::text, ${by}::text) IS NOT NULL FOR NO KEY UPDATE OF t SKIP LOCKED), \
+             u AS (UPDATE {table} AS m SET {assignment} FROM l WHERE {same} RETURNING l.key AS key, {unmarked} AS unmarked) \
+             SELECT l.key FROM l LEFT JOIN u ON u.key = l.key WHERE u.unmarked IS NOT FALSE",
+            key = self.key("t"),
+            keys = self.key_columns("t"),
+            listed = self.listed(),
+            table = self.table(),
+            named = self.named("t", |n| format!("d.k{n}")),
+            instant = self.instant("t"),
+            unsent = self.unsent("t", "$1::text"),
+            by = self.config.key.len() + 3,
+            same = self.same("m", "l"),
+            unmarked = self.unsent("m", "$1::text"),
+        )
+    }
+
+    /// Which of the rows are still not marked although they are as they were: somebody holds a lock on them. Columns: key.
+    #[must_use]
+    pub fn unmarked_sql(&self) -> String {
+        format!(
+            "SELECT {key} FROM {listed} JOIN {table} AS t ON {named} WHERE {instant} = d.at AND {unsent} \
+             AND $1::text IS NOT NULL",
+            key = self.key("t"),
+            listed = self.listed(),
+            table = self.table(),
+            named = self.named("t", |n| format!("d.k{n}")),
+            instant = self.instant("t"),
+            unsent = self.unsent("t", "$1::text"),
+        )
+    }
+
+    /// Takes the mark of a row back that was marked first and is not to be sent now: `$2` its key as `text[]`. One row: whether
+    /// it is there, and whether its mark was taken back; a row that is locked keeps its mark.
+    #[must_use]
+    pub fn unmark_sql(&self) -> String {
+        let Some(assignment) = self.assignment(false) else {
+            return "WITH u AS (DELETE FROM outbox.sent WHERE relay = $1::text AND key = $2::text[] RETURNING 1) \
+                    SELECT true, true FROM (SELECT pg_catalog.count(*) FROM u) AS done"
+                .to_owned();
+        };
+        format!(
+            "WITH l AS MATERIALIZED (SELECT {keys} FROM {table} AS t WHERE {named} AND $1::text IS NOT NULL \
+             FOR NO KEY UPDATE OF t SKIP LOCKED), \
+             u AS (UPDATE {table} AS m SET {assignment} FROM l WHERE {same} RETURNING 1) \
+             SELECT EXISTS (SELECT FROM {table} AS t WHERE {named}), EXISTS (SELECT FROM u)",
+            keys = self.key_columns("t"),
+            table = self.table(),
+            named = self.named("t", |n| format!("($2::text[])[{}]", n + 1)),
+            same = self.same("m", "l"),
+        )
+    }
+}
