@@ -12,16 +12,19 @@ use tokio::task::JoinSet;
 
 use super::Config;
 use super::engine::Engine;
-use super::member::{RECHECK, SAMPLE};
+use super::member::RECHECK;
 use super::prepare::{self, Unready};
 use crate::cursor;
-use crate::database::Error;
+use crate::database::{Error, sqlstate};
 use crate::pace::{Backoff, Pace};
 use crate::position::Timestamp;
+use crate::sink::{Class, Failure};
 use crate::source::Pending;
 
 mod claim;
+mod drain;
 mod look;
+mod measure;
 mod ready;
 mod record;
 mod send;
@@ -37,7 +40,7 @@ use ready::Ready;
 use task::Attempt;
 
 /// After a claim that another replica stood before.
-const BUSY: Duration = Duration::from_millis(10);
+const BUSY: Duration = Duration::from_millis(3);
 /// How long the end of one send waits for others'.
 const TOGETHER: Duration = Duration::from_millis(2);
 /// How many sends in a row must fail by an outage before the desk stops trying row after row.
@@ -58,6 +61,8 @@ struct Desk {
     unsettled: Vec<Attempt>,
     /// After failures of the database, or of all rows by an outage.
     backoff: Backoff,
+    /// Rows are claimed one by one, because one among several cannot be marked.
+    narrow: bool,
     /// Sends in a row that failed by an outage.
     outages: u32,
     not_before: Instant,
@@ -81,6 +86,7 @@ pub(super) async fn run(engine: Arc<Engine>, config: Config, source: Pending) {
         in_flight: 0,
         unsettled: Vec::new(),
         backoff: Backoff::new(),
+        narrow: false,
         outages: 0,
         not_before: Instant::now(),
         pace,
@@ -100,21 +106,7 @@ impl Desk {
             };
             self.wait(pause).await;
         }
-        // What has begun ends, or is cut with the grace period, and is recorded.
-        while let Some(done) = self.sending.join_next().await {
-            self.ended(done);
-        }
-        while !self.unsettled.is_empty() && !self.engine.cut.is_cancelled() {
-            if let Err(error) = self.settle().await {
-                tracing::warn!(cursor = self.config.name, %error, "cannot record yet what was sent");
-            }
-            if !self.unsettled.is_empty() {
-                tokio::select! {
-                    () = tokio::time::sleep(Duration::from_millis(50)) => {}
-                    () = self.engine.cut.cancelled() => {}
-                }
-            }
-        }
+        self.drain().await;
     }
 
     /// Waits for the pause, for something that was sent, or for the engine's end.
@@ -194,8 +186,26 @@ impl Desk {
             return Ok(looked.next.map_or(pause, |next| pause.min(next.since(looked.now))));
         }
         self.engine.progress(&self.config.name, |progress| progress.done = false);
-        let claimed = claim::claim(&self.engine, &ready, &looked, room).await?;
-        Ok(self.begin(&ready, claimed))
+        match claim::claim(&self.engine, &ready, &looked, if self.narrow { 1 } else { room }).await {
+            Ok(Claim::Unmarkable(rows, key)) => {
+                self.unmarked(&ready, &key).await;
+                Ok(self.begin(&ready, Claim::Rows(rows)))
+            }
+            Ok(claimed) => Ok(self.begin(&ready, claimed)),
+            // One row cannot be marked: claimed one by one, it stands alone, and is put off.
+            Err(error) if settle::is_of_application(&error) && !self.narrow => {
+                self.narrow = true;
+                Ok(Duration::ZERO)
+            }
+            Err(error) if settle::is_of_application(&error) => {
+                self.narrow = false;
+                let (code, hint) = (sqlstate::word(&error), "See what a trigger or a constraint of the table says.");
+                let failure = Failure::of(Class::Retry, &code, error.to_string(), hint);
+                claim::put_off(&self.engine, &ready, &looked, &failure).await?;
+                Ok(Duration::ZERO)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Begins to send what was claimed; how long to wait before the next look.
@@ -208,7 +218,7 @@ impl Desk {
                 self.not_before = Instant::now() + pause;
                 return pause;
             }
-            Claim::Rows(rows) => rows,
+            Claim::Rows(rows) | Claim::Unmarkable(rows, _) => rows,
         };
         if rows.is_empty() {
             return self.pace.after(false);
@@ -262,22 +272,6 @@ impl Desk {
                 Ok(None)
             }
         }
-    }
-
-    async fn sample(&mut self, ready: &Ready, session: &crate::database::Session) -> Result<(), Error> {
-        if self.sampled.is_some_and(|sampled| sampled.elapsed() < SAMPLE) {
-            return Ok(());
-        }
-        self.sampled = Some(Instant::now());
-        let lag = look::backlog(session, &ready.due, &ready.config.name).await?;
-        let rows = u64::try_from(lag.rows).unwrap_or(0);
-        ready.metrics.set_lag(lag.age, rows, lag.observed_at);
-        ready.numbers.set_due(rows);
-        let letters = cursor::dead_letter::open(session, &ready.config.name).await?;
-        ready.metrics.set_dead_letters(u64::try_from(letters).unwrap_or(0));
-        let unknown = cursor::unknown::count(session, &ready.config.name).await?;
-        ready.metrics.set_unknown_outcomes(unknown.unsigned_abs());
-        Ok(())
     }
 }
 

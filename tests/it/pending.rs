@@ -7,6 +7,7 @@ use tokio_postgres::Client;
 use crate::support::receiver::Receiver;
 use crate::support::{Database, PATIENCE, Process, database, eventually, outbox_relay, toml};
 
+mod attacks;
 mod policies;
 mod rows;
 mod sources;

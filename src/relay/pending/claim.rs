@@ -8,16 +8,19 @@ use tokio_postgres::types::ToSql;
 
 use super::look::{Look, taking};
 use super::ready::Ready;
+use super::record::pause;
 use super::task::Task;
 use crate::batch::Batch;
 use crate::cursor::LockedCursor;
-use crate::cursor::claims::{Claimed, Taking};
+use crate::cursor::claims::{Claimed, Settlement, Taking};
 use crate::database::Error;
 use crate::database::codec::Raw;
 use crate::position::Timestamp;
-use crate::relay::Guarantee;
 use crate::relay::engine::{Engine, Slot};
 use crate::relay::turn::within;
+use crate::relay::{Guarantee, report};
+use crate::sink::Failure;
+use crate::source;
 use crate::source::pending::{Due, Key};
 
 /// What came of it.
@@ -31,6 +34,8 @@ pub(super) enum Claim {
     Early(Duration),
     /// These rows are this replica's to send, at once.
     Rows(Vec<Task>),
+    /// The same; and this row cannot be marked first: setting its mark changes nothing.
+    Unmarkable(Vec<Task>, Key),
 }
 
 /// Claims at most `most` rows.
@@ -50,7 +55,8 @@ pub(super) async fn claim(engine: &Engine, ready: &Ready, look: &Look, most: usi
         within(engine, cursor.release()).await?;
         return Ok(refused);
     }
-    let claiming = Claiming { engine, ready, look, token: format!("{:032x}", fastrand::u128(..)) };
+    let mut claiming =
+        Claiming { engine, ready, look, unmarkable: None, token: format!("{:032x}", fastrand::u128(..)) };
     let rows = within(engine, claiming.rows(&cursor, most)).await?;
     // With no row claimed, something may have been recorded all the same; only a claim in vain leaves no trace.
     if rows.is_empty() && !look.expired && !look.waits && !look.redrive {
@@ -59,18 +65,55 @@ pub(super) async fn claim(engine: &Engine, ready: &Ready, look: &Look, most: usi
         within(engine, cursor.claimed(&engine.replica, ready.config.guarantee == Guarantee::AtMostOnce)).await?;
     }
     drop(permits);
-    Ok(Claim::Rows(rows))
+    Ok(match claiming.unmarkable {
+        Some(key) => Claim::Unmarkable(rows, key),
+        None => Claim::Rows(rows),
+    })
+}
+
+/// Lets the first row wait that could be claimed: under at_most_once the server refuses to mark it, and it must not stand in
+/// the way of others.
+pub(super) async fn put_off(engine: &Engine, ready: &Ready, look: &Look, failure: &Failure) -> Result<(), Error> {
+    let Slot { lock, reader, permits } = engine.slot(false).await?;
+    let locking = LockedCursor::lock(lock, &ready.config.name, &ready.identity);
+    let Some(cursor) = within(engine, locking).await? else { return Ok(()) };
+    let claiming = Claiming { engine, ready, look, unmarkable: None, token: format!("{:032x}", fastrand::u128(..)) };
+    let sql = ready.due.claim_sql(&[], source::pending::Taking::MarkLater, 1);
+    let rows = within(engine, claiming.take(&cursor, &sql)).await?;
+    within(engine, cursor.claimed(&engine.replica, true)).await?;
+    let waiting = async {
+        let settlement = Settlement::begin(reader, true).await?;
+        for row in &rows {
+            let (key, attempts): (Vec<String>, i32) = (row.try_get(0)?, row.try_get(2)?);
+            let claim = Claimed { relay: &ready.config.name, key: &key, token: &claiming.token };
+            settlement.wait(claim, &report::error(failure, None), 1, pause(attempts, failure)).await?;
+            let (cursor, key) = (&ready.config.name, Key(key).message_id());
+            tracing::warn!(
+                cursor,
+                key,
+                code = failure.code,
+                error = failure.message,
+                hint = failure.hint,
+                "row put off"
+            );
+        }
+        settlement.commit().await
+    };
+    within(engine, waiting).await?;
+    drop(permits);
+    Ok(())
 }
 
 struct Claiming<'a> {
     engine: &'a Engine,
     ready: &'a Ready,
     look: &'a Look,
+    unmarkable: Option<Key>,
     token: String,
 }
 
 impl Claiming<'_> {
-    async fn rows(&self, cursor: &LockedCursor, most: usize) -> Result<Vec<Task>, Error> {
+    async fn rows(&mut self, cursor: &LockedCursor, most: usize) -> Result<Vec<Task>, Error> {
         let ready = self.ready;
         let first = ready.config.guarantee == Guarantee::AtMostOnce;
         if self.look.expired {
@@ -112,6 +155,10 @@ impl Claiming<'_> {
         if tasks.len() < most {
             let sql = due.claim_sql(fields, taking(ready.config.guarantee), most - tasks.len());
             for row in self.take(cursor, &sql).await? {
+                if row.try_get::<_, Option<i32>>(2)?.is_none() {
+                    self.unmarkable = Some(Key(row.try_get(0)?));
+                    continue;
+                }
                 tasks.push(self.task(&row, 3, &redriven)?);
             }
         }

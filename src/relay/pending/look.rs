@@ -43,6 +43,7 @@ pub(in crate::relay) fn statements(due: &Due, fields: &[Field], guarantee: Guara
         Due::gone_sql(),
         due.unmark_sql(),
         due.backlog_sql(),
+        due.done_sql(),
     ];
     if guarantee == Guarantee::AtLeastOnce {
         all.extend([due.mark_sql(), due.unmarked_sql()]);

@@ -13,6 +13,7 @@ use super::task::{Attempt, Outcome, Task};
 use crate::cursor::ErrorReport;
 use crate::cursor::claims::{Settlement, Taking};
 use crate::database::Error;
+use crate::position::Timestamp;
 use crate::relay::engine::Slot;
 use crate::relay::turn::within;
 use crate::relay::{Guarantee, OnPoison, dead_letter, report};
@@ -44,8 +45,14 @@ impl Desk {
             let sent: Vec<&Task> =
                 attempts.iter().filter(|a| matches!(a.outcome, Outcome::Sent)).map(|a| &a.task).collect();
             let recorded = self.mark(ready, &settlement, &sent).await?;
+            let is_done = |task: &Task| {
+                !task.replayed && !recorded.locked.contains(&task.key) && !recorded.unmarkable.contains(&task.key)
+            };
+            let (done, _): (Vec<&Task>, Vec<&Task>) = sent.iter().partition(|task| is_done(task));
+            done_all(ready, &settlement, &done).await?;
+            let is_open = |attempt: &&Attempt| !matches!(attempt.outcome, Outcome::Sent) || !is_done(&attempt.task);
             // Sent at once, answered together: a round trip for all, not for each.
-            let closing = attempts.iter().map(async |attempt| {
+            let closing = attempts.iter().filter(is_open).map(async |attempt| {
                 if recorded.locked.contains(&attempt.task.key) {
                     settlement.keep(attempt.task.claim(), ready.config.turn.lock_kill()).await
                 } else if recorded.unmarkable.contains(&attempt.task.key) {
@@ -70,13 +77,8 @@ impl Desk {
         if sent.is_empty() || ready.config.guarantee == Guarantee::AtMostOnce {
             return Ok(Recorded::default());
         }
-        let columns: Vec<Vec<&str>> = (0..ready.pending.key.len())
-            .map(|column| sent.iter().map(|task| task.key.0[column].as_str()).collect())
-            .collect();
-        let due: Vec<_> = sent.iter().map(|task| task.due_at).collect();
-        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&ready.config.name];
-        parameters.extend(columns.iter().map(|column| column as &(dyn ToSql + Sync)));
-        parameters.push(&due);
+        let (columns, due) = columns(ready, sent);
+        let mut parameters = listed(ready, &columns, &due);
         let unmarked = parameters.clone();
         parameters.push(&self.engine.replica);
         let rows = settlement.query(Taking { sql: &ready.due.mark_sql(), parameters: &parameters }).await?;
@@ -123,6 +125,34 @@ impl Desk {
             _ => settlement.wait(task.claim(), &error, 1, pause(task.attempts, failure)).await,
         }
     }
+}
+
+/// Ends the claims of rows that were sent.
+async fn done_all(ready: &Ready, settlement: &Settlement, done: &[&Task]) -> Result<(), Error> {
+    if done.is_empty() {
+        return Ok(());
+    }
+    let (columns, due) = columns(ready, done);
+    let tokens: Vec<&str> = done.iter().map(|task| task.token.as_str()).collect();
+    let mut parameters = listed(ready, &columns, &due);
+    parameters.push(&tokens);
+    settlement.query(Taking { sql: &ready.due.done_sql(), parameters: &parameters }).await?;
+    Ok(())
+}
+
+/// The rows' keys column by column, and when they were due.
+fn columns<'a>(ready: &Ready, tasks: &[&'a Task]) -> (Vec<Vec<&'a str>>, Vec<Timestamp>) {
+    let keys = (0..ready.pending.key.len())
+        .map(|column| tasks.iter().map(|task| task.key.0[column].as_str()).collect())
+        .collect();
+    (keys, tasks.iter().map(|task| task.due_at).collect())
+}
+
+fn listed<'a>(ready: &'a Ready, columns: &'a [Vec<&'a str>], due: &'a Vec<Timestamp>) -> Vec<&'a (dyn ToSql + Sync)> {
+    let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&ready.config.name];
+    parameters.extend(columns.iter().map(|column| column as &(dyn ToSql + Sync)));
+    parameters.push(due);
+    parameters
 }
 
 fn keys(rows: &[Row]) -> Result<HashSet<Key>, Error> {

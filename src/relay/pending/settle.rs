@@ -4,6 +4,8 @@
 //! lock. A row that was sent and cannot be marked keeps its claim until it can, or until the claim's time is over; then it
 //! will be sent again, and that is said.
 
+use std::time::Duration;
+
 use super::Desk;
 use super::ready::Ready;
 use super::record::{is_unknown, is_unsent, pause, unmarkable};
@@ -16,6 +18,9 @@ use crate::relay::turn::within;
 use crate::relay::{Guarantee, OnPoison, dead_letter, report};
 use crate::sink::{Class, Failure};
 use crate::source::pending::Key;
+
+/// How long a row that was sent is kept claimed until it can be marked.
+const PATIENCE: Duration = Duration::from_secs(5 * 60);
 
 impl Desk {
     /// Records everything that has ended; what cannot be recorded yet stays for the next time.
@@ -35,15 +40,25 @@ impl Desk {
                 attempts.iter().for_each(|attempt| self.buried(&ready, attempt));
                 attempts.retain(|attempt| recorded.locked.contains(&attempt.task.key));
                 self.unsettled = attempts;
-                self.give_up_marking(&ready).await
+                self.give_up_marking(&ready, true).await
             }
             // The server refuses to record one of them, a trigger of the application perhaps: not the others' fault.
             Err(error) if is_about_a_row(&error) => self.one_by_one(&ready, attempts).await,
             Err(error) => {
-                self.unsettled = attempts;
                 // Whoever has claimed them meanwhile decides: recording would change nothing any more.
                 let lease = ready.config.turn.lock_kill() * 2;
-                self.unsettled.retain(|attempt| attempt.task.claimed.elapsed() < lease);
+                let all = attempts.len();
+                attempts.retain(|attempt| attempt.task.claimed.elapsed() < lease);
+                let rows = all - attempts.len();
+                if rows > 0 {
+                    let name = &self.config.name;
+                    tracing::error!(
+                        cursor = name,
+                        rows,
+                        "what became of rows could not be recorded: their claims ran out"
+                    );
+                }
+                self.unsettled = attempts;
                 Err(error)
             }
         }
@@ -166,11 +181,8 @@ impl Desk {
 
     /// The server refuses to record what became of this row.
     async fn refused(&mut self, ready: &Ready, attempt: &Attempt, error: Error) -> Result<(), Error> {
-        let of_application = error.state().is_some_and(|state| ["23", "27", "44", "P0"].contains(&&state.code()[..2]));
-        if !of_application
-            || ready.config.guarantee == Guarantee::AtMostOnce
-            || !matches!(attempt.outcome, Outcome::Sent)
-        {
+        let first = ready.config.guarantee == Guarantee::AtMostOnce;
+        if !is_of_application(&error) || first || !matches!(attempt.outcome, Outcome::Sent) {
             // Perhaps the table has changed. What was marked first, or was not sent, can wait: a claim that runs out is
             // listed, or taken by another.
             tracing::warn!(cursor = self.config.name, %error, "cannot record what became of a row: tried again");
@@ -188,7 +200,7 @@ impl Desk {
     }
 
     /// The row was sent, and its mark does not stay: going on would send it for ever.
-    async fn unmarked(&mut self, ready: &Ready, key: &Key) {
+    pub(super) async fn unmarked(&mut self, ready: &Ready, key: &Key) {
         ready.numbers.sent_not_marked();
         self.engine.progress(&self.config.name, |progress| progress.failed += 1);
         let mut failure = unmarkable();
@@ -196,9 +208,10 @@ impl Desk {
         self.halt(&ready.fingerprint, &failure, Some(&key.message_id())).await;
     }
 
-    /// Rows that somebody has kept locked for as long as a claim lives are given up.
-    async fn give_up_marking(&mut self, ready: &Ready) -> Result<(), Error> {
-        let lease = ready.config.turn.lock_kill();
+    /// Rows that could not be marked for long are given up: those that somebody keeps locked, above all. Meanwhile their
+    /// claims are renewed, so that nobody sends them again. At the end of the process all are given up.
+    pub(super) async fn give_up_marking(&mut self, ready: &Ready, patient: bool) -> Result<(), Error> {
+        let lease = if patient { PATIENCE } else { Duration::ZERO };
         let (late, kept) = std::mem::take(&mut self.unsettled)
             .into_iter()
             .partition(|attempt| attempt.task.claimed.elapsed() >= lease);
@@ -211,7 +224,7 @@ impl Desk {
             let failure = Failure::of(
                 Class::Retry,
                 "row_locked",
-                "the row was sent, and could not be marked before its claim ran out: a transaction of the application has kept \
+                "the row was sent, and could not be marked for too long: a transaction of the application has kept \
                  it locked, or the server refuses, as lines above say",
                 "End that transaction, or mend what is refused; the mark is set in an instant.",
             );
@@ -252,6 +265,10 @@ impl Desk {
 
 /// The server refuses for what a row or the table is; everything else passes, and is the same for all rows.
 fn is_about_a_row(error: &Error) -> bool {
-    let classes = ["22", "23", "27", "42", "44", "P0"];
-    error.state().is_some_and(|state| classes.contains(&&state.code()[..2]))
+    is_of_application(error) || error.state().is_some_and(|state| ["22", "42"].contains(&&state.code()[..2]))
+}
+
+/// A constraint or a trigger of the application refuses.
+pub(super) fn is_of_application(error: &Error) -> bool {
+    error.state().is_some_and(|state| ["23", "27", "44", "P0"].contains(&&state.code()[..2]))
 }

@@ -109,7 +109,13 @@ fn due(table: &Table, config: &Pending, findings: &mut Vec<Finding>) {
 fn sent(table: &Table, config: &Pending, findings: &mut Vec<Finding>) {
     let Some(sent) = &config.sent else {
         let what = "no column says what was sent: the marks are kept in outbox.sent";
-        findings.push(Finding::new(Level::Ok, "marks", what));
+        findings.push(if table.is_view() {
+            Finding::new(Level::Ok, "marks", what)
+        } else {
+            let grows = format!("{what}, and each look walks over all rows that were ever due");
+            Finding::new(Level::Warn, "marks", grows)
+                .setting("Add a column for the mark and name it in `sent`, or read a view that leaves old rows out.")
+        });
         return;
     };
     if table.is_view() {

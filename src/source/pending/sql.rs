@@ -65,7 +65,8 @@ impl Due {
     }
 
     /// Claims at most `most` rows that are due at `$3`, oldest first. `$4` token, `$5` replica, `$6` seconds until the claim
-    /// runs out. Columns: key, due at, failed attempts, then the fields.
+    /// runs out. Columns: key, due at, failed attempts (NULL: it
+    /// could not be marked, and is not claimed), then the fields.
     #[must_use]
     pub fn claim_sql(&self, fields: &[Field], taking: Taking, most: usize) -> String {
         let lock =
@@ -97,7 +98,7 @@ impl Due {
              expires_at = excluded.expires_at, not_before = NULL, updated_at = pg_catalog.clock_timestamp(), \
              attempts = CASE WHEN c.due_at = excluded.due_at THEN c.attempts ELSE 0 END \
              RETURNING c.key, c.attempts) \
-             SELECT one.key, one.at, claimed.attempts{names} FROM one JOIN claimed ON claimed.key = one.key \
+             SELECT one.key, one.at, claimed.attempts{names} FROM one LEFT JOIN claimed ON claimed.key = one.key \
              ORDER BY one.raw{keys}"
         )
     }

@@ -1,0 +1,37 @@
+//! The end of a desk.
+
+use std::time::{Duration, Instant};
+
+use super::Desk;
+
+impl Desk {
+    /// What has begun ends, or is cut with the grace period; what became of it is recorded as it comes.
+    pub(super) async fn drain(&mut self) {
+        let last = Instant::now() + self.config.turn.lock_kill();
+        while !self.sending.is_empty() || !self.unsettled.is_empty() {
+            if let Err(error) = self.settle().await {
+                tracing::warn!(cursor = self.config.name, %error, "cannot record yet what was sent");
+            }
+            let over = self.engine.cut.is_cancelled() || Instant::now() >= last;
+            if self.sending.is_empty() && over {
+                break;
+            }
+            self.wait_for_answers(Duration::from_millis(50)).await;
+        }
+        if let Some(ready) = self.ready.clone()
+            && let Err(error) = self.give_up_marking(&ready, false).await
+        {
+            tracing::warn!(cursor = self.config.name, %error, "rows that were sent are not marked: they are sent again");
+        }
+    }
+
+    async fn wait_for_answers(&mut self, pause: Duration) {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            Some(done) = self.sending.join_next() => self.ended(done),
+        }
+        while let Some(done) = self.sending.try_join_next() {
+            self.ended(done);
+        }
+    }
+}
