@@ -37,7 +37,10 @@ const RECORD_IN_FLIGHT: &str = record!(
 
 const COUNT: &str = "SELECT pg_catalog.count(*) FROM outbox.claim WHERE relay = $1 AND state = 'unknown'";
 
-const COUNTS: &str = "SELECT relay, pg_catalog.count(*) FROM outbox.claim WHERE state = 'unknown' GROUP BY relay";
+/// With the keys of the newest twenty.
+const COUNTS: &str = "SELECT c.relay, pg_catalog.count(*), (SELECT pg_catalog.jsonb_agg(n.key)::text FROM \
+     (SELECT k.key FROM outbox.claim AS k WHERE k.relay = c.relay AND k.state = 'unknown' ORDER BY k.updated_at DESC, k.key \
+     LIMIT 20) AS n) FROM outbox.claim AS c WHERE c.state = 'unknown' GROUP BY c.relay";
 
 const LIST: &str = "SELECT relay, key, state, due_at, updated_at, claimed_by, attempts, error::text FROM outbox.claim \
      WHERE relay = COALESCE($1::text, relay) AND (state = 'unknown' OR NOT $2::boolean) ORDER BY relay, due_at, key";
@@ -110,13 +113,23 @@ pub async fn count(session: &Session, relay: &str) -> Result<i64, Error> {
     Ok(session.query_one(&statement, &[&relay]).await?.try_get(0)?)
 }
 
+/// The outcomes of a relay that are not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// How many there are.
+    pub rows: i64,
+    /// The keys of the newest twenty, as a JSON array of arrays.
+    pub keys: Option<String>,
+}
+
 /// The same of every relay that has some.
 ///
 /// # Errors
 /// The database's.
-pub async fn counts(client: &Client) -> Result<Vec<(String, i64)>, Error> {
+pub async fn counts(client: &Client) -> Result<Vec<(String, Count)>, Error> {
     let rows = client.query(COUNTS, &[]).await?;
-    Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
+    let count = |row: &Row| Ok((row.try_get(0)?, Count { rows: row.try_get(1)?, keys: row.try_get(2)? }));
+    Ok(rows.iter().map(count).collect::<Result<_, tokio_postgres::Error>>()?)
 }
 
 /// Lists what is claimed, waits, or is unknown or dead, by relay and due time; of one relay or of all.

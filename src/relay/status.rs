@@ -77,6 +77,8 @@ pub struct CursorStatus {
     pub parked_keys: i64,
     /// Rows that were sent or not, never to be sent again, and not settled by an operator yet.
     pub unknown_outcomes: i64,
+    /// The keys of the newest twenty of them, as an array of arrays; `outbox-relay request list --unknown` has all.
+    pub unknown_keys: Box<RawValue>,
 }
 
 /// A position.
@@ -147,7 +149,7 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
     // A relay that was refused at its first start has something to say, too.
     let refused = control::refused(session, &names).await?;
     let listed: Vec<Listed> = control::list(session).await?.into_iter().chain(refused).collect();
-    let unknown: HashMap<String, i64> = unknown::counts(session).await?.into_iter().collect();
+    let unknown: HashMap<String, unknown::Count> = unknown::counts(session).await?.into_iter().collect();
     // Read after the cursors: what has advanced since would look like a clock that has stepped back.
     let clock: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
     for listed in listed {
@@ -158,8 +160,11 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
             Some(relay) => pending::measured(session, relay).await?,
             None => None,
         };
-        let unknown_outcomes = unknown.get(&listed.relay).copied().unwrap_or_default();
-        cursors.push(CursorStatus { unknown_outcomes, ..cursor(session, listed, kind, seen, due, clock).await? });
+        let listed_unknown = unknown.get(&listed.relay).cloned().unwrap_or_default();
+        let unknown_keys = RawValue::from_string(listed_unknown.keys.unwrap_or_else(|| "[]".to_owned()))?;
+        let unknown_outcomes = listed_unknown.rows;
+        let found = cursor(session, listed, kind, seen, due, clock).await?;
+        cursors.push(CursorStatus { unknown_outcomes, unknown_keys, ..found });
     }
     Ok(Status {
         version: env!("CARGO_PKG_VERSION"),
@@ -251,6 +256,7 @@ async fn cursor(
         dead_letters: listed.dead_letters,
         parked_keys: 0,
         unknown_outcomes: 0,
+        unknown_keys: Box::default(),
         name: listed.name,
         relay: listed.relay,
     })

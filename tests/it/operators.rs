@@ -55,6 +55,7 @@ async fn status_is_as_documented_and_names_who_holds_a_cursor_back() {
         "dead_letters",
         "parked_keys",
         "unknown_outcomes",
+        "unknown_keys",
     ];
     assert_eq!(keys(idle), BTreeSet::from(expected));
     assert_eq!(
