@@ -1,5 +1,6 @@
 //! `outbox-relay run`: the relay itself.
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -69,7 +70,14 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka)));
     let engine = Arc::new(Engine::new(&config.postgres, limits, replica.clone(), cluster)?);
     shutdown::watch(engine.stop.clone(), engine.cut.clone(), config.grace).context("cannot catch signals")?;
-    let listener = admin::bind(config.admin).await?;
+    let listener = match admin::bind(config.admin).await {
+        // A job is not kept from its work by another one, or by a replica beside it.
+        Err(error) if args.once => {
+            tracing::warn!(%error, "no probes and metrics at that address: this run listens on any free port of 127.0.0.1");
+            admin::bind(admin::Config { listen: SocketAddr::from(([127, 0, 0, 1], 0)) }).await?
+        }
+        bound => bound?,
+    };
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         replica,

@@ -57,6 +57,8 @@ pub struct Engine {
 pub struct Progress {
     /// At the last look nothing was due that could be claimed, and nothing was on its way.
     pub done: bool,
+    /// How many rows the receiver has accepted.
+    pub sent: usize,
     /// How many rows could not be sent, or not be marked.
     pub failed: usize,
 }

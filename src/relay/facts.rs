@@ -27,6 +27,8 @@ pub struct Facts {
     pub wish: Option<i64>,
     /// How many rows are listed as unknown.
     pub unknown: i64,
+    /// Its relay is one of due work, row by row.
+    pub due_work: bool,
     /// Rows of due work that wait after a failure.
     pub retrying: Option<Retrying>,
     /// Who holds the horizon back, oldest first.

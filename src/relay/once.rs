@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::engine::Engine;
+use super::engine::{Engine, Progress};
 use super::{Config, lag, prepare, supervisor};
 use crate::cursor;
 use crate::database::{Error, Session};
@@ -144,8 +144,13 @@ fn verdict(engine: &Engine, targets: &[Target], timeout: Duration) -> ExitCode {
             }
             None if engine.progress(name, |_| ()).failed > 0 => {
                 code = ExitCode::FAILURE;
-                let rows = engine.progress(name, |_| ()).failed;
-                tracing::error!(cursor = name, rows, "rows could not be sent, or not be marked: see the lines above");
+                let Progress { sent, failed, .. } = engine.progress(name, |_| ());
+                tracing::error!(
+                    cursor = name,
+                    sent,
+                    failed,
+                    "rows could not be sent, or not be marked: see the lines above"
+                );
             }
             None if !target.done => {
                 code = ExitCode::FAILURE;
@@ -154,6 +159,10 @@ fn verdict(engine: &Engine, targets: &[Target], timeout: Duration) -> ExitCode {
                     source::Config::Pending(_) => "due rows are still waiting: the relay is paused, or needs longer",
                 };
                 tracing::error!(cursor = name, ?timeout, "{what}");
+            }
+            None if matches!(target.config.source, source::Config::Pending(_)) => {
+                let sent = engine.progress(name, |_| ()).sent;
+                tracing::info!(cursor = name, sent, "nothing that is due is left");
             }
             None => tracing::info!(cursor = name, "nothing left to relay"),
         }

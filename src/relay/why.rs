@@ -46,6 +46,13 @@ fn reason(facts: &Facts) -> Why {
         (None, Some(error)) if facts.halted => halted(facts, error),
         _ if !facts.exists => missing(facts),
         _ if facts.rate.is_some() => moving(facts),
+        // Due work is also done by a job that runs from time to time.
+        (None, None) if facts.due_work && facts.replicas.is_empty() && nothing => {
+            answer("idle", true, format!("{name} has nothing to do: nothing that is due is left"))
+        }
+        (None, None) if facts.due_work && facts.replicas.is_empty() && facts.retrying.is_some() => {
+            retrying(facts).then("No replica is running: the next `outbox-relay run`, or `run --once`, tries them again.")
+        }
         _ if facts.replicas.is_empty() => answer(
             "no_replica",
             false,
@@ -135,15 +142,21 @@ fn halted(facts: &Facts, error: &LastError) -> Why {
         why.then(format!("outbox-relay cursor resume {name}"))
     };
     if class == "poison" && error.message_id.is_some() {
-        return why
-            .then(format!("outbox-relay cursor skip {name}"))
-            .then("on_poison = \"dead_letter\" puts such messages aside and goes on.");
+        let pass = if facts.due_work {
+            "To give the row up, mark it as sent yourself; then resume.".to_owned()
+        } else {
+            format!("outbox-relay cursor skip {name}")
+        };
+        return why.then(pass).then("on_poison = \"dead_letter\" puts such messages aside and goes on.");
     }
     why
 }
 
 fn missing(facts: &Facts) -> Why {
     let why = answer("missing", false, format!("{} has no cursor yet", facts.name));
+    if facts.replicas.is_empty() && facts.due_work {
+        return why.then("Start `outbox-relay run`, or `run --once` from a job: it makes the cursor.");
+    }
     if facts.replicas.is_empty() {
         return why
             .then("Start a replica whose configuration has this relay: it makes the cursor where `start` says. Or make it:")

@@ -195,3 +195,14 @@ fn due_work_that_has_failed_waits_by_itself() {
     let more = Some(Waiting { lag_seconds: 1.0, rows: 8, capped: false });
     assert_ne!(why(&Facts { retrying, waiting: more, ..facts() }).reason, "retrying", "another row could go");
 }
+
+#[test]
+fn due_work_of_a_job_is_well_between_its_runs_and_no_verb_about_positions_is_advised() {
+    let none = Some(Waiting { lag_seconds: 0.0, rows: 0, capped: false });
+    let job = Facts { due_work: true, replicas: Vec::new(), ..facts() };
+    says(&Facts { waiting: none, ..job.clone() }, "idle", true, &["nothing that is due is left"], &[]);
+    let poison = Facts { halted: true, error: Some(error("poison", "http_404", Some("w/1"))), ..job };
+    let why = why(&poison);
+    assert!(!why.advice.iter().any(|line| line.contains("cursor skip")), "{why:?}");
+    assert!(why.advice.iter().any(|line| line.contains("mark it as sent yourself")), "{why:?}");
+}

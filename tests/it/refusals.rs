@@ -62,6 +62,9 @@ async fn a_port_in_use_ends_the_start_with_1() {
     let (code, _, log) = outbox_relay(&text, &["run"]).await;
     assert_eq!(last(&log), format!("error: cannot listen on {address}: address already in use (set [admin] listen)"));
     assert_eq!(code, Some(1));
+    let (_, _, log) = outbox_relay(&text, &["run", "--once"]).await;
+    let begins = log.contains("any free port") && log.contains("outbox-relay starts");
+    assert!(begins, "a job is not kept from its work: {log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

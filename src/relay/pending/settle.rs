@@ -71,6 +71,7 @@ impl Desk {
             Outcome::Untried => return,
             Outcome::Sent => {
                 ready.metrics.published(1);
+                self.engine.progress(&self.config.name, |progress| progress.sent += 1);
                 ready.numbers.sent(task.late + task.claimed.elapsed());
                 self.recovered().await;
                 return;
@@ -104,7 +105,8 @@ impl Desk {
             // Under at_most_once each try that is not answered costs a row.
             self.out(failure).await;
         } else {
-            self.outages = 0;
+            // It has answered: whatever stood between is over.
+            self.recovered().await;
         }
     }
 

@@ -52,8 +52,8 @@ pub struct Column {
 pub struct Index {
     /// Its name.
     pub name: String,
-    /// It covers only some rows.
-    pub partial: bool,
+    /// Which rows it covers, as PostgreSQL writes it; none: all.
+    pub predicate: Option<String>,
 }
 
 impl Table {
@@ -105,12 +105,12 @@ pub async fn inspect(session: &Session, config: &Pending) -> Result<Option<Table
     };
     for row in session.query(include_str!("../sql/pending_indexes.sql"), &[&oid]).await? {
         let columns: Vec<String> = row.try_get(1)?;
-        let (unique, partial): (bool, bool) = (row.try_get(2)?, row.try_get(3)?);
-        if columns.first() == Some(&config.due) {
-            table.by_due.push(Index { name: row.try_get(0)?, partial });
+        let (unique, predicate): (bool, Option<String>) = (row.try_get(2)?, row.try_get(3)?);
+        if unique && predicate.is_none() {
+            table.unique.push(columns.clone());
         }
-        if unique && !partial {
-            table.unique.push(columns);
+        if columns.first() == Some(&config.due) {
+            table.by_due.push(Index { name: row.try_get(0)?, predicate });
         }
     }
     if let Some(zone) = &config.time_zone {

@@ -167,6 +167,22 @@ impl Due {
         }
     }
 
+    /// What the condition of a partial index of unsent rows holds, as PostgreSQL writes it; none when the mark is elsewhere.
+    #[must_use]
+    pub fn unmarked_predicate(&self) -> Option<String> {
+        let plain = |name: &str| {
+            let simple = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+                && name.chars().next().is_some_and(|c| !c.is_ascii_digit());
+            if simple { name.to_owned() } else { quote_ident(name) }
+        };
+        match &self.mark {
+            Mark::Boolean { column, nullable: false } => Some(format!("NOT {}", plain(column))),
+            Mark::Boolean { column, nullable: true } => Some(format!("{} IS NOT TRUE", plain(column))),
+            Mark::Instant(column) | Mark::Timestamp(column, _) => Some(format!("{} IS NULL", plain(column))),
+            Mark::Elsewhere => None,
+        }
+    }
+
     /// What marks a row as sent, or as not: an assignment; none when the mark is elsewhere.
     pub(super) fn assignment(&self, sent: bool) -> Option<String> {
         let (column, value) = match (&self.mark, sent) {

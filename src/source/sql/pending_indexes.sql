@@ -5,7 +5,7 @@ SELECT i.indexrelid::regclass::text,
         JOIN pg_catalog.pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
         WHERE k.ordinality <= i.indnkeyatts),
        i.indisunique,
-       i.indpred IS NOT NULL
+       pg_catalog.pg_get_expr(i.indpred, i.indrelid)
 FROM pg_catalog.pg_index AS i
 WHERE i.indrelid = $1 AND i.indisvalid AND i.indexprs IS NULL
 ORDER BY 1

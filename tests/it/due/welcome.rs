@@ -118,6 +118,8 @@ async fn twenty_kills_beside_the_old_job_send_no_address_twice_and_list_what_may
                    + (SELECT count(*) FROM outbox.claim WHERE state IN ('claimed', 'sending', 'waiting'))";
     eventually(PATIENCE * 6, async || owner.query_one(settled, &[]).await.unwrap().get::<_, i64>(0) == 0).await;
     for replica in &mut replicas {
+        // The one that came last may not catch signals yet.
+        eventually(PATIENCE, async || replica.log().contains("outbox-relay starts")).await;
         replica.signal(Signal::TERM);
         assert_eq!(replica.wait().await, Some(0), "{}", replica.log());
     }

@@ -109,6 +109,14 @@ async fn check_names_what_is_wrong_with_a_table_of_due_work_and_the_sql_that_men
             "CREATE INDEX CONCURRENTLY ON \"public\".\"todos\" (\"dueDate\", \"workspaceId\", \"id\") WHERE NOT \"delayNotificationSent\";",
         ),
         (
+            "DROP INDEX \"todos_dueDate_workspaceId_id_idx\"; CREATE INDEX wrong ON todos (\"dueDate\") \
+             WHERE \"delayNotificationSent\" IS NOT TRUE",
+            "DROP INDEX wrong; CREATE INDEX ON todos (\"dueDate\", \"workspaceId\", id) WHERE NOT \"delayNotificationSent\"",
+            "index_missing",
+            "warn",
+            "CREATE INDEX CONCURRENTLY ON \"public\".\"todos\" (\"dueDate\", \"workspaceId\", \"id\") WHERE NOT \"delayNotificationSent\";",
+        ),
+        (
             "REVOKE UPDATE (\"delayNotificationSent\") ON todos FROM relay",
             "GRANT UPDATE (\"delayNotificationSent\") ON todos TO relay",
             "privilege_missing",
