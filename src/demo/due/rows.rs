@@ -33,18 +33,18 @@ const TABLES: &str = r#"
     GRANT SELECT, UPDATE ("delayNotificationSent") ON public.todos TO relay;
     GRANT SELECT, UPDATE (sent_welcome) ON public.users TO relay;"#;
 
-const TODO: &str = r#"
+const NEW_REMINDER: &str = r#"
     INSERT INTO public.todos SELECT w, i, 'Todo ' || i, 'epoch'::timestamptz + d * interval '1 us', s
     FROM unnest($1::text[], $2::text[], $3::bigint[], $4::boolean[]) AS t (w, i, d, s)"#;
-const USER: &str = "
+const NEW_WELCOME: &str = "
     INSERT INTO public.users
     SELECT i, 'user' || i || '@example.org', 'epoch'::timestamp + (d - $4::bigint) * interval '1 us', s
     FROM unnest($1::bigint[], $2::bigint[], $3::boolean[]) AS t (i, d, s)";
 
-const TODOS: &str = r#"
+const REMINDER_ROWS: &str = r#"
     SELECT $1 || '/' || "workspaceId" || '/' || "id", (extract(epoch FROM "dueDate") * 1000000)::bigint,
            "delayNotificationSent" FROM public.todos"#;
-const USERS: &str = "
+const WELCOME_ROWS: &str = "
     SELECT $1 || '/' || id, (extract(epoch FROM created) * 1000000)::bigint + $2, sent_welcome FROM public.users";
 const UNKNOWN: &str = "
     SELECT relay || '/' || array_to_string(key, '/') FROM outbox.claim WHERE relay = $1 AND state = 'unknown'";
@@ -82,24 +82,24 @@ pub(super) async fn fill(owner: &Client, seed: u64, writing: Duration) -> anyhow
             sent.push((due / 2..due / 2 + due / 12).contains(&number));
         }
     }
-    owner.execute(TODO, &[&workspaces, &ids, &times, &sent]).await?;
+    owner.execute(NEW_REMINDER, &[&workspaces, &ids, &times, &sent]).await?;
     let ids: Vec<i64> = (1..=due + due / 3).collect();
     let times: Vec<i64> =
         ids.iter().map(|id| if *id <= due + due / 6 { draw.due() } else { draw.much_later() }).collect();
     let sent: Vec<bool> = ids.iter().map(|id| (due + 1..=due + due / 6).contains(id)).collect();
-    owner.execute(USER, &[&ids, &times, &sent, &micros(WAIT)]).await?;
+    owner.execute(NEW_WELCOME, &[&ids, &times, &sent, &micros(WAIT)]).await?;
     owner.batch_execute("ANALYZE public.todos, public.users").await?;
     Ok(())
 }
 
 /// Every todo, by the key that its requests have.
 pub(super) async fn todos(owner: &Client) -> anyhow::Result<Vec<Row>> {
-    Ok(owner.query(TODOS, &[&REMINDERS]).await?.iter().map(row).collect())
+    Ok(owner.query(REMINDER_ROWS, &[&REMINDERS]).await?.iter().map(row).collect())
 }
 
 /// Every user, likewise.
 pub(super) async fn users(owner: &Client) -> anyhow::Result<Vec<Row>> {
-    Ok(owner.query(USERS, &[&WELCOME, &micros(WAIT)]).await?.iter().map(row).collect())
+    Ok(owner.query(WELCOME_ROWS, &[&WELCOME, &micros(WAIT)]).await?.iter().map(row).collect())
 }
 
 /// The keys whose outcome nobody knows.

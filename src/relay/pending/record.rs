@@ -159,12 +159,12 @@ fn keys(rows: &[Row]) -> Result<HashSet<Key>, Error> {
     Ok(rows.iter().map(|row| row.try_get(0).map(Key)).collect::<Result<_, _>>()?)
 }
 
-/// A row that was sent and whose mark has not stayed.
+/// A row whose mark has not stayed.
 pub(super) fn unmarkable() -> Failure {
     Failure::of(
         Class::Fatal,
         "mark_without_effect",
-        "the row was sent, and setting its mark changes nothing: it would be sent again and again",
+        "setting the row's mark changes nothing: going on, it would be sent again and again, or at most once never",
         "A trigger or a rule of the table takes the mark back: mend it, then `outbox-relay cursor resume NAME`.",
     )
 }

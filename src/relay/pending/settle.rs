@@ -1,8 +1,8 @@
 //! Recording what became of claimed rows.
 //!
 //! Promise: a row counts as sent only when the receiver said so, and is marked in a transaction that waits for nobody's
-//! lock. A row that was sent and cannot be marked keeps its claim until it can, or until the claim's time is over; then it
-//! will be sent again, and that is said.
+//! lock. A row that was sent and cannot be marked keeps its claim, renewed, until it can be, for five minutes at the most;
+//! then it will be sent again, and that is said.
 
 use std::time::Duration;
 
@@ -201,9 +201,12 @@ impl Desk {
         self.not_marked(ready, &attempt.task, &failure).await
     }
 
-    /// The row was sent, and its mark does not stay: going on would send it for ever.
+    /// The row's mark does not stay: going on would send it for ever, or never.
     pub(super) async fn unmarked(&mut self, ready: &Ready, key: &Key) {
-        ready.numbers.sent_not_marked();
+        // What is marked first has not been sent.
+        if ready.config.guarantee == Guarantee::AtLeastOnce {
+            ready.numbers.sent_not_marked();
+        }
         self.engine.progress(&self.config.name, |progress| progress.failed += 1);
         let mut failure = unmarkable();
         failure.hint = failure.hint.replace("NAME", &self.config.name);
@@ -213,10 +216,10 @@ impl Desk {
     /// Rows that could not be marked for long are given up: those that somebody keeps locked, above all. Meanwhile their
     /// claims are renewed, so that nobody sends them again. At the end of the process all are given up.
     pub(super) async fn give_up_marking(&mut self, ready: &Ready, patient: bool) -> Result<(), Error> {
-        let lease = if patient { PATIENCE } else { Duration::ZERO };
+        let patience = if patient { PATIENCE } else { Duration::ZERO };
         let (late, kept) = std::mem::take(&mut self.unsettled)
             .into_iter()
-            .partition(|attempt| attempt.task.claimed.elapsed() >= lease);
+            .partition(|attempt| attempt.task.claimed.elapsed() >= patience);
         self.unsettled = kept;
         let mut late = Vec::into_iter(late);
         while let Some(attempt) = late.next() {

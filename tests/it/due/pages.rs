@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::support::outside::json;
 use crate::support::{Database, database, outbox_relay};
 
-const TODOS: &str = r#"
+const REMINDER_TABLE: &str = r#"
     CREATE TABLE public.todos ("id" text NOT NULL, "workspaceId" text NOT NULL, "dueDate" timestamptz,
         "delayNotificationSent" boolean DEFAULT false, PRIMARY KEY ("workspaceId", "id"));
     INSERT INTO public.todos VALUES ('7', 'blue', now()), ('8', 'blue', now() + interval '1 min')"#;
@@ -52,7 +52,7 @@ async fn follow(page: &str, table: &str, provider: &Provider, host: &str) -> Vec
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_on_reminders_can_be_followed_word_for_word() {
     let provider = Provider::start(|_| Answer::Accept).await.unwrap();
-    let received = follow("reminders", TODOS, &provider, "https://notify.internal").await;
+    let received = follow("reminders", REMINDER_TABLE, &provider, "https://notify.internal").await;
     let expected = ["PUT", "/notifications/delayed-7", "reminders/blue/7"].map(str::to_owned);
     assert_eq!(received, [expected.into()]);
 }

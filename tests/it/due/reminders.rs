@@ -12,7 +12,7 @@ use crate::support::{Database, Process, database, toml};
 
 /// The table as it was found: 1,000 todos, every id in two workspaces. The first 600 are due; of the others a tenth was
 /// sent long ago, the rest is due tomorrow.
-const TODOS: &str = r#"
+const REMINDER_TABLE: &str = r#"
     CREATE TABLE public.todos ("id" text NOT NULL, "workspaceId" text NOT NULL, "title" text NOT NULL,
         "dueDate" timestamptz, "delayNotificationSent" boolean DEFAULT false, PRIMARY KEY ("workspaceId", "id"));
     CREATE INDEX ON public.todos ("dueDate", "workspaceId", "id") WHERE "delayNotificationSent" IS NOT TRUE;
@@ -31,7 +31,7 @@ struct Stage {
 async fn stage() -> Stage {
     let database = database().await;
     let owner = database.connect("postgres").await;
-    owner.batch_execute(TODOS).await.unwrap();
+    owner.batch_execute(REMINDER_TABLE).await.unwrap();
     Stage { database, owner }
 }
 

@@ -52,6 +52,7 @@ fn old_job(app: Client, url: String, stop: CancellationToken) -> JoinHandle<usiz
     tokio::spawn(async move {
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let mut sent = 0;
+        let mut pace = tokio::time::interval(Duration::from_millis(100));
         while !stop.is_cancelled() {
             for row in app.query(OLD_JOB, &[]).await.unwrap() {
                 let body = serde_json::json!({"email": row.get::<_, &str>(0)}).to_string();
@@ -59,7 +60,7 @@ fn old_job(app: Client, url: String, stop: CancellationToken) -> JoinHandle<usiz
                 assert!(answer.status().is_success());
                 sent += 1;
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            pace.tick().await;
         }
         sent
     })

@@ -249,6 +249,7 @@ async fn an_outage_costs_few_rows_under_at_most_once_and_ends_a_run_once() {
     let process = Process::spawn(&text, &["run"]);
     let unknown = "SELECT count(*) FROM outbox.claim WHERE state = 'unknown'";
     eventually(PATIENCE, async || count(&owner, unknown).await >= 3).await;
+    // What is measured is the cost of an outage of five seconds.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let cost = count(&owner, unknown).await;
     println!("five seconds of 503 cost {cost} of 500 rows");
