@@ -35,11 +35,10 @@ pub fn mark_grants(role: &str, marks: &[(Table<'_>, &str)]) -> String {
     sql
 }
 
-/// The grants of a role that writes the ready-made outbox.
+/// The grants of a role that writes the ready-made outbox and asks for requests.
 #[must_use]
 pub fn app_grants(role: &str) -> String {
-    let role = quote_ident(role);
-    format!("GRANT USAGE ON SCHEMA outbox TO {role};\nGRANT INSERT ON outbox.message TO {role};\n")
+    include_str!("../../schema/app_grants.sql").replace(":\"app_role\"", &quote_ident(role))
 }
 
 /// Runs grants.
