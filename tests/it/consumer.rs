@@ -63,8 +63,8 @@ async fn topic() -> Topic {
     topic
 }
 
-/// Lets a consumer of the page work, killed twice in the midst of a row's transaction and once wherever it is; answers what
-/// it has made of the topic, and how often it met a copy.
+/// Lets a consumer of the page work; it is killed in the midst of a row's transaction, its session is cut in another's, and
+/// it is killed again while it works. Answers what it has made of the topic, and how often it met a copy.
 async fn consume(topic: &Topic, language: Language, edit: impl FnOnce(&str) -> String) -> (Effect, usize) {
     let url = topic.database.url("postgres");
     let jdbc = url.replace("postgresql://postgres@", "jdbc:postgresql://").replace('?', "?user=postgres&");
@@ -78,25 +78,26 @@ async fn consume(topic: &Topic, language: Language, edit: impl FnOnce(&str) -> S
     ];
     let program = Program::new(language, edit, environment.into());
     // The first of them has no copy in the topic, which would heal a loss.
-    for row in [20, 240] {
-        killed_within(topic, &program, row).await;
-    }
+    ended_within(topic, &program, 20, End::Killed).await;
+    ended_within(topic, &program, 240, End::Cut).await;
     let done = count(&topic.owner, "SELECT count(*) FROM processed_message").await;
     let run = program.start();
     reached(topic, &program, &format!("SELECT count(*) > {done} FROM processed_message")).await;
-    run.kill();
+    run.kill().await;
 
     let run = program.start();
     let last = topic.last().iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
     let all = topic.last().len();
     reached(topic, &program, &format!("SELECT count(DISTINCT booking) = {all} FROM invoice WHERE booking IN ({last})"))
         .await;
-    run.kill();
+    run.kill().await;
     let again = program.again();
     println!("{language:?}: {} records, {} copies in the topic, {again} met", topic.records.len(), topic.copies());
     (Effect::of(topic).await, again)
 }
 
+/// Waits for a state that a consumer brings about, for less than a session of its group lasts: a new run need not wait for
+/// the end of the one before it.
 async fn reached(topic: &Topic, program: &Program, sql: &str) {
     let deadline = tokio::time::Instant::now() + PATIENCE * 3;
     while !topic.owner.query_one(sql, &[]).await.unwrap().get::<_, bool>(0) {
@@ -105,16 +106,34 @@ async fn reached(topic: &Topic, program: &Program, sql: &str) {
     }
 }
 
-/// Runs a consumer until it is between mark and effect of this row, and kills it there: neither remains.
-async fn killed_within(topic: &Topic, program: &Program, row: i64) {
+/// How a consumer is ended in the midst of a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Killed,
+    /// Its session in the database is; the program then ends by itself.
+    Cut,
+}
+
+/// Runs a consumer until it is between mark and effect of this row, and ends it there: neither remains.
+async fn ended_within(topic: &Topic, program: &Program, row: i64, end: End) {
     let owner = &topic.owner;
     owner.batch_execute(&format!("SELECT pg_advisory_lock(12, {row})")).await.unwrap();
     let run = program.start();
     reached(topic, program, &format!("SELECT count(*) = 1 {WAITS}")).await;
-    run.kill();
-    // Its session does not look at its connection while it waits for the lock.
+    // A killed one's session does not look at its connection while it waits for the lock.
     let sessions = format!("SELECT count(pg_terminate_backend(pid)) {WAITS}");
-    eventually(PATIENCE, async || count(owner, &sessions).await == 0).await;
+    let cut = eventually(PATIENCE, async || count(owner, &sessions).await == 0);
+    match end {
+        End::Killed => {
+            run.kill().await;
+            cut.await;
+        }
+        End::Cut => {
+            cut.await;
+            let status = run.ended().await;
+            assert!(!status.success(), "{status}");
+        }
+    }
     owner.batch_execute(&format!("SELECT pg_advisory_unlock(12, {row})")).await.unwrap();
     let left = format!(
         "SELECT (SELECT count(*) FROM processed_message WHERE id = '{row}') + (SELECT count(*) FROM invoice WHERE booking = {row})"

@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use tempfile::TempDir;
+use tokio::process::Child;
 
+use crate::support::PATIENCE;
 use crate::support::pages::{blocks, page};
 
 /// Where scripts/consumer-kit has put what they need, and where the broker's jars are.
@@ -36,24 +38,17 @@ pub struct Program {
 }
 
 /// One run of it; killed when it is dropped.
-pub struct Run(std::process::Child);
+pub struct Run(Child);
 
 impl Run {
     /// SIGKILL.
-    pub fn kill(mut self) {
-        self.end();
+    pub async fn kill(mut self) {
+        self.0.kill().await.unwrap();
     }
 
-    fn end(&mut self) {
-        // Both fail only for one that has ended by itself, which its log then tells.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        self.end();
+    /// Waits until it ends by itself.
+    pub async fn ended(mut self) -> ExitStatus {
+        tokio::time::timeout(PATIENCE * 3, self.0.wait()).await.expect("it ends").unwrap()
     }
 }
 
@@ -74,7 +69,11 @@ impl Program {
         let [source] = blocks(&page, tag)[..] else { panic!("the page has one program in {tag}") };
         std::fs::write(dir.path().join(file), edit(source)).unwrap();
         let program = Self { language, kit, jars, dir, environment };
-        let compiled = program.compiler().current_dir(&program.dir).output().expect("its compiler starts");
+        let compiled = program
+            .compiler()
+            .current_dir(&program.dir)
+            .output()
+            .expect("Java 17 or newer, and node (`make deps-test deps-consumers`)");
         let said =
             format!("{}{}", String::from_utf8_lossy(&compiled.stdout), String::from_utf8_lossy(&compiled.stderr));
         assert!(compiled.status.success() && said.is_empty(), "{said}");
@@ -121,9 +120,8 @@ impl Program {
         };
         let log = File::options().create(true).append(true).open(self.dir.path().join("log")).unwrap();
         command.current_dir(&self.dir).envs(self.environment.iter().map(|(name, value)| (name, value)));
-        let child =
-            command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().expect("it starts");
-        Run(child)
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        Run(tokio::process::Command::from(command).kill_on_drop(true).spawn().expect("it starts"))
     }
 
     /// Everything that its runs have said.
