@@ -96,7 +96,8 @@ impl Program {
                     std::fs::copy(Path::new("tests/consumer").join(file), self.dir.path().join(file)).unwrap();
                 }
                 let mut node = Command::new(self.kit.join("bin/node"));
-                node.args(["node_modules/typescript/bin/tsc", "--project", "."]);
+                // The compiler would leave a cache in the directory for temporary files.
+                node.env("NODE_DISABLE_COMPILE_CACHE", "1").args(["node_modules/typescript/bin/tsc", "--project", "."]);
                 node
             }
         }
