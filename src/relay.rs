@@ -37,6 +37,7 @@ pub mod status;
 pub mod supervisor;
 mod trouble;
 pub mod turn;
+mod unready;
 mod verdict;
 pub mod why;
 pub mod worker;
