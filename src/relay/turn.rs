@@ -153,7 +153,7 @@ impl Turn<'_> {
         let closed = cursor.closed();
         let suspects = ready.suspects.load(Ordering::Relaxed);
         let mode = Mode { alone: suspects > 0, replayed: false, partitions: self.partitions, until: Some(deadline) };
-        let mut publication = match ready.sink.begin(mode).await {
+        let mut publication = match ready.sink.begin_within(mode, cursor.transaction()).await {
             Ok(publication) => publication,
             Err(failure) => return Ok(Relayed::nothing(failure)),
         };
@@ -226,6 +226,8 @@ impl Turn<'_> {
         let passed = acknowledged + usize::from(dead.is_some());
         let end = relayed.end(passed);
         let known = self.ready.shape.descendants.clone();
+        // Nothing will come again: what was published is undone with the advance, or stands with it.
+        let in_database = self.ready.config.guarantee == Guarantee::InDatabase;
         if end.is_some() {
             let advance = Advance {
                 position: end.as_ref(),
@@ -235,12 +237,13 @@ impl Turn<'_> {
                 seek_applied: cursor.seek_applied,
                 identity: &self.ready.identity,
                 partitions: self.partitions,
-                durable: self.ready.config.sink.one_by_one() || dead.is_some(),
+                durable: self.ready.config.waits_for_disk() || dead.is_some(),
                 dead,
                 by: &self.engine.replica,
             };
             match within(self.engine, cursor.advance(advance)).await {
                 Ok([advance, commit]) => (self.timings.advance, self.timings.commit) = (advance, commit),
+                Err(source) if in_database => return Err(source.into()),
                 Err(source) => return Err(TurnError::NotAdvanced { acknowledged, source }),
             }
         } else {

@@ -45,7 +45,7 @@ pub(in crate::relay) fn statements(due: &Due, fields: &[Field], guarantee: Guara
         due.backlog_sql(),
         due.done_sql(),
     ];
-    if guarantee == Guarantee::AtLeastOnce {
+    if taking(guarantee) == Taking::MarkLater {
         all.extend([due.mark_sql(), due.unmarked_sql()]);
     }
     all
@@ -54,7 +54,8 @@ pub(in crate::relay) fn statements(due: &Due, fields: &[Field], guarantee: Guara
 /// When a row is marked.
 pub(super) const fn taking(guarantee: Guarantee) -> Taking {
     match guarantee {
-        Guarantee::AtLeastOnce => Taking::MarkLater,
+        // The configuration has no `in_database` here.
+        Guarantee::AtLeastOnce | Guarantee::InDatabase => Taking::MarkLater,
         Guarantee::AtMostOnce => Taking::MarkFirst,
     }
 }
