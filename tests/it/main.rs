@@ -40,6 +40,7 @@ mod replicas;
 mod rolling;
 mod secrets;
 mod sms_http;
+mod sql_sink;
 mod sqlstates;
 mod stage;
 mod stages;
