@@ -1,6 +1,7 @@
 //! The SQL sink: what its statement changes and the advance over its rows are one transaction, so a read model in the
 //! database changes exactly once for each row. All as the role that the product has, with the grants that it needs.
 
+mod page;
 mod poison;
 mod refused;
 mod retry;
@@ -70,8 +71,7 @@ struct Fleet {
 }
 
 impl Fleet {
-    async fn start(database: Database, owner: Client, relays: &str, replicas: usize) -> Self {
-        let toml = toml(&database, "relay", None, relays);
+    async fn start(database: Database, owner: Client, toml: String, replicas: usize) -> Self {
         let seed = std::env::var("OUTBOX_RELAY_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
         println!("OUTBOX_RELAY_SEED={seed}");
         let replicas = (0..replicas).map(|n| Self::replica(&toml, n)).collect();
@@ -111,7 +111,8 @@ async fn equals_the_aggregate_after_kills(statement: &str, each: &str) {
     Table::PLAIN.create(&owner).await.unwrap();
     customers(&owner).await;
     let relays = relay("customers", "", statement, r#""customer", "payload", "id""#, &format!("each = \"{each}\""));
-    let mut fleet = Fleet::start(database, owner, &relays, 3).await;
+    let text = toml(&database, "relay", None, &relays);
+    let mut fleet = Fleet::start(database, owner, text, 3).await;
     for _ in 0..24 {
         fleet.kill("app.customers").await;
     }

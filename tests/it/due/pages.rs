@@ -4,6 +4,7 @@ use outbox_relay::demo::provider::{Answer, Provider};
 use serde_json::Value;
 
 use crate::support::outside::json;
+use crate::support::page::blocks;
 use crate::support::{Database, database, outbox_relay};
 
 const REMINDER_TABLE: &str = r#"
@@ -16,12 +17,6 @@ const USERS: &str = "
     INSERT INTO public.users SELECT i, 'u' || i, (now() AT TIME ZONE 'UTC') - interval '359 min' - i * interval '1 min'
     FROM generate_series(0, 1) AS i";
 
-/// The blocks of this language.
-fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
-    let blocks = page.split("```").skip(1).step_by(2);
-    blocks.filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n')).collect()
-}
-
 /// Does what a page says, and answers what the provider got: methods, paths and keys.
 async fn follow(page: &str, table: &str, provider: &Provider, host: &str) -> Vec<(String, String, String)> {
     let database: Database = database().await;
@@ -33,7 +28,7 @@ async fn follow(page: &str, table: &str, provider: &Provider, host: &str) -> Vec
         // One at a time: CREATE INDEX CONCURRENTLY refuses to be part of several.
         owner.batch_execute(statement).await.unwrap();
     }
-    let [toml] = blocks(&page, "toml")[..] else { panic!("a page has one configuration") };
+    let [toml] = &blocks(&page, "toml")[..] else { panic!("a page has one configuration") };
     let there = "postgresql://relay@127.0.0.1:5432/app?sslmode=verify-full";
     assert!(toml.contains(there) && toml.contains(host), "{toml}");
     let toml = toml.replace(there, &database.url("relay")).replace(host, &provider.url());
