@@ -91,7 +91,6 @@ fn http_and_other_sinks() {
         (SINK, "", "relay[events].sink", "missing: a relay needs a sink"),
         (SINK, "[relay.sink.stdout]\nx = 1", "relay[events].sink.stdout.x", "unknown key"),
         (SINK, "[relay.sink.email]", "relay[events].sink.email", "not available in this version"),
-        (SINK, "[relay.sink.sql]", "relay[events].sink.sql", "not available in this version"),
         (SINK, "[relay.sink.kafca]\ntopic = \"a\"", "relay[events].sink.kafca", "unknown key"),
         (KEY, "key = \"a\"\n[relay.sink.stdout]", "relay[events].sink.stdout", "a second sink beside kafka"),
     ]);
