@@ -98,8 +98,8 @@ impl Turn<'_> {
             refused: refused.map(|(failure, letter)| (letter.id, super::report::error(failure, None))),
             by: &self.engine.replica,
         };
-        let source = |source| TurnError::NotAdvanced { acknowledged, source };
-        within(self.engine, cursor.redriven(&outcome)).await.map_err(source)?;
+        let redriven = within(self.engine, cursor.redriven(&outcome)).await;
+        redriven.map_err(|source| self.not_advanced(acknowledged, source))?;
         Ok(Outcome::Redriven { rows: acknowledged, failure })
     }
 

@@ -226,8 +226,6 @@ impl Turn<'_> {
         let passed = acknowledged + usize::from(dead.is_some());
         let end = relayed.end(passed);
         let known = self.ready.shape.descendants.clone();
-        // Nothing will come again: what was published is undone with the advance, or stands with it.
-        let in_database = self.ready.config.guarantee == Guarantee::InDatabase;
         if end.is_some() {
             let advance = Advance {
                 position: end.as_ref(),
@@ -243,8 +241,7 @@ impl Turn<'_> {
             };
             match within(self.engine, cursor.advance(advance)).await {
                 Ok([advance, commit]) => (self.timings.advance, self.timings.commit) = (advance, commit),
-                Err(source) if in_database => return Err(source.into()),
-                Err(source) => return Err(TurnError::NotAdvanced { acknowledged, source }),
+                Err(source) => return Err(self.not_advanced(acknowledged, source)),
             }
         } else {
             within(self.engine, cursor.release()).await?;
@@ -262,6 +259,15 @@ impl Turn<'_> {
             Verdict::Done if acknowledged == 0 => Outcome::Idle,
             Verdict::Done => Outcome::Relayed { rows, more: relayed.fetched.more },
         })
+    }
+
+    /// The commit failed, or nobody knows whether it did.
+    pub(super) fn not_advanced(&self, acknowledged: usize, source: Error) -> TurnError {
+        match self.ready.config.guarantee {
+            // Nothing will come again: what was changed is undone with the advance, or stands with it.
+            Guarantee::InDatabase => source.into(),
+            Guarantee::AtLeastOnce | Guarantee::AtMostOnce => TurnError::NotAdvanced { acknowledged, source },
+        }
     }
 }
 

@@ -125,3 +125,36 @@ async fn a_column_whose_type_is_changed_is_given_to_the_statement_in_its_new_typ
     eventually(PATIENCE * 2, async || seen().await.len() as i64 == rows).await;
     replica.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_procedure_may_be_called_and_one_that_commits_halts_its_relay_and_changes_nothing() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    owner
+        .batch_execute(
+            "CREATE SCHEMA app; GRANT USAGE ON SCHEMA app TO relay; CREATE TABLE app.seen (id bigint, customer text); \
+             GRANT INSERT ON app.seen TO relay; \
+             CREATE PROCEDURE app.see(id bigint, customer text) LANGUAGE plpgsql AS \
+             'BEGIN INSERT INTO app.seen VALUES (id, customer); END'; \
+             CREATE PROCEDURE app.see_and_commit(id bigint, customer text) LANGUAGE plpgsql AS \
+             'BEGIN INSERT INTO app.seen VALUES (id, customer); COMMIT; END'; \
+             INSERT INTO public.bookings (customer) VALUES ('a'), ('b')",
+        )
+        .await
+        .unwrap();
+    let parameters = r#""id", "customer""#;
+    let commits = relay("commits", "", "CALL app.see_and_commit($1, $2)", parameters, "");
+    let replica = Replica::start(&config(&database, "relay", None, &commits), "r1");
+    let (_, error) = halted(&owner, "commits").await;
+    assert_eq!((&error["code"], &error["class"]), (&Value::from("sql_2D000"), &Value::from("fatal")), "{error}");
+    replica.stop().await;
+    let seen = async || {
+        let sql = "SELECT COALESCE(array_agg(id ORDER BY id), '{}') FROM app.seen";
+        owner.query_one(sql, &[]).await.unwrap().get::<_, Vec<i64>>(0)
+    };
+    assert!(seen().await.is_empty());
+    let calls = relay("calls", "", "CALL app.see($1, $2)", parameters, "");
+    let replica = Replica::start(&config(&database, "relay", None, &calls), "r1");
+    eventually(PATIENCE * 2, async || seen().await == [1, 2]).await;
+    replica.stop().await;
+}
