@@ -50,7 +50,7 @@ async fn halts(statement: &str, each: &str) {
     let (code, out, log) = outbox_relay(&text, &["cursor", "resume", "seen"]).await;
     assert_eq!(code, Some(0), "{out}{log}");
     mended(&owner, "seen").await;
-    eventually(PATIENCE * 2, async || seen(&owner).await == (ROWS, Some(ROWS), true)).await;
+    eventually(PATIENCE * 4, async || seen(&owner).await == (ROWS, Some(ROWS), true)).await;
     replica.stop().await;
 }
 
@@ -66,7 +66,7 @@ async fn a_row_that_is_refused_within_a_batch_is_found_and_halts_its_relay() {
 
 async fn is_put_aside(statement: &str, each: &str) {
     let (_database, owner, text, replica) = stage("on_poison = \"dead_letter\"", statement, each).await;
-    eventually(PATIENCE * 3, async || seen(&owner).await.0 == ROWS - 1).await;
+    eventually(PATIENCE * 4, async || seen(&owner).await.0 == ROWS - 1).await;
     assert_eq!(seen(&owner).await, (ROWS - 1, Some(ROWS), true));
     let letter = "SELECT id, message_id, sink, target, convert_from(payload, 'UTF8'), error->>'code', state \
                   FROM outbox.dead_letter";
@@ -80,11 +80,11 @@ async fn is_put_aside(statement: &str, each: &str) {
     // As it is, it is refused again; mended, the same statement takes it, once.
     let attempts = "SELECT attempts FROM outbox.dead_letter";
     assert_eq!(outbox_relay(&text, &redrive).await.0, Some(0));
-    eventually(PATIENCE * 2, async || owner.query_one(attempts, &[]).await.unwrap().get::<_, i32>(0) == 2).await;
+    eventually(PATIENCE * 4, async || owner.query_one(attempts, &[]).await.unwrap().get::<_, i32>(0) == 2).await;
     assert_eq!((state().await.as_str(), seen(&owner).await.0), ("dead", ROWS - 1));
     owner.batch_execute("UPDATE bookings SET payload = '5' WHERE id = 301").await.unwrap();
     assert_eq!(outbox_relay(&text, &redrive).await.0, Some(0));
-    eventually(PATIENCE * 2, async || state().await == "redriven").await;
+    eventually(PATIENCE * 4, async || state().await == "redriven").await;
     let noted = "SELECT payload FROM app.seen WHERE id = 301";
     assert_eq!(owner.query_one(noted, &[]).await.unwrap().get::<_, i32>(0), 5);
     assert_eq!(seen(&owner).await.0, ROWS);
@@ -122,7 +122,7 @@ async fn a_deferred_constraint_refuses_its_own_row_and_not_the_turn() {
         let row = owner.query_one("SELECT COALESCE(array_agg(id ORDER BY id), '{}') FROM app.seen", &[]).await.unwrap();
         row.get::<_, Vec<i64>>(0)
     };
-    eventually(PATIENCE * 2, async || seen().await == [1, 2, 4]).await;
+    eventually(PATIENCE * 4, async || seen().await == [1, 2, 4]).await;
     let letter = owner.query_one("SELECT message_id, error->>'code' FROM outbox.dead_letter", &[]).await.unwrap();
     assert_eq!((letter.get(0), letter.get(1)), ("3", "sql_23503"));
     replica.stop().await;
