@@ -16,6 +16,7 @@ use crate::metrics::CursorMetrics;
 use crate::pace;
 use crate::position::Position;
 use crate::secret::Secret;
+use crate::sink::Sink;
 use crate::source::finding::{Finding, Level};
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
@@ -65,7 +66,7 @@ pub async fn ready(
     sighting: &Sighting,
 ) -> Result<Result<Ready, Unready>, Error> {
     let session = engine.probe.session().await?;
-    let sink = match sinks::make(engine, config, shape.traceparent).await {
+    let sink = match sinks::make(engine, config, sinks::Known::of(shape)).await {
         Ok(sink) => sink,
         Err(unready) => return Ok(Err(unready)),
     };
@@ -75,6 +76,12 @@ pub async fn ready(
     };
     if let Err(unready) = columns(&session, config, shape, sink.fields()).await {
         return Ok(Err(unready));
+    }
+    if let Sink::Sql(sink) = &sink {
+        let slot = engine.slot(false).await?;
+        if let Err(failure) = sinks::inspect(slot.lock, sink).await {
+            return Ok(Err(failure.into()));
+        }
     }
     let identity = identity(&session, config).await?;
     let Some(position) = start(config, Some(sighting)) else { return Ok(Err(Unready::NoHorizon)) };

@@ -42,6 +42,7 @@ mod requests;
 mod rolling;
 mod secrets;
 mod sms_http;
+mod sql_sink;
 mod sqlstates;
 mod stage;
 mod stages;
