@@ -24,6 +24,7 @@ mod redact;
 mod relay_section;
 mod section;
 mod show;
+mod show_email;
 mod show_postgres;
 mod sink;
 mod source;

@@ -72,7 +72,11 @@ impl Config {
     fn goes_on_with_new_partitions(&self) -> bool {
         match &self.sink {
             sink::Config::Kafka(kafka) => kafka.on_partition_change == sink::kafka::OnPartitionChange::Continue,
-            sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Webhook(_) | sink::Config::Stdout(_) => true,
+            sink::Config::Http(_)
+            | sink::Config::Sms(_)
+            | sink::Config::Webhook(_)
+            | sink::Config::Email(_)
+            | sink::Config::Stdout(_) => true,
         }
     }
 }

@@ -5,15 +5,18 @@
 
 use std::time::{Duration, Instant};
 
+pub mod email;
 mod failure;
 pub mod http;
 pub mod kafka;
+mod receipt;
 pub mod sms;
 pub mod stdout;
 pub mod template;
 pub mod webhook;
 
 pub use failure::{Class, Failure, KnownError, Phase};
+pub use receipt::Receipt;
 
 use crate::batch::Batch;
 use crate::message::{Field, Message};
@@ -81,6 +84,8 @@ pub enum Config {
     Sms(sms::Config),
     /// One signed HTTP request per message, to public addresses.
     Webhook(webhook::Config),
+    /// One mail per message, by SMTP.
+    Email(email::Config),
     /// One JSON line per message on standard output, for dry runs.
     Stdout(stdout::Config),
 }
@@ -94,6 +99,7 @@ impl Config {
             Self::Http(_) => "http",
             Self::Sms(_) => "sms",
             Self::Webhook(_) => "webhook",
+            Self::Email(_) => "email",
             Self::Stdout(_) => "stdout",
         }
     }
@@ -102,7 +108,7 @@ impl Config {
     /// row a turn unless told otherwise, and uses at most half of the turn slots.
     #[must_use]
     pub const fn one_by_one(&self) -> bool {
-        matches!(self, Self::Http(_) | Self::Sms(_) | Self::Webhook(_))
+        matches!(self, Self::Http(_) | Self::Sms(_) | Self::Webhook(_) | Self::Email(_))
     }
 
     /// What is out together: the Kafka cluster, or one receiver.
@@ -110,7 +116,7 @@ impl Config {
     pub fn circuit(&self) -> String {
         match self {
             Self::Kafka(_) => "kafka".to_owned(),
-            Self::Http(_) | Self::Sms(_) | Self::Webhook(_) | Self::Stdout(_) => {
+            Self::Http(_) | Self::Sms(_) | Self::Webhook(_) | Self::Email(_) | Self::Stdout(_) => {
                 format!("{} {}", self.kind(), self.target())
             }
         }
@@ -124,6 +130,7 @@ impl Config {
             Self::Http(config) => config.target(),
             Self::Sms(config) => format!("{} {}", config.base_url, config.account_sid),
             Self::Webhook(config) => config.request.target(),
+            Self::Email(config) => config.target(),
             Self::Stdout(_) => "-".to_owned(),
         }
     }
@@ -136,6 +143,8 @@ pub enum Sink {
     Kafka(kafka::KafkaSink),
     /// See [`http`]; [`sms`] and [`webhook`] are presets of it.
     Http(http::HttpSink),
+    /// See [`email`].
+    Email(email::EmailSink),
     /// See [`stdout`].
     Stdout(stdout::StdoutSink),
 }
@@ -147,6 +156,8 @@ pub enum Publication<'a> {
     Kafka(kafka::KafkaPublication<'a>),
     /// See [`http`].
     Http(http::HttpPublication<'a>),
+    /// See [`email`].
+    Email(email::EmailPublication<'a>),
     /// See [`stdout`].
     Stdout(stdout::StdoutPublication<'a>),
 }
@@ -158,6 +169,7 @@ impl Sink {
         match self {
             Self::Kafka(sink) => sink.fields(),
             Self::Http(sink) => sink.fields(),
+            Self::Email(sink) => sink.fields(),
             Self::Stdout(sink) => sink.fields(),
         }
     }
@@ -168,6 +180,7 @@ impl Sink {
     pub fn min_interval(&self) -> Option<Duration> {
         match self {
             Self::Http(sink) => sink.min_interval(),
+            Self::Email(sink) => sink.min_interval(),
             Self::Kafka(_) | Self::Stdout(_) => None,
         }
     }
@@ -177,7 +190,7 @@ impl Sink {
     pub fn partitions(&self) -> Option<i32> {
         match self {
             Self::Kafka(sink) => sink.partitions(),
-            Self::Http(_) | Self::Stdout(_) => None,
+            Self::Http(_) | Self::Email(_) | Self::Stdout(_) => None,
         }
     }
 
@@ -188,7 +201,7 @@ impl Sink {
     pub async fn look_again(&self, patience: Duration) -> Result<(), Failure> {
         match self {
             Self::Kafka(sink) => sink.count_partitions(patience).await,
-            Self::Http(_) | Self::Stdout(_) => Ok(()),
+            Self::Http(_) | Self::Email(_) | Self::Stdout(_) => Ok(()),
         }
     }
 
@@ -200,6 +213,7 @@ impl Sink {
     pub async fn reach(&self, message: &Message<'_>, patience: Duration) -> Result<(), Failure> {
         match self {
             Self::Kafka(sink) => sink.reach(message, patience).await,
+            Self::Email(sink) => sink.probe(patience).await.map(drop),
             Self::Http(_) | Self::Stdout(_) => Ok(()),
         }
     }
@@ -210,6 +224,7 @@ impl Sink {
         match self {
             Self::Kafka(sink) => sink.rendered(message),
             Self::Http(sink) => (None, sink.rendered(message)),
+            Self::Email(sink) => (None, sink.rendered(message)),
             Self::Stdout(_) => (None, message.value(0).map(<[u8]>::to_vec)),
         }
     }
@@ -222,6 +237,7 @@ impl Sink {
         Ok(match self {
             Self::Kafka(sink) => Publication::Kafka(sink.begin(mode)?),
             Self::Http(sink) => Publication::Http(sink.begin(mode)?),
+            Self::Email(sink) => Publication::Email(sink.begin(mode)),
             Self::Stdout(sink) => Publication::Stdout(sink.begin(mode)),
         })
     }
@@ -233,6 +249,7 @@ impl Publication<'_> {
         match self {
             Self::Kafka(publication) => publication.push(batch).await,
             Self::Http(publication) => publication.push(batch).await,
+            Self::Email(publication) => publication.push(batch).await,
             Self::Stdout(publication) => publication.push(batch).await,
         }
     }
@@ -241,7 +258,7 @@ impl Publication<'_> {
     pub async fn settle(&mut self) {
         match self {
             Self::Kafka(publication) => publication.settle().await,
-            Self::Http(_) | Self::Stdout(_) => {}
+            Self::Http(_) | Self::Email(_) | Self::Stdout(_) => {}
         }
     }
 
@@ -250,6 +267,7 @@ impl Publication<'_> {
         match self {
             Self::Kafka(publication) => publication.finish(),
             Self::Http(publication) => publication.finish(),
+            Self::Email(publication) => publication.finish(),
             Self::Stdout(publication) => publication.finish(),
         }
     }

@@ -29,7 +29,7 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
     ("relay.source.pending", &["table", "key", "due", "due_after", "sent", "where", "time_zone", "limit", "in_flight"]),
     ("relay.turn", &["rows", "bytes", "time", "deadline"]),
     ("relay.poll", &["min", "max", "standby"]),
-    ("relay.sink", &["kafka", "http", "sms", "webhook", "stdout"]),
+    ("relay.sink", &["kafka", "http", "sms", "webhook", "email", "stdout"]),
     ("relay.sink.kafka", &["topic", "key", "unordered", "on_partition_change", "payload", "headers"]),
     ("relay.sink.kafka.payload", &["row", "column", "columns"]),
     ("relay.sink.http", &["method", "url", "headers", "body", "timeout", "rate_per_second"]),
@@ -63,12 +63,34 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
             "rate_per_second",
         ],
     ),
+    (
+        "relay.sink.email",
+        &[
+            "server",
+            "port",
+            "security",
+            "username",
+            "password_file",
+            "ca_file",
+            "hello_name",
+            "timeout",
+            "rate_per_second",
+            "connections",
+            "from",
+            "reply_to",
+            "to",
+            "template",
+            "message_id_domain",
+            "templates",
+        ],
+    ),
+    ("relay.sink.email.templates", &["subject", "text", "text_file", "html", "html_file"]),
     ("relay.sink.stdout", &[]),
 ];
 
 /// Keys of later versions: refused by name, so that nobody believes they work.
 const LATER: &[(&str, &str)] =
-    &[("", "schedule"), ("", "action"), ("relay", "shards"), ("relay.sink", "email"), ("relay.sink", "sql")];
+    &[("", "schedule"), ("", "action"), ("relay", "shards"), ("relay.sink", "sql")];
 
 /// What a key is, seen from a section.
 #[derive(Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use toml::Value;
 use super::redact::{self, HIDDEN};
 use super::relay_section::GUARANTEES;
 use super::units::{print_duration, print_size};
-use super::{Config, show_postgres, source, table_name};
+use super::{Config, show_email, show_postgres, source, table_name};
 use crate::relay::{self, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::http::Body;
@@ -29,7 +29,7 @@ pub(super) enum Secrets {
 pub(super) struct Lines(String);
 
 impl Lines {
-    fn section(&mut self, header: &str) {
+    pub(super) fn section(&mut self, header: &str) {
         if !self.0.is_empty() {
             self.0.push('\n');
         }
@@ -45,7 +45,7 @@ impl Lines {
         self.raw(key, quote(value));
     }
 
-    fn duration(&mut self, key: &str, value: Duration) {
+    pub(super) fn duration(&mut self, key: &str, value: Duration) {
         self.text(key, &print_duration(value));
     }
 
@@ -211,6 +211,7 @@ fn sink(lines: &mut Lines, sink: &crate::sink::Config, secrets: Secrets) {
         crate::sink::Config::Http(config) => http(lines, config, secrets),
         crate::sink::Config::Sms(config) => sms(lines, config, secrets),
         crate::sink::Config::Webhook(config) => webhook(lines, config, secrets),
+        crate::sink::Config::Email(config) => show_email::write(lines, config),
         crate::sink::Config::Stdout(_) => {}
     }
 }

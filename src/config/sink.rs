@@ -6,16 +6,19 @@ use super::problem::Wrong;
 use super::section::Section;
 use crate::sink::Config;
 
+mod email;
 mod http;
 mod kafka;
 mod sms;
 mod template;
 mod webhook;
 
-const KINDS: [&str; 5] = ["kafka", "http", "sms", "webhook", "stdout"];
+pub(super) use email::SECURITIES;
+
+const KINDS: [&str; 6] = ["kafka", "http", "sms", "webhook", "email", "stdout"];
 
 /// Kinds that send messages one by one, to people or their systems.
-pub(super) const ONE_BY_ONE: [&str; 3] = ["http", "sms", "webhook"];
+pub(super) const ONE_BY_ONE: [&str; 4] = ["http", "sms", "webhook", "email"];
 
 /// The kind of sink that stands there, if it is one; reported otherwise.
 pub(super) fn kind(sink: &Section<'_>) -> Option<&'static str> {
@@ -27,7 +30,7 @@ pub(super) fn kind(sink: &Section<'_>) -> Option<&'static str> {
         [] => sink.missing(
             "",
             "missing: a relay needs a sink",
-            "add one of [relay.sink.kafka], .http, .sms, .webhook, .stdout",
+            "add one of [relay.sink.kafka], .http, .sms, .webhook, .email, .stdout",
         ),
         [first, second, ..] => {
             let what = format!("a second sink beside {first}: a relay has one");
@@ -46,6 +49,7 @@ pub(super) fn read(sink: &Section<'_>, kind: Option<&str>, deadline: Duration, h
             "http" => http::read(&section, deadline).map(Config::Http),
             "sms" => sms::read(&section, deadline).map(Config::Sms),
             "webhook" => webhook::read(&section, deadline).map(Config::Webhook),
+            "email" => email::read(&section, deadline).map(Config::Email),
             _ => section.is_present().then(|| Config::Stdout(crate::sink::stdout::Config {})),
         };
         (each, config)

@@ -111,8 +111,8 @@ fn asked(relay: &Config, traceparent: bool, findings: &mut Vec<Finding>) -> Opti
         sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Webhook(_) => {
             Some("Write the body as a template that names the columns.")
         }
-        // It prints what there is.
-        sink::Config::Stdout(_) => None,
+        // Its templates name what they send; standard output shows what there is.
+        sink::Config::Email(_) | sink::Config::Stdout(_) => None,
     };
     if let Some(mend) = mend.filter(|_| fields.contains(&Field::Row)) {
         let message = "the payload is the whole row: every column added later is published, too";

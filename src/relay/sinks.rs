@@ -6,6 +6,7 @@ use super::Config;
 use super::engine::Engine;
 use super::prepare::Unready;
 use crate::message::Field;
+use crate::sink::email::EmailSink;
 use crate::sink::http::HttpSink;
 use crate::sink::kafka::{self, KafkaSink, LetterTopic, describe_topic};
 use crate::sink::stdout::StdoutSink;
@@ -19,7 +20,11 @@ const UNKNOWN_LIMIT: usize = 1_000_000;
 pub(super) async fn make(engine: &Arc<Engine>, config: &Config, traceparent: bool) -> Result<Sink, Unready> {
     match &config.sink {
         sink::Config::Kafka(kafka) => kafka_sink(engine, config, kafka, traceparent).await,
-        sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Webhook(_) | sink::Config::Stdout(_) => {
+        sink::Config::Http(_)
+        | sink::Config::Sms(_)
+        | sink::Config::Webhook(_)
+        | sink::Config::Email(_)
+        | sink::Config::Stdout(_) => {
             local_sink(config).map_err(|invalid| Unready::invalid(&invalid))
         }
     }
@@ -31,6 +36,7 @@ fn local_sink(config: &Config) -> Result<Sink, Vec<InvalidSetting>> {
         sink::Config::Http(http) => HttpSink::new(http, &config.name).map(Sink::Http),
         sink::Config::Sms(sms) => sink::sms::sink(sms, &config.name).map(Sink::Http),
         sink::Config::Webhook(webhook) => sink::webhook::sink(webhook, &config.name).map(Sink::Http),
+        sink::Config::Email(email) => EmailSink::new(email, &config.name).map(Sink::Email),
         sink::Config::Stdout(stdout) => Ok(Sink::Stdout(StdoutSink::new(stdout, &config.name))),
         sink::Config::Kafka(_) => Err(Vec::new()),
     }
@@ -43,7 +49,11 @@ fn local_sink(config: &Config) -> Result<Sink, Vec<InvalidSetting>> {
 pub(super) fn fields(config: &Config, traceparent: bool) -> Result<Vec<Field>, Vec<InvalidSetting>> {
     match &config.sink {
         sink::Config::Kafka(kafka) => kafka.fields(traceparent).map_err(|invalid| vec![invalid]),
-        sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Webhook(_) | sink::Config::Stdout(_) => {
+        sink::Config::Http(_)
+        | sink::Config::Sms(_)
+        | sink::Config::Webhook(_)
+        | sink::Config::Email(_)
+        | sink::Config::Stdout(_) => {
             local_sink(config).map(|sink| sink.fields().to_vec())
         }
     }
