@@ -89,8 +89,7 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
 ];
 
 /// Keys of later versions: refused by name, so that nobody believes they work.
-const LATER: &[(&str, &str)] =
-    &[("", "schedule"), ("", "action"), ("relay", "shards"), ("relay.sink", "sql")];
+const LATER: &[(&str, &str)] = &[("", "schedule"), ("", "action"), ("relay", "shards"), ("relay.sink", "sql")];
 
 /// What a key is, seen from a section.
 #[derive(Debug, PartialEq, Eq)]

@@ -24,9 +24,7 @@ pub(super) async fn make(engine: &Arc<Engine>, config: &Config, traceparent: boo
         | sink::Config::Sms(_)
         | sink::Config::Webhook(_)
         | sink::Config::Email(_)
-        | sink::Config::Stdout(_) => {
-            local_sink(config).map_err(|invalid| Unready::invalid(&invalid))
-        }
+        | sink::Config::Stdout(_) => local_sink(config).map_err(|invalid| Unready::invalid(&invalid)),
     }
 }
 
@@ -53,9 +51,7 @@ pub(super) fn fields(config: &Config, traceparent: bool) -> Result<Vec<Field>, V
         | sink::Config::Sms(_)
         | sink::Config::Webhook(_)
         | sink::Config::Email(_)
-        | sink::Config::Stdout(_) => {
-            local_sink(config).map(|sink| sink.fields().to_vec())
-        }
+        | sink::Config::Stdout(_) => local_sink(config).map(|sink| sink.fields().to_vec()),
     }
 }
 

@@ -263,3 +263,6 @@ impl EmailPublication<'_> {
         Published { acknowledged: self.acknowledged, stopped, suspects: 1 }
     }
 }
+
+#[cfg(test)]
+mod tests;

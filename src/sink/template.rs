@@ -175,8 +175,7 @@ impl std::fmt::Debug for Template {
 fn environment(mode: Mode) -> Environment<'static> {
     let mut environment = Environment::new();
     // The formatter below escapes by the mode; this one makes blocks that were printed once not be escaped twice.
-    environment
-        .set_auto_escape_callback(move |_| if mode == Mode::Html { AutoEscape::Html } else { AutoEscape::None });
+    environment.set_auto_escape_callback(move |_| if mode == Mode::Html { AutoEscape::Html } else { AutoEscape::None });
     if mode == Mode::Html {
         environment.remove_filter("safe");
     }

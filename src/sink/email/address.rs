@@ -23,7 +23,7 @@ pub struct Mailbox {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoMailbox {
     /// A character that plays tricks in a header.
-    #[error("it has a control character, a line break or a mark that turns the direction of writing")]
+    #[error("it has a control character, a line break, an encoded word or a mark that turns the direction of writing")]
     Character,
     /// A name that would need quoting.
     #[error("its name has one of the characters ( ) < > [ ] : ; @ \\ , \"")]
@@ -39,10 +39,13 @@ pub enum NoMailbox {
     Domain,
 }
 
-/// Whether a text may stand in a header's line: no control characters, no separators of lines, and no marks that make
-/// what stands there look like something else. Marks that right-to-left scripts need are allowed.
+/// Whether a text may stand in a header's line: no control characters, no separators of lines, no marks that make what
+/// stands there look like something else, and nothing that a reader would decode into one of them. Marks that
+/// right-to-left scripts need are allowed.
 pub(super) fn is_one_line(text: &str) -> bool {
-    !text.chars().any(|c| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+    let plays_tricks = |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_encoded = text.split_once("=?").is_some_and(|(_, rest)| rest.contains("?="));
+    !is_encoded && !text.chars().any(plays_tricks)
 }
 
 impl Mailbox {
@@ -55,7 +58,9 @@ impl Mailbox {
             return Err(NoMailbox::Character);
         }
         let (name, address) = match text.strip_suffix('>') {
-            Some(rest) => rest.split_once('<').map(|(name, address)| (name.trim(), address)).ok_or(NoMailbox::Address)?,
+            Some(rest) => {
+                rest.split_once('<').map(|(name, address)| (name.trim(), address)).ok_or(NoMailbox::Address)?
+            }
             None => ("", text.trim_matches(' ')),
         };
         if name.contains(['(', ')', '<', '>', '[', ']', ':', ';', '@', '\\', ',', '"']) {
@@ -165,6 +170,7 @@ mod tests {
             ("a\0@b.example", Character),
             ("a@b.example\u{85}", Character),
             ("\u{202e}nnA <a@b.example>", Character),
+            ("=?utf-8?q?x=0D=0ABcc:_e=40b?= <a@b.example>", Character),
             ("Ann\u{2028} <a@b.example>", Character),
             ("\"a b\"@b.example", Local),
             ("a b@b.example", Local),

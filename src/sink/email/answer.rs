@@ -35,16 +35,8 @@ pub(in crate::sink) enum Step {
 }
 
 /// Where the server can refuse.
-const ANSWERED: [Step; 8] = [
-    Step::Greeting,
-    Step::Hello,
-    Step::StartTls,
-    Step::Auth,
-    Step::Mail,
-    Step::Rcpt,
-    Step::Data,
-    Step::Dot,
-];
+const ANSWERED: [Step; 8] =
+    [Step::Greeting, Step::Hello, Step::StartTls, Step::Auth, Step::Mail, Step::Rcpt, Step::Data, Step::Dot];
 
 impl Step {
     /// The word in codes.

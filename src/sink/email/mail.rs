@@ -111,7 +111,9 @@ pub(super) fn is_sendable(content: &[u8]) -> bool {
         line.len() <= LONGEST_LINE && line.iter().all(|byte| byte.is_ascii() && !matches!(byte, b'\r' | b'\0'))
     };
     let ends_well = |(at, byte): (usize, &u8)| *byte != b'\n' || at > 0 && lines[at - 1] == b'\r';
-    lines.iter().enumerate().all(ends_well) && lines.split(|byte| *byte == b'\n').all(is_line) && !lines.ends_with(b"\r")
+    lines.iter().enumerate().all(ends_well)
+        && lines.split(|byte| *byte == b'\n').all(is_line)
+        && !lines.ends_with(b"\r")
 }
 
 #[cfg(test)]
@@ -134,8 +136,25 @@ mod tests {
         let long = "x".repeat(10_000);
         let longer = "x".repeat(10_001);
         let ids = [
-            "", "1", "a/b", "a=2Fb", "=", "==", "a b", "<x>", "a@b", "\r\n", "\0", "\u{202e}", "A", "a", ".", "..",
-            "[\"w\",1]", &long, &longer,
+            "",
+            "1",
+            "a/b",
+            "a=2Fb",
+            "=",
+            "==",
+            "a b",
+            "<x>",
+            "a@b",
+            "\r\n",
+            "\0",
+            "\u{202e}",
+            "A",
+            "a",
+            ".",
+            "..",
+            "[\"w\",1]",
+            &long,
+            &longer,
         ];
         let mut seen = BTreeSet::new();
         for relay in ["r", "r/1", "r.1", "r=2F1"] {
@@ -165,12 +184,18 @@ mod tests {
             Mail { to: "ann@example.com>\r\nRCPT TO:<eve@example.com".to_owned(), ..mail() },
             Mail { from: "Shop <shop@example.com>".to_owned(), ..mail() },
             Mail { content: b"x\n.\r\nMAIL FROM:<eve@example.com>\r\n".to_vec(), ..mail() },
-            Mail { content: b"x\r\n".repeat(2).split_last().map(|(_, rest)| rest.to_vec()).unwrap_or_default(), ..mail() },
+            Mail {
+                content: b"x\r\n".repeat(2).split_last().map(|(_, rest)| rest.to_vec()).unwrap_or_default(),
+                ..mail()
+            },
             Mail { content: Vec::new(), ..mail() },
         ];
         for mail in wrong {
             let failure = Mail::unpin(&mail.pin(), &mail.id).expect_err("refused");
-            assert_eq!((failure.class, failure.ambiguous, failure.code.as_str()), (Class::Poison, false, "pinned_mail"));
+            assert_eq!(
+                (failure.class, failure.ambiguous, failure.code.as_str()),
+                (Class::Poison, false, "pinned_mail")
+            );
         }
         for pinned in ["", "{}\n", "{\"mail\":1}\nx\r\n", "x\r\n"] {
             assert!(Mail::unpin(pinned.as_bytes(), "1").is_err(), "{pinned:?}");
@@ -184,7 +209,8 @@ mod tests {
         }
         assert!(is_sendable(format!("{}\r\n", "x".repeat(998)).as_bytes()));
         let long = format!("{}\r\n", "x".repeat(999));
-        for bad in ["", "a", "a\n", "a\nb\r\n", "a\rb\r\n", "a\r\r\n", "\n\r\n", "a\r", "a\0\r\n", "\u{e4}\r\n", &long] {
+        for bad in ["", "a", "a\n", "a\nb\r\n", "a\rb\r\n", "a\r\r\n", "\n\r\n", "a\r", "a\0\r\n", "\u{e4}\r\n", &long]
+        {
             assert!(!is_sendable(bad.as_bytes()), "{bad:?}");
         }
     }

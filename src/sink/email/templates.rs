@@ -101,7 +101,10 @@ impl Templates {
         let letter = self.letter(message)?;
         let subject = letter.subject.render(message)?;
         if !address::is_one_line(&subject) {
-            return Err(poison("invalid_subject", "The subject has a line break or another control character"));
+            return Err(poison(
+                "invalid_subject",
+                "The subject has a line break, another control character or an encoded word",
+            ));
         }
         let message_id = mail::message_id(&self.relay, message.id, &self.domain);
         let mut builder = lettre::Message::builder().from(self.from.1.clone());
@@ -162,9 +165,7 @@ impl Letter {
         let text = part(&self.text, ContentType::TEXT_PLAIN)?;
         let html = part(&self.html, ContentType::TEXT_HTML)?;
         let built = match (text, html) {
-            (Some(text), Some(html)) => {
-                builder.multipart(MultiPart::alternative().singlepart(text?).singlepart(html?))
-            }
+            (Some(text), Some(html)) => builder.multipart(MultiPart::alternative().singlepart(text?).singlepart(html?)),
             (Some(part), None) | (None, Some(part)) => builder.singlepart(part?),
             (None, None) => return Ok(None),
         };

@@ -161,9 +161,18 @@ mod tests {
     async fn what_is_no_answer_is_trouble() {
         let endless = "250-x\r\n".repeat(200);
         let long = "2".repeat(LONGEST_LINE * 3);
-        for bytes in
-            ["", "25", "ok\r\n", "+50 x\r\n", "250x\r\n", "250-a\r\n251 b\r\n", "199 x\r\n", "600 x\r\n", &endless, &long]
-        {
+        for bytes in [
+            "",
+            "25",
+            "ok\r\n",
+            "+50 x\r\n",
+            "250x\r\n",
+            "250-a\r\n251 b\r\n",
+            "199 x\r\n",
+            "600 x\r\n",
+            &endless,
+            &long,
+        ] {
             assert!(read(bytes.as_bytes()).await.is_err(), "{bytes:?}");
         }
     }
