@@ -13,6 +13,7 @@ use crate::source::finding::{Finding, Level};
 use crate::source::shape::{After, Shape};
 use crate::source::{self, Pending, judge, table};
 
+mod email;
 mod server;
 mod topic;
 
@@ -52,6 +53,9 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
         }
         if let sink::Config::Kafka(config) = &relay.sink {
             found.extend(topic::topic(cluster, config, session.as_ref().zip(readable.as_ref())).await);
+        }
+        if let sink::Config::Email(config) = &relay.sink {
+            found.extend(email::server(relay, config).await);
         }
         if let Some(name) = &relay.dead_letter_topic {
             found.push(topic::letters(cluster, name).await);
