@@ -27,9 +27,7 @@ async fn each_row_is_one_mail_with_both_parts_through_starttls_and_tls_alike() {
         let stage = Stage::start().await;
         let server = stage.server(security, Showing::Right).await;
         stage.add("Änn O'Hara", "ann@example.com").await;
-        stage.add("<script>\"&", "b.o+b@bücher.example").await;
-        // A name that needs quoting would be a receiver of its own: this one is a row's fault, see below.
-        stage.owner.batch_execute("UPDATE people SET name = 'Bob' WHERE id = 2").await.unwrap();
+        stage.add("Bob", "b.o+b@bücher.example").await;
         let text = stage.toml(&stage.relay("mail", server.port(), word, "hello_name = \"relay.example.com\""));
         let process = Process::spawn_with(&text, &["run"], &[("RUST_LOG", "trace".to_owned())]);
         eventually(PATIENCE * 2, || async { server.received().len() == 2 }).await;
@@ -45,7 +43,7 @@ async fn each_row_is_one_mail_with_both_parts_through_starttls_and_tls_alike() {
         assert_eq!((ann.header("date").len(), ann.header("bcc").len()), (1, 0));
         assert_eq!(ann.kind, "multipart/alternative");
         let parts: Vec<(&str, &str)> = ann.parts.iter().map(|(kind, text)| (kind.as_str(), text.trim_end())).collect();
-        let plain = "Dear Änn O'Hara,\nyour number is 1.\n.";
+        let plain = "Dear Änn O'Hara,\r\nyour number is 1.\r\n.";
         let html = "<p title=\"Änn O&#x27;Hara\">Dear <b>Änn O&#x27;Hara</b></p>";
         assert_eq!(parts, [("text/plain", plain), ("text/html", html)]);
         assert_eq!(server.connections(), 1, "the dialogue is kept");
@@ -136,9 +134,9 @@ async fn a_mail_that_the_server_has_and_nobody_heard_of_comes_again_with_the_sam
         stage.add("Ann", "ann@example.com").await;
         stage.add("Bob", "bob@example.com").await;
         let text = stage.toml(&stage.relay("mail", server.port(), "starttls", ""));
-        let process = Process::spawn(&text, &["run"]);
-        let ambiguous = || async { lines(&process).iter().any(|line| line["ambiguous"] == true) };
-        eventually(PATIENCE * 2, ambiguous).await;
+        let _process = Process::spawn(&text, &["run"]);
+        let code = || async { standing(&stage.owner, "mail").await.map(|(.., error)| error["code"].to_string()) };
+        eventually(PATIENCE * 2, || async { code().await.is_some_and(|code| code.contains("_after_data")) }).await;
         server.behave(Behaviour::Accept).await.unwrap();
         eventually(PATIENCE * 2, || async { ids(&server).contains(&of_rows([2])[0]) }).await;
         let ids = ids(&server);

@@ -75,8 +75,10 @@ class Handler:
 class Server(SMTP):
     def connection_made(self, transport):
         super().connection_made(transport)
-        servers.add(self)
-        tell(connected=True)
+        # STARTTLS makes the connection a second time.
+        if self not in servers:
+            servers.add(self)
+            tell(connected=True)
 
     def connection_lost(self, error):
         servers.discard(self)
@@ -107,7 +109,8 @@ def server():
         require_starttls=starttls,
         authenticator=authenticate if options["user"] else None,
         auth_required=bool(options["user"]),
-        auth_require_tls=options["security"] != "none",
+        # With TLS from the first byte the library does not see it.
+        auth_require_tls=starttls,
         auth_exclude_mechanism=options["without"],
     )
 

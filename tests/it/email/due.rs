@@ -45,7 +45,7 @@ async fn at_most_once_never_repeats_a_mail_whose_answer_did_not_come() {
     let text = stage.toml(&relay.replace("start =", "guarantee = \"at_most_once\"\nstart ="));
     let _process = Process::spawn(&text, &["run"]);
     let unknown = || async {
-        let (_, out, _) = outbox_relay(&text, &["request", "list", "--status", "unknown", "-o", "json"]).await;
+        let (_, out, _) = outbox_relay(&text, &["request", "list", "--unknown", "-o", "json"]).await;
         json(&out)["requests"].as_array().map_or(0, Vec::len)
     };
     eventually(PATIENCE * 3, || async { unknown().await == 1 }).await;
