@@ -85,7 +85,7 @@ pub enum Config {
     /// One signed HTTP request per message, to public addresses.
     Webhook(webhook::Config),
     /// One mail per message, by SMTP.
-    Email(email::Config),
+    Email(Box<email::Config>),
     /// One JSON line per message on standard output, for dry runs.
     Stdout(stdout::Config),
 }

@@ -49,7 +49,7 @@ pub(super) fn read(sink: &Section<'_>, kind: Option<&str>, deadline: Duration, h
             "http" => http::read(&section, deadline).map(Config::Http),
             "sms" => sms::read(&section, deadline).map(Config::Sms),
             "webhook" => webhook::read(&section, deadline).map(Config::Webhook),
-            "email" => email::read(&section, deadline).map(Config::Email),
+            "email" => email::read(&section, deadline).map(|config| Config::Email(Box::new(config))),
             _ => section.is_present().then(|| Config::Stdout(crate::sink::stdout::Config {})),
         };
         (each, config)

@@ -142,7 +142,7 @@ impl SmtpServer {
             "size_limit": options.size_limit, "without": options.without,
         });
         let mut child = Command::new(python().await?)
-            .args(["-c", PROGRAM, &options.to_string()])
+            .args(["-W", "ignore", "-c", PROGRAM, &options.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

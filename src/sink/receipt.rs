@@ -18,9 +18,9 @@ impl Receipt {
     /// Of a receiver's words, whatever they are.
     #[must_use]
     pub fn new(id: Option<String>, reply: &str) -> Self {
-        let mut reply = visible(reply);
-        reply.truncate(reply.floor_char_boundary(LONGEST_REPLY));
-        Self { id, reply }
+        let reply = visible(reply);
+        let is_within = |(at, c): &(usize, char)| at + c.len_utf8() <= LONGEST_REPLY;
+        Self { id, reply: reply.char_indices().take_while(is_within).map(|(_, c)| c).collect() }
     }
 }
 

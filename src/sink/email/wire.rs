@@ -127,9 +127,8 @@ impl<S: Transport> Wire<S> {
                 return Err(Trouble::NoSmtp("a line without end"));
             }
             let read = self.stream.read_buf(&mut self.buffer).await;
-            match read.map_err(|error| Trouble::Lost(error.to_string()))? {
-                0 => return Err(Trouble::Lost("the server closed the connection".to_owned())),
-                _ => {}
+            if read.map_err(|error| Trouble::Lost(error.to_string()))? == 0 {
+                return Err(Trouble::Lost("the server closed the connection".to_owned()));
             }
         }
     }
