@@ -49,21 +49,6 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "relay.sink.sms",
-        &[
-            "provider",
-            "base_url",
-            "account_sid",
-            "auth_token",
-            "auth_token_file",
-            "from",
-            "to",
-            "text",
-            "timeout",
-            "rate_per_second",
-        ],
-    ),
-    (
         "relay.sink.email",
         &[
             "server",
@@ -85,6 +70,21 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("relay.sink.email.templates", &["subject", "text", "text_file", "html", "html_file"]),
+    (
+        "relay.sink.sms",
+        &[
+            "provider",
+            "base_url",
+            "account_sid",
+            "auth_token",
+            "auth_token_file",
+            "from",
+            "to",
+            "text",
+            "timeout",
+            "rate_per_second",
+        ],
+    ),
     ("relay.sink.stdout", &[]),
 ];
 
