@@ -1,84 +1,13 @@
 //! Against scripted servers on the loopback interface, most of them faulty in one way.
 
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
-
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 use super::*;
 use crate::position::Timestamp;
 use crate::sink::Class;
 
-/// What a scripted server does at a line, in place of an answer.
-const HANG: &str = "hang";
-const CLOSE: &str = "close";
-const RESET: &str = "reset";
-
-/// What a scripted server has seen: every line, contents left out; and how many connections.
-#[derive(Clone, Debug, Default)]
-struct Seen {
-    lines: Arc<Mutex<Vec<String>>>,
-    connections: Arc<AtomicUsize>,
-}
-
-impl Seen {
-    fn lines(&self) -> Vec<String> {
-        self.lines.lock().expect("not poisoned").clone()
-    }
-
-    fn count(&self, verb: &str) -> usize {
-        self.lines().iter().filter(|line| line.starts_with(verb)).count()
-    }
-}
-
-type Script = fn(&str) -> Option<&'static str>;
-
-/// A server that answers each line as `script` says, else as servers do; its greeting is the answer to the empty line, and
-/// that to the content the one to `.`.
-async fn server(script: Script) -> (u16, Seen) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
-    let port = listener.local_addr().expect("bound").port();
-    let seen = Seen::default();
-    let there = seen.clone();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            there.connections.fetch_add(1, SeqCst);
-            tokio::spawn(serve(stream, script, there.clone()));
-        }
-    });
-    (port, seen)
-}
-
-async fn serve(stream: TcpStream, script: Script, seen: Seen) {
-    let mut stream = BufReader::new(stream);
-    let (mut line, mut in_content) = (String::new(), false);
-    loop {
-        if !in_content || line == "." {
-            seen.lines.lock().expect("not poisoned").push(line.clone());
-            let usual = match line.split(' ').next().unwrap_or_default() {
-                "" => "220 mail.example.com",
-                "EHLO" => "250-mail.example.com\r\n250-SIZE 100000\r\n250 AUTH PLAIN",
-                "AUTH" => "235 2.7.0 yes",
-                "DATA" => "354 go ahead",
-                _ => "250 2.0.0 fine",
-            };
-            let answer = script(&line).unwrap_or(usual);
-            in_content = answer.starts_with("354");
-            match answer {
-                HANG => std::future::pending().await,
-                CLOSE => return,
-                RESET => return stream.get_ref().set_zero_linger().expect("sets"),
-                answer => stream.write_all(format!("{answer}\r\n").as_bytes()).await.unwrap_or_default(),
-            }
-        }
-        line.clear();
-        match stream.read_line(&mut line).await {
-            Ok(1..) => line = line.trim_end().to_owned(),
-            Ok(0) | Err(_) => return,
-        }
-    }
-}
+mod server;
+use server::{CLOSE, HANG, RESET, Script, server};
 
 fn config(port: u16) -> Config {
     let texts = Texts { subject: "Hello".to_owned(), text: Some(Source::Inline("{{ name }}".to_owned())), html: None };
@@ -139,7 +68,7 @@ async fn mails_go_one_after_the_other_through_one_dialogue() {
     let sink = sink(&config(port));
     assert_eq!(publish(&sink, &["1", "2"]).await, Published { acknowledged: 2, stopped: None, suspects: 1 });
     assert_eq!(publish(&sink, &["3"]).await.acknowledged, 1);
-    assert_eq!((seen.connections.load(SeqCst), seen.count("AUTH"), seen.count("RSET")), (1, 1, 2));
+    assert_eq!((seen.connections(), seen.count("AUTH"), seen.count("RSET")), (1, 1, 2));
     let lines = seen.lines();
     assert_eq!(lines[1], "EHLO [127.0.0.1]");
     assert!(lines[3].starts_with("MAIL FROM:<shop@example.com> SIZE="), "{lines:?}");
@@ -217,7 +146,7 @@ async fn a_dialogue_that_the_server_has_left_is_found_out_before_the_next_mail()
         for id in ["1", "2"] {
             assert_eq!(publish(&sink, &[id]).await, Published { acknowledged: 1, stopped: None, suspects: 1 });
         }
-        assert_eq!((seen.connections.load(SeqCst), seen.count("MAIL")), (2, 2));
+        assert_eq!((seen.connections(), seen.count("MAIL")), (2, 2));
     }
 }
 
@@ -291,7 +220,7 @@ async fn no_more_dialogues_than_allowed_are_open_at_a_time() {
     let sent =
         futures_util::future::join_all((0..20).map(|_| sink.deliver("7", &pinned, Duration::from_secs(10)))).await;
     assert!(sent.iter().all(Result::is_ok), "{sent:?}");
-    assert_eq!((seen.count("MAIL"), seen.connections.load(SeqCst)), (20, 2));
+    assert_eq!((seen.count("MAIL"), seen.connections()), (20, 2));
 }
 
 #[tokio::test]
