@@ -111,7 +111,6 @@ pub(in crate::sink) enum Missing {
 /// The failure that `trouble` at `step` with `target` is.
 pub(in crate::sink) fn judge(step: Step, trouble: &Trouble, target: &str) -> Failure {
     use Class::{Fatal, Poison, Retry};
-    let is_sent = step >= Step::Dot;
     let failure = |class, code: String, message, hint: &str| Failure {
         class,
         ambiguous: false,
@@ -121,28 +120,13 @@ pub(in crate::sink) fn judge(step: Step, trouble: &Trouble, target: &str) -> Fai
         retry_after: None,
     };
     match trouble {
-        Trouble::TimedOut | Trouble::Lost(_) | Trouble::NoSmtp(_) => {
-            let (word, what) = match trouble {
-                Trouble::TimedOut => ("timeout", "did not answer in time".to_owned()),
-                Trouble::Lost(reason) if step == Step::Connect => ("connect", format!("cannot be reached: {reason}")),
-                Trouble::Lost(reason) => ("broken", format!("broke off: {reason}")),
-                _ => ("broken", "did not answer as SMTP servers do".to_owned()),
-            };
-            let what = if let Trouble::NoSmtp(why) = trouble { format!("{what}: {why}") } else { what };
-            let message = format!("{target} {what} (at {})", step.command());
-            let (code, hint) = match (is_sent, word) {
-                (true, _) => (
-                    format!("smtp_{word}_after_data"),
-                    "The server may have taken the mail: look for its Message-ID in the server's log",
-                ),
-                (false, "timeout") => ("smtp_timeout".to_owned(), "See whether the server is slow, or raise timeout"),
-                (false, _) => (
-                    format!("smtp_{word}"),
-                    "See whether the server is up, its name, port and security are right, and its certificate is \
-                     signed by an authority of ca_file or of the system's",
-                ),
-            };
-            Failure { ambiguous: is_sent, ..failure(Retry, code, message, hint) }
+        Trouble::TimedOut => unanswered(step, "timeout", format!("{target} did not answer in time")),
+        Trouble::Lost(reason) if step == Step::Connect => {
+            unanswered(step, "connect", format!("{target} cannot be reached: {reason}"))
+        }
+        Trouble::Lost(reason) => unanswered(step, "broken", format!("{target} broke off: {reason}")),
+        Trouble::NoSmtp(why) => {
+            unanswered(step, "broken", format!("{target} did not answer as SMTP servers do: {why}"))
         }
         Trouble::Reply { code, enhanced } => {
             let (class, hint) = meaning(step, *code);
@@ -175,6 +159,25 @@ pub(in crate::sink) fn judge(step: Step, trouble: &Trouble, target: &str) -> Fai
             "Send less by the template, or let the server take larger mails",
         ),
     }
+}
+
+/// No answer, or none that is understood: unknown from the last line on.
+fn unanswered(step: Step, word: &str, what: String) -> Failure {
+    let ambiguous = step >= Step::Dot;
+    let (code, hint) = match (ambiguous, word) {
+        (true, _) => (
+            format!("smtp_{word}_after_data"),
+            "The server may have taken the mail: look for its Message-ID in the server's log",
+        ),
+        (false, "timeout") => ("smtp_timeout".to_owned(), "See whether the server is slow, or raise timeout"),
+        (false, _) => (
+            format!("smtp_{word}"),
+            "See whether the server is up, its name, port and security are right, and its certificate is signed by an \
+             authority of ca_file or of the system's",
+        ),
+    };
+    let message = format!("{what} (at {})", step.command());
+    Failure { ambiguous, ..Failure::of(Class::Retry, &code, message, hint) }
 }
 
 /// What a refusal means.
