@@ -81,6 +81,7 @@ impl Config {
             | sink::Config::Sms(_)
             | sink::Config::Webhook(_)
             | sink::Config::Sql(_)
+            | sink::Config::Email(_)
             | sink::Config::Stdout(_) => true,
         }
     }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+pub mod email;
 mod failure;
 pub mod http;
 pub mod kafka;
@@ -91,6 +92,8 @@ pub enum Config {
     Webhook(webhook::Config),
     /// A statement per message or batch, in the cursor's own transaction.
     Sql(sql::Config),
+    /// One mail per message, by SMTP.
+    Email(Box<email::Config>),
     /// One JSON line per message on standard output, for dry runs.
     Stdout(stdout::Config),
 }
@@ -105,6 +108,7 @@ impl Config {
             Self::Sms(_) => "sms",
             Self::Webhook(_) => "webhook",
             Self::Sql(_) => "sql",
+            Self::Email(_) => "email",
             Self::Stdout(_) => "stdout",
         }
     }
@@ -113,7 +117,7 @@ impl Config {
     /// row a turn unless told otherwise, and uses at most half of the turn slots.
     #[must_use]
     pub const fn one_by_one(&self) -> bool {
-        matches!(self, Self::Http(_) | Self::Sms(_) | Self::Webhook(_))
+        matches!(self, Self::Http(_) | Self::Sms(_) | Self::Webhook(_) | Self::Email(_))
     }
 
     /// What is out together: the Kafka cluster, or one receiver.
@@ -121,7 +125,7 @@ impl Config {
     pub fn circuit(&self) -> String {
         match self {
             Self::Kafka(_) => "kafka".to_owned(),
-            Self::Http(_) | Self::Sms(_) | Self::Webhook(_) | Self::Sql(_) | Self::Stdout(_) => {
+            Self::Http(_) | Self::Sms(_) | Self::Webhook(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) => {
                 format!("{} {}", self.kind(), self.target())
             }
         }
@@ -136,6 +140,7 @@ impl Config {
             Self::Sms(config) => format!("{} {}", config.base_url, config.account_sid),
             Self::Webhook(config) => config.request.target(),
             Self::Sql(_) => "database".to_owned(),
+            Self::Email(config) => config.target(),
             Self::Stdout(_) => "-".to_owned(),
         }
     }
@@ -150,6 +155,8 @@ pub enum Sink {
     Http(http::HttpSink),
     /// See [`sql`].
     Sql(sql::SqlSink),
+    /// See [`email`].
+    Email(email::EmailSink),
     /// See [`stdout`].
     Stdout(stdout::StdoutSink),
 }
@@ -162,6 +169,7 @@ impl Sink {
             Self::Kafka(sink) => sink.fields(),
             Self::Http(sink) => sink.fields(),
             Self::Sql(sink) => sink.fields(),
+            Self::Email(sink) => sink.fields(),
             Self::Stdout(sink) => sink.fields(),
         }
     }
@@ -171,7 +179,7 @@ impl Sink {
     pub fn fits(&self, columns: &BTreeMap<String, ColumnType>) -> bool {
         match self {
             Self::Sql(sink) => sink.fits(columns),
-            Self::Kafka(_) | Self::Http(_) | Self::Stdout(_) => true,
+            Self::Kafka(_) | Self::Http(_) | Self::Email(_) | Self::Stdout(_) => true,
         }
     }
 
@@ -181,6 +189,7 @@ impl Sink {
     pub fn min_interval(&self) -> Option<Duration> {
         match self {
             Self::Http(sink) => sink.min_interval(),
+            Self::Email(sink) => sink.min_interval(),
             Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) => None,
         }
     }
@@ -190,7 +199,7 @@ impl Sink {
     pub fn partitions(&self) -> Option<i32> {
         match self {
             Self::Kafka(sink) => sink.partitions(),
-            Self::Http(_) | Self::Sql(_) | Self::Stdout(_) => None,
+            Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) => None,
         }
     }
 
@@ -201,7 +210,7 @@ impl Sink {
     pub async fn look_again(&self, patience: Duration) -> Result<(), Failure> {
         match self {
             Self::Kafka(sink) => sink.count_partitions(patience).await,
-            Self::Http(_) | Self::Sql(_) | Self::Stdout(_) => Ok(()),
+            Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) => Ok(()),
         }
     }
 
@@ -213,6 +222,7 @@ impl Sink {
     pub async fn reach(&self, message: &Message<'_>, patience: Duration) -> Result<(), Failure> {
         match self {
             Self::Kafka(sink) => sink.reach(message, patience).await,
+            Self::Email(sink) => sink.probe(patience).await.map(drop),
             Self::Http(_) | Self::Sql(_) | Self::Stdout(_) => Ok(()),
         }
     }
@@ -224,6 +234,7 @@ impl Sink {
             Self::Kafka(sink) => sink.rendered(message),
             Self::Http(sink) => (None, sink.rendered(message)),
             Self::Sql(sink) => (None, Some(sink.rendered(message))),
+            Self::Email(sink) => (None, sink.rendered(message)),
             Self::Stdout(_) => (None, message.value(0).map(<[u8]>::to_vec)),
         }
     }
@@ -245,6 +256,7 @@ impl Sink {
                     hint,
                 ));
             }
+            Self::Email(sink) => Publication::Email(sink.begin(mode)),
             Self::Stdout(sink) => Publication::Stdout(sink.begin(mode)),
         })
     }
@@ -261,7 +273,7 @@ impl Sink {
     ) -> Result<Publication<'a>, Failure> {
         match self {
             Self::Sql(sink) => Ok(Publication::Sql(sink.begin(mode, transaction))),
-            Self::Kafka(_) | Self::Http(_) | Self::Stdout(_) => self.begin(mode).await,
+            Self::Kafka(_) | Self::Http(_) | Self::Email(_) | Self::Stdout(_) => self.begin(mode).await,
         }
     }
 }

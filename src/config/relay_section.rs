@@ -190,7 +190,7 @@ fn check_linger(section: &Section<'_>, cluster: &ClusterConfig, turn: &crate::re
     at.problem(key, Wrong::new(what, "write a shorter linger.ms or a longer deadline"));
 }
 
-/// Files of the relay's own secrets; Kafka's keys are read by its client when one is made.
+/// Files of the relay's own secrets and templates; Kafka's keys are read by its client when one is made.
 fn secret_files(sink: &crate::sink::Config, cluster: Option<&ClusterConfig>) -> Vec<PathBuf> {
     let mut files = match sink {
         crate::sink::Config::Sms(sms) => match &sms.auth_token {
@@ -198,6 +198,7 @@ fn secret_files(sink: &crate::sink::Config, cluster: Option<&ClusterConfig>) -> 
             Secret::Value(_) => Vec::new(),
         },
         crate::sink::Config::Webhook(webhook) => webhook.secret_files.clone(),
+        crate::sink::Config::Email(email) => email.files(),
         crate::sink::Config::Kafka(_)
         | crate::sink::Config::Http(_)
         | crate::sink::Config::Sql(_)

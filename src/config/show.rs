@@ -12,7 +12,7 @@ use super::relay_section::GUARANTEES;
 use super::requests::ON_UNKNOWN;
 use super::sink::DEFAULT_PROVIDER_ID;
 use super::units::{print_duration, print_size};
-use super::{Config, show_postgres, sink, source, table_name};
+use super::{Config, show_email, show_postgres, sink, source, table_name};
 use crate::relay::{self, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::http::Body;
@@ -31,7 +31,7 @@ pub(super) enum Secrets {
 pub(super) struct Lines(String);
 
 impl Lines {
-    fn section(&mut self, header: &str) {
+    pub(super) fn section(&mut self, header: &str) {
         if !self.0.is_empty() {
             self.0.push('\n');
         }
@@ -47,7 +47,7 @@ impl Lines {
         self.raw(key, quote(value));
     }
 
-    fn duration(&mut self, key: &str, value: Duration) {
+    pub(super) fn duration(&mut self, key: &str, value: Duration) {
         self.text(key, &print_duration(value));
     }
 
@@ -221,6 +221,7 @@ fn show_sink(lines: &mut Lines, sink: &crate::sink::Config, secrets: Secrets) {
         crate::sink::Config::Sms(config) => sms(lines, config, secrets),
         crate::sink::Config::Webhook(config) => webhook(lines, config, secrets),
         crate::sink::Config::Sql(config) => sql(lines, config),
+        crate::sink::Config::Email(config) => show_email::write(lines, config),
         crate::sink::Config::Stdout(_) => {}
     }
 }

@@ -14,6 +14,7 @@ use crate::source::finding::{Finding, Level};
 use crate::source::shape::{After, Shape};
 use crate::source::{self, Pending, Requests, judge, table};
 
+mod email;
 mod server;
 mod topic;
 
@@ -53,6 +54,9 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
         }
         if let sink::Config::Kafka(config) = &relay.sink {
             found.extend(topic::topic(cluster, config, session.as_ref().zip(readable.as_ref())).await);
+        }
+        if let sink::Config::Email(config) = &relay.sink {
+            found.extend(email::server(relay, config).await);
         }
         if let Some(name) = &relay.dead_letter_topic {
             found.push(topic::letters(cluster, name).await);
@@ -127,7 +131,7 @@ fn asked(relay: &Config, table: sinks::Known<'_>, findings: &mut Vec<Finding>) -
             Some("Write the body as a template that names the columns.")
         }
         // It names its columns; it prints what there is.
-        sink::Config::Sql(_) | sink::Config::Stdout(_) => None,
+        sink::Config::Sql(_) | sink::Config::Email(_) | sink::Config::Stdout(_) => None,
     };
     if let Some(mend) = mend.filter(|_| fields.contains(&Field::Row)) {
         let message = "the payload is the whole row: every column added later is published, too";
@@ -160,8 +164,8 @@ async fn requested(
     if prepare(session, &requests::statements(&fields), mend, findings).await {
         findings.extend(requests::findings(session, &relay.name, ledger).await?);
     }
-    if relay.on_unknown == OnUnknown::Resend && matches!(relay.sink, sink::Config::Sms(_)) {
-        let message = "on_unknown is resend, and this receiver knows no idempotency keys: a text may arrive twice";
+    if relay.on_unknown == OnUnknown::Resend && matches!(relay.sink, sink::Config::Sms(_) | sink::Config::Email(_)) {
+        let message = "on_unknown is resend, and this receiver knows no idempotency keys: a message may arrive twice";
         let mend = "Write on_unknown = \"dead_letter\", so that each such outcome is listed for a person to decide.";
         findings.push(Finding::new(Level::Warn, "resend_without_key", message).setting(mend));
     }

@@ -103,8 +103,10 @@ impl Failure {
     /// transaction that a statement waits for.
     #[must_use]
     pub fn is_outage(&self) -> bool {
+        // What a mail server says of an address or of a mail's content is not about the server.
+        let others = ["twilio_", "sql_", "smtp_rcpt_", "smtp_content_"];
         let other = matches!(self.code.as_str(), "http_429" | "dead_letter_topic")
-            || ["twilio_", "sql_"].iter().any(|kind| self.code.starts_with(kind));
+            || others.iter().any(|prefix| self.code.starts_with(prefix));
         self.class == Class::Retry && !other
     }
 }

@@ -13,17 +13,19 @@ impl Sink {
     pub fn pin(&self, message: &Message<'_>) -> Result<Vec<u8>, Failure> {
         match self {
             Self::Http(sink) => sink.pin(message),
+            Self::Email(sink) => sink.pin(message),
             Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) => Err(not_once()),
         }
     }
 
-    /// Sends a message that was pinned, and waits for the receiver's answer, no longer than `patience`.
+    /// Sends the message with this id as it was pinned, and waits for the receiver's answer, no longer than `patience`.
     ///
     /// # Errors
     /// When it was not accepted, or nobody knows: `ambiguous` tells.
-    pub async fn deliver(&self, pinned: &[u8], patience: Duration) -> Result<Receipt, Failure> {
+    pub async fn deliver(&self, id: &str, pinned: &[u8], patience: Duration) -> Result<Receipt, Failure> {
         match self {
             Self::Http(sink) => sink.deliver(pinned, patience).await,
+            Self::Email(sink) => sink.deliver(id, pinned, patience).await,
             Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) => Err(not_once()),
         }
     }
@@ -35,7 +37,7 @@ impl Sink {
     pub async fn ask(&self, message: &Message<'_>, patience: Duration) -> Result<Option<Receipt>, Failure> {
         match self {
             Self::Http(sink) => sink.ask(message, patience).await,
-            Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) => Err(not_once()),
+            Self::Kafka(_) | Self::Email(_) | Self::Sql(_) | Self::Stdout(_) => Err(not_once()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One turn's publishing, whatever the sink.
 
-use super::{Flow, Published, http, kafka, sql, stdout};
+use super::{Flow, Published, email, http, kafka, sql, stdout};
 use crate::batch::Batch;
 
 /// One turn's publishing: push batches in order, then `finish`. Dropping it stops at once: nothing more is sent.
@@ -10,6 +10,8 @@ pub enum Publication<'a> {
     Kafka(kafka::KafkaPublication<'a>),
     /// See [`http`].
     Http(http::HttpPublication<'a>),
+    /// See [`email`].
+    Email(email::EmailPublication<'a>),
     /// See [`sql`].
     Sql(sql::SqlPublication<'a>),
     /// See [`stdout`].
@@ -22,6 +24,7 @@ impl Publication<'_> {
         match self {
             Self::Kafka(publication) => publication.push(batch).await,
             Self::Http(publication) => publication.push(batch).await,
+            Self::Email(publication) => publication.push(batch).await,
             Self::Sql(publication) => publication.push(batch).await,
             Self::Stdout(publication) => publication.push(batch).await,
         }
@@ -31,7 +34,7 @@ impl Publication<'_> {
     pub async fn settle(&mut self) {
         match self {
             Self::Kafka(publication) => publication.settle().await,
-            Self::Http(_) | Self::Sql(_) | Self::Stdout(_) => {}
+            Self::Http(_) | Self::Email(_) | Self::Sql(_) | Self::Stdout(_) => {}
         }
     }
 
@@ -40,6 +43,7 @@ impl Publication<'_> {
         match self {
             Self::Kafka(publication) => publication.finish(),
             Self::Http(publication) => publication.finish(),
+            Self::Email(publication) => publication.finish(),
             Self::Sql(publication) => publication.finish(),
             Self::Stdout(publication) => publication.finish(),
         }

@@ -17,6 +17,7 @@ mod dead_letter_topic;
 mod demo;
 mod deploy;
 mod due;
+mod email;
 mod errors;
 mod faults;
 mod halts;

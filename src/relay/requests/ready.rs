@@ -107,6 +107,10 @@ pub(super) fn key_memory(sink: &sink::Config) -> Option<std::time::Duration> {
     match sink {
         sink::Config::Http(http) => http.once.key_memory,
         sink::Config::Webhook(webhook) => webhook.request.once.key_memory,
-        sink::Config::Kafka(_) | sink::Config::Sms(_) | sink::Config::Sql(_) | sink::Config::Stdout(_) => None,
+        sink::Config::Kafka(_)
+        | sink::Config::Sms(_)
+        | sink::Config::Email(_)
+        | sink::Config::Sql(_)
+        | sink::Config::Stdout(_) => None,
     }
 }
