@@ -15,12 +15,14 @@ use metrics::{Counter, Gauge, Histogram, Label, counter, gauge, histogram};
 use crate::position::Timestamp;
 
 pub mod exporter;
+mod intake;
 mod label;
 mod pending;
 pub mod process;
 mod stage;
 pub mod table;
 
+pub use intake::{IntakeMetrics, IntakeResult};
 pub use label::{Phase, PoolState, PublishError, Stage, TurnResult};
 pub use pending::PendingMetrics;
 pub use stage::Looked;
