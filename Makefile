@@ -29,6 +29,7 @@ deps-demo:
 deps-test:
 	@scripts/install build postgres kafka tests
 	@scripts/kafka-jars
+	@scripts/openapi-tools
 
 demo: deps-demo ## Three replicas survive a kill with nothing lost; ARGS="--seconds 20 --json", KAFKA=real, SCENARIO=reminders
 	@cargo run --bin outbox-relay -- demo $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(KAFKA),--kafka $(KAFKA)) $(ARGS)

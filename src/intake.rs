@@ -107,7 +107,10 @@ pub async fn serve(
     // A request in flight has all its time, whenever it came.
     let life = SILENCE + intake.timeout;
     let bounds = Bounds { connections: CLIENTS, question: life, life, renewed: true };
-    let router = routes::router(Arc::new(intake));
+    let intake = Arc::new(intake);
+    let opening = Arc::clone(&intake);
+    tokio::spawn(async move { opening.ledger.open().await });
+    let router = routes::router(intake);
     tokio::select! {
         served = axum::serve(Bounded::new(listener, bounds), router).with_graceful_shutdown(stop).into_future() => served,
         () = cut => Ok(()),

@@ -1,5 +1,6 @@
 //! What was measured, and what is made of it.
 
+use super::ask::Asked;
 use super::claim::Claims;
 use super::drain::Drain;
 use super::idle::Idle;
@@ -26,6 +27,8 @@ pub struct Figures {
     pub claims: Vec<Claims>,
     /// Per round.
     pub wake: Vec<Wake>,
+    /// Per round.
+    pub asked: Vec<Asked>,
 }
 
 /// Rows a second with one kind of payload, per round.

@@ -3,6 +3,7 @@
 //! A call is one statement, committed by itself. What PostgreSQL answers with an error was not recorded, unless the
 //! connection ended with it.
 
+use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::Row;
@@ -125,15 +126,28 @@ impl Ledger {
         rows.first().map(document).transpose().map_err(|error| failed(error.into()))
     }
 
+    /// Opens all connections, so that the first callers do not wait for them.
+    pub(super) async fn open(&self) {
+        let size = self.pool.status().max_size;
+        for opened in join_all((0..size).map(|_| database::take(&self.pool))).await {
+            if let Err(error) = opened {
+                tracing::debug!(%error, "the intake has no connection yet");
+            }
+        }
+    }
+
     /// A connection; nothing has been sent while there is none.
     async fn session(&self, deadline: Instant) -> Result<Fragile, Problem> {
-        match timeout_at(deadline, database::take(&self.pool)).await {
-            Ok(Ok(loan)) => Ok(Fragile::new(loan)),
-            Ok(Err(error)) => {
+        // A task of its own: what takes longer to open than one caller has time is there for the next.
+        let pool = self.pool.clone();
+        let taking = tokio::spawn(async move { database::take(&pool).await });
+        match timeout_at(deadline, taking).await {
+            Ok(Ok(Ok(loan))) => Ok(Fragile::new(loan)),
+            Ok(Ok(Err(error))) => {
                 log(&error);
                 Err(Problem::unavailable("The database cannot be reached; nothing was recorded."))
             }
-            Err(_) => Err(late()),
+            Ok(Err(_)) | Err(_) => Err(late()),
         }
     }
 }
