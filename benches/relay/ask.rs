@@ -111,7 +111,9 @@ async fn http(stage: &Stage, calls: u64) -> anyhow::Result<(f64, Vec<f64>)> {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let ask = |number: u64| {
-        let body = format!(r#"{{"dedupe_key":"k{number}","user_id":"ada","template":"welcome","parameters":{{"name":"Ada"}}}}"#);
+        let body = format!(
+            r#"{{"dedupe_key":"k{number}","user_id":"ada","template":"welcome","parameters":{{"name":"Ada"}}}}"#
+        );
         let request = client.post(&url).bearer_auth(TOKEN).header("content-type", "application/json").body(body);
         async move {
             let begun = Instant::now();

@@ -236,7 +236,8 @@ fn asked_results(asked: &[Asked]) -> Vec<Value> {
     let of = |value: fn(&Asked) -> f64| asked.iter().map(value).collect::<Vec<_>>();
     let result = |name: &str, value: fn(&Asked) -> f64, raw: Option<fn(&Asked) -> f64>| {
         let each = of(value);
-        let mut result = json!({"name": name, "rows": calls, "rows_per_second": rounded(median(&each)), "runs": runs(&each)});
+        let mut result =
+            json!({"name": name, "rows": calls, "rows_per_second": rounded(median(&each)), "runs": runs(&each)});
         if let Some(raw) = raw {
             result["ratio"] = rounded(median(&each) / median(&of(raw)));
         }

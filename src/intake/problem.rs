@@ -16,7 +16,8 @@ pub(super) struct Problem {
     title: &'static str,
     detail: String,
     more: Map<String, Value>,
-    header: Option<(HeaderName, &'static str)>,
+    /// Its name in small letters.
+    header: Option<(&'static str, &'static str)>,
 }
 
 /// What is wrong at one place of a body.
@@ -33,7 +34,7 @@ impl Problem {
         Self { status, name, title, detail: detail.into(), more: Map::new(), header: None }
     }
 
-    fn header(mut self, name: HeaderName, value: &'static str) -> Self {
+    fn header(mut self, name: &'static str, value: &'static str) -> Self {
         self.header = Some((name, value));
         self
     }
@@ -58,13 +59,13 @@ impl Problem {
     pub(super) fn without_token() -> Self {
         let detail = "Send one of the tokens of [intake] token_file: Authorization: Bearer TOKEN.";
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "A token is needed", detail)
-            .header(header::WWW_AUTHENTICATE, "Bearer realm=\"outbox-relay\"")
+            .header("www-authenticate", "Bearer realm=\"outbox-relay\"")
     }
 
     pub(super) fn with_wrong_token() -> Self {
         let detail = "The token is none of [intake] token_file, or no longer.";
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "The token is not known", detail)
-            .header(header::WWW_AUTHENTICATE, "Bearer realm=\"outbox-relay\", error=\"invalid_token\"")
+            .header("www-authenticate", "Bearer realm=\"outbox-relay\", error=\"invalid_token\"")
     }
 
     pub(super) fn no_such_path() -> Self {
@@ -119,7 +120,7 @@ impl Problem {
     /// It was not done, and can be tried again.
     pub(super) fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "It cannot be done now", detail)
-            .header(header::RETRY_AFTER, RETRY_AFTER)
+            .header("retry-after", RETRY_AFTER)
     }
 
     /// It was done or not.
@@ -127,7 +128,7 @@ impl Problem {
         let detail = "The request may have been recorded or not. Send the same again with the same dedupe_key or request_id: \
                       that makes no second one. Without either, it could.";
         Self::new(StatusCode::GATEWAY_TIMEOUT, "outcome-unknown", "Nobody knows whether it was recorded", detail)
-            .header(header::RETRY_AFTER, RETRY_AFTER)
+            .header("retry-after", RETRY_AFTER)
     }
 }
 
@@ -142,7 +143,7 @@ impl IntoResponse for Problem {
         let body = Value::Object(document).to_string();
         let mut response = (self.status, [(header::CONTENT_TYPE, "application/problem+json")], body).into_response();
         if let Some((name, value)) = self.header {
-            response.headers_mut().insert(name, HeaderValue::from_static(value));
+            response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         response
     }

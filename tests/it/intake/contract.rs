@@ -14,7 +14,7 @@ async fn the_document_is_served_without_a_token_as_it_stands_in_docs() {
     let database = database().await;
     let front = Front::start(&database, "").await;
     let served = answer(client().get(format!("{}/openapi.json", front.url))).await.unwrap();
-    assert_eq!((served.status, &served.headers["content-type"].to_str().unwrap()[..]), (200, "application/json"));
+    assert_eq!((served.status, served.headers["content-type"].to_str().unwrap()), (200, "application/json"));
     let committed: Value = serde_json::from_str(&std::fs::read_to_string("docs/openapi.json").unwrap()).unwrap();
     assert_eq!(served.body, committed);
     assert_eq!(committed["openapi"], "3.1.0");
@@ -52,5 +52,5 @@ async fn every_answer_to_calls_made_from_the_document_is_one_of_the_document() {
     // All that it can look at was looked at, and it has really asked.
     assert!(said.contains("Tested: 4"), "every operation");
     let made: i64 = owner.query_one("SELECT count(*) FROM outbox.request", &[]).await.unwrap().get(0);
-    assert!(made >= 3, "{made} requests were made; most right calls bring the key of one that is there");
+    assert!(made >= 10, "{made} requests were made; most right calls bring the key of one that is there");
 }

@@ -59,7 +59,7 @@ async fn a_large_body_is_refused_before_it_is_sent_and_a_slow_one_when_its_time_
 async fn clients_that_go_away_cost_neither_a_connection_nor_what_they_asked_for() {
     let database = database().await;
     let mut owner = welcome(&database).await;
-    let front = Front::start(&database, "timeout = \"20s\"").await;
+    let front = Front::start(&database, "connections = 1\ntimeout = \"20s\"").await;
     let watcher = database.connect("postgres").await;
     let sessions = "SELECT array_agg(pid ORDER BY pid)::text FROM pg_stat_activity WHERE datname = current_database() \
                     AND application_name LIKE 'outbox-relay/%' AND query LIKE '%enqueue_once%'";

@@ -1,6 +1,7 @@
 //! A process with an HTTP intake, and a client that asks it.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
@@ -86,9 +87,10 @@ pub async fn address(process: &Process) -> String {
     format!("http://{}", line["intake"].as_str().expect("an intake"))
 }
 
-/// A client without a proxy and without connections of others.
+/// A client without a proxy, with a new connection for each request; made once, because it reads all authorities.
 pub fn client() -> Client {
-    Client::builder().no_proxy().build().unwrap()
+    static SHARED: OnceLock<Client> = OnceLock::new();
+    SHARED.get_or_init(|| Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap()).clone()
 }
 
 /// With this body.
