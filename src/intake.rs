@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 use crate::database::{self, Limits, Sessions};
 use crate::listener::{self, BindError, Bounded, Bounds};
-use crate::metrics::IntakeMetrics;
+use crate::metrics::intake::IntakeMetrics;
 
 mod call;
 mod ledger;

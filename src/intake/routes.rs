@@ -17,7 +17,7 @@ use super::ledger::{Enqueued, Wanted};
 use super::problem::Problem;
 use super::{Intake, OPENAPI};
 use crate::listener;
-use crate::metrics::IntakeResult;
+use crate::metrics::intake::IntakeResult;
 
 pub(super) fn router(intake: Arc<Intake>) -> Router {
     Router::new()

@@ -13,7 +13,7 @@ fn measure_all(metrics: &CursorMetrics) {
     pending.sent(Duration::from_millis(20));
     pending.send_failed();
     pending.sent_not_marked();
-    IntakeMetrics::new().answered(IntakeResult::Repeated, Duration::from_millis(4));
+    intake::IntakeMetrics::new().answered(intake::IntakeResult::Repeated, Duration::from_millis(4));
     metrics.dead_lettered();
     metrics.set_dead_letters(3);
     metrics.set_unknown_outcomes(3);

@@ -37,8 +37,13 @@ async fn every_answer_to_calls_made_from_the_document_is_one_of_the_document() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("openapi.json");
     std::fs::write(&file, document.to_string()).unwrap();
-    let output = tokio::process::Command::new(SCHEMATHESIS)
-        .args(["--config-file", "tests/openapi/schemathesis.toml", "run", "--no-color", "--url", &front.url])
+    // It keeps notes where it is started.
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let output = tokio::process::Command::new(root.join(SCHEMATHESIS))
+        .current_dir(dir.path())
+        .arg("--config-file")
+        .arg(root.join("tests/openapi/schemathesis.toml"))
+        .args(["run", "--no-color", "--url", &front.url])
         .args(["--header", &format!("Authorization: Bearer {TOKEN}")])
         .arg(&file)
         .stdin(Stdio::null())
