@@ -50,10 +50,11 @@ pub struct Config {
 }
 
 impl Config {
-    /// How long its sessions may be busy or silent: PostgreSQL gives up before the client is told that nobody knows.
+    /// How long its sessions may be busy or silent: a statement that begins in the first half of `timeout` is given up by
+    /// PostgreSQL before the client is told that nobody knows.
     #[must_use]
     pub fn limits(&self) -> Limits {
-        Limits { statement: self.timeout * 4 / 5, lock_kill: self.timeout * 2 }
+        Limits { statement: self.timeout * 2 / 5, lock_kill: self.timeout * 2 }
     }
 }
 
@@ -77,7 +78,7 @@ impl Intake {
         tokens.verify()?;
         let sessions = Sessions::new(database, config.limits(), application_name).planned_freely();
         Ok(Self {
-            ledger: Ledger::new(database::pool(sessions, config.connections)?),
+            ledger: Ledger::new(database::pool(sessions, config.connections)?, config.timeout / 2),
             tokens,
             metrics: IntakeMetrics::new(),
             body_limit: config.body_limit,

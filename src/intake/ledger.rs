@@ -3,6 +3,8 @@
 //! A call is one statement, committed by itself. What PostgreSQL answers with an error was not recorded, unless the
 //! connection ended with it.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
@@ -51,11 +53,13 @@ pub(super) enum Wanted {
 #[derive(Debug)]
 pub(super) struct Ledger {
     pool: Pool,
+    /// What is left to a statement at least; a call that has no connection by then is not begun.
+    reserve: Duration,
 }
 
 impl Ledger {
-    pub(super) const fn new(pool: Pool) -> Self {
-        Self { pool }
+    pub(super) const fn new(pool: Pool, reserve: Duration) -> Self {
+        Self { pool, reserve }
     }
 
     /// Makes the request, or finds the one that is there.
@@ -141,7 +145,7 @@ impl Ledger {
         // A task of its own: what takes longer to open than one caller has time is there for the next.
         let pool = self.pool.clone();
         let taking = tokio::spawn(async move { database::take(&pool).await });
-        match timeout_at(deadline, taking).await {
+        match timeout_at(deadline - self.reserve, taking).await {
             Ok(Ok(Ok(loan))) => Ok(Fragile::new(loan)),
             Ok(Ok(Err(error))) => {
                 log(&error);

@@ -48,7 +48,9 @@ impl Front {
         let tokens = files.path().join("tokens");
         std::fs::write(&tokens, format!("{TOKEN}\n")).unwrap();
         let file = tokens.display();
-        let toml = format!("{begins}[intake]\nlisten = \"127.0.0.1:0\"\ntoken_file = \"{file}\"\n{more}\n");
+        // A busy machine must not end calls whose end is no matter of the test.
+        let patient = if more.contains("timeout") { "" } else { "timeout = \"60s\"" };
+        let toml = format!("{begins}[intake]\nlisten = \"127.0.0.1:0\"\ntoken_file = \"{file}\"\n{more}\n{patient}\n");
         let process = Process::spawn_with(&toml, &["run"], &[("RUST_LOG", level.to_owned())]);
         let url = address(&process).await;
         Self { process, url, toml, tokens, _files: files }
