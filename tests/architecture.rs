@@ -1,4 +1,4 @@
-//! Imports point one way: pure ← infrastructure ← cursor, source, sink ← relay ← admin ← config ← cli, demo.
+//! Imports point one way: pure ← infrastructure ← cursor, source, sink ← relay ← retention, admin ← config ← cli, demo.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,8 +29,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "source", "sink",
         ],
     ),
+    ("retention", &["position", "database", "cursor", "source", "relay"]),
     ("admin", &["metrics", "health"]),
-    ("config", &["position", "pace", "secret", "database", "source", "sink", "relay", "admin"]),
+    ("config", &["position", "pace", "secret", "database", "source", "sink", "relay", "retention", "admin"]),
 ];
 
 const PURE: &[&str] = &[

@@ -12,7 +12,7 @@ pub type Environment = BTreeMap<String, String>;
 const PREFIX: &str = "OUTBOX_RELAY__";
 
 /// Sections that variables may fill; relays stand in the file, because their order and names matter.
-const SECTIONS: [&str; 4] = ["postgres", "kafka", "admin", "shutdown"];
+const SECTIONS: [&str; 5] = ["postgres", "kafka", "admin", "shutdown", "retention"];
 
 /// The environment of this process. Values that are no UTF-8 keep a replacement character in place of what is none.
 #[must_use]

@@ -83,11 +83,28 @@ pub(super) fn all(config: &Config, secrets: Secrets) -> String {
     lines.text("listen", &config.admin.listen.to_string());
     lines.section("[shutdown]");
     lines.duration("grace", config.grace);
+    retention(&mut lines, &config.retention);
     let mut text = lines.0;
     for each in &config.relays {
         text.push_str(&format!("\n{}", relay(each, secrets)));
     }
     text
+}
+
+fn retention(lines: &mut Lines, retention: &crate::retention::Config) {
+    lines.section("[retention]");
+    let times = [
+        ("completed_requests", retention.completed_requests),
+        ("sent_marks", retention.sent_marks),
+        ("dead_letters", retention.dead_letters),
+    ];
+    for (key, time) in times {
+        match time {
+            Some(time) => lines.duration(key, time),
+            None => lines.comment(&format!("{key}: kept for ever")),
+        }
+    }
+    lines.duration("every", retention.every);
 }
 
 /// `[kafka]`.

@@ -37,6 +37,7 @@ mod pending;
 mod poison;
 mod refusals;
 mod replicas;
+mod retention;
 mod rolling;
 mod secrets;
 mod sms_http;

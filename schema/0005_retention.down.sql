@@ -1,0 +1,3 @@
+-- Back to version 4.
+DROP FUNCTION outbox.prune_requests(interval, integer), outbox.prune_dead_letters(interval, integer);
+DROP INDEX outbox.dead_letter_resolved;
