@@ -118,6 +118,7 @@ async fn the_relays_role_gets_exactly_what_it_needs_deletes_only_claims_and_mark
     for table in ["claim", "sent"] {
         expected.extend(["SELECT", "INSERT", "UPDATE", "DELETE"].map(|right| format!("{right} outbox.{table}")));
     }
+    expected.extend(["SELECT outbox.hold", "SELECT outbox.safe_to_delete"].map(str::to_owned));
     expected.extend(["SELECT", "INSERT"].map(|right| format!("{right} outbox.template")));
     expected.extend(["SELECT", "UPDATE", "DELETE"].map(|right| format!("{right} outbox.request")));
     assert_eq!(rights(&owner, "relay").await, expected);

@@ -7,6 +7,7 @@ use crate::support::outside::json;
 
 mod marks;
 mod requests;
+mod safe;
 
 /// All of `[retention]`.
 const TIMES: &str =
