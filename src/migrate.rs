@@ -169,6 +169,16 @@ pub async fn require(client: &tokio_postgres::Client) -> Result<SchemaVersion, M
     }
 }
 
+/// Whether the ready-made outbox has a partition for each day.
+///
+/// # Errors
+/// The database's.
+pub async fn messages_partitioned(client: &tokio_postgres::Client) -> Result<bool, MigrateError> {
+    let sql =
+        "SELECT c.relkind = 'p' FROM pg_catalog.pg_class AS c WHERE c.oid = 'outbox.message'::pg_catalog.regclass";
+    Ok(client.query_one(sql, &[]).await?.try_get(0)?)
+}
+
 /// Applies what is missing; gives the versions applied.
 ///
 /// # Errors

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 mod letters;
 mod marks;
+mod messages;
 mod pass;
 mod requests;
 pub mod task;
@@ -25,13 +26,24 @@ pub struct Config {
     pub sent_marks: Option<Duration>,
     /// How long dead letters are kept that were redriven or discarded.
     pub dead_letters: Option<Duration>,
+    /// How long partitions of `outbox.message` are kept after their last day.
+    pub messages: Option<Duration>,
+    /// For how many days ahead its partitions are made.
+    pub messages_ahead: i32,
     /// How often `run` looks.
     pub every: Duration,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { completed_requests: None, sent_marks: None, dead_letters: None, every: Duration::from_secs(600) }
+        Self {
+            completed_requests: None,
+            sent_marks: None,
+            dead_letters: None,
+            messages: None,
+            messages_ahead: 3,
+            every: Duration::from_secs(600),
+        }
     }
 }
 
@@ -44,6 +56,8 @@ pub enum What {
     SentMarks,
     /// Resolved dead letters.
     DeadLetters,
+    /// Partitions of `outbox.message`.
+    Messages,
 }
 
 impl What {
@@ -54,6 +68,7 @@ impl What {
             Self::Requests => "completed_requests",
             Self::SentMarks => "sent_marks",
             Self::DeadLetters => "dead_letters",
+            Self::Messages => "messages",
         }
     }
 }
@@ -63,9 +78,9 @@ impl What {
 pub struct Found {
     /// Of which kind.
     pub what: What,
-    /// Where: a table, or a relay.
+    /// Where: a table, a relay, or a partition.
     pub of: String,
-    /// How many rows may go, or have gone.
+    /// How many rows may go, or have gone; of partitions, 1.
     pub rows: i64,
     /// What is old enough and stays, and why.
     pub kept: Vec<Kept>,

@@ -9,7 +9,7 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
     ("kafka", &["bootstrap_servers", "sasl_password_file", "properties"]),
     ("admin", &["listen"]),
     ("shutdown", &["grace"]),
-    ("retention", &["completed_requests", "sent_marks", "dead_letters", "every"]),
+    ("retention", &["completed_requests", "sent_marks", "dead_letters", "messages", "messages_ahead", "every"]),
     (
         "relay",
         &[

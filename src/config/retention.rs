@@ -16,6 +16,11 @@ pub(super) fn read(section: &Section<'_>) -> Config {
         completed_requests: time("completed_requests"),
         sent_marks: time("sent_marks"),
         dead_letters: time("dead_letters"),
+        messages: time("messages"),
+        messages_ahead: section
+            .read("messages_ahead", value::integer(1..=31))
+            .and_then(|days| i32::try_from(days).ok())
+            .unwrap_or(default.messages_ahead),
         every: section.read("every", value::duration(Duration::from_secs(1)..=DAY)).unwrap_or(default.every),
     }
 }

@@ -97,6 +97,7 @@ fn retention(lines: &mut Lines, retention: &crate::retention::Config) {
         ("completed_requests", retention.completed_requests),
         ("sent_marks", retention.sent_marks),
         ("dead_letters", retention.dead_letters),
+        ("messages", retention.messages),
     ];
     for (key, time) in times {
         match time {
@@ -104,6 +105,7 @@ fn retention(lines: &mut Lines, retention: &crate::retention::Config) {
             None => lines.comment(&format!("{key}: kept for ever")),
         }
     }
+    lines.raw("messages_ahead", retention.messages_ahead);
     lines.duration("every", retention.every);
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Config, Found, Kept, What, letters, marks, requests};
+use super::{Config, Found, Kept, What, letters, marks, messages, requests};
 use crate::database::{Error, Session};
 use crate::relay;
 
@@ -100,6 +100,48 @@ impl<'a> Pass<'a> {
         }
     }
 
+    /// Makes days ahead, also where nothing is pruned, and drops those that nobody needs.
+    async fn messages(&self) -> Result<Vec<Found>, Error> {
+        let table = messages::table(&self.session).await?;
+        let mut found = Vec::new();
+        if table.partitioned {
+            match messages::extend(&self.session, self.config.messages_ahead).await {
+                Ok(Some(made)) => tracing::info!(made, "partitions of outbox.message made"),
+                Ok(None) => {}
+                Err(error) => found.push(self.failed(messages::whole(), error)?),
+            }
+        }
+        let Some(seconds) = self.config.messages.map(|time| time.as_secs_f64()) else { return Ok(found) };
+        if !table.partitioned {
+            found.push(messages::plain());
+            return Ok(found);
+        }
+        if let Some(beginner) = messages::beginner(&self.session, self.relays).await? {
+            found.push(beginner);
+            return Ok(found);
+        }
+        if table.owned {
+            found.extend(messages::prune_concurrently(&self.session, seconds).await?);
+            return Ok(found);
+        }
+        loop {
+            match messages::prune(&self.session, seconds).await {
+                Ok(Some(partition)) => {
+                    let gone = partition.rows > 0;
+                    found.push(partition);
+                    if !gone || self.stop.is_cancelled() {
+                        return Ok(found);
+                    }
+                }
+                Ok(None) => return Ok(found),
+                Err(error) => {
+                    found.push(self.failed(messages::whole(), error)?);
+                    return Ok(found);
+                }
+            }
+        }
+    }
+
     /// What one kind met does not keep the others from their turn, unless the session is gone.
     fn failed(&self, mut found: Found, error: Error) -> Result<Found, Error> {
         if self.session.is_closed() {
@@ -132,6 +174,9 @@ pub async fn look(session: &Session, config: &Config, relays: &[relay::Config]) 
     if let Some(time) = config.dead_letters {
         found.push(letters::look(session, time.as_secs_f64()).await?);
     }
+    if let Some(time) = config.messages {
+        found.extend(messages::look(session, relays, time.as_secs_f64()).await?);
+    }
     Ok(found)
 }
 
@@ -154,6 +199,7 @@ pub async fn prune(pass: &Pass<'_>) -> Result<Vec<Found>, Error> {
         let prune = async |session: &Session, most| letters::prune(session, time.as_secs_f64(), most).await;
         found.push(pass.batches(What::DeadLetters, "outbox.dead_letter", prune).await?);
     }
+    found.extend(pass.messages().await?);
     Ok(found)
 }
 
@@ -167,6 +213,9 @@ pub async fn note(session: &Session, by: &str, found: &[Found]) -> Result<(), Er
         .filter(|found| found.rows > 0)
         .map(|found| serde_json::json!({ "what": found.what.as_str(), "of": found.of, "rows": found.rows }))
         .collect();
+    if pruned.is_empty() {
+        return Ok(());
+    }
     let detail = serde_json::json!({ "pruned": pruned }).to_string();
     session
         .execute(

@@ -35,6 +35,7 @@ async fn once(
     relays: &[relay::Config],
 ) -> Result<Vec<Found>, Error> {
     let session: Session = sessions.open().await?;
+    pass::patient(&session).await?;
     match Pass::begin(session, config, relays, engine.stop.clone()).await? {
         Some(pass) => pass::prune(&pass).await,
         None => {

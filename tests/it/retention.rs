@@ -6,6 +6,7 @@ use crate::support::outbox_relay;
 use crate::support::outside::json;
 
 mod marks;
+mod messages;
 mod requests;
 mod safe;
 
