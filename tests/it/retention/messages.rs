@@ -188,8 +188,9 @@ async fn a_partitioned_outbox_is_proven_and_no_value_that_is_sent_chooses_place_
         .await
         .unwrap()
         .get(0);
-    let leaf =
-        |table: &str, at: &str| format!("INSERT INTO {table} (id, topic, created_at) VALUES (900, 'sent', {at})");
+    let leaf = |table: &str, at: &str| {
+        format!("INSERT INTO {table} (id, topic, created_at) OVERRIDING SYSTEM VALUE VALUES (900, 'sent', {at})")
+    };
     owner.batch_execute(&leaf(&today, "date_trunc('day', now(), 'UTC')")).await.unwrap();
     for (table, at) in [
         (today.as_str(), "now() - interval '10 days'"),

@@ -6,10 +6,9 @@ use super::*;
 async fn partitions(owner: &Client) -> Vec<(String, String, i64)> {
     let sql = "SELECT COALESCE((lower::date - (now() AT TIME ZONE 'UTC')::date)::text, '-'), \
                COALESCE((upper::date - (now() AT TIME ZONE 'UTC')::date)::text, '-'), \
-               (xpath('/row/n/text()', query_to_xml(format('SELECT count(*) AS n FROM outbox.%I', name), false, true, '')))[1]::text::bigint \
-               FROM (SELECT name, NULLIF(NULLIF(lower, '-infinity'), 'infinity') AS lower, \
-               NULLIF(upper, 'infinity') AS upper FROM outbox.message_partition WHERE state = 'attached') AS p \
-               ORDER BY lower NULLS FIRST";
+               (SELECT count(*) FROM outbox.message AS m WHERE m.tableoid = p.relation) \
+               FROM (SELECT relation, NULLIF(lower, '-infinity') AS lower, NULLIF(upper, 'infinity') AS upper \
+               FROM outbox.message_partition WHERE state = 'attached') AS p ORDER BY lower NULLS FIRST";
     let rows = owner.query(sql, &[]).await.unwrap();
     rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect()
 }
