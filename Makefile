@@ -1,6 +1,6 @@
 # Everything runs through cargo; make only installs what is missing first. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-demo deps-test deps-lint demo test test-pg lint audit bench
+.PHONY: help deps deps-demo deps-test deps-consumers deps-lint demo test test-pg lint audit bench
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
 ARGS ?=
@@ -30,10 +30,14 @@ deps-test:
 	@scripts/install build postgres kafka tests
 	@scripts/kafka-jars
 
+deps-consumers:
+	@scripts/install kafka consumers
+	@scripts/consumer-kit
+
 demo: deps-demo ## Three replicas survive a kill with nothing lost; ARGS="--seconds 20 --json", KAFKA=real, SCENARIO=reminders
 	@cargo run --bin outbox-relay -- demo $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(KAFKA),--kafka $(KAFKA)) $(ARGS)
 
-test: deps-test ## Run all tests, on a real PostgreSQL and a real Apache Kafka
+test: deps-test deps-consumers ## Run all tests, on a real PostgreSQL and a real Apache Kafka
 	cargo test; status=$$?; scripts/settle; exit $$status
 
 test-pg: deps-test ## Run the guarantee tests on another major version of PostgreSQL; PG=18

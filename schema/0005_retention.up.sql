@@ -47,7 +47,7 @@ WITH stands AS (
       ON t.relkind IN ('r', 'p') AND (t.oid = c.relations[1] OR n.nspname || '.' || t.relname = c.identity ->> 'table')
     LEFT JOIN outbox.control AS k ON k.cursor = c.name
     LEFT JOIN outbox.cursor_status AS s ON s.cursor = c.name
-    WHERE c.identity ->> 'sink' IS DISTINCT FROM 'due work'
+    WHERE COALESCE(c.identity ->> 'sink', '') NOT IN ('due work', 'requests')
 )
 SELECT relation, name AS cursor, 'cursor' AS kind, COALESCE(position_created_at, '-infinity') AS created_at, position_id AS id,
        pg_catalog.format('cursor %s at %s%s', name, COALESCE(position_created_at::text, 'the beginning'),
@@ -71,7 +71,7 @@ UNION ALL
 SELECT s.relation, s.name, 'in_flight', (SELECT pg_catalog.min((r ->> 'created_at')::timestamptz) FROM pg_catalog.jsonb_array_elements(s.token -> 'rows') AS r),
        NULL, pg_catalog.format('rows in flight of cursor %s', s.name)
 FROM stands AS s WHERE pg_catalog.jsonb_typeof(s.token -> 'rows') = 'array' AND s.token -> 'rows' <> '[]';
-COMMENT ON VIEW outbox.hold IS 'What keeps rows of a table that streams are read from: everything from created_at on. Due work is not here: its rows say by themselves whether they were sent.';
+COMMENT ON VIEW outbox.hold IS 'What keeps rows of a table that streams are read from: everything from created_at on. Due work and requests are not here: their rows say by themselves whether they were sent.';
 COMMENT ON COLUMN outbox.hold.relation IS 'The table''s oid.';
 COMMENT ON COLUMN outbox.hold.cursor IS 'The cursor, whether or not a configuration knows its relay.';
 COMMENT ON COLUMN outbox.hold.kind IS 'cursor: its position. wish: where an operator wants it. dead_letter, unknown: the oldest of them. in_flight: under at_most_once.';

@@ -22,6 +22,7 @@ mod problem;
 mod properties;
 mod redact;
 mod relay_section;
+mod requests;
 mod retention;
 mod section;
 mod show;

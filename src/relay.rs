@@ -30,6 +30,8 @@ pub mod prepare;
 mod relayed;
 pub mod replicas;
 mod report;
+mod requests;
+mod setback;
 mod sinks;
 pub mod status;
 pub mod supervisor;
@@ -54,6 +56,8 @@ pub struct Config {
     pub sink: sink::Config,
     /// What a poison message does.
     pub on_poison: OnPoison,
+    /// What follows when nobody knows whether a request was sent.
+    pub on_unknown: OnUnknown,
     /// A topic that gets a copy of each dead letter.
     pub dead_letter_topic: Option<String>,
     /// How much one turn takes.
@@ -85,6 +89,9 @@ pub enum Guarantee {
     AtLeastOnce,
     /// It or nothing, never twice: recorded as sent, then published. What was in flight at a crash is listed as unknown.
     AtMostOnce,
+    /// A request of the ledger: once, for as long as the receiver remembers its key; every outcome that nobody knows is
+    /// counted and listed.
+    Deduplicated,
 }
 
 /// What happens when the receiver will never accept a message.
@@ -94,6 +101,18 @@ pub enum OnPoison {
     #[default]
     Halt,
     /// It is put aside in `outbox.dead_letter`, and the relay goes on.
+    DeadLetter,
+}
+
+/// What follows when nobody knows whether a request was sent: its replica ended, or no answer came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnUnknown {
+    /// It is sent again, with the same body and the same idempotency key, for as long as the receiver remembers that key.
+    Resend,
+    /// The receiver is asked.
+    Ask,
+    /// It is listed as unknown, for a person to decide.
+    #[default]
     DeadLetter,
 }
 

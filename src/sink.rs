@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 mod failure;
 pub mod http;
 pub mod kafka;
+mod receipt;
 pub mod sms;
 pub mod stdout;
 pub mod template;
 pub mod webhook;
 
 pub use failure::{Class, Failure, KnownError, Phase};
+pub use receipt::Receipt;
 
 use crate::batch::Batch;
 use crate::message::{Field, Message};
@@ -214,6 +216,39 @@ impl Sink {
         }
     }
 
+    /// Renders a message as it is sent then, however often; only for sinks that can send one message once.
+    ///
+    /// # Errors
+    /// When none can be made of it: it is poison.
+    pub fn pin(&self, message: &Message<'_>) -> Result<Vec<u8>, Failure> {
+        match self {
+            Self::Http(sink) => sink.pin(message),
+            Self::Kafka(_) | Self::Stdout(_) => Err(not_once()),
+        }
+    }
+
+    /// Sends a message that was pinned, and waits for the receiver's answer, no longer than `patience`.
+    ///
+    /// # Errors
+    /// When it was not accepted, or nobody knows: `ambiguous` tells.
+    pub async fn deliver(&self, pinned: &[u8], patience: Duration) -> Result<Receipt, Failure> {
+        match self {
+            Self::Http(sink) => sink.deliver(pinned, patience).await,
+            Self::Kafka(_) | Self::Stdout(_) => Err(not_once()),
+        }
+    }
+
+    /// Asks the receiver whether it has the message; none when it has not.
+    ///
+    /// # Errors
+    /// When it does not say.
+    pub async fn ask(&self, message: &Message<'_>, patience: Duration) -> Result<Option<Receipt>, Failure> {
+        match self {
+            Self::Http(sink) => sink.ask(message, patience).await,
+            Self::Kafka(_) | Self::Stdout(_) => Err(not_once()),
+        }
+    }
+
     /// Begins one turn's publishing.
     ///
     /// # Errors
@@ -225,6 +260,12 @@ impl Sink {
             Self::Stdout(sink) => Publication::Stdout(sink.begin(mode)),
         })
     }
+}
+
+/// The configuration refuses requests for such a sink.
+fn not_once() -> Failure {
+    let hint = "Use a sink of kind http, sms, webhook or email";
+    Failure::of(Class::Fatal, "sink_not_once", "this sink cannot send requests", hint)
 }
 
 impl Publication<'_> {

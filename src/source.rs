@@ -9,6 +9,7 @@ pub mod finding;
 pub mod horizon;
 pub mod judge;
 pub mod pending;
+pub mod requests;
 pub mod shape;
 pub mod span;
 pub mod table;
@@ -21,6 +22,8 @@ pub enum Config {
     Stream(Stream),
     /// Rows that are due and not yet sent.
     Pending(Pending),
+    /// Requests of the ledger.
+    Requests(Requests),
 }
 
 impl Config {
@@ -30,6 +33,7 @@ impl Config {
         match self {
             Self::Stream(stream) => &stream.table,
             Self::Pending(pending) => &pending.table,
+            Self::Requests(requests) => &requests.table,
         }
     }
 }
@@ -52,6 +56,7 @@ pub struct Stream {
 }
 
 pub use pending::Pending;
+pub use requests::Requests;
 
 /// A table by schema and name, unquoted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

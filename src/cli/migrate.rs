@@ -6,6 +6,7 @@ use anyhow::Context as _;
 
 use super::output::print;
 use crate::config::Config;
+use crate::cursor::ledger::register;
 use crate::{migrate, relay, source};
 
 /// The version from which on `outbox.message` has partitions, and what is said of one that has not.
@@ -17,7 +18,7 @@ const PLAIN: &str = "outbox.message has no partitions: SELECT outbox.partition_m
 #[command(after_help = "\
 Examples:
   outbox-relay migrate up --relay-role relay       make the schema, grant the relay's role exactly what it needs
-  outbox-relay migrate up --app-role app           let the application write the ready-made outbox.message
+  outbox-relay migrate up --app-role app           let the application write outbox.message and ask for requests
   outbox-relay migrate up --print-sql              print the SQL for somebody else to run
   outbox-relay migrate status                      show which migrations are applied
   outbox-relay migrate down --to 1                 go back to version 1
@@ -33,7 +34,7 @@ pub struct Args {
     /// Grant this role what a relay needs, on the schema and on the configured tables
     #[arg(long, global = true, value_name = "ROLE")]
     pub relay_role: Option<String>,
-    /// Grant this role INSERT on outbox.message
+    /// Grant this role INSERT on outbox.message, EXECUTE on outbox.enqueue and outbox.enqueue_once
     #[arg(long, global = true, value_name = "ROLE")]
     pub app_role: Option<String>,
 }
@@ -80,6 +81,13 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             if applied.is_empty() {
                 let found = migrate::version(&session).await?.version;
                 print(&format!("schema outbox is at version {found} already\n"))?;
+            }
+            // Producers may ask for them before a relay has run.
+            for relay in &config.relays {
+                let source::Config::Requests(requests) = &relay.source else { continue };
+                if let Some((template, other)) = register(&session, &relay.name, &requests.templates).await? {
+                    anyhow::bail!("template {template} of relay {} belongs to relay {other}", relay.name);
+                }
             }
             if !grants.is_empty() {
                 migrate::grant(&session, &grants).await.context("the grants were not made")?;

@@ -1,25 +1,31 @@
-//! `outbox-relay request`: what stands in `outbox.claim`, unknown outcomes above all.
+//! `outbox-relay request`: requests of the ledger, and what stands in `outbox.claim`, unknown outcomes above all.
 
 use std::process::ExitCode;
 
+use super::confirm::{Answer, Consent, operator};
 use super::format::Format;
-use super::output::print;
-use super::table::Table;
+use super::output::{complain, print};
+use super::table::{Table, visible};
 use crate::config::Config;
-use crate::cursor::unknown::{self, Listed};
+use crate::cursor::requests::{self, Filter, Listed};
 
 /// Arguments of `request`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   outbox-relay request list --unknown                  what was sent or not: nobody knows
-  outbox-relay request list --relay booking_sms        all that is claimed, sending, waiting, unknown or dead there
+  outbox-relay request list --relay booking_sms        all that is to be sent, sending, waiting, failed, unknown or dead there
+  outbox-relay request list --status failed            what a receiver has refused
+  outbox-relay request list --ambiguous                every request that ever had an outcome that nobody knew
+  outbox-relay request show --key ada:welcome          one request: by the key that is sent once, or by its id
+  outbox-relay request redrive 01a1ff20-4202-76c3-af15-1206ca39ede4 --yes     send a failed or unknown one again
   outbox-relay request list --unknown -o json | jq '.requests[] | {relay, key}'
 
-An unknown outcome (guarantee = \"at_most_once\") is never sent again. See at the receiver whether it has arrived; when it
-is settled, delete its row from outbox.claim.
+An unknown outcome: see at the receiver whether it has arrived. A request of the ledger (it has a template) can be sent again
+by `redrive`; its Idempotency-Key is the same as before, and so is its body, unless it was refused. A row of another relay
+(guarantee = \"at_most_once\") is never sent again: when it is settled, delete its row from outbox.claim.
 
-Exit codes: 0 done; 1 failed; 2 usage or configuration.")]
+Exit codes: 0 done; 1 failed, or declined; 2 usage or configuration, or nobody could be asked.")]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -29,51 +35,146 @@ pub struct Args {
 /// What to do with requests.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Subcommand)]
 pub enum Verb {
-    /// List them, by relay and due time
+    /// List them, by relay and due time; completed ones only when asked for
     List {
         /// Only those whose outcome is not known
-        #[arg(long)]
+        #[arg(long, conflicts_with = "status")]
         unknown: bool,
+        /// Only in this state: pending, processing, completed, failed, unknown; of other relays claimed, sending, waiting, dead
+        #[arg(long, value_name = "STATUS")]
+        status: Option<String>,
+        /// Only those that ever had an outcome that nobody knew
+        #[arg(long)]
+        ambiguous: bool,
         /// Only of this relay
         #[arg(long, value_name = "NAME")]
         relay: Option<String>,
+        /// The most
+        #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(i64).range(1..))]
+        limit: i64,
         /// How to print them
         #[arg(short = 'o', long = "output", value_enum, default_value_t)]
         output: Format,
     },
+    /// Show everything about one request of the ledger, but what was sent
+    Show {
+        /// Its id
+        #[arg(value_name = "ID", required_unless_present = "key", conflicts_with = "key", value_parser = id)]
+        id: Option<String>,
+        /// Its key
+        #[arg(long, value_name = "KEY")]
+        key: Option<String>,
+    },
+    /// Send failed or unknown requests of the ledger again
+    Redrive {
+        /// Their ids
+        #[arg(value_name = "ID", required = true, value_parser = id)]
+        ids: Vec<String>,
+        /// Whether to.
+        #[command(flatten)]
+        consent: Consent,
+    },
+}
+
+/// A UUID as PostgreSQL prints it.
+fn id(text: &str) -> Result<String, String> {
+    let plain: String = text.chars().filter(|c| *c != '-').collect();
+    if plain.len() == 32 && plain.chars().all(|c| c.is_ascii_hexdigit()) {
+        let parts = [&plain[..8], &plain[8..12], &plain[12..16], &plain[16..20], &plain[20..]];
+        Ok(parts.join("-").to_ascii_lowercase())
+    } else {
+        Err("no UUID; `outbox-relay request list` shows them".to_owned())
+    }
 }
 
 /// Does it.
 ///
 /// # Errors
-/// The database's.
+/// The database's, or what was asked for does not exist.
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
-    let Verb::List { unknown: unknown_only, relay, output } = args.verb;
     let session = super::session(&config, "request").await?;
     crate::migrate::require(&session).await?;
-    let found = unknown::list(&session, relay.as_deref(), unknown_only).await?;
-    print(&match output {
-        Format::Json => {
-            format!("{}\n", serde_json::json!({ "requests": found.iter().map(json).collect::<Vec<_>>() }))
+    match args.verb {
+        Verb::List { unknown, status, ambiguous, relay, limit, output } => {
+            let state = if unknown { Some("unknown") } else { status.as_deref() };
+            let found = requests::list(&session, Filter { relay: relay.as_deref(), state, ambiguous, limit }).await?;
+            print(&match output {
+                Format::Json => {
+                    format!("{}\n", serde_json::json!({ "requests": found.iter().map(json).collect::<Vec<_>>() }))
+                }
+                Format::Table => render(&found),
+            })?;
+            if i64::try_from(found.len()).is_ok_and(|listed| listed == limit) {
+                complain(format!(
+                    "there may be more than these {limit}: choose by --relay and --status, or raise --limit"
+                ));
+            }
+            Ok(ExitCode::SUCCESS)
         }
-        Format::Table => render(&found),
-    })?;
+        Verb::Show { id, key } => {
+            let Some(found) = requests::show(&session, id.as_deref(), key.as_deref()).await? else {
+                anyhow::bail!("there is no such request in outbox.request");
+            };
+            let document: serde_json::Value = serde_json::from_str(&found)?;
+            print(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Verb::Redrive { ids, consent } => redrive(&session, ids, consent).await,
+    }
+}
+
+async fn redrive(session: &tokio_postgres::Client, ids: Vec<String>, consent: Consent) -> anyhow::Result<ExitCode> {
+    let mut fit = Vec::new();
+    for id in ids {
+        let Some(found) = requests::show(session, Some(&id), None).await? else {
+            anyhow::bail!("there is no request {id} in outbox.request");
+        };
+        let found: serde_json::Value = serde_json::from_str(&found)?;
+        let word = |key: &str| visible(found[key].as_str().unwrap_or("-"));
+        let (status, code) = (word("status"), visible(found["error"]["code"].as_str().unwrap_or("-")));
+        print(&format!("{id} {} for {}: {status} ({code})\n", word("template"), word("user_id")))?;
+        if matches!(&*status, "failed" | "unknown") {
+            fit.push(id);
+        } else {
+            complain(format!("request {id} is {status}: only failed and unknown ones can be sent again"));
+        }
+    }
+    if fit.is_empty() {
+        print("nothing to do\n")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match consent.ask("Send them again? An unknown one may have arrived already.")? {
+        Answer::Yes => {}
+        Answer::DryRun => {
+            complain("dry run: nothing was done");
+            return Ok(ExitCode::SUCCESS);
+        }
+        Answer::No => {
+            complain("nothing was done");
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    let changed = requests::redrive(session, &fit, &operator()).await?;
+    print(&format!("{} of {}: pending again\n", changed.len(), fit.len()))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn render(found: &[Listed]) -> String {
-    let mut table = Table::new(["RELAY", "KEY", "STATUS", "DUE/CREATED", "SINCE", "BY", "ERROR"]);
+    let mut table = Table::new(["RELAY", "KEY", "STATUS", "TEMPLATE", "USER", "DUE/CREATED", "SINCE", "BY", "ERROR"]);
     for request in found {
         let error = error(request);
         let word = |key: &str| error.as_ref().and_then(|error| error[key].as_str()).unwrap_or("-");
+        let ledger = request.ledger.as_ref();
         table.row([
             request.relay.clone(),
             // As JSON, so that a key with blanks or commas cannot pass for several.
             serde_json::json!(request.key).to_string(),
             request.state.clone(),
+            ledger.map_or("-", |ledger| &ledger.template).to_owned(),
+            ledger.map_or("-", |ledger| &ledger.user_id).to_owned(),
             request.due_at.to_string(),
             request.at.to_string(),
-            request.by.clone(),
+            request.by.clone().unwrap_or_else(|| "-".to_owned()),
             word("code").to_owned(),
         ]);
     }
@@ -86,7 +187,7 @@ fn error(request: &Listed) -> Option<serde_json::Value> {
 }
 
 fn json(request: &Listed) -> serde_json::Value {
-    serde_json::json!({
+    let mut document = serde_json::json!({
         "relay": request.relay,
         "key": request.key,
         "status": request.state,
@@ -94,8 +195,17 @@ fn json(request: &Listed) -> serde_json::Value {
         "at": request.at.to_string(),
         "by": request.by,
         "attempts": request.attempts,
+        "ambiguous": request.ambiguous,
         "error": error(request),
-    })
+    });
+    if let Some(ledger) = &request.ledger {
+        document["request_id"] = request.key.first().cloned().into();
+        document["dedupe_key"] = ledger.dedupe_key.clone().into();
+        document["user_id"] = ledger.user_id.clone().into();
+        document["template"] = ledger.template.clone().into();
+        document["provider_id"] = ledger.provider_id.clone().into();
+    }
+    document
 }
 
 #[cfg(test)]
@@ -110,9 +220,11 @@ mod tests {
             state: "unknown".to_owned(),
             due_at: Timestamp::from_pg_micros(1),
             at: Timestamp::from_pg_micros(2),
-            by: "replica\u{202e}".to_owned(),
+            by: Some("replica\u{202e}".to_owned()),
             attempts: 1,
             error: None,
+            ledger: None,
+            ambiguous: 1,
         }
     }
 
@@ -129,8 +241,15 @@ mod tests {
     fn the_document_has_each_field_of_the_contract() {
         let document = json(&hostile());
         let keys: Vec<&str> = document.as_object().expect("an object").keys().map(String::as_str).collect();
-        assert_eq!(keys, ["at", "attempts", "by", "due_at", "error", "key", "relay", "status"]);
+        assert_eq!(keys, ["ambiguous", "at", "attempts", "by", "due_at", "error", "key", "relay", "status"]);
         assert_eq!((&document["status"], &document["error"]), (&"unknown".into(), &serde_json::Value::Null));
         assert_eq!(document["key"][1], "a\",\"b");
+    }
+
+    #[test]
+    fn an_id_is_a_uuid_in_any_spelling_and_nothing_else() {
+        let plain = "01a1ff20-4202-76c3-af15-1206ca39ede4";
+        assert_eq!(id(&plain.to_uppercase().replace('-', "")).as_deref(), Ok(plain));
+        assert!(id("ada:welcome").is_err() && id("ä1a1ff20420276c3af151206ca39ede").is_err());
     }
 }

@@ -16,6 +16,7 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
             "name",
             "guarantee",
             "on_poison",
+            "on_unknown",
             "dead_letter_topic",
             "start",
             "latency_window",
@@ -25,15 +26,19 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
             "sink",
         ],
     ),
-    ("relay.source", &["stream", "pending"]),
+    ("relay.source", &["stream", "pending", "requests"]),
     ("relay.source.stream", &["table", "id", "created_at", "horizon", "time_zone"]),
     ("relay.source.pending", &["table", "key", "due", "due_after", "sent", "where", "time_zone", "limit", "in_flight"]),
+    ("relay.source.requests", &["templates", "limit", "in_flight"]),
     ("relay.turn", &["rows", "bytes", "time", "deadline"]),
     ("relay.poll", &["min", "max", "standby"]),
     ("relay.sink", &["kafka", "http", "sms", "webhook", "stdout"]),
     ("relay.sink.kafka", &["topic", "key", "unordered", "on_partition_change", "payload", "headers"]),
     ("relay.sink.kafka.payload", &["row", "column", "columns"]),
-    ("relay.sink.http", &["method", "url", "headers", "body", "timeout", "rate_per_second"]),
+    (
+        "relay.sink.http",
+        &["method", "url", "headers", "body", "timeout", "rate_per_second", "key_memory", "ask", "provider_id"],
+    ),
     (
         "relay.sink.webhook",
         &[
@@ -47,6 +52,7 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
             "allow",
             "timeout",
             "rate_per_second",
+            "key_memory",
         ],
     ),
     (

@@ -10,14 +10,17 @@ use super::section::Section;
 use super::show::{self, Secrets};
 use super::tree::{Node, Value};
 use super::units::print_duration;
-use super::{properties, sink, source, turn, value};
+use super::{properties, requests, sink, source, turn, value};
 use crate::position::Timestamp;
 use crate::relay::{Config, Guarantee, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::kafka::{self, ClusterConfig};
 
-pub(super) const GUARANTEES: [(&str, Guarantee); 2] =
-    [("at_least_once", Guarantee::AtLeastOnce), ("at_most_once", Guarantee::AtMostOnce)];
+pub(super) const GUARANTEES: [(&str, Guarantee); 3] = [
+    ("at_least_once", Guarantee::AtLeastOnce),
+    ("at_most_once", Guarantee::AtMostOnce),
+    ("deduplicated", Guarantee::Deduplicated),
+];
 const POLICIES: [(&str, OnPoison); 2] = [("halt", OnPoison::Halt), ("dead_letter", OnPoison::DeadLetter)];
 
 /// What a relay depends on beside its own section.
@@ -34,9 +37,17 @@ pub(super) struct Surroundings<'a> {
 pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Config> {
     let name =
         section.require("name", value::parsed(name), "name it: name = \"booking_events\"; its cursor has this name");
-    let later = &["deduplicated", "in_database", "transactional"];
-    let guarantee = section.read("guarantee", value::word(&GUARANTEES, later)).unwrap_or_default();
-    let on_poison = section.read("on_poison", value::word(&POLICIES, &["park_key"])).unwrap_or_default();
+    let later = &["in_database", "transactional"];
+    let requests = section.section("source").has("requests");
+    // A refused request holds no other up: there is no order to be kept.
+    let (usual, policy) = if requests {
+        (Guarantee::Deduplicated, OnPoison::DeadLetter)
+    } else {
+        (Guarantee::default(), OnPoison::default())
+    };
+    let guarantee = section.read("guarantee", value::word(&GUARANTEES, later)).unwrap_or(usual);
+    let on_poison = section.read("on_poison", value::word(&POLICIES, &["park_key"])).unwrap_or(policy);
+    let on_unknown = section.read("on_unknown", value::word(&requests::ON_UNKNOWN, &[])).unwrap_or_default();
     let dead_letter_topic = dead_letter_topic(section, on_poison, around.has_cluster);
     let source = source::read(section, around.allow_loss);
     let sinks = section.section("sink");
@@ -44,7 +55,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let one_by_one = kind.is_some_and(|kind| sink::ONE_BY_ONE.contains(&kind));
     let pending = section.section("source").has("pending");
     // Of due work every row is meant; that `start` is refused there is said with the source.
-    let start = if pending { Some(Start::Beginning) } else { read_start(section, one_by_one) };
+    let start = if pending || requests { Some(Start::Beginning) } else { read_start(section, one_by_one) };
     let turn = turn::read(&section.section("turn"), one_by_one);
     let poll = turn::read_poll(&section.section("poll"));
     let sink = sink::read(&sinks, kind, turn.deadline, around.has_cluster);
@@ -53,6 +64,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     if let Some(cluster) = cluster {
         check_linger(section, cluster, &turn);
     }
+    requests::judge(section, requests, guarantee, on_unknown, sink.as_ref());
     let sink = sink?;
     let secret_files = secret_files(&sink, cluster);
     let mut config = Config {
@@ -62,6 +74,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         source: source?,
         sink,
         on_poison,
+        on_unknown,
         dead_letter_topic,
         turn,
         poll,

@@ -9,13 +9,15 @@ use toml::Value;
 
 use super::redact::{self, HIDDEN};
 use super::relay_section::GUARANTEES;
+use super::requests::ON_UNKNOWN;
+use super::sink::DEFAULT_PROVIDER_ID;
 use super::units::{print_duration, print_size};
 use super::{Config, show_postgres, source, table_name};
 use crate::relay::{self, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::http::Body;
 use crate::sink::kafka::{ClusterConfig, OnPartitionChange, Payload};
-use crate::source::{self as sources, Pending, RuleChoice, Stream};
+use crate::source::{self as sources, Pending, Requests, RuleChoice, Stream};
 
 /// Whether secrets stand in the text. Exposed, it is only hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +143,7 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
     match &relay.source {
         sources::Config::Stream(stream) => source_stream(&mut lines, relay.start, stream),
         sources::Config::Pending(pending) => source_pending(&mut lines, pending),
+        sources::Config::Requests(requests) => source_requests(&mut lines, relay, requests),
     }
     lines.section("[relay.turn]");
     lines.raw("rows", relay.turn.rows);
@@ -201,6 +204,16 @@ fn source_pending(lines: &mut Lines, pending: &Pending) {
     lines.raw("in_flight", pending.in_flight);
 }
 
+fn source_requests(lines: &mut Lines, relay: &relay::Config, requests: &Requests) {
+    let word = ON_UNKNOWN.iter().find(|(_, policy)| *policy == relay.on_unknown).map_or("", |(word, _)| word);
+    lines.text("on_unknown", word);
+    lines.section("[relay.source.requests]");
+    let templates: Vec<_> = requests.templates.iter().map(|template| quote(template)).collect();
+    lines.raw("templates", format!("[{}]", templates.join(", ")));
+    lines.raw("limit", requests.limit);
+    lines.raw("in_flight", requests.in_flight);
+}
+
 fn sink(lines: &mut Lines, sink: &crate::sink::Config, secrets: Secrets) {
     lines.section(&format!("[relay.sink.{}]", sink.kind()));
     match sink {
@@ -246,6 +259,15 @@ fn http(lines: &mut Lines, config: &crate::sink::http::Config, secrets: Secrets)
     lines.duration("timeout", config.timeout);
     if let Some(rate) = config.rate_per_second {
         lines.raw("rate_per_second", format_args!("{rate:?}"));
+    }
+    if let Some(memory) = config.once.key_memory {
+        lines.duration("key_memory", memory);
+    }
+    if let Some(ask) = &config.once.ask {
+        lines.text("ask", &if secrets == Secrets::Hidden { redact::url(ask) } else { ask.clone() });
+    }
+    if let Some(pointer) = config.once.provider_id.as_ref().filter(|pointer| *pointer != DEFAULT_PROVIDER_ID) {
+        lines.text("provider_id", pointer);
     }
 }
 

@@ -12,6 +12,8 @@ mod sms;
 mod template;
 mod webhook;
 
+pub(super) use http::DEFAULT_PROVIDER_ID;
+
 const KINDS: [&str; 5] = ["kafka", "http", "sms", "webhook", "stdout"];
 
 /// Kinds that send messages one by one, to people or their systems.

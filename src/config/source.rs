@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::problem::Wrong;
 use super::section::Section;
-use super::{pending, table_name, value};
+use super::{pending, requests, table_name, value};
 use crate::source::{Config, RuleChoice, Stream};
 
 pub(super) const RULES: &[(&str, RuleChoice)] = &[
@@ -20,22 +20,33 @@ pub(super) const DEFAULT_CREATED_AT: &str = "created_at";
 /// Reads the source of a relay. `allow_loss` is the environment's word for the rule that loses rows.
 pub(super) fn read(relay: &Section<'_>, allow_loss: bool) -> Option<Config> {
     let source = relay.section("source");
+    if source.has("requests") {
+        refuse_position(relay, &source, "requests", &["stream", "pending"]);
+        return requests::read(&source.section("requests")).map(Config::Requests);
+    }
     if !source.has("pending") {
         return stream(relay, &source.section("stream"), allow_loss).map(Config::Stream);
     }
-    if source.has("stream") {
-        let what = "a second source beside stream: a relay has one";
-        source.problem("pending", Wrong::new(what, "make it a relay of its own, with its own name"));
+    refuse_position(relay, &source, "pending", &["stream"]);
+    pending::read(&source.section("pending")).map(Config::Pending)
+}
+
+/// Rows that are sent each on their own have no position, and a relay has one source.
+fn refuse_position(relay: &Section<'_>, source: &Section<'_>, kind: &'static str, others: &[&str]) {
+    for other in others.iter().filter(|other| source.has(other)) {
+        let what = format!("a second source beside {other}: a relay has one");
+        source.problem(kind, Wrong::new(what, "make it a relay of its own, with its own name"));
     }
     for (key, what) in [
         ("start", "due work has no beginning: every row that is due and not sent is sent"),
         ("latency_window", "due work has no order of creation that a window could guard"),
     ] {
         if relay.has(key) {
-            relay.problem(key, Wrong::new(what, "remove it; [relay.source.pending] where chooses rows"));
+            let mend =
+                if kind == "pending" { "remove it; [relay.source.pending] where chooses rows" } else { "remove it" };
+            relay.problem(key, Wrong::new(what, mend));
         }
     }
-    pending::read(&source.section("pending")).map(Config::Pending)
 }
 
 fn stream(relay: &Section<'_>, stream: &Section<'_>, allow_loss: bool) -> Option<Stream> {

@@ -282,8 +282,12 @@ impl Settlement {
     }
 
     async fn execute(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<(), Error> {
+        self.changed(sql, parameters).await.map(drop)
+    }
+
+    /// Whether the statement has changed a row.
+    pub(super) async fn changed(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<bool, Error> {
         let statement = self.connection.prepare_cached(sql).await?;
-        self.connection.execute(&statement, parameters).await?;
-        Ok(())
+        Ok(self.connection.execute(&statement, parameters).await? > 0)
     }
 }

@@ -1,5 +1,5 @@
-//! Outcomes that nobody knows: rows that were sent or not, and are never sent again (`at_most_once`); and everything else
-//! that `outbox.claim` holds, for people.
+//! Outcomes that nobody knows: rows that were sent or not, and are never sent again (`at_most_once`); requests of the ledger
+//! are counted with them.
 
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
@@ -35,15 +35,15 @@ const RECORD_IN_FLIGHT: &str = record!(
      ORDER BY o.name, i.id, i.created_at DESC) AS r WHERE k.name = r.name"
 );
 
-const COUNT: &str = "SELECT pg_catalog.count(*) FROM outbox.claim WHERE relay = $1 AND state = 'unknown'";
+const COUNT: &str = "SELECT (SELECT pg_catalog.count(*) FROM outbox.claim WHERE relay = $1 AND state = 'unknown') \
+     + (SELECT pg_catalog.count(*) FROM outbox.request WHERE relay = $1 AND status = 'unknown')";
 
 /// With the keys of the newest twenty.
-const COUNTS: &str = "SELECT c.relay, pg_catalog.count(*), (SELECT pg_catalog.jsonb_agg(n.key)::text FROM \
-     (SELECT k.key FROM outbox.claim AS k WHERE k.relay = c.relay AND k.state = 'unknown' ORDER BY k.updated_at DESC, k.key \
-     LIMIT 20) AS n) FROM outbox.claim AS c WHERE c.state = 'unknown' GROUP BY c.relay";
-
-const LIST: &str = "SELECT relay, key, state, due_at, updated_at, claimed_by, attempts, error::text FROM outbox.claim \
-     WHERE relay = COALESCE($1::text, relay) AND (state = 'unknown' OR NOT $2::boolean) ORDER BY relay, due_at, key";
+const COUNTS: &str = "WITH unknown AS (SELECT relay, key, updated_at FROM outbox.claim WHERE state = 'unknown' \
+     UNION ALL SELECT relay, ARRAY[request_id::text], updated_at FROM outbox.request WHERE status = 'unknown') \
+     SELECT c.relay, pg_catalog.count(*), (SELECT pg_catalog.jsonb_agg(n.key)::text FROM \
+     (SELECT k.key FROM unknown AS k WHERE k.relay = c.relay ORDER BY k.updated_at DESC, k.key LIMIT 20) AS n) \
+     FROM unknown AS c GROUP BY c.relay";
 
 /// The code of rows whose holder ended while they were in flight.
 const HOLDER_LOST: &str = "holder_lost";
@@ -61,27 +61,6 @@ pub struct Unknown<'a> {
     pub created_at: Timestamp,
     /// Why.
     pub error: ErrorReport<'a>,
-}
-
-/// A row of `outbox.claim` as operators see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
-    /// The relay.
-    pub relay: String,
-    /// The row's key; of a stream its id.
-    pub key: Vec<String>,
-    /// `claimed`, `sending`, `waiting`, `unknown` or `dead`.
-    pub state: String,
-    /// When it was due; of a stream its `created_at`.
-    pub due_at: Timestamp,
-    /// Since when it is so.
-    pub at: Timestamp,
-    /// The replica.
-    pub by: String,
-    /// How often sending it has failed.
-    pub attempts: i32,
-    /// Why, as JSON.
-    pub error: Option<String>,
 }
 
 /// Records one row, in the transaction that passes it.
@@ -130,26 +109,4 @@ pub async fn counts(client: &Client) -> Result<Vec<(String, Count)>, Error> {
     let rows = client.query(COUNTS, &[]).await?;
     let count = |row: &Row| Ok((row.try_get(0)?, Count { rows: row.try_get(1)?, keys: row.try_get(2)? }));
     Ok(rows.iter().map(count).collect::<Result<_, tokio_postgres::Error>>()?)
-}
-
-/// Lists what is claimed, waits, or is unknown or dead, by relay and due time; of one relay or of all.
-///
-/// # Errors
-/// The database's.
-pub async fn list(client: &Client, relay: Option<&str>, unknown_only: bool) -> Result<Vec<Listed>, Error> {
-    let rows = client.query(LIST, &[&relay, &unknown_only]).await?;
-    Ok(rows.iter().map(listed).collect::<Result<_, _>>()?)
-}
-
-fn listed(row: &Row) -> Result<Listed, tokio_postgres::Error> {
-    Ok(Listed {
-        relay: row.try_get(0)?,
-        key: row.try_get(1)?,
-        state: row.try_get(2)?,
-        due_at: row.try_get(3)?,
-        at: row.try_get(4)?,
-        by: row.try_get(5)?,
-        attempts: row.try_get(6)?,
-        error: row.try_get(7)?,
-    })
 }

@@ -2,7 +2,8 @@
 //! it is told: at once, late, never, or with an error.
 //!
 //! It writes down every request before it answers, and when its answer was handed over: the record is what the receiver
-//! has, the answer only what the sender knows.
+//! has, the answer only what the sender knows. An accepted message gets an id, its number among all requests. `GET` on a
+//! path that ends with a key says whether a message with this key was accepted: 200 with its id, or 404.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,9 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
-use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::{Json, Router};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -22,7 +23,7 @@ use crate::position::Timestamp;
 /// What the provider does with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Accepts it and answers 200.
+    /// Accepts it and answers 200 with its id.
     Accept,
     /// Accepts it at once and answers 200 after this long.
     Late(Duration),
@@ -157,7 +158,10 @@ async fn respond(
     uri: Uri,
     headers: HeaderMap,
     body: String,
-) -> StatusCode {
+) -> (StatusCode, Json<serde_json::Value>) {
+    if method == Method::GET {
+        return asked(&lock(&shared), uri.path());
+    }
     let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok()).unwrap_or_default().to_owned();
     let (index, answer) = {
         let mut shared = lock(&shared);
@@ -184,7 +188,21 @@ async fn respond(
         Answer::Refuse(status) => StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
     };
     lock(&shared).received[index].answered_at = Some(super::now());
-    status
+    let id = status.is_success().then(|| id(index));
+    (status, Json(serde_json::json!({ "id": id })))
+}
+
+fn id(index: usize) -> String {
+    format!("m-{index}")
+}
+
+/// What is known of the message whose key the path ends with.
+fn asked(shared: &Shared, path: &str) -> (StatusCode, Json<serde_json::Value>) {
+    let is_it = |one: &Received| one.is_accepted() && !one.request.key.is_empty() && path.ends_with(&one.request.key);
+    match shared.received.iter().position(is_it) {
+        Some(index) => (StatusCode::OK, Json(serde_json::json!({ "id": id(index) }))),
+        None => (StatusCode::NOT_FOUND, Json(serde_json::Value::Null)),
+    }
 }
 
 #[cfg(test)]

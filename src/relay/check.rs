@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
-use super::{Config, pending, sinks};
+use super::{Config, OnUnknown, pending, requests, sinks};
 use crate::database::{self, Error, Session, Sessions};
 use crate::message::Field;
 use crate::sink;
 use crate::sink::kafka::Cluster;
 use crate::source::finding::{Finding, Level};
 use crate::source::shape::{After, Shape};
-use crate::source::{self, Pending, judge, table};
+use crate::source::{self, Pending, Requests, judge, table};
 
 mod server;
 mod topic;
@@ -66,6 +66,7 @@ async fn rows(session: &Session, relay: &Config, findings: &mut Vec<Finding>) ->
     let source = match &relay.source {
         source::Config::Stream(stream) => stream,
         source::Config::Pending(pending) => return due(session, relay, pending, findings).await.map(|()| None),
+        source::Config::Requests(ledger) => return requested(session, relay, ledger, findings).await.map(|()| None),
     };
     let table = match table::inspect(session, source).await {
         Ok(table) => table,
@@ -127,15 +128,40 @@ async fn due(session: &Session, relay: &Config, config: &Pending, findings: &mut
     findings.extend(found);
     let Some(due) = due else { return Ok(()) };
     let Some(fields) = asked(relay, due.traceparent, findings) else { return Ok(()) };
-    for sql in pending::statements(&due, &fields, relay.guarantee) {
-        if let Err(error) = session.prepare(&sql).await {
-            findings.push(
-                Finding::new(Level::Error, "column_unreadable", database::error::describe(&error)).setting(
-                    "Correct the column or the constant named in [relay.source.pending] or the sink, or grant what is missing.",
-                ),
-            );
-            break;
-        }
+    let mend =
+        "Correct the column or the constant named in [relay.source.pending] or the sink, or grant what is missing.";
+    prepare(session, &pending::statements(&due, &fields, relay.guarantee), mend, findings).await;
+    Ok(())
+}
+
+/// Whether the relay's requests can be worked off, and what of its guarantee rests on the receiver alone.
+async fn requested(
+    session: &Session,
+    relay: &Config,
+    ledger: &Requests,
+    findings: &mut Vec<Finding>,
+) -> Result<(), Error> {
+    let Some(fields) = asked(relay, false, findings) else { return Ok(()) };
+    let mend = "Run `outbox-relay migrate up --relay-role ROLE` with an owner's [postgres] url.";
+    if prepare(session, &requests::statements(&fields), mend, findings).await {
+        findings.extend(requests::findings(session, &relay.name, ledger).await?);
+    }
+    if relay.on_unknown == OnUnknown::Resend && matches!(relay.sink, sink::Config::Sms(_)) {
+        let message = "on_unknown is resend, and this receiver knows no idempotency keys: a text may arrive twice";
+        let mend = "Write on_unknown = \"dead_letter\", so that each such outcome is listed for a person to decide.";
+        findings.push(Finding::new(Level::Warn, "resend_without_key", message).setting(mend));
     }
     Ok(())
+}
+
+/// Whether the statements can be run as this role; what is wrong with the first that cannot.
+async fn prepare(session: &Session, statements: &[String], mend: &str, findings: &mut Vec<Finding>) -> bool {
+    for sql in statements {
+        if let Err(error) = session.prepare(sql).await {
+            let message = database::error::describe(&error);
+            findings.push(Finding::new(Level::Error, "column_unreadable", message).setting(mend));
+            return false;
+        }
+    }
+    true
 }

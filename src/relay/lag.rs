@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use tokio_postgres::types::ToSql;
 
+use super::{Config, pending, requests};
 use crate::database::{Error, Session};
 use crate::position::{Position, Timestamp};
+use crate::source;
 use crate::source::shape::{After, Shape};
 
 /// The backlog is counted up to here.
@@ -56,4 +58,19 @@ pub async fn measure(
     };
     let rows: i64 = session.query_one(&count, &count_parameters).await?.try_get(0)?;
     Ok(Lag { age, rows, capped: rows >= CAP, observed_at: now })
+}
+
+/// The lag of a relay whose rows are sent each on their own; none when its table cannot be read, or it reads a stream.
+///
+/// # Errors
+/// The database's.
+pub async fn of_due_work(session: &Session, relay: &Config) -> Result<Option<Lag>, Error> {
+    match &relay.source {
+        source::Config::Stream(_) => Ok(None),
+        source::Config::Pending(config) => match pending::due(session, config).await?.1 {
+            Some(due) => pending::backlog(session, &due, &relay.name).await.map(Some),
+            None => Ok(None),
+        },
+        source::Config::Requests(_) => requests::backlog(session, &relay.name).await.map(Some),
+    }
 }

@@ -86,7 +86,7 @@ async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
     if !engine.is_ready(&target.config.name) {
         return Ok(());
     }
-    if let source::Config::Pending(_) = target.config.source {
+    if !matches!(target.config.source, source::Config::Stream(_)) {
         target.done = engine.progress(&target.config.name, |_| ()).done;
         return Ok(());
     }
@@ -156,11 +156,13 @@ fn verdict(engine: &Engine, targets: &[Target], timeout: Duration) -> ExitCode {
                 code = ExitCode::FAILURE;
                 let what = match target.config.source {
                     source::Config::Stream(_) => "rows below the first horizon are still waiting",
-                    source::Config::Pending(_) => "due rows are still waiting: the relay is paused, or needs longer",
+                    source::Config::Pending(_) | source::Config::Requests(_) => {
+                        "due rows are still waiting: the relay is paused, or needs longer"
+                    }
                 };
                 tracing::error!(cursor = name, ?timeout, "{what}");
             }
-            None if matches!(target.config.source, source::Config::Pending(_)) => {
+            None if !matches!(target.config.source, source::Config::Stream(_)) => {
                 let sent = engine.progress(name, |_| ()).sent;
                 tracing::info!(cursor = name, sent, "nothing that is due is left");
             }

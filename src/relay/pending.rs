@@ -14,9 +14,10 @@ use super::Config;
 use super::engine::Engine;
 use super::member::RECHECK;
 use super::prepare::{self, Unready};
+use super::setback::Setbacks;
 use crate::cursor;
 use crate::database::{Error, sqlstate};
-use crate::pace::{Backoff, Pace};
+use crate::pace::Pace;
 use crate::position::Timestamp;
 use crate::sink::{Class, Failure};
 use crate::source::Pending;
@@ -30,9 +31,8 @@ mod record;
 mod send;
 mod settle;
 mod task;
-mod trouble;
 
-pub(super) use look::{measured, statements};
+pub(super) use look::{backlog, statements};
 pub(super) use ready::due;
 
 use claim::Claim;
@@ -43,8 +43,6 @@ use task::Attempt;
 const BUSY: Duration = Duration::from_millis(3);
 /// How long the end of one send waits for others'.
 const TOGETHER: Duration = Duration::from_millis(2);
-/// How many sends in a row must fail by an outage before the desk stops trying row after row.
-const OUTAGE: u32 = 3;
 
 /// One relay's desk in this process.
 struct Desk {
@@ -59,22 +57,17 @@ struct Desk {
     in_flight: usize,
     /// What is still to be recorded.
     unsettled: Vec<Attempt>,
-    /// After failures of the database, or of all rows by an outage.
-    backoff: Backoff,
+    setbacks: Setbacks,
     /// Rows are claimed one by one, because one among several cannot be marked.
     narrow: bool,
-    /// Sends in a row that failed by an outage.
-    outages: u32,
-    not_before: Instant,
     pace: Pace,
     sampled: Option<Instant>,
-    /// `cursor_status` holds an error that the next success must clear.
-    reported: bool,
 }
 
 /// Runs the relay's desk until the engine stops and what it has begun to send has ended.
 pub(super) async fn run(engine: Arc<Engine>, config: Config, source: Pending) {
     let pace = Pace::new(config.poll.min, config.poll.max);
+    let setbacks = Setbacks::new(Arc::clone(&engine), &config.name);
     let desk = Desk {
         engine,
         config,
@@ -85,13 +78,10 @@ pub(super) async fn run(engine: Arc<Engine>, config: Config, source: Pending) {
         sending: JoinSet::new(),
         in_flight: 0,
         unsettled: Vec::new(),
-        backoff: Backoff::new(),
+        setbacks,
         narrow: false,
-        outages: 0,
-        not_before: Instant::now(),
         pace,
         sampled: None,
-        reported: false,
     };
     desk.run().await;
 }
@@ -102,7 +92,14 @@ impl Desk {
             self.engine.heartbeat.beat();
             let pause = match self.step().await {
                 Ok(pause) => pause,
-                Err(error) => self.failed(&error).await,
+                Err(error) => {
+                    let fingerprint = self.ready.as_ref().map(|ready| ready.fingerprint.clone());
+                    let after = self.setbacks.failed(&error, fingerprint.as_deref()).await;
+                    if after.recheck {
+                        self.ready = None;
+                    }
+                    after.pause
+                }
             };
             self.wait(pause).await;
         }
@@ -150,13 +147,13 @@ impl Desk {
         let Some(ready) = self.prepared().await? else { return Ok(self.config.poll.max) };
         let now = Instant::now();
         // A process that runs once does not wait until a receiver is back.
-        let given_up = self.engine.once().is_some() && self.outages >= OUTAGE && self.in_flight == 0;
+        let given_up = self.engine.once().is_some() && self.setbacks.is_out() && self.in_flight == 0;
         if given_up && self.unsettled.is_empty() {
             self.engine.progress(&self.config.name, |progress| progress.done = true);
             return Ok(self.config.poll.max);
         }
-        if self.not_before > now {
-            return Ok(self.not_before - now);
+        if self.setbacks.not_before > now {
+            return Ok(self.setbacks.not_before - now);
         }
         let session = self.engine.probe.session().await?;
         let names = [ready.config.name.as_str()];
@@ -215,7 +212,7 @@ impl Desk {
             Claim::NotNow => return self.config.poll.max,
             Claim::Early(pause) => {
                 ready.metrics.rate_limited(pause);
-                self.not_before = Instant::now() + pause;
+                self.setbacks.not_before = Instant::now() + pause;
                 return pause;
             }
             Claim::Rows(rows) | Claim::Unmarkable(rows, _) => rows,
@@ -242,7 +239,7 @@ impl Desk {
             (false, None) => ready.pending.limit,
         };
         // While the receiver is out, one row tries it.
-        let most = if self.outages >= OUTAGE { most.min(1) } else { most };
+        let most = if self.setbacks.is_out() { most.min(1) } else { most };
         most.saturating_sub(self.in_flight)
     }
 
@@ -259,7 +256,7 @@ impl Desk {
             Ok(ready) => {
                 tracing::info!(cursor = self.config.name, "relay ready");
                 self.unready = None;
-                self.reported = ready.reported;
+                self.setbacks.reported = ready.reported;
                 self.engine.set_ready(&self.config.name);
                 let ready = Arc::new(ready);
                 self.ready = Some(Arc::clone(&ready));

@@ -179,6 +179,40 @@ pub async fn ready(
     }))
 }
 
+/// What a relay's cursor says of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seat {
+    /// What the cursor belongs to, as JSON.
+    pub(super) identity: String,
+    /// Of the configuration and its secrets.
+    pub(super) fingerprint: String,
+    /// `cursor_status` holds an error that the next success must clear.
+    pub(super) reported: bool,
+}
+
+/// Makes the cursor's row of a relay that sends its rows each on their own, from the table with this oid; ends a halt that no
+/// longer counts.
+pub(super) async fn seat(session: &Session, config: &Config, root: u32) -> Result<Result<Seat, Unready>, Error> {
+    let identity = identity(session, config).await?;
+    let creation = Creation { name: &config.name, relay: &config.name, identity: &identity, position: None };
+    cursor::create(session, creation).await?;
+    let relations = [root].into();
+    let facts = Facts { identity: &identity, root, relations: &relations };
+    if let Some(other) = cursor::foreign_identity(session, &config.name, facts).await? {
+        return Ok(Err(Unready::foreign(&config.name, &other, &identity)));
+    }
+    let standing = cursor::standings(session, &[&config.name]).await?;
+    let fingerprint = fingerprint(config);
+    let halted = standing.first().and_then(|standing| standing.halted.clone());
+    // A halt ends with another configuration; and so does one that a check wrote, now that it passes.
+    let stale = halted.filter(|under| *under != fingerprint || under.starts_with(CHECK));
+    if stale.is_some() {
+        cursor::clear(session, &config.name, stale.as_deref()).await?;
+    }
+    let reported = standing.first().is_some_and(|standing| standing.state == "backing_off");
+    Ok(Ok(Seat { identity, fingerprint, reported }))
+}
+
 /// Where the relay's cursor begins; none while that is not known.
 fn start(config: &Config, sighting: Option<&Sighting>) -> Option<Option<Position>> {
     match config.start {
@@ -262,6 +296,7 @@ pub async fn identity(session: &Session, config: &Config) -> Result<String, Erro
     let (kind, target) = match &config.source {
         crate::source::Config::Stream(_) => (config.sink.kind(), config.sink.target()),
         crate::source::Config::Pending(_) => ("due work", "any".to_owned()),
+        crate::source::Config::Requests(_) => ("requests", "any".to_owned()),
     };
     // The cluster's own number: the same database name on another server is another source.
     let row = session

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Config, lag, pending, prepare};
+use super::{Config, lag, prepare};
 use crate::cursor::control::{self, Listed};
 use crate::cursor::unknown;
 use crate::database::{Error, Session};
@@ -157,7 +157,7 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
         let seen = relay.and_then(|relay| sightings.get(&relay.source));
         let kind = relay.map(|relay| relay.sink.kind());
         let due = match relay {
-            Some(relay) => pending::measured(session, relay).await?,
+            Some(relay) => lag::of_due_work(session, relay).await?,
             None => None,
         };
         let listed_unknown = unknown.get(&listed.relay).cloned().unwrap_or_default();

@@ -22,6 +22,11 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>) {
             tasks.spawn(again(Arc::clone(&engine), table, move || {
                 super::pending::run(Arc::clone(&desk), relay.clone(), due.clone())
             }));
+        } else if let source::Config::Requests(requests) = relay.source.clone() {
+            let (table, clerk) = (relay.source.table().to_string(), Arc::clone(&engine));
+            tasks.spawn(again(Arc::clone(&engine), table, move || {
+                super::requests::run(Arc::clone(&clerk), relay.clone(), requests.clone())
+            }));
         } else {
             groups.entry(relay.source.clone()).or_default().push(relay);
         }

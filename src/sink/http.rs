@@ -21,6 +21,7 @@ use crate::message::{Field, Message};
 pub(crate) mod address;
 pub(super) mod answer;
 pub(super) mod gate;
+pub mod once;
 pub(super) mod preset;
 mod request;
 mod signature;
@@ -53,6 +54,8 @@ pub struct Config {
     pub timeout: Duration,
     /// The most requests a second, per cursor.
     pub rate_per_second: Option<f64>,
+    /// For requests that are sent once.
+    pub once: once::Config,
 }
 
 impl Config {
@@ -100,6 +103,7 @@ pub struct HttpSink {
     requests: Box<Requests>,
     preset: Preset,
     min_interval: Option<Duration>,
+    once: once::Config,
 }
 
 /// One turn's requests.
@@ -134,7 +138,7 @@ impl HttpSink {
             .rate_per_second
             .filter(|rate| rate.is_finite() && *rate > 0.0)
             .and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok());
-        Ok(Self { client, requests, preset, min_interval })
+        Ok(Self { client, requests, preset, min_interval, once: config.once.clone() })
     }
 
     /// The least time between two requests of one cursor. A publication keeps it between its own requests; between
@@ -152,6 +156,17 @@ impl HttpSink {
     pub(super) fn rendered(&self, message: &Message<'_>) -> Option<Vec<u8>> {
         let request = self.requests.build(message, None).ok()?;
         Some(request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default().to_vec())
+    }
+
+    async fn refused(&self, response: Response) -> Answer {
+        let status = response.status().as_u16();
+        let retry_after = response
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|value| answer::retry_after(value.as_bytes(), SystemTime::now()));
+        let body = read(response).await;
+        let verdict = self.preset.verdict.and_then(|verdict| verdict(status, &body));
+        Answer::Status { status, retry_after, verdict }
     }
 
     /// Reads the secret again, so that a rotated one needs no restart.
@@ -238,22 +253,11 @@ impl HttpPublication<'_> {
                 let _ = tokio::time::timeout(DRAIN, read(response)).await;
                 return;
             }
-            Ok(response) => self.refused(response).await,
+            Ok(response) => self.sink.refused(response).await,
             Err(error) => Answer::from(&error),
         };
         self.in_flight = false;
         self.stopped = answer::judge(answer, self.sink.requests.target());
-    }
-
-    async fn refused(&self, response: Response) -> Answer {
-        let status = response.status().as_u16();
-        let retry_after = response
-            .headers()
-            .get(RETRY_AFTER)
-            .and_then(|value| answer::retry_after(value.as_bytes(), SystemTime::now()));
-        let body = read(response).await;
-        let verdict = self.sink.preset.verdict.and_then(|verdict| verdict(status, &body));
-        Answer::Status { status, retry_after, verdict }
     }
 
     pub(super) fn finish(self) -> Published {

@@ -67,6 +67,7 @@ fn twilio(config: &Config, relay: &str) -> Result<HttpSink, Vec<InvalidSetting>>
         body: http::Body::Form(form.into_iter().map(|(name, value)| (name.to_owned(), value.clone())).collect()),
         timeout: config.timeout,
         rate_per_second: config.rate_per_second,
+        once: http::once::Config { provider_id: Some("/sid".to_owned()), ..http::once::Config::default() },
     };
     let credentials = Some((config.account_sid.clone(), config.auth_token.clone()));
     let preset = Preset { credentials, verdict: Some(twilio_verdict), ..Preset::default() };

@@ -135,6 +135,8 @@ async fn the_relays_role_gets_exactly_what_it_needs_deletes_only_claims_and_mark
         "INSERT INTO outbox.message (topic) VALUES ('t')",
         "INSERT INTO public.bookings DEFAULT VALUES",
         "UPDATE outbox.version SET version = 2",
+        "UPDATE outbox.template SET relay = 'mine'",
+        "SELECT outbox.make_request(false, NULL, 'u', 't', '{}', NULL, NULL, NULL, false)",
     ] {
         let error = relay.batch_execute(denied).await.expect_err(denied);
         assert_eq!(error.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "{denied}: {error:?}");

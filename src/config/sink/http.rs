@@ -7,16 +7,23 @@ use super::template;
 use crate::config::problem::Wrong;
 use crate::config::section::Section;
 use crate::config::tree::Value;
-use crate::config::{turn, value};
-use crate::sink::http::{Body, Config};
+use crate::config::{requests, turn, value};
+use crate::sink::http::{Body, Config, once};
 
 const METHODS: &[(&str, &str)] = &[("POST", "POST"), ("PUT", "PUT"), ("PATCH", "PATCH"), ("DELETE", "DELETE")];
 
 /// Headers that the relay or its HTTP client writes itself.
 const OURS: [&str; 6] = ["idempotency-key", "content-length", "transfer-encoding", "connection", "host", "expect"];
 
+/// Where most providers put their id.
+pub(in crate::config) const DEFAULT_PROVIDER_ID: &str = "/id";
+
 pub(super) fn read(section: &Section<'_>, deadline: Duration) -> Option<Config> {
-    read_request(section, deadline, METHODS, &[])
+    let config = read_request(section, deadline, METHODS, &[])?;
+    let ask = section.read("ask", value::parsed(url));
+    let provider_id = section.read("provider_id", value::parsed(requests::pointer));
+    let provider_id = provider_id.or_else(|| Some(DEFAULT_PROVIDER_ID.to_owned()));
+    Some(Config { once: once::Config { ask, provider_id, ..config.once }, ..config })
 }
 
 /// The request of this sink or of a preset of it, which writes the headers `signed` itself.
@@ -35,7 +42,8 @@ pub(super) fn read_request(
     let timeout = turn::read_timeout(section, deadline);
     let rate_per_second = section.read("rate_per_second", value::rate);
     let url = section.require("url", value::parsed(url), "write url = \"https://example.com/bookings/{{ id }}\"")?;
-    Some(Config { method, url, headers, body, timeout, rate_per_second })
+    let once = once::Config { key_memory: requests::key_memory(section), ..once::Config::default() };
+    Some(Config { method, url, headers, body, timeout, rate_per_second, once })
 }
 
 /// An `http` or `https` URL, a template behind its scheme.

@@ -8,7 +8,6 @@ use tokio_postgres::types::ToSql;
 
 use super::look::{Look, taking};
 use super::ready::Ready;
-use super::record::pause;
 use super::task::Task;
 use crate::batch::Batch;
 use crate::cursor::LockedCursor;
@@ -17,6 +16,7 @@ use crate::database::Error;
 use crate::database::codec::Raw;
 use crate::position::Timestamp;
 use crate::relay::engine::{Engine, Slot};
+use crate::relay::setback::pause;
 use crate::relay::turn::within;
 use crate::relay::{Guarantee, report};
 use crate::sink::Failure;

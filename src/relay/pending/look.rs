@@ -3,13 +3,12 @@
 use tokio_postgres::types::ToSql;
 
 use super::Once;
-use super::ready::{Ready, due};
+use super::ready::Ready;
 use crate::database::{Error, Session};
 use crate::message::Field;
 use crate::position::Timestamp;
+use crate::relay::Guarantee;
 use crate::relay::lag::Lag;
-use crate::relay::{Config, Guarantee};
-use crate::source;
 use crate::source::pending::{CAP, Due, Taking};
 
 /// What a look found.
@@ -54,7 +53,7 @@ pub(in crate::relay) fn statements(due: &Due, fields: &[Field], guarantee: Guara
 /// When a row is marked.
 pub(super) const fn taking(guarantee: Guarantee) -> Taking {
     match guarantee {
-        Guarantee::AtLeastOnce => Taking::MarkLater,
+        Guarantee::AtLeastOnce | Guarantee::Deduplicated => Taking::MarkLater,
         Guarantee::AtMostOnce => Taking::MarkFirst,
     }
 }
@@ -85,16 +84,4 @@ pub(in crate::relay) async fn backlog(session: &Session, due: &Due, relay: &str)
     let (now, oldest, rows): (Timestamp, Option<Timestamp>, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
     let age = oldest.map(|oldest| now.since(oldest)).unwrap_or_default();
     Ok(Lag { age, rows, capped: rows >= CAP, observed_at: now })
-}
-
-/// The same of a relay as it is configured; none when its table cannot be read, or it is no relay of due work.
-///
-/// # Errors
-/// The database's.
-pub(in crate::relay) async fn measured(session: &Session, relay: &Config) -> Result<Option<Lag>, Error> {
-    let source::Config::Pending(pending) = &relay.source else { return Ok(None) };
-    match due(session, pending).await?.1 {
-        Some(due) => backlog(session, &due, &relay.name).await.map(Some),
-        None => Ok(None),
-    }
 }

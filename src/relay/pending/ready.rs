@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::look::statements;
-use crate::cursor::{self, Creation, Facts};
 use crate::database::{Error, Session, error::describe};
 use crate::metrics::{CursorMetrics, PendingMetrics};
 use crate::relay::engine::Engine;
@@ -71,33 +70,21 @@ pub(super) async fn ready(
             return Ok(Err(Unready::wrong("column_unreadable", message, hint)));
         }
     }
-    let identity = prepare::identity(&session, config).await?;
-    let creation = Creation { name: &config.name, relay: &config.name, identity: &identity, position: None };
-    cursor::create(&session, creation).await?;
-    let relations = [due.oid].into();
-    let facts = Facts { identity: &identity, root: due.oid, relations: &relations };
-    if let Some(other) = cursor::foreign_identity(&session, &config.name, facts).await? {
-        return Ok(Err(Unready::foreign(&config.name, &other, &identity)));
-    }
-    let standing = cursor::standings(&session, &[&config.name]).await?;
-    let fingerprint = prepare::fingerprint(config);
-    let halted = standing.first().and_then(|standing| standing.halted.clone());
-    // A halt ends with another configuration; and so does one that a check wrote, now that it passes.
-    let stale = halted.filter(|under| *under != fingerprint || under.starts_with(prepare::CHECK));
-    if stale.is_some() {
-        cursor::clear(&session, &config.name, stale.as_deref()).await?;
-    }
+    let seat = match prepare::seat(&session, config, due.oid).await? {
+        Ok(seat) => seat,
+        Err(unready) => return Ok(Err(unready)),
+    };
     Ok(Ok(Ready {
         look_sql: due.look_sql(),
         pending: pending.clone(),
         sink: Arc::new(sink),
         metrics: CursorMetrics::new(&config.name, config.sink.kind()),
         config: config.clone(),
-        reported: standing.first().is_some_and(|standing| standing.state == "backing_off"),
+        reported: seat.reported,
         numbers: PendingMetrics::new(&config.name),
         due,
         letters,
-        identity,
-        fingerprint,
+        identity: seat.identity,
+        fingerprint: seat.fingerprint,
     }))
 }

@@ -15,15 +15,11 @@ use crate::cursor::claims::{Settlement, Taking};
 use crate::database::Error;
 use crate::position::Timestamp;
 use crate::relay::engine::Slot;
+use crate::relay::setback::{is_unsent, pause};
 use crate::relay::turn::within;
 use crate::relay::{Guarantee, OnPoison, dead_letter, report};
 use crate::sink::{Class, Failure};
 use crate::source::pending::Key;
-
-/// The first pause of a row that failed; it doubles.
-const FIRST: Duration = Duration::from_secs(1);
-/// The longest.
-const LONGEST: Duration = Duration::from_secs(5 * 60);
 
 /// Which of the rows that were sent are not marked.
 #[derive(Debug, Default)]
@@ -172,18 +168,6 @@ pub(super) fn unmarkable() -> Failure {
 /// Under at_most_once, what the receiver may have is never sent again.
 pub(super) fn is_unknown(ready: &Ready, failure: &Failure) -> bool {
     ready.config.guarantee == Guarantee::AtMostOnce && failure.ambiguous
-}
-
-/// The receiver could not be reached at all, or was too busy: another row would have fared no better.
-pub(super) fn is_unsent(failure: &Failure) -> bool {
-    failure.class == Class::Retry && !failure.ambiguous
-}
-
-/// How long a row waits after one more failure: longer each time, with jitter, and as long as the receiver wishes.
-pub(super) fn pause(attempts: i32, failure: &Failure) -> Duration {
-    let doublings = u32::try_from(attempts.clamp(0, 20)).unwrap_or(0);
-    let whole = FIRST.saturating_mul(1 << doublings).min(LONGEST);
-    whole.mul_f64(0.5 + fastrand::f64() / 2.0).max(failure.retry_after.unwrap_or_default())
 }
 
 fn report_untried() -> ErrorReport<'static> {

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use super::Desk;
 use super::ready::Ready;
-use super::record::{is_unknown, is_unsent, pause, unmarkable};
+use super::record::{is_unknown, unmarkable};
 use super::task::{Attempt, Outcome, Task};
 use crate::cursor::claims::Settlement;
 use crate::database::{Error, sqlstate};
 use crate::metrics::PublishError;
 use crate::relay::engine::Slot;
+use crate::relay::setback::{is_unsent, pause};
 use crate::relay::turn::within;
 use crate::relay::{Guarantee, OnPoison, dead_letter, report};
 use crate::sink::{Class, Failure};
@@ -73,7 +74,7 @@ impl Desk {
                 ready.metrics.published(1);
                 self.engine.progress(&self.config.name, |progress| progress.sent += 1);
                 ready.numbers.sent(task.late + task.claimed.elapsed());
-                self.recovered().await;
+                self.setbacks.recovered().await;
                 return;
             }
             Outcome::Failed(failure) => failure,
@@ -100,13 +101,13 @@ impl Desk {
         self.engine.progress(&self.config.name, |progress| progress.failed += 1);
         let buried = failure.class == Class::Poison && ready.config.on_poison == OnPoison::DeadLetter;
         if failure.class != Class::Retry && !buried {
-            self.halt(&ready.fingerprint, failure, Some(&id)).await;
+            self.setbacks.halt(&ready.fingerprint, failure, Some(&id)).await;
         } else if failure.class == Class::Retry && (is_unsent(failure) || unknown) {
             // Under at_most_once each try that is not answered costs a row.
-            self.out(failure).await;
+            self.setbacks.out(failure).await;
         } else {
             // It has answered: whatever stood between is over.
-            self.recovered().await;
+            self.setbacks.recovered().await;
         }
     }
 
@@ -137,19 +138,6 @@ impl Desk {
             let (key, code) = (attempt.task.key.message_id(), &failure.code);
             tracing::error!(cursor = self.config.name, key, code, "row put aside as a dead letter");
         }
-    }
-
-    /// The receiver is out, or wants fewer requests: not this row's fault. Pauses grow while nothing gets through.
-    async fn out(&mut self, failure: &Failure) {
-        self.outages = self.outages.saturating_add(1);
-        if self.outages < super::OUTAGE && failure.retry_after.is_none() {
-            return;
-        }
-        let pause = self.backoff.failed(fastrand::f64()).max(failure.retry_after.unwrap_or_default());
-        self.not_before = std::time::Instant::now() + pause;
-        self.reported = true;
-        let error = report::error(failure, None);
-        report::write(&self.engine, &self.config.name, &error, None, None).await;
     }
 
     /// Records each alone; a row that was sent and that the server refuses to mark waits, and will be sent again.
@@ -210,7 +198,7 @@ impl Desk {
         self.engine.progress(&self.config.name, |progress| progress.failed += 1);
         let mut failure = unmarkable();
         failure.hint = failure.hint.replace("NAME", &self.config.name);
-        self.halt(&ready.fingerprint, &failure, Some(&key.message_id())).await;
+        self.setbacks.halt(&ready.fingerprint, &failure, Some(&key.message_id())).await;
     }
 
     /// Rows that could not be marked for long are given up: those that somebody keeps locked, above all. Meanwhile their

@@ -29,6 +29,7 @@ pub(super) struct Requests {
     url: Bound,
     headers: Vec<(HeaderName, Bound)>,
     body: Content,
+    ask: Option<Bound>,
     key_prefix: String,
     fields: Vec<Field>,
 }
@@ -74,10 +75,11 @@ impl Requests {
             }
         }
         let body = compiler.body(&config.body);
+        let ask = config.once.ask.as_ref().and_then(|ask| compiler.question(ask, target.as_deref()));
         let key_prefix = format!("{}/", utf8_percent_encode(relay, NOT_IN_KEY));
         match (method, target, url, body) {
             (Some(method), Some(target), Some(url), Some(body)) if compiler.problems.is_empty() => {
-                Ok(Self { method, target, url, headers, body, key_prefix, fields: compiler.fields })
+                Ok(Self { method, target, url, headers, body, ask, key_prefix, fields: compiler.fields })
             }
             _ => Err(compiler.problems),
         }
@@ -97,22 +99,61 @@ impl Requests {
     /// # Errors
     /// When the row's values cannot be sent: the row is poison.
     pub(super) fn build(&self, message: &Message<'_>, authorization: Option<&HeaderValue>) -> Result<Request, Failure> {
-        let text = self.url.render(message)?;
-        let url = Url::parse(&text).ok().filter(|url| url.origin().ascii_serialization() == self.target);
-        let url = url.ok_or_else(|| poison("invalid_url", "The row's values make no valid URL".to_owned()))?;
+        let url = self.rendered_url(&self.url, message)?;
         let mut request = Request::new(self.method.clone(), url);
         let headers = request.headers_mut();
         let (body, content_type) = self.body.render(message)?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        for (name, value) in &self.headers {
-            headers.insert(name.clone(), header(&value.key, &value.render(message)?)?);
-        }
+        self.add_configured(headers, message)?;
         self.add_key(headers, message.id)?;
         if let Some(value) = authorization {
             headers.insert(AUTHORIZATION, value.clone());
         }
         *request.body_mut() = Some(body.into());
         Ok(request)
+    }
+
+    /// The headers of the configuration.
+    pub(super) fn add_configured(&self, headers: &mut HeaderMap, message: &Message<'_>) -> Result<(), Failure> {
+        for (name, value) in &self.headers {
+            headers.insert(name.clone(), header(&value.key, &value.render(message)?)?);
+        }
+        Ok(())
+    }
+
+    /// Whether no row has a part in the configured header of that name.
+    pub(super) fn is_constant(&self, name: &HeaderName) -> bool {
+        self.headers.iter().any(|(other, value)| other == name && value.fields.is_empty())
+    }
+
+    /// The headers that no row has a part in.
+    pub(super) fn add_constants(&self, headers: &mut HeaderMap) -> Result<(), Failure> {
+        for (name, value) in self.headers.iter().filter(|(_, value)| value.fields.is_empty()) {
+            headers.insert(name.clone(), header(&value.key, &value.text(|_| None)?)?);
+        }
+        Ok(())
+    }
+
+    /// The URL, when no row has a part in it.
+    pub(super) fn constant_url(&self) -> Option<Url> {
+        Url::parse(&self.url.text(|_| None).ok().filter(|_| self.url.fields.is_empty())?).ok()
+    }
+
+    /// Where to ask whether the receiver has the message; none where that cannot be asked.
+    pub(super) fn question(&self, message: &Message<'_>) -> Result<Option<Url>, Failure> {
+        self.ask.as_ref().map(|ask| self.rendered_url(ask, message)).transpose()
+    }
+
+    /// The URL of a path and query at the configured host.
+    pub(super) fn at(&self, target: &str) -> Option<Url> {
+        let url = Url::parse(&format!("{}{target}", self.target)).ok()?;
+        (target.starts_with('/') && url.origin().ascii_serialization() == self.target).then_some(url)
+    }
+
+    fn rendered_url(&self, template: &Bound, message: &Message<'_>) -> Result<Url, Failure> {
+        let text = template.render(message)?;
+        let url = Url::parse(&text).ok().filter(|url| url.origin().ascii_serialization() == self.target);
+        url.ok_or_else(|| poison("invalid_url", "The row's values make no valid URL".to_owned()))
     }
 
     fn add_key(&self, headers: &mut HeaderMap, id: &str) -> Result<(), Failure> {
@@ -124,8 +165,12 @@ impl Requests {
 
 impl Bound {
     fn render(&self, message: &Message<'_>) -> Result<String, Failure> {
+        self.text(|number| message.value(self.fields[number]))
+    }
+
+    fn text<'a>(&self, value: impl Fn(usize) -> Option<&'a [u8]>) -> Result<String, Failure> {
         self.template
-            .render(|number| message.value(self.fields[number]))
+            .render(value)
             .map_err(|error| poison("template", format!("The template of {} cannot be printed. {error}", self.key)))
     }
 }
@@ -186,6 +231,18 @@ impl Compiler {
             Err(error) => self.problem("url", format!("it is no URL: {error}")),
         }
         None
+    }
+
+    /// The question goes to the host that gets the requests: the credentials are meant for it.
+    fn question(&mut self, ask: &str, target: Option<&str>) -> Option<Bound> {
+        let literal = ask.split('{').next().unwrap_or_default();
+        let asked = Url::parse(literal).ok().map(|url| url.origin().ascii_serialization());
+        let ends = literal.find("://").is_some_and(|at| literal[at + 3..].contains('/'));
+        if target.is_some() && (asked.as_deref() != target || !ends) {
+            self.problem("ask", "it must begin with the scheme, host and port of url");
+            return None;
+        }
+        self.template("ask", ask, Mode::Url)
     }
 
     fn template(&mut self, key: &str, source: &str, mode: Mode) -> Option<Bound> {

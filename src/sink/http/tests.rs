@@ -22,6 +22,7 @@ fn config(url: String) -> Config {
         body: Body::Row,
         timeout: Duration::from_millis(400),
         rate_per_second: None,
+        once: crate::sink::http::once::Config::default(),
     }
 }
 

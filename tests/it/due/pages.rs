@@ -4,6 +4,7 @@ use outbox_relay::demo::provider::{Answer, Provider};
 use serde_json::Value;
 
 use crate::support::outside::json;
+use crate::support::pages::{blocks, page};
 use crate::support::{Database, database, outbox_relay};
 
 const REMINDER_TABLE: &str = r#"
@@ -16,18 +17,12 @@ const USERS: &str = "
     INSERT INTO public.users SELECT i, 'u' || i, (now() AT TIME ZONE 'UTC') - interval '359 min' - i * interval '1 min'
     FROM generate_series(0, 1) AS i";
 
-/// The blocks of this language.
-fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
-    let blocks = page.split("```").skip(1).step_by(2);
-    blocks.filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n')).collect()
-}
-
 /// Does what a page says, and answers what the provider got: methods, paths and keys.
-async fn follow(page: &str, table: &str, provider: &Provider, host: &str) -> Vec<(String, String, String)> {
+async fn follow(name: &str, table: &str, provider: &Provider, host: &str) -> Vec<(String, String, String)> {
     let database: Database = database().await;
     let owner = database.connect("postgres").await;
     owner.batch_execute(table).await.unwrap();
-    let page = std::fs::read_to_string(format!("docs/howto/{page}.md")).unwrap();
+    let page = page(name);
     let grants = blocks(&page, "sql").into_iter().find(|sql| sql.contains("GRANT")).expect("index and grants");
     for statement in grants.split_inclusive(';').filter(|statement| !statement.trim().is_empty()) {
         // One at a time: CREATE INDEX CONCURRENTLY refuses to be part of several.

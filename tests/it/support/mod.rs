@@ -5,6 +5,7 @@ pub mod gateway;
 pub mod hook;
 pub mod naive_relay;
 pub mod outside;
+pub mod pages;
 pub mod prometheus;
 pub mod promql;
 pub mod proxy;

@@ -13,6 +13,7 @@ fn config(url: &str) -> Config {
         body: Body::Row,
         timeout: Duration::from_secs(1),
         rate_per_second: None,
+        once: crate::sink::http::once::Config::default(),
     }
 }
 

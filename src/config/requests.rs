@@ -1,0 +1,94 @@
+//! `[relay.source.requests]`, and what goes with it.
+
+use std::time::Duration;
+
+use super::pending::{DEFAULT_IN_FLIGHT, DEFAULT_LIMIT};
+use super::problem::Wrong;
+use super::section::Section;
+use super::value;
+use crate::relay::{Guarantee, OnUnknown};
+use crate::sink;
+use crate::source::Requests;
+
+pub(super) const ON_UNKNOWN: [(&str, OnUnknown); 3] =
+    [("resend", OnUnknown::Resend), ("ask", OnUnknown::Ask), ("dead_letter", OnUnknown::DeadLetter)];
+
+pub(super) fn read(section: &Section<'_>) -> Option<Requests> {
+    let limit = section.read("limit", value::integer(1..=10_000)).unwrap_or(DEFAULT_LIMIT);
+    let in_flight = section.read("in_flight", value::integer(1..=100)).unwrap_or(DEFAULT_IN_FLIGHT);
+    let mend = "name what can be requested: templates = [\"welcome\"]";
+    let templates = section.require("templates", value::columns, mend)?;
+    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    Some(Requests::new(templates, number(limit), number(in_flight)))
+}
+
+/// What a relay of requests can be, and what no other relay can.
+pub(super) fn judge(
+    relay: &Section<'_>,
+    is_requests: bool,
+    guarantee: Guarantee,
+    on_unknown: OnUnknown,
+    sink: Option<&sink::Config>,
+) {
+    if !is_requests {
+        let source = "this is for requests that are sent once";
+        if guarantee == Guarantee::Deduplicated {
+            let mend = "add [relay.source.requests], or choose at_least_once or at_most_once";
+            relay.problem("guarantee", Wrong::new(source, mend));
+        }
+        if relay.has("on_unknown") {
+            relay.problem("on_unknown", Wrong::new(source, "remove it"));
+        }
+        for (kind, key) in [("http", "key_memory"), ("http", "ask"), ("http", "provider_id"), ("webhook", "key_memory")]
+        {
+            let section = relay.section("sink").section(kind);
+            if section.has(key) {
+                section.problem(key, Wrong::new(source, "remove it, or add [relay.source.requests]"));
+            }
+        }
+        return;
+    }
+    if relay.has("guarantee") && guarantee != Guarantee::Deduplicated {
+        let mend = "write guarantee = \"deduplicated\", or remove the line";
+        relay.problem("guarantee", Wrong::new("requests are sent once or not at all: nothing else fits them", mend));
+    }
+    if relay.has("dead_letter_topic") {
+        let mend = "remove it: a request that failed stays in outbox.request, and the next call sees it there";
+        relay.problem("dead_letter_topic", Wrong::new("requests have no dead letters", mend));
+    }
+    let once = match sink {
+        None => return,
+        Some(sink::Config::Http(http)) => Some(&http.once),
+        Some(sink::Config::Webhook(webhook)) => Some(&webhook.request.once),
+        Some(sink::Config::Sms(_)) => None,
+        Some(sink::Config::Kafka(_) | sink::Config::Stdout(_)) => {
+            let mend = "use a sink of kind http, sms or webhook, or relay a table by [relay.source.stream]";
+            relay.problem("source.requests", Wrong::new("this sink has no way to send a message once", mend));
+            return;
+        }
+    };
+    let can_ask = once.is_some_and(|once| once.ask.is_some());
+    if on_unknown == OnUnknown::Ask && !can_ask {
+        let mend = "write [relay.sink.http] ask = \"https://…/{{ request_id }}\", or choose resend or dead_letter";
+        relay.problem("on_unknown", Wrong::new("ask: this sink does not say where", mend));
+    }
+    if on_unknown == OnUnknown::Resend && once.is_some_and(|once| once.key_memory.is_none()) {
+        let mend = "write how long the receiver remembers an Idempotency-Key into its sink, for example key_memory = \"24h\"; \
+                    if it does not, choose dead_letter";
+        relay.problem("on_unknown", Wrong::new("resend: nothing says for how long a key is remembered", mend));
+    }
+}
+
+/// `key_memory` of a sink: how long the receiver remembers an idempotency key.
+pub(super) fn key_memory(sink: &Section<'_>) -> Option<Duration> {
+    sink.read("key_memory", value::duration(Duration::from_secs(60)..=Duration::from_secs(3650 * 86_400)))
+}
+
+/// A pointer into a JSON document, by RFC 6901.
+pub(super) fn pointer(text: &str) -> Result<String, Wrong> {
+    if text.starts_with('/') {
+        Ok(text.to_owned())
+    } else {
+        Err(Wrong::new("no JSON pointer", "begin it with a slash, for example \"/id\" or \"/data/id\""))
+    }
+}

@@ -1,0 +1,212 @@
+//! The ledger of requests: what becomes of those that a replica has claimed.
+//!
+//! Promise: who no longer has the claim's token changes nothing, and is told. A claim is made in the transaction that locks
+//! the relay's cursor; it ends by itself only after its claimant has given up.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use tokio_postgres::types::ToSql;
+
+use super::LockedCursor;
+use super::claims::{Settlement, Taking};
+use super::status::{self, ErrorReport};
+use crate::database::{Error, Session};
+
+const REGISTER: &str = "INSERT INTO outbox.template (name, relay) SELECT t.name, $1 FROM pg_catalog.unnest($2::text[]) AS t(name) \
+     ON CONFLICT DO NOTHING";
+
+const TAKEN: &str =
+    "SELECT name, relay FROM outbox.template WHERE name = ANY ($2::text[]) AND relay <> $1 ORDER BY name LIMIT 1";
+
+const TEMPLATES: &str =
+    "SELECT name, relay FROM outbox.template WHERE (name = ANY ($2::text[])) <> (relay = $1) ORDER BY name";
+
+const CLAIM: &str = "UPDATE outbox.request AS r SET status = 'processing', token = $1, claimed_by = $2, \
+     claimed_at = pg_catalog.clock_timestamp(), \
+     expires_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $3::float8), \
+     first_tried_at = COALESCE(r.first_tried_at, pg_catalog.clock_timestamp()), body = COALESCE(r.body, p.body), \
+     body_hash = COALESCE(r.body_hash, pg_catalog.sha256(p.body)), ambiguous = r.ambiguous + p.interrupted::integer, \
+     updated_at = pg_catalog.clock_timestamp() \
+     FROM ROWS FROM (pg_catalog.unnest($4::text[]), pg_catalog.unnest($5::bytea[]), pg_catalog.unnest($6::boolean[])) AS p(id, body, interrupted) WHERE r.request_id = p.id::uuid";
+
+const GIVE_UP: &str = "UPDATE outbox.request AS r SET status = 'unknown', attempts = r.attempts + 1, \
+     ambiguous = r.ambiguous + $2::boolean::integer, expires_at = NULL, \
+     error = $3::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), \
+     updated_at = pg_catalog.clock_timestamp() WHERE r.request_id = ANY ($1::text[]::uuid[])";
+
+/// Who was slow, and not gone, may still say what became of a request that nobody else has sent since.
+const COMPLETE: &str = "UPDATE outbox.request AS r SET status = 'completed', completed_at = pg_catalog.clock_timestamp(), \
+     provider_id = p.provider_id, reply = p.reply, body = NULL, error = NULL, token = NULL, expires_at = NULL, \
+     updated_at = pg_catalog.clock_timestamp() \
+     FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]), \
+     pg_catalog.unnest($4::text[])) AS p(id, token, provider_id, reply) \
+     WHERE r.request_id = p.id::uuid AND r.token = p.token AND r.status IN ('processing', 'unknown') RETURNING r.request_id::text";
+
+const WAIT: &str = "UPDATE outbox.request SET status = 'pending', attempts = attempts + $4, ambiguous = ambiguous + $5::boolean::integer, \
+     first_tried_at = CASE WHEN ambiguous = 0 AND NOT $5 THEN NULL ELSE first_tried_at END, \
+     not_before = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $6::float8), token = NULL, expires_at = NULL, \
+     error = $3::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), \
+     updated_at = pg_catalog.clock_timestamp() WHERE request_id = $1::text::uuid AND token = $2 AND status = 'processing'";
+
+const END: &str = "UPDATE outbox.request SET status = $4, attempts = attempts + 1, ambiguous = ambiguous + $5::boolean::integer, \
+     expires_at = NULL, error = $3::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), \
+     updated_at = pg_catalog.clock_timestamp() WHERE request_id = $1::text::uuid AND token = $2 AND status = 'processing'";
+
+const FAILED: &str = "SELECT pg_catalog.count(*) FROM outbox.request WHERE relay = $1 AND status = 'failed'";
+
+/// A request that is claimed with others.
+#[derive(Clone, Copy, Debug)]
+pub struct Claimed<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// What is sent, pinned now; none when it was pinned before, or cannot be rendered.
+    pub body: Option<&'a [u8]>,
+    /// Somebody had it, and may have sent it.
+    pub interrupted: bool,
+}
+
+/// A request and the claim's token.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Its claim's token.
+    pub token: &'a str,
+}
+
+/// A request that its receiver has accepted.
+#[derive(Clone, Copy, Debug)]
+pub struct Accepted<'a> {
+    /// Which.
+    pub request: Named<'a>,
+    /// The receiver's own id of the message.
+    pub provider_id: Option<&'a str>,
+    /// What it said.
+    pub reply: &'a str,
+}
+
+/// How a request waits for its next try.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait {
+    /// Failures that are added.
+    pub attempts: i32,
+    /// The try had an outcome that nobody knows.
+    pub ambiguous: bool,
+    /// For how long.
+    pub pause: Duration,
+}
+
+/// How a request ends that was not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It was refused, and not sent.
+    Failed,
+    /// It was sent or not, nobody knows.
+    Unknown,
+}
+
+impl LockedCursor {
+    /// Claims requests that this transaction has locked; nothing is claimed before [`Self::claimed`].
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn claim_requests(
+        &self,
+        token: &str,
+        by: &str,
+        lease: Duration,
+        requests: &[Claimed<'_>],
+    ) -> Result<(), Error> {
+        let ids: Vec<&str> = requests.iter().map(|request| request.id).collect();
+        let bodies: Vec<Option<&[u8]>> = requests.iter().map(|request| request.body).collect();
+        let interrupted: Vec<bool> = requests.iter().map(|request| request.interrupted).collect();
+        let lease = lease.as_secs_f64();
+        let parameters: [&(dyn ToSql + Sync); 6] = [&token, &by, &lease, &ids, &bodies, &interrupted];
+        self.claim(Taking { sql: CLAIM, parameters: &parameters }).await.map(drop)
+    }
+
+    /// Records requests that this transaction has locked as unknown; `interrupted` when the last claimant's try counts as
+    /// one whose outcome nobody knows.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn give_up_requests(
+        &self,
+        ids: &[&str],
+        interrupted: bool,
+        error: &ErrorReport<'_>,
+    ) -> Result<(), Error> {
+        let error = status::json(error);
+        self.claim(Taking { sql: GIVE_UP, parameters: &[&ids, &interrupted, &error] }).await.map(drop)
+    }
+}
+
+impl Settlement {
+    /// The receivers have accepted these; the ids of those that are recorded. Others have been taken up by somebody else.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn complete(&self, accepted: &[Accepted<'_>]) -> Result<HashSet<String>, Error> {
+        let ids: Vec<&str> = accepted.iter().map(|accepted| accepted.request.id).collect();
+        let tokens: Vec<&str> = accepted.iter().map(|accepted| accepted.request.token).collect();
+        let provider_ids: Vec<Option<&str>> = accepted.iter().map(|accepted| accepted.provider_id).collect();
+        let replies: Vec<&str> = accepted.iter().map(|accepted| accepted.reply).collect();
+        let parameters: [&(dyn ToSql + Sync); 4] = [&ids, &tokens, &provider_ids, &replies];
+        let rows = self.query(Taking { sql: COMPLETE, parameters: &parameters }).await?;
+        Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
+    }
+
+    /// The request is tried again later; false when somebody else has taken it up.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn postpone(&self, request: Named<'_>, error: &ErrorReport<'_>, wait: Wait) -> Result<bool, Error> {
+        let (error, seconds) = (status::json(error), wait.pause.as_secs_f64());
+        let parameters: [&(dyn ToSql + Sync); 6] =
+            [&request.id, &request.token, &error, &wait.attempts, &wait.ambiguous, &seconds];
+        self.changed(WAIT, &parameters).await
+    }
+
+    /// The request ends without having been accepted; false when somebody else has taken it up.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn end(&self, request: Named<'_>, error: &ErrorReport<'_>, end: End) -> Result<bool, Error> {
+        let (error, unknown) = (status::json(error), end == End::Unknown);
+        let status = if unknown { "unknown" } else { "failed" };
+        self.changed(END, &[&request.id, &request.token, &error, &status, &unknown]).await
+    }
+}
+
+/// Makes a relay's templates known; another relay's that has one of them, with its name.
+///
+/// # Errors
+/// The database's.
+pub async fn register(
+    client: &tokio_postgres::Client,
+    relay: &str,
+    templates: &[String],
+) -> Result<Option<(String, String)>, Error> {
+    client.execute(REGISTER, &[&relay, &templates]).await?;
+    let taken = client.query_opt(TAKEN, &[&relay, &templates]).await?;
+    taken.map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).transpose()
+}
+
+/// Templates of others among these, and templates of this relay that are none of these, each with its relay.
+///
+/// # Errors
+/// The database's.
+pub async fn templates(session: &Session, relay: &str, own: &[String]) -> Result<Vec<(String, String)>, Error> {
+    let rows = session.query(TEMPLATES, &[&relay, &own]).await?;
+    Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
+}
+
+/// How many requests of a relay have failed.
+///
+/// # Errors
+/// The database's.
+pub async fn failed(session: &Session, relay: &str) -> Result<i64, Error> {
+    let statement = session.prepare_cached(FAILED).await?;
+    Ok(session.query_one(&statement, &[&relay]).await?.try_get(0)?)
+}

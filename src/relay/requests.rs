@@ -1,0 +1,305 @@
+//! Requests that are sent once: a clerk for each relay of `[relay.source.requests]`.
+//!
+//! A clerk claims requests of the ledger that are due, renders and pins what is sent before the first try, sends each
+//! without any lock, and records what became of it. It finds requests that another replica had when it ended, and does with
+//! them what the relay's policy for unknown outcomes says. Replicas share the requests: each claims for an instant under the
+//! lock of the relay's cursor.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::{JoinError, JoinSet};
+use tokio_postgres::types::ToSql;
+
+use super::Config;
+use super::engine::Engine;
+use super::lag::Lag;
+use super::member::{RECHECK, SAMPLE};
+use super::prepare::{self, Unready};
+use super::setback::Setbacks;
+use crate::cursor::{self, ledger};
+use crate::database::{Error, Session};
+use crate::pace::Pace;
+use crate::position::Timestamp;
+use crate::source::Requests;
+use crate::source::requests::{CAP, backlog_sql};
+
+mod claim;
+mod ready;
+mod send;
+mod settle;
+mod task;
+
+pub(super) use ready::{findings, statements};
+
+use claim::Claim;
+use ready::Ready;
+use task::Attempt;
+
+/// After a claim that another replica stood before.
+const BUSY: Duration = Duration::from_millis(3);
+/// How long the end of one send waits for others'.
+const TOGETHER: Duration = Duration::from_millis(2);
+
+/// One relay's clerk in this process.
+struct Clerk {
+    engine: Arc<Engine>,
+    config: Config,
+    source: Requests,
+    ready: Option<Arc<Ready>>,
+    unready: Option<Unready>,
+    checked: Option<Instant>,
+    sending: JoinSet<Attempt>,
+    /// What is still to be recorded.
+    unsettled: Vec<Attempt>,
+    setbacks: Setbacks,
+    pace: Pace,
+    sampled: Option<Instant>,
+    /// The database's clock at the last look.
+    now: Timestamp,
+}
+
+/// What a look found.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    now: Timestamp,
+    due: Option<Timestamp>,
+    next: Option<Timestamp>,
+    interrupted: bool,
+    under_way: bool,
+}
+
+/// Runs the relay's clerk until the engine stops and what it has begun to send has ended.
+pub(super) async fn run(engine: Arc<Engine>, config: Config, source: Requests) {
+    let clerk = Clerk {
+        pace: Pace::new(config.poll.min, config.poll.max),
+        setbacks: Setbacks::new(Arc::clone(&engine), &config.name),
+        engine,
+        config,
+        source,
+        ready: None,
+        unready: None,
+        checked: None,
+        sending: JoinSet::new(),
+        unsettled: Vec::new(),
+        sampled: None,
+        now: Timestamp::from_pg_micros(0),
+    };
+    clerk.run().await;
+}
+
+impl Clerk {
+    async fn run(mut self) {
+        let stop = self.engine.stop.clone();
+        while !stop.is_cancelled() {
+            self.engine.heartbeat.beat();
+            let pause = match self.step().await {
+                Ok(pause) => pause,
+                Err(error) => {
+                    let fingerprint = self.ready.as_ref().map(|ready| ready.seat.fingerprint.clone());
+                    let after = self.setbacks.failed(&error, fingerprint.as_deref()).await;
+                    if after.recheck {
+                        self.ready = None;
+                    }
+                    after.pause
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = self.wait(pause) => {}
+            }
+        }
+        self.drain().await;
+    }
+
+    /// Waits for the pause, or for something that was sent.
+    async fn wait(&mut self, pause: Duration) {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            Some(done) = self.sending.join_next() => {
+                self.ended(done);
+                // Others that were begun together end about now: one settlement and one claim for all of them.
+                if !self.sending.is_empty() {
+                    tokio::time::sleep(TOGETHER).await;
+                }
+            }
+        }
+        while let Some(done) = self.sending.try_join_next() {
+            self.ended(done);
+        }
+    }
+
+    fn ended(&mut self, done: Result<Attempt, JoinError>) {
+        match done {
+            Ok(attempt) => self.unsettled.push(attempt),
+            // Its claim runs out by itself.
+            Err(error) => tracing::error!(cursor = self.config.name, %error, "sending panicked"),
+        }
+    }
+
+    /// What has begun ends, or is cut with the grace period; what became of it is recorded as it comes.
+    async fn drain(&mut self) {
+        let last = Instant::now() + self.config.turn.lock_kill();
+        while !self.sending.is_empty() || !self.unsettled.is_empty() {
+            if let Err(error) = self.settle().await {
+                tracing::warn!(cursor = self.config.name, %error, "cannot record yet what was sent");
+            }
+            let over = self.engine.cut.is_cancelled() || Instant::now() >= last;
+            if self.sending.is_empty() && over {
+                break;
+            }
+            self.wait(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// One look, and what follows from it; how long to wait.
+    async fn step(&mut self) -> Result<Duration, Error> {
+        self.settle().await?;
+        let Some(ready) = self.prepared().await? else { return Ok(self.config.poll.max) };
+        let idle = self.sending.is_empty() && self.unsettled.is_empty();
+        // A process that runs once does not wait until a receiver is back.
+        if self.engine.once().is_some() && self.setbacks.is_out() && idle {
+            self.engine.progress(&self.config.name, |progress| progress.done = true);
+            return Ok(self.config.poll.max);
+        }
+        let now = Instant::now();
+        if self.setbacks.not_before > now {
+            return Ok(self.setbacks.not_before - now);
+        }
+        let session = self.engine.probe.session().await?;
+        let standings = cursor::standings(&session, &[&self.config.name]).await?;
+        let Some(standing) = standings.first() else {
+            self.ready = None; // its row is gone: it is made anew
+            return Ok(self.config.poll.min);
+        };
+        ready.metrics.set_paused(standing.paused);
+        let halted = standing.halted.as_deref() == Some(ready.seat.fingerprint.as_str());
+        ready.metrics.set_halted(halted);
+        let looked = self.look(&session, &ready).await?;
+        self.sample(&ready, &session).await?;
+        if halted && self.checked.is_none_or(|checked| checked.elapsed() >= RECHECK) {
+            self.ready = None; // another secret ends the halt
+        }
+        if standing.paused || halted {
+            return Ok(self.config.poll.max);
+        }
+        let work = looked.due.is_some() || looked.interrupted;
+        let room = self.room(&ready);
+        if !work || room == 0 {
+            // What another process has under way is waited for: if it dies, it is for this one to see to.
+            let done = !work && !looked.under_way && idle;
+            self.engine.progress(&self.config.name, |progress| progress.done = done);
+            let pause = self.pace.after(false);
+            return Ok(looked.next.map_or(pause, |next| pause.min(next.since(looked.now))));
+        }
+        self.engine.progress(&self.config.name, |progress| progress.done = false);
+        let claimed = claim::claim(&self.engine, &ready, looked.interrupted, room).await?;
+        Ok(self.begin(&ready, claimed))
+    }
+
+    /// Begins to send what was claimed; how long to wait before the next look.
+    fn begin(&mut self, ready: &Arc<Ready>, claimed: Claim) -> Duration {
+        let (tasks, given_up, interrupted) = match claimed {
+            Claim::Busy => return BUSY.mul_f64(0.5 + fastrand::f64()),
+            Claim::NotNow => return self.config.poll.max,
+            Claim::Early(pause) => {
+                ready.metrics.rate_limited(pause);
+                self.setbacks.not_before = Instant::now() + pause;
+                return pause;
+            }
+            Claim::Requests { tasks, given_up, interrupted } => (tasks, given_up, interrupted),
+        };
+        ready.metrics.abandoned(u64::try_from(interrupted).unwrap_or(0));
+        self.engine.progress(&self.config.name, |progress| progress.failed += given_up);
+        if tasks.is_empty() {
+            return self.pace.after(given_up > 0);
+        }
+        self.pace.after(true);
+        for task in tasks {
+            self.sending.spawn(send::send(Arc::clone(&self.engine), Arc::clone(ready), task));
+        }
+        Duration::ZERO
+    }
+
+    /// How many requests may be begun now.
+    fn room(&self, ready: &Ready) -> usize {
+        let most = match ready.sink.min_interval() {
+            Some(_) => 1,
+            None => ready.requests.in_flight.min(ready.requests.limit),
+        };
+        // While the receiver is out, one request tries it.
+        let most = if self.setbacks.is_out() { most.min(1) } else { most };
+        most.saturating_sub(self.sending.len() + self.unsettled.len())
+    }
+
+    async fn look(&mut self, session: &Session, ready: &Ready) -> Result<Look, Error> {
+        let statement = session.prepare_cached(&ready.look_sql).await?;
+        let once = self.engine.once();
+        let parameters: [&(dyn ToSql + Sync); 2] = [&self.config.name, &once];
+        let row = session.query_one(&statement, &parameters).await?;
+        self.now = row.try_get(0)?;
+        Ok(Look {
+            now: self.now,
+            due: row.try_get(1)?,
+            next: row.try_get(2)?,
+            interrupted: row.try_get(3)?,
+            under_way: row.try_get(4)?,
+        })
+    }
+
+    async fn sample(&mut self, ready: &Ready, session: &Session) -> Result<(), Error> {
+        if self.sampled.is_some_and(|sampled| sampled.elapsed() < SAMPLE) {
+            return Ok(());
+        }
+        self.sampled = Some(Instant::now());
+        let lag = backlog(session, &self.config.name).await?;
+        let rows = u64::try_from(lag.rows).unwrap_or(0);
+        ready.metrics.set_lag(lag.age, rows, lag.observed_at);
+        ready.numbers.set_due(rows);
+        let failed = ledger::failed(session, &self.config.name).await?;
+        ready.metrics.set_dead_letters(failed.unsigned_abs());
+        let unknown = cursor::unknown::count(session, &self.config.name).await?;
+        ready.metrics.set_unknown_outcomes(unknown.unsigned_abs());
+        Ok(())
+    }
+
+    /// The relay, once it has passed its checks.
+    async fn prepared(&mut self) -> Result<Option<Arc<Ready>>, Error> {
+        if let Some(ready) = &self.ready {
+            return Ok(Some(Arc::clone(ready)));
+        }
+        if self.checked.is_some_and(|checked| checked.elapsed() < RECHECK) {
+            return Ok(None);
+        }
+        self.checked = Some(Instant::now());
+        match ready::ready(&self.engine, &self.config, &self.source).await? {
+            Ok(ready) => {
+                tracing::info!(cursor = self.config.name, "relay ready");
+                self.unready = None;
+                self.setbacks.reported = ready.seat.reported;
+                self.engine.set_ready(&self.config.name);
+                let ready = Arc::new(ready);
+                self.ready = Some(Arc::clone(&ready));
+                Ok(Some(ready))
+            }
+            Err(unready) => {
+                let news = self.unready.as_ref() != Some(&unready);
+                prepare::not_ready(&self.engine, &self.config, &unready, news).await;
+                self.unready = Some(unready);
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// How long the oldest due request has waited, and how many there are.
+///
+/// # Errors
+/// The database's.
+pub(super) async fn backlog(session: &Session, relay: &str) -> Result<Lag, Error> {
+    let statement = session.prepare_cached(backlog_sql()).await?;
+    let row = session.query_one(&statement, &[&relay, &CAP]).await?;
+    let (now, oldest, rows): (Timestamp, Option<Timestamp>, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+    let age = oldest.map(|oldest| now.since(oldest)).unwrap_or_default();
+    Ok(Lag { age, rows, capped: rows >= CAP, observed_at: now })
+}

@@ -1,0 +1,232 @@
+//! Recording what became of claimed requests.
+//!
+//! Promise: a request is completed only when the receiver said so, and the record is on the disk before anybody is told.
+//! What cannot be recorded is tried again until the claim has run out; then the policy for unknown outcomes decides.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::Clerk;
+use super::ready::Ready;
+use super::task::{Attempt, Outcome};
+use crate::cursor::ErrorReport;
+use crate::cursor::claims::Settlement;
+use crate::cursor::ledger::{Accepted, End, Wait};
+use crate::database::Error;
+use crate::metrics::PublishError;
+use crate::relay::engine::Slot;
+use crate::relay::setback::{is_unsent, pause};
+use crate::relay::turn::within;
+use crate::relay::{OnPoison, OnUnknown, report};
+use crate::sink::{Class, Failure};
+
+/// What a failure does to its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It is tried again.
+    Waits,
+    /// It ends.
+    Ends(End),
+    /// It is tried again when the relay runs again.
+    Halts,
+}
+
+/// The one table of what follows from a failure.
+pub(super) fn fate(failure: &Failure, on_poison: OnPoison, on_unknown: OnUnknown) -> Fate {
+    match (failure.class, on_poison, on_unknown) {
+        _ if failure.ambiguous && on_unknown == OnUnknown::DeadLetter => Fate::Ends(End::Unknown),
+        (Class::Retry, _, _) => Fate::Waits,
+        (Class::Poison, OnPoison::DeadLetter, _) => Fate::Ends(End::Failed),
+        (Class::Poison, OnPoison::Halt, _) | (Class::Fatal, _, _) => Fate::Halts,
+    }
+}
+
+impl Clerk {
+    /// Records everything that has ended; what cannot be recorded yet stays for the next time.
+    pub(super) async fn settle(&mut self) -> Result<(), Error> {
+        let Some(ready) = self.ready.clone().filter(|_| !self.unsettled.is_empty()) else { return Ok(()) };
+        let mut attempts = std::mem::take(&mut self.unsettled);
+        for attempt in attempts.iter_mut().filter(|attempt| !attempt.told) {
+            self.tell(&ready, attempt).await;
+            attempt.told = true;
+        }
+        match self.record(&ready, &attempts).await {
+            Ok(lost) => {
+                for attempt in attempts.iter().filter(|attempt| lost.contains(&attempt.task.id)) {
+                    let (cursor, id) = (&self.config.name, &attempt.task.id);
+                    let accepted = matches!(attempt.outcome, Outcome::Accepted(_));
+                    tracing::error!(
+                        cursor,
+                        id,
+                        accepted,
+                        "request was taken up by another: what became of it is not recorded"
+                    );
+                }
+                Ok(())
+            }
+            Err(error) => {
+                // Whoever has claimed them meanwhile decides: recording would change nothing any more.
+                let lease = ready.config.turn.lock_kill() * 2;
+                let all = attempts.len();
+                attempts.retain(|attempt| attempt.task.claimed.elapsed() < lease);
+                let requests = all - attempts.len();
+                if requests > 0 {
+                    let cursor = &self.config.name;
+                    tracing::error!(
+                        cursor,
+                        requests,
+                        "what became of requests could not be recorded: their claims ran out"
+                    );
+                }
+                self.unsettled = attempts;
+                Err(error)
+            }
+        }
+    }
+
+    /// Logs, counts and, where somebody must mend it, halts.
+    async fn tell(&mut self, ready: &Ready, attempt: &Attempt) {
+        let task = &attempt.task;
+        let failure = match &attempt.outcome {
+            Outcome::Untried => return,
+            Outcome::Accepted(_) => {
+                ready.metrics.published(1);
+                ready.metrics.redelivered(u64::from(task.again));
+                self.engine.progress(&self.config.name, |progress| progress.sent += 1);
+                ready.numbers.sent(self.now.since(task.due_at) + task.claimed.elapsed());
+                self.setbacks.recovered().await;
+                return;
+            }
+            Outcome::Failed(failure) => failure,
+        };
+        ready.metrics.publish_failed(match (failure.class, failure.ambiguous) {
+            (Class::Poison, _) => PublishError::Poison,
+            (Class::Fatal, _) => PublishError::Fatal,
+            (Class::Retry, true) => PublishError::Ambiguous,
+            (Class::Retry, false) => PublishError::Retry,
+        });
+        ready.numbers.send_failed();
+        let fate = fate(failure, ready.config.on_poison, ready.config.on_unknown);
+        tracing::warn!(
+            cursor = self.config.name,
+            id = task.id,
+            class = failure.class.as_str(),
+            code = failure.code,
+            error = failure.message,
+            hint = failure.hint,
+            attempt = task.attempts + 1,
+            ambiguous = failure.ambiguous,
+            ends = matches!(fate, Fate::Ends(_)),
+            "send failed"
+        );
+        self.engine.progress(&self.config.name, |progress| progress.failed += 1);
+        match fate {
+            Fate::Halts => self.setbacks.halt(&ready.seat.fingerprint, failure, Some(&task.id)).await,
+            // While nobody answers, each try costs a request its certainty.
+            _ if failure.class == Class::Retry => self.setbacks.out(failure).await,
+            Fate::Ends(_) | Fate::Waits => self.setbacks.recovered().await,
+        }
+        if fate == Fate::Ends(End::Failed) {
+            ready.metrics.dead_lettered();
+        }
+    }
+
+    /// Records attempts in one transaction; the ids of those that somebody else has taken up.
+    async fn record(&self, ready: &Ready, attempts: &[Attempt]) -> Result<HashSet<String>, Error> {
+        let Slot { lock, reader, permits } = self.engine.slot(false).await?;
+        drop(reader);
+        let recording = async {
+            let settlement = Settlement::begin(lock, true).await?;
+            let mut lost = HashSet::new();
+            let accepted: Vec<Accepted<'_>> = attempts.iter().filter_map(accepted).collect();
+            if !accepted.is_empty() {
+                let recorded = settlement.complete(&accepted).await?;
+                let ids = accepted.iter().map(|accepted| accepted.request.id.to_owned());
+                lost.extend(ids.filter(|id| !recorded.contains(id)));
+            }
+            for attempt in attempts {
+                if !close(ready, &settlement, attempt).await? {
+                    lost.insert(attempt.task.id.clone());
+                }
+            }
+            settlement.commit().await?;
+            Ok(lost)
+        };
+        let recorded = within(&self.engine, recording).await;
+        drop(permits);
+        recorded
+    }
+}
+
+fn accepted(attempt: &Attempt) -> Option<Accepted<'_>> {
+    let Outcome::Accepted(receipt) = &attempt.outcome else { return None };
+    Some(Accepted { request: attempt.task.named(), provider_id: receipt.id.as_deref(), reply: &receipt.reply })
+}
+
+/// Records one attempt that did not end with the receiver's acceptance; false when somebody else has taken it up.
+async fn close(ready: &Ready, settlement: &Settlement, attempt: &Attempt) -> Result<bool, Error> {
+    let request = attempt.task.named();
+    let failure = match &attempt.outcome {
+        Outcome::Accepted(_) => return Ok(true),
+        Outcome::Untried => {
+            let wait = Wait { attempts: 0, ambiguous: false, pause: Duration::ZERO };
+            return settlement.postpone(request, &untried(), wait).await;
+        }
+        Outcome::Failed(failure) => failure,
+    };
+    let error = report::error(failure, None);
+    match fate(failure, ready.config.on_poison, ready.config.on_unknown) {
+        Fate::Ends(end) => settlement.end(request, &error, end).await,
+        Fate::Halts => {
+            let wait = Wait { attempts: 0, ambiguous: failure.ambiguous, pause: Duration::ZERO };
+            settlement.postpone(request, &error, wait).await
+        }
+        Fate::Waits => {
+            let tries = i32::from(!is_unsent(failure));
+            // At least one, so that a `run --once` does not try it twice.
+            let attempts = tries.max(i32::from(attempt.task.attempts == 0));
+            let pause = pause(if tries == 0 { 0 } else { attempt.task.attempts }, failure);
+            settlement.postpone(request, &error, Wait { attempts, ambiguous: failure.ambiguous, pause }).await
+        }
+    }
+}
+
+fn untried() -> ErrorReport<'static> {
+    ErrorReport {
+        class: Class::Retry.as_str(),
+        code: "not_tried",
+        message: "The request was claimed and not sent: time was up",
+        hint: "It is tried again at once.",
+        message_id: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(class: Class, ambiguous: bool) -> Failure {
+        Failure { ambiguous, ..Failure::of(class, "x", "", "") }
+    }
+
+    #[test]
+    fn an_outcome_that_nobody_knows_ends_the_request_unless_it_may_be_sent_again() {
+        let unknown = failure(Class::Retry, true);
+        for on_poison in [OnPoison::Halt, OnPoison::DeadLetter] {
+            assert_eq!(fate(&unknown, on_poison, OnUnknown::DeadLetter), Fate::Ends(End::Unknown));
+            assert_eq!(fate(&unknown, on_poison, OnUnknown::Resend), Fate::Waits);
+            assert_eq!(fate(&unknown, on_poison, OnUnknown::Ask), Fate::Waits);
+        }
+    }
+
+    #[test]
+    fn what_was_certainly_not_sent_never_ends_as_unknown() {
+        for on_unknown in [OnUnknown::DeadLetter, OnUnknown::Resend, OnUnknown::Ask] {
+            assert_eq!(fate(&failure(Class::Retry, false), OnPoison::Halt, on_unknown), Fate::Waits);
+            let poison = failure(Class::Poison, false);
+            assert_eq!(fate(&poison, OnPoison::DeadLetter, on_unknown), Fate::Ends(End::Failed));
+            assert_eq!(fate(&poison, OnPoison::Halt, on_unknown), Fate::Halts);
+            assert_eq!(fate(&failure(Class::Fatal, false), OnPoison::DeadLetter, on_unknown), Fate::Halts);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What operators see of requests, and what the configuration refuses.
+
+use outbox_relay::config::{Config, Environment};
+use outbox_relay::demo::provider::{Answer, Provider};
+
+use super::{clients, having, listed, relay, welcome};
+use crate::support::outside::json;
+use crate::support::{database, outbox_relay, toml};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn list_show_and_redrive_tell_all_but_what_was_sent_and_note_who_decided() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let provider = Provider::start(|_| Answer::Refuse(400)).await.unwrap();
+    let text = toml(&database, "relay", None, &relay(&provider, "", ""));
+    let (id, ..) = welcome(&app, "ada").await;
+    assert_eq!(outbox_relay(&text, &["run", "--once"]).await.0, Some(1));
+    let found = listed(&text, &["--status", "failed"]).await;
+    assert_eq!((&found[0]["template"], &found[0]["user_id"]), (&"welcome".into(), &"ada".into()));
+    let (code, out, _) = outbox_relay(&text, &["request", "show", "--key", "ada:welcome"]).await;
+    let shown = json(&out);
+    assert_eq!((code, &shown["request_id"], &shown["status"]), (Some(0), &id.clone().into(), &"failed".into()));
+    assert_eq!(shown["error"]["code"], "http_400");
+    let (code, out, log) = outbox_relay(&text, &["request", "redrive", &id, "--dry-run"]).await;
+    assert_eq!((code, having(&owner, "failed").await), (Some(0), 1), "{out}{log}");
+    assert_eq!(outbox_relay(&text, &["request", "redrive", &id]).await.0, Some(2), "nobody could be asked");
+    let (code, out, _) = outbox_relay(&text, &["request", "redrive", &id, "--yes"]).await;
+    assert_eq!((code, having(&owner, "pending").await), (Some(0), 1));
+    assert!(out.ends_with("1 of 1: pending again\n"), "{out}");
+    let sql = "SELECT verb, cursor, detail ->> 'requests' FROM outbox.operation";
+    let row = owner.query_one(sql, &[]).await.unwrap();
+    assert_eq!((row.get::<_, &str>(0), row.get::<_, &str>(1)), ("request redrive", "mails"));
+    assert_eq!(row.get::<_, &str>(2), format!("[\"{id}\"]"));
+    let (code, out, log) = outbox_relay(&text, &["request", "redrive", &id, "--yes"]).await;
+    assert_eq!((code, out.ends_with("nothing to do\n")), (Some(0), true), "{out}{log}");
+    assert!(log.contains("only failed and unknown ones"), "{log}");
+    let nobody = "00000000-0000-0000-0000-000000000000";
+    assert_eq!(outbox_relay(&text, &["request", "show", nobody]).await.0, Some(1));
+    assert_eq!(outbox_relay(&text, &["request", "show", "ada"]).await.0, Some(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_makes_its_templates_known_and_takes_none_of_another() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    let provider = Provider::start(|_| Answer::Accept).await.unwrap();
+    let mails = relay(&provider, "", "");
+    let text = toml(&database, "relay", None, &mails);
+    assert_eq!(outbox_relay(&text, &["run", "--once"]).await.0, Some(0));
+    let sql = "SELECT string_agg(name || ' ' || relay, ', ' ORDER BY name) FROM outbox.template";
+    assert_eq!(owner.query_one(sql, &[]).await.unwrap().get::<_, &str>(0), "reset mails, welcome mails");
+    let other = mails.replace("name = \"mails\"", "name = \"texts\"").replace(", \"reset\"", ", \"bye\"");
+    let text = toml(&database, "relay", None, &other);
+    let (code, _, log) = outbox_relay(&text, &["run", "--once", "--timeout", "3s"]).await;
+    assert_eq!(code, Some(1));
+    assert!(log.contains("template welcome belongs to relay mails"), "{log}");
+    let (code, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
+    assert_eq!(code, Some(3));
+    assert!(out.contains("template_taken"), "{out}");
+    let fewer = toml(&database, "relay", None, &mails.replace(", \"reset\"", ""));
+    let (code, out, _) = outbox_relay(&fewer, &["check", "-o", "json"]).await;
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("template_unused"), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_fit_requests_is_refused_with_key_value_and_mend() {
+    let provider = Provider::start(|_| Answer::Accept).await.unwrap();
+    let refused = |relay: &str| {
+        let text = format!("[postgres]\nurl = \"postgresql://relay@127.0.0.1/app?sslmode=disable\"\n{relay}");
+        let problems = Config::parse(&text, "test.toml", &Environment::from([])).expect_err(relay);
+        problems.to_string()
+    };
+    for (more, sink, says) in [
+        ("guarantee = \"at_least_once\"", "", "requests are sent once or not at all"),
+        ("start = \"now\"", "", "due work has no beginning"),
+        ("on_poison = \"dead_letter\"\ndead_letter_topic = \"t\"", "", "requests have no dead letters"),
+        ("on_unknown = \"resend\"", "", "nothing says for how long a key is remembered"),
+        ("on_unknown = \"ask\"", "", "this sink does not say where"),
+        ("on_unknown = \"ask\"", "ask = \"ftp://x/\"", "not an http or https URL"),
+        ("on_unknown = \"perhaps\"", "", "perhaps"),
+        ("", "key_memory = \"1s\"", "key_memory"),
+        ("", "provider_id = \"id\"", "no JSON pointer"),
+    ] {
+        let problems = refused(&relay(&provider, more, sink));
+        assert!(problems.contains(says), "{more}{sink}: {problems}");
+    }
+    let stream = relay(&provider, "start = \"now\"\nguarantee = \"deduplicated\"", "key_memory = \"1h\"")
+        .replace("source.requests]\ntemplates = [\"welcome\", \"reset\"]", "source.stream]\ntable = \"public.x\"");
+    let problems = refused(&stream);
+    assert_eq!(problems.matches("this is for requests that are sent once").count(), 2, "{problems}");
+    let stdout = "[[relay]]\nname = \"x\"\n[relay.source.requests]\ntemplates = [\"a\"]\n[relay.sink.stdout]\n";
+    assert!(refused(stdout).contains("this sink has no way to send a message once"));
+    let none = relay(&provider, "", "").replace("templates = [\"welcome\", \"reset\"]", "");
+    assert!(refused(&none).contains("name what can be requested"));
+}
