@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::section::Section;
+use super::show::Lines;
 use super::value;
 use crate::retention::Config;
 
@@ -23,4 +24,23 @@ pub(super) fn read(section: &Section<'_>) -> Config {
             .unwrap_or(default.messages_ahead),
         every: section.read("every", value::duration(Duration::from_secs(1)..=DAY)).unwrap_or(default.every),
     }
+}
+
+/// As `config show` prints it.
+pub(super) fn write(lines: &mut Lines, retention: &Config) {
+    lines.section("[retention]");
+    let times = [
+        ("completed_requests", retention.completed_requests),
+        ("sent_marks", retention.sent_marks),
+        ("dead_letters", retention.dead_letters),
+        ("messages", retention.messages),
+    ];
+    for (key, time) in times {
+        match time {
+            Some(time) => lines.duration(key, time),
+            None => lines.comment(&format!("{key}: kept for ever")),
+        }
+    }
+    lines.raw("messages_ahead", retention.messages_ahead);
+    lines.duration("every", retention.every);
 }

@@ -12,7 +12,7 @@ use super::relay_section::GUARANTEES;
 use super::requests::ON_UNKNOWN;
 use super::sink::DEFAULT_PROVIDER_ID;
 use super::units::{print_duration, print_size};
-use super::{Config, show_postgres, source, table_name};
+use super::{Config, retention, show_postgres, source, table_name};
 use crate::relay::{self, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::http::Body;
@@ -31,7 +31,7 @@ pub(super) enum Secrets {
 pub(super) struct Lines(String);
 
 impl Lines {
-    fn section(&mut self, header: &str) {
+    pub(super) fn section(&mut self, header: &str) {
         if !self.0.is_empty() {
             self.0.push('\n');
         }
@@ -47,11 +47,11 @@ impl Lines {
         self.raw(key, quote(value));
     }
 
-    fn duration(&mut self, key: &str, value: Duration) {
+    pub(super) fn duration(&mut self, key: &str, value: Duration) {
         self.text(key, &print_duration(value));
     }
 
-    fn comment(&mut self, text: &str) {
+    pub(super) fn comment(&mut self, text: &str) {
         self.0.push_str(&format!("# {text}\n"));
     }
 }
@@ -85,30 +85,12 @@ pub(super) fn all(config: &Config, secrets: Secrets) -> String {
     lines.text("listen", &config.admin.listen.to_string());
     lines.section("[shutdown]");
     lines.duration("grace", config.grace);
-    retention(&mut lines, &config.retention);
+    retention::write(&mut lines, &config.retention);
     let mut text = lines.0;
     for each in &config.relays {
         text.push_str(&format!("\n{}", relay(each, secrets)));
     }
     text
-}
-
-fn retention(lines: &mut Lines, retention: &crate::retention::Config) {
-    lines.section("[retention]");
-    let times = [
-        ("completed_requests", retention.completed_requests),
-        ("sent_marks", retention.sent_marks),
-        ("dead_letters", retention.dead_letters),
-        ("messages", retention.messages),
-    ];
-    for (key, time) in times {
-        match time {
-            Some(time) => lines.duration(key, time),
-            None => lines.comment(&format!("{key}: kept for ever")),
-        }
-    }
-    lines.raw("messages_ahead", retention.messages_ahead);
-    lines.duration("every", retention.every);
 }
 
 /// `[kafka]`.
