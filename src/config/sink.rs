@@ -9,12 +9,14 @@ use crate::sink::Config;
 mod http;
 mod kafka;
 mod sms;
+mod sql;
 mod template;
 mod webhook;
 
 pub(super) use http::DEFAULT_PROVIDER_ID;
+pub(super) use sql::EACH;
 
-const KINDS: [&str; 5] = ["kafka", "http", "sms", "webhook", "stdout"];
+const KINDS: [&str; 6] = ["kafka", "http", "sms", "webhook", "sql", "stdout"];
 
 /// Kinds that send messages one by one, to people or their systems.
 pub(super) const ONE_BY_ONE: [&str; 3] = ["http", "sms", "webhook"];
@@ -29,7 +31,7 @@ pub(super) fn kind(sink: &Section<'_>) -> Option<&'static str> {
         [] => sink.missing(
             "",
             "missing: a relay needs a sink",
-            "add one of [relay.sink.kafka], .http, .sms, .webhook, .stdout",
+            "add one of [relay.sink.kafka], .http, .sms, .webhook, .sql, .stdout",
         ),
         [first, second, ..] => {
             let what = format!("a second sink beside {first}: a relay has one");
@@ -48,6 +50,7 @@ pub(super) fn read(sink: &Section<'_>, kind: Option<&str>, deadline: Duration, h
             "http" => http::read(&section, deadline).map(Config::Http),
             "sms" => sms::read(&section, deadline).map(Config::Sms),
             "webhook" => webhook::read(&section, deadline).map(Config::Webhook),
+            "sql" => sql::read(&section).map(Config::Sql),
             _ => section.is_present().then(|| Config::Stdout(crate::sink::stdout::Config {})),
         };
         (each, config)

@@ -99,10 +99,12 @@ impl Failure {
     }
 
     /// Whether the receiver is out, so that no message would get through: not a refusal of this one, and not a wish for
-    /// fewer of them, which a provider may put into a code of its own; nor is it the topic of the dead letters.
+    /// fewer of them, which a provider may put into a code of its own; nor is it the topic of the dead letters, nor another
+    /// transaction that a statement waits for.
     #[must_use]
     pub fn is_outage(&self) -> bool {
-        let other = matches!(self.code.as_str(), "http_429" | "dead_letter_topic") || self.code.starts_with("twilio_");
+        let other = matches!(self.code.as_str(), "http_429" | "dead_letter_topic")
+            || ["twilio_", "sql_"].iter().any(|kind| self.code.starts_with(kind));
         self.class == Class::Retry && !other
     }
 }

@@ -43,6 +43,7 @@ mod retention;
 mod rolling;
 mod secrets;
 mod sms_http;
+mod sql_sink;
 mod sqlstates;
 mod stage;
 mod stages;
