@@ -143,9 +143,11 @@ BEGIN
     END IF;
     -- Each round looks with a new snapshot; more than two are needed only beside callers that change the same request.
     FOR round IN 1 .. 100 LOOP
-        SELECT r.* INTO there FROM outbox.request AS r
-        WHERE r.request_id = given OR r.dedupe_key = key AND r.holds_key
-        ORDER BY (r.request_id = given) DESC NULLS LAST LIMIT 1;
+        -- One after the other: each is one step into an index, whatever the session's settings.
+        SELECT r.* INTO there FROM outbox.request AS r WHERE r.request_id = given;
+        IF NOT FOUND THEN
+            SELECT r.* INTO there FROM outbox.request AS r WHERE r.dedupe_key = key AND r.holds_key;
+        END IF;
         IF NOT FOUND THEN
             INSERT INTO outbox.request AS r (request_id, dedupe_key, holds_key, dedupe_until, user_id, template, parameters, relay, not_before)
             VALUES (COALESCE(given, outbox.uuid7()), key, key IS NOT NULL, pg_catalog.clock_timestamp() + make_request.dedupe_for,
@@ -254,7 +256,7 @@ BEGIN
         WHERE c.oid = 'outbox.cursor'::regclass AND a.privilege_type = 'UPDATE' AND a.grantee NOT IN (0, c.relowner)
     LOOP
         EXECUTE pg_catalog.format('GRANT SELECT, INSERT ON outbox.template TO %I', role);
-        EXECUTE pg_catalog.format('GRANT SELECT, UPDATE, DELETE ON outbox.request TO %I', role);
+        EXECUTE pg_catalog.format('GRANT SELECT, UPDATE ON outbox.request TO %I', role);
         EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION outbox.enqueue_once(text, text, text, jsonb, uuid, timestamptz, interval, boolean), outbox.enqueue(text, text, jsonb, uuid, timestamptz) TO %I', role);
     END LOOP;
 END

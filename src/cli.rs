@@ -24,6 +24,7 @@ pub mod format;
 mod intake;
 pub mod migrate;
 pub mod output;
+pub mod prune;
 pub mod request;
 pub mod run;
 pub mod status;
@@ -85,6 +86,8 @@ pub enum Verb {
     DeadLetter(dead_letter::Args),
     /// List what is being sent, waits after a failure, or was sent or not: nobody knows
     Request(request::Args),
+    /// Take away what is done with and older than its [retention] time, and say what keeps the rest
+    Prune(prune::Args),
     /// Show the configuration as it was understood
     Config(config_show::Args),
     /// Run the whole thing on a throw-away database and broker, kill a replica, and count what arrived
@@ -120,6 +123,7 @@ impl Cli {
             Verb::Cursor(args) => cursor::run(load()?, args).await,
             Verb::DeadLetter(args) => dead_letter::run(load()?, args).await,
             Verb::Request(args) => request::run(load()?, args).await,
+            Verb::Prune(args) => prune::run(load()?, args).await,
             Verb::Config(args) => config_show::run(&load()?, &args),
             Verb::Demo(args) => demo::run(args).await,
         }

@@ -24,6 +24,7 @@ mod properties;
 mod redact;
 mod relay_section;
 mod requests;
+mod retention;
 mod section;
 mod show;
 mod show_email;
@@ -68,6 +69,8 @@ pub struct Config {
     pub intake: Option<http_intake::Config>,
     /// `[shutdown] grace`: how long turns may take to end after a signal.
     pub grace: Duration,
+    /// `[retention]`.
+    pub retention: crate::retention::Config,
     /// Every `[[relay]]`, in the file's order; may be empty, because some commands need none.
     pub relays: Vec<relay::Config>,
 }
@@ -190,6 +193,7 @@ fn build(root: &Table, environment: &Environment, report: &Report) -> Option<Con
     let seconds = Duration::from_secs;
     let grace = root.section("shutdown").read("grace", value::duration(seconds(1)..=seconds(600)));
 
+    let retention = retention::read(&root.section("retention"));
     let around = relay_section::Surroundings {
         cluster: kafka.as_ref(),
         has_cluster: kafka_section.is_present(),
@@ -205,6 +209,7 @@ fn build(root: &Table, environment: &Environment, report: &Report) -> Option<Con
         admin: admin.unwrap_or_default(),
         intake,
         grace: grace.unwrap_or(DEFAULT_GRACE),
+        retention,
         relays,
     })
 }

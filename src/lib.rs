@@ -2,11 +2,11 @@
 //! number of replicas.
 //!
 //! Reading order is the data's way: rows ([`source`]) → messages ([`message`], [`batch`]) → [`sink`] → [`cursor`];
-//! [`relay`] is the engine that ties them into turns.
+//! [`relay`] is the engine that ties them into turns, [`retention`] takes away what is done with.
 //!
 //! Imports point one way: pure ([`position`], [`message`], [`batch`], [`pace`]) ← infrastructure ([`database`],
 //! [`metrics`], [`health`], [`listener`], [`telemetry`], [`shutdown`], [`migrate`]) ← [`cursor`], [`source`], [`sink`] ←
-//! [`relay`] ← [`admin`], [`intake`] ← [`config`] ← [`cli`], [`demo`]. A test holds the code to it.
+//! [`relay`] ← [`retention`], [`admin`], [`intake`] ← [`config`] ← [`cli`], [`demo`]. A test holds the code to it.
 
 pub mod admin;
 pub mod batch;
@@ -25,6 +25,7 @@ pub mod migrate;
 pub mod pace;
 pub mod position;
 pub mod relay;
+pub mod retention;
 pub mod secret;
 pub mod shutdown;
 pub mod sink;

@@ -12,7 +12,7 @@ mod grants;
 pub use grants::{Table, app_grants, grant, mark_grants, relay_grants};
 
 /// The newest schema version that this program knows, and the one that it was built for.
-pub const VERSION: i32 = 4;
+pub const VERSION: i32 = 5;
 
 /// Serialises migrators; an arbitrary number of our own.
 const LOCK: i64 = 0x006f_7574_626f_7872;
@@ -43,6 +43,11 @@ const MIGRATIONS: &[Migration] = &[
         version: 4,
         up: include_str!("../schema/0004_requests.up.sql"),
         down: include_str!("../schema/0004_requests.down.sql"),
+    },
+    Migration {
+        version: 5,
+        up: include_str!("../schema/0005_retention.up.sql"),
+        down: include_str!("../schema/0005_retention.down.sql"),
     },
 ];
 
@@ -162,6 +167,16 @@ pub async fn require(client: &tokio_postgres::Client) -> Result<SchemaVersion, M
         }
         found => Ok(found),
     }
+}
+
+/// Whether the ready-made outbox has a partition for each day.
+///
+/// # Errors
+/// The database's.
+pub async fn messages_partitioned(client: &tokio_postgres::Client) -> Result<bool, MigrateError> {
+    let sql =
+        "SELECT c.relkind = 'p' FROM pg_catalog.pg_class AS c WHERE c.oid = 'outbox.message'::pg_catalog.regclass";
+    Ok(client.query_one(sql, &[]).await?.try_get(0)?)
 }
 
 /// Applies what is missing; gives the versions applied.

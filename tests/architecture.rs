@@ -1,4 +1,4 @@
-//! Imports point one way: pure ← infrastructure ← cursor, source, sink ← relay ← admin, intake ← config ← cli, demo.
+//! Imports point one way: pure ← infrastructure ← cursor, source, sink ← relay ← retention, admin, intake ← config ← cli, demo.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,9 +30,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("listener", &[]),
+    ("retention", &["position", "database", "cursor", "source", "relay"]),
     ("admin", &["metrics", "health", "listener"]),
     ("intake", &["position", "database", "metrics", "listener"]),
-    ("config", &["position", "pace", "secret", "database", "source", "sink", "relay", "admin", "intake"]),
+    ("config", &["position", "pace", "secret", "database", "source", "sink", "relay", "retention", "admin", "intake"]),
 ];
 
 const PURE: &[&str] = &[

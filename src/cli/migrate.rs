@@ -9,6 +9,10 @@ use crate::config::Config;
 use crate::cursor::ledger::register;
 use crate::{migrate, relay, source};
 
+/// The version from which on `outbox.message` has partitions, and what is said of one that has not.
+const PARTITIONED: i32 = 5;
+const PLAIN: &str = "outbox.message has no partitions: SELECT outbox.partition_messages(), as its owner, makes them\n";
+
 /// Arguments of `migrate`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -99,6 +103,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             let found = migrate::version(&session).await?;
             let known = migrate::VERSION;
             print(&format!("schema version {}, this program knows {known}\n", found.version))?;
+            if found.version >= PARTITIONED && !migrate::messages_partitioned(&session).await? {
+                print(PLAIN)?;
+            }
             if found.version < known {
                 return Ok(ExitCode::from(super::THRESHOLD));
             }

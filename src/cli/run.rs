@@ -18,7 +18,7 @@ use crate::relay::engine::Engine;
 use crate::relay::once::{self, Once};
 use crate::relay::{self, supervisor};
 use crate::sink::kafka::Cluster;
-use crate::{admin, migrate, shutdown};
+use crate::{admin, migrate, retention, shutdown};
 
 /// So many sessions at once show whether a pooler is in between; every pool has as many.
 const DIRECT: usize = 4;
@@ -113,7 +113,8 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         let timeout = args.timeout.saturating_sub(begun.elapsed());
         once::run(Arc::clone(&engine), relays, Once { timeout }).await?
     } else {
-        supervisor::run(Arc::clone(&engine), relays).await;
+        let upkeep = retention::task::run(Arc::clone(&engine), sessions, config.retention, relays.clone());
+        tokio::join!(supervisor::run(Arc::clone(&engine), relays), upkeep);
         ExitCode::SUCCESS
     };
     if let Some(intake) = intake {

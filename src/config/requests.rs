@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::pending::{DEFAULT_IN_FLIGHT, DEFAULT_LIMIT};
 use super::problem::Wrong;
 use super::section::Section;
+use super::show::{Lines, quote};
 use super::value;
 use crate::relay::{Guarantee, OnUnknown};
 use crate::sink;
@@ -20,6 +21,17 @@ pub(super) fn read(section: &Section<'_>) -> Option<Requests> {
     let templates = section.require("templates", value::columns, mend)?;
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     Some(Requests::new(templates, number(limit), number(in_flight)))
+}
+
+/// As it was understood.
+pub(super) fn write(lines: &mut Lines, on_unknown: OnUnknown, requests: &Requests) {
+    let word = ON_UNKNOWN.iter().find(|(_, policy)| *policy == on_unknown).map_or("", |(word, _)| word);
+    lines.text("on_unknown", word);
+    lines.section("[relay.source.requests]");
+    let templates: Vec<_> = requests.templates.iter().map(|template| quote(template)).collect();
+    lines.raw("templates", format!("[{}]", templates.join(", ")));
+    lines.raw("limit", requests.limit);
+    lines.raw("in_flight", requests.in_flight);
 }
 
 /// What a relay of requests can be, and what no other relay can.

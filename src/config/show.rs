@@ -9,15 +9,14 @@ use toml::Value;
 
 use super::redact::{self, HIDDEN};
 use super::relay_section::GUARANTEES;
-use super::requests::ON_UNKNOWN;
 use super::sink::DEFAULT_PROVIDER_ID;
 use super::units::{print_duration, print_size};
-use super::{Config, show_email, show_postgres, sink, source, table_name};
+use super::{Config, requests, retention, show_email, show_postgres, sink, source, table_name};
 use crate::relay::{self, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::http::Body;
 use crate::sink::kafka::{ClusterConfig, OnPartitionChange, Payload};
-use crate::source::{self as sources, Pending, Requests, RuleChoice, Stream};
+use crate::source::{self as sources, Pending, RuleChoice, Stream};
 
 /// Whether secrets stand in the text. Exposed, it is only hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +50,7 @@ impl Lines {
         self.text(key, &print_duration(value));
     }
 
-    fn comment(&mut self, text: &str) {
+    pub(super) fn comment(&mut self, text: &str) {
         self.0.push_str(&format!("# {text}\n"));
     }
 }
@@ -93,6 +92,7 @@ pub(super) fn all(config: &Config, secrets: Secrets) -> String {
     }
     lines.section("[shutdown]");
     lines.duration("grace", config.grace);
+    retention::write(&mut lines, &config.retention);
     let mut text = lines.0;
     for each in &config.relays {
         text.push_str(&format!("\n{}", relay(each, secrets)));
@@ -132,7 +132,7 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
     match &relay.source {
         sources::Config::Stream(stream) => source_stream(&mut lines, relay.start, stream),
         sources::Config::Pending(pending) => source_pending(&mut lines, pending),
-        sources::Config::Requests(requests) => source_requests(&mut lines, relay, requests),
+        sources::Config::Requests(config) => requests::write(&mut lines, relay.on_unknown, config),
     }
     lines.section("[relay.turn]");
     lines.raw("rows", relay.turn.rows);
@@ -190,16 +190,6 @@ fn source_pending(lines: &mut Lines, pending: &Pending) {
     }
     lines.raw("limit", pending.limit);
     lines.raw("in_flight", pending.in_flight);
-}
-
-fn source_requests(lines: &mut Lines, relay: &relay::Config, requests: &Requests) {
-    let word = ON_UNKNOWN.iter().find(|(_, policy)| *policy == relay.on_unknown).map_or("", |(word, _)| word);
-    lines.text("on_unknown", word);
-    lines.section("[relay.source.requests]");
-    let templates: Vec<_> = requests.templates.iter().map(|template| quote(template)).collect();
-    lines.raw("templates", format!("[{}]", templates.join(", ")));
-    lines.raw("limit", requests.limit);
-    lines.raw("in_flight", requests.in_flight);
 }
 
 fn show_sink(lines: &mut Lines, sink: &crate::sink::Config, secrets: Secrets) {

@@ -4,8 +4,15 @@ use std::time::Duration;
 
 use super::problem::Wrong;
 
-const DURATION_UNITS: [(&str, u64); 5] =
-    [("us", 1), ("ms", 1_000), ("s", 1_000_000), ("m", 60_000_000), ("h", 3_600_000_000)];
+const DURATION_UNITS: [(&str, u64); 7] = [
+    ("us", 1),
+    ("ms", 1_000),
+    ("s", 1_000_000),
+    ("min", 60_000_000),
+    ("m", 60_000_000),
+    ("h", 3_600_000_000),
+    ("d", 24 * 3_600_000_000),
+];
 const SIZE_UNITS: [(&str, u64); 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
 /// Reads a duration such as `5ms`; also for the command line.
@@ -17,7 +24,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 pub(super) fn duration(text: &str) -> Result<Duration, Wrong> {
-    let mend = "write a whole number and one of the units us, ms, s, m, h, for example \"500ms\"";
+    let mend = "write a whole number and one of the units us, ms, s, m, h, d, for example \"500ms\"";
     parse(text, &DURATION_UNITS, "a duration", mend).map(Duration::from_micros)
 }
 
@@ -46,7 +53,8 @@ fn parse(text: &str, units: &[(&str, u64)], kind: &str, mend: &str) -> Result<u6
 }
 
 pub(super) fn print_duration(duration: Duration) -> String {
-    print(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX), &DURATION_UNITS, "0s")
+    // Without days: a configuration that means the same prints the same, whichever version prints it.
+    print(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX), &DURATION_UNITS[..6], "0s")
 }
 
 pub(super) fn print_size(bytes: u64) -> String {
@@ -88,7 +96,7 @@ mod tests {
         }
         assert_eq!(
             parse_duration("5").expect_err("no unit"),
-            "a duration without a unit; write a whole number and one of the units us, ms, s, m, h, for example \"500ms\""
+            "a duration without a unit; write a whole number and one of the units us, ms, s, m, h, d, for example \"500ms\""
         );
     }
 }

@@ -1,6 +1,7 @@
 //! The catalogue's view of a source's table. Reading only; [`super::judge`] says what it means.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use tokio_postgres::types::ToSql;
 
@@ -252,7 +253,8 @@ impl Table {
             rule: verdict.rule,
             proven: verdict.proven,
             margin: super::horizon::Margin {
-                window: Shape::window(config, verdict.rule),
+                // A stamp by day is set back by up to a millisecond at midnight.
+                window: Shape::window(config, verdict.rule).max(Duration::from_millis(1)),
                 precision: super::judge::precision(self.column(&config.created_at)),
             },
             own_role_only_reads: !self.superuser && !self.may_write && verdict.rule == Rule::Transactions,

@@ -41,6 +41,7 @@ mod poison;
 mod refusals;
 mod replicas;
 mod requests;
+mod retention;
 mod rolling;
 mod secrets;
 mod sms_http;

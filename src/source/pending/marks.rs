@@ -98,4 +98,32 @@ impl Due {
             same = self.same("m", "l"),
         )
     }
+
+    /// Goes over a page of the relay's marks in `outbox.sent` behind the key `$2`, at most `$4`, and takes those away, with
+    /// `prune`, that are older than `$3` seconds and whose row is gone. One row: how many it saw, how many of them are old, how
+    /// many of these may go, the last key seen. A key of another number of columns is another configuration's: it stays.
+    #[must_use]
+    pub fn stale_sql(&self, prune: bool) -> String {
+        let gone = if prune {
+            "DELETE FROM outbox.sent AS s USING free WHERE s.relay = $1::text AND s.key = free.key AND s.sent_at = free.sent_at \
+             RETURNING 1"
+        } else {
+            "SELECT FROM free"
+        };
+        format!(
+            "WITH page AS MATERIALIZED (SELECT s.key, s.sent_at, \
+             s.sent_at < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $3::float8) AS old \
+             FROM outbox.sent AS s WHERE s.relay = $1::text AND s.key > $2::text[] ORDER BY s.key LIMIT $4::bigint), \
+             free AS MATERIALIZED (SELECT p.key, p.sent_at FROM page AS p WHERE p.old \
+             AND CASE WHEN pg_catalog.cardinality(p.key) = {columns} THEN \
+             NOT EXISTS (SELECT FROM {table} AS t WHERE {named}) \
+             AND NOT EXISTS (SELECT FROM outbox.claim AS c WHERE c.relay = $1::text AND c.key = p.key) ELSE false END), \
+             gone AS ({gone}) \
+             SELECT (SELECT pg_catalog.count(*) FROM page), (SELECT pg_catalog.count(*) FROM page WHERE old), \
+             (SELECT pg_catalog.count(*) FROM gone), (SELECT pg_catalog.max(key) FROM page)",
+            columns = self.config.key.len(),
+            table = self.table(),
+            named = self.named("t", |n| format!("p.key[{}]", n + 1)),
+        )
+    }
 }

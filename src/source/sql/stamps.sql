@@ -5,8 +5,9 @@ SELECT c.oid,
        pg_catalog.pg_get_expr(d.adbin, d.adrelid),
        -- A trigger bound to UPDATE OF the column sleeps when another one changes the column in an UPDATE of others: then
        -- the stamping trigger counts only without a list of columns.
-       COALESCE(last.tgfoid = (SELECT p.oid FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
-                                WHERE n.nspname = 'outbox' AND p.proname = 'stamp_created_at' AND p.pronargs = 0)
+       COALESCE(last.tgfoid IN (SELECT p.oid FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+                                 WHERE n.nspname = 'outbox' AND p.pronargs = 0
+                                   AND p.proname IN ('stamp_created_at', 'stamp_created_at_by_day'))
                 AND last.tgenabled IN ('O', 'A') AND last.tgtype & 20 = 20 AND last.tgqual IS NULL
                 AND a.attname = 'created_at'
                 AND (pg_catalog.cardinality(last.tgattr::int2[]) = 0

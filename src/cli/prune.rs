@@ -1,0 +1,117 @@
+//! `outbox-relay prune`: what `run` does from time to time by `[retention]`, now, and with everything told.
+
+use std::process::ExitCode;
+
+use tokio_util::sync::CancellationToken;
+
+use super::confirm::{Answer, Consent, operator};
+use super::format::Format;
+use super::output::{complain, print};
+use super::table::Table;
+use crate::config::Config;
+use crate::migrate;
+use crate::retention::{self, Found, Pass};
+
+/// Arguments of `prune`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  outbox-relay prune --dry-run                     what may go, what stays although it is old, and who holds it
+  outbox-relay prune                               the same, then asks
+  outbox-relay prune --yes -o json                 without asking, for jobs
+
+How old things get is said in [retention]; what has no time there is kept for ever.
+
+Exit codes: 0 done; 1 failed, declined, or another prune is under way; 2 usage, or nobody could be asked.")]
+pub struct Args {
+    /// How to print it
+    #[arg(short = 'o', long = "output", value_enum, default_value_t)]
+    pub output: Format,
+    /// Whether to.
+    #[command(flatten)]
+    pub consent: Consent,
+}
+
+/// Does it.
+///
+/// # Errors
+/// The database's.
+pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
+    let session = super::session(&config, "prune").await?;
+    migrate::require(&session).await?;
+    retention::patient(&session).await?;
+    let Some(pass) = Pass::begin(session, &config.retention, &config.relays, CancellationToken::new()).await? else {
+        anyhow::bail!("another prune is under way in this database, a replica's or an operator's: try again");
+    };
+    let found = retention::look(pass.session(), &config.retention, &config.relays).await?;
+    if args.output == Format::Table {
+        print(&rendered(&found))?;
+    }
+    // With --yes the pass is made all the same: it also makes days ahead, and puts back what came to be needed.
+    let answer = if found.iter().all(|found| found.rows == 0) && !args.consent.yes {
+        complain("nothing to prune");
+        Answer::DryRun
+    } else {
+        args.consent.ask("Take them away?")?
+    };
+    match answer {
+        Answer::Yes => {}
+        Answer::DryRun => {
+            if args.output == Format::Json {
+                print(&document(&found, &[]))?;
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        Answer::No => {
+            complain("nothing was done");
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    let pruned = retention::prune(&pass).await?;
+    retention::note(pass.session(), &operator(), &pruned).await?;
+    match args.output {
+        Format::Json => print(&document(&found, &pruned))?,
+        Format::Table => {
+            for done in pruned.iter().filter(|done| done.rows > 0) {
+                print(&format!("{} {}: {} gone\n", done.what.as_str(), done.of, done.rows))?;
+            }
+        }
+    }
+    let failed: Vec<_> = pruned.iter().flat_map(|done| &done.kept).filter(|kept| kept.failed).collect();
+    for kept in &failed {
+        complain(&kept.held_by);
+    }
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn rendered(found: &[Found]) -> String {
+    let mut table = Table::new(["WHAT", "OF", "PRUNE", "KEEP", "HELD BY"]);
+    for found in found {
+        let mut first = [found.what.as_str().to_owned(), found.of.clone(), found.rows.to_string()];
+        if found.kept.is_empty() {
+            let [what, of, rows] = first.clone();
+            table.row([what, of, rows, "0".to_owned(), "-".to_owned()]);
+        }
+        for kept in &found.kept {
+            let [what, of, rows] = std::mem::take(&mut first);
+            let count = kept.rows.map_or_else(|| "all".to_owned(), |rows| rows.to_string());
+            table.row([what, of, rows, count, kept.held_by.clone()]);
+        }
+    }
+    table.render()
+}
+
+/// What was found, and what became of it: `pruned` is absent when nothing was done.
+fn document(found: &[Found], pruned: &[Found]) -> String {
+    let entry = |found: &Found| {
+        let done = pruned.iter().find(|done| (done.what, &done.of) == (found.what, &found.of));
+        let kept = found.kept.iter().map(|kept| serde_json::json!({ "rows": kept.rows, "held_by": kept.held_by }));
+        serde_json::json!({
+            "key": [found.what.as_str(), found.of],
+            "prunable": found.rows,
+            "pruned": done.map_or(0, |done| done.rows),
+            "kept": kept.collect::<Vec<_>>(),
+        })
+    };
+    format!("{}\n", serde_json::json!({ "prune": found.iter().map(entry).collect::<Vec<_>>() }))
+}

@@ -1,0 +1,31 @@
+//! Resolved dead letters: `outbox.prune_dead_letters` has the rule.
+
+use super::{Found, Kept, What};
+use crate::database::{Error, Session};
+
+/// Old dead letters: how many may go, and which cursor has the others.
+pub(super) async fn look(session: &Session, seconds: f64) -> Result<Found, Error> {
+    let rows = session
+        .query(
+            "SELECT cursor, pg_catalog.count(*) FILTER (WHERE resolved_at < since), \
+             pg_catalog.count(*) FILTER (WHERE state IN ('dead', 'redriving') AND dead_lettered_at < since) \
+             FROM outbox.dead_letter, \
+             (SELECT pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1::float8) AS since) AS s \
+             GROUP BY cursor ORDER BY cursor",
+            &[&seconds],
+        )
+        .await?;
+    let mut found = Found { what: What::DeadLetters, of: "outbox.dead_letter".to_owned(), rows: 0, kept: Vec::new() };
+    for row in &rows {
+        let cursor: String = row.try_get(0)?;
+        found.rows += row.try_get::<_, i64>(1)?;
+        found.kept.extend(Kept::some(row.try_get(2)?, &format!("open dead letters of cursor {cursor}")));
+    }
+    Ok(found)
+}
+
+/// Prunes at most `most`; gives how many.
+pub(super) async fn prune(session: &Session, seconds: f64, most: i32) -> Result<i64, Error> {
+    let sql = "SELECT outbox.prune_dead_letters(pg_catalog.make_interval(secs => $1::float8), $2)";
+    Ok(i64::from(session.query_one(sql, &[&seconds, &most]).await?.try_get::<_, i32>(0)?))
+}

@@ -1,0 +1,175 @@
+//! `outbox.message`, a partition for each day: made ahead, and dropped when nobody needs them.
+//!
+//! The rules stand in functions of the schema. The relay's role drops by `outbox.prune_messages`, which takes the partition
+//! away in one transaction and waits at most a second for the table. Its owner, who may run `prune`, detaches the partition
+//! CONCURRENTLY, so that no writer waits; each step may be the last one that a killed `prune` made, and the next one, the
+//! owner's or a replica's, goes on there.
+
+use super::{Found, Kept, What};
+use crate::database::{Error, Session, quote_ident};
+use crate::{relay, source};
+
+/// How `outbox.message` is stored, and who may change that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Table {
+    pub(super) partitioned: bool,
+    /// This role may run DDL on it.
+    pub(super) owned: bool,
+}
+
+pub(super) async fn table(session: &Session) -> Result<Table, Error> {
+    let sql = "SELECT c.relkind = 'p', pg_catalog.pg_has_role(c.relowner, 'USAGE') FROM pg_catalog.pg_class AS c \
+               WHERE c.oid = 'outbox.message'::pg_catalog.regclass";
+    let row = session.query_one(sql, &[]).await?;
+    Ok(Table { partitioned: row.try_get(0)?, owned: row.try_get(1)? })
+}
+
+/// Makes the partitions of today and of days ahead; gives the names of those that were missing.
+pub(super) async fn extend(session: &Session, ahead: i32) -> Result<Option<String>, Error> {
+    Ok(session.query_one("SELECT outbox.extend_messages($1)", &[&ahead]).await?.try_get(0)?)
+}
+
+fn found(of: String, rows: i64, kept: Vec<Kept>) -> Found {
+    Found { what: What::Messages, of, rows, kept }
+}
+
+/// What says that the table has no partitions.
+pub(super) fn plain() -> Found {
+    let why = "it has no partitions: SELECT outbox.partition_messages(), as its owner (docs/OPERATIONS.md)";
+    found("outbox.message".to_owned(), 0, vec![Kept::all(why.to_owned())])
+}
+
+/// A relay of this table without a cursor: it is about to begin, and may begin with the oldest row.
+pub(super) async fn beginner(session: &Session, relays: &[relay::Config]) -> Result<Option<Found>, Error> {
+    let of_messages = |relay: &&relay::Config| {
+        let source::Config::Stream(stream) = &relay.source else { return false };
+        stream.table.schema == "outbox" && stream.table.name == "message"
+    };
+    let names: Vec<&str> = relays.iter().filter(of_messages).map(|relay| relay.name.as_str()).collect();
+    let sql = "SELECT n FROM pg_catalog.unnest($1::text[]) AS n \
+               WHERE NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.name = n) LIMIT 1";
+    let Some(row) = session.query_opt(sql, &[&names]).await? else { return Ok(None) };
+    let held_by = format!("relay {}, which has no cursor yet", row.try_get::<_, String>(0)?);
+    Ok(Some(found("outbox.message".to_owned(), 0, vec![Kept::all(held_by)])))
+}
+
+/// The table itself, for what went wrong with it.
+pub(super) fn whole() -> Found {
+    found("outbox.message".to_owned(), 0, Vec::new())
+}
+
+/// A partition that is old enough.
+struct Old {
+    name: String,
+    lower: String,
+    upper: String,
+    state: String,
+}
+
+/// The partitions whose last day ended so long ago, oldest first.
+async fn old(session: &Session, seconds: f64) -> Result<Vec<Old>, Error> {
+    let rows = session
+        .query(
+            "SELECT name::text, lower::text, upper::text, state FROM outbox.message_partition WHERE upper <= \
+             pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1::float8) ORDER BY upper",
+            &[&seconds],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| {
+            let (name, lower, upper) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            Ok(Old { name, lower, upper, state: row.try_get(3)? })
+        })
+        .collect()
+}
+
+/// Who needs it.
+async fn held(session: &Session, name: &str) -> Result<Option<String>, Error> {
+    Ok(session.query_one("SELECT outbox.message_held($1, true)", &[&name]).await?.try_get(0)?)
+}
+
+/// Each partition that is old enough: whether it may go, and else who needs it.
+pub(super) async fn look(session: &Session, relays: &[relay::Config], seconds: f64) -> Result<Vec<Found>, Error> {
+    if !table(session).await?.partitioned {
+        return Ok(vec![plain()]);
+    }
+    if let Some(beginner) = beginner(session, relays).await? {
+        return Ok(vec![beginner]);
+    }
+    let mut all = Vec::new();
+    for old in old(session, seconds).await? {
+        let kept = held(session, &old.name).await?.and_then(|held_by| Kept::some(1, &held_by));
+        all.push(found(old.name, i64::from(kept.is_none()), kept.into_iter().collect()));
+    }
+    Ok(all)
+}
+
+/// Drops one partition in one transaction; none when none is old enough, one that is kept when all are needed.
+pub(super) async fn prune(session: &Session, seconds: f64) -> Result<Option<Found>, Error> {
+    let sql = "SELECT partition, held_by FROM outbox.prune_messages(pg_catalog.make_interval(secs => $1::float8))";
+    let row = session.query_one(sql, &[&seconds]).await?;
+    let (partition, held_by): (Option<String>, Option<String>) = (row.try_get(0)?, row.try_get(1)?);
+    let Some(partition) = partition else { return Ok(None) };
+    let kept: Vec<Kept> = held_by.and_then(|held_by| Kept::some(1, &held_by)).into_iter().collect();
+    Ok(Some(found(partition, i64::from(kept.is_empty()), kept)))
+}
+
+/// Drops all that may go, as the owner: no writer waits.
+pub(super) async fn prune_concurrently(session: &Session, seconds: f64) -> Result<Vec<Found>, Error> {
+    session.batch_execute("SET lock_timeout = '1s'").await?;
+    let mut all = Vec::new();
+    for old in old(session, seconds).await? {
+        let kept = match detach(session, &old).await {
+            Ok(held_by) => held_by.and_then(|held_by| Kept::some(1, &held_by)),
+            Err(error) if session.is_closed() => return Err(error),
+            Err(error) => Some(Kept { rows: Some(1), held_by: format!("it failed: {error}"), failed: true }),
+        };
+        all.push(found(old.name, i64::from(kept.is_none()), kept.into_iter().collect()));
+    }
+    Ok(all)
+}
+
+/// Takes one partition away; gives who needs it.
+async fn detach(session: &Session, old: &Old) -> Result<Option<String>, Error> {
+    let name = quote_ident(&old.name);
+    match old.state.as_str() {
+        "attached" => {
+            if let Some(held_by) = held(session, &old.name).await? {
+                return Ok(Some(held_by));
+            }
+            let sql = format!("ALTER TABLE outbox.message DETACH PARTITION outbox.{name} CONCURRENTLY");
+            if let Err(error) = session.batch_execute(&sql).await {
+                return locked(session, &old.name, error).await.map(Some);
+            }
+        }
+        "detaching" => {
+            let sql = format!("ALTER TABLE outbox.message DETACH PARTITION outbox.{name} FINALIZE");
+            if let Err(error) = session.batch_execute(&sql).await {
+                return locked(session, &old.name, error).await.map(Some);
+            }
+        }
+        _ => {}
+    }
+    // Nobody can write into it any more. What a transaction wrote that ended meanwhile, or a wish to move back, puts it back.
+    if let Some(held_by) = held(session, &old.name).await? {
+        let lower = if old.lower == "-infinity" { "MINVALUE".to_owned() } else { format!("'{}'", old.lower) };
+        let back = format!(
+            "ALTER TABLE outbox.message ATTACH PARTITION outbox.{name} FOR VALUES FROM ({lower}) TO ('{}')",
+            old.upper
+        );
+        session.batch_execute(&back).await?;
+        return Ok(Some(held_by));
+    }
+    session.batch_execute(&format!("DROP TABLE outbox.{name}")).await?;
+    Ok(None)
+}
+
+/// Who has the locks that were waited for in vain; another error stays one.
+async fn locked(session: &Session, name: &str, error: tokio_postgres::Error) -> Result<String, Error> {
+    if error.code() != Some(&tokio_postgres::error::SqlState::LOCK_NOT_AVAILABLE) {
+        return Err(error.into());
+    }
+    let sql = "SELECT 'locks of ' || outbox.message_lockers(ARRAY['outbox.message'::pg_catalog.regclass, \
+               ('outbox.' || pg_catalog.quote_ident($1::text))::pg_catalog.regclass]::oid[])";
+    Ok(session.query_one(sql, &[&name]).await?.try_get(0)?)
+}

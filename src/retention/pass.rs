@@ -1,0 +1,239 @@
+//! One pass over everything that has a time: looking at it, or pruning it.
+
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Config, Found, Kept, What, letters, marks, messages, requests};
+use crate::database::{Error, Session};
+use crate::relay;
+
+/// So many rows are pruned by one statement.
+const BATCH: i32 = 1_000;
+/// The least rest between two statements.
+const REST: Duration = Duration::from_millis(5);
+/// Held by the session that prunes; an arbitrary number of our own.
+const LOCK: i64 = 0x006f_7574_7072_756e;
+
+/// The right to prune: nobody else does while this session lives.
+#[derive(Debug)]
+pub struct Pass<'a> {
+    session: Session,
+    config: &'a Config,
+    relays: &'a [relay::Config],
+    stop: CancellationToken,
+}
+
+impl<'a> Pass<'a> {
+    /// Takes the right; none when somebody else has it.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn begin(
+        session: Session,
+        config: &'a Config,
+        relays: &'a [relay::Config],
+        stop: CancellationToken,
+    ) -> Result<Option<Self>, Error> {
+        let row = session.query_one("SELECT pg_catalog.pg_try_advisory_lock($1)", &[&LOCK]).await?;
+        Ok(row.try_get::<_, bool>(0)?.then_some(Self { session, config, relays, stop }))
+    }
+
+    /// Its session.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Rests as long as the last statement took; false when the pass is to end.
+    async fn rest(&self, begun: Instant) -> bool {
+        tokio::select! {
+            () = tokio::time::sleep(begun.elapsed().max(REST)) => true,
+            () = self.stop.cancelled() => false,
+        }
+    }
+
+    /// Prunes batch by batch, until one is not full.
+    async fn batches(
+        &self,
+        what: What,
+        of: &str,
+        prune: impl AsyncFn(&Session, i32) -> Result<i64, Error>,
+    ) -> Result<Found, Error> {
+        let mut found = Found { what, of: of.to_owned(), rows: 0, kept: Vec::new() };
+        loop {
+            let begun = Instant::now();
+            match prune(&self.session, BATCH).await {
+                Ok(rows) => {
+                    found.rows += rows;
+                    if rows < i64::from(BATCH) || !self.rest(begun).await {
+                        return Ok(found);
+                    }
+                }
+                Err(error) => return self.failed(found, error),
+            }
+        }
+    }
+
+    async fn marks(&self, relay: &relay::Config, seconds: f64) -> Result<Option<Found>, Error> {
+        let Some(pending) = marks::of(relay) else { return Ok(None) };
+        let mut found = Found { what: What::SentMarks, of: relay.name.clone(), rows: 0, kept: Vec::new() };
+        let mut marks = match marks::open(&self.session, relay, pending).await {
+            Ok(Ok(marks)) => marks,
+            Ok(Err(held_by)) => {
+                found.kept.push(Kept::all(held_by));
+                return Ok(Some(found));
+            }
+            Err(error) => return self.failed(found, error).map(Some),
+        };
+        loop {
+            let begun = Instant::now();
+            match marks.page(&self.session, seconds, true).await {
+                Ok(page) => {
+                    found.rows += page.gone;
+                    if page.last || !self.rest(begun).await {
+                        return Ok(Some(found));
+                    }
+                }
+                Err(error) => return self.failed(found, error).map(Some),
+            }
+        }
+    }
+
+    /// Makes days ahead, also where nothing is pruned, and drops those that nobody needs.
+    async fn messages(&self) -> Result<Vec<Found>, Error> {
+        let table = messages::table(&self.session).await?;
+        let mut found = Vec::new();
+        if table.partitioned {
+            match messages::extend(&self.session, self.config.messages_ahead).await {
+                Ok(Some(made)) => tracing::info!(made, "partitions of outbox.message made"),
+                Ok(None) => {}
+                Err(error) => found.push(self.failed(messages::whole(), error)?),
+            }
+        }
+        let Some(seconds) = self.config.messages.map(|time| time.as_secs_f64()) else { return Ok(found) };
+        if !table.partitioned {
+            found.push(messages::plain());
+            return Ok(found);
+        }
+        if let Some(beginner) = messages::beginner(&self.session, self.relays).await? {
+            found.push(beginner);
+            return Ok(found);
+        }
+        if table.owned {
+            found.extend(messages::prune_concurrently(&self.session, seconds).await?);
+            return Ok(found);
+        }
+        loop {
+            match messages::prune(&self.session, seconds).await {
+                Ok(Some(partition)) => {
+                    let gone = partition.rows > 0;
+                    found.push(partition);
+                    if !gone || self.stop.is_cancelled() {
+                        return Ok(found);
+                    }
+                }
+                Ok(None) => return Ok(found),
+                Err(error) => {
+                    found.push(self.failed(messages::whole(), error)?);
+                    return Ok(found);
+                }
+            }
+        }
+    }
+
+    /// What one kind met does not keep the others from their turn, unless the session is gone.
+    fn failed(&self, mut found: Found, error: Error) -> Result<Found, Error> {
+        if self.session.is_closed() {
+            return Err(error);
+        }
+        found.kept.push(Kept { rows: None, held_by: format!("it failed: {error}"), failed: true });
+        Ok(found)
+    }
+}
+
+/// What is old enough, how much of it may go, and what keeps the rest. Changes nothing.
+///
+/// # Errors
+/// The database's.
+pub async fn look(session: &Session, config: &Config, relays: &[relay::Config]) -> Result<Vec<Found>, Error> {
+    let mut found = Vec::new();
+    if let Some(time) = config.completed_requests {
+        found.push(requests::look(session, time.as_secs_f64()).await?);
+    }
+    if let Some(time) = config.sent_marks {
+        let mut known = Vec::new();
+        for relay in relays {
+            if let Some(pending) = marks::of(relay) {
+                known.push(relay.name.as_str());
+                found.push(marks::look(session, relay, pending, time.as_secs_f64()).await?);
+            }
+        }
+        found.extend(marks::strangers(session, &known, time.as_secs_f64()).await?);
+    }
+    if let Some(time) = config.dead_letters {
+        found.push(letters::look(session, time.as_secs_f64()).await?);
+    }
+    if let Some(time) = config.messages {
+        found.extend(messages::look(session, relays, time.as_secs_f64()).await?);
+    }
+    Ok(found)
+}
+
+/// Prunes what may go.
+///
+/// # Errors
+/// When the session has ended.
+pub async fn prune(pass: &Pass<'_>) -> Result<Vec<Found>, Error> {
+    let mut found = Vec::new();
+    if let Some(time) = pass.config.completed_requests {
+        let prune = async |session: &Session, most| requests::prune(session, time.as_secs_f64(), most).await;
+        found.push(pass.batches(What::Requests, "outbox.request", prune).await?);
+    }
+    if let Some(time) = pass.config.sent_marks {
+        for relay in pass.relays {
+            found.extend(pass.marks(relay, time.as_secs_f64()).await?);
+        }
+    }
+    if let Some(time) = pass.config.dead_letters {
+        let prune = async |session: &Session, most| letters::prune(session, time.as_secs_f64(), most).await;
+        found.push(pass.batches(What::DeadLetters, "outbox.dead_letter", prune).await?);
+    }
+    found.extend(pass.messages().await?);
+    Ok(found)
+}
+
+/// Leaves a row in `outbox.operation`: who pruned what.
+///
+/// # Errors
+/// The database's.
+pub async fn note(session: &Session, by: &str, found: &[Found]) -> Result<(), Error> {
+    let pruned: Vec<_> = found
+        .iter()
+        .filter(|found| found.rows > 0)
+        .map(|found| serde_json::json!({ "what": found.what.as_str(), "of": found.of, "rows": found.rows }))
+        .collect();
+    if pruned.is_empty() {
+        return Ok(());
+    }
+    let detail = serde_json::json!({ "pruned": pruned }).to_string();
+    session
+        .execute(
+            "INSERT INTO outbox.operation (operator, verb, detail) \
+             VALUES (session_user || '/' || $1, 'prune', $2::text::jsonb)",
+            &[&by, &detail],
+        )
+        .await?;
+    Ok(())
+}
+
+/// A session that may take its time: counting a large table is no turn.
+///
+/// # Errors
+/// The database's.
+pub async fn patient(session: &Session) -> Result<(), Error> {
+    let sql = "SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings \
+               WHERE name IN ('statement_timeout', 'transaction_timeout')";
+    session.query(sql, &[]).await?;
+    Ok(())
+}
