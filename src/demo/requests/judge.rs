@@ -97,7 +97,8 @@ pub(super) struct Sent {
 }
 
 impl Ledger {
-    /// `told`: by calls that stayed; `later`: by a call for each key after everything; `messages`: all that were accepted.
+    /// `told`: by calls that stayed; `later`: by a call for each key after everything; `messages`: of both
+    /// providers.
     pub(super) fn asked(&self, calls: usize, told: &[Told], later: &[Told], messages: &[&Message]) -> Asked {
         let mut ids: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for one in told {

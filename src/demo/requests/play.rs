@@ -94,14 +94,13 @@ async fn present(scene: &Scene, calls: usize) -> anyhow::Result<Vec<String>> {
     let mut lines = vec![format!("calls {calls}")];
     for (name, provider, counts) in [(MAILS.0, &scene.mails, counts[0]), (TEXTS.0, &scene.texts, counts[1])] {
         let received = provider.received();
-        let accepted: Vec<&str> =
-            received.iter().filter(|one| one.is_accepted()).map(|one| one.request.key.as_str()).collect();
-        let repeated = accepted.len() - accepted.iter().collect::<BTreeSet<_>>().len();
+        let accepted = received.iter().filter(|one| one.is_accepted()).map(|one| one.request.key.as_str());
+        let distinct = accepted.clone().collect::<BTreeSet<_>>().len();
+        let repeated = accepted.count() - distinct;
         let ledger::Counts { pending, processing, completed, unknown } = counts;
         lines.push(format!(
-            "{name} accepted {:>4}   repeated {repeated:>3}   pending {pending:>3}   processing {processing:>3}   \
-             completed {completed:>4}   unknown {unknown:>3}",
-            accepted.len()
+            "{name} accepted {distinct:>4}   repeated {repeated:>3}   pending {pending:>3}   processing {processing:>3}   \
+             completed {completed:>4}   unknown {unknown:>3}"
         ));
     }
     lines.push(scene.replicas.states());
