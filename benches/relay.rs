@@ -17,6 +17,7 @@ mod relay {
     pub mod process;
     pub mod produce;
     pub mod read;
+    pub mod read_model;
     pub mod report;
     pub mod sequential;
     pub mod stage;
@@ -34,7 +35,7 @@ use relay::machine::Machine;
 use relay::options::Options;
 use relay::payload::Payload;
 use relay::stage::Stage;
-use relay::{claim, drain, idle, latency, produce, read, report, sequential, takeover, wake};
+use relay::{claim, drain, idle, latency, produce, read, read_model, report, sequential, takeover, wake};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
@@ -77,6 +78,15 @@ async fn measure(stage: &Stage, options: &Options) -> anyhow::Result<Figures> {
     }
     if options.wants("pending") {
         pending(stage, options, &mut figures).await?;
+    }
+    if options.wants("sql") {
+        figures.models = read_model::KINDS.map(|kind| read_model::Models::of(kind, options.models)).into();
+        for round in 1..=options.rounds {
+            for models in &mut figures.models {
+                options.say(&format!("sql {round}/{}, {} by {}", options.rounds, models.kind.model, models.kind.each));
+                models.measure(stage, round).await.context("sql_sink")?;
+            }
+        }
     }
     if options.wants("idle") {
         options.say("idle");

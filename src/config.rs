@@ -25,6 +25,7 @@ mod relay_section;
 mod requests;
 mod section;
 mod show;
+mod show_email;
 mod show_postgres;
 mod sink;
 mod source;

@@ -26,6 +26,7 @@ pub mod gateway;
 pub mod kafka;
 pub mod postgres;
 pub mod provider;
+pub mod smtp;
 pub mod startup;
 pub mod watchdog;
 

@@ -30,6 +30,17 @@ impl std::fmt::Display for Field {
     }
 }
 
+/// The type of a column, as far as it takes to hand its text back to PostgreSQL.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ColumnType {
+    /// As SQL, with its schema where it needs one.
+    pub name: String,
+    /// Its oid.
+    pub oid: u32,
+    /// Its array type's oid, and what stands between the elements of an array's text; none for an array.
+    pub array: Option<(u32, char)>,
+}
+
 /// A row, ready to publish: a view into a [`crate::batch::Batch`].
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {

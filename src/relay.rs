@@ -37,6 +37,7 @@ pub mod status;
 pub mod supervisor;
 mod trouble;
 pub mod turn;
+mod unready;
 mod verdict;
 pub mod why;
 pub mod worker;
@@ -76,8 +77,18 @@ impl Config {
     fn goes_on_with_new_partitions(&self) -> bool {
         match &self.sink {
             sink::Config::Kafka(kafka) => kafka.on_partition_change == sink::kafka::OnPartitionChange::Continue,
-            sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Webhook(_) | sink::Config::Stdout(_) => true,
+            sink::Config::Http(_)
+            | sink::Config::Sms(_)
+            | sink::Config::Webhook(_)
+            | sink::Config::Sql(_)
+            | sink::Config::Email(_)
+            | sink::Config::Stdout(_) => true,
         }
+    }
+
+    /// Whether an advance waits for the disk: somebody acts on what was published, who cannot be asked to forget it.
+    fn waits_for_disk(&self) -> bool {
+        self.sink.one_by_one() || self.guarantee == Guarantee::InDatabase
     }
 }
 
@@ -92,6 +103,8 @@ pub enum Guarantee {
     /// A request of the ledger: once, for as long as the receiver remembers its key; every outcome that nobody knows is
     /// counted and listed.
     Deduplicated,
+    /// What it changes, exactly once: the receiver is this database, and publishing and recording are one transaction.
+    InDatabase,
 }
 
 /// What happens when the receiver will never accept a message.

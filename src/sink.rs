@@ -1,24 +1,31 @@
 //! Where messages go. A sink publishes batches in order and says how far it got and why it stopped.
 //!
 //! Promise: a message counts as acknowledged only when the receiver said so, and the acknowledged prefix never has a
-//! gap. A sink knows nothing of PostgreSQL, cursors or sources.
+//! gap. A sink knows nothing of cursors or sources, and of PostgreSQL only the transaction that it may be handed.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+pub mod email;
 mod failure;
 pub mod http;
 pub mod kafka;
+mod once;
+mod publication;
 mod receipt;
 pub mod sms;
+pub mod sql;
 pub mod stdout;
 pub mod template;
 pub mod webhook;
 
 pub use failure::{Class, Failure, KnownError, Phase};
+pub use publication::Publication;
 pub use receipt::Receipt;
 
-use crate::batch::Batch;
-use crate::message::{Field, Message};
+use deadpool_postgres::ClientWrapper;
+
+use crate::message::{ColumnType, Field, Message};
 
 /// A setting that a sink cannot work with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,6 +90,10 @@ pub enum Config {
     Sms(sms::Config),
     /// One signed HTTP request per message, to public addresses.
     Webhook(webhook::Config),
+    /// A statement per message or batch, in the cursor's own transaction.
+    Sql(sql::Config),
+    /// One mail per message, by SMTP.
+    Email(Box<email::Config>),
     /// One JSON line per message on standard output, for dry runs.
     Stdout(stdout::Config),
 }
@@ -96,6 +107,8 @@ impl Config {
             Self::Http(_) => "http",
             Self::Sms(_) => "sms",
             Self::Webhook(_) => "webhook",
+            Self::Sql(_) => "sql",
+            Self::Email(_) => "email",
             Self::Stdout(_) => "stdout",
         }
     }
@@ -104,7 +117,7 @@ impl Config {
     /// row a turn unless told otherwise, and uses at most half of the turn slots.
     #[must_use]
     pub const fn one_by_one(&self) -> bool {
-        matches!(self, Self::Http(_) | Self::Sms(_) | Self::Webhook(_))
+        matches!(self, Self::Http(_) | Self::Sms(_) | Self::Webhook(_) | Self::Email(_))
     }
 
     /// What is out together: the Kafka cluster, or one receiver.
@@ -112,7 +125,7 @@ impl Config {
     pub fn circuit(&self) -> String {
         match self {
             Self::Kafka(_) => "kafka".to_owned(),
-            Self::Http(_) | Self::Sms(_) | Self::Webhook(_) | Self::Stdout(_) => {
+            Self::Http(_) | Self::Sms(_) | Self::Webhook(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) => {
                 format!("{} {}", self.kind(), self.target())
             }
         }
@@ -126,6 +139,8 @@ impl Config {
             Self::Http(config) => config.target(),
             Self::Sms(config) => format!("{} {}", config.base_url, config.account_sid),
             Self::Webhook(config) => config.request.target(),
+            Self::Sql(_) => "database".to_owned(),
+            Self::Email(config) => config.target(),
             Self::Stdout(_) => "-".to_owned(),
         }
     }
@@ -138,19 +153,12 @@ pub enum Sink {
     Kafka(kafka::KafkaSink),
     /// See [`http`]; [`sms`] and [`webhook`] are presets of it.
     Http(http::HttpSink),
+    /// See [`sql`].
+    Sql(sql::SqlSink),
+    /// See [`email`].
+    Email(email::EmailSink),
     /// See [`stdout`].
     Stdout(stdout::StdoutSink),
-}
-
-/// One turn's publishing: push batches in order, then `finish`. Dropping it stops at once: nothing more is sent.
-#[derive(Debug)]
-pub enum Publication<'a> {
-    /// See [`kafka`].
-    Kafka(kafka::KafkaPublication<'a>),
-    /// See [`http`].
-    Http(http::HttpPublication<'a>),
-    /// See [`stdout`].
-    Stdout(stdout::StdoutPublication<'a>),
 }
 
 impl Sink {
@@ -160,7 +168,18 @@ impl Sink {
         match self {
             Self::Kafka(sink) => sink.fields(),
             Self::Http(sink) => sink.fields(),
+            Self::Sql(sink) => sink.fields(),
+            Self::Email(sink) => sink.fields(),
             Self::Stdout(sink) => sink.fields(),
+        }
+    }
+
+    /// Whether the sink is right for a table of these columns: what it sends back to the database has their types.
+    #[must_use]
+    pub fn fits(&self, columns: &BTreeMap<String, ColumnType>) -> bool {
+        match self {
+            Self::Sql(sink) => sink.fits(columns),
+            Self::Kafka(_) | Self::Http(_) | Self::Email(_) | Self::Stdout(_) => true,
         }
     }
 
@@ -170,7 +189,8 @@ impl Sink {
     pub fn min_interval(&self) -> Option<Duration> {
         match self {
             Self::Http(sink) => sink.min_interval(),
-            Self::Kafka(_) | Self::Stdout(_) => None,
+            Self::Email(sink) => sink.min_interval(),
+            Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) => None,
         }
     }
 
@@ -179,7 +199,7 @@ impl Sink {
     pub fn partitions(&self) -> Option<i32> {
         match self {
             Self::Kafka(sink) => sink.partitions(),
-            Self::Http(_) | Self::Stdout(_) => None,
+            Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) => None,
         }
     }
 
@@ -190,7 +210,7 @@ impl Sink {
     pub async fn look_again(&self, patience: Duration) -> Result<(), Failure> {
         match self {
             Self::Kafka(sink) => sink.count_partitions(patience).await,
-            Self::Http(_) | Self::Stdout(_) => Ok(()),
+            Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) => Ok(()),
         }
     }
 
@@ -202,7 +222,8 @@ impl Sink {
     pub async fn reach(&self, message: &Message<'_>, patience: Duration) -> Result<(), Failure> {
         match self {
             Self::Kafka(sink) => sink.reach(message, patience).await,
-            Self::Http(_) | Self::Stdout(_) => Ok(()),
+            Self::Email(sink) => sink.probe(patience).await.map(drop),
+            Self::Http(_) | Self::Sql(_) | Self::Stdout(_) => Ok(()),
         }
     }
 
@@ -212,40 +233,9 @@ impl Sink {
         match self {
             Self::Kafka(sink) => sink.rendered(message),
             Self::Http(sink) => (None, sink.rendered(message)),
+            Self::Sql(sink) => (None, Some(sink.rendered(message))),
+            Self::Email(sink) => (None, sink.rendered(message)),
             Self::Stdout(_) => (None, message.value(0).map(<[u8]>::to_vec)),
-        }
-    }
-
-    /// Renders a message as it is sent then, however often; only for sinks that can send one message once.
-    ///
-    /// # Errors
-    /// When none can be made of it: it is poison.
-    pub fn pin(&self, message: &Message<'_>) -> Result<Vec<u8>, Failure> {
-        match self {
-            Self::Http(sink) => sink.pin(message),
-            Self::Kafka(_) | Self::Stdout(_) => Err(not_once()),
-        }
-    }
-
-    /// Sends a message that was pinned, and waits for the receiver's answer, no longer than `patience`.
-    ///
-    /// # Errors
-    /// When it was not accepted, or nobody knows: `ambiguous` tells.
-    pub async fn deliver(&self, pinned: &[u8], patience: Duration) -> Result<Receipt, Failure> {
-        match self {
-            Self::Http(sink) => sink.deliver(pinned, patience).await,
-            Self::Kafka(_) | Self::Stdout(_) => Err(not_once()),
-        }
-    }
-
-    /// Asks the receiver whether it has the message; none when it has not.
-    ///
-    /// # Errors
-    /// When it does not say.
-    pub async fn ask(&self, message: &Message<'_>, patience: Duration) -> Result<Option<Receipt>, Failure> {
-        match self {
-            Self::Http(sink) => sink.ask(message, patience).await,
-            Self::Kafka(_) | Self::Stdout(_) => Err(not_once()),
         }
     }
 
@@ -257,41 +247,33 @@ impl Sink {
         Ok(match self {
             Self::Kafka(sink) => Publication::Kafka(sink.begin(mode)?),
             Self::Http(sink) => Publication::Http(sink.begin(mode)?),
+            Self::Sql(_) => {
+                let hint = "Read the table by [relay.source.stream], under the guarantee in_database.";
+                return Err(Failure::of(
+                    Class::Fatal,
+                    "no_transaction",
+                    "the statement has no transaction to run in",
+                    hint,
+                ));
+            }
+            Self::Email(sink) => Publication::Email(sink.begin(mode)),
             Self::Stdout(sink) => Publication::Stdout(sink.begin(mode)),
         })
     }
-}
 
-/// The configuration refuses requests for such a sink.
-fn not_once() -> Failure {
-    let hint = "Use a sink of kind http, sms, webhook or email";
-    Failure::of(Class::Fatal, "sink_not_once", "this sink cannot send requests", hint)
-}
-
-impl Publication<'_> {
-    /// Publishes a batch after all earlier ones. It may return before the receiver has acknowledged anything.
-    pub async fn push(&mut self, batch: &Batch) -> Flow {
+    /// Begins one turn's publishing; what changes this database does so in `transaction`, which the caller commits with the
+    /// advance over the acknowledged prefix, or rolls back.
+    ///
+    /// # Errors
+    /// As for [`Self::begin`].
+    pub async fn begin_within<'a>(
+        &'a self,
+        mode: Mode,
+        transaction: &'a ClientWrapper,
+    ) -> Result<Publication<'a>, Failure> {
         match self {
-            Self::Kafka(publication) => publication.push(batch).await,
-            Self::Http(publication) => publication.push(batch).await,
-            Self::Stdout(publication) => publication.push(batch).await,
-        }
-    }
-
-    /// Waits until every pushed message is acknowledged or publishing has failed. The caller bounds the wait.
-    pub async fn settle(&mut self) {
-        match self {
-            Self::Kafka(publication) => publication.settle().await,
-            Self::Http(_) | Self::Stdout(_) => {}
-        }
-    }
-
-    /// Ends publishing now: whatever is not acknowledged is given up (and purged, so that it cannot be sent later).
-    pub fn finish(self) -> Published {
-        match self {
-            Self::Kafka(publication) => publication.finish(),
-            Self::Http(publication) => publication.finish(),
-            Self::Stdout(publication) => publication.finish(),
+            Self::Sql(sink) => Ok(Publication::Sql(sink.begin(mode, transaction))),
+            Self::Kafka(_) | Self::Http(_) | Self::Email(_) | Self::Stdout(_) => self.begin(mode).await,
         }
     }
 }

@@ -21,7 +21,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("migrate", &["database"]),
     ("cursor", &["position", "database"]),
     ("source", &["position", "message", "batch", "database"]),
-    ("sink", &["position", "message", "batch", "secret"]),
+    ("sink", &["position", "message", "batch", "secret", "visible"]),
     (
         "relay",
         &[

@@ -5,6 +5,7 @@ use super::drain::Drain;
 use super::idle::Idle;
 use super::latency::Latency;
 use super::payload::Payload;
+use super::read_model::Models;
 use super::wake::Wake;
 
 /// All of a run; what was not asked for is empty.
@@ -26,6 +27,8 @@ pub struct Figures {
     pub claims: Vec<Claims>,
     /// Per round.
     pub wake: Vec<Wake>,
+    /// Per kind of read model.
+    pub models: Vec<Models>,
 }
 
 /// Rows a second with one kind of payload, per round.

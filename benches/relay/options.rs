@@ -15,19 +15,22 @@ pub struct Options {
     pub seconds: u64,
     /// How many rows of due work are claimed.
     pub due: u64,
+    /// How many rows go into read models.
+    pub models: u64,
     text: u64,
     row: u64,
     only: Vec<String>,
 }
 
 impl Options {
-    /// `--quick`, `--rounds N`, `--text N`, `--row N`, `--due N`, `--seconds N`, and names of parts to be measured alone.
+    /// `--quick`, `--rounds N`, `--text N`, `--row N`, `--due N`, `--models N`, `--seconds N`, and names of parts to be measured alone.
     pub fn from_args(args: impl IntoIterator<Item = String>) -> anyhow::Result<Self> {
         let mut options = Self {
             rounds: 5,
             sequential: 2_000,
             seconds: 10,
             due: 50_000,
+            models: 100_000,
             text: 1_000_000,
             row: 500_000,
             only: Vec::new(),
@@ -43,6 +46,7 @@ impl Options {
                         sequential: 500,
                         seconds: 3,
                         due: 5_000,
+                        models: 20_000,
                         text: 200_000,
                         row: 100_000,
                         only: options.only,
@@ -53,10 +57,11 @@ impl Options {
                 "--row" => options.row = number()?,
                 "--seconds" => options.seconds = number()?.max(1),
                 "--due" => options.due = number()?.max(1),
-                "rates" | "latency" | "takeover" | "idle" | "pending" => options.only.push(arg),
+                "--models" => options.models = number()?.max(1),
+                "rates" | "latency" | "takeover" | "idle" | "pending" | "sql" => options.only.push(arg),
                 _ => bail!(
-                    "unknown argument {arg}; known: --quick, --rounds N, --text N, --row N, --due N, --seconds N, \
-                     rates, latency, takeover, idle, pending"
+                    "unknown argument {arg}; known: --quick, --rounds N, --text N, --row N, --due N, --models N, \
+                     --seconds N, rates, latency, takeover, idle, pending, sql"
                 ),
             }
         }

@@ -71,6 +71,11 @@ fn print(machine: &Machine, figures: &Figures) {
         );
     }
     print_pending(figures);
+    for models in &figures.models {
+        let (model, each, ratio) = (models.kind.model, models.kind.each, median(&models.relay) / median(&models.raw));
+        line(&format!("raw INSERT … SELECT, {model}"), &models.raw, "rows/s", "");
+        line(&format!("sql_sink, {model} by {each}"), &models.relay, "rows/s", &format!("ratio {ratio:.2}"));
+    }
     let rss = figures.text.rss_max_bytes().max(figures.row.rss_max_bytes());
     if rss > 0 {
         let goal = goal(rss <= MEMORY_BYTES, &format!("<= {:.0} MiB", mib(MEMORY_BYTES)));
@@ -155,6 +160,17 @@ fn document(machine: &Machine, figures: &Figures) -> Value {
             "p50_ms": rounded(median(&figures.takeover)), "runs": runs(&figures.takeover)}));
     }
     results.extend(pending_results(figures));
+    results.extend(figures.models.iter().flat_map(|models| {
+        let (model, each, rows) = (models.kind.model, models.kind.each, models.rows);
+        let ratio = median(&models.relay) / median(&models.raw);
+        [
+            json!({"name": "sql_sink_raw", "model": model, "payload_bytes": 200, "rows": rows,
+                "rows_per_second": rounded(median(&models.raw)), "runs": runs(&models.raw)}),
+            json!({"name": "sql_sink", "model": model, "each": each, "payload_bytes": 200, "rows": rows, "cursors": 1,
+                "replicas": 1, "rows_per_second": rounded(median(&models.relay)), "ratio": rounded(ratio),
+                "runs": runs(&models.relay)}),
+        ]
+    }));
     if let Some((payload, rates)) =
         [(Payload::Text, &figures.text), (Payload::Row, &figures.row)].into_iter().max_by_key(|(_, rates)| rates.rows)
         && !rates.relay.is_empty()

@@ -31,7 +31,7 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
     ("relay.source.requests", &["templates", "limit", "in_flight"]),
     ("relay.turn", &["rows", "bytes", "time", "deadline"]),
     ("relay.poll", &["min", "max", "standby"]),
-    ("relay.sink", &["kafka", "http", "sms", "webhook", "stdout"]),
+    ("relay.sink", &["kafka", "http", "sms", "webhook", "email", "sql", "stdout"]),
     ("relay.sink.kafka", &["topic", "key", "unordered", "on_partition_change", "payload", "headers"]),
     ("relay.sink.kafka.payload", &["row", "column", "columns"]),
     (
@@ -55,6 +55,28 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "relay.sink.email",
+        &[
+            "server",
+            "port",
+            "security",
+            "username",
+            "password_file",
+            "ca_file",
+            "hello_name",
+            "timeout",
+            "rate_per_second",
+            "connections",
+            "from",
+            "reply_to",
+            "to",
+            "template",
+            "message_id_domain",
+            "templates",
+        ],
+    ),
+    ("relay.sink.email.templates", &["subject", "text", "text_file", "html", "html_file"]),
+    (
         "relay.sink.sms",
         &[
             "provider",
@@ -69,12 +91,12 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
             "rate_per_second",
         ],
     ),
+    ("relay.sink.sql", &["statement", "parameters", "each"]),
     ("relay.sink.stdout", &[]),
 ];
 
 /// Keys of later versions: refused by name, so that nobody believes they work.
-const LATER: &[(&str, &str)] =
-    &[("", "schedule"), ("", "action"), ("relay", "shards"), ("relay.sink", "email"), ("relay.sink", "sql")];
+const LATER: &[(&str, &str)] = &[("", "schedule"), ("", "action"), ("relay", "shards")];
 
 /// What a key is, seen from a section.
 #[derive(Debug, PartialEq, Eq)]

@@ -16,10 +16,11 @@ use crate::relay::{Config, Guarantee, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::kafka::{self, ClusterConfig};
 
-pub(super) const GUARANTEES: [(&str, Guarantee); 3] = [
+pub(super) const GUARANTEES: [(&str, Guarantee); 4] = [
     ("at_least_once", Guarantee::AtLeastOnce),
     ("at_most_once", Guarantee::AtMostOnce),
     ("deduplicated", Guarantee::Deduplicated),
+    ("in_database", Guarantee::InDatabase),
 ];
 const POLICIES: [(&str, OnPoison); 2] = [("halt", OnPoison::Halt), ("dead_letter", OnPoison::DeadLetter)];
 
@@ -37,15 +38,9 @@ pub(super) struct Surroundings<'a> {
 pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Config> {
     let name =
         section.require("name", value::parsed(name), "name it: name = \"booking_events\"; its cursor has this name");
-    let later = &["in_database", "transactional"];
-    let requests = section.section("source").has("requests");
     // A refused request holds no other up: there is no order to be kept.
-    let (usual, policy) = if requests {
-        (Guarantee::Deduplicated, OnPoison::DeadLetter)
-    } else {
-        (Guarantee::default(), OnPoison::default())
-    };
-    let guarantee = section.read("guarantee", value::word(&GUARANTEES, later)).unwrap_or(usual);
+    let requests = section.section("source").has("requests");
+    let policy = if requests { OnPoison::DeadLetter } else { OnPoison::default() };
     let on_poison = section.read("on_poison", value::word(&POLICIES, &["park_key"])).unwrap_or(policy);
     let on_unknown = section.read("on_unknown", value::word(&requests::ON_UNKNOWN, &[])).unwrap_or_default();
     let dead_letter_topic = dead_letter_topic(section, on_poison, around.has_cluster);
@@ -53,7 +48,12 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let sinks = section.section("sink");
     let kind = sink::kind(&sinks);
     let one_by_one = kind.is_some_and(|kind| sink::ONE_BY_ONE.contains(&kind));
+    let guarantee = guarantee(section, kind, requests);
     let pending = section.section("source").has("pending");
+    if pending && kind == Some("sql") {
+        let what = "not available with [relay.source.pending]";
+        sinks.problem("sql", Wrong::new(what, "read the table by [relay.source.stream]"));
+    }
     // Of due work every row is meant; that `start` is refused there is said with the source.
     let start = if pending || requests { Some(Start::Beginning) } else { read_start(section, one_by_one) };
     let turn = turn::read(&section.section("turn"), one_by_one);
@@ -83,6 +83,30 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     };
     config.fingerprint = fingerprint(&config, cluster);
     Some(config)
+}
+
+/// A statement runs in the cursor's transaction, and nothing else does.
+fn guarantee(section: &Section<'_>, kind: Option<&str>, requests: bool) -> Guarantee {
+    let given = section.read("guarantee", value::word(&GUARANTEES, &["transactional"]));
+    if requests {
+        return given.unwrap_or(Guarantee::Deduplicated);
+    }
+    let wrong = match (kind, given) {
+        (Some("sql"), None | Some(Guarantee::InDatabase)) => return Guarantee::InDatabase,
+        (Some("sql"), Some(Guarantee::AtLeastOnce | Guarantee::AtMostOnce | Guarantee::Deduplicated)) => Wrong::new(
+            "a statement and the advance over its rows are one transaction, whatever else is asked for",
+            "write \"in_database\", or remove the key",
+        ),
+        (Some(_), Some(Guarantee::InDatabase)) => Wrong::new(
+            "only [relay.sink.sql] changes this database in the cursor's own transaction",
+            "write \"at_least_once\" or \"at_most_once\", or remove the key",
+        ),
+        (None, _) | (_, None | Some(Guarantee::AtLeastOnce | Guarantee::AtMostOnce | Guarantee::Deduplicated)) => {
+            return given.unwrap_or_default();
+        }
+    };
+    section.problem("guarantee", wrong);
+    given.unwrap_or_default()
 }
 
 fn dead_letter_topic(section: &Section<'_>, on_poison: OnPoison, has_cluster: bool) -> Option<String> {
@@ -166,7 +190,7 @@ fn check_linger(section: &Section<'_>, cluster: &ClusterConfig, turn: &crate::re
     at.problem(key, Wrong::new(what, "write a shorter linger.ms or a longer deadline"));
 }
 
-/// Files of the relay's own secrets; Kafka's keys are read by its client when one is made.
+/// Files of the relay's own secrets and templates; Kafka's keys are read by its client when one is made.
 fn secret_files(sink: &crate::sink::Config, cluster: Option<&ClusterConfig>) -> Vec<PathBuf> {
     let mut files = match sink {
         crate::sink::Config::Sms(sms) => match &sms.auth_token {
@@ -174,7 +198,11 @@ fn secret_files(sink: &crate::sink::Config, cluster: Option<&ClusterConfig>) -> 
             Secret::Value(_) => Vec::new(),
         },
         crate::sink::Config::Webhook(webhook) => webhook.secret_files.clone(),
-        crate::sink::Config::Kafka(_) | crate::sink::Config::Http(_) | crate::sink::Config::Stdout(_) => Vec::new(),
+        crate::sink::Config::Email(email) => email.files(),
+        crate::sink::Config::Kafka(_)
+        | crate::sink::Config::Http(_)
+        | crate::sink::Config::Sql(_)
+        | crate::sink::Config::Stdout(_) => Vec::new(),
     };
     let properties = cluster.map(|cluster| &cluster.properties);
     for name in ["ssl.key.location", "ssl.certificate.location", "ssl.keystore.location"] {

@@ -60,9 +60,9 @@ pub(super) fn judge(
         None => return,
         Some(sink::Config::Http(http)) => Some(&http.once),
         Some(sink::Config::Webhook(webhook)) => Some(&webhook.request.once),
-        Some(sink::Config::Sms(_)) => None,
-        Some(sink::Config::Kafka(_) | sink::Config::Stdout(_)) => {
-            let mend = "use a sink of kind http, sms or webhook, or relay a table by [relay.source.stream]";
+        Some(sink::Config::Sms(_) | sink::Config::Email(_)) => None,
+        Some(sink::Config::Kafka(_) | sink::Config::Sql(_) | sink::Config::Stdout(_)) => {
+            let mend = "use a sink of kind http, sms, webhook or email, or relay a table by [relay.source.stream]";
             relay.problem("source.requests", Wrong::new("this sink has no way to send a message once", mend));
             return;
         }

@@ -66,6 +66,27 @@ impl<'a> Section<'a> {
         sections
     }
 
+    /// The sections below that key, each under a name that is the user's own.
+    pub(super) fn named_sections(&self, key: &'static str) -> Vec<(&'a str, Section<'a>)> {
+        let Some(Node { value, .. }) = self.node(key) else { return Vec::new() };
+        let name = format!("{}.{key}", self.name);
+        let Value::Table(table) = value else {
+            self.problem(key, Wrong::new("a table of sections is needed here", format!("write [{name}.NAME]")));
+            return Vec::new();
+        };
+        let mut sections = Vec::new();
+        for (own, (_, node)) in table {
+            let Value::Table(table) = &node.value else {
+                let what = format!("a table is needed here, this is {}", node.kind());
+                self.problem_at(Some(node), &format!("{key}.{own}"), Wrong::new(what, format!("write [{name}.{own}]")));
+                continue;
+            };
+            let path = self.path_of(&format!("{key}.{own}"));
+            sections.push((own.as_str(), Self::open(self.report, path, name.clone(), node.place.clone(), Some(table))));
+        }
+        sections
+    }
+
     /// Whether the section stands in the configuration.
     pub(super) const fn is_present(&self) -> bool {
         self.table.is_some()

@@ -12,7 +12,7 @@ use super::relay_section::GUARANTEES;
 use super::requests::ON_UNKNOWN;
 use super::sink::DEFAULT_PROVIDER_ID;
 use super::units::{print_duration, print_size};
-use super::{Config, show_postgres, source, table_name};
+use super::{Config, show_email, show_postgres, sink, source, table_name};
 use crate::relay::{self, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::http::Body;
@@ -31,7 +31,7 @@ pub(super) enum Secrets {
 pub(super) struct Lines(String);
 
 impl Lines {
-    fn section(&mut self, header: &str) {
+    pub(super) fn section(&mut self, header: &str) {
         if !self.0.is_empty() {
             self.0.push('\n');
         }
@@ -47,7 +47,7 @@ impl Lines {
         self.raw(key, quote(value));
     }
 
-    fn duration(&mut self, key: &str, value: Duration) {
+    pub(super) fn duration(&mut self, key: &str, value: Duration) {
         self.text(key, &print_duration(value));
     }
 
@@ -135,7 +135,7 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
     lines.duration("min", relay.poll.min);
     lines.duration("max", relay.poll.max);
     lines.duration("standby", relay.poll.standby);
-    sink(&mut lines, &relay.sink, secrets);
+    show_sink(&mut lines, &relay.sink, secrets);
     lines.0
 }
 
@@ -167,8 +167,7 @@ fn source_stream(lines: &mut Lines, start: Start, stream: &Stream) {
 fn source_pending(lines: &mut Lines, pending: &Pending) {
     lines.section("[relay.source.pending]");
     lines.text("table", &table_name::print(&pending.table));
-    let key: Vec<_> = pending.key.iter().map(|column| quote(column)).collect();
-    lines.raw("key", format!("[{}]", key.join(", ")));
+    lines.raw("key", columns(&pending.key));
     lines.text("due", &pending.due);
     lines.duration("due_after", pending.due_after);
     match &pending.sent {
@@ -195,7 +194,7 @@ fn source_requests(lines: &mut Lines, relay: &relay::Config, requests: &Requests
     lines.raw("in_flight", requests.in_flight);
 }
 
-fn sink(lines: &mut Lines, sink: &crate::sink::Config, secrets: Secrets) {
+fn show_sink(lines: &mut Lines, sink: &crate::sink::Config, secrets: Secrets) {
     lines.section(&format!("[relay.sink.{}]", sink.kind()));
     match sink {
         crate::sink::Config::Kafka(config) => {
@@ -214,16 +213,15 @@ fn sink(lines: &mut Lines, sink: &crate::sink::Config, secrets: Secrets) {
             match &config.payload {
                 Payload::Row => lines.raw("payload", "{ row = true }"),
                 Payload::Column(column) => lines.raw("payload", format!("{{ column = {} }}", quote(column))),
-                Payload::Columns(columns) => {
-                    let columns: Vec<String> = columns.iter().map(|column| quote(column)).collect();
-                    lines.raw("payload", format!("{{ columns = [{}] }}", columns.join(", ")));
-                }
+                Payload::Columns(names) => lines.raw("payload", format!("{{ columns = {} }}", columns(names))),
             }
             lines.raw("headers", texts(&config.headers, Secrets::Exposed));
         }
         crate::sink::Config::Http(config) => http(lines, config, secrets),
         crate::sink::Config::Sms(config) => sms(lines, config, secrets),
         crate::sink::Config::Webhook(config) => webhook(lines, config, secrets),
+        crate::sink::Config::Sql(config) => sql(lines, config),
+        crate::sink::Config::Email(config) => show_email::write(lines, config),
         crate::sink::Config::Stdout(_) => {}
     }
 }
@@ -259,6 +257,20 @@ fn webhook(lines: &mut Lines, config: &crate::sink::webhook::Config, secrets: Se
     lines.raw("secret_files", format!("[{}]", files.join(", ")));
     let allow: Vec<_> = config.allow.iter().map(|range| quote(&range.to_string())).collect();
     lines.raw("allow", format!("[{}]", allow.join(", ")));
+}
+
+fn sql(lines: &mut Lines, config: &crate::sink::sql::Config) {
+    lines.text("statement", &config.statement);
+    if !config.parameters.is_empty() {
+        lines.raw("parameters", columns(&config.parameters));
+    }
+    let each = sink::EACH.iter().find(|(_, each)| *each == config.each).map_or("", |(word, _)| word);
+    lines.text("each", each);
+}
+
+/// Names of columns as an array.
+fn columns(names: &[String]) -> String {
+    format!("[{}]", names.iter().map(|name| quote(name)).collect::<Vec<_>>().join(", "))
 }
 
 fn sms(lines: &mut Lines, config: &crate::sink::sms::Config, secrets: Secrets) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use deadpool_postgres::ClientWrapper;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use tokio_util::sync::CancellationToken;
@@ -161,6 +162,13 @@ impl LockedCursor {
             connection,
             closed,
         })
+    }
+
+    /// The transaction that holds the lock: what is changed in it is committed by [`Self::advance`] or
+    /// [`Self::redriven`], and undone otherwise.
+    #[must_use]
+    pub fn transaction(&self) -> &ClientWrapper {
+        &self.connection
     }
 
     /// Ends when the connection does, and the lock with it.

@@ -93,7 +93,7 @@ metrics! {
     BUILD_INFO "build_info" Gauge Count ["version"] true "1, labelled with the running version.";
     LATE_ROWS "late_rows_total" Counter Count ["cursor"] false
         "Rows that were committed behind the cursor's position and published late.";
-    DEAD_LETTER_ROWS "dead_letter_rows" Gauge Count ["cursor"] true "Dead letters that wait for an operator.";
+    DEAD_LETTER_ROWS "dead_letter_rows" Gauge Count ["cursor"] true "Dead letters, and requests that have failed, that wait for an operator.";
     UNKNOWN_OUTCOMES "unknown_outcomes" Gauge Count ["cursor"] true
         "Rows of at_most_once that were sent or not, never to be sent again, and not settled by an operator yet.";
     DEAD_LETTERED_ROWS "dead_lettered_rows_total" Counter Count ["cursor" "sink"] true "Rows put aside as dead letters.";

@@ -9,10 +9,12 @@ use crate::database::{self, Error, Session, Sessions};
 use crate::message::Field;
 use crate::sink;
 use crate::sink::kafka::Cluster;
+use crate::sink::sql::SqlSink;
 use crate::source::finding::{Finding, Level};
 use crate::source::shape::{After, Shape};
 use crate::source::{self, Pending, Requests, judge, table};
 
+mod email;
 mod server;
 mod topic;
 
@@ -53,6 +55,9 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
         if let sink::Config::Kafka(config) = &relay.sink {
             found.extend(topic::topic(cluster, config, session.as_ref().zip(readable.as_ref())).await);
         }
+        if let sink::Config::Email(config) = &relay.sink {
+            found.extend(email::server(relay, config).await);
+        }
         if let Some(name) = &relay.dead_letter_topic {
             found.push(topic::letters(cluster, name).await);
         }
@@ -81,7 +86,7 @@ async fn rows(session: &Session, relay: &Config, findings: &mut Vec<Finding>) ->
     let fit = verdict.findings.iter().all(|finding| finding.level < Level::Error);
     findings.extend(verdict.findings.clone());
     let shape = table.shape(source, &verdict);
-    let Some(fields) = asked(relay, shape.traceparent, findings) else { return Ok(None) };
+    let Some(fields) = asked(relay, sinks::Known::of(&shape), findings) else { return Ok(None) };
     if !fit {
         return Ok(None);
     }
@@ -92,12 +97,25 @@ async fn rows(session: &Session, relay: &Config, findings: &mut Vec<Finding>) ->
         );
         return Ok(None);
     }
+    if let sink::Config::Sql(config) = &relay.sink
+        && let Ok(sink) = SqlSink::new(config, &shape.columns)
+    {
+        findings.push(statement(session, &sink).await);
+    }
     Ok(Some(Readable { shape, fields }))
 }
 
+/// Whether the statement can be prepared as this role.
+async fn statement(session: &Session, sink: &SqlSink) -> Finding {
+    match sink.inspect(session).await {
+        Ok(()) => Finding::new(Level::Ok, "statement", "the statement can be prepared, and this role may run it"),
+        Err(failure) => Finding::new(Level::Error, "statement_invalid", failure.message).setting(failure.hint),
+    }
+}
+
 /// What the relay's sink asks for of each row; none when it cannot say.
-fn asked(relay: &Config, traceparent: bool, findings: &mut Vec<Finding>) -> Option<Vec<Field>> {
-    let fields = match sinks::fields(relay, traceparent) {
+fn asked(relay: &Config, table: sinks::Known<'_>, findings: &mut Vec<Finding>) -> Option<Vec<Field>> {
+    let fields = match sinks::fields(relay, table) {
         Ok(fields) => fields,
         Err(invalid) => {
             findings.extend(invalid.iter().map(|setting| {
@@ -112,8 +130,8 @@ fn asked(relay: &Config, traceparent: bool, findings: &mut Vec<Finding>) -> Opti
         sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Webhook(_) => {
             Some("Write the body as a template that names the columns.")
         }
-        // It prints what there is.
-        sink::Config::Stdout(_) => None,
+        // It names its columns; it prints what there is.
+        sink::Config::Sql(_) | sink::Config::Email(_) | sink::Config::Stdout(_) => None,
     };
     if let Some(mend) = mend.filter(|_| fields.contains(&Field::Row)) {
         let message = "the payload is the whole row: every column added later is published, too";
@@ -127,7 +145,7 @@ async fn due(session: &Session, relay: &Config, config: &Pending, findings: &mut
     let (found, due) = pending::due(session, config).await?;
     findings.extend(found);
     let Some(due) = due else { return Ok(()) };
-    let Some(fields) = asked(relay, due.traceparent, findings) else { return Ok(()) };
+    let Some(fields) = asked(relay, sinks::Known::of_due(due.traceparent), findings) else { return Ok(()) };
     let mend =
         "Correct the column or the constant named in [relay.source.pending] or the sink, or grant what is missing.";
     prepare(session, &pending::statements(&due, &fields, relay.guarantee), mend, findings).await;
@@ -141,13 +159,13 @@ async fn requested(
     ledger: &Requests,
     findings: &mut Vec<Finding>,
 ) -> Result<(), Error> {
-    let Some(fields) = asked(relay, false, findings) else { return Ok(()) };
+    let Some(fields) = asked(relay, sinks::Known::of_due(false), findings) else { return Ok(()) };
     let mend = "Run `outbox-relay migrate up --relay-role ROLE` with an owner's [postgres] url.";
     if prepare(session, &requests::statements(&fields), mend, findings).await {
         findings.extend(requests::findings(session, &relay.name, ledger).await?);
     }
-    if relay.on_unknown == OnUnknown::Resend && matches!(relay.sink, sink::Config::Sms(_)) {
-        let message = "on_unknown is resend, and this receiver knows no idempotency keys: a text may arrive twice";
+    if relay.on_unknown == OnUnknown::Resend && matches!(relay.sink, sink::Config::Sms(_) | sink::Config::Email(_)) {
+        let message = "on_unknown is resend, and this receiver knows no idempotency keys: a message may arrive twice";
         let mend = "Write on_unknown = \"dead_letter\", so that each such outcome is listed for a person to decide.";
         findings.push(Finding::new(Level::Warn, "resend_without_key", message).setting(mend));
     }

@@ -88,13 +88,18 @@ impl Turn<'_> {
         let accepted: Vec<i64> = letters[..acknowledged].iter().map(|letter| letter.id).collect();
         let failure = published.stopped.or(gone.filter(|_| acknowledged == batch.len()));
         let refused = failure.as_ref().filter(|failure| failure.class == Class::Poison).zip(letters.get(acknowledged));
+        if acknowledged == 0 && refused.is_none() {
+            // Nothing to record; and statements that were cut half-way must not be committed.
+            within(self.engine, cursor.release()).await?;
+            return Ok(Outcome::Redriven { rows: 0, failure });
+        }
         let outcome = Redriven {
             accepted: &accepted,
             refused: refused.map(|(failure, letter)| (letter.id, super::report::error(failure, None))),
             by: &self.engine.replica,
         };
-        let source = |source| TurnError::NotAdvanced { acknowledged, source };
-        within(self.engine, cursor.redriven(&outcome)).await.map_err(source)?;
+        let redriven = within(self.engine, cursor.redriven(&outcome)).await;
+        redriven.map_err(|source| self.not_advanced(acknowledged, source))?;
         Ok(Outcome::Redriven { rows: acknowledged, failure })
     }
 
@@ -150,7 +155,7 @@ impl Turn<'_> {
         deadline: Instant,
     ) -> Result<Published, TurnError> {
         let mode = Mode { alone: true, replayed: true, partitions: self.partitions, until: Some(deadline) };
-        let mut publication = match self.ready.sink.begin(mode).await {
+        let mut publication = match self.ready.sink.begin_within(mode, cursor.transaction()).await {
             Ok(publication) => publication,
             Err(failure) => return Ok(Published { acknowledged: 0, stopped: Some(failure), suspects: 1 }),
         };

@@ -165,12 +165,12 @@ impl Group {
         Ok(())
     }
 
-    /// Gives the relays that are ready the new shape.
+    /// Gives the relays that are ready the new shape; those whose sink it does not fit are made ready anew.
     fn reshape(&mut self) {
         let Some(shape) = &self.shape else { return };
         for member in &mut self.members {
             if let Some(ready) = &member.ready {
-                member.ready = Some(Arc::new(ready.with_shape(Arc::clone(shape))));
+                member.ready = ready.sink.fits(&shape.columns).then(|| Arc::new(ready.with_shape(Arc::clone(shape))));
             }
             member.quiet = None;
         }

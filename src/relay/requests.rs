@@ -9,27 +9,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::task::{JoinError, JoinSet};
-use tokio_postgres::types::ToSql;
 
 use super::Config;
 use super::engine::Engine;
-use super::lag::Lag;
-use super::member::{RECHECK, SAMPLE};
+use super::member::RECHECK;
 use super::prepare::{self, Unready};
 use super::setback::Setbacks;
-use crate::cursor::{self, ledger};
-use crate::database::{Error, Session};
+use crate::cursor;
+use crate::database::Error;
 use crate::pace::Pace;
 use crate::position::Timestamp;
 use crate::source::Requests;
-use crate::source::requests::{CAP, backlog_sql};
 
 mod claim;
+mod look;
 mod ready;
 mod send;
 mod settle;
 mod task;
 
+pub(super) use look::backlog;
 pub(super) use ready::{findings, statements};
 
 use claim::Claim;
@@ -57,16 +56,6 @@ struct Clerk {
     sampled: Option<Instant>,
     /// The database's clock at the last look.
     now: Timestamp,
-}
-
-/// What a look found.
-#[derive(Clone, Copy, Debug)]
-struct Look {
-    now: Timestamp,
-    due: Option<Timestamp>,
-    next: Option<Timestamp>,
-    interrupted: bool,
-    under_way: bool,
 }
 
 /// Runs the relay's clerk until the engine stops and what it has begun to send has ended.
@@ -232,37 +221,6 @@ impl Clerk {
         most.saturating_sub(self.sending.len() + self.unsettled.len())
     }
 
-    async fn look(&mut self, session: &Session, ready: &Ready) -> Result<Look, Error> {
-        let statement = session.prepare_cached(&ready.look_sql).await?;
-        let once = self.engine.once();
-        let parameters: [&(dyn ToSql + Sync); 2] = [&self.config.name, &once];
-        let row = session.query_one(&statement, &parameters).await?;
-        self.now = row.try_get(0)?;
-        Ok(Look {
-            now: self.now,
-            due: row.try_get(1)?,
-            next: row.try_get(2)?,
-            interrupted: row.try_get(3)?,
-            under_way: row.try_get(4)?,
-        })
-    }
-
-    async fn sample(&mut self, ready: &Ready, session: &Session) -> Result<(), Error> {
-        if self.sampled.is_some_and(|sampled| sampled.elapsed() < SAMPLE) {
-            return Ok(());
-        }
-        self.sampled = Some(Instant::now());
-        let lag = backlog(session, &self.config.name).await?;
-        let rows = u64::try_from(lag.rows).unwrap_or(0);
-        ready.metrics.set_lag(lag.age, rows, lag.observed_at);
-        ready.numbers.set_due(rows);
-        let failed = ledger::failed(session, &self.config.name).await?;
-        ready.metrics.set_dead_letters(failed.unsigned_abs());
-        let unknown = cursor::unknown::count(session, &self.config.name).await?;
-        ready.metrics.set_unknown_outcomes(unknown.unsigned_abs());
-        Ok(())
-    }
-
     /// The relay, once it has passed its checks.
     async fn prepared(&mut self) -> Result<Option<Arc<Ready>>, Error> {
         if let Some(ready) = &self.ready {
@@ -290,16 +248,4 @@ impl Clerk {
             }
         }
     }
-}
-
-/// How long the oldest due request has waited, and how many there are.
-///
-/// # Errors
-/// The database's.
-pub(super) async fn backlog(session: &Session, relay: &str) -> Result<Lag, Error> {
-    let statement = session.prepare_cached(backlog_sql()).await?;
-    let row = session.query_one(&statement, &[&relay, &CAP]).await?;
-    let (now, oldest, rows): (Timestamp, Option<Timestamp>, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-    let age = oldest.map(|oldest| now.since(oldest)).unwrap_or_default();
-    Ok(Lag { age, rows, capped: rows >= CAP, observed_at: now })
 }

@@ -1,36 +1,66 @@
 //! From a relay's configuration to its sink.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Config;
 use super::engine::Engine;
 use super::prepare::Unready;
-use crate::message::Field;
+use crate::database::{Fragile, Loan};
+use crate::message::{ColumnType, Field};
+use crate::sink::email::EmailSink;
 use crate::sink::http::HttpSink;
 use crate::sink::kafka::{self, KafkaSink, LetterTopic, describe_topic};
+use crate::sink::sql::SqlSink;
 use crate::sink::stdout::StdoutSink;
-use crate::sink::{self, InvalidSetting, Sink};
+use crate::sink::{self, Failure, InvalidSetting, Sink};
+use crate::source::shape::Shape;
 
 /// A record's size limit where the topic's own cannot be read.
 const UNKNOWN_LIMIT: usize = 1_000_000;
 
+/// What a sink must know of the table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a> {
+    /// It has a column of that name.
+    pub(super) traceparent: bool,
+    /// Its columns' types.
+    pub(super) columns: &'a BTreeMap<String, ColumnType>,
+}
+
+impl<'a> Known<'a> {
+    pub(super) const fn of(shape: &'a Shape) -> Self {
+        Self { traceparent: shape.traceparent, columns: &shape.columns }
+    }
+
+    /// Of a table of due work: no sink of theirs asks for types.
+    pub(super) fn of_due(traceparent: bool) -> Self {
+        static NONE: BTreeMap<String, ColumnType> = BTreeMap::new();
+        Self { traceparent, columns: &NONE }
+    }
+}
+
 /// Makes a relay's sink, and asks its server what must be known of it.
-/// `traceparent` says whether the table has a column of that name.
-pub(super) async fn make(engine: &Arc<Engine>, config: &Config, traceparent: bool) -> Result<Sink, Unready> {
+pub(super) async fn make(engine: &Arc<Engine>, config: &Config, table: Known<'_>) -> Result<Sink, Unready> {
     match &config.sink {
-        sink::Config::Kafka(kafka) => kafka_sink(engine, config, kafka, traceparent).await,
-        sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Webhook(_) | sink::Config::Stdout(_) => {
-            local_sink(config).map_err(|invalid| Unready::invalid(&invalid))
-        }
+        sink::Config::Kafka(kafka) => kafka_sink(engine, config, kafka, table.traceparent).await,
+        sink::Config::Http(_)
+        | sink::Config::Sms(_)
+        | sink::Config::Webhook(_)
+        | sink::Config::Sql(_)
+        | sink::Config::Email(_)
+        | sink::Config::Stdout(_) => local_sink(config, table).map_err(|invalid| Unready::invalid(&invalid)),
     }
 }
 
 /// A sink that is made without asking any server.
-fn local_sink(config: &Config) -> Result<Sink, Vec<InvalidSetting>> {
+fn local_sink(config: &Config, table: Known<'_>) -> Result<Sink, Vec<InvalidSetting>> {
     match &config.sink {
         sink::Config::Http(http) => HttpSink::new(http, &config.name).map(Sink::Http),
         sink::Config::Sms(sms) => sink::sms::sink(sms, &config.name).map(Sink::Http),
         sink::Config::Webhook(webhook) => sink::webhook::sink(webhook, &config.name).map(Sink::Http),
+        sink::Config::Sql(sql) => SqlSink::new(sql, table.columns).map(Sink::Sql),
+        sink::Config::Email(email) => EmailSink::new(email, &config.name).map(Sink::Email),
         sink::Config::Stdout(stdout) => Ok(Sink::Stdout(StdoutSink::new(stdout, &config.name))),
         sink::Config::Kafka(_) => Err(Vec::new()),
     }
@@ -40,13 +70,26 @@ fn local_sink(config: &Config) -> Result<Sink, Vec<InvalidSetting>> {
 ///
 /// # Errors
 /// Settings that cannot work.
-pub(super) fn fields(config: &Config, traceparent: bool) -> Result<Vec<Field>, Vec<InvalidSetting>> {
+pub(super) fn fields(config: &Config, table: Known<'_>) -> Result<Vec<Field>, Vec<InvalidSetting>> {
     match &config.sink {
-        sink::Config::Kafka(kafka) => kafka.fields(traceparent).map_err(|invalid| vec![invalid]),
-        sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Webhook(_) | sink::Config::Stdout(_) => {
-            local_sink(config).map(|sink| sink.fields().to_vec())
-        }
+        sink::Config::Kafka(kafka) => kafka.fields(table.traceparent).map_err(|invalid| vec![invalid]),
+        sink::Config::Http(_)
+        | sink::Config::Sms(_)
+        | sink::Config::Webhook(_)
+        | sink::Config::Sql(_)
+        | sink::Config::Email(_)
+        | sink::Config::Stdout(_) => local_sink(config, table).map(|sink| sink.fields().to_vec()),
     }
+}
+
+/// Has the server judge a statement on this connection, which is given back unless it is broken.
+pub(super) async fn inspect(loan: Loan, sink: &SqlSink) -> Result<(), Failure> {
+    let connection = Fragile::new(loan);
+    let inspected = sink.inspect(&connection).await;
+    if inspected.is_ok() {
+        connection.give_back();
+    }
+    inspected
 }
 
 async fn kafka_sink(

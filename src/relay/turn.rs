@@ -153,7 +153,7 @@ impl Turn<'_> {
         let closed = cursor.closed();
         let suspects = ready.suspects.load(Ordering::Relaxed);
         let mode = Mode { alone: suspects > 0, replayed: false, partitions: self.partitions, until: Some(deadline) };
-        let mut publication = match ready.sink.begin(mode).await {
+        let mut publication = match ready.sink.begin_within(mode, cursor.transaction()).await {
             Ok(publication) => publication,
             Err(failure) => return Ok(Relayed::nothing(failure)),
         };
@@ -235,13 +235,13 @@ impl Turn<'_> {
                 seek_applied: cursor.seek_applied,
                 identity: &self.ready.identity,
                 partitions: self.partitions,
-                durable: self.ready.config.sink.one_by_one() || dead.is_some(),
+                durable: self.ready.config.waits_for_disk() || dead.is_some(),
                 dead,
                 by: &self.engine.replica,
             };
             match within(self.engine, cursor.advance(advance)).await {
                 Ok([advance, commit]) => (self.timings.advance, self.timings.commit) = (advance, commit),
-                Err(source) => return Err(TurnError::NotAdvanced { acknowledged, source }),
+                Err(source) => return Err(self.not_advanced(acknowledged, source)),
             }
         } else {
             within(self.engine, cursor.release()).await?;
@@ -259,6 +259,17 @@ impl Turn<'_> {
             Verdict::Done if acknowledged == 0 => Outcome::Idle,
             Verdict::Done => Outcome::Relayed { rows, more: relayed.fetched.more },
         })
+    }
+
+    /// The commit failed, or nobody knows whether it did.
+    pub(super) fn not_advanced(&self, acknowledged: usize, source: Error) -> TurnError {
+        match self.ready.config.guarantee {
+            // Nothing will come again: what was changed is undone with the advance, or stands with it.
+            Guarantee::InDatabase => source.into(),
+            Guarantee::AtLeastOnce | Guarantee::AtMostOnce | Guarantee::Deduplicated => {
+                TurnError::NotAdvanced { acknowledged, source }
+            }
+        }
     }
 }
 

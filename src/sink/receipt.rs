@@ -21,7 +21,8 @@ impl Receipt {
 }
 
 fn line(text: &str) -> String {
-    let mut line: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut line = plain.trim().to_owned();
     let end = (0..=LONGEST.min(line.len())).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
     line.truncate(end);
     line

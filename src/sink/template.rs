@@ -3,7 +3,8 @@
 //! A template sees the columns that it names, as PostgreSQL's text, and nothing else: no environment, no files, no
 //! other templates, no functions. What could go wrong silently is an error instead: a NULL that is printed without
 //! `default()`, an undefined value, output beyond the limit. In a URL every printed value is percent-encoded, so that a
-//! hostile value stays inside the place that the template gives it.
+//! hostile value stays inside the place that the template gives it. In HTML it is escaped, also where the template says
+//! `autoescape false`; the filter `safe` does not exist.
 //!
 //! Only columns whose names are identifiers (letters, digits and `_`, not beginning with a digit) can be used; case
 //! counts, so `{{ createdAt }}` is the column `"createdAt"`. Other columns are reached through a view.
@@ -12,7 +13,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use minijinja::value::Value;
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, HtmlEscape, UndefinedBehavior};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::InvalidSetting;
@@ -31,6 +32,8 @@ pub enum Mode {
     Line,
     /// A text of up to 8 MiB.
     Text,
+    /// HTML of up to 8 MiB: printed values are escaped, and no template can switch that off.
+    Html,
 }
 
 impl Mode {
@@ -39,7 +42,7 @@ impl Mode {
     pub const fn limit(self) -> usize {
         match self {
             Self::Url | Self::Line => 8 << 10,
-            Self::Text => 8 << 20,
+            Self::Text | Self::Html => 8 << 20,
         }
     }
 }
@@ -171,7 +174,11 @@ impl std::fmt::Debug for Template {
 
 fn environment(mode: Mode) -> Environment<'static> {
     let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    // The formatter below escapes by the mode; this one makes blocks that were printed once not be escaped twice.
+    environment.set_auto_escape_callback(move |_| if mode == Mode::Html { AutoEscape::Html } else { AutoEscape::None });
+    if mode == Mode::Html {
+        environment.remove_filter("safe");
+    }
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_debug(false);
     let globals: Vec<String> = environment.globals().map(|(name, _)| name.to_owned()).collect();
@@ -200,7 +207,8 @@ fn environment(mode: Mode) -> Environment<'static> {
                     output.write_str(piece)?;
                 }
             }
-            Mode::Line | Mode::Text => output.write_str(&text)?,
+            Mode::Html if !value.is_safe() => write!(output, "{}", HtmlEscape(&text))?,
+            Mode::Html | Mode::Line | Mode::Text => output.write_str(&text)?,
         }
         Ok(())
     });

@@ -34,6 +34,7 @@ fn table(default: &str) -> Table {
         nullable_in: Vec::new(),
         readable: true,
         default: None,
+        ..Column::default()
     };
     Table {
         root: 1,

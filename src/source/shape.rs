@@ -2,13 +2,13 @@
 //!
 //! Pure. Every name goes through [`quote_ident`], so that any identifier is safe and keeps its case.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::horizon::Margin;
 use super::{Rule, Stream};
 use crate::database::{quote_ident, quote_literal};
-use crate::message::Field;
+use crate::message::{ColumnType, Field};
 use crate::position::Position;
 
 /// The type of the id column.
@@ -72,6 +72,8 @@ pub struct Shape {
     pub own_role_only_reads: bool,
     /// The type of the id column.
     pub id_type: IdType,
+    /// Its columns' types.
+    pub columns: BTreeMap<String, ColumnType>,
     /// Columns of type `bytea`: as a payload they are read as their bytes.
     pub bytea_columns: BTreeSet<String>,
     /// There is a text column `traceparent`: a trace context to pass on.

@@ -10,6 +10,10 @@ use super::shape::{IdType, Shape};
 use super::{Rule, judge::Verdict};
 use crate::database::{Error, Session, quote_literal};
 
+mod column;
+
+pub use column::Column;
+
 /// A table as the catalogue shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
@@ -49,23 +53,6 @@ pub struct Table {
     pub indexed: Vec<String>,
     /// Whether the configured zone has one offset all through the years; none when no zone is configured or it is unknown.
     pub zone_fixed: Option<bool>,
-}
-
-/// A column.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Column {
-    /// Its name.
-    pub name: String,
-    /// Its type without modifier, as `format_type` says.
-    pub type_name: String,
-    /// Its modifier: the precision of a timestamp, -1 when it has none.
-    pub modifier: i32,
-    /// The relations, of the table and its descendants, in which it may be NULL.
-    pub nullable_in: Vec<String>,
-    /// Whether this role may read it.
-    pub readable: bool,
-    /// Its default.
-    pub default: Option<String>,
 }
 
 /// How `created_at` comes about in one relation.
@@ -163,28 +150,11 @@ pub async fn inspect(session: &Session, config: &Stream) -> Result<Table, Inspec
     table.subscribed = row.try_get(7)?;
     table.foreign = row.try_get(8)?;
     table.temporary = row.try_get(9)?;
-    table.columns = columns(session, &table).await?;
+    table.columns = column::columns(session, &table).await?;
     table.stamps = stamps(session, &members, config).await?;
     (table.indexed, table.indexes) = indexes(session, &table).await?;
     table.zone_fixed = zone_fixed(session, config).await?;
     Ok(table)
-}
-
-async fn columns(session: &Session, table: &Table) -> Result<Vec<Column>, InspectError> {
-    let descendants: Vec<u32> = table.descendants.iter().copied().collect();
-    let rows = session.query(include_str!("sql/columns.sql"), &[&table.root, &descendants]).await?;
-    rows.iter()
-        .map(|row| {
-            Ok(Column {
-                name: row.try_get(0)?,
-                type_name: row.try_get(1)?,
-                modifier: row.try_get(2)?,
-                nullable_in: row.try_get(3)?,
-                readable: row.try_get(4)?,
-                default: row.try_get(5)?,
-            })
-        })
-        .collect()
 }
 
 async fn stamps(session: &Session, family: &[u32], config: &Stream) -> Result<Vec<Stamp>, InspectError> {
@@ -288,6 +258,7 @@ impl Table {
             own_role_only_reads: !self.superuser && !self.may_write && verdict.rule == Rule::Transactions,
             id_type: IdType::named(type_of(&config.id)).unwrap_or(IdType::Text),
             bytea_columns: self.columns.iter().filter(|c| c.type_name == "bytea").map(|c| c.name.clone()).collect(),
+            columns: self.columns.iter().map(|column| (column.name.clone(), column.column_type())).collect(),
             traceparent: self.column("traceparent").is_some_and(|column| column.readable && column.type_name == "text"),
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use outbox_relay::database::sqlstate;
-use outbox_relay::sink::{KnownError, http, kafka, sms};
+use outbox_relay::sink::{KnownError, email, http, kafka, sms, sql};
 
 const DOCUMENT: &str = "docs/ERRORS.md";
 
@@ -44,6 +44,8 @@ fn the_tables_of_the_document_are_those_of_the_code() {
         ("Kafka", of_sink(&kafka::known_errors())),
         ("HTTP", of_sink(&http::known_errors())),
         ("SMS by Twilio", of_sink(&sms::known_errors())),
+        ("SQL", of_sink(&sql::known_errors())),
+        ("E-mail", of_sink(&email::known_errors())),
         ("PostgreSQL", of_postgres()),
     ] {
         let found = table(&text, section).to_owned();

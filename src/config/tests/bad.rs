@@ -171,8 +171,8 @@ fn relays() {
             "relay[events].guarantee",
             "not a word that is known",
         ),
-        (EVENTS, "name = \"events\"\nguarantee = \"deduplicated\"", "relay[events].guarantee", "not available in this"),
-        (EVENTS, "name = \"events\"\nguarantee = \"in_database\"", "relay[events].guarantee", "not available in this"),
+        (EVENTS, "name = \"events\"\nguarantee = \"deduplicated\"", "relay[events].guarantee", "this is for requests"),
+        (EVENTS, "name = \"events\"\nguarantee = \"in_database\"", "relay[events].guarantee", "only [relay.sink.sql]"),
         (
             EVENTS,
             "name = \"events\"\nguarantee = \"transactional\"",

@@ -96,6 +96,23 @@ fn a_webhook_sends_one_row_a_turn_and_its_secrets_belong_to_the_fingerprint() {
 }
 
 #[test]
+fn an_email_relay_sends_one_row_a_turn_and_its_files_belong_to_the_fingerprint() {
+    let text = "[[relay]]\nname = \"mail\"\nstart = \"now\"\nsource.stream.table = \"a.b\"\n[relay.sink.email]\n\
+                server = \"127.0.0.1\"\nsecurity = \"tls\"\nusername = \"u\"\npassword_file = \"/run/p\"\n\
+                from = \"Shop <shop@b\u{fc}cher.example>\"\nto = \"{{ email }}\"\n\
+                [relay.sink.email.templates.welcome]\nsubject = \"s\"\ntext_file = \"/t\"\nhtml = \"<p>\"\n";
+    let config = parse(&format!("{GOOD}{text}")).expect("valid");
+    let mail = &config.relays[2];
+    let sink::Config::Email(sink) = &mail.sink else { panic!("email") };
+    assert_eq!((sink.server.port, sink.connections, mail.turn.rows), (465, 2, 1));
+    assert_eq!(sink.message_id_domain, "xn--bcher-kva.example");
+    assert_eq!(mail.secret_files, ["/run/p", "/t"].map(std::path::PathBuf::from));
+    assert_eq!(parse(&config.redacted()).expect("valid"), config);
+    let other = parse(&format!("{GOOD}{}", text.replace("<p>", "<b>"))).expect("valid");
+    assert_ne!(other.relays[2].fingerprint, mail.fingerprint, "a mended template is a mend of a halt");
+}
+
+#[test]
 fn the_environment_wins_over_the_file_and_fills_what_it_leaves_open() {
     let variables = [
         ("OUTBOX_RELAY__POSTGRES__POOL_SIZE", "12"),

@@ -44,7 +44,7 @@ pub(in crate::relay) fn statements(due: &Due, fields: &[Field], guarantee: Guara
         due.backlog_sql(),
         due.done_sql(),
     ];
-    if guarantee == Guarantee::AtLeastOnce {
+    if taking(guarantee) == Taking::MarkLater {
         all.extend([due.mark_sql(), due.unmarked_sql()]);
     }
     all
@@ -53,7 +53,8 @@ pub(in crate::relay) fn statements(due: &Due, fields: &[Field], guarantee: Guara
 /// When a row is marked.
 pub(super) const fn taking(guarantee: Guarantee) -> Taking {
     match guarantee {
-        Guarantee::AtLeastOnce | Guarantee::Deduplicated => Taking::MarkLater,
+        // The configuration has no other one here.
+        Guarantee::AtLeastOnce | Guarantee::Deduplicated | Guarantee::InDatabase => Taking::MarkLater,
         Guarantee::AtMostOnce => Taking::MarkFirst,
     }
 }

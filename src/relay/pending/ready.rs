@@ -52,7 +52,7 @@ pub(super) async fn ready(
     let session = engine.probe.session().await?;
     let (findings, due) = due(&session, pending).await?;
     let Some(due) = due else { return Ok(Err(first(findings))) };
-    let sink = match sinks::make(engine, config, due.traceparent).await {
+    let sink = match sinks::make(engine, config, sinks::Known::of_due(due.traceparent)).await {
         Ok(sink) => sink,
         Err(unready) => return Ok(Err(unready)),
     };

@@ -34,7 +34,7 @@ pub(super) async fn ready(
     requests: &Requests,
 ) -> Result<Result<Ready, Unready>, Error> {
     let session = engine.probe.session().await?;
-    let sink = match sinks::make(engine, config, false).await {
+    let sink = match sinks::make(engine, config, sinks::Known::of_due(false)).await {
         Ok(sink) => sink,
         Err(unready) => return Ok(Err(unready)),
     };
@@ -107,6 +107,10 @@ pub(super) fn key_memory(sink: &sink::Config) -> Option<std::time::Duration> {
     match sink {
         sink::Config::Http(http) => http.once.key_memory,
         sink::Config::Webhook(webhook) => webhook.request.once.key_memory,
-        sink::Config::Kafka(_) | sink::Config::Sms(_) | sink::Config::Stdout(_) => None,
+        sink::Config::Kafka(_)
+        | sink::Config::Sms(_)
+        | sink::Config::Email(_)
+        | sink::Config::Sql(_)
+        | sink::Config::Stdout(_) => None,
     }
 }

@@ -38,7 +38,7 @@ async fn carry_out(ready: &Ready, task: &Task, deadline: Instant) -> Outcome {
             Err(failure) => return Outcome::Failed(Failure { ambiguous: false, ..failure }),
         },
     };
-    answer(ready.sink.deliver(body, left()).await)
+    answer(ready.sink.deliver(&task.id, body, left()).await)
 }
 
 fn answer(delivered: Result<Receipt, Failure>) -> Outcome {

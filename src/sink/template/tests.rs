@@ -138,3 +138,28 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn values_are_escaped_in_html_whatever_the_template_says() {
+    // `w` and `m` are the templates' own names, which count as columns, too.
+    let row = [("v", Some("<b title=\"x\">&'</b>")), ("w", None), ("m", None)];
+    let escaped = "&lt;b title=&quot;x&quot;&gt;&amp;&#x27;&lt;&#x2f;b&gt;";
+    for source in [
+        "{{ v }}",
+        "{% autoescape false %}{{ v }}{% endautoescape %}",
+        "{{ v | default('x') }}",
+        "{{ v | escape }}",
+        "{% set w %}{{ v }}{% endset %}{{ w }}",
+        "{% set w %}{% autoescape false %}{{ v }}{% endautoescape %}{% endset %}{{ w }}",
+        "{% macro m(w) %}{{ w }}{% endmacro %}{{ m(v) }}",
+        "{% autoescape false %}{% macro m(w) %}{{ w }}{% endmacro %}{% endautoescape %}{{ m(v) }}",
+    ] {
+        assert_eq!(render(Mode::Html, source, &row).as_deref(), Ok(escaped), "{source}");
+    }
+    assert_eq!(render(Mode::Html, "<p>{{ v | length }} {{ '<' }}</p>", &row).as_deref(), Ok("<p>19 &lt;</p>"));
+    let shown =
+        render(Mode::Html, "{% autoescape false %}{% set w %}{{ v }}{% endset %}{% endautoescape %}{{ w }}", &row);
+    assert!(!shown.expect("renders").contains('<'), "twice rather than never");
+    let error = Template::compile("html", "{{ v | safe }}", Mode::Html).expect_err("no such filter");
+    assert!(error.problem.contains("safe"), "{error}");
+}

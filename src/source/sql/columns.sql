@@ -11,8 +11,12 @@ SELECT a.attname::text,
                    WHERE n.conrelid = d.attrelid AND n.contype = 'n' AND NOT n.convalidated AND d.attnum = ANY (n.conkey)))
              ORDER BY 1),
        pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT'),
-       pg_catalog.pg_get_expr(f.adbin, f.adrelid)
+       pg_catalog.pg_get_expr(f.adbin, f.adrelid),
+       a.atttypid,
+       t.typarray,
+       t.typdelim::text
 FROM pg_catalog.pg_attribute AS a
+JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
 LEFT JOIN pg_catalog.pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
 WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum

@@ -28,7 +28,7 @@ async fn follow(name: &str, table: &str, provider: &Provider, host: &str) -> Vec
         // One at a time: CREATE INDEX CONCURRENTLY refuses to be part of several.
         owner.batch_execute(statement).await.unwrap();
     }
-    let [toml] = blocks(&page, "toml")[..] else { panic!("a page has one configuration") };
+    let [toml] = &blocks(&page, "toml")[..] else { panic!("a page has one configuration") };
     let there = "postgresql://relay@127.0.0.1:5432/app?sslmode=verify-full";
     assert!(toml.contains(there) && toml.contains(host), "{toml}");
     let toml = toml.replace(there, &database.url("relay")).replace(host, &provider.url());

@@ -4,8 +4,13 @@ use outbox_relay::demo::provider::{Answer, Provider};
 use rustix::process::Signal;
 use tokio_postgres::Client;
 
-use super::{clients, having, listed, relay, welcome};
+use super::{clients, having, listed, welcome};
 use crate::support::{PATIENCE, Process, database, eventually, outbox_relay, toml};
+
+/// [`super::relay`] with time enough to kill a replica before its request times out.
+fn relay(provider: &Provider, more: &str, sink: &str) -> String {
+    super::relay(provider, more, sink).replace("\"2s\"", "\"3s\"").replace("\"1s\"", "\"1800ms\"")
+}
 
 /// Starts a replica, waits until the provider has a request that it does not answer, and kills the replica.
 async fn killed_in_the_midst(text: &str, provider: &Provider) {
@@ -24,7 +29,7 @@ async fn dead_letter_a_request_left_by_a_crash_is_listed_and_never_sent_again_by
     let database = database().await;
     let (owner, app) = clients(&database).await;
     let provider = Provider::start(|_| Answer::Hang).await.unwrap();
-    let text = toml(&database, "relay", None, &relay(&provider, "", "").replace("\"1s\"", "\"1900ms\""));
+    let text = toml(&database, "relay", None, &relay(&provider, "", ""));
     let (id, ..) = welcome(&app, "ada").await;
     killed_in_the_midst(&text, &provider).await;
     assert_eq!(having(&owner, "processing").await, 1);
@@ -49,7 +54,7 @@ async fn resend_a_request_left_by_a_crash_goes_out_again_with_the_same_key_and_b
     let database = database().await;
     let (owner, app) = clients(&database).await;
     let provider = Provider::start(|_| Answer::Hang).await.unwrap();
-    let resend = relay(&provider, "on_unknown = \"resend\"", "key_memory = \"1h\"").replace("\"1s\"", "\"1900ms\"");
+    let resend = relay(&provider, "on_unknown = \"resend\"", "key_memory = \"1h\"");
     let text = toml(&database, "relay", None, &resend);
     welcome(&app, "ada").await;
     killed_in_the_midst(&text, &provider).await;
@@ -72,7 +77,7 @@ async fn ask_a_request_left_by_a_crash_is_completed_when_the_provider_has_it_and
         let (owner, app) = clients(&database).await;
         let provider = Provider::start(move |_| if lost { Answer::Lose } else { Answer::Hang }).await.unwrap();
         let sink = format!("ask = \"{}/messages/mails/{{{{ request_id }}}}\"", provider.url());
-        let ask = relay(&provider, "on_unknown = \"ask\"", &sink).replace("\"1s\"", "\"1900ms\"");
+        let ask = relay(&provider, "on_unknown = \"ask\"", &sink);
         let text = toml(&database, "relay", None, &ask);
         welcome(&app, "ada").await;
         killed_in_the_midst(&text, &provider).await;

@@ -6,6 +6,7 @@ pub mod hook;
 pub mod naive_relay;
 pub mod outside;
 pub mod pages;
+pub mod post;
 pub mod prometheus;
 pub mod promql;
 pub mod proxy;

@@ -10,3 +10,17 @@ pub fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
     let blocks = page.split("```").skip(1).step_by(2);
     blocks.filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n')).collect()
 }
+
+/// The blocks of this language, without the indentation that a list gives them; none: plain blocks, that is commands.
+pub fn flush_blocks(page: &str, language: &str) -> Vec<String> {
+    let blocks = page.split("```").skip(1).step_by(2);
+    let blocks = blocks.filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'));
+    blocks.map(|block| block.lines().map(|line| format!("{}\n", line.trim_start())).collect()).collect()
+}
+
+/// The commands of a page's plain blocks: what follows `outbox-relay`, word by word.
+pub fn commands(page: &str) -> Vec<Vec<String>> {
+    let lines = flush_blocks(page, "").join("");
+    let commands = lines.lines().filter_map(|line| line.strip_prefix("outbox-relay "));
+    commands.map(|command| command.split(' ').map(str::to_owned).collect()).collect()
+}

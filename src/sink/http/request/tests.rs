@@ -4,6 +4,7 @@ use std::time::Duration;
 use super::*;
 use crate::batch::Batch;
 use crate::position::Timestamp;
+use crate::sink::http::Body;
 
 fn config(url: &str) -> Config {
     Config {

@@ -1,0 +1,74 @@
+//! Why a relay may not run yet.
+
+use crate::database::{Error, sqlstate};
+use crate::sink::{self, InvalidSetting};
+
+/// Why a relay may not run yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unready {
+    /// Its cursor begins at the first horizon, and there is none yet.
+    NoHorizon,
+    /// Something must be mended; it is looked at again.
+    Wrong {
+        /// A short stable word.
+        code: String,
+        /// What is wrong.
+        message: String,
+        /// What mends it.
+        hint: String,
+        /// Whether it will pass by itself, as an outage does.
+        passing: bool,
+    },
+}
+
+impl Unready {
+    pub(super) fn wrong(code: &str, message: String, hint: impl Into<String>) -> Self {
+        Self::Wrong { code: code.to_owned(), message, hint: hint.into(), passing: false }
+    }
+}
+
+impl Unready {
+    /// The cursor belongs to something else than the relay is configured for.
+    #[must_use]
+    pub fn foreign(name: &str, identity: &str, configured: &str) -> Self {
+        Self::wrong(
+            "identity_changed",
+            format!("the cursor belongs to {identity}, the relay is configured for {configured}"),
+            format!(
+                "Give the relay a new name, or restore its configuration; or accept the change: `outbox-relay cursor adopt \
+                 {name}`."
+            ),
+        )
+    }
+
+    pub(super) fn invalid(settings: &[InvalidSetting]) -> Self {
+        let list: Vec<_> = settings.iter().map(ToString::to_string).collect();
+        Self::wrong("invalid_setting", list.join("; "), "Correct these settings of the relay's sink.")
+    }
+}
+
+impl Unready {
+    pub(super) fn panicked(error: &tokio::task::JoinError) -> Self {
+        Self::Wrong {
+            code: "panicked".to_owned(),
+            message: format!("the relay's checks panicked: {error}"),
+            hint: "They are made again; please report it with the log of this moment.".to_owned(),
+            passing: true,
+        }
+    }
+}
+
+impl From<&Error> for Unready {
+    fn from(error: &Error) -> Self {
+        let meaning = sqlstate::meaning(error);
+        let passing = meaning.cure != sqlstate::Cure::Halt;
+        Self::Wrong { code: sqlstate::word(error), message: error.to_string(), hint: meaning.hint.to_owned(), passing }
+    }
+}
+
+impl From<sink::Failure> for Unready {
+    fn from(failure: sink::Failure) -> Self {
+        let passing = failure.class == sink::Class::Retry;
+        Self::Wrong { code: failure.code, message: failure.message, hint: failure.hint, passing }
+    }
+}

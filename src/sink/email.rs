@@ -1,0 +1,268 @@
+//! One mail per message over SMTP, in order, one at a time.
+//!
+//! A message is acknowledged by the server's 250 behind its content and by nothing else; `answer` holds the one table of
+//! what every other end means. Every attempt of a message has the same Message-ID, so that a receiver that compares them
+//! sees each mail once; servers on the way do not. Passwords and mails go through verified TLS, or to this machine.
+//!
+//! Two ways in: publications render each message when its turn comes; [`EmailSink::pin`] renders it once, for
+//! [`EmailSink::deliver`] to send exactly these bytes, as often as that takes.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
+
+use super::receipt::Receipt;
+use super::{Failure, Flow, InvalidSetting, Mode, Published};
+use crate::batch::Batch;
+use crate::message::{Field, Message};
+use crate::secret::Secret;
+
+mod address;
+mod answer;
+mod mail;
+mod pool;
+mod session;
+mod templates;
+mod wire;
+
+pub use address::{Mailbox, NoMailbox, ascii_domain};
+pub use answer::known_errors;
+pub use session::{Security, Server};
+
+use answer::Step;
+use mail::Mail;
+use pool::Pool;
+use templates::Templates;
+
+/// `[relay.sink.email]` of the configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Where the server is.
+    pub server: Server,
+    /// The longest time for one mail, connecting included.
+    pub timeout: Duration,
+    /// The most mails a second, per cursor.
+    pub rate_per_second: Option<f64>,
+    /// The most dialogues at a time, per relay and replica.
+    pub connections: usize,
+    /// The sender.
+    pub from: Mailbox,
+    /// Where answers go, if not to the sender.
+    pub reply_to: Option<Mailbox>,
+    /// The receiver, a template.
+    pub to: String,
+    /// The name of the template that a row wants, a template itself; needed when there are several.
+    pub template: Option<String>,
+    /// The domain of Message-IDs.
+    pub message_id_domain: String,
+    /// The templates by name.
+    pub templates: BTreeMap<String, Texts>,
+}
+
+/// One named template: `[relay.sink.email.templates.NAME]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Texts {
+    /// The subject, a template.
+    pub subject: String,
+    /// The plain part.
+    pub text: Option<Source>,
+    /// The HTML part.
+    pub html: Option<Source>,
+}
+
+/// Where a template's text stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// In the configuration.
+    Inline(String),
+    /// In a file, read when the relay is made.
+    File(PathBuf),
+}
+
+impl Config {
+    /// Where the messages go, for the cursor's identity and for people.
+    #[must_use]
+    pub fn target(&self) -> String {
+        format!("{} {}", self.server.name(), self.from.address())
+    }
+
+    /// The files that it is made of beside the configuration: the password and the templates.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        let password = self.server.credentials.iter().filter_map(|(_, password)| match password {
+            Secret::File(path) => Some(path.clone()),
+            Secret::Value(_) => None,
+        });
+        let sources = self.templates.values().flat_map(|texts| [&texts.text, &texts.html]).flatten();
+        let templates = sources.filter_map(|source| match source {
+            Source::File(path) => Some(path.clone()),
+            Source::Inline(_) => None,
+        });
+        password.chain(templates).collect()
+    }
+}
+
+/// Sends the messages of one relay.
+#[derive(Debug)]
+pub struct EmailSink {
+    templates: Box<Templates>,
+    pool: Pool,
+    timeout: Duration,
+    min_interval: Option<Duration>,
+}
+
+/// One turn's mails.
+#[derive(Debug)]
+pub struct EmailPublication<'a> {
+    sink: &'a EmailSink,
+    mode: Mode,
+    acknowledged: usize,
+    /// Set while the message number `acknowledged` is on its way; still set in `finish` when `push` was dropped.
+    in_flight: bool,
+    /// How far that message has come.
+    step: Step,
+    /// Set when the rate or the time allows no further mail in this turn.
+    cut: bool,
+    last_mail: Option<Instant>,
+    stopped: Option<Failure>,
+}
+
+impl EmailSink {
+    /// Compiles the templates; `relay` goes into the Message-IDs.
+    ///
+    /// # Errors
+    /// All settings that cannot work, together.
+    pub fn new(config: &Config, relay: &str) -> Result<Self, Vec<InvalidSetting>> {
+        let templates = Templates::compile(config, relay);
+        let trust = config.server.connector().map_err(|problem| InvalidSetting { key: "ca_file".to_owned(), problem });
+        let templates = match (templates, trust) {
+            (Ok(templates), Ok(_)) => Box::new(templates),
+            (templates, trust) => {
+                return Err(templates.err().unwrap_or_default().into_iter().chain(trust.err()).collect());
+            }
+        };
+        let min_interval = config
+            .rate_per_second
+            .filter(|rate| rate.is_finite() && *rate > 0.0)
+            .and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok());
+        let pool = Pool::new(config.server.clone(), config.connections);
+        Ok(Self { templates, pool, timeout: config.timeout, min_interval })
+    }
+
+    /// The least time between two mails of one cursor. A publication keeps it between its own mails; between turns the
+    /// cursor's holder keeps it, by the cursor's last advance.
+    #[must_use]
+    pub fn min_interval(&self) -> Option<Duration> {
+        self.min_interval
+    }
+
+    pub(super) fn fields(&self) -> &[Field] {
+        self.templates.fields()
+    }
+
+    /// The mail as it would be sent; none when a template fails for the message.
+    pub(super) fn rendered(&self, message: &Message<'_>) -> Option<Vec<u8>> {
+        self.templates.write(message, SystemTime::now()).ok().map(|mail| mail.content)
+    }
+
+    /// Renders a message once and for all: whom the mail goes to, and its bytes.
+    ///
+    /// # Errors
+    /// When the row's values make no mail: the row is poison.
+    pub fn pin(&self, message: &Message<'_>) -> Result<Vec<u8>, Failure> {
+        self.templates.write(message, SystemTime::now()).map(|mail| mail.pin())
+    }
+
+    /// Sends what was pinned for the message `id`, byte by byte. Whoever drops this does not know whether it was sent.
+    ///
+    /// # Errors
+    /// When the server has not taken it within `patience` and the configured time-out.
+    pub async fn deliver(&self, id: &str, pinned: &[u8], patience: Duration) -> Result<Receipt, Failure> {
+        let mail = Mail::unpin(pinned, id)?;
+        self.send(&mail, patience, &mut Step::default()).await
+    }
+
+    /// Connects and signs in, without a mail, and answers the largest mail that the server says it takes.
+    ///
+    /// # Errors
+    /// When the server takes no mail from here.
+    pub async fn probe(&self, patience: Duration) -> Result<Option<usize>, Failure> {
+        let mut step = Step::default();
+        let probed = self.pool.probe(Instant::now() + patience.min(self.timeout), &mut step).await;
+        probed.map_err(|trouble| answer::judge(step, &trouble, &self.pool.server.name()))
+    }
+
+    async fn send(&self, mail: &Mail, patience: Duration, step: &mut Step) -> Result<Receipt, Failure> {
+        let sent = self.pool.send(mail, Instant::now() + patience.min(self.timeout), step).await;
+        match sent {
+            Ok(reply) => Ok(Receipt::new(Some(&mail.message_id), &reply.text())),
+            Err(trouble) => Err(answer::judge(*step, &trouble, &self.pool.server.name())),
+        }
+    }
+
+    pub(super) fn begin(&self, mode: Mode) -> EmailPublication<'_> {
+        EmailPublication {
+            sink: self,
+            mode,
+            acknowledged: 0,
+            in_flight: false,
+            step: Step::default(),
+            cut: false,
+            last_mail: None,
+            stopped: None,
+        }
+    }
+}
+
+impl EmailPublication<'_> {
+    pub(super) async fn push(&mut self, batch: &Batch) -> Flow {
+        for message in batch.messages() {
+            if self.in_flight || self.cut || self.stopped.is_some() {
+                return Flow::Stop;
+            }
+            if self.too_early() || self.mode.is_over() {
+                self.cut = true;
+                return Flow::Stop;
+            }
+            match self.sink.templates.write(&message, SystemTime::now()) {
+                Ok(mail) => self.send(&mail).await,
+                Err(failure) => self.stopped = Some(failure),
+            }
+        }
+        if self.stopped.is_some() { Flow::Stop } else { Flow::Continue }
+    }
+
+    fn too_early(&self) -> bool {
+        match (self.last_mail, self.sink.min_interval) {
+            (Some(last), Some(interval)) => last.elapsed() < interval,
+            (None, _) | (_, None) => false,
+        }
+    }
+
+    async fn send(&mut self, mail: &Mail) {
+        self.last_mail = Some(Instant::now());
+        self.step = Step::default();
+        self.in_flight = true;
+        let sent = self.sink.send(mail, self.sink.timeout, &mut self.step).await;
+        self.in_flight = false;
+        match sent {
+            Ok(_) => self.acknowledged += 1,
+            Err(failure) => self.stopped = Some(failure),
+        }
+    }
+
+    pub(super) fn finish(self) -> Published {
+        let stopped = if self.in_flight {
+            // Before the last line was begun, the server has no mail.
+            Some(Failure { ambiguous: self.step >= Step::Dot, ..Failure::deadline() })
+        } else {
+            self.stopped
+        };
+        Published { acknowledged: self.acknowledged, stopped, suspects: 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests;

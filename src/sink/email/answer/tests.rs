@@ -1,0 +1,47 @@
+use super::*;
+
+fn reply(step: Step, code: u16) -> (Class, bool, String) {
+    let failure = judge(step, &Trouble::Reply { code, enhanced: Some("4.2.0".to_owned()) }, "mail:25");
+    (failure.class, failure.ambiguous, failure.code)
+}
+
+#[test]
+fn a_refusal_means_what_its_step_makes_of_it() {
+    use Class::{Fatal, Poison, Retry};
+    for (step, code, class, word) in [
+        (Step::Greeting, 554, Retry, "smtp_greeting_554"),
+        (Step::Hello, 502, Retry, "smtp_ehlo_502"),
+        (Step::StartTls, 454, Retry, "smtp_starttls_454"),
+        (Step::Auth, 454, Retry, "smtp_auth_454"),
+        (Step::Auth, 535, Fatal, "smtp_auth_535"),
+        (Step::Mail, 451, Retry, "smtp_mail_451"),
+        (Step::Mail, 530, Fatal, "smtp_mail_530"),
+        (Step::Mail, 550, Fatal, "smtp_mail_550"),
+        (Step::Mail, 552, Poison, "smtp_mail_552"),
+        (Step::Rcpt, 450, Retry, "smtp_rcpt_450"),
+        (Step::Rcpt, 550, Poison, "smtp_rcpt_550"),
+        (Step::Rcpt, 421, Retry, "smtp_rcpt_421"),
+        (Step::Data, 451, Retry, "smtp_data_451"),
+        (Step::Data, 554, Poison, "smtp_data_554"),
+        (Step::Content, 552, Poison, "smtp_content_552"),
+        (Step::Dot, 452, Retry, "smtp_content_452"),
+        (Step::Dot, 421, Retry, "smtp_content_421"),
+        (Step::Dot, 554, Poison, "smtp_content_554"),
+    ] {
+        assert_eq!(reply(step, code), (class, false, word.to_owned()));
+    }
+}
+
+#[test]
+fn only_what_ends_behind_the_last_line_without_an_answer_is_unknown() {
+    let lost = Trouble::Lost("reset".to_owned());
+    for trouble in [lost, Trouble::TimedOut, Trouble::NoSmtp("no number")] {
+        for step in [Step::Connect, Step::Greeting, Step::Auth, Step::Mail, Step::Rcpt, Step::Data, Step::Content] {
+            let failure = judge(step, &trouble, "mail:25");
+            assert_eq!((failure.class, failure.ambiguous), (Class::Retry, false), "{step:?} {trouble:?}");
+        }
+        let failure = judge(Step::Dot, &trouble, "mail:25");
+        assert_eq!((failure.class, failure.ambiguous), (Class::Retry, true), "{trouble:?}");
+        assert!(failure.code.ends_with("_after_data"), "{}", failure.code);
+    }
+}

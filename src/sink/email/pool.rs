@@ -1,0 +1,81 @@
+//! Open dialogues that are kept for the next mail, up to a number of them at a time.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+use super::answer::{self, Step, Trouble};
+use super::mail::Mail;
+use super::session::{Server, Session};
+use super::wire::Reply;
+
+/// Shorter than the minutes after which servers close an idle dialogue; one that closed earlier is found out before use.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Pool {
+    pub(super) server: Server,
+    permits: Semaphore,
+    idle: Mutex<Vec<Session>>,
+}
+
+impl Pool {
+    pub(super) fn new(server: Server, connections: usize) -> Self {
+        Self { server, permits: Semaphore::new(connections), idle: Mutex::new(Vec::new()) }
+    }
+
+    /// Hands one mail over before `end`.
+    pub(super) async fn send(&self, mail: &Mail, end: Instant, step: &mut Step) -> Result<Reply, Trouble> {
+        timeout_at(end, self.converse(mail, end, step)).await.unwrap_or(Err(Trouble::TimedOut))
+    }
+
+    /// Whether the server takes mail from here: connects and signs in; the largest mail that it takes.
+    pub(super) async fn probe(&self, end: Instant, step: &mut Step) -> Result<Option<usize>, Trouble> {
+        let asked = async {
+            let _permit = self.permits.acquire().await;
+            let session = self.session(end, step).await?;
+            let limit = session.offers.limit;
+            self.keep(session);
+            Ok(limit)
+        };
+        timeout_at(end, asked).await.unwrap_or(Err(Trouble::TimedOut))
+    }
+
+    async fn converse(&self, mail: &Mail, end: Instant, step: &mut Step) -> Result<Reply, Trouble> {
+        // Never closed, so that there is always one to wait for.
+        let _permit = self.permits.acquire().await;
+        let mut session = self.session(end, step).await?;
+        let outcome = session.send(mail, step).await;
+        let is_usable = match &outcome {
+            Ok(_) | Err(Trouble::TooLarge { .. }) => true,
+            // The dialogue goes on behind a refusal, unless the server ends it.
+            Err(Trouble::Reply { code, .. }) => *code != 421 && *step != Step::Content,
+            Err(_) => false,
+        };
+        if is_usable {
+            self.keep(session);
+        }
+        outcome
+    }
+
+    async fn session(&self, end: Instant, step: &mut Step) -> Result<Session, Trouble> {
+        let patience = answer::brief(end.saturating_duration_since(Instant::now()));
+        while let Some(mut session) = self.idle() {
+            if session.heard.elapsed() < IDLE && session.is_fresh(patience).await {
+                return Ok(session);
+            }
+        }
+        self.server.open(step).await
+    }
+
+    fn idle(&self) -> Option<Session> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    fn keep(&self, session: Session) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(session);
+    }
+}

@@ -1,0 +1,17 @@
+use super::*;
+
+#[test]
+fn what_a_server_offers_is_read_from_its_lines() {
+    let reply = |lines: &[&str]| Reply { code: 250, lines: lines.iter().map(|line| (*line).to_owned()).collect() };
+    let all = offers(&reply(&["STARTTLS", "size 1000", "AUTH LOGIN plain CRAM-MD5", "StartTLS", "8BITMIME"]));
+    assert_eq!(all, Offers { starttls: true, plain: true, login: true, size: true, limit: Some(1000) });
+    assert_eq!(offers(&reply(&["AUTH PLAIN STARTTLS SIZE 1"])), Offers::default(), "the first line is a name");
+    let old = offers(&reply(&["mail", "AUTH=LOGIN", "SIZE 0", ""]));
+    assert_eq!(old, Offers { login: true, size: true, ..Offers::default() });
+}
+
+#[test]
+fn no_line_of_the_content_is_taken_for_the_last() {
+    assert_eq!(stuffed(b".\r\n..\r\na.\r\n.b\r\n"), b"..\r\n...\r\na.\r\n..b\r\n");
+    assert_eq!(stuffed(b""), b"");
+}

@@ -1,0 +1,273 @@
+//! From a message to a mail: the configuration's templates, compiled once.
+//!
+//! A row's values get into two headers, the subject and the receiver, and into the body; each is encoded there by the
+//! library that builds the mail, and a value that would need more than that (a line break, a second address) makes the
+//! row poison. The finished mail is read once more: it has the headers that it should have, once each, and no other.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use lettre::message::header::{ContentTransferEncoding, ContentType, HeaderName, HeaderValue};
+use lettre::message::{Body, Mailbox as HeaderMailbox, MessageBuilder, MultiPart, SinglePart};
+
+use super::address::{self, Mailbox, NoMailbox};
+use super::mail::{self, Mail};
+use super::{Config, Source, Texts};
+use crate::message::{Field, Message};
+use crate::sink::template::{Mode, Template};
+use crate::sink::{Class, Failure, InvalidSetting};
+
+/// Makes the mails of one relay.
+#[derive(Debug)]
+pub(super) struct Templates {
+    relay: String,
+    from: (String, HeaderMailbox),
+    reply_to: Option<HeaderMailbox>,
+    domain: String,
+    to: Bound,
+    choice: Option<Bound>,
+    letters: BTreeMap<String, Letter>,
+    fields: Vec<Field>,
+}
+
+/// One named template.
+#[derive(Debug)]
+struct Letter {
+    subject: Bound,
+    text: Option<Bound>,
+    html: Option<Bound>,
+}
+
+/// A template, and where its columns stand among the sink's fields.
+#[derive(Debug)]
+struct Bound {
+    key: String,
+    template: Template,
+    fields: Vec<usize>,
+}
+
+/// Collects fields and problems while the configuration is compiled.
+#[derive(Default)]
+struct Compiler {
+    fields: Vec<Field>,
+    problems: Vec<InvalidSetting>,
+}
+
+impl Templates {
+    /// # Errors
+    /// All settings that cannot work, together.
+    pub(super) fn compile(config: &Config, relay: &str) -> Result<Self, Vec<InvalidSetting>> {
+        let mut compiler = Compiler::default();
+        let from = compiler.mailbox("from", &config.from);
+        let reply_to = config.reply_to.as_ref().map(|mailbox| compiler.mailbox("reply_to", mailbox));
+        let to = compiler.template("to", &config.to, Mode::Line);
+        let choice = config.template.as_ref().map(|source| compiler.template("template", source, Mode::Line));
+        if config.templates.is_empty() {
+            compiler.problem("templates", "there is none");
+        } else if choice.is_none() && config.templates.len() > 1 {
+            compiler.problem("template", "there are several templates, and nothing says which one a row wants");
+        }
+        let letters: BTreeMap<_, _> = config
+            .templates
+            .iter()
+            .filter_map(|(name, texts)| Some((name.clone(), compiler.letter(name, texts)?)))
+            .collect();
+        match (from, to) {
+            (Some(from), Some(to)) if compiler.problems.is_empty() => Ok(Self {
+                relay: relay.to_owned(),
+                from: (config.from.address(), from),
+                reply_to: reply_to.flatten(),
+                domain: config.message_id_domain.clone(),
+                to,
+                choice: choice.flatten(),
+                letters,
+                fields: compiler.fields,
+            }),
+            _ => Err(compiler.problems),
+        }
+    }
+
+    pub(super) fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The mail of `message`, dated `now`.
+    ///
+    /// # Errors
+    /// When the row's values make none: the row is poison.
+    pub(super) fn write(&self, message: &Message<'_>, now: SystemTime) -> Result<Mail, Failure> {
+        let to = Mailbox::parse(&self.to.render(message)?).map_err(|error| no_receiver(&error))?;
+        let header_to = to.to_header().ok_or_else(|| no_receiver(&NoMailbox::Address))?;
+        let letter = self.letter(message)?;
+        let subject = letter.subject.render(message)?;
+        if !address::is_one_line(&subject) {
+            return Err(poison(
+                "invalid_subject",
+                "The subject has a line break, another control character or an encoded word",
+            ));
+        }
+        let message_id = mail::message_id(&self.relay, message.id, &self.domain);
+        let mut builder = lettre::Message::builder().from(self.from.1.clone());
+        if let Some(reply_to) = &self.reply_to {
+            builder = builder.reply_to(reply_to.clone());
+        }
+        let builder = builder
+            .to(header_to)
+            .subject(subject)
+            .date(now)
+            .raw_header(plain("Message-ID", &message_id))
+            .raw_header(plain("Auto-Submitted", "auto-generated"));
+        let unfit = || poison("invalid_mail", "The row's values make no mail that every server reads alike");
+        let mut content = letter.body(builder, message)?.ok_or_else(unfit)?.formatted();
+        if !content.ends_with(b"\r\n") {
+            content.extend_from_slice(b"\r\n");
+        }
+        if !mail::is_sendable(&content) || !self.has_its_headers(&content) {
+            return Err(unfit());
+        }
+        let (id, from) = (message.id.to_owned(), self.from.0.clone());
+        Ok(Mail { id, from, to: to.address(), message_id, content })
+    }
+
+    fn letter(&self, message: &Message<'_>) -> Result<&Letter, Failure> {
+        let Some(choice) = &self.choice else {
+            return self.letters.values().next().ok_or_else(|| poison("unknown_template", "There is no template"));
+        };
+        let name = choice.render(message)?;
+        self.letters
+            .get(&name)
+            .ok_or_else(|| poison("unknown_template", "The row names a template that is not configured"))
+    }
+
+    /// Whether the header is made of what belongs there, each once: nothing that a row holds has become a line of it.
+    fn has_its_headers(&self, content: &[u8]) -> bool {
+        let header = content.split(|byte| *byte == b'\n').take_while(|line| *line != b"\r");
+        let names = header
+            .filter(|line| !line.starts_with(b" ") && !line.starts_with(b"\t"))
+            .map(|line| line.split(|byte| *byte == b':').next().unwrap_or_default().to_ascii_lowercase());
+        let mut names: Vec<Vec<u8>> = names.filter(|name| name != b"content-transfer-encoding").collect();
+        names.sort();
+        let reply_to: &[&str] = if self.reply_to.is_some() { &["reply-to"] } else { &[] };
+        let always = ["auto-submitted", "content-type", "date", "from", "message-id", "mime-version", "subject", "to"];
+        let mut due: Vec<&[u8]> = always.iter().chain(reply_to).map(|name| name.as_bytes()).collect();
+        due.sort_unstable();
+        names == due
+    }
+}
+
+impl Letter {
+    /// The whole mail; none when the library cannot build one.
+    fn body(&self, builder: MessageBuilder, message: &Message<'_>) -> Result<Option<lettre::Message>, Failure> {
+        let part = |bound: &Option<Bound>, kind: ContentType| {
+            let rendered = bound.as_ref().map(|bound| bound.render(message)).transpose()?;
+            Ok::<_, Failure>(rendered.map(|text| single(text, kind)))
+        };
+        let text = part(&self.text, ContentType::TEXT_PLAIN)?;
+        let html = part(&self.html, ContentType::TEXT_HTML)?;
+        let built = match (text, html) {
+            (Some(text), Some(html)) => builder.multipart(MultiPart::alternative().singlepart(text?).singlepart(html?)),
+            (Some(part), None) | (None, Some(part)) => builder.singlepart(part?),
+            (None, None) => return Ok(None),
+        };
+        Ok(built.ok())
+    }
+}
+
+/// A part whose encoding leaves nothing of the text as it is that a server on the way could read as something else.
+fn single(text: String, kind: ContentType) -> Result<SinglePart, Failure> {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    let foreign = text.bytes().filter(|byte| !byte.is_ascii()).count();
+    let encoding = if foreign > text.len() / 6 {
+        ContentTransferEncoding::Base64
+    } else {
+        ContentTransferEncoding::QuotedPrintable
+    };
+    let body = Body::new_with_encoding(text, encoding)
+        .map_err(|_| poison("invalid_mail", "The row's values make no mail that every server reads alike"))?;
+    Ok(SinglePart::builder().header(kind).body(body))
+}
+
+/// A header whose value needs no encoding.
+fn plain(name: &'static str, value: &str) -> HeaderValue {
+    HeaderValue::dangerous_new_pre_encoded(HeaderName::new_from_ascii_str(name), value.to_owned(), value.to_owned())
+}
+
+impl Bound {
+    fn render(&self, message: &Message<'_>) -> Result<String, Failure> {
+        self.template
+            .render(|number| message.value(self.fields[number]))
+            .map_err(|error| poison("template", &format!("The template of {} cannot be printed. {error}", self.key)))
+    }
+}
+
+impl Compiler {
+    fn problem(&mut self, key: &str, problem: impl Into<String>) {
+        self.problems.push(InvalidSetting { key: key.to_owned(), problem: problem.into() });
+    }
+
+    fn mailbox(&mut self, key: &str, mailbox: &Mailbox) -> Option<HeaderMailbox> {
+        let header = mailbox.to_header();
+        if header.is_none() {
+            self.problem(key, "the library that builds mails takes no such address");
+        }
+        header
+    }
+
+    fn letter(&mut self, name: &str, texts: &Texts) -> Option<Letter> {
+        let subject = self.template(&format!("templates.{name}.subject"), &texts.subject, Mode::Line);
+        let text = texts.text.as_ref().map(|source| self.source(&format!("templates.{name}.text"), source, Mode::Text));
+        let html = texts.html.as_ref().map(|source| self.source(&format!("templates.{name}.html"), source, Mode::Html));
+        if text.is_none() && html.is_none() {
+            self.problem(&format!("templates.{name}"), "neither text nor html");
+        }
+        Some(Letter { subject: subject?, text: text.flatten(), html: html.flatten() })
+    }
+
+    fn source(&mut self, key: &str, source: &Source, mode: Mode) -> Option<Bound> {
+        match source {
+            Source::Inline(text) => self.template(key, text, mode),
+            Source::File(path) => {
+                let key = format!("{key}_file");
+                match std::fs::read_to_string(path) {
+                    Ok(text) => self.template(&key, &text, mode),
+                    Err(error) => {
+                        self.problem(&key, format!("{} cannot be read: {error}", path.display()));
+                        None
+                    }
+                }
+            }
+        }
+    }
+
+    fn template(&mut self, key: &str, source: &str, mode: Mode) -> Option<Bound> {
+        match Template::compile(key, source, mode) {
+            Ok(template) => {
+                let fields = template.columns().iter().map(|column| self.field(Field::Text(column.clone()))).collect();
+                Some(Bound { key: key.to_owned(), template, fields })
+            }
+            Err(problem) => {
+                self.problems.push(problem);
+                None
+            }
+        }
+    }
+
+    fn field(&mut self, field: Field) -> usize {
+        self.fields.iter().position(|known| *known == field).unwrap_or_else(|| {
+            self.fields.push(field);
+            self.fields.len() - 1
+        })
+    }
+}
+
+fn no_receiver(error: &NoMailbox) -> Failure {
+    poison("invalid_mailbox", &format!("The receiver is no mailbox: {error}"))
+}
+
+fn poison(code: &str, message: &str) -> Failure {
+    let hint = "Mend the row or the template; a NULL that may occur needs default(\"…\")";
+    Failure::of(Class::Poison, code, message, hint)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! Messages that are sent once: pinned, delivered as they were pinned, asked about.
+
+use std::time::Duration;
+
+use super::{Class, Failure, Receipt, Sink};
+use crate::message::Message;
+
+impl Sink {
+    /// Renders a message as it is sent then, however often; only for sinks that can send one message once.
+    ///
+    /// # Errors
+    /// When none can be made of it: it is poison.
+    pub fn pin(&self, message: &Message<'_>) -> Result<Vec<u8>, Failure> {
+        match self {
+            Self::Http(sink) => sink.pin(message),
+            Self::Email(sink) => sink.pin(message),
+            Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) => Err(not_once()),
+        }
+    }
+
+    /// Sends the message with this id as it was pinned, and waits for the receiver's answer, no longer than `patience`.
+    ///
+    /// # Errors
+    /// When it was not accepted, or nobody knows: `ambiguous` tells.
+    pub async fn deliver(&self, id: &str, pinned: &[u8], patience: Duration) -> Result<Receipt, Failure> {
+        match self {
+            Self::Http(sink) => sink.deliver(pinned, patience).await,
+            Self::Email(sink) => sink.deliver(id, pinned, patience).await,
+            Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) => Err(not_once()),
+        }
+    }
+
+    /// Asks the receiver whether it has the message; none when it has not.
+    ///
+    /// # Errors
+    /// When it does not say.
+    pub async fn ask(&self, message: &Message<'_>, patience: Duration) -> Result<Option<Receipt>, Failure> {
+        match self {
+            Self::Http(sink) => sink.ask(message, patience).await,
+            Self::Kafka(_) | Self::Email(_) | Self::Sql(_) | Self::Stdout(_) => Err(not_once()),
+        }
+    }
+}
+
+/// The configuration refuses requests for such a sink.
+fn not_once() -> Failure {
+    let hint = "Use a sink of kind http, sms, webhook or email";
+    Failure::of(Class::Fatal, "sink_not_once", "this sink cannot send requests", hint)
+}

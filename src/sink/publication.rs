@@ -1,0 +1,51 @@
+//! One turn's publishing, whatever the sink.
+
+use super::{Flow, Published, email, http, kafka, sql, stdout};
+use crate::batch::Batch;
+
+/// One turn's publishing: push batches in order, then `finish`. Dropping it stops at once: nothing more is sent.
+#[derive(Debug)]
+pub enum Publication<'a> {
+    /// See [`kafka`].
+    Kafka(kafka::KafkaPublication<'a>),
+    /// See [`http`].
+    Http(http::HttpPublication<'a>),
+    /// See [`email`].
+    Email(email::EmailPublication<'a>),
+    /// See [`sql`].
+    Sql(sql::SqlPublication<'a>),
+    /// See [`stdout`].
+    Stdout(stdout::StdoutPublication<'a>),
+}
+
+impl Publication<'_> {
+    /// Publishes a batch after all earlier ones. It may return before the receiver has acknowledged anything.
+    pub async fn push(&mut self, batch: &Batch) -> Flow {
+        match self {
+            Self::Kafka(publication) => publication.push(batch).await,
+            Self::Http(publication) => publication.push(batch).await,
+            Self::Email(publication) => publication.push(batch).await,
+            Self::Sql(publication) => publication.push(batch).await,
+            Self::Stdout(publication) => publication.push(batch).await,
+        }
+    }
+
+    /// Waits until every pushed message is acknowledged or publishing has failed. The caller bounds the wait.
+    pub async fn settle(&mut self) {
+        match self {
+            Self::Kafka(publication) => publication.settle().await,
+            Self::Http(_) | Self::Email(_) | Self::Sql(_) | Self::Stdout(_) => {}
+        }
+    }
+
+    /// Ends publishing now: whatever is not acknowledged is given up (and purged, so that it cannot be sent later).
+    pub fn finish(self) -> Published {
+        match self {
+            Self::Kafka(publication) => publication.finish(),
+            Self::Http(publication) => publication.finish(),
+            Self::Email(publication) => publication.finish(),
+            Self::Sql(publication) => publication.finish(),
+            Self::Stdout(publication) => publication.finish(),
+        }
+    }
+}

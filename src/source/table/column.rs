@@ -1,0 +1,56 @@
+//! The columns of a source's table, as the catalogue shows them.
+
+use super::{InspectError, Table};
+use crate::database::Session;
+use crate::message::ColumnType;
+
+/// A column.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its type without modifier, as `format_type` says.
+    pub type_name: String,
+    /// Its type's oid.
+    pub type_oid: u32,
+    /// Its array type's oid, and what stands between the elements of an array's text; none for an array.
+    pub array: Option<(u32, char)>,
+    /// Its modifier: the precision of a timestamp, -1 when it has none.
+    pub modifier: i32,
+    /// The relations, of the table and its descendants, in which it may be NULL.
+    pub nullable_in: Vec<String>,
+    /// Whether this role may read it.
+    pub readable: bool,
+    /// Its default.
+    pub default: Option<String>,
+}
+
+impl Column {
+    pub(super) fn column_type(&self) -> ColumnType {
+        ColumnType { name: self.type_name.clone(), oid: self.type_oid, array: self.array }
+    }
+}
+
+pub(super) async fn columns(session: &Session, table: &Table) -> Result<Vec<Column>, InspectError> {
+    let descendants: Vec<u32> = table.descendants.iter().copied().collect();
+    let rows = session.query(include_str!("../sql/columns.sql"), &[&table.root, &descendants]).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Column {
+                name: row.try_get(0)?,
+                type_name: row.try_get(1)?,
+                type_oid: row.try_get(6)?,
+                array: array(row.try_get(7)?, row.try_get(8)?),
+                modifier: row.try_get(2)?,
+                nullable_in: row.try_get(3)?,
+                readable: row.try_get(4)?,
+                default: row.try_get(5)?,
+            })
+        })
+        .collect()
+}
+
+/// The catalogue says 0 for a type that has no array type.
+fn array(oid: u32, delimiter: &str) -> Option<(u32, char)> {
+    Some((oid, delimiter.chars().next()?)).filter(|_| oid != 0)
+}
