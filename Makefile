@@ -29,6 +29,7 @@ deps-demo:
 deps-test:
 	@scripts/install build postgres kafka tests
 	@scripts/kafka-jars
+	@scripts/openapi-tools
 
 deps-consumers:
 	@scripts/install kafka consumers

@@ -6,6 +6,7 @@
 /// The parts.
 #[allow(unreachable_pub, reason = "a program: `pub` says what a module offers the others")]
 mod relay {
+    pub mod ask;
     pub mod claim;
     pub mod drain;
     pub mod figure;
@@ -35,7 +36,7 @@ use relay::machine::Machine;
 use relay::options::Options;
 use relay::payload::Payload;
 use relay::stage::Stage;
-use relay::{claim, drain, idle, latency, produce, read, read_model, report, sequential, takeover, wake};
+use relay::{ask, claim, drain, idle, latency, produce, read, read_model, report, sequential, takeover, wake};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
@@ -86,6 +87,12 @@ async fn measure(stage: &Stage, options: &Options) -> anyhow::Result<Figures> {
                 options.say(&format!("sql {round}/{}, {} by {}", options.rounds, models.kind.model, models.kind.each));
                 models.measure(stage, round).await.context("sql_sink")?;
             }
+        }
+    }
+    if options.wants("intake") {
+        for round in 1..=options.rounds {
+            options.say(&format!("ledger and intake {round}/{}", options.rounds));
+            figures.asked.push(ask::measure(stage, options.calls).await?);
         }
     }
     if options.wants("idle") {

@@ -1,7 +1,6 @@
 //! What the process shows to the outside over HTTP: `/livez`, `/readyz`, `/metrics`.
 //!
-//! Read only, and on the loopback interface unless configured otherwise. Binding is apart from serving, so that a port
-//! in use ends the start before any work begins.
+//! Read only, and on the loopback interface unless configured otherwise.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,10 +10,15 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 use crate::health::{Heartbeat, Readiness};
+use crate::listener::{self, BindError, Bounded, Bounds};
 use crate::metrics::exporter::Exporter;
 
-mod connection;
 mod routes;
+
+/// One that dribbles must not keep a probe waiting for long; a life longer than a slow scrape, and shorter than what a
+/// stuck client could hold for ever.
+const BOUNDS: Bounds =
+    Bounds { connections: 64, question: Duration::from_secs(5), life: Duration::from_secs(30), renewed: false };
 
 /// How long open connections may go on after the end.
 const LINGER: Duration = Duration::from_secs(1);
@@ -30,14 +34,6 @@ impl Default for Config {
     fn default() -> Self {
         Self { listen: SocketAddr::from(([127, 0, 0, 1], 9464)) }
     }
-}
-
-/// The address cannot be had.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}: {} (set [admin] listen)", reason(.cause))]
-pub struct BindError {
-    address: SocketAddr,
-    cause: io::Error,
 }
 
 /// What the routes show.
@@ -56,8 +52,7 @@ pub struct State {
 /// # Errors
 /// When another process has it, or this one may not.
 pub async fn bind(config: Config) -> Result<TcpListener, BindError> {
-    let address = config.listen;
-    TcpListener::bind(address).await.map_err(|cause| BindError { address, cause })
+    listener::bind(config.listen, "admin").await
 }
 
 /// Answers until `shutdown` is done, and a moment longer for answers on their way.
@@ -74,8 +69,7 @@ pub async fn serve(
         shutdown.await;
         drop(ending);
     };
-    let serving =
-        axum::serve(connection::Bounded::new(listener), routes::router(state)).with_graceful_shutdown(shutdown);
+    let serving = axum::serve(Bounded::new(listener, BOUNDS), routes::router(state)).with_graceful_shutdown(shutdown);
     // A client that keeps its connection open must not keep the process alive.
     let cut = async {
         while ended.changed().await.is_ok() {}
@@ -84,15 +78,6 @@ pub async fn serve(
     tokio::select! {
         served = serving => served,
         () = cut => Ok(()),
-    }
-}
-
-fn reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => "address already in use".to_owned(),
-        io::ErrorKind::AddrNotAvailable => "this machine does not have the address".to_owned(),
-        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => error.to_string(),
     }
 }
 

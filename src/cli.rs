@@ -21,6 +21,7 @@ pub mod cursor;
 pub mod dead_letter;
 pub mod demo;
 pub mod format;
+mod intake;
 pub mod migrate;
 pub mod output;
 pub mod request;

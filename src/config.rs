@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::sink::kafka::ClusterConfig;
-use crate::{admin, database, relay};
+use crate::{admin, database, intake as http_intake, relay};
 
 mod environment;
+mod intake;
 mod kafka;
 mod keys;
 mod pending;
@@ -63,6 +64,8 @@ pub struct Config {
     pub kafka: Option<ClusterConfig>,
     /// `[admin]`.
     pub admin: admin::Config,
+    /// `[intake]`; present when requests are taken over HTTP.
+    pub intake: Option<http_intake::Config>,
     /// `[shutdown] grace`: how long turns may take to end after a signal.
     pub grace: Duration,
     /// Every `[[relay]]`, in the file's order; may be empty, because some commands need none.
@@ -118,7 +121,7 @@ impl Config {
     /// Only the relays of these names; all when there are none.
     ///
     /// # Errors
-    /// When there is no relay of such a name, or no relay at all.
+    /// When there is no relay of such a name, or neither a relay nor an intake.
     pub fn only(mut self, names: &[String]) -> Result<Self, Problems> {
         let known: Vec<&str> = self.relays.iter().map(|relay| relay.name.as_str()).collect();
         let mut problems = Vec::new();
@@ -129,7 +132,7 @@ impl Config {
             );
             problems.push((format!("relay[{name}]"), "no relay of this name is configured".to_owned(), mend));
         }
-        if known.is_empty() {
+        if known.is_empty() && (self.intake.is_none() || !names.is_empty()) {
             let mend = "add a section [[relay]] to the configuration".to_owned();
             problems = vec![("relay".to_owned(), "no relay is configured".to_owned(), mend)];
         }
@@ -182,6 +185,8 @@ fn build(root: &Table, environment: &Environment, report: &Report) -> Option<Con
     let kafka_section = root.section("kafka");
     let kafka = kafka::read(&kafka_section);
     let admin = root.section("admin").read("listen", value::parsed(listen)).map(|listen| admin::Config { listen });
+    let intake_section = root.section("intake");
+    let intake = intake::read(&intake_section);
     let seconds = Duration::from_secs;
     let grace = root.section("shutdown").read("grace", value::duration(seconds(1)..=seconds(600)));
 
@@ -198,6 +203,7 @@ fn build(root: &Table, environment: &Environment, report: &Report) -> Option<Con
         postgres: postgres?,
         kafka,
         admin: admin.unwrap_or_default(),
+        intake,
         grace: grace.unwrap_or(DEFAULT_GRACE),
         relays,
     })

@@ -31,7 +31,7 @@ pub struct Config {
     pub password_file: Option<PathBuf>,
     /// Certificate authorities to trust in place of the system's.
     pub ca_file: Option<PathBuf>,
-    /// All connections of this process: one watcher, one for probes and samples, the rest two by two for turns. At least 4.
+    /// All connections of this process but the intake's: one watcher, one for probes and samples, the rest two by two for turns. At least 4.
     pub pool_size: usize,
 }
 
@@ -110,13 +110,21 @@ pub struct Sessions {
     config: Config,
     limits: Limits,
     application_name: String,
+    planned_freely: bool,
 }
 
 impl Sessions {
     /// Sessions that call themselves `application_name`.
     #[must_use]
     pub fn new(config: Config, limits: Limits, application_name: String) -> Self {
-        Self { config, limits, application_name }
+        Self { config, limits, application_name, planned_freely: false }
+    }
+
+    /// Without the planner settings that keep turns on the index `(created_at, id)`: other statements are slow under them.
+    #[must_use]
+    pub fn planned_freely(mut self) -> Self {
+        self.planned_freely = true;
+        self
     }
 
     /// What they connect to, for messages.
@@ -130,7 +138,8 @@ impl Sessions {
     /// # Errors
     /// See [`Error`].
     pub async fn open(&self) -> Result<Session, Error> {
-        connect::open(&self.config, &self.limits, &self.application_name).await.map_err(|error| self.named(error))
+        let session = connect::open(&self.config, &self.limits, &self.application_name, self.planned_freely).await;
+        session.map_err(|error| self.named(error))
     }
 
     /// Makes sure that each session is one server process for all its life: `count` of them at once, so that a

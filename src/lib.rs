@@ -5,8 +5,8 @@
 //! [`relay`] is the engine that ties them into turns.
 //!
 //! Imports point one way: pure ([`position`], [`message`], [`batch`], [`pace`]) ← infrastructure ([`database`],
-//! [`metrics`], [`health`], [`telemetry`], [`shutdown`], [`migrate`]) ← [`cursor`], [`source`], [`sink`] ← [`relay`] ←
-//! [`admin`] ← [`config`] ← [`cli`], [`demo`]. A test holds the code to it.
+//! [`metrics`], [`health`], [`listener`], [`telemetry`], [`shutdown`], [`migrate`]) ← [`cursor`], [`source`], [`sink`] ←
+//! [`relay`] ← [`admin`], [`intake`] ← [`config`] ← [`cli`], [`demo`]. A test holds the code to it.
 
 pub mod admin;
 pub mod batch;
@@ -17,6 +17,8 @@ pub mod database;
 pub mod delivery;
 pub mod demo;
 pub mod health;
+pub mod intake;
+pub mod listener;
 pub mod message;
 pub mod metrics;
 pub mod migrate;

@@ -2,8 +2,7 @@
 //!
 //! The names are a contract: they stand in [`table::METRICS`] with unit and description and nowhere else. Labels come
 //! from the configuration or from enums, never from rows. A number that is not known is not exported: a counter starts
-//! at 0, so that its first step is seen, but a gauge appears when it is first set, because a lag of 0 that nobody
-//! measured would be a lie.
+//! at 0, so that its first step is seen; a gauge appears when it is first set: a 0 that nobody measured would be a lie.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +14,7 @@ use metrics::{Counter, Gauge, Histogram, Label, counter, gauge, histogram};
 use crate::position::Timestamp;
 
 pub mod exporter;
+pub mod intake;
 mod label;
 mod pending;
 pub mod process;

@@ -1,4 +1,4 @@
-//! Imports point one way: pure ← infrastructure ← cursor, source, sink ← relay ← admin ← config ← cli, demo.
+//! Imports point one way: pure ← infrastructure ← cursor, source, sink ← relay ← admin, intake ← config ← cli, demo.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,8 +29,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "source", "sink",
         ],
     ),
-    ("admin", &["metrics", "health"]),
-    ("config", &["position", "pace", "secret", "database", "source", "sink", "relay", "admin"]),
+    ("listener", &[]),
+    ("admin", &["metrics", "health", "listener"]),
+    ("intake", &["position", "database", "metrics", "listener"]),
+    ("config", &["position", "pace", "secret", "database", "source", "sink", "relay", "admin", "intake"]),
 ];
 
 const PURE: &[&str] = &[

@@ -1,5 +1,6 @@
 //! What was measured, and what is made of it.
 
+use super::ask::Asked;
 use super::claim::Claims;
 use super::drain::Drain;
 use super::idle::Idle;
@@ -29,6 +30,8 @@ pub struct Figures {
     pub wake: Vec<Wake>,
     /// Per kind of read model.
     pub models: Vec<Models>,
+    /// Per round.
+    pub asked: Vec<Asked>,
 }
 
 /// Rows a second with one kind of payload, per round.

@@ -17,13 +17,16 @@ pub struct Options {
     pub due: u64,
     /// How many rows go into read models.
     pub models: u64,
+    /// How many calls of the ledger are made in each way.
+    pub calls: u64,
     text: u64,
     row: u64,
     only: Vec<String>,
 }
 
 impl Options {
-    /// `--quick`, `--rounds N`, `--text N`, `--row N`, `--due N`, `--models N`, `--seconds N`, and names of parts to be measured alone.
+    /// `--quick`, `--rounds N`, `--text N`, `--row N`, `--due N`, `--models N`, `--calls N`, `--seconds N`, and names of parts to be
+    /// measured alone.
     pub fn from_args(args: impl IntoIterator<Item = String>) -> anyhow::Result<Self> {
         let mut options = Self {
             rounds: 5,
@@ -31,6 +34,7 @@ impl Options {
             seconds: 10,
             due: 50_000,
             models: 100_000,
+            calls: 20_000,
             text: 1_000_000,
             row: 500_000,
             only: Vec::new(),
@@ -47,6 +51,7 @@ impl Options {
                         seconds: 3,
                         due: 5_000,
                         models: 20_000,
+                        calls: 2_000,
                         text: 200_000,
                         row: 100_000,
                         only: options.only,
@@ -58,10 +63,11 @@ impl Options {
                 "--seconds" => options.seconds = number()?.max(1),
                 "--due" => options.due = number()?.max(1),
                 "--models" => options.models = number()?.max(1),
-                "rates" | "latency" | "takeover" | "idle" | "pending" | "sql" => options.only.push(arg),
+                "--calls" => options.calls = number()?.max(100),
+                "rates" | "latency" | "takeover" | "idle" | "pending" | "sql" | "intake" => options.only.push(arg),
                 _ => bail!(
-                    "unknown argument {arg}; known: --quick, --rounds N, --text N, --row N, --due N, --models N, \
-                     --seconds N, rates, latency, takeover, idle, pending, sql"
+                    "unknown argument {arg}; known: --quick, --rounds N, --text N, --row N, --due N, --models N, --calls N, \
+                     --seconds N, rates, latency, takeover, idle, pending, sql, intake"
                 ),
             }
         }

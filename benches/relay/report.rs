@@ -3,6 +3,7 @@
 use chrono::{SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
+use super::ask::Asked;
 use super::figure::{Figures, Rates, median};
 use super::latency::{Latency, PER_SECOND};
 use super::machine::{Machine, target};
@@ -76,6 +77,7 @@ fn print(machine: &Machine, figures: &Figures) {
         line(&format!("raw INSERT … SELECT, {model}"), &models.raw, "rows/s", "");
         line(&format!("sql_sink, {model} by {each}"), &models.relay, "rows/s", &format!("ratio {ratio:.2}"));
     }
+    print_asked(&figures.asked);
     let rss = figures.text.rss_max_bytes().max(figures.row.rss_max_bytes());
     if rss > 0 {
         let goal = goal(rss <= MEMORY_BYTES, &format!("<= {:.0} MiB", mib(MEMORY_BYTES)));
@@ -111,6 +113,23 @@ fn print_pending(figures: &Figures) {
         line("pending_wake p50", &of(|wake| wake.p50_ms), "ms", "");
         line("pending_wake p99", &of(|wake| wake.p99_ms), "ms", "");
     }
+}
+
+fn print_asked(asked: &[Asked]) {
+    if asked.is_empty() {
+        return;
+    }
+    let of = |value: fn(&Asked) -> f64| asked.iter().map(value).collect::<Vec<_>>();
+    let (plain, each, once) = (of(|asked| asked.plain), of(|asked| asked.each), of(|asked| asked.once));
+    let (direct, intake) = (of(|asked| asked.direct), of(|asked| asked.intake));
+    let ratio = |value: &[f64], raw: &[f64]| format!("ratio {:.2}", median(value) / median(raw));
+    line("plain row in outbox.message", &plain, "rows/s", "");
+    line("ledger, enqueue", &each, "rows/s", &ratio(&each, &plain));
+    line("ledger, enqueue_once", &once, "rows/s", &ratio(&once, &plain));
+    line("enqueue_once, 4 connections", &direct, "calls/s", "");
+    line("intake, 8 clients", &intake, "calls/s", &ratio(&intake, &direct));
+    line("intake p50", &of(|asked| asked.p50_ms), "ms", "");
+    line("intake p99", &of(|asked| asked.p99_ms), "ms", "");
 }
 
 fn line(what: &str, runs: &[f64], unit: &str, note: &str) {
@@ -171,6 +190,7 @@ fn document(machine: &Machine, figures: &Figures) -> Value {
                 "runs": runs(&models.relay)}),
         ]
     }));
+    results.extend(asked_results(&figures.asked));
     if let Some((payload, rates)) =
         [(Payload::Text, &figures.text), (Payload::Row, &figures.row)].into_iter().max_by_key(|(_, rates)| rates.rows)
         && !rates.relay.is_empty()
@@ -225,6 +245,30 @@ fn pending_results(figures: &Figures) -> Vec<Value> {
             "p50_ms": of(|run| run.p50_ms), "p99_ms": of(|run| run.p99_ms), "runs": each.collect::<Vec<_>>()}));
     }
     results
+}
+
+fn asked_results(asked: &[Asked]) -> Vec<Value> {
+    let Some(Asked { calls, .. }) = asked.first() else { return Vec::new() };
+    let of = |value: fn(&Asked) -> f64| asked.iter().map(value).collect::<Vec<_>>();
+    let result = |name: &str, value: fn(&Asked) -> f64, raw: Option<fn(&Asked) -> f64>| {
+        let each = of(value);
+        let mut result =
+            json!({"name": name, "rows": calls, "rows_per_second": rounded(median(&each)), "runs": runs(&each)});
+        if let Some(raw) = raw {
+            result["ratio"] = rounded(median(&each) / median(&of(raw)));
+        }
+        result
+    };
+    let mut intake = result("intake", |asked| asked.intake, Some(|asked| asked.direct));
+    intake["p50_ms"] = rounded(median(&of(|asked| asked.p50_ms)));
+    intake["p99_ms"] = rounded(median(&of(|asked| asked.p99_ms)));
+    vec![
+        result("ledger_raw", |asked| asked.plain, None),
+        result("ledger_enqueue", |asked| asked.each, Some(|asked| asked.plain)),
+        result("ledger", |asked| asked.once, Some(|asked| asked.plain)),
+        result("intake_raw", |asked| asked.direct, None),
+        intake,
+    ]
 }
 
 fn runs(values: &[f64]) -> Vec<Value> {

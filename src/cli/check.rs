@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::format::Format;
+use super::intake;
 use super::output::{complain, print};
 use super::table::visible;
 use crate::config::{Config, parse_duration};
@@ -45,9 +46,10 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             Ok(observed) => findings.extend(observed),
             Err(error) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
         }
-        // Each relay's together; the server's stay first.
-        findings.sort_by_key(|finding| config.relays.iter().position(|relay| relay.name == finding.relay));
     }
+    findings.extend(intake::findings(&config));
+    // Each relay's together; the server's stay first.
+    findings.sort_by_key(|finding| config.relays.iter().position(|relay| relay.name == finding.relay));
     let ok = findings.iter().all(|finding| finding.level < Level::Error);
     let text = match args.output {
         Format::Json => format!("{}\n", serde_json::json!({ "ok": ok, "findings": findings })),

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use tokio::net::TcpListener;
 
+use super::intake;
 use crate::config::{Config, parse_duration};
 use crate::database::{Error, Limits, Session, Sessions};
 use crate::health::Latch;
+use crate::listener::BindError;
 use crate::metrics::exporter::Exporter;
 use crate::relay::engine::Engine;
 use crate::relay::once::{self, Once};
@@ -62,7 +65,9 @@ fn valid_replica_id(text: &str) -> Result<String, String> {
 /// When the configuration has no such relay (exit code 2), or what makes a start impossible: port in use, refused
 /// credentials, a standby, a schema of another version (1).
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
-    let config = config.only(&args.relays)?;
+    // A job relays what is there and ends: it takes no requests.
+    let intake = config.intake.clone().filter(|_| !args.once);
+    let config = Config { intake, ..config }.only(&args.relays)?;
     let relays = config.relays.clone();
     let exporter = Exporter::install()?;
     let replica = args.replica_id.unwrap_or_else(replica_id);
@@ -70,19 +75,14 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka)));
     let engine = Arc::new(Engine::new(&config.postgres, limits, replica.clone(), cluster)?);
     shutdown::watch(engine.stop.clone(), engine.cut.clone(), config.grace).context("cannot catch signals")?;
-    let listener = match admin::bind(config.admin).await {
-        // A job is not kept from its work by another one, or by a replica beside it.
-        Err(error) if args.once => {
-            tracing::warn!(%error, "no probes and metrics at that address: this run listens on any free port of 127.0.0.1");
-            admin::bind(admin::Config { listen: SocketAddr::from(([127, 0, 0, 1], 0)) }).await?
-        }
-        bound => bound?,
-    };
+    let listener = listen(config.admin, args.once).await?;
+    let intake = intake::open(&config, &replica).await?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         replica,
         postgres = config.postgres.target(),
         admin = %listener.local_addr()?,
+        intake = intake.as_ref().and_then(intake::Open::address).map(tracing::field::display),
         relays = relays.len(),
         "outbox-relay starts"
     );
@@ -94,6 +94,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     };
     let admin = tokio::spawn(admin::serve(listener, state, engine.cut.clone().cancelled_owned()));
     tokio::spawn(exporter.upkeep());
+    let intake = intake.map(|intake| intake.serve(&engine));
 
     let sessions = Sessions::new(config.postgres.clone(), limits, format!("outbox-relay/{replica}"));
     let begun = Instant::now();
@@ -105,7 +106,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         reach(&engine, &sessions, &database).await?
     };
     if !reached {
-        return Ok(ExitCode::SUCCESS); // told to stop before the database was there
+        return Ok(ExitCode::SUCCESS); // told to stop before the database was there: nothing was recorded
     }
     database.release();
     let code = if args.once {
@@ -115,9 +116,24 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         supervisor::run(Arc::clone(&engine), relays).await;
         ExitCode::SUCCESS
     };
+    if let Some(intake) = intake {
+        intake.await?;
+    }
     tracing::info!("outbox-relay has drained");
     admin.abort();
     Ok(code)
+}
+
+/// The listener of probes and metrics.
+async fn listen(config: admin::Config, once: bool) -> Result<TcpListener, BindError> {
+    match admin::bind(config).await {
+        // A job is not kept from its work by another one, or by a replica beside it.
+        Err(error) if once => {
+            tracing::warn!(%error, "no probes and metrics at that address: this run listens on any free port of 127.0.0.1");
+            admin::bind(admin::Config { listen: SocketAddr::from(([127, 0, 0, 1], 0)) }).await
+        }
+        bound => bound,
+    }
 }
 
 /// Waits for the database; false when told to stop first. What no waiting mends is an error.

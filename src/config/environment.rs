@@ -12,7 +12,7 @@ pub type Environment = BTreeMap<String, String>;
 const PREFIX: &str = "OUTBOX_RELAY__";
 
 /// Sections that variables may fill; relays stand in the file, because their order and names matter.
-const SECTIONS: [&str; 4] = ["postgres", "kafka", "admin", "shutdown"];
+const SECTIONS: [&str; 5] = ["postgres", "kafka", "admin", "intake", "shutdown"];
 
 /// The environment of this process. Values that are no UTF-8 keep a replacement character in place of what is none.
 #[must_use]
@@ -64,7 +64,7 @@ fn stranger(place: Place, lower: &str) -> Problem {
         let what = "names no key that a variable can set".to_owned();
         let mend = match keys::nearest(section, SECTIONS) {
             Some(meant) if meant != section => format!("did you mean {PREFIX}{}__…?", meant.to_ascii_uppercase()),
-            _ => format!("the form is {PREFIX}SECTION__KEY, the sections are POSTGRES, KAFKA, ADMIN, SHUTDOWN"),
+            _ => format!("the form is {PREFIX}SECTION__KEY, the sections are POSTGRES, KAFKA, ADMIN, INTAKE, SHUTDOWN"),
         };
         (what, mend)
     };

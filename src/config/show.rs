@@ -83,6 +83,14 @@ pub(super) fn all(config: &Config, secrets: Secrets) -> String {
     let mut lines = Lines(text);
     lines.section("[admin]");
     lines.text("listen", &config.admin.listen.to_string());
+    if let Some(intake) = &config.intake {
+        lines.section("[intake]");
+        lines.text("listen", &intake.listen.to_string());
+        lines.text("token_file", &intake.token_file.display().to_string());
+        lines.text("body_limit", &print_size(u64::try_from(intake.body_limit).unwrap_or(u64::MAX)));
+        lines.raw("connections", intake.connections);
+        lines.duration("timeout", intake.timeout);
+    }
     lines.section("[shutdown]");
     lines.duration("grace", config.grace);
     let mut text = lines.0;

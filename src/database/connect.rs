@@ -15,12 +15,21 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The version that brought `transaction_timeout`, which ends a holder that is silent in the middle of a statement, too.
 const TRANSACTION_TIMEOUT: i32 = 170_000;
 
-pub(super) async fn open(config: &Config, limits: &Limits, application_name: &str) -> Result<Session, Error> {
+/// The planner's part keeps every statement on the `(created_at, id)` index whatever the statistics say: a plan that sorts
+/// the table would take longer with each row.
+const PLANNER: [(&str, &str); 3] = [("enable_seqscan", "off"), ("enable_bitmapscan", "off"), ("enable_sort", "off")];
+
+pub(super) async fn open(
+    config: &Config,
+    limits: &Limits,
+    application_name: &str,
+    planned_freely: bool,
+) -> Result<Session, Error> {
     let mut session = connect(config, limits, application_name).await?;
     // A pooler without a free server connection lets a client in and then says nothing.
     tokio::time::timeout(limits.lock_kill, async {
         session.pid = session.query_one("SELECT pg_catalog.pg_backend_pid()", &[]).await?.try_get(0)?;
-        prepare(&session, config, limits).await
+        prepare(&session, config, limits, planned_freely).await
     })
     .await
     .map_err(|_| Error::Timeout(limits.lock_kill))??;
@@ -94,8 +103,7 @@ fn connector(config: &Config) -> Result<TlsConnector, Error> {
     builder.build().map_err(|error| authorities(error.to_string()))
 }
 
-/// The settings that the relay's rules rest on. The planner's part keeps every statement on the `(created_at, id)`
-/// index whatever the statistics say: a plan that sorts the table would take longer with each row.
+/// The settings that the relay's rules rest on.
 fn settings(config: &Config, limits: &Limits) -> Vec<(&'static str, String)> {
     let millis = |duration: Duration| duration.as_millis().to_string();
     let mut settings: Vec<(&'static str, String)> = [
@@ -112,9 +120,6 @@ fn settings(config: &Config, limits: &Limits) -> Vec<(&'static str, String)> {
         ("default_transaction_isolation", "read committed"),
         ("default_transaction_read_only", "off"),
         ("default_transaction_deferrable", "off"),
-        ("enable_seqscan", "off"),
-        ("enable_bitmapscan", "off"),
-        ("enable_sort", "off"),
         ("jit", "off"),
         ("max_parallel_workers_per_gather", "0"),
     ]
@@ -129,9 +134,12 @@ fn settings(config: &Config, limits: &Limits) -> Vec<(&'static str, String)> {
     settings
 }
 
-async fn prepare(session: &Session, config: &Config, limits: &Limits) -> Result<(), Error> {
+async fn prepare(session: &Session, config: &Config, limits: &Limits, planned_freely: bool) -> Result<(), Error> {
     let version: i32 = session.query_one("SELECT current_setting('server_version_num')::integer", &[]).await?.get(0);
     let mut settings = settings(config, limits);
+    if !planned_freely {
+        settings.extend(PLANNER.map(|(name, value)| (name, value.to_owned())));
+    }
     if version >= TRANSACTION_TIMEOUT {
         settings.push(("transaction_timeout", limits.lock_kill.as_millis().to_string()));
     }

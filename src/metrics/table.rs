@@ -105,6 +105,10 @@ metrics! {
         "Time from a row's due time to its acknowledgement.";
     PENDING_FAILURES "pending_failures_total" Counter Count ["cursor" "reason"] true
         "Rows of due work that were not sent (send_failed), or sent and not marked, so that they are sent again (sent_not_marked).";
+    INTAKE_REQUESTS "intake_requests_total" Counter Count ["result"] true
+        "Calls of the intake's POST /v1/requests, by what became of them.";
+    INTAKE_DURATION "intake_request_duration_seconds" Histogram Seconds [] true
+        "Time from a call of the intake's POST /v1/requests to its answer.";
 }
 
 /// Gives every metric its description; a metric that has no value yet is not exported by it.

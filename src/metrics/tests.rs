@@ -13,6 +13,7 @@ fn measure_all(metrics: &CursorMetrics) {
     pending.sent(Duration::from_millis(20));
     pending.send_failed();
     pending.sent_not_marked();
+    intake::IntakeMetrics::new().answered(intake::IntakeResult::Repeated, Duration::from_millis(4));
     metrics.dead_lettered();
     metrics.set_dead_letters(3);
     metrics.set_unknown_outcomes(3);
@@ -78,6 +79,9 @@ fn all_that_is_measured_is_exported_and_nothing_else() {
         "outbox_relay_delivery_latency_seconds_bucket{cursor=\"bookings\",sink=\"kafka\",le=\"0.005\"} 0",
         "outbox_relay_delivery_latency_seconds_bucket{cursor=\"bookings\",sink=\"kafka\",le=\"0.01\"} 20000",
         "outbox_relay_lag_stage_seconds{cursor=\"bookings\",stage=\"commit_wait\"} 0",
+        "outbox_relay_intake_requests_total{result=\"repeated\"} 1",
+        "outbox_relay_intake_requests_total{result=\"failed\"} 0",
+        "outbox_relay_intake_request_duration_seconds_bucket{le=\"0.005\"} 1",
         "outbox_relay_kafka_queue_messages 12",
         "outbox_relay_kafka_broker_rtt_seconds{broker=\"1\"} 0.002",
         "outbox_relay_db_pool_connections{state=\"in_use\"} 7",

@@ -26,6 +26,7 @@ mod horizon;
 mod hostile;
 mod identity;
 mod image;
+mod intake;
 mod kafka_sink;
 mod listener;
 mod lock_kill;

@@ -25,6 +25,21 @@ pub(super) fn judge(cases: &[Case]) {
 }
 
 #[test]
+fn intake() {
+    const FILE: &str = "[intake]\ntoken_file = \"/t\"\n";
+    let with = |line: &str| -> &'static str { format!("{FILE}{line}\n[kafka]").leak() };
+    judge(&[
+        ("[kafka]", "[intake]\n[kafka]", "intake.token_file", "missing"),
+        ("[kafka]", "[intake]\ntoken = \"hunter2\"\ntoken_file = \"/t\"\n[kafka]", "intake.token", "unknown key"),
+        ("[kafka]", with("listen = \"9465\""), "intake.listen", "not an address to listen on"),
+        ("[kafka]", with("body_limit = \"17MiB\""), "intake.body_limit", "out of bounds"),
+        ("[kafka]", with("connections = 0"), "intake.connections", "out of bounds"),
+        ("[kafka]", with("timeout = \"500ms\""), "intake.timeout", "out of bounds"),
+        ("[kafka]", with("pool_size = 3"), "intake.pool_size", "unknown key here"),
+    ]);
+}
+
+#[test]
 fn postgres() {
     judge(&[
         (URL, "", "postgres.url", "no PostgreSQL server is named"),

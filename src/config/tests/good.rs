@@ -15,6 +15,17 @@ fn load(text: &str, variables: &[(&str, &str)]) -> Config {
 }
 
 #[test]
+fn an_intake_is_opt_in_and_stands_on_the_loopback_interface() {
+    assert_eq!(parse(GOOD).expect("valid").intake, None);
+    let intake = load(&format!("{GOOD}\n[intake]\ntoken_file = \"/t\"\n"), &[("OUTBOX_RELAY__INTAKE__TIMEOUT", "2s")]);
+    let intake = intake.intake.expect("configured");
+    assert_eq!((intake.listen.to_string(), intake.body_limit), ("127.0.0.1:9465".to_owned(), 64 << 10));
+    assert_eq!((intake.connections, intake.timeout), (2, Duration::from_secs(2)));
+    let limits = intake.limits();
+    assert!(limits.statement < intake.timeout, "PostgreSQL gives up first");
+}
+
+#[test]
 fn defaults_are_filled_in() {
     let config = parse(GOOD).expect("valid");
     assert_eq!(config.postgres.pool_size, 10);

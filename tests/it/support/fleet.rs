@@ -1,10 +1,12 @@
 //! Three replicas under load, with a cursor in each condition that dashboards and alerts know.
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use outbox_relay::demo::bookings::{Load, Table, Writers};
 use tokio_postgres::Client;
 
+use super::front::{address, answer, client};
 use super::gateway::{Gateway, Mood, sms_relay};
 use super::outside::{get, halted, listener, stdout_relay};
 use super::{Database, PATIENCE, Process, broker, database, eventually, kafka_relay, toml, unique};
@@ -17,12 +19,13 @@ pub struct Fleet {
     /// Where each replica listens: `http://…`.
     pub listeners: Vec<String>,
     _writers: Writers,
+    _tokens: tempfile::NamedTempFile,
 }
 
 impl Fleet {
     /// The cursors: `events` to Kafka and `sms` deliver, `failing` is answered 503, `halted` was answered 400, `paused`
     /// is paused. All read one table, whose writers pause inside their transactions. `due` sends rows of another that
-    /// become due one after another.
+    /// become due one after another. Each replica has an intake, which has refused a call.
     pub async fn start() -> Self {
         let (database, broker, topic) = (database().await, broker().await, unique("fleet"));
         let owner = database.connect("postgres").await;
@@ -50,7 +53,10 @@ impl Fleet {
              sent = \"sent\"\nlimit = 1\n[relay.sink.stdout]\n"
                 .to_owned(),
         ];
-        let text = toml(&database, "relay", Some(&broker.bootstrap_servers()), &relays.concat());
+        let mut tokens = tempfile::NamedTempFile::new().unwrap();
+        writeln!(tokens, "a-token-that-nobody-has").unwrap();
+        let intake = format!("[intake]\nlisten = \"127.0.0.1:0\"\ntoken_file = \"{}\"\n", tokens.path().display());
+        let text = toml(&database, "relay", Some(&broker.bootstrap_servers()), &(intake + &relays.concat()));
         let replicas: Vec<_> =
             ["r1", "r2", "r3"].iter().map(|name| Process::spawn(&text, &["run", "--replica-id", name])).collect();
         let load = Load {
@@ -68,7 +74,11 @@ impl Fleet {
         for listener in &listeners {
             eventually(PATIENCE * 2, || async { get(&format!("{listener}/readyz")).await.0 == 200 }).await;
         }
+        for replica in &replicas {
+            let refused = client().post(format!("{}/v1/requests", address(replica).await));
+            assert_eq!(answer(refused).await.unwrap().status, 401);
+        }
         halted(&owner, "halted").await;
-        Self { database, owner, replicas, listeners, _writers: writers }
+        Self { database, owner, replicas, listeners, _writers: writers, _tokens: tokens }
     }
 }

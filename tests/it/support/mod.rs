@@ -1,6 +1,7 @@
 //! What tests share: one PostgreSQL cluster and one broker per test process, a database per test.
 
 pub mod fleet;
+pub mod front;
 pub mod gateway;
 pub mod hook;
 pub mod naive_relay;

@@ -29,13 +29,18 @@ pub struct Proxy {
 impl Proxy {
     /// Listens on a free port for the server on `target`, until the test's runtime ends; cuts nothing yet.
     pub async fn start(target: u16, cut: Cut) -> Self {
+        Self::start_at(target, cut, COMMIT).await
+    }
+
+    /// The same, cutting the connection that sends these bytes.
+    pub async fn start_at(target: u16, cut: Cut, at: &'static [u8]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (armed, cuts) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let proxy = Self { port, armed: Arc::clone(&armed), cuts: Arc::clone(&cuts) };
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(carry(client, target, cut, Arc::clone(&armed), Arc::clone(&cuts)));
+                tokio::spawn(carry(client, target, (cut, at), Arc::clone(&armed), Arc::clone(&cuts)));
             }
         });
         proxy
@@ -52,14 +57,20 @@ impl Proxy {
     }
 }
 
-async fn carry(mut client: TcpStream, target: u16, cut: Cut, armed: Arc<AtomicBool>, cuts: Arc<AtomicUsize>) {
+async fn carry(
+    mut client: TcpStream,
+    target: u16,
+    (cut, at): (Cut, &[u8]),
+    armed: Arc<AtomicBool>,
+    cuts: Arc<AtomicUsize>,
+) {
     let mut server = TcpStream::connect(("127.0.0.1", target)).await.unwrap();
     let (mut asked, mut answered) = ([0; 65_536], [0; 65_536]);
     loop {
         tokio::select! {
             got = client.read(&mut asked) => {
                 let Ok(got @ 1..) = got else { return };
-                let commits = asked[..got].windows(COMMIT.len()).any(|bytes| bytes == COMMIT);
+                let commits = asked[..got].windows(at.len()).any(|bytes| bytes == at);
                 let cuts_now = commits && armed.swap(false, Ordering::SeqCst);
                 if !(cuts_now && cut == Cut::Before) && server.write_all(&asked[..got]).await.is_err() {
                     return;
