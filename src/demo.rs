@@ -1,6 +1,8 @@
-//! The verb `demo`, in two scenarios. Bookings: three replicas relay bookings to Kafka and SMS, one of them is killed, and
+//! The verb `demo`, in three scenarios. Bookings: three replicas relay bookings to Kafka and SMS, one of them is killed, and
 //! what arrived is compared with what was committed. Reminders: three replicas send due work to a provider that fails,
 //! hangs and answers late, replicas are killed again and again, and what the provider has is compared with what was due.
+//! Requests: many callers ask for the same, the replicas fare the same, and what two providers have, one that honours
+//! idempotency keys and one that does not, is compared with the ledger.
 //!
 //! Its stage (a throw-away PostgreSQL, a broker, an SMS gateway, a provider, bookings and their writers) is also that of
 //! tests and benches; the product itself needs nothing of it. Whatever ends the demo, nothing of it stays behind.
@@ -28,9 +30,14 @@ pub mod smtp;
 pub mod startup;
 pub mod watchdog;
 
+mod database;
 mod due;
+mod faults;
+mod kills;
+mod look;
 mod play;
 mod replicas;
+mod requests;
 mod sample;
 mod scene;
 mod summary;
@@ -43,15 +50,15 @@ mod view;
 pub struct Options {
     /// What is played.
     pub scenario: Scenario,
-    /// How long the application writes, or rows become due.
+    /// How long the application writes or asks, or rows become due.
     pub writing: Duration,
-    /// Which broker; reminders need none.
+    /// Which broker; only bookings need one.
     pub kafka: Kafka,
     /// Whether the last line of standard output is the verdict as JSON.
     pub json: bool,
     /// How many processes relay; some are killed, when there are several.
     pub replicas: usize,
-    /// Decides what the writers write; of reminders, what is due when, what fails, and who is killed.
+    /// Decides what the writers write; of the other scenarios, what is due or asked when, what fails, and who is killed.
     pub seed: u64,
 }
 
@@ -63,6 +70,8 @@ pub enum Scenario {
     Bookings,
     /// Due work: reminders, at least once, and welcome messages, at most once
     Reminders,
+    /// Requests that many ask for and that are sent once: mails with idempotency keys, texts without
+    Requests,
 }
 
 /// Which broker the demo uses.
@@ -117,6 +126,7 @@ pub async fn demo(options: Options) -> anyhow::Result<Verdict> {
     match options.scenario {
         Scenario::Bookings => perform::<Scene>(options).await,
         Scenario::Reminders => perform::<due::Scene>(options).await,
+        Scenario::Requests => perform::<requests::Scene>(options).await,
     }
 }
 

@@ -15,6 +15,7 @@ Examples:
   outbox-relay demo
   outbox-relay demo --seconds 60 --kafka 127.0.0.1:9092
   outbox-relay demo --scenario reminders --seconds 60 --seed 7
+  outbox-relay demo --scenario requests --seed 7
   outbox-relay demo --json | tail -n 1 | jq .verdict
 
 Exit codes: 0 pass, 1 fail, 3 undecided (the in-process broker dropped data unseen).
@@ -23,7 +24,7 @@ pub struct Args {
     /// What is played
     #[arg(long, value_enum, default_value_t)]
     pub scenario: Scenario,
-    /// How long the application writes, or rows become due
+    /// How long the application writes or asks, or rows become due
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub seconds: u64,
     /// Of bookings: a real broker in place of librdkafka's in-process one; `real` starts an Apache Kafka of the demo's own
@@ -35,7 +36,7 @@ pub struct Args {
     /// How many replicas relay; with several, the holder of the Kafka cursor is killed half-way, or any of them now and then
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=20))]
     pub replicas: u64,
-    /// Decides what is written or due, what fails, and who is killed when
+    /// Decides what is written, due or asked, what fails, and who is killed when
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
 }
@@ -45,8 +46,8 @@ pub struct Args {
 /// # Errors
 /// When the stage cannot be set.
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    if args.scenario == Scenario::Reminders && args.kafka.is_some() {
-        let what = "--kafka: the scenario reminders has no broker";
+    if args.scenario != Scenario::Bookings && args.kafka.is_some() {
+        let what = "--kafka: only the scenario bookings has a broker";
         super::Cli::command().error(ErrorKind::ArgumentConflict, what).exit();
     }
     let verdict = demo::demo(Options {

@@ -48,6 +48,7 @@ fn every_command_that_is_promised_is_understood() {
         "outbox-relay config show --redacted",
         "outbox-relay demo --seconds 5 --kafka h:1 --json",
         "outbox-relay demo --scenario reminders --seconds 5 --seed 7 --replicas 2 --json",
+        "outbox-relay demo --scenario requests --seconds 5 --json",
         "outbox-relay demo --scenario bookings",
     ] {
         assert!(parse(line).is_ok(), "{line}");

@@ -5,7 +5,6 @@
 //! again only when the sender could not know that it had arrived. Welcome messages are sent at most once: no address gets
 //! two, and who gets none stands in the list of unknown outcomes.
 
-mod faults;
 mod judge;
 mod play;
 mod rows;

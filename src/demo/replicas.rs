@@ -6,11 +6,16 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::startup::{free_port, tail};
+use super::startup::{self, free_port, tail};
 use super::watchdog::{Process, Program, Signal, Watchdog, describe};
+
+/// From the start of the first until they do what they are there for.
+const START: Duration = Duration::from_secs(30);
 
 /// Longer than the grace period of `run`.
 const DRAIN: Duration = Duration::from_secs(25);
+
+const CONFIG: &str = "outbox-relay.toml";
 
 #[derive(Debug)]
 pub(super) struct Replicas {
@@ -37,11 +42,16 @@ impl Replicas {
         self.watchdog.dir()
     }
 
+    /// What those that start from now on read.
+    pub(super) fn configure(&self, config: &str) -> anyhow::Result<()> {
+        Ok(std::fs::write(self.dir().join(CONFIG), config)?)
+    }
+
     /// Starts them all with this configuration.
     pub(super) fn start(&mut self, config: &str) -> anyhow::Result<()> {
-        let dir = self.watchdog.dir().to_owned();
-        let file = dir.join("outbox-relay.toml");
-        std::fs::write(&file, config)?;
+        self.configure(config)?;
+        let dir = self.dir().to_owned();
+        let file = dir.join(CONFIG);
         for number in 1..=self.wanted {
             let name = format!("replica-{number}");
             let args = ["--config", &file.display().to_string(), "run", "--replica-id", &name].map(str::to_owned);
@@ -109,6 +119,20 @@ impl Replicas {
             replica.ended = Some(status);
         }
         Ok(wrong)
+    }
+
+    /// Waits until something that they do is seen; `not_yet` says what is missing when it never is.
+    pub(super) async fn until(
+        &self,
+        not_yet: &'static str,
+        seen: impl AsyncFn() -> anyhow::Result<bool>,
+    ) -> anyhow::Result<()> {
+        let attempt = async || {
+            anyhow::ensure!(seen().await?, not_yet);
+            Ok(())
+        };
+        let waited = startup::until(START, || self.are_running(), attempt).await;
+        waited.with_context(|| format!("The replicas do not work; their logs end with:\n{}", self.log_tails()))
     }
 
     pub(super) fn log_tails(&self) -> String {

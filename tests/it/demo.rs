@@ -109,28 +109,69 @@ async fn the_demo_of_reminders_survives_faults_and_kills_and_leaves_nothing_behi
 }
 
 #[tokio::test]
-async fn an_interrupted_demo_of_reminders_is_undecided_and_leaves_nothing_behind() {
-    let (mut child, dir) = demo("60", &["--scenario", "reminders"]);
-    let pid = i32::try_from(child.id().unwrap()).unwrap();
-    eventually(PATIENCE, async || left_in(dir.path()).iter().any(|left| left.contains("run --replica-id"))).await;
-    kill_process(Pid::from_raw(pid).unwrap(), Signal::INT).unwrap();
-    let status = tokio::time::timeout(PATIENCE, child.wait()).await.expect("its end").unwrap();
-    assert_eq!(status.code(), Some(3));
+async fn the_demo_of_requests_survives_faults_and_kills_and_leaves_nothing_behind() {
+    let (child, dir) = demo("8", &["--scenario", "requests", "--seed", "7"]);
+    let output = tokio::time::timeout(2 * PATIENCE, child.wait_with_output()).await.expect("its end").unwrap();
+    let (stdout, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+    println!("{stdout}");
+
+    let verdict: Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
+    assert_eq!((verdict["verdict"].as_str(), verdict["scenario"].as_str()), (Some("pass"), Some("requests")));
+    let options = ["seed", "seconds", "replicas"].map(|key| verdict[key].as_u64());
+    assert_eq!(options, [Some(7), Some(8), Some(3)]);
+    let asked = &verdict["asked"];
+    assert_eq!((asked["keys"].as_u64(), asked["requests"].as_u64()), (Some(160), Some(160)), "{stdout}");
+    assert!(asked["calls"].as_u64().unwrap() > 8 * 160, "every caller asked for everything: {stdout}");
+    for none in ["split", "premature", "wrong"] {
+        assert_eq!(asked[none], 0, "{none}: {stdout}");
+    }
+    let (mails, texts) = (&verdict["relays"]["mails"], &verdict["relays"]["texts"]);
+    for relay in [mails, texts] {
+        assert_eq!(relay["requests"], 80);
+        for none in ["unexplained", "two_bodies", "unlisted", "hidden", "phantom", "open"] {
+            assert_eq!(relay[none], 0, "{none}: {stdout}");
+        }
+        assert!(relay["in_doubt"].as_u64().unwrap() > 0, "nothing is proven: {stdout}");
+    }
+    assert_eq!((&mails["accepted"], &mails["completed"]), (&80.into(), &80.into()));
+    assert!(mails["repeated"].as_u64().unwrap() > 0, "what hung came again: {stdout}");
+    assert_eq!(texts["repeated"], 0);
+    let missing = texts["missing"].as_u64().unwrap();
+    assert!(missing > 0 && missing <= texts["unknown"].as_u64().unwrap(), "{stdout}");
+    let kills = verdict["kills"].as_array().unwrap();
+    assert!(kills.len() == 2 && kills.iter().all(|kill| kill["signal"] == "SIGKILL"), "{stdout}");
     assert_eq!(left_in(dir.path()), [""; 0]);
 }
 
 #[tokio::test]
-async fn the_demo_of_reminders_has_no_use_for_a_broker() {
-    let (child, _dir) = demo("1", &["--scenario", "reminders", "--kafka", "127.0.0.1:9092"]);
-    let output = child.wait_with_output().await.unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+async fn an_interrupted_demo_of_reminders_is_undecided_and_leaves_nothing_behind() {
+    interrupted(&["--scenario", "reminders"]).await;
+}
+
+#[tokio::test]
+async fn an_interrupted_demo_of_requests_is_undecided_and_leaves_nothing_behind() {
+    interrupted(&["--scenario", "requests"]).await;
+}
+
+#[tokio::test]
+async fn only_the_demo_of_bookings_has_use_for_a_broker() {
+    for scenario in ["reminders", "requests"] {
+        let (child, _dir) = demo("1", &["--scenario", scenario, "--kafka", "127.0.0.1:9092"]);
+        let output = child.wait_with_output().await.unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    }
 }
 
 #[tokio::test]
 async fn an_interrupted_demo_is_undecided_and_leaves_nothing_behind() {
-    let (mut child, dir) = demo("60", &[]);
+    interrupted(&[]).await;
+}
+
+/// Interrupts it while the replicas run: the middle of the play, or the wait for them.
+async fn interrupted(more: &[&str]) {
+    let (mut child, dir) = demo("60", more);
     let pid = i32::try_from(child.id().unwrap()).unwrap();
-    // Three directories: PostgreSQL, replicas, and so the middle of the play; the broker is inside the process.
     eventually(PATIENCE, async || left_in(dir.path()).iter().any(|left| left.contains("run --replica-id"))).await;
     kill_process(Pid::from_raw(pid).unwrap(), Signal::INT).unwrap();
     let status = tokio::time::timeout(PATIENCE, child.wait()).await.expect("its end").unwrap();

@@ -9,22 +9,13 @@ use tokio::time::Instant;
 use super::judge::{self, Delivery, Row, Truth};
 use super::rows::{self, REMINDERS, WELCOME};
 use super::scene::Scene;
-use super::summary::{Kill, Summary};
+use super::summary::Summary;
 use crate::delivery::Verdict;
-use crate::demo::Options;
+use crate::demo::kills::{self, Kill};
 use crate::demo::provider::{Answer, Received};
 use crate::demo::view::View;
+use crate::demo::{Options, look};
 use crate::position::Timestamp;
-
-/// Between two looks at everything.
-const LOOK: Duration = Duration::from_millis(200);
-
-/// A kill every so often.
-const BETWEEN_KILLS: Duration = Duration::from_secs(4);
-
-/// How long rows may take to settle when nothing fails any more: some wait for the claim of a replica that is no more, some
-/// for their next try.
-const SETTLING: Duration = Duration::from_secs(60);
 
 /// Half of what a sender waits for its answer: who was answered later may have gone before.
 const IN_GOOD_TIME: Duration = Duration::from_millis(600);
@@ -45,21 +36,19 @@ pub(super) async fn play(options: &Options, scene: &mut Scene, view: &mut View) 
     view.note("rows become due; the provider fails, hangs and answers late");
     let begun = Instant::now();
     let (mut kills, mut held) = (Vec::new(), HashSet::new());
-    for (at, victim) in plan(options) {
-        until(scene, view, begun + at).await?;
+    for (at, victim) in kills::plan(options) {
+        look::until(view, begun + at, async || present(scene).await).await?;
         let kill = kill(scene, &victim, begun, &mut held).await?;
         view.note(&kill.to_string());
         kills.push(kill);
         scene.replicas.restart(&victim)?;
     }
-    until(scene, view, begun + options.writing).await?;
+    look::until(view, begun + options.writing, async || present(scene).await).await?;
 
     let end = crate::demo::now();
     scene.provider.decide(|_| Answer::Accept);
     view.note("the provider is well again");
-    if !settle(scene, view, end).await? {
-        view.note(&format!("not everything has settled within {SETTLING:?}"));
-    }
+    look::settle(view, async || settled(scene, end).await, async || present(scene).await).await?;
     for wrong in scene.replicas.drain().await? {
         view.note(&wrong);
     }
@@ -78,21 +67,9 @@ pub(super) async fn play(options: &Options, scene: &mut Scene, view: &mut View) 
     Ok(verdict)
 }
 
-/// Who is killed when; nobody, when there is only one.
-fn plan(options: &Options) -> Vec<(Duration, String)> {
-    if options.replicas < 2 {
-        return Vec::new();
-    }
-    let mut random = fastrand::Rng::with_seed(options.seed);
-    let count = (options.writing.as_secs() / BETWEEN_KILLS.as_secs()).max(1);
-    let mut at: Vec<Duration> = (0..count).map(|_| options.writing.mul_f64(random.f64() * 0.8 + 0.05)).collect();
-    at.sort_unstable();
-    at.into_iter().map(|at| (at, format!("replica-{}", random.usize(1..=options.replicas)))).collect()
-}
-
 async fn kill(scene: &mut Scene, victim: &str, begun: Instant, held: &mut HashSet<String>) -> anyhow::Result<Kill> {
     let pid = scene.replicas.kill9(victim).await?;
-    let mut kill = Kill::new(pid, victim, begun.elapsed());
+    let mut kill = Kill::new(pid, victim, begun.elapsed(), [REMINDERS, WELCOME]);
     for row in scene.owner.query(HELD, &[&victim]).await? {
         kill.count(row.get(0));
         held.insert(row.get(1));
@@ -116,27 +93,11 @@ fn deliveries(received: &[Received], method: &str) -> Vec<Delivery> {
     accepted.map(delivery).collect()
 }
 
-async fn until(scene: &Scene, view: &mut View, end: Instant) -> anyhow::Result<()> {
-    while Instant::now() < end {
-        view.show(present(scene).await?);
-        tokio::time::sleep_until(end.min(Instant::now() + LOOK)).await;
-    }
-    Ok(())
-}
-
-/// Waits until every row that was due at `end` is marked and no claim is open.
-async fn settle(scene: &Scene, view: &mut View, end: Timestamp) -> anyhow::Result<bool> {
-    let patience = Instant::now() + SETTLING;
-    while Instant::now() < patience {
-        let rows = [rows::todos(&scene.owner).await?, rows::users(&scene.owner).await?];
-        let open: i64 = scene.owner.query_one(OPEN, &[]).await?.get(0);
-        if open == 0 && rows.iter().flatten().all(|row| row.marked || row.due > end) {
-            return Ok(true);
-        }
-        view.show(present(scene).await?);
-        tokio::time::sleep(LOOK).await;
-    }
-    Ok(false)
+/// Whether every row that was due at `end` is marked and no claim is open.
+async fn settled(scene: &Scene, end: Timestamp) -> anyhow::Result<bool> {
+    let rows = [rows::todos(&scene.owner).await?, rows::users(&scene.owner).await?];
+    let open: i64 = scene.owner.query_one(OPEN, &[]).await?.get(0);
+    Ok(open == 0 && rows.iter().flatten().all(|row| row.marked || row.due > end))
 }
 
 async fn present(scene: &Scene) -> anyhow::Result<Vec<String>> {

@@ -1,17 +1,15 @@
 //! What the reminders are played on: database, tables, provider, and the configuration of the replicas.
 
-use anyhow::Context as _;
 use tokio_postgres::Client;
 
+use super::play;
 use super::rows::{self, REMINDERS, WELCOME};
-use super::{faults, play};
 use crate::delivery::Verdict;
-use crate::demo::postgres::{self, Postgres};
+use crate::demo::postgres::Postgres;
 use crate::demo::provider::Provider;
 use crate::demo::replicas::Replicas;
 use crate::demo::view::View;
-use crate::demo::{Options, Stage, startup};
-use crate::migrate;
+use crate::demo::{Options, Stage, database, faults};
 
 /// All of it. Dropped, it is gone, too.
 #[derive(Debug)]
@@ -30,13 +28,9 @@ impl Stage for Scene {
 
     async fn set(options: &Options, view: &mut View) -> anyhow::Result<Self> {
         view.note("starting PostgreSQL");
-        let postgres = Postgres::start(postgres::Options::default()).await?;
-        let mut owner = postgres.connect("postgres", "postgres").await?;
-        owner.batch_execute("CREATE ROLE relay LOGIN").await?;
-        migrate::up(&mut owner).await.context("Cannot make the schema outbox")?;
-        migrate::grant(&owner, &migrate::relay_grants("relay", &[])).await?;
+        let (postgres, owner) = database::start().await?;
         let seed = options.seed;
-        let provider = Provider::start(move |request| faults::answer(seed, request)).await?;
+        let provider = Provider::start(move |request| faults::answer(seed, &request.key, request.attempt)).await?;
         view.note(&format!("starting {} replicas of `outbox-relay run`", options.replicas));
         rows::fill(&owner, seed, options.writing).await?;
         let mut replicas = Replicas::prepare(options.replicas)?;
@@ -59,13 +53,8 @@ impl Stage for Scene {
 impl Scene {
     /// Waits for the first request: from then on a kill finds something.
     pub(super) async fn begun(&self) -> anyhow::Result<()> {
-        let deadline = std::time::Duration::from_secs(30);
-        let asked = async || {
-            anyhow::ensure!(self.provider.count() > 0, "The provider has not been asked for anything");
-            Ok(())
-        };
-        let waited = startup::until(deadline, || self.replicas.are_running(), asked).await;
-        waited.with_context(|| format!("The replicas do not send; their logs end with:\n{}", self.replicas.log_tails()))
+        let asked = async || Ok(self.provider.count() > 0);
+        self.replicas.until("The provider has not been asked for anything", asked).await
     }
 }
 

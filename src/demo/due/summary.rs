@@ -1,15 +1,15 @@
 //! The verdict as people read it, and as the document that scripts read.
 
-use std::fmt::{self, Write as _};
-use std::time::Duration;
+use std::fmt::Write as _;
 
 use serde::Serialize;
 
 use super::judge::{AtLeastOnce, AtMostOnce};
-use super::rows::{REMINDERS, WELCOME};
 use crate::delivery::Verdict;
 use crate::demo::Options;
-use crate::demo::provider::{Answer, Received};
+use crate::demo::faults::Faults;
+use crate::demo::kills::Kill;
+use crate::demo::provider::Received;
 
 /// The document; names and types are a contract.
 #[derive(Debug, Serialize)]
@@ -51,56 +51,6 @@ struct Welcome {
     unexplained: usize,
     early: usize,
     phantom: usize,
-}
-
-/// What the provider did to requests.
-#[derive(Debug, Default, Serialize)]
-struct Faults {
-    refused: usize,
-    hung: usize,
-    lost: usize,
-    late: usize,
-}
-
-/// A replica that was killed, and what it was sending.
-#[derive(Debug, Serialize)]
-pub(super) struct Kill {
-    signal: &'static str,
-    pid: u32,
-    replica: String,
-    /// Since the play began.
-    at_seconds: f64,
-    held: Held,
-}
-
-#[derive(Debug, Default, Serialize)]
-struct Held {
-    reminders: usize,
-    welcome: usize,
-}
-
-impl Kill {
-    pub(super) fn new(pid: u32, replica: &str, at: Duration) -> Self {
-        let at_seconds = (at.as_secs_f64() * 10.0).round() / 10.0;
-        Self { signal: "SIGKILL", pid, replica: replica.to_owned(), at_seconds, held: Held::default() }
-    }
-
-    /// One claim more of this relay.
-    pub(super) fn count(&mut self, relay: &str) {
-        match relay {
-            REMINDERS => self.held.reminders += 1,
-            WELCOME => self.held.welcome += 1,
-            _ => {}
-        }
-    }
-}
-
-impl fmt::Display for Kill {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { pid, replica, signal, held, .. } = self;
-        let Held { reminders, welcome } = held;
-        write!(f, "{signal} to {replica} (pid {pid}), which had {reminders} reminders and {welcome} welcome messages")
-    }
 }
 
 impl Summary {
@@ -173,31 +123,11 @@ impl Summary {
             text,
             "unexplained: a reminder that came again without a fault or a kill; a welcome that neither came nor is unknown"
         );
-        let Faults { refused, hung, lost, late } = self.provider;
-        let _ = writeln!(
-            text,
-            "the provider refused {refused} requests, answered {hung} never and {late} late, and lost {lost}"
-        );
+        let _ = writeln!(text, "the provider {}", self.provider);
         for kill in &self.kills {
-            let _ = writeln!(text, "{:4.1} s: {kill}", kill.at_seconds);
+            let _ = writeln!(text, "{}", kill.line());
         }
         let _ = write!(text, "verdict {}", self.verdict);
         text
-    }
-}
-
-impl Faults {
-    fn of(received: &[Received]) -> Self {
-        let mut faults = Self::default();
-        for one in received {
-            match one.answer {
-                Answer::Refuse(_) => faults.refused += 1,
-                Answer::Hang => faults.hung += 1,
-                Answer::Lose => faults.lost += 1,
-                Answer::Late(pause) if pause >= super::faults::LATE_FROM => faults.late += 1,
-                Answer::Late(_) | Answer::Accept => {}
-            }
-        }
-        faults
     }
 }
