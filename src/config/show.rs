@@ -55,7 +55,7 @@ impl Lines {
     }
 }
 
-fn quote(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     Value::String(text.to_owned()).to_string()
 }
 
