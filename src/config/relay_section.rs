@@ -71,7 +71,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         name: name?,
         guarantee,
         start: start?,
-        source: source?,
+        source: requests::fit(section, source?, &sink),
         sink,
         on_poison,
         on_unknown,

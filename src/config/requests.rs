@@ -9,18 +9,36 @@ use super::show::{Lines, quote};
 use super::value;
 use crate::relay::{Guarantee, OnUnknown};
 use crate::sink;
-use crate::source::Requests;
+use crate::source::{Config, Requests};
 
 pub(super) const ON_UNKNOWN: [(&str, OnUnknown); 3] =
     [("resend", OnUnknown::Resend), ("ask", OnUnknown::Ask), ("dead_letter", OnUnknown::DeadLetter)];
 
-pub(super) fn read(section: &Section<'_>) -> Option<Requests> {
+/// `mails`: the relay's sink names templates of its own, which are meant unless others are written.
+pub(super) fn read(section: &Section<'_>, mails: bool) -> Option<Requests> {
     let limit = section.read("limit", value::integer(1..=10_000)).unwrap_or(DEFAULT_LIMIT);
     let in_flight = section.read("in_flight", value::integer(1..=100)).unwrap_or(DEFAULT_IN_FLIGHT);
     let mend = "name what can be requested: templates = [\"welcome\"]";
-    let templates = section.require("templates", value::columns, mend)?;
+    let templates = match section.has("templates") || !mails {
+        true => section.require("templates", value::columns, mend)?,
+        false => Vec::new(),
+    };
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     Some(Requests::new(templates, number(limit), number(in_flight)))
+}
+
+/// Gives the templates that a sink for e-mail has to a source that names none; those that it has not are reported.
+pub(super) fn fit(relay: &Section<'_>, source: Config, sink: &sink::Config) -> Config {
+    let (Config::Requests(mut requests), sink::Config::Email(email)) = (source.clone(), sink) else { return source };
+    if requests.templates.is_empty() {
+        requests.templates = email.templates.keys().cloned().collect();
+    }
+    for template in requests.templates.iter().filter(|name| !email.templates.contains_key(*name)) {
+        let section = relay.section("source").section("requests");
+        let mend = format!("write [relay.sink.email.templates.{template}], or take it out of the list");
+        section.problem("templates", Wrong::new(format!("the sink has no template {template:?}"), mend));
+    }
+    Config::Requests(requests)
 }
 
 /// As it was understood.

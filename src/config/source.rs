@@ -22,7 +22,8 @@ pub(super) fn read(relay: &Section<'_>, allow_loss: bool) -> Option<Config> {
     let source = relay.section("source");
     if source.has("requests") {
         refuse_position(relay, &source, "requests", &["stream", "pending"]);
-        return requests::read(&source.section("requests")).map(Config::Requests);
+        let mails = relay.section("sink").has("email");
+        return requests::read(&source.section("requests"), mails).map(Config::Requests);
     }
     if !source.has("pending") {
         return stream(relay, &source.section("stream"), allow_loss).map(Config::Stream);

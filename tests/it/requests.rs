@@ -8,7 +8,9 @@ use crate::support::outside::json;
 use crate::support::{Database, outbox_relay};
 
 mod clerk;
+mod front;
 mod ledger;
+mod mail;
 mod page;
 mod storm;
 mod unknown;
