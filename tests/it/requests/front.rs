@@ -42,8 +42,8 @@ async fn storm(more: &str, sink: &str) -> (BTreeMap<String, usize>, BTreeSet<Str
     let random = Arc::new(Mutex::new(fastrand::Rng::new()));
     let dice = Arc::clone(&random);
     let decide = move |_: &Request| match dice.lock().unwrap().u32(..20) {
-        0 => Answer::Hang,
-        1 => Answer::Refuse(500),
+        0 | 1 => Answer::Hang,
+        2 => Answer::Refuse(500),
         _ => Answer::Late(Duration::from_millis(20)),
     };
     let provider = Provider::start(decide).await.unwrap();
@@ -61,7 +61,8 @@ async fn storm(more: &str, sink: &str) -> (BTreeMap<String, usize>, BTreeSet<Str
     let calls = join_all((0..CALLS).map(async |n| {
         // Spread over the kills: the sleep is the load, not a wait.
         tokio::time::sleep(Duration::from_millis(u64::try_from(n).unwrap() * 5)).await;
-        (n % KEYS, ask(&urls, n % KEYS).await)
+        let key = n * KEYS / CALLS;
+        (key, ask(&urls, key).await)
     }));
     let kills = async {
         for _ in 0..KILLS {
