@@ -11,7 +11,7 @@ use crate::support::prometheus::Prometheus;
 use crate::support::promql::read_by;
 use crate::support::{PATIENCE, eventually};
 
-const ALERTS: [&str; 11] = [
+const ALERTS: [&str; 12] = [
     "LagHigh",
     "LagCritical",
     "Stalled",
@@ -20,6 +20,7 @@ const ALERTS: [&str; 11] = [
     "LagUnknown",
     "PublishErrors",
     "DeadLettered",
+    "UnknownOutcomes",
     "CursorHalted",
     "ClockRegression",
     "CircuitOpen",
