@@ -24,6 +24,7 @@ CREATE TABLE outbox.request (
     parameters     jsonb       NOT NULL,
     relay          text        NOT NULL,
     status         text        NOT NULL DEFAULT 'pending',
+    due_at         timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
     not_before     timestamptz NOT NULL,
     attempts       integer     NOT NULL DEFAULT 0,
     ambiguous      integer     NOT NULL DEFAULT 0,
@@ -48,6 +49,7 @@ CREATE TABLE outbox.request (
 ) WITH (autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE UNIQUE INDEX request_dedupe_key ON outbox.request (dedupe_key) WHERE holds_key;
 CREATE INDEX request_pending ON outbox.request (relay, not_before, request_id) WHERE status = 'pending';
+CREATE INDEX request_retrying ON outbox.request (relay, due_at) WHERE status = 'pending' AND attempts > 0;
 CREATE INDEX request_processing ON outbox.request (relay, expires_at) WHERE status = 'processing';
 CREATE INDEX request_attention ON outbox.request (relay, updated_at) WHERE status IN ('failed', 'unknown');
 CREATE INDEX request_completed_at ON outbox.request (completed_at) WHERE status = 'completed';
@@ -61,7 +63,8 @@ COMMENT ON COLUMN outbox.request.template IS 'What is to be sent.';
 COMMENT ON COLUMN outbox.request.parameters IS 'The values that the template prints: a JSON object.';
 COMMENT ON COLUMN outbox.request.relay IS 'The relay that sends it.';
 COMMENT ON COLUMN outbox.request.status IS 'pending: to be sent. processing: a replica has it, or had it when it ended. completed: the receiver has accepted it. failed: it was refused, and not sent. unknown: it was sent or not, nobody knows.';
-COMMENT ON COLUMN outbox.request.not_before IS 'When it is to be sent; after a failure, when it is tried again.';
+COMMENT ON COLUMN outbox.request.due_at IS 'When it is to be sent.';
+COMMENT ON COLUMN outbox.request.not_before IS 'The same; after a failure, when it is tried again.';
 COMMENT ON COLUMN outbox.request.attempts IS 'How many tries have ended without success since it was last made pending.';
 COMMENT ON COLUMN outbox.request.ambiguous IS 'How many tries had an outcome that nobody knows; kept when it is sent again.';
 COMMENT ON COLUMN outbox.request.token IS 'Names the claim: who no longer has this token may neither send nor record anything.';
@@ -149,9 +152,9 @@ BEGIN
             SELECT r.* INTO there FROM outbox.request AS r WHERE r.dedupe_key = key AND r.holds_key;
         END IF;
         IF NOT FOUND THEN
-            INSERT INTO outbox.request AS r (request_id, dedupe_key, holds_key, dedupe_until, user_id, template, parameters, relay, not_before)
+            INSERT INTO outbox.request AS r (request_id, dedupe_key, holds_key, dedupe_until, user_id, template, parameters, relay, due_at, not_before)
             VALUES (COALESCE(given, outbox.uuid7()), key, key IS NOT NULL, pg_catalog.clock_timestamp() + make_request.dedupe_for,
-                    make_request.user_id, make_request.template, what, sender, start)
+                    make_request.user_id, make_request.template, what, sender, start, start)
             -- Waits for a caller that is about to make the same one.
             ON CONFLICT DO NOTHING
             RETURNING r.request_id, r.status, false INTO request_id, status, already_sent;
@@ -182,7 +185,7 @@ BEGIN
         END IF;
         IF there.status = 'failed' AND make_request.retry_failed THEN
             UPDATE outbox.request AS r
-            SET status = 'pending', not_before = start, attempts = 0, error = NULL, body = NULL, body_hash = NULL,
+            SET status = 'pending', due_at = start, not_before = start, attempts = 0, error = NULL, body = NULL, body_hash = NULL,
                 first_tried_at = NULL, relay = sender, updated_at = pg_catalog.clock_timestamp()
             WHERE r.request_id = there.request_id AND r.status = 'failed'
             RETURNING r.request_id, r.status, false INTO request_id, status, already_sent;

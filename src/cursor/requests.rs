@@ -8,7 +8,7 @@ use crate::position::Timestamp;
 
 const LIST: &str = "SELECT l.* FROM (SELECT c.relay, c.key, c.state, c.due_at, c.updated_at, c.claimed_by, c.attempts, c.error::text, \
      NULL::text AS dedupe_key, NULL::text AS user_id, NULL::text AS template, NULL::text AS provider_id, (c.state = 'unknown')::integer AS ambiguous \
-     FROM outbox.claim AS c UNION ALL SELECT r.relay, ARRAY[r.request_id::text], r.status, r.not_before, r.updated_at, r.claimed_by, \
+     FROM outbox.claim AS c UNION ALL SELECT r.relay, ARRAY[r.request_id::text], r.status, r.due_at, r.updated_at, r.claimed_by, \
      r.attempts, r.error::text, r.dedupe_key, r.user_id, r.template, r.provider_id, r.ambiguous FROM outbox.request AS r \
      WHERE r.status <> 'completed' OR $2::text = 'completed' OR $3::boolean) AS l \
      WHERE ($1::text IS NULL OR l.relay = $1) AND ($2::text IS NULL OR l.state = $2) AND (l.ambiguous > 0 OR NOT $3::boolean) \
@@ -16,14 +16,15 @@ const LIST: &str = "SELECT l.* FROM (SELECT c.relay, c.key, c.state, c.due_at, c
 
 const SHOW: &str = "SELECT r.request_id::text, pg_catalog.jsonb_build_object('request_id', r.request_id, 'dedupe_key', r.dedupe_key, \
      'holds_key', r.holds_key, 'dedupe_until', r.dedupe_until, 'user_id', r.user_id, 'template', r.template, 'parameters', r.parameters, \
-     'relay', r.relay, 'status', r.status, 'not_before', r.not_before, 'attempts', r.attempts, 'ambiguous', r.ambiguous, \
+     'relay', r.relay, 'status', r.status, 'due_at', r.due_at, 'not_before', r.not_before, 'attempts', r.attempts, 'ambiguous', r.ambiguous, \
      'claimed_by', r.claimed_by, 'claimed_at', r.claimed_at, 'expires_at', r.expires_at, 'first_tried_at', r.first_tried_at, \
      'body_bytes', pg_catalog.octet_length(r.body), 'body_hash', pg_catalog.encode(r.body_hash, 'hex'), 'provider_id', r.provider_id, \
      'reply', r.reply, 'error', r.error, 'created_at', r.created_at, 'updated_at', r.updated_at, 'completed_at', r.completed_at)::text \
      FROM outbox.request AS r WHERE r.request_id = $1::text::uuid OR r.dedupe_key = $2 AND r.holds_key LIMIT 1";
 
 /// A failed request was refused: what is sent is rendered anew. An unknown one may have arrived: it stays as it is.
-const REDRIVE: &str = "WITH changed AS (UPDATE outbox.request AS r SET status = 'pending', not_before = pg_catalog.clock_timestamp(), attempts = 0, \
+const REDRIVE: &str = "WITH changed AS (UPDATE outbox.request AS r SET status = 'pending', due_at = pg_catalog.clock_timestamp(), \
+     not_before = pg_catalog.clock_timestamp(), attempts = 0, \
      first_tried_at = NULL, token = NULL, expires_at = NULL, body = CASE r.status WHEN 'unknown' THEN r.body END, \
      body_hash = CASE r.status WHEN 'unknown' THEN r.body_hash END, updated_at = pg_catalog.clock_timestamp() \
      FROM pg_catalog.unnest($1::text[]) AS p(id) WHERE r.request_id = p.id::uuid AND r.status IN ('failed', 'unknown') RETURNING r.request_id, r.relay), \

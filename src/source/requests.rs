@@ -93,7 +93,7 @@ pub fn look_sql(once: bool) -> String {
 #[must_use]
 pub fn take_sql(which: Which, fields: &[Field]) -> String {
     format!(
-        "SELECT r.request_id::text, r.not_before, r.attempts, r.body, r.status = 'processing' AND r.body IS NOT NULL, \
+        "SELECT r.request_id::text, r.due_at, r.attempts, r.body, r.status = 'processing' AND r.body IS NOT NULL, \
          r.ambiguous > 0, COALESCE(r.first_tried_at + pg_catalog.make_interval(secs => $4::float8) <= pg_catalog.now(), false) \
          AND (r.ambiguous > 0 OR r.status = 'processing' AND r.body IS NOT NULL), r.created_at{columns} \
          FROM outbox.request AS r WHERE {condition} ORDER BY r.not_before, r.request_id LIMIT $3 FOR UPDATE SKIP LOCKED",
@@ -102,12 +102,15 @@ pub fn take_sql(which: Which, fields: &[Field]) -> String {
     )
 }
 
-/// Since when the oldest due request waits, and how many there are, at most [`CAP`].
+/// Since when the oldest request waits that is due, whether it was tried already or not, and how many there are, at most
+/// [`CAP`] of either.
 #[must_use]
 pub fn backlog_sql() -> &'static str {
-    "SELECT pg_catalog.clock_timestamp(), pg_catalog.min(d.not_before), pg_catalog.count(*) FROM (SELECT r.not_before \
-     FROM outbox.request AS r WHERE r.relay = $1 AND r.status = 'pending' AND r.not_before <= pg_catalog.now() \
-     ORDER BY r.not_before LIMIT $2) AS d"
+    "SELECT pg_catalog.clock_timestamp(), pg_catalog.min(d.due_at), pg_catalog.count(*) FROM (\
+     (SELECT r.due_at FROM outbox.request AS r WHERE r.relay = $1 AND r.status = 'pending' AND r.attempts = 0 \
+     AND r.not_before <= pg_catalog.now() ORDER BY r.not_before LIMIT $2) UNION ALL \
+     (SELECT r.due_at FROM outbox.request AS r WHERE r.relay = $1 AND r.status = 'pending' AND r.attempts > 0 \
+     ORDER BY r.due_at LIMIT $2)) AS d"
 }
 
 /// The fields of row `r` as SQL, each behind a comma.

@@ -44,7 +44,7 @@ const FIXED: usize = 8;
 /// A row that the claim has locked.
 struct Taken {
     id: String,
-    not_before: Timestamp,
+    due_at: Timestamp,
     attempts: i32,
     pinned: Option<Vec<u8>>,
     interrupted: bool,
@@ -142,7 +142,7 @@ impl Claiming<'_> {
         let mut message = Batch::new(fields);
         message.push(row.try_get(7)?, &id, values.iter().map(|value| value.map(|Raw(bytes)| bytes)));
         Ok(Taken {
-            not_before: row.try_get(1)?,
+            due_at: row.try_get(1)?,
             attempts: row.try_get(2)?,
             pinned: row.try_get(3)?,
             interrupted: row.try_get(4)?,
@@ -195,7 +195,7 @@ impl Claiming<'_> {
             id: taken.id,
             token: self.token.clone(),
             attempts: taken.attempts,
-            due_at: taken.not_before,
+            due_at: taken.due_at,
             claimed: Instant::now(),
             again: taken.known || interrupted,
             pinned_before,

@@ -75,13 +75,14 @@ async fn what_the_provider_refuses_has_failed_holds_no_other_up_and_is_sent_agai
         welcome(&app, user).await;
     }
     let process = Process::spawn(&text, &["run"]);
-    eventually(PATIENCE, async || having(&owner, "completed").await == 2 && having(&owner, "failed").await == 1).await;
+    eventually(PATIENCE * 3, async || having(&owner, "completed").await == 2 && having(&owner, "failed").await == 1)
+        .await;
     assert_eq!(welcome(&app, "bad").await.1, "failed");
     assert_eq!(provider.count(), 3);
     provider.decide(|_| Answer::Accept);
     let sql = "SELECT status FROM outbox.enqueue_once('bad:welcome', 'bad', 'welcome', retry_failed => true)";
     assert_eq!(app.query_one(sql, &[]).await.unwrap().get::<_, &str>(0), "pending");
-    eventually(PATIENCE, async || having(&owner, "completed").await == 3).await;
+    eventually(PATIENCE * 3, async || having(&owner, "completed").await == 3).await;
     assert!(process.log().contains("http_422"), "{}", process.log());
 }
 

@@ -44,7 +44,7 @@ async fn a_hundred_sessions_of_psql_ask_for_one_mail_and_one_arrives() {
     let answers = join_all((0..100).map(|_| psql(&database, ask))).await;
     let ids: BTreeSet<&str> = answers.iter().map(|answer| answer.split('|').next().unwrap()).collect();
     assert_eq!(ids.len(), 1, "{answers:?}");
-    eventually(PATIENCE * 2, async || having(&owner, "completed").await == 1).await;
+    eventually(PATIENCE * 3, async || having(&owner, "completed").await == 1).await;
     let mails = server.received();
     assert_eq!(mails.len(), 1);
     assert_eq!(
@@ -82,7 +82,7 @@ async fn killed_after_250(more: &str) -> (Database, Client, SmtpServer, String, 
     let (id, ..) = welcome(&app, "ada").await;
     let mut process = Process::spawn(&text, &["run", "--replica-id", "first"]);
     let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
-    eventually(PATIENCE, async || {
+    eventually(PATIENCE * 3, async || {
         server.received().len() == 1 && owner.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) == 1
     })
     .await;
@@ -96,7 +96,7 @@ async fn killed_after_250(more: &str) -> (Database, Client, SmtpServer, String, 
 async fn killed_after_the_servers_250_the_mail_is_listed_and_not_sent_again() {
     let (_database, owner, server, text, id) = killed_after_250("").await;
     let _second = Process::spawn(&text, &["run", "--replica-id", "second"]);
-    eventually(PATIENCE * 2, async || having(&owner, "unknown").await == 1).await;
+    eventually(PATIENCE * 3, async || having(&owner, "unknown").await == 1).await;
     let found = listed(&text, &["--unknown"]).await;
     assert_eq!((found.len(), &found[0]["request_id"]), (1, &id.into()));
     assert_eq!(server.received().len(), 1);
@@ -106,7 +106,7 @@ async fn killed_after_the_servers_250_the_mail_is_listed_and_not_sent_again() {
 async fn killed_after_the_servers_250_resend_sends_the_same_mail_with_the_same_message_id() {
     let (_database, owner, server, text, _) = killed_after_250("on_unknown = \"resend\"").await;
     let _second = Process::spawn(&text, &["run", "--replica-id", "second"]);
-    eventually(PATIENCE * 2, async || having(&owner, "completed").await == 1).await;
+    eventually(PATIENCE * 3, async || having(&owner, "completed").await == 1).await;
     let mails = server.received();
     assert_eq!(mails.len(), 2);
     assert_eq!(mails[0].header("message-id"), mails[1].header("message-id"));

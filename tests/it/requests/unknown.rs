@@ -15,7 +15,7 @@ fn relay(provider: &Provider, more: &str, sink: &str) -> String {
 /// Starts a replica, waits until the provider has a request that it does not answer, and kills the replica.
 async fn killed_in_the_midst(text: &str, provider: &Provider) {
     let mut process = Process::spawn(text, &["run", "--replica-id", "first"]);
-    eventually(PATIENCE, async || provider.count() == 1).await;
+    eventually(PATIENCE * 3, async || provider.count() == 1).await;
     process.signal(Signal::KILL);
     process.wait().await;
 }
@@ -35,7 +35,7 @@ async fn dead_letter_a_request_left_by_a_crash_is_listed_and_never_sent_again_by
     assert_eq!(having(&owner, "processing").await, 1);
     provider.decide(|_| Answer::Accept);
     let _second = Process::spawn(&text, &["run", "--replica-id", "second"]);
-    eventually(PATIENCE * 2, async || having(&owner, "unknown").await == 1).await;
+    eventually(PATIENCE * 3, async || having(&owner, "unknown").await == 1).await;
     let found = listed(&text, &["--unknown"]).await;
     assert_eq!((found.len(), &found[0]["request_id"], &found[0]["status"]), (1, &id.clone().into(), &"unknown".into()));
     assert_eq!(found[0]["error"]["code"], "interrupted");
@@ -43,7 +43,7 @@ async fn dead_letter_a_request_left_by_a_crash_is_listed_and_never_sent_again_by
     assert_eq!(welcome(&app, "ada").await, (id.clone(), "unknown".to_owned(), false));
     let (code, _, log) = outbox_relay(&text, &["request", "redrive", &id, "--yes"]).await;
     assert_eq!(code, Some(0), "{log}");
-    eventually(PATIENCE, async || having(&owner, "completed").await == 1).await;
+    eventually(PATIENCE * 3, async || having(&owner, "completed").await == 1).await;
     let received = provider.received();
     assert_eq!((received.len(), &received[0].request.body), (2, &received[1].request.body));
     assert_eq!(listed(&text, &["--ambiguous"]).await.len(), 1, "it stays known that one outcome was not");
@@ -60,7 +60,7 @@ async fn resend_a_request_left_by_a_crash_goes_out_again_with_the_same_key_and_b
     killed_in_the_midst(&text, &provider).await;
     provider.decide(|_| Answer::Accept);
     let _second = Process::spawn(&text, &["run", "--replica-id", "second"]);
-    eventually(PATIENCE * 2, async || having(&owner, "completed").await == 1).await;
+    eventually(PATIENCE * 3, async || having(&owner, "completed").await == 1).await;
     let received = provider.received();
     assert_eq!(received.len(), 2);
     assert_eq!(
@@ -83,7 +83,7 @@ async fn ask_a_request_left_by_a_crash_is_completed_when_the_provider_has_it_and
         killed_in_the_midst(&text, &provider).await;
         provider.decide(|_| Answer::Accept);
         let _second = Process::spawn(&text, &["run", "--replica-id", "second"]);
-        eventually(PATIENCE * 2, async || having(&owner, "completed").await == 1).await;
+        eventually(PATIENCE * 3, async || having(&owner, "completed").await == 1).await;
         assert_eq!(provider.count(), if lost { 2 } else { 1 }, "lost: {lost}");
         let id: String = owner.query_one("SELECT provider_id FROM outbox.request", &[]).await.unwrap().get(0);
         assert_eq!((id.as_str(), ambiguous(&owner).await), (if lost { "m-1" } else { "m-0" }, 1));
@@ -144,7 +144,14 @@ async fn a_provider_that_cannot_be_reached_makes_nothing_unknown_whatever_the_po
     for user in ["ada", "bob", "eve", "joe", "kim"] {
         welcome(&app, user).await;
     }
-    eventually(PATIENCE, async || process.log().matches("send failed").count() > 3).await;
+    eventually(PATIENCE * 3, async || process.log().matches("send failed").count() > 3).await;
+    // They wait for their next try, and are late all the same.
+    let (_, out, _) = outbox_relay(&toml(&database, "relay", None, &away), &["status", "-o", "json"]).await;
+    let cursor = &crate::support::outside::json(&out)["cursors"][0];
+    assert_eq!(cursor["backlog_rows"], 5, "{out}");
+    assert!(cursor["lag_seconds"].as_f64().unwrap() > 0.1, "{out}");
+    let (_, why, _) = outbox_relay(&toml(&database, "relay", None, &away), &["cursor", "why", "mails"]).await;
+    assert!(why.contains("connect"), "{why}");
     drop(process);
     assert_eq!(having(&owner, "unknown").await, 0);
     let sql = "SELECT count(*) FROM outbox.request WHERE ambiguous > 0";
