@@ -62,7 +62,7 @@ COMMENT ON COLUMN outbox.request.user_id IS 'Whom it is for, in the caller''s wo
 COMMENT ON COLUMN outbox.request.template IS 'What is to be sent.';
 COMMENT ON COLUMN outbox.request.parameters IS 'The values that the template prints: a JSON object.';
 COMMENT ON COLUMN outbox.request.relay IS 'The relay that sends it.';
-COMMENT ON COLUMN outbox.request.status IS 'pending: to be sent. processing: a replica has it, or had it when it ended. completed: the receiver has accepted it. failed: it was refused, and not sent. unknown: it was sent or not, nobody knows.';
+COMMENT ON COLUMN outbox.request.status IS 'pending: to be sent. processing: a replica has it, or had it when it ended. completed: the receiver has accepted it. failed: it was refused, and no try before can have been accepted. unknown: it was sent or not, nobody knows.';
 COMMENT ON COLUMN outbox.request.due_at IS 'When it is to be sent.';
 COMMENT ON COLUMN outbox.request.not_before IS 'The same; after a failure, when it is tried again.';
 COMMENT ON COLUMN outbox.request.attempts IS 'How many tries have ended without success since it was last made pending.';
@@ -73,7 +73,7 @@ COMMENT ON COLUMN outbox.request.claimed_at IS 'When.';
 COMMENT ON COLUMN outbox.request.expires_at IS 'When another replica may take it up: its claimant has given up long before, or is gone.';
 COMMENT ON COLUMN outbox.request.first_tried_at IS 'Since when the receiver may know its idempotency key; NULL while it certainly does not.';
 COMMENT ON COLUMN outbox.request.body IS 'What is sent, rendered before the first try and the same for each; emptied when the request is completed.';
-COMMENT ON COLUMN outbox.request.body_hash IS 'SHA-256 of it.';
+COMMENT ON COLUMN outbox.request.body_hash IS 'SHA-256 of it, as it was pinned; kept when the body is emptied.';
 COMMENT ON COLUMN outbox.request.provider_id IS 'The receiver''s own id of the message; of an e-mail its Message-ID.';
 COMMENT ON COLUMN outbox.request.reply IS 'What the receiver said when it accepted it.';
 COMMENT ON COLUMN outbox.request.error IS 'Why it was not sent, or why the outcome is unknown: at, class, code, message, hint.';
@@ -85,7 +85,7 @@ COMMENT ON COLUMN outbox.request.completed_at IS 'When the receiver''s acceptanc
 -- ones around version and variant, which a random UUID of version 4 has in the right places already.
 CREATE FUNCTION outbox.uuid7() RETURNS uuid
     LANGUAGE sql VOLATILE
-    SET search_path = ''
+    SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT (pg_catalog.lpad(pg_catalog.to_hex(pg_catalog.floor(EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) * 1000)::bigint), 12, '0')
             || '7' || pg_catalog.substr(pg_catalog.replace(pg_catalog.gen_random_uuid()::text, '-', ''), 14))::uuid
@@ -106,7 +106,7 @@ CREATE FUNCTION outbox.make_request(
     OUT already_sent  boolean
 )
     LANGUAGE plpgsql VOLATILE
-    SET search_path = ''
+    SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     key   CONSTANT text  := make_request.dedupe_key;
@@ -128,13 +128,21 @@ BEGIN
         RAISE EXCEPTION 'dedupe_key has % bytes', pg_catalog.octet_length(key)
             USING ERRCODE = 'OX004', HINT = 'A key has 1 to 1024 bytes; hash longer ones.';
     END IF;
+    IF pg_catalog.octet_length(make_request.user_id) > 1024 OR pg_catalog.octet_length(what::text) > 1048576 THEN
+        RAISE EXCEPTION 'user_id has % bytes and parameters have %', pg_catalog.octet_length(make_request.user_id),
+            pg_catalog.octet_length(what::text)
+            USING ERRCODE = 'OX004', HINT = 'They have at most 1024 and 1048576; pass a reference to what is larger.';
+    END IF;
     IF pg_catalog.jsonb_typeof(what) <> 'object' THEN
         RAISE EXCEPTION 'parameters are a JSON %, an object is needed', pg_catalog.jsonb_typeof(what)
             USING ERRCODE = 'OX004', HINT = 'Write for example {"name": "Ada"}.';
     END IF;
-    IF make_request.dedupe_for <= interval '0' OR NOT pg_catalog.isfinite(start) THEN
-        RAISE EXCEPTION 'dedupe_for is not above zero, or not_before is infinite' USING ERRCODE = 'OX004',
-            HINT = 'Leave dedupe_for out to remember the key for ever.';
+    IF make_request.dedupe_for <= interval '0' THEN
+        RAISE EXCEPTION 'dedupe_for is not above zero' USING ERRCODE = 'OX004',
+            HINT = 'Leave it out to remember the key for ever.';
+    END IF;
+    IF NOT pg_catalog.isfinite(start) THEN
+        RAISE EXCEPTION 'not_before is infinite' USING ERRCODE = 'OX004', HINT = 'Leave it out to send at once.';
     END IF;
     SELECT t.relay INTO sender FROM outbox.template AS t WHERE t.name = make_request.template;
     IF sender IS NULL THEN
@@ -183,11 +191,15 @@ BEGIN
                           CASE WHEN there.dedupe_key IS DISTINCT FROM key THEN 'dedupe_key differs' END),
                       HINT = 'Send the same body again, or another key for another message.';
         END IF;
-        IF there.status = 'failed' AND make_request.retry_failed THEN
+        -- A request whose key another has taken since stays as it is: both would be sent.
+        IF there.status = 'failed' AND make_request.retry_failed AND (there.holds_key OR there.dedupe_key IS NULL) THEN
+            -- What may have been sent once keeps its body: the receiver may know its key.
             UPDATE outbox.request AS r
-            SET status = 'pending', due_at = start, not_before = start, attempts = 0, error = NULL, body = NULL, body_hash = NULL,
-                first_tried_at = NULL, relay = sender, updated_at = pg_catalog.clock_timestamp()
-            WHERE r.request_id = there.request_id AND r.status = 'failed'
+            SET status = 'pending', due_at = start, not_before = start, attempts = 0, error = NULL,
+                body = CASE WHEN r.ambiguous > 0 THEN r.body END, body_hash = CASE WHEN r.ambiguous > 0 THEN r.body_hash END,
+                first_tried_at = CASE WHEN r.ambiguous > 0 THEN r.first_tried_at END, relay = sender,
+                updated_at = pg_catalog.clock_timestamp()
+            WHERE r.request_id = there.request_id AND r.status = 'failed' AND (r.holds_key OR r.dedupe_key IS NULL)
             RETURNING r.request_id, r.status, false INTO request_id, status, already_sent;
             IF FOUND THEN
                 RETURN;
@@ -218,7 +230,7 @@ CREATE FUNCTION outbox.enqueue_once(
     OUT already_sent  boolean
 )
     LANGUAGE sql VOLATILE SECURITY DEFINER
-    SET search_path = ''
+    SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT m.request_id, m.status, m.already_sent
     FROM outbox.make_request(true, enqueue_once.dedupe_key, enqueue_once.user_id, enqueue_once.template, enqueue_once.parameters,
@@ -235,7 +247,7 @@ CREATE FUNCTION outbox.enqueue(
     not_before  timestamptz DEFAULT NULL
 ) RETURNS uuid
     LANGUAGE sql VOLATILE SECURITY DEFINER
-    SET search_path = ''
+    SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT e.request_id
     FROM outbox.make_request(false, NULL, enqueue.user_id, enqueue.template, enqueue.parameters, enqueue.request_id,

@@ -5,7 +5,7 @@
 CREATE INDEX dead_letter_resolved ON outbox.dead_letter (resolved_at) WHERE state IN ('redriven', 'discarded');
 
 CREATE FUNCTION outbox.prune_requests(older_than interval, most integer) RETURNS integer
-    LANGUAGE sql SECURITY DEFINER SET search_path = ''
+    LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     WITH old AS (
         SELECT r.request_id FROM outbox.request AS r
@@ -21,7 +21,7 @@ $$;
 COMMENT ON FUNCTION outbox.prune_requests(interval, integer) IS 'Deletes completed requests older than this, at most so many, oldest first: never before dedupe_until has passed, and never one whose dedupe_key holds for ever. Gives their number.';
 
 CREATE FUNCTION outbox.prune_dead_letters(older_than interval, most integer) RETURNS integer
-    LANGUAGE sql SECURITY DEFINER SET search_path = ''
+    LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     WITH old AS (
         SELECT d.id FROM outbox.dead_letter AS d
@@ -101,7 +101,7 @@ COMMENT ON COLUMN outbox.safe_to_delete.held_by IS 'Who holds the rows from ther
 
 CREATE FUNCTION outbox.stamp_created_at_by_day() RETURNS trigger
     LANGUAGE plpgsql
-    SET search_path = ''
+    SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     epoch   CONSTANT timestamptz := '2000-01-01 00:00:00+00';
@@ -153,7 +153,7 @@ COMMENT ON COLUMN outbox.message_partition.upper IS 'The instant behind its last
 COMMENT ON COLUMN outbox.message_partition.state IS 'attached; detaching: DETACH CONCURRENTLY was begun and waits to be finished; detached: waits to be dropped.';
 
 CREATE FUNCTION outbox.message_lockers(tables oid[]) RETURNS text
-    LANGUAGE sql STABLE SET search_path = ''
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT COALESCE(pg_catalog.string_agg(DISTINCT COALESCE(pg_catalog.format('pid %s (%s)', l.pid, a.application_name), 'a prepared transaction'), ', '), 'somebody')
     FROM pg_catalog.pg_locks AS l LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
@@ -164,7 +164,7 @@ COMMENT ON FUNCTION outbox.message_lockers(oid[]) IS 'Who has locks on these tab
 
 CREATE FUNCTION outbox.extend_messages(ahead integer) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = '' SET timezone = 'UTC' SET datestyle = 'ISO, YMD' SET lock_timeout = '200ms'
+    SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO, YMD' SET lock_timeout = '200ms'
 AS $$
 DECLARE
     today  CONSTANT date := (pg_catalog.clock_timestamp())::date;
@@ -210,7 +210,7 @@ COMMENT ON FUNCTION outbox.extend_messages(integer) IS 'Makes the partitions of 
 
 CREATE FUNCTION outbox.message_held(name text, thorough boolean) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = '' SET timezone = 'UTC'
+    SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
 AS $$
 DECLARE
     p     record;
@@ -255,7 +255,7 @@ COMMENT ON FUNCTION outbox.message_held(text, boolean) IS 'Who still needs this 
 
 CREATE FUNCTION outbox.prune_messages(older_than interval, OUT partition text, OUT held_by text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = '' SET timezone = 'UTC' SET lock_timeout = '1s'
+    SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '1s'
 AS $$
 DECLARE
     p     record;
@@ -302,7 +302,7 @@ COMMENT ON FUNCTION outbox.prune_messages(interval) IS 'Drops the oldest partiti
 
 CREATE FUNCTION outbox.partition_messages() RETURNS text
     LANGUAGE plpgsql
-    SET search_path = '' SET timezone = 'UTC' SET datestyle = 'ISO, YMD'
+    SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO, YMD'
 AS $$
 DECLARE
     plain  CONSTANT oid  := 'outbox.message'::regclass;

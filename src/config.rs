@@ -201,7 +201,10 @@ fn build(root: &Table, environment: &Environment, report: &Report) -> Option<Con
     };
     let sections = root.sections("relay");
     refuse_twins(&sections);
-    let relays: Vec<_> = sections.iter().filter_map(|section| relay_section::read(section, around)).collect();
+    let read = |section| Some((section, relay_section::read(section, around)?));
+    let relays: Vec<_> = sections.iter().filter_map(read).collect();
+    requests::refuse_twins(&relays);
+    let relays = relays.into_iter().map(|(_, relay)| relay).collect();
     check_pool(&postgres_section, pool_size, &sections);
     Some(Config {
         postgres: postgres?,

@@ -32,6 +32,8 @@ pub enum Error {
 pub fn init(filter: Option<&str>) -> Result<(), Error> {
     let filter = parse(filter)?;
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A log that nobody reads any more must not end what it is about: told of it, the library would panic.
+    let subscriber = subscriber.log_internal_errors(false);
     let begun = if std::io::stderr().is_terminal() {
         subscriber.with_target(false).try_init()
     } else {

@@ -7,7 +7,7 @@ use super::problem::Wrong;
 use super::section::Section;
 use super::show::{Lines, quote};
 use super::value;
-use crate::relay::{Guarantee, OnUnknown};
+use crate::relay::{self, Guarantee, OnUnknown};
 use crate::sink;
 use crate::source::{Config, Requests};
 
@@ -52,6 +52,23 @@ pub(super) fn write(lines: &mut Lines, on_unknown: OnUnknown, requests: &Request
     lines.raw("in_flight", requests.in_flight);
 }
 
+/// A template is sent by one relay.
+pub(super) fn refuse_twins(relays: &[(&Section<'_>, relay::Config)]) {
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for (section, relay) in relays {
+        let Config::Requests(requests) = &relay.source else { continue };
+        for template in &requests.templates {
+            if let Some((_, other)) = seen.iter().find(|(name, _)| name == template) {
+                let what = format!("template {template:?} is one of relay {other} already");
+                let at = section.section("source").section("requests");
+                at.problem("templates", Wrong::new(what, "give it another name in one of the two"));
+            } else {
+                seen.push((template, &relay.name));
+            }
+        }
+    }
+}
+
 /// What a relay of requests can be, and what no other relay can.
 pub(super) fn judge(
     relay: &Section<'_>,
@@ -69,8 +86,14 @@ pub(super) fn judge(
         if relay.has("on_unknown") {
             relay.problem("on_unknown", Wrong::new(source, "remove it"));
         }
-        for (kind, key) in [("http", "key_memory"), ("http", "ask"), ("http", "provider_id"), ("webhook", "key_memory")]
-        {
+        for (kind, key) in [
+            ("http", "key_memory"),
+            ("http", "ask"),
+            ("http", "provider_id"),
+            ("webhook", "key_memory"),
+            ("sms", "key_memory"),
+            ("email", "key_memory"),
+        ] {
             let section = relay.section("sink").section(kind);
             if section.has(key) {
                 section.problem(key, Wrong::new(source, "remove it, or add [relay.source.requests]"));
@@ -86,25 +109,25 @@ pub(super) fn judge(
         let mend = "remove it: a request that failed stays in outbox.request, and the next call sees it there";
         relay.problem("dead_letter_topic", Wrong::new("requests have no dead letters", mend));
     }
-    let once = match sink {
+    let (memory, can_ask) = match sink {
         None => return,
-        Some(sink::Config::Http(http)) => Some(&http.once),
-        Some(sink::Config::Webhook(webhook)) => Some(&webhook.request.once),
-        Some(sink::Config::Sms(_) | sink::Config::Email(_)) => None,
+        Some(sink::Config::Http(http)) => (http.once.key_memory, http.once.ask.is_some()),
+        Some(sink::Config::Webhook(webhook)) => (webhook.request.once.key_memory, false),
+        Some(sink::Config::Sms(sms)) => (sms.key_memory, false),
+        Some(sink::Config::Email(email)) => (email.key_memory, false),
         Some(sink::Config::Kafka(_) | sink::Config::Sql(_) | sink::Config::Stdout(_)) => {
             let mend = "use a sink of kind http, sms, webhook or email, or relay a table by [relay.source.stream]";
             relay.problem("source.requests", Wrong::new("this sink has no way to send a message once", mend));
             return;
         }
     };
-    let can_ask = once.is_some_and(|once| once.ask.is_some());
     if on_unknown == OnUnknown::Ask && !can_ask {
         let mend = "write [relay.sink.http] ask = \"https://…/{{ request_id }}\", or choose resend or dead_letter";
         relay.problem("on_unknown", Wrong::new("ask: this sink does not say where", mend));
     }
-    if on_unknown == OnUnknown::Resend && once.is_some_and(|once| once.key_memory.is_none()) {
-        let mend = "write how long the receiver remembers an Idempotency-Key into its sink, for example key_memory = \"24h\"; \
-                    if it does not, choose dead_letter";
+    if on_unknown == OnUnknown::Resend && memory.is_none() {
+        let mend = "write how long the receiver remembers an Idempotency-Key into its sink, or for how long it may get the same \
+                    again, for example key_memory = \"24h\"; or choose dead_letter";
         relay.problem("on_unknown", Wrong::new("resend: nothing says for how long a key is remembered", mend));
     }
 }

@@ -289,4 +289,7 @@ fn sms(lines: &mut Lines, config: &crate::sink::sms::Config, secrets: Secrets) {
     if let Some(rate) = config.rate_per_second {
         lines.raw("rate_per_second", format_args!("{rate:?}"));
     }
+    if let Some(memory) = config.key_memory {
+        lines.duration("key_memory", memory);
+    }
 }

@@ -27,6 +27,9 @@ pub(super) fn write(lines: &mut Lines, config: &Config) {
     if let Some(rate) = config.rate_per_second {
         lines.raw("rate_per_second", format_args!("{rate:?}"));
     }
+    if let Some(memory) = config.key_memory {
+        lines.duration("key_memory", memory);
+    }
     lines.raw("connections", config.connections);
     lines.text("from", &config.from.to_string());
     if let Some(reply_to) = &config.reply_to {

@@ -56,7 +56,9 @@ pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
     let rows = client
         .query(
             "SELECT name, relay, position_created_at, position_id, holder, holder_pid, advanced_at, paused, halted, \
-             last_error::text, observed_at, circuit_opened_at, dead_letters FROM outbox.status ORDER BY name",
+             last_error::text, observed_at, circuit_opened_at, \
+             dead_letters + (SELECT pg_catalog.count(*) FROM outbox.request AS r WHERE r.relay = s.relay AND r.status = 'failed') \
+             FROM outbox.status AS s ORDER BY name",
             &[],
         )
         .await?;

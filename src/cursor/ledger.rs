@@ -22,6 +22,9 @@ const TAKEN: &str =
 const TEMPLATES: &str =
     "SELECT name, relay FROM outbox.template WHERE (name = ANY ($2::text[])) <> (relay = $1) ORDER BY name";
 
+const ORPHANS: &str = "SELECT l.relay, pg_catalog.count(*) FROM (SELECT r.relay FROM outbox.request AS r \
+     WHERE r.status IN ('pending', 'processing') AND r.relay <> ALL ($1::text[]) LIMIT $2) AS l GROUP BY l.relay ORDER BY l.relay";
+
 const CLAIM: &str = "UPDATE outbox.request AS r SET status = 'processing', token = $1, claimed_by = $2, \
      claimed_at = pg_catalog.clock_timestamp(), \
      expires_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $3::float8), \
@@ -169,14 +172,20 @@ impl Settlement {
         self.changed(WAIT, &parameters).await
     }
 
-    /// The request ends without having been accepted; false when somebody else has taken it up.
+    /// The request ends without having been accepted, by a try of whose outcome nobody knows, or not; false when somebody else has taken it up.
     ///
     /// # Errors
     /// The database's.
-    pub async fn end(&self, request: Named<'_>, error: &ErrorReport<'_>, end: End) -> Result<bool, Error> {
-        let (error, unknown) = (status::json(error), end == End::Unknown);
-        let status = if unknown { "unknown" } else { "failed" };
-        self.changed(END, &[&request.id, &request.token, &error, &status, &unknown]).await
+    pub async fn end(
+        &self,
+        request: Named<'_>,
+        error: &ErrorReport<'_>,
+        end: End,
+        ambiguous: bool,
+    ) -> Result<bool, Error> {
+        let error = status::json(error);
+        let status = if end == End::Unknown { "unknown" } else { "failed" };
+        self.changed(END, &[&request.id, &request.token, &error, &status, &ambiguous]).await
     }
 }
 
@@ -200,6 +209,18 @@ pub async fn register(
 /// The database's.
 pub async fn templates(session: &Session, relay: &str, own: &[String]) -> Result<Vec<(String, String)>, Error> {
     let rows = session.query(TEMPLATES, &[&relay, &own]).await?;
+    Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
+}
+
+/// Up to here requests of a relay that is not configured are counted.
+pub const MOST_ORPHANS: i64 = 1_000;
+
+/// Relays that are none of these and have requests to be sent, with their number.
+///
+/// # Errors
+/// The database's.
+pub async fn orphans(session: &Session, relays: &[&str]) -> Result<Vec<(String, i64)>, Error> {
+    let rows = session.query(ORPHANS, &[&relays, &MOST_ORPHANS]).await?;
     Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
 }
 

@@ -22,11 +22,11 @@ const SHOW: &str = "SELECT r.request_id::text, pg_catalog.jsonb_build_object('re
      'reply', r.reply, 'error', r.error, 'created_at', r.created_at, 'updated_at', r.updated_at, 'completed_at', r.completed_at)::text \
      FROM outbox.request AS r WHERE r.request_id = $1::text::uuid OR r.dedupe_key = $2 AND r.holds_key LIMIT 1";
 
-/// A failed request was refused: what is sent is rendered anew. An unknown one may have arrived: it stays as it is.
+/// What was refused is rendered anew. What may have arrived stays as it is: the receiver may know its key.
 const REDRIVE: &str = "WITH changed AS (UPDATE outbox.request AS r SET status = 'pending', due_at = pg_catalog.clock_timestamp(), \
      not_before = pg_catalog.clock_timestamp(), attempts = 0, \
-     first_tried_at = NULL, token = NULL, expires_at = NULL, body = CASE r.status WHEN 'unknown' THEN r.body END, \
-     body_hash = CASE r.status WHEN 'unknown' THEN r.body_hash END, updated_at = pg_catalog.clock_timestamp() \
+     first_tried_at = NULL, token = NULL, expires_at = NULL, body = CASE WHEN r.ambiguous > 0 THEN r.body END, \
+     body_hash = CASE WHEN r.ambiguous > 0 THEN r.body_hash END, updated_at = pg_catalog.clock_timestamp() \
      FROM pg_catalog.unnest($1::text[]) AS p(id) WHERE r.request_id = p.id::uuid AND r.status IN ('failed', 'unknown') RETURNING r.request_id, r.relay), \
      noted AS (INSERT INTO outbox.operation (operator, verb, cursor, detail) SELECT session_user || '/' || $2, 'request redrive', c.relay, \
      pg_catalog.jsonb_build_object('requests', pg_catalog.jsonb_agg(c.request_id)) FROM changed AS c GROUP BY c.relay) \

@@ -29,7 +29,7 @@ mod settle;
 mod task;
 
 pub(super) use look::backlog;
-pub(super) use ready::{findings, statements};
+pub(super) use ready::{findings, orphans, statements};
 
 use claim::Claim;
 use ready::Ready;
@@ -46,6 +46,8 @@ struct Clerk {
     config: Config,
     source: Requests,
     ready: Option<Arc<Ready>>,
+    /// What was ready last: what has been sent is recorded while checks are made again, too.
+    last_ready: Option<Arc<Ready>>,
     unready: Option<Unready>,
     checked: Option<Instant>,
     sending: JoinSet<Attempt>,
@@ -67,6 +69,7 @@ pub(super) async fn run(engine: Arc<Engine>, config: Config, source: Requests) {
         config,
         source,
         ready: None,
+        last_ready: None,
         unready: None,
         checked: None,
         sending: JoinSet::new(),
@@ -138,6 +141,10 @@ impl Clerk {
                 break;
             }
             self.wait(Duration::from_millis(50)).await;
+        }
+        if !self.unsettled.is_empty() {
+            let (cursor, requests) = (&self.config.name, self.unsettled.len());
+            tracing::error!(cursor, requests, "what became of requests could not be recorded before the end");
         }
     }
 
@@ -238,6 +245,7 @@ impl Clerk {
                 self.engine.set_ready(&self.config.name);
                 let ready = Arc::new(ready);
                 self.ready = Some(Arc::clone(&ready));
+                self.last_ready = Some(Arc::clone(&ready));
                 Ok(Some(ready))
             }
             Err(unready) => {

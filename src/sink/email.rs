@@ -45,6 +45,8 @@ pub struct Config {
     pub timeout: Duration,
     /// The most mails a second, per cursor.
     pub rate_per_second: Option<f64>,
+    /// For how long a request of unknown outcome is sent again: mailboxes may drop what has the same Message-ID, servers do not.
+    pub key_memory: Option<Duration>,
     /// The most dialogues at a time, per relay and replica.
     pub connections: usize,
     /// The sender.

@@ -37,6 +37,8 @@ pub struct Config {
     pub timeout: Duration,
     /// The most messages a second, per cursor.
     pub rate_per_second: Option<f64>,
+    /// For how long a request of unknown outcome is sent again; the provider knows no keys.
+    pub key_memory: Option<Duration>,
 }
 
 /// An SMS provider.

@@ -39,24 +39,29 @@ pub const CAP: i64 = 10_000;
 pub enum Which {
     /// Those that are due.
     Due,
-    /// Those that are due for a `run --once`: what failed before it began is tried again, and nothing twice.
-    DueOnce,
+    /// Those that are due and have not been tried: for a `run --once`.
+    DueFirst,
+    /// Those that failed before a `run --once` began, whenever they are to be tried again: it tries nothing twice.
+    DueAgain,
     /// Those that somebody had when he ended, or was cut off.
     Interrupted,
 }
 
 impl Which {
-    /// Of row `r`; `$1` is the relay, `$2` when this `run --once` began.
+    /// Of row `r`; `$1` is the relay, `$2` when this `run --once` began, or NULL. (A parameter that is not used would have no
+    /// type.)
     const fn condition(self) -> &'static str {
         match self {
             Self::Due => {
                 "r.relay = $1 AND r.status = 'pending' AND r.not_before <= pg_catalog.now() AND $2::timestamptz IS NULL"
             }
-            Self::DueOnce => {
-                "r.relay = $1 AND r.status = 'pending' AND CASE WHEN r.attempts = 0 THEN r.not_before <= pg_catalog.now() \
-                 ELSE r.updated_at < $2::timestamptz END"
+            Self::DueFirst => {
+                "r.relay = $1 AND r.status = 'pending' AND r.attempts = 0 AND r.not_before <= pg_catalog.now() \
+                 AND $2::timestamptz IS NOT NULL"
             }
-            // A parameter that is not used would have no type.
+            Self::DueAgain => {
+                "r.relay = $1 AND r.status = 'pending' AND r.attempts > 0 AND r.updated_at < $2::timestamptz"
+            }
             Self::Interrupted => {
                 "r.relay = $1 AND r.status = 'processing' AND r.expires_at <= pg_catalog.now() \
                  AND ($2::timestamptz IS NULL OR true)"
@@ -64,10 +69,19 @@ impl Which {
         }
     }
 
+    /// The order of the index that has them.
+    const fn order(self) -> &'static str {
+        match self {
+            Self::Due | Self::DueFirst => "r.not_before, r.request_id",
+            Self::DueAgain => "r.due_at",
+            Self::Interrupted => "r.expires_at",
+        }
+    }
+
     /// What is due in this process.
     #[must_use]
-    pub const fn due(once: bool) -> Self {
-        if once { Self::DueOnce } else { Self::Due }
+    pub const fn due(once: bool) -> &'static [Self] {
+        if once { &[Self::DueFirst, Self::DueAgain] } else { &[Self::Due] }
     }
 }
 
@@ -75,14 +89,22 @@ impl Which {
 /// whether some were interrupted; whether some are on their way, whoever has them.
 #[must_use]
 pub fn look_sql(once: bool) -> String {
+    let first = |which: &Which| {
+        format!(
+            "(SELECT r.not_before FROM outbox.request AS r WHERE {} ORDER BY {} LIMIT 1)",
+            which.condition(),
+            which.order()
+        )
+    };
+    let due: Vec<String> = Which::due(once).iter().map(first).collect();
     format!(
-        "SELECT pg_catalog.now(), (SELECT r.not_before FROM outbox.request AS r WHERE {due} ORDER BY r.not_before LIMIT 1), \
+        "SELECT pg_catalog.now(), LEAST({due}), \
          (SELECT r.not_before FROM outbox.request AS r WHERE r.relay = $1 AND r.status = 'pending' \
          AND r.not_before > pg_catalog.now() AND r.not_before <= pg_catalog.now() + interval '1 minute' \
          AND $2::timestamptz IS NULL ORDER BY r.not_before LIMIT 1), \
          EXISTS (SELECT FROM outbox.request AS r WHERE {interrupted}), \
          EXISTS (SELECT FROM outbox.request AS r WHERE r.relay = $1 AND r.status = 'processing')",
-        due = Which::due(once).condition(),
+        due = due.join(", "),
         interrupted = Which::Interrupted.condition(),
     )
 }
@@ -96,41 +118,42 @@ pub fn take_sql(which: Which, fields: &[Field]) -> String {
         "SELECT r.request_id::text, r.due_at, r.attempts, r.body, r.status = 'processing' AND r.body IS NOT NULL, \
          r.ambiguous > 0, COALESCE(r.first_tried_at + pg_catalog.make_interval(secs => $4::float8) <= pg_catalog.now(), false) \
          AND (r.ambiguous > 0 OR r.status = 'processing' AND r.body IS NOT NULL), r.created_at{columns} \
-         FROM outbox.request AS r WHERE {condition} ORDER BY r.not_before, r.request_id LIMIT $3 FOR UPDATE SKIP LOCKED",
+         FROM outbox.request AS r WHERE {condition} ORDER BY {order} LIMIT $3 FOR UPDATE SKIP LOCKED",
+        order = which.order(),
         columns = columns(fields),
         condition = which.condition(),
     )
 }
 
-/// Since when the oldest request waits that is due, whether it was tried already or not, and how many there are, at most
-/// [`CAP`] of either.
+/// Since when the oldest request waits that is due, is tried again, or is in the hands of a replica, which may be gone; and how
+/// many there are, at most [`CAP`] of each kind.
 #[must_use]
 pub fn backlog_sql() -> &'static str {
     "SELECT pg_catalog.clock_timestamp(), pg_catalog.min(d.due_at), pg_catalog.count(*) FROM (\
      (SELECT r.due_at FROM outbox.request AS r WHERE r.relay = $1 AND r.status = 'pending' AND r.attempts = 0 \
      AND r.not_before <= pg_catalog.now() ORDER BY r.not_before LIMIT $2) UNION ALL \
      (SELECT r.due_at FROM outbox.request AS r WHERE r.relay = $1 AND r.status = 'pending' AND r.attempts > 0 \
-     ORDER BY r.due_at LIMIT $2)) AS d"
+     ORDER BY r.due_at LIMIT $2) UNION ALL \
+     (SELECT r.due_at FROM outbox.request AS r WHERE r.relay = $1 AND r.status = 'processing' LIMIT $2)) AS d"
 }
 
-/// The fields of row `r` as SQL, each behind a comma.
+/// The fields of row `r` as SQL, each behind a comma. Nothing else of the row is read: what was pinned may be large.
 fn columns(fields: &[Field]) -> String {
-    let whole = "ARRAY['request_id', 'dedupe_key', 'user_id', 'template', 'created_at', 'not_before', 'parameters']";
-    let object = |keys: &str| {
-        format!(
-            "(SELECT pg_catalog.json_object_agg(e.key, e.value ORDER BY k.ordinality)::text FROM \
-             pg_catalog.unnest({keys}) WITH ORDINALITY AS k(name, ordinality) \
-             JOIN pg_catalog.json_each(pg_catalog.row_to_json(r)) AS e ON e.key = k.name)"
-        )
+    let text = |name: &str| match OWN.contains(&name) {
+        true => format!("r.{name}::text"),
+        false => format!("r.parameters ->> {}", quote_literal(name)),
     };
+    let member = |name: &str| match OWN.contains(&name) {
+        true => format!("{}, r.{name}", quote_literal(name)),
+        false => format!("{0}, r.parameters -> {0}", quote_literal(name)),
+    };
+    let object = |members: Vec<String>| format!("pg_catalog.json_build_object({})::text", members.join(", "));
     let sql = fields.iter().map(|field| match field {
-        Field::Row => object(whole),
-        Field::Columns(columns) => {
-            let names: Vec<_> = columns.iter().map(|column| quote_literal(column)).collect();
-            object(&format!("ARRAY[{}]::text[]", names.join(", ")))
+        Field::Row => {
+            object(OWN.iter().map(|name| member(name)).chain(["'parameters', r.parameters".to_owned()]).collect())
         }
-        Field::Text(column) | Field::Payload(column) if OWN.contains(&column.as_str()) => format!("r.{column}::text"),
-        Field::Text(column) | Field::Payload(column) => format!("r.parameters ->> {}", quote_literal(column)),
+        Field::Columns(columns) => object(columns.iter().map(|name| member(name)).collect()),
+        Field::Text(column) | Field::Payload(column) => text(column),
     });
     sql.map(|sql| format!(", {sql}")).collect()
 }
@@ -145,6 +168,11 @@ mod tests {
         assert_eq!(
             columns(&fields),
             ", r.user_id::text, r.parameters ->> 'body', r.parameters ->> 'x''); DROP TABLE outbox.request; --'"
+        );
+        let some = Field::Columns(vec!["template".to_owned(), "it's".to_owned()]);
+        assert_eq!(
+            columns(&[some]),
+            ", pg_catalog.json_build_object('template', r.template, 'it''s', r.parameters -> 'it''s')::text"
         );
         assert_eq!(columns(&[]), "");
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::template;
 use crate::config::problem::Wrong;
 use crate::config::section::Section;
-use crate::config::{turn, value};
+use crate::config::{requests, turn, value};
 use crate::secret::Secret;
 use crate::sink::email::{Config, Mailbox, Security, Server, Source, Texts, ascii_domain};
 
@@ -34,6 +34,7 @@ pub(super) fn read(section: &Section<'_>, deadline: Duration) -> Option<Config> 
         server: server?,
         timeout,
         rate_per_second,
+        key_memory: requests::key_memory(section),
         connections: usize::try_from(connections).unwrap_or(usize::MAX),
         message_id_domain: message_id_domain.unwrap_or_else(|| from.domain().to_owned()),
         from,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{http, template};
 use crate::config::problem::Wrong;
 use crate::config::section::Section;
-use crate::config::{turn, value};
+use crate::config::{requests, turn, value};
 use crate::secret::Secret;
 use crate::sink::sms::{Config, Provider};
 
@@ -32,6 +32,7 @@ pub(super) fn read(section: &Section<'_>, deadline: Duration) -> Option<Config> 
         text: text?,
         timeout,
         rate_per_second,
+        key_memory: requests::key_memory(section),
     })
 }
 

@@ -101,8 +101,10 @@ impl Claiming<'_> {
         if interrupted {
             taken = self.take(cursor, &self.ready.interrupted_sql, most).await?;
         }
-        if taken.len() < most {
-            taken.extend(self.take(cursor, &self.ready.take_sql, most - taken.len()).await?);
+        for sql in &self.ready.take_sql {
+            if taken.len() < most {
+                taken.extend(self.take(cursor, sql, most - taken.len()).await?);
+            }
         }
         let counted = taken.iter().filter(|taken| taken.interrupted).count();
         let (given_up, taken): (Vec<Taken>, Vec<Taken>) = taken.into_iter().partition(|taken| self.is_over(taken));
@@ -183,6 +185,16 @@ impl Claiming<'_> {
     /// What is to be done, and whether somebody had been about to do it.
     fn task(&self, taken: Taken) -> (Task, bool) {
         let interrupted = taken.interrupted;
+        if interrupted {
+            let (cursor, id, asked) =
+                (&self.ready.config.name, &taken.id, self.ready.config.on_unknown == OnUnknown::Ask);
+            tracing::warn!(
+                cursor,
+                id,
+                asked,
+                "a replica ended or was cut off while it had the request: it is taken up again"
+            );
+        }
         let pinned_before = taken.pinned.is_some();
         let plan = match taken.pinned.map_or_else(|| self.ready.sink.pin(&taken.message.message(0)), Ok) {
             Err(failure) => Plan::Refused(failure),

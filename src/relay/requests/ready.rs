@@ -21,7 +21,8 @@ pub(super) struct Ready {
     pub(super) requests: Requests,
     pub(super) sink: Sink,
     pub(super) look_sql: String,
-    pub(super) take_sql: String,
+    /// One after the other.
+    pub(super) take_sql: Vec<String>,
     pub(super) interrupted_sql: String,
     pub(super) seat: Seat,
     pub(super) metrics: CursorMetrics,
@@ -50,7 +51,7 @@ pub(super) async fn ready(
     let once = engine.once().is_some();
     Ok(Ok(Ready {
         look_sql: look_sql(once),
-        take_sql: take_sql(Which::due(once), sink.fields()),
+        take_sql: Which::due(once).iter().map(|which| take_sql(*which, sink.fields())).collect(),
         interrupted_sql: take_sql(Which::Interrupted, sink.fields()),
         metrics: CursorMetrics::new(&config.name, config.sink.kind()),
         numbers: PendingMetrics::new(&config.name),
@@ -66,12 +67,25 @@ async fn known(session: &Session, config: &Config, requests: &Requests) -> Resul
     let Some((template, other)) = ledger::register(session, &config.name, &requests.templates).await? else {
         return Ok(Ok(()));
     };
+    let (to, name) = (quote_literal(&config.name), quote_literal(&template));
     let hint = format!(
-        "Give it another name in one of them, or hand it over: UPDATE outbox.template SET relay = '{}' WHERE name = '{}';",
-        config.name,
-        template.replace('\'', "''")
+        "Give it another name in one of them; or stop {other} and hand it over, with the requests that are not completed: \
+         UPDATE outbox.template SET relay = {to} WHERE name = {name}; UPDATE outbox.request SET relay = {to} WHERE template = \
+         {name} AND status <> 'completed';"
     );
     Ok(Err(Unready::wrong("template_taken", format!("template {template} belongs to relay {other}"), hint)))
+}
+
+/// What is to be said of requests that no relay of this configuration works off.
+pub(in crate::relay) async fn orphans(session: &Session, relays: &[&str]) -> Result<Vec<Finding>, Error> {
+    let left = ledger::orphans(session, relays).await?;
+    Ok(left.into_iter().map(|(relay, requests)| {
+        let more = if requests >= ledger::MOST_ORPHANS { " or more" } else { "" };
+        let message = format!("{requests}{more} requests wait for relay {relay}, which this configuration does not have");
+        Finding::new(Level::Warn, "requests_orphaned", message).setting(
+            "Run that relay, here or elsewhere; or hand them over: UPDATE outbox.request SET relay = 'NEW' WHERE relay = 'OLD' AND status <> 'completed';",
+        )
+    }).collect())
 }
 
 /// What is to be said of templates: another relay's, no longer configured ones.
@@ -99,18 +113,18 @@ pub(in crate::relay) async fn findings(
 
 /// The statements that read requests, for a check that prepares them.
 pub(in crate::relay) fn statements(fields: &[Field]) -> Vec<String> {
-    vec![look_sql(false), take_sql(Which::Due, fields), take_sql(Which::Interrupted, fields)]
+    let takes = [Which::Due, Which::DueFirst, Which::DueAgain, Which::Interrupted];
+    let takes = takes.into_iter().map(|which| take_sql(which, fields));
+    [look_sql(false), look_sql(true)].into_iter().chain(takes).collect()
 }
 
-/// For how long the receiver remembers an idempotency key, as far as is configured.
+/// For how long the receiver remembers an idempotency key, or a message may be repeated to it, as far as is configured.
 pub(super) fn key_memory(sink: &sink::Config) -> Option<std::time::Duration> {
     match sink {
         sink::Config::Http(http) => http.once.key_memory,
         sink::Config::Webhook(webhook) => webhook.request.once.key_memory,
-        sink::Config::Kafka(_)
-        | sink::Config::Sms(_)
-        | sink::Config::Email(_)
-        | sink::Config::Sql(_)
-        | sink::Config::Stdout(_) => None,
+        sink::Config::Sms(sms) => sms.key_memory,
+        sink::Config::Email(email) => email.key_memory,
+        sink::Config::Kafka(_) | sink::Config::Sql(_) | sink::Config::Stdout(_) => None,
     }
 }

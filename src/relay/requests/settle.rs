@@ -31,11 +31,15 @@ pub(super) enum Fate {
     Halts,
 }
 
-/// The one table of what follows from a failure.
-pub(super) fn fate(failure: &Failure, on_poison: OnPoison, on_unknown: OnUnknown) -> Fate {
+/// The one table of what follows from a failure. `doubted`: a try before may have been accepted, so that a refusal of this one
+/// says nothing of the request.
+pub(super) fn fate(failure: &Failure, doubted: bool, on_poison: OnPoison, on_unknown: OnUnknown) -> Fate {
     match (failure.class, on_poison, on_unknown) {
         _ if failure.ambiguous && on_unknown == OnUnknown::DeadLetter => Fate::Ends(End::Unknown),
         (Class::Retry, _, _) => Fate::Waits,
+        // Its key is in use: the try before is still at work there.
+        (Class::Poison, _, OnUnknown::Resend | OnUnknown::Ask) if doubted && failure.code == "http_409" => Fate::Waits,
+        (Class::Poison, OnPoison::DeadLetter, _) if doubted => Fate::Ends(End::Unknown),
         (Class::Poison, OnPoison::DeadLetter, _) => Fate::Ends(End::Failed),
         (Class::Poison, OnPoison::Halt, _) | (Class::Fatal, _, _) => Fate::Halts,
     }
@@ -44,7 +48,7 @@ pub(super) fn fate(failure: &Failure, on_poison: OnPoison, on_unknown: OnUnknown
 impl Clerk {
     /// Records everything that has ended; what cannot be recorded yet stays for the next time.
     pub(super) async fn settle(&mut self) -> Result<(), Error> {
-        let Some(ready) = self.ready.clone().filter(|_| !self.unsettled.is_empty()) else { return Ok(()) };
+        let Some(ready) = self.last_ready.clone().filter(|_| !self.unsettled.is_empty()) else { return Ok(()) };
         let mut attempts = std::mem::take(&mut self.unsettled);
         for attempt in attempts.iter_mut().filter(|attempt| !attempt.told) {
             self.tell(&ready, attempt).await;
@@ -53,18 +57,12 @@ impl Clerk {
         match self.record(&ready, &attempts).await {
             Ok(lost) => {
                 for attempt in attempts.iter().filter(|attempt| lost.contains(&attempt.task.id)) {
-                    let (cursor, id) = (&self.config.name, &attempt.task.id);
-                    let accepted = matches!(attempt.outcome, Outcome::Accepted(_));
-                    tracing::error!(
-                        cursor,
-                        id,
-                        accepted,
-                        "request was taken up by another: what became of it is not recorded"
-                    );
+                    self.lost(attempt);
                 }
                 Ok(())
             }
             Err(error) => {
+                attempts.iter_mut().for_each(|attempt| attempt.perhaps_recorded = true);
                 // Whoever has claimed them meanwhile decides: recording would change nothing any more.
                 let lease = ready.config.turn.lock_kill() * 2;
                 let all = attempts.len();
@@ -81,6 +79,17 @@ impl Clerk {
                 self.unsettled = attempts;
                 Err(error)
             }
+        }
+    }
+
+    /// Somebody else has the request, or what became of it is recorded already.
+    fn lost(&self, attempt: &Attempt) {
+        let (cursor, id) = (&self.config.name, &attempt.task.id);
+        let accepted = matches!(attempt.outcome, Outcome::Accepted(_));
+        if attempt.perhaps_recorded {
+            tracing::warn!(cursor, id, accepted, "recorded by a commit that was not answered, or taken up by another");
+        } else {
+            tracing::error!(cursor, id, accepted, "request was taken up by another: what became of it is not recorded");
         }
     }
 
@@ -106,7 +115,7 @@ impl Clerk {
             (Class::Retry, false) => PublishError::Retry,
         });
         ready.numbers.send_failed();
-        let fate = fate(failure, ready.config.on_poison, ready.config.on_unknown);
+        let fate = fate(failure, attempt.doubted, ready.config.on_poison, ready.config.on_unknown);
         tracing::warn!(
             cursor = self.config.name,
             id = task.id,
@@ -123,7 +132,7 @@ impl Clerk {
         match fate {
             Fate::Halts => self.setbacks.halt(&ready.seat.fingerprint, failure, Some(&task.id)).await,
             // While nobody answers, each try costs a request its certainty.
-            _ if failure.class == Class::Retry => self.setbacks.out(failure).await,
+            _ if failure.is_outage() || failure.retry_after.is_some() => self.setbacks.out(failure).await,
             Fate::Ends(_) | Fate::Waits => self.setbacks.recovered().await,
         }
         if fate == Fate::Ends(End::Failed) {
@@ -175,8 +184,8 @@ async fn close(ready: &Ready, settlement: &Settlement, attempt: &Attempt) -> Res
         Outcome::Failed(failure) => failure,
     };
     let error = report::error(failure, None);
-    match fate(failure, ready.config.on_poison, ready.config.on_unknown) {
-        Fate::Ends(end) => settlement.end(request, &error, end).await,
+    match fate(failure, attempt.doubted, ready.config.on_poison, ready.config.on_unknown) {
+        Fate::Ends(end) => settlement.end(request, &error, end, failure.ambiguous).await,
         Fate::Halts => {
             let wait = Wait { attempts: 0, ambiguous: failure.ambiguous, pause: Duration::ZERO };
             settlement.postpone(request, &error, wait).await
@@ -186,6 +195,9 @@ async fn close(ready: &Ready, settlement: &Settlement, attempt: &Attempt) -> Res
             // At least one, so that a `run --once` does not try it twice.
             let attempts = tries.max(i32::from(attempt.task.attempts == 0));
             let pause = pause(if tries == 0 { 0 } else { attempt.task.attempts }, failure);
+            // A receiver that is only slow must be done with the last try before it is asked for it.
+            let asks = failure.ambiguous && ready.config.on_unknown == OnUnknown::Ask;
+            let pause = if asks { pause.max(ready.config.turn.lock_kill()) } else { pause };
             settlement.postpone(request, &error, Wait { attempts, ambiguous: failure.ambiguous, pause }).await
         }
     }
@@ -212,21 +224,32 @@ mod tests {
     #[test]
     fn an_outcome_that_nobody_knows_ends_the_request_unless_it_may_be_sent_again() {
         let unknown = failure(Class::Retry, true);
-        for on_poison in [OnPoison::Halt, OnPoison::DeadLetter] {
-            assert_eq!(fate(&unknown, on_poison, OnUnknown::DeadLetter), Fate::Ends(End::Unknown));
-            assert_eq!(fate(&unknown, on_poison, OnUnknown::Resend), Fate::Waits);
-            assert_eq!(fate(&unknown, on_poison, OnUnknown::Ask), Fate::Waits);
+        for (on_poison, doubted) in [(OnPoison::Halt, false), (OnPoison::DeadLetter, true)] {
+            assert_eq!(fate(&unknown, doubted, on_poison, OnUnknown::DeadLetter), Fate::Ends(End::Unknown));
+            assert_eq!(fate(&unknown, doubted, on_poison, OnUnknown::Resend), Fate::Waits);
+            assert_eq!(fate(&unknown, doubted, on_poison, OnUnknown::Ask), Fate::Waits);
         }
     }
 
     #[test]
     fn what_was_certainly_not_sent_never_ends_as_unknown() {
         for on_unknown in [OnUnknown::DeadLetter, OnUnknown::Resend, OnUnknown::Ask] {
-            assert_eq!(fate(&failure(Class::Retry, false), OnPoison::Halt, on_unknown), Fate::Waits);
+            assert_eq!(fate(&failure(Class::Retry, false), false, OnPoison::Halt, on_unknown), Fate::Waits);
             let poison = failure(Class::Poison, false);
-            assert_eq!(fate(&poison, OnPoison::DeadLetter, on_unknown), Fate::Ends(End::Failed));
-            assert_eq!(fate(&poison, OnPoison::Halt, on_unknown), Fate::Halts);
-            assert_eq!(fate(&failure(Class::Fatal, false), OnPoison::DeadLetter, on_unknown), Fate::Halts);
+            assert_eq!(fate(&poison, false, OnPoison::DeadLetter, on_unknown), Fate::Ends(End::Failed));
+            assert_eq!(fate(&poison, false, OnPoison::Halt, on_unknown), Fate::Halts);
+            assert_eq!(fate(&failure(Class::Fatal, false), false, OnPoison::DeadLetter, on_unknown), Fate::Halts);
         }
+    }
+
+    #[test]
+    fn a_refusal_after_a_doubt_does_not_say_that_nothing_was_sent() {
+        for on_unknown in [OnUnknown::DeadLetter, OnUnknown::Resend, OnUnknown::Ask] {
+            let refused = fate(&failure(Class::Poison, false), true, OnPoison::DeadLetter, on_unknown);
+            assert_eq!(refused, Fate::Ends(End::Unknown));
+        }
+        let in_use = Failure { code: "http_409".to_owned(), ..failure(Class::Poison, false) };
+        assert_eq!(fate(&in_use, true, OnPoison::DeadLetter, OnUnknown::Resend), Fate::Waits);
+        assert_eq!(fate(&in_use, false, OnPoison::DeadLetter, OnUnknown::Resend), Fate::Ends(End::Failed));
     }
 }

@@ -42,8 +42,12 @@ pub(super) enum Plan {
 pub(super) struct Attempt {
     pub(super) task: Task,
     pub(super) outcome: Outcome,
+    /// A try before this one may have been accepted, for all that is known now.
+    pub(super) doubted: bool,
     /// It is not the first time that this is to be recorded.
     pub(super) told: bool,
+    /// A commit that would have recorded it was not answered.
+    pub(super) perhaps_recorded: bool,
 }
 
 /// See [`Attempt`].
@@ -71,6 +75,7 @@ impl Task {
     }
 
     pub(super) fn ended(self, outcome: Outcome) -> Attempt {
-        Attempt { task: self, outcome, told: false }
+        let doubted = self.again;
+        Attempt { task: self, outcome, doubted, told: false, perhaps_recorded: false }
     }
 }

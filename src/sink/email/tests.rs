@@ -23,6 +23,7 @@ fn config(port: u16) -> Config {
         server,
         timeout: Duration::from_secs(10),
         rate_per_second: None,
+        key_memory: None,
         connections: 1,
         from: Mailbox::parse("shop@example.com").expect("a mailbox"),
         reply_to: None,

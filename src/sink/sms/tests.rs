@@ -24,6 +24,7 @@ fn config(base_url: String) -> Config {
         text: "Booking {{ id }} confirmed".into(),
         timeout: Duration::from_secs(2),
         rate_per_second: None,
+        key_memory: None,
     }
 }
 

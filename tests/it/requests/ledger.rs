@@ -139,7 +139,12 @@ async fn what_cannot_be_sent_is_refused_at_the_call() {
         ("enqueue_once('', 'ada', 'welcome')", "OX004", "dedupe_key has 0 bytes"),
         (&format!("enqueue_once('{long}', 'ada', 'welcome')"), "OX004", "dedupe_key has 1025 bytes"),
         ("enqueue_once('k', 'ada', 'welcome', dedupe_for => '-1 day')", "OX004", "dedupe_for"),
-        ("enqueue('ada', 'welcome', not_before => 'infinity')", "OX004", "infinite"),
+        ("enqueue('ada', 'welcome', not_before => 'infinity')", "OX004", "not_before is infinite"),
+        (
+            "enqueue('ada', 'welcome', jsonb_build_object('a', repeat('x', 1048576)))",
+            "OX004",
+            "parameters have 1048586",
+        ),
     ] {
         let (found, message, _) = refused(&app, &format!("SELECT outbox.{call}")).await;
         assert_eq!(found, code, "{call}: {message}");
@@ -178,4 +183,41 @@ async fn request_ids_are_uuids_of_version_7_in_the_order_of_their_milliseconds()
         let millis = i64::from_str_radix(&id.replace('-', "")[..12], 16).unwrap();
         assert!((0..=1).contains(&(row.get::<_, i64>(1) - millis)), "{id}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn types_of_the_callers_own_do_not_run_as_the_functions_owner() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    app.batch_execute(
+        "CREATE FUNCTION pg_temp.trap(v pg_catalog.text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN \
+         IF current_user <> 'app' THEN RAISE EXCEPTION 'runs as %', current_user; END IF; RETURN true; END $$; \
+         CREATE DOMAIN pg_temp.text AS pg_catalog.text CHECK (pg_temp.trap(value)); \
+         CREATE DOMAIN pg_temp.jsonb AS pg_catalog.jsonb CHECK (pg_temp.trap('x'))",
+    )
+    .await
+    .unwrap();
+    app.batch_execute("SELECT * FROM outbox.enqueue_once('k'::pg_catalog.text, 'ada', 'welcome')").await.unwrap();
+    app.batch_execute("SELECT outbox.enqueue('ada', 'welcome')").await.unwrap();
+    // And every function that runs as its owner says where names are looked up, the caller's own last.
+    let sql = "SELECT string_agg(p.proname, ', ') FROM pg_proc AS p WHERE p.pronamespace = 'outbox'::regnamespace AND p.prosecdef \
+               AND NOT COALESCE(p.proconfig::text LIKE '%search_path=pg_catalog, pg_temp%', false)";
+    assert_eq!(owner.query_one(sql, &[]).await.unwrap().get::<_, Option<String>>(0), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_request_whose_key_another_has_taken_is_not_sent_again() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let id = "0190a3b2-0000-7000-8000-000000000001";
+    let call = format!(
+        "SELECT status FROM outbox.enqueue_once('k', 'ada', 'welcome', request_id => '{id}', \
+                        dedupe_for => '1 hour', retry_failed => true)"
+    );
+    app.query_one(&call, &[]).await.unwrap();
+    owner.batch_execute("UPDATE outbox.request SET status = 'failed', dedupe_until = now()").await.unwrap();
+    app.query_one("SELECT outbox.enqueue_once('k', 'ada', 'welcome')", &[]).await.unwrap();
+    assert_eq!(having(&owner, "pending").await, 1);
+    assert_eq!(app.query_one(&call, &[]).await.unwrap().get::<_, &str>(0), "failed");
+    assert_eq!(having(&owner, "pending").await, 1, "the key has been taken by another request");
 }

@@ -13,10 +13,11 @@ use crate::support::{Database, PATIENCE, Process, database, eventually, outbox_r
 
 /// A relay `mails` to this server; `more` is added below `[[relay]]`.
 fn relay(server: &SmtpServer, more: &str) -> String {
+    let memory = if more.contains("resend") { "key_memory = \"1h\"" } else { "" };
     format!(
         "[[relay]]\nname = \"mails\"\n{more}\n[relay.source.requests]\n[relay.turn]\ndeadline = \"3s\"\n\
          [relay.sink.email]\nserver = \"127.0.0.1\"\nport = {}\nsecurity = \"none\"\n\
-         from = \"shop@example.com\"\nto = \"{{{{ user_id }}}}@example.com\"\ntemplate = \"{{{{ template }}}}\"\n\
+         from = \"shop@example.com\"\nto = \"{{{{ user_id }}}}@example.com\"\ntemplate = \"{{{{ template }}}}\"\n{memory}\n\
          [relay.sink.email.templates.welcome]\nsubject = \"Welcome, {{{{ name | default(user_id) }}}}\"\n\
          text = \"Dear {{{{ name | default(user_id) }}}}\"\nhtml = \"<p>Dear <b>{{{{ name | default(user_id) }}}}</b></p>\"\n\
          [relay.sink.email.templates.reset]\nsubject = \"Reset\"\ntext = \"Reset\"\n",

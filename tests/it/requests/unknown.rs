@@ -160,3 +160,26 @@ async fn a_provider_that_cannot_be_reached_makes_nothing_unknown_whatever_the_po
     let _process = Process::spawn(&text, &["run"]);
     eventually(PATIENCE * 3, async || having(&owner, "completed").await + having(&owner, "unknown").await == 5).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_after_a_silence_leaves_the_request_unknown_and_its_body_as_it_was() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let provider = Provider::start(|request| match request.attempt {
+        1 => Answer::Hang,
+        2 => Answer::Refuse(409),
+        _ => Answer::Refuse(422),
+    })
+    .await
+    .unwrap();
+    let text = toml(&database, "relay", None, &relay(&provider, "on_unknown = \"resend\"", "key_memory = \"1h\""));
+    let (id, ..) = welcome(&app, "ada").await;
+    let process = Process::spawn(&text, &["run"]);
+    eventually(PATIENCE * 3, async || having(&owner, "unknown").await == 1).await;
+    drop(process);
+    assert_eq!(provider.count(), 3, "409 says that the first try is still at work");
+    assert_eq!(welcome(&app, "ada").await.1, "unknown");
+    assert_eq!(outbox_relay(&text, &["request", "redrive", &id, "--yes"]).await.0, Some(0));
+    let kept: bool = owner.query_one("SELECT body IS NOT NULL FROM outbox.request", &[]).await.unwrap().get(0);
+    assert!(kept, "the receiver may know its key");
+}

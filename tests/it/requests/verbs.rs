@@ -91,6 +91,8 @@ async fn what_does_not_fit_requests_is_refused_with_key_value_and_mend() {
     assert_eq!(problems.matches("this is for requests that are sent once").count(), 2, "{problems}");
     let stdout = "[[relay]]\nname = \"x\"\n[relay.source.requests]\ntemplates = [\"a\"]\n[relay.sink.stdout]\n";
     assert!(refused(stdout).contains("this sink has no way to send a message once"));
+    let twins = relay(&provider, "", "") + &relay(&provider, "", "").replace("\"mails\"", "\"texts\"");
+    assert!(refused(&twins).contains("template \"welcome\" is one of relay mails already"));
     let none = relay(&provider, "", "").replace("templates = [\"welcome\", \"reset\"]", "");
     assert!(refused(&none).contains("name what can be requested"));
 }

@@ -22,6 +22,7 @@ fn config() -> Config {
         },
         timeout: Duration::from_secs(1),
         rate_per_second: None,
+        key_memory: None,
         connections: 1,
         message_id_domain: from.domain().to_owned(),
         from,
