@@ -194,6 +194,15 @@ impl Sink {
         }
     }
 
+    /// How many messages can be on their way at a time; none where the sink sets no bound. More would only wait.
+    #[must_use]
+    pub fn at_once(&self) -> Option<usize> {
+        match self {
+            Self::Email(sink) => Some(sink.at_once()),
+            Self::Kafka(_) | Self::Http(_) | Self::Sql(_) | Self::Stdout(_) => None,
+        }
+    }
+
     /// Over how many partitions the topic spreads keys, as last seen; none where that does not matter.
     #[must_use]
     pub fn partitions(&self) -> Option<i32> {

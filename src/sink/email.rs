@@ -41,7 +41,7 @@ use templates::Templates;
 pub struct Config {
     /// Where the server is.
     pub server: Server,
-    /// The longest time for one mail, connecting included.
+    /// The longest time for one mail, connecting included, from when one of `connections` is free for it.
     pub timeout: Duration,
     /// The most mails a second, per cursor.
     pub rate_per_second: Option<f64>,
@@ -158,6 +158,11 @@ impl EmailSink {
         self.min_interval
     }
 
+    /// How many mails can be on their way at a time.
+    pub(super) fn at_once(&self) -> usize {
+        self.pool.connections
+    }
+
     pub(super) fn fields(&self) -> &[Field] {
         self.templates.fields()
     }
@@ -195,7 +200,7 @@ impl EmailSink {
     }
 
     async fn send(&self, mail: &Mail, patience: Duration, step: &mut Step) -> Result<Receipt, Failure> {
-        let sent = self.pool.send(mail, Instant::now() + patience.min(self.timeout), step).await;
+        let sent = self.pool.send(mail, patience, self.timeout, step).await;
         match sent {
             Ok(reply) => Ok(Receipt::new(Some(&mail.message_id), &reply.text())),
             Err(trouble) => Err(answer::judge(*step, &trouble, &self.pool.server.name())),

@@ -77,6 +77,8 @@ pub(in crate::sink) enum Trouble {
     Lost(String),
     /// No answer in time.
     TimedOut,
+    /// All own connections were in use for too long: nothing was begun.
+    Busy,
     /// What came is no SMTP, or no answer to what was asked.
     NoSmtp(&'static str),
     /// A refusal.
@@ -121,6 +123,11 @@ pub(in crate::sink) fn judge(step: Step, trouble: &Trouble, target: &str) -> Fai
     };
     match trouble {
         Trouble::TimedOut => unanswered(step, "timeout", format!("{target} did not answer in time")),
+        Trouble::Busy => {
+            let message =
+                format!("all connections to {target} were in use until too little time was left for the mail");
+            failure(Retry, "smtp_busy".to_owned(), message, "Raise connections, or see why the server is slow")
+        }
         Trouble::Lost(reason) if step == Step::Connect => {
             unanswered(step, "connect", format!("{target} cannot be reached: {reason}"))
         }
@@ -214,6 +221,7 @@ fn meaning(step: Step, code: u16) -> (Class, &'static str) {
 #[must_use]
 pub fn known_errors() -> Vec<KnownError> {
     let ends = [
+        (Step::Connect, Trouble::Busy),
         (Step::Connect, Trouble::Lost(String::new())),
         (Step::Mail, Trouble::Lost(String::new())),
         (Step::Mail, Trouble::TimedOut),

@@ -7,7 +7,7 @@ use crate::position::Timestamp;
 use crate::sink::Class;
 
 mod server;
-use server::{CLOSE, HANG, RESET, Script, server};
+use server::{CLOSE, HANG, RESET, SLOW, Script, server};
 
 fn config(port: u16) -> Config {
     let texts = Texts { subject: "Hello".to_owned(), text: Some(Source::Inline("{{ name }}".to_owned())), html: None };
@@ -218,9 +218,40 @@ async fn no_more_dialogues_than_allowed_are_open_at_a_time() {
     let sink = sink(&Config { connections: 2, ..config(port) });
     let pinned = sink.pin(&rows(&["7"]).message(0)).expect("a mail");
     let sent =
-        futures_util::future::join_all((0..20).map(|_| sink.deliver("7", &pinned, Duration::from_secs(10)))).await;
+        futures_util::future::join_all((0..20).map(|_| sink.deliver("7", &pinned, Duration::from_secs(60)))).await;
     assert!(sent.iter().all(Result::is_ok), "{sent:?}");
     assert_eq!((seen.count("MAIL"), seen.connections()), (20, 2));
+}
+
+#[tokio::test]
+async fn waiting_for_a_connection_does_not_use_up_the_time_of_a_mail() {
+    let (port, seen) = server(|line| (line == ".").then_some(SLOW)).await;
+    let sink = sink(&Config { connections: 2, timeout: Duration::from_secs(5), ..config(port) });
+    let pinned = sink.pin(&rows(&["7"]).message(0)).expect("a mail");
+    // Eight seconds of the server's, two at a time.
+    let sent =
+        futures_util::future::join_all((0..20).map(|_| sink.deliver("7", &pinned, Duration::from_secs(60)))).await;
+    assert!(sent.iter().all(Result::is_ok), "{sent:?}");
+    assert_eq!((seen.count("MAIL"), seen.connections()), (20, 2));
+}
+
+#[tokio::test]
+async fn a_mail_without_a_connection_is_not_begun_when_too_little_time_is_left() {
+    let (port, seen) = server(|line| (line == ".").then_some(HANG)).await;
+    let sink = sink(&config(port));
+    let pinned = sink.pin(&rows(&["7"]).message(0)).expect("a mail");
+    let begun = async {
+        while seen.count(".") == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        sink.deliver("7", &pinned, Duration::from_secs(10)).await
+    };
+    let failure = tokio::select! {
+        sent = sink.deliver("7", &pinned, Duration::from_secs(10)) => panic!("it hangs: {sent:?}"),
+        second = begun => second.expect_err("the one connection is in use"),
+    };
+    assert_eq!((failure.class, failure.ambiguous, failure.code.as_str()), (Class::Retry, false, "smtp_busy"));
+    assert!(!failure.is_outage() && seen.count("MAIL") == 1, "{failure:?}");
 }
 
 #[tokio::test]

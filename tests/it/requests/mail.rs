@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
+use std::time::Duration;
 
 use futures_util::future::join_all;
-use outbox_relay::demo::smtp::{Options, SmtpServer};
+use outbox_relay::demo::smtp::{Behaviour, Options, SmtpServer};
 use rustix::process::Signal;
 use tokio_postgres::Client;
 
@@ -57,6 +58,25 @@ async fn a_hundred_sessions_of_psql_ask_for_one_mail_and_one_arrives() {
     assert!(row.get::<_, &str>(1).starts_with("250"), "{row:?}");
     assert_eq!(psql(&database, ask).await, format!("{}|completed|t", ids.first().unwrap()));
     assert_eq!(server.received().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_server_gets_each_mail_once_and_none_is_in_doubt() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let server = SmtpServer::start(&Options::default()).await.unwrap();
+    server.behave(Behaviour::Slow(Duration::from_millis(800))).await.unwrap();
+    for number in 0..20 {
+        welcome(&app, &format!("user{number}")).await;
+    }
+    // The default time-out is 3 s, and two connections take eight for all.
+    let text = toml(&database, "relay", None, &relay(&server, "").replace("deadline = \"3s\"\n", ""));
+    let process = Process::spawn(&text, &["run"]);
+    eventually(PATIENCE * 3, async || having(&owner, "completed").await == 20).await;
+    assert_eq!(server.received().len(), 20);
+    let doubts = owner.query_one("SELECT sum(ambiguous) FROM outbox.request", &[]).await.unwrap();
+    assert_eq!(doubts.get::<_, i64>(0), 0);
+    assert!(!process.log().contains("send failed"), "no more is claimed than there are connections");
 }
 
 /// Recording a request as completed waits until this client lets it.
