@@ -99,7 +99,7 @@ async fn a_refusal_means_what_its_line_makes_of_it() {
 
 #[tokio::test]
 async fn silence_and_a_cut_are_unknown_behind_the_last_line_only() {
-    let before: [(Script, &str); 10] = [
+    let before: [(Script, &str); 11] = [
         (|line| (line.is_empty()).then_some(HANG), "smtp_timeout"),
         (|line| (line.starts_with("EHLO")).then_some(HANG), "smtp_timeout"),
         (|line| (line.starts_with("AUTH")).then_some(HANG), "smtp_timeout"),
@@ -110,6 +110,7 @@ async fn silence_and_a_cut_are_unknown_behind_the_last_line_only() {
         (|line| (line.starts_with("MAIL")).then_some(RESET), "smtp_broken"),
         (|line| (line == "DATA").then_some(CLOSE), "smtp_broken"),
         (|line| (line == "DATA").then_some("250 nonsense"), "smtp_broken"),
+        (|line| (line == "DATA").then_some("354 go ahead\r\n250 2.0.0 unasked"), "smtp_broken"),
     ];
     for (script, code) in before {
         let timeout = if code == "smtp_timeout" { Duration::from_millis(300) } else { Duration::from_secs(10) };
