@@ -20,6 +20,7 @@ pub mod template;
 pub mod webhook;
 
 pub use failure::{Class, Failure, KnownError, Phase};
+pub use once::Progress;
 pub use publication::Publication;
 pub use receipt::Receipt;
 

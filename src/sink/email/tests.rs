@@ -51,6 +51,11 @@ async fn publish(sink: &EmailSink, ids: &[&str]) -> Published {
     publication.finish()
 }
 
+/// Delivers what was pinned for the message `7`.
+async fn deliver(sink: &EmailSink, pinned: &[u8], patience: Duration) -> Result<Receipt, Failure> {
+    sink.deliver("7", pinned, patience, &mut Step::default()).await
+}
+
 async fn failure(script: Script) -> (Class, bool, String) {
     failure_within(Duration::from_secs(10), script).await
 }
@@ -206,10 +211,11 @@ async fn what_is_pinned_is_delivered_as_it_is_with_a_receipt() {
     let (port, seen) = server(|line| (line == ".").then_some("250-2.0.0 fine\r\n250 2.0.0 queued as 42")).await;
     let sink = sink(&config(port));
     let pinned = sink.pin(&rows(&["7"]).message(0)).expect("a mail");
-    let receipt = sink.deliver("7", &pinned, Duration::from_secs(5)).await.expect("taken");
+    let receipt = deliver(&sink, &pinned, Duration::from_secs(5)).await.expect("taken");
     let expected = Receipt { id: Some("<relay/7@example.com>".to_owned()), reply: "250 2.0.0 queued as 42".to_owned() };
     assert_eq!(receipt, expected);
-    let other = sink.deliver("8", &pinned, Duration::from_secs(5)).await.expect_err("another message's");
+    let other =
+        sink.deliver("8", &pinned, Duration::from_secs(5), &mut Step::default()).await.expect_err("another message's");
     assert_eq!((other.class, other.code.as_str(), seen.count("MAIL")), (Class::Poison, "pinned_mail", 1));
 }
 
@@ -218,8 +224,7 @@ async fn no_more_dialogues_than_allowed_are_open_at_a_time() {
     let (port, seen) = server(|_| None).await;
     let sink = sink(&Config { connections: 2, ..config(port) });
     let pinned = sink.pin(&rows(&["7"]).message(0)).expect("a mail");
-    let sent =
-        futures_util::future::join_all((0..20).map(|_| sink.deliver("7", &pinned, Duration::from_secs(60)))).await;
+    let sent = futures_util::future::join_all((0..20).map(|_| deliver(&sink, &pinned, Duration::from_secs(60)))).await;
     assert!(sent.iter().all(Result::is_ok), "{sent:?}");
     assert_eq!((seen.count("MAIL"), seen.connections()), (20, 2));
 }
@@ -230,8 +235,7 @@ async fn waiting_for_a_connection_does_not_use_up_the_time_of_a_mail() {
     let sink = sink(&Config { connections: 2, timeout: Duration::from_secs(5), ..config(port) });
     let pinned = sink.pin(&rows(&["7"]).message(0)).expect("a mail");
     // Eight seconds of the server's, two at a time.
-    let sent =
-        futures_util::future::join_all((0..20).map(|_| sink.deliver("7", &pinned, Duration::from_secs(60)))).await;
+    let sent = futures_util::future::join_all((0..20).map(|_| deliver(&sink, &pinned, Duration::from_secs(60)))).await;
     assert!(sent.iter().all(Result::is_ok), "{sent:?}");
     assert_eq!((seen.count("MAIL"), seen.connections()), (20, 2));
 }
@@ -245,10 +249,10 @@ async fn a_mail_without_a_connection_is_not_begun_when_too_little_time_is_left()
         while seen.count(".") == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        sink.deliver("7", &pinned, Duration::from_secs(10)).await
+        deliver(&sink, &pinned, Duration::from_secs(10)).await
     };
     let failure = tokio::select! {
-        sent = sink.deliver("7", &pinned, Duration::from_secs(10)) => panic!("it hangs: {sent:?}"),
+        sent = deliver(&sink, &pinned, Duration::from_secs(10)) => panic!("it hangs: {sent:?}"),
         second = begun => second.expect_err("the one connection is in use"),
     };
     assert_eq!((failure.class, failure.ambiguous, failure.code.as_str()), (Class::Retry, false, "smtp_busy"));
