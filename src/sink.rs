@@ -20,6 +20,7 @@ pub mod template;
 pub mod webhook;
 
 pub use failure::{Class, Failure, KnownError, Phase};
+pub use once::Progress;
 pub use publication::Publication;
 pub use receipt::Receipt;
 
@@ -191,6 +192,15 @@ impl Sink {
             Self::Http(sink) => sink.min_interval(),
             Self::Email(sink) => sink.min_interval(),
             Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) => None,
+        }
+    }
+
+    /// How many messages can be on their way at a time; none where the sink sets no bound. More would only wait.
+    #[must_use]
+    pub fn at_once(&self) -> Option<usize> {
+        match self {
+            Self::Email(sink) => Some(sink.at_once()),
+            Self::Kafka(_) | Self::Http(_) | Self::Sql(_) | Self::Stdout(_) => None,
         }
     }
 

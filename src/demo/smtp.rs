@@ -57,6 +57,8 @@ pub enum Behaviour {
     Accept,
     /// Records it and never answers.
     Hang,
+    /// Records it and answers 250 after this long.
+    Slow(Duration),
     /// Records it and resets the connection.
     Reset,
     /// Records nothing and answers this line to the content.
@@ -184,6 +186,7 @@ impl SmtpServer {
         self.order(&match behaviour {
             Behaviour::Accept => json!({ "do": "accept" }),
             Behaviour::Hang => json!({ "do": "hang" }),
+            Behaviour::Slow(pause) => json!({ "do": "accept", "pause": pause.as_secs_f64() }),
             Behaviour::Reset => json!({ "do": "reset" }),
             Behaviour::Refuse(reply) => json!({ "do": "refuse", "reply": reply }),
             Behaviour::RefuseReceiver(reply) => json!({ "do": "accept", "rcpt": reply }),

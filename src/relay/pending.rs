@@ -234,7 +234,9 @@ impl Desk {
     fn room(&self, ready: &Ready) -> usize {
         let most = match (ready.config.sink.one_by_one(), ready.sink.min_interval()) {
             (_, Some(_)) => 1,
-            (true, None) => ready.pending.in_flight.min(ready.pending.limit),
+            (true, None) => {
+                ready.pending.in_flight.min(ready.pending.limit).min(ready.sink.at_once().unwrap_or(usize::MAX))
+            }
             (false, None) if self.in_flight > 0 => 0,
             (false, None) => ready.pending.limit,
         };

@@ -221,7 +221,7 @@ impl Clerk {
     fn room(&self, ready: &Ready) -> usize {
         let most = match ready.sink.min_interval() {
             Some(_) => 1,
-            None => ready.requests.in_flight.min(ready.requests.limit),
+            None => ready.requests.in_flight.min(ready.requests.limit).min(ready.sink.at_once().unwrap_or(usize::MAX)),
         };
         // While the receiver is out, one request tries it.
         let most = if self.setbacks.is_out() { most.min(1) } else { most };

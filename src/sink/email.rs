@@ -5,7 +5,7 @@
 //! sees each mail once; servers on the way do not. Passwords and mails go through verified TLS, or to this machine.
 //!
 //! Two ways in: publications render each message when its turn comes; [`EmailSink::pin`] renders it once, for
-//! [`EmailSink::deliver`] to send exactly these bytes, as often as that takes.
+//! [`super::Sink::deliver`] to send exactly these bytes, as often as that takes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub use address::{Mailbox, NoMailbox, ascii_domain};
 pub use answer::known_errors;
 pub use session::{Security, Server};
 
-use answer::Step;
+pub(super) use answer::Step;
 use mail::Mail;
 use pool::Pool;
 use templates::Templates;
@@ -41,7 +41,7 @@ use templates::Templates;
 pub struct Config {
     /// Where the server is.
     pub server: Server,
-    /// The longest time for one mail, connecting included.
+    /// The longest time for one mail, connecting included, from when one of `connections` is free for it.
     pub timeout: Duration,
     /// The most mails a second, per cursor.
     pub rate_per_second: Option<f64>,
@@ -160,6 +160,11 @@ impl EmailSink {
         self.min_interval
     }
 
+    /// How many mails can be on their way at a time.
+    pub(super) fn at_once(&self) -> usize {
+        self.pool.connections
+    }
+
     pub(super) fn fields(&self) -> &[Field] {
         self.templates.fields()
     }
@@ -177,13 +182,20 @@ impl EmailSink {
         self.templates.write(message, SystemTime::now()).map(|mail| mail.pin())
     }
 
-    /// Sends what was pinned for the message `id`, byte by byte. Whoever drops this does not know whether it was sent.
+    /// Sends what was pinned for the message `id`, byte by byte; `step` says how far it has come, also when this is
+    /// dropped.
     ///
     /// # Errors
     /// When the server has not taken it within `patience` and the configured time-out.
-    pub async fn deliver(&self, id: &str, pinned: &[u8], patience: Duration) -> Result<Receipt, Failure> {
+    pub(super) async fn deliver(
+        &self,
+        id: &str,
+        pinned: &[u8],
+        patience: Duration,
+        step: &mut Step,
+    ) -> Result<Receipt, Failure> {
         let mail = Mail::unpin(pinned, id)?;
-        self.send(&mail, patience, &mut Step::default()).await
+        self.send(&mail, patience, step).await
     }
 
     /// Connects and signs in, without a mail, and answers the largest mail that the server says it takes.
@@ -197,7 +209,7 @@ impl EmailSink {
     }
 
     async fn send(&self, mail: &Mail, patience: Duration, step: &mut Step) -> Result<Receipt, Failure> {
-        let sent = self.pool.send(mail, Instant::now() + patience.min(self.timeout), step).await;
+        let sent = self.pool.send(mail, patience, self.timeout, step).await;
         match sent {
             Ok(reply) => Ok(Receipt::new(Some(&mail.message_id), &reply.text())),
             Err(trouble) => Err(answer::judge(*step, &trouble, &self.pool.server.name())),

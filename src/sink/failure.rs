@@ -99,13 +99,13 @@ impl Failure {
     }
 
     /// Whether the receiver is out, so that no message would get through: not a refusal of this one, and not a wish for
-    /// fewer of them, which a provider may put into a code of its own; nor is it the topic of the dead letters, nor another
+    /// fewer of them, which a provider may put into a code of its own; nor is it a lack of own connections, the topic of the dead letters, nor another
     /// transaction that a statement waits for.
     #[must_use]
     pub fn is_outage(&self) -> bool {
         // What a mail server says of an address or of a mail's content is not about the server.
         let others = ["twilio_", "sql_", "smtp_rcpt_", "smtp_content_"];
-        let other = matches!(self.code.as_str(), "http_429" | "dead_letter_topic")
+        let other = matches!(self.code.as_str(), "http_429" | "dead_letter_topic" | "smtp_busy")
             || others.iter().any(|prefix| self.code.starts_with(prefix));
         self.class == Class::Retry && !other
     }

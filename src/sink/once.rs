@@ -2,8 +2,25 @@
 
 use std::time::Duration;
 
-use super::{Class, Failure, Receipt, Sink};
+use super::{Class, Failure, Receipt, Sink, email};
 use crate::message::Message;
+
+/// How far a delivery has come, for whoever stops it in the midst.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Of a mail.
+    step: email::Step,
+    /// A client has the request that sends it, and does not tell what it does with it.
+    handed_over: bool,
+}
+
+impl Progress {
+    /// Whether the receiver may have the message.
+    #[must_use]
+    pub fn may_have_left(&self) -> bool {
+        self.handed_over || self.step >= email::Step::Dot
+    }
+}
 
 impl Sink {
     /// Renders a message as it is sent then, however often; only for sinks that can send one message once.
@@ -19,13 +36,20 @@ impl Sink {
     }
 
     /// Sends the message with this id as it was pinned, and waits for the receiver's answer, no longer than `patience`.
+    /// `progress` says how far it has come, also when this is dropped.
     ///
     /// # Errors
     /// When it was not accepted, or nobody knows: `ambiguous` tells.
-    pub async fn deliver(&self, id: &str, pinned: &[u8], patience: Duration) -> Result<Receipt, Failure> {
+    pub async fn deliver(
+        &self,
+        id: &str,
+        pinned: &[u8],
+        patience: Duration,
+        progress: &mut Progress,
+    ) -> Result<Receipt, Failure> {
         match self {
-            Self::Http(sink) => sink.deliver(pinned, patience).await,
-            Self::Email(sink) => sink.deliver(id, pinned, patience).await,
+            Self::Http(sink) => sink.deliver(pinned, patience, &mut progress.handed_over).await,
+            Self::Email(sink) => sink.deliver(id, pinned, patience, &mut progress.step).await,
             Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) => Err(not_once()),
         }
     }

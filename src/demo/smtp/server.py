@@ -69,6 +69,7 @@ class Handler:
             await asyncio.Event().wait()
         if now["do"] == "refuse":
             return now["reply"]
+        await asyncio.sleep(now.get("pause", 0))
         return "250 2.0.0 OK queued as 42"
 
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::ready::Ready;
 use super::task::{Attempt, Outcome, Plan, Task};
 use crate::relay::engine::Engine;
-use crate::sink::{Failure, Receipt};
+use crate::sink::{Failure, Progress, Receipt};
 
 /// Sends one request, or asks for it; what became of it.
 pub(super) async fn send(engine: Arc<Engine>, ready: Arc<Ready>, task: Task) -> Attempt {
@@ -17,15 +17,18 @@ pub(super) async fn send(engine: Arc<Engine>, ready: Arc<Ready>, task: Task) -> 
         return task.ended(Outcome::Untried);
     }
     let deadline = Instant::now() + turn.deadline;
-    let outcome = tokio::select! {
+    let mut progress = Progress::default();
+    let ended = tokio::select! {
         biased;
-        outcome = carry_out(&ready, &task, deadline) => outcome,
-        () = engine.cut.cancelled() => Outcome::Failed(Failure::deadline()),
+        outcome = carry_out(&ready, &task, deadline, &mut progress) => Some(outcome),
+        () = engine.cut.cancelled() => None,
     };
+    let cut = || Outcome::Failed(Failure { ambiguous: progress.may_have_left(), ..Failure::deadline() });
+    let outcome = ended.unwrap_or_else(cut);
     task.ended(outcome)
 }
 
-async fn carry_out(ready: &Ready, task: &Task, deadline: Instant) -> Outcome {
+async fn carry_out(ready: &Ready, task: &Task, deadline: Instant, progress: &mut Progress) -> Outcome {
     let left = || deadline.saturating_duration_since(Instant::now());
     let body = match &task.plan {
         Plan::Refused(failure) => return Outcome::Failed(failure.clone()),
@@ -38,7 +41,7 @@ async fn carry_out(ready: &Ready, task: &Task, deadline: Instant) -> Outcome {
             Err(failure) => return Outcome::Failed(Failure { ambiguous: false, ..failure }),
         },
     };
-    answer(ready.sink.deliver(&task.id, body, left()).await)
+    answer(ready.sink.deliver(&task.id, body, left(), progress).await)
 }
 
 fn answer(delivered: Result<Receipt, Failure>) -> Outcome {

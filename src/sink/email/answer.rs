@@ -77,6 +77,8 @@ pub(in crate::sink) enum Trouble {
     Lost(String),
     /// No answer in time.
     TimedOut,
+    /// All own connections were in use for too long: nothing was begun.
+    Busy,
     /// What came is no SMTP, or no answer to what was asked.
     NoSmtp(&'static str),
     /// A refusal.
@@ -121,6 +123,11 @@ pub(in crate::sink) fn judge(step: Step, trouble: &Trouble, target: &str) -> Fai
     };
     match trouble {
         Trouble::TimedOut => unanswered(step, "timeout", format!("{target} did not answer in time")),
+        Trouble::Busy => {
+            let message =
+                format!("all connections to {target} were in use until too little time was left for the mail");
+            failure(Retry, "smtp_busy".to_owned(), message, "Raise connections, or see why the server is slow")
+        }
         Trouble::Lost(reason) if step == Step::Connect => {
             unanswered(step, "connect", format!("{target} cannot be reached: {reason}"))
         }
@@ -129,7 +136,7 @@ pub(in crate::sink) fn judge(step: Step, trouble: &Trouble, target: &str) -> Fai
             unanswered(step, "broken", format!("{target} did not answer as SMTP servers do: {why}"))
         }
         Trouble::Reply { code, enhanced } => {
-            let (class, hint) = meaning(step, *code);
+            let (class, hint) = meaning(step, *code, enhanced.as_deref());
             let detail = enhanced.as_ref().map(|enhanced| format!(" {enhanced}")).unwrap_or_default();
             let message = format!("{target} answered {code}{detail} to {}", step.command());
             failure(class, format!("smtp_{}_{code}", step.word()), message, hint)
@@ -181,8 +188,11 @@ fn unanswered(step: Step, word: &str, what: String) -> Failure {
 }
 
 /// What a refusal means.
-fn meaning(step: Step, code: u16) -> (Class, &'static str) {
+fn meaning(step: Step, code: u16, enhanced: Option<&str>) -> (Class, &'static str) {
     use Class::{Fatal, Poison, Retry};
+    // RFC 3463's 7 is policy. Of receivers, too; but a server that refuses this client refuses every row alike, and must
+    // not have them all put aside.
+    let is_policy = enhanced.is_some_and(|enhanced| enhanced.starts_with("5.7."));
     match (step, code) {
         (_, 421) => (Retry, "The server is closing the connection: see its log for this moment"),
         (Step::Connect | Step::Greeting | Step::Hello | Step::StartTls, _) => {
@@ -196,6 +206,9 @@ fn meaning(step: Step, code: u16) -> (Class, &'static str) {
         (Step::Mail, 552) => (Poison, "The mail is larger than the server takes: send less by the template"),
         // MAIL tells the server the configured sender and nothing of the row: the next row would fare no better.
         (Step::Mail, 500..) => (Fatal, "Set from to an address that the server lets this user send as"),
+        (Step::Rcpt, 500..) if is_policy => {
+            (Fatal, "Let the server take mail from this relay for others: its log says what it does not permit")
+        }
         (Step::Rcpt, 500..) => (Poison, "Mend the address in the row: the server does not take mail for it"),
         (Step::Content | Step::Dot, 552) => {
             (Poison, "The mail is too large for the server or the mailbox: send less by the template")
@@ -214,6 +227,7 @@ fn meaning(step: Step, code: u16) -> (Class, &'static str) {
 #[must_use]
 pub fn known_errors() -> Vec<KnownError> {
     let ends = [
+        (Step::Connect, Trouble::Busy),
         (Step::Connect, Trouble::Lost(String::new())),
         (Step::Mail, Trouble::Lost(String::new())),
         (Step::Mail, Trouble::TimedOut),
@@ -238,7 +252,7 @@ pub fn known_errors() -> Vec<KnownError> {
     for step in ANSWERED {
         let mut first = 400;
         for code in 400..=599 {
-            if code < 599 && meaning(step, code + 1) == meaning(step, code) {
+            if code < 599 && meaning(step, code + 1, None) == meaning(step, code, None) {
                 continue;
             }
             let failure = judge(step, &Trouble::Reply { code, enhanced: None }, "");
@@ -252,6 +266,8 @@ pub fn known_errors() -> Vec<KnownError> {
             first = code + 1;
         }
     }
+    let denied = Trouble::Reply { code: 554, enhanced: Some("5.7.1".to_owned()) };
+    add("`smtp_rcpt_5xx` with 5.7.x".to_owned(), judge(Step::Rcpt, &denied, ""), Phase::Answered);
     known
 }
 

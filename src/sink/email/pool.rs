@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::answer::{self, Step, Trouble};
 use super::mail::Mail;
@@ -18,17 +18,30 @@ const IDLE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Pool {
     pub(super) server: Server,
+    pub(super) connections: usize,
+    /// Never closed.
     permits: Semaphore,
     idle: Mutex<Vec<Session>>,
 }
 
 impl Pool {
     pub(super) fn new(server: Server, connections: usize) -> Self {
-        Self { server, permits: Semaphore::new(connections), idle: Mutex::new(Vec::new()) }
+        Self { server, connections, permits: Semaphore::new(connections), idle: Mutex::new(Vec::new()) }
     }
 
-    /// Hands one mail over before `end`.
-    pub(super) async fn send(&self, mail: &Mail, end: Instant, step: &mut Step) -> Result<Reply, Trouble> {
+    /// Hands one mail over within `most`, which does not run while others have all connections; waits for one only as
+    /// long as `patience` leaves that much behind it.
+    pub(super) async fn send(
+        &self,
+        mail: &Mail,
+        patience: Duration,
+        most: Duration,
+        step: &mut Step,
+    ) -> Result<Reply, Trouble> {
+        // A free one is taken without any patience to spare.
+        let permit = timeout(patience.saturating_sub(most), self.permits.acquire()).await;
+        let _permit = permit.map_err(|_| Trouble::Busy)?;
+        let end = Instant::now() + most.min(patience);
         timeout_at(end, self.converse(mail, end, step)).await.unwrap_or(Err(Trouble::TimedOut))
     }
 
@@ -45,8 +58,6 @@ impl Pool {
     }
 
     async fn converse(&self, mail: &Mail, end: Instant, step: &mut Step) -> Result<Reply, Trouble> {
-        // Never closed, so that there is always one to wait for.
-        let _permit = self.permits.acquire().await;
         let mut session = self.session(end, step).await?;
         let outcome = session.send(mail, step).await;
         let is_usable = match &outcome {

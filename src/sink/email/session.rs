@@ -247,6 +247,11 @@ impl Session {
         if let Err(trouble) = self.wire.write(&stuffed(&mail.content)).await {
             return Err(self.last_words().await.unwrap_or(trouble));
         }
+        // What is there before the mail has ended is no answer to it, whatever it says.
+        if self.wire.has_spoken() {
+            let early = Trouble::NoSmtp("an answer to a mail that has not ended");
+            return Err(self.last_words().await.unwrap_or(early));
+        }
         // Noted before a byte of the last line is written: whoever stops from here on does not know.
         *step = Step::Dot;
         self.wire.write(b".\r\n").await?;

@@ -7,7 +7,7 @@ use crate::position::Timestamp;
 use crate::sink::Class;
 
 mod server;
-use server::{CLOSE, HANG, RESET, Script, server};
+use server::{CLOSE, HANG, RESET, SLOW, Script, server};
 
 fn config(port: u16) -> Config {
     let texts = Texts { subject: "Hello".to_owned(), text: Some(Source::Inline("{{ name }}".to_owned())), html: None };
@@ -50,6 +50,11 @@ async fn publish(sink: &EmailSink, ids: &[&str]) -> Published {
     let mut publication = sink.begin(Mode::default());
     publication.push(&rows(ids)).await;
     publication.finish()
+}
+
+/// Delivers what was pinned for the message `7`.
+async fn deliver(sink: &EmailSink, pinned: &[u8], patience: Duration) -> Result<Receipt, Failure> {
+    sink.deliver("7", pinned, patience, &mut Step::default()).await
 }
 
 async fn failure(script: Script) -> (Class, bool, String) {
@@ -100,7 +105,7 @@ async fn a_refusal_means_what_its_line_makes_of_it() {
 
 #[tokio::test]
 async fn silence_and_a_cut_are_unknown_behind_the_last_line_only() {
-    let before: [(Script, &str); 10] = [
+    let before: [(Script, &str); 11] = [
         (|line| (line.is_empty()).then_some(HANG), "smtp_timeout"),
         (|line| (line.starts_with("EHLO")).then_some(HANG), "smtp_timeout"),
         (|line| (line.starts_with("AUTH")).then_some(HANG), "smtp_timeout"),
@@ -111,6 +116,7 @@ async fn silence_and_a_cut_are_unknown_behind_the_last_line_only() {
         (|line| (line.starts_with("MAIL")).then_some(RESET), "smtp_broken"),
         (|line| (line == "DATA").then_some(CLOSE), "smtp_broken"),
         (|line| (line == "DATA").then_some("250 nonsense"), "smtp_broken"),
+        (|line| (line == "DATA").then_some("354 go ahead\r\n250 2.0.0 unasked"), "smtp_broken"),
     ];
     for (script, code) in before {
         let timeout = if code == "smtp_timeout" { Duration::from_millis(300) } else { Duration::from_secs(10) };
@@ -206,10 +212,11 @@ async fn what_is_pinned_is_delivered_as_it_is_with_a_receipt() {
     let (port, seen) = server(|line| (line == ".").then_some("250-2.0.0 fine\r\n250 2.0.0 queued as 42")).await;
     let sink = sink(&config(port));
     let pinned = sink.pin(&rows(&["7"]).message(0)).expect("a mail");
-    let receipt = sink.deliver("7", &pinned, Duration::from_secs(5)).await.expect("taken");
+    let receipt = deliver(&sink, &pinned, Duration::from_secs(5)).await.expect("taken");
     let expected = Receipt { id: Some("<relay/7@example.com>".to_owned()), reply: "250 2.0.0 queued as 42".to_owned() };
     assert_eq!(receipt, expected);
-    let other = sink.deliver("8", &pinned, Duration::from_secs(5)).await.expect_err("another message's");
+    let other =
+        sink.deliver("8", &pinned, Duration::from_secs(5), &mut Step::default()).await.expect_err("another message's");
     assert_eq!((other.class, other.code.as_str(), seen.count("MAIL")), (Class::Poison, "pinned_mail", 1));
 }
 
@@ -218,10 +225,39 @@ async fn no_more_dialogues_than_allowed_are_open_at_a_time() {
     let (port, seen) = server(|_| None).await;
     let sink = sink(&Config { connections: 2, ..config(port) });
     let pinned = sink.pin(&rows(&["7"]).message(0)).expect("a mail");
-    let sent =
-        futures_util::future::join_all((0..20).map(|_| sink.deliver("7", &pinned, Duration::from_secs(10)))).await;
+    let sent = futures_util::future::join_all((0..20).map(|_| deliver(&sink, &pinned, Duration::from_secs(60)))).await;
     assert!(sent.iter().all(Result::is_ok), "{sent:?}");
     assert_eq!((seen.count("MAIL"), seen.connections()), (20, 2));
+}
+
+#[tokio::test]
+async fn waiting_for_a_connection_does_not_use_up_the_time_of_a_mail() {
+    let (port, seen) = server(|line| (line == ".").then_some(SLOW)).await;
+    let sink = sink(&Config { connections: 2, timeout: Duration::from_secs(5), ..config(port) });
+    let pinned = sink.pin(&rows(&["7"]).message(0)).expect("a mail");
+    // Eight seconds of the server's, two at a time.
+    let sent = futures_util::future::join_all((0..20).map(|_| deliver(&sink, &pinned, Duration::from_secs(60)))).await;
+    assert!(sent.iter().all(Result::is_ok), "{sent:?}");
+    assert_eq!((seen.count("MAIL"), seen.connections()), (20, 2));
+}
+
+#[tokio::test]
+async fn a_mail_without_a_connection_is_not_begun_when_too_little_time_is_left() {
+    let (port, seen) = server(|line| (line == ".").then_some(HANG)).await;
+    let sink = sink(&config(port));
+    let pinned = sink.pin(&rows(&["7"]).message(0)).expect("a mail");
+    let begun = async {
+        while seen.count(".") == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        deliver(&sink, &pinned, Duration::from_secs(10)).await
+    };
+    let failure = tokio::select! {
+        sent = deliver(&sink, &pinned, Duration::from_secs(10)) => panic!("it hangs: {sent:?}"),
+        second = begun => second.expect_err("the one connection is in use"),
+    };
+    assert_eq!((failure.class, failure.ambiguous, failure.code.as_str()), (Class::Retry, false, "smtp_busy"));
+    assert!(!failure.is_outage() && seen.count("MAIL") == 1, "{failure:?}");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use futures_util::FutureExt as _;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::answer::Trouble;
@@ -77,6 +78,11 @@ impl<S: Transport> Wire<S> {
     /// Whether the server has said something that nobody asked for.
     pub(super) fn has_rest(&self) -> bool {
         !self.buffer.is_empty()
+    }
+
+    /// Whether there is something to be read by now, or the connection has ended; waits for nothing.
+    pub(super) fn has_spoken(&mut self) -> bool {
+        self.has_rest() || self.stream.read_buf(&mut self.buffer).now_or_never().is_some()
     }
 
     /// Sends one line and takes its answer.

@@ -55,8 +55,13 @@ impl HttpSink {
         Ok(serde_json::to_vec(&pinned).expect("strings make JSON"))
     }
 
-    /// Sends what was pinned.
-    pub(in crate::sink) async fn deliver(&self, pinned: &[u8], patience: Duration) -> Result<Receipt, Failure> {
+    /// Sends what was pinned; `handed_over` is set when the client is given the request.
+    pub(in crate::sink) async fn deliver(
+        &self,
+        pinned: &[u8],
+        patience: Duration,
+        handed_over: &mut bool,
+    ) -> Result<Receipt, Failure> {
         let mut request = self.restore(pinned)?;
         let seal = self.preset.seal()?;
         if let Some(authorization) = &seal.authorization {
@@ -64,6 +69,7 @@ impl HttpSink {
         }
         self.preset.admit(&request, self.requests.target())?;
         seal.sign(&mut request, SystemTime::now())?;
+        *handed_over = true;
         let response = self.answered(request, patience).await?;
         Ok(self.receipt(response).await)
     }

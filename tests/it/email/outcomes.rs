@@ -30,6 +30,22 @@ async fn a_receiver_that_the_server_refuses_is_poison_and_its_address_is_not_tol
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_does_not_relay_halts_and_puts_no_row_aside() {
+    let (stage, server) = (Stage::start().await, SmtpServer::start(&Options::default()).await.unwrap());
+    server.behave(Behaviour::RefuseReceiver("554 5.7.1 <ann@example.com>: Relay access denied")).await.unwrap();
+    stage.add("Ann", "ann@example.com").await;
+    let relay = stage.relay_with("mail", server.port(), "security = \"none\"");
+    let text = stage.toml(&relay.replace("start =", "on_poison = \"dead_letter\"\nstart ="));
+    let _process = Process::spawn(&text, &["run"]);
+    let (_, error) = halted(&stage.owner, "mail").await;
+    assert_eq!((&error["class"], &error["code"]), (&"fatal".into(), &"smtp_rcpt_554".into()), "{error}");
+    server.behave(Behaviour::Accept).await.unwrap();
+    let (done, _, log) = outbox_relay(&text, &["cursor", "resume", "mail"]).await;
+    assert_eq!(done, Some(0), "{log}");
+    eventually(PATIENCE * 2, || async { ids(&server) == of_rows([1]) }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_mail_that_the_server_refuses_is_poison_and_one_that_it_puts_off_is_tried_again() {
     let (stage, server) = (Stage::start().await, SmtpServer::start(&Options::default()).await.unwrap());
     server.behave(Behaviour::Refuse("451 4.3.0 try again later")).await.unwrap();

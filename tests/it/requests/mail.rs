@@ -2,26 +2,26 @@
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
+use std::time::Duration;
 
 use futures_util::future::join_all;
-use outbox_relay::demo::smtp::{Options, SmtpServer};
+use outbox_relay::demo::smtp::{Behaviour, Options, SmtpServer};
 use rustix::process::Signal;
 use tokio_postgres::Client;
 
 use super::{clients, having, listed, welcome};
 use crate::support::{Database, PATIENCE, Process, database, eventually, outbox_relay, toml};
 
-/// A relay `mails` to this server; `more` is added below `[[relay]]`.
-fn relay(server: &SmtpServer, more: &str) -> String {
+/// A relay `mails` to this port; `more` is added below `[[relay]]`.
+fn relay(port: u16, more: &str) -> String {
     let memory = if more.contains("resend") { "key_memory = \"1h\"" } else { "" };
     format!(
         "[[relay]]\nname = \"mails\"\n{more}\n[relay.source.requests]\n[relay.turn]\ndeadline = \"3s\"\n\
-         [relay.sink.email]\nserver = \"127.0.0.1\"\nport = {}\nsecurity = \"none\"\n\
+         [relay.sink.email]\nserver = \"127.0.0.1\"\nport = {port}\nsecurity = \"none\"\n\
          from = \"shop@example.com\"\nto = \"{{{{ user_id }}}}@example.com\"\ntemplate = \"{{{{ template }}}}\"\n{memory}\n\
          [relay.sink.email.templates.welcome]\nsubject = \"Welcome, {{{{ name | default(user_id) }}}}\"\n\
          text = \"Dear {{{{ name | default(user_id) }}}}\"\nhtml = \"<p>Dear <b>{{{{ name | default(user_id) }}}}</b></p>\"\n\
-         [relay.sink.email.templates.reset]\nsubject = \"Reset\"\ntext = \"Reset\"\n",
-        server.port()
+         [relay.sink.email.templates.reset]\nsubject = \"Reset\"\ntext = \"Reset\"\n"
     )
 }
 
@@ -39,7 +39,7 @@ async fn a_hundred_sessions_of_psql_ask_for_one_mail_and_one_arrives() {
     let database = database().await;
     let (owner, _app) = clients(&database).await;
     let server = SmtpServer::start(&Options::default()).await.unwrap();
-    let text = toml(&database, "relay", None, &relay(&server, ""));
+    let text = toml(&database, "relay", None, &relay(server.port(), ""));
     let _replicas = ["a", "b"].map(|name| Process::spawn(&text, &["run", "--replica-id", name]));
     let ask = "SELECT * FROM outbox.enqueue_once('ada:welcome', 'ada', 'welcome', '{\"name\": \"<Ada>\"}')";
     let answers = join_all((0..100).map(|_| psql(&database, ask))).await;
@@ -60,6 +60,55 @@ async fn a_hundred_sessions_of_psql_ask_for_one_mail_and_one_arrives() {
     assert_eq!(server.received().len(), 1);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_server_gets_each_mail_once_and_none_is_in_doubt() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let server = SmtpServer::start(&Options::default()).await.unwrap();
+    server.behave(Behaviour::Slow(Duration::from_millis(800))).await.unwrap();
+    for number in 0..20 {
+        welcome(&app, &format!("user{number}")).await;
+    }
+    // The default time-out is 3 s, and two connections take eight for all.
+    let text = toml(&database, "relay", None, &relay(server.port(), "").replace("deadline = \"3s\"\n", ""));
+    let process = Process::spawn(&text, &["run"]);
+    eventually(PATIENCE * 3, async || having(&owner, "completed").await == 20).await;
+    assert_eq!(server.received().len(), 20);
+    let doubts = owner.query_one("SELECT sum(ambiguous) FROM outbox.request", &[]).await.unwrap();
+    assert_eq!(doubts.get::<_, i64>(0), 0);
+    assert!(!process.log().contains("send failed"), "no more is claimed than there are connections");
+}
+
+/// A process that begins with one request for a mail to this port, and is stopped and cut: the status that is left, and how
+/// many outcomes are in doubt.
+async fn cut(port: u16, begun: impl AsyncFn() -> bool) -> (String, i32) {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    welcome(&app, "ada").await;
+    let relay = relay(port, "").replace("deadline = \"3s\"", "deadline = \"60s\"");
+    let text = toml(&database, "relay", None, &format!("{relay}[shutdown]\ngrace = \"1s\"\n"));
+    let mut process = Process::spawn(&text, &["run"]);
+    eventually(PATIENCE * 3, async || begun().await && having(&owner, "processing").await == 1).await;
+    process.signal(Signal::TERM);
+    process.wait().await;
+    let row = owner.query_one("SELECT status, ambiguous FROM outbox.request", &[]).await.unwrap();
+    (row.get(0), row.get(1))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mail_that_is_cut_is_in_doubt_behind_its_last_line_only() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let connection = tokio::sync::OnceCell::new();
+    let greeted = async || {
+        connection.get_or_init(async || silent.accept().await.unwrap()).await;
+        true
+    };
+    assert_eq!(cut(silent.local_addr().unwrap().port(), greeted).await, ("pending".to_owned(), 0));
+    let server = SmtpServer::start(&Options::default()).await.unwrap();
+    server.behave(Behaviour::Hang).await.unwrap();
+    assert_eq!(cut(server.port(), async || server.received().len() == 1).await, ("unknown".to_owned(), 1));
+}
+
 /// Recording a request as completed waits until this client lets it.
 async fn gate(owner: &Client) {
     owner
@@ -78,7 +127,7 @@ async fn killed_after_250(more: &str) -> (Database, Client, SmtpServer, String, 
     let database = database().await;
     let (owner, app) = clients(&database).await;
     let server = SmtpServer::start(&Options::default()).await.unwrap();
-    let text = toml(&database, "relay", None, &relay(&server, more));
+    let text = toml(&database, "relay", None, &relay(server.port(), more));
     gate(&owner).await;
     let (id, ..) = welcome(&app, "ada").await;
     let mut process = Process::spawn(&text, &["run", "--replica-id", "first"]);

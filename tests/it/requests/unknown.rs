@@ -91,6 +91,21 @@ async fn ask_a_request_left_by_a_crash_is_completed_when_the_provider_has_it_and
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_cut_while_the_provider_has_it_is_an_unknown_outcome() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let provider = Provider::start(|_| Answer::Hang).await.unwrap();
+    let relay = super::relay(&provider, "", "").replace("\"2s\"", "\"60s\"").replace("\"1s\"", "\"30s\"");
+    let text = toml(&database, "relay", None, &format!("{relay}[shutdown]\ngrace = \"1s\"\n"));
+    welcome(&app, "ada").await;
+    let mut process = Process::spawn(&text, &["run"]);
+    eventually(PATIENCE * 3, async || provider.count() == 1).await;
+    process.signal(Signal::TERM);
+    process.wait().await;
+    assert_eq!((having(&owner, "unknown").await, ambiguous(&owner).await), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_does_not_come_is_an_unknown_outcome_like_a_crash() {
     let database = database().await;
     let (owner, app) = clients(&database).await;

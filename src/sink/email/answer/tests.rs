@@ -33,6 +33,18 @@ fn a_refusal_means_what_its_step_makes_of_it() {
 }
 
 #[test]
+fn a_server_that_does_not_relay_for_us_is_fatal_and_costs_no_row() {
+    let class = |step, code, enhanced: &str| {
+        judge(step, &Trouble::Reply { code, enhanced: Some(enhanced.to_owned()) }, "mail:25").class
+    };
+    assert_eq!(class(Step::Rcpt, 554, "5.7.1"), Class::Fatal, "relay access denied");
+    assert_eq!(class(Step::Rcpt, 550, "5.7.26"), Class::Fatal);
+    assert_eq!(class(Step::Rcpt, 450, "4.7.1"), Class::Retry, "greylisting");
+    assert_eq!(class(Step::Rcpt, 550, "5.1.1"), Class::Poison);
+    assert_eq!(class(Step::Dot, 550, "5.7.1"), Class::Poison, "of the mail's content");
+}
+
+#[test]
 fn only_what_ends_behind_the_last_line_without_an_answer_is_unknown() {
     let lost = Trouble::Lost("reset".to_owned());
     for trouble in [lost, Trouble::TimedOut, Trouble::NoSmtp("no number")] {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -10,6 +11,9 @@ use tokio::net::{TcpListener, TcpStream};
 pub(super) const HANG: &str = "hang";
 pub(super) const CLOSE: &str = "close";
 pub(super) const RESET: &str = "reset";
+/// The usual answer, after [`PAUSE`].
+pub(super) const SLOW: &str = "slow";
+pub(super) const PAUSE: Duration = Duration::from_millis(800);
 
 /// What a scripted server has seen: every line, contents left out; and how many connections.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +73,10 @@ async fn serve(stream: TcpStream, script: Script, seen: Seen) {
                 HANG => std::future::pending().await,
                 CLOSE => return,
                 RESET => return stream.get_ref().set_zero_linger().expect("sets"),
+                SLOW => {
+                    tokio::time::sleep(PAUSE).await;
+                    stream.write_all(format!("{usual}\r\n").as_bytes()).await.unwrap_or_default();
+                }
                 answer => stream.write_all(format!("{answer}\r\n").as_bytes()).await.unwrap_or_default(),
             }
         }
