@@ -139,6 +139,7 @@ impl Turn<'_> {
         Request {
             shape: &ready.shape,
             fields: ready.sink.fields(),
+            typed: ready.sink.is_typed(),
             after: cursor.position.as_ref(),
             horizon: self.sighting.horizon.at,
             known: cursor.relations.as_ref().map(|(_, known)| known),
