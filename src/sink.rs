@@ -184,6 +184,12 @@ impl Sink {
         }
     }
 
+    /// Whether the values go back to the database, each in its column's type.
+    #[must_use]
+    pub const fn is_typed(&self) -> bool {
+        matches!(self, Self::Sql(_))
+    }
+
     /// The least time between two messages, when a rate is configured. The engine keeps it, by the cursor's own last
     /// advance, so that it holds across replicas.
     #[must_use]

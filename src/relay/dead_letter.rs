@@ -14,6 +14,7 @@ use crate::database::{Error, Loan, sqlstate};
 use crate::message::{Field, Message};
 use crate::sink::kafka::{LetterTopic, Obituary};
 use crate::sink::{Class, Failure, Mode, Published, Sink};
+use crate::source::fetch::{FetchError, types_stand};
 
 /// How many dead letters one turn sends again at the most: each waits for the one before.
 const REDRIVES: usize = 100;
@@ -82,6 +83,10 @@ impl Turn<'_> {
             if gone.is_some() {
                 break;
             }
+        }
+        let (sink, shape) = (&self.ready.sink, &self.ready.shape);
+        if sink.is_typed() && !within(self.engine, types_stand(&reader, shape, sink.fields())).await? {
+            return Err(FetchError::FamilyChanged.into());
         }
         let published = self.publish_again(&cursor, &batch, deadline).await?;
         let acknowledged = published.acknowledged;

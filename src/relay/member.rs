@@ -76,6 +76,8 @@ impl Member {
             return;
         };
         let unready = match preparing.await {
+            // The columns' types have changed meanwhile: it is made anew.
+            Ok(Ok(Ok(ready))) if !ready.sink.fits(&shape.columns) => return,
             Ok(Ok(Ok(ready))) => {
                 tracing::info!(cursor = self.config.name, rule = ready.shape.rule.as_str(), "relay ready");
                 self.ready = Some(Arc::new(ready.with_shape(Arc::clone(shape))));

@@ -19,7 +19,7 @@ use crate::batch::Batch;
 use crate::cursor::{Advance, Facts, LockedCursor};
 use crate::database::{Error, Fragile, Loan};
 use crate::position::Timestamp;
-use crate::sink::Mode;
+use crate::sink::{Failure, Mode};
 use crate::source::fetch::{Budget, Fetched, Request, fetch};
 use crate::source::watcher::Sighting;
 
@@ -139,6 +139,7 @@ impl Turn<'_> {
         Request {
             shape: &ready.shape,
             fields: ready.sink.fields(),
+            typed: ready.sink.is_typed(),
             after: cursor.position.as_ref(),
             horizon: self.sighting.horizon.at,
             known: cursor.relations.as_ref().map(|(_, known)| known),
@@ -187,6 +188,9 @@ impl Turn<'_> {
         let rows: usize = batches.iter().map(Batch::len).sum();
         if cut || rows >= appetite {
             ready.learn(appetite, self.timings.publish);
+        } else if published.stopped.as_ref().is_some_and(Failure::is_too_slow) {
+            // One statement took all the time, for these rows and not for as many as there might have been.
+            ready.learn(rows, self.timings.publish);
         }
         if cut && fetched.is_none() && published.acknowledged == 0 && published.stopped.is_none() {
             // Nothing was read in time: that is no sign that nothing is there.

@@ -98,6 +98,12 @@ impl Failure {
         }
     }
 
+    /// Whether the server ended a statement because it took too long: one for fewer rows takes less.
+    #[must_use]
+    pub fn is_too_slow(&self) -> bool {
+        self.code == "sql_57014"
+    }
+
     /// Whether the receiver is out, so that no message would get through: not a refusal of this one, and not a wish for
     /// fewer of them, which a provider may put into a code of its own; nor is it a lack of own connections, the topic of the dead letters, nor another
     /// transaction that a statement waits for.

@@ -12,12 +12,19 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{IsolationLevel, Row};
 
-use super::shape::{After, Shape, Within};
+use super::shape::{After, Shape};
 use crate::batch::Batch;
 use crate::database::codec::Raw;
 use crate::database::{Error, Loan};
 use crate::message::Field;
 use crate::position::{Position, Timestamp};
+
+mod inspect;
+mod types;
+
+use inspect::inspect;
+use types::Types;
+pub use types::types_stand;
 
 /// A batch is handed over when it has this many rows or bytes.
 const BATCH_ROWS: usize = 500;
@@ -46,6 +53,9 @@ pub struct Request<'a> {
     pub shape: &'a Shape,
     /// What of each row.
     pub fields: &'a [Field],
+    /// The fields are columns whose values are used in the types that the shape says: no row is handed over when they have
+    /// others.
+    pub typed: bool,
     /// After which position; `None` is before every row.
     pub after: Option<&'a Position>,
     /// Below which instant.
@@ -75,8 +85,9 @@ pub enum FetchError {
     /// The database said no.
     #[error(transparent)]
     Database(#[from] Error),
-    /// The relations differ from those that the horizon was computed for: look at the catalogue again.
-    #[error("the table's partitions have changed since the scan")]
+    /// The relations differ from those that the horizon was computed for, or the columns' types from those that the sink
+    /// was made for: look at the catalogue again.
+    #[error("the table's partitions, or the types of its columns, have changed since the scan")]
     FamilyChanged,
     /// The name means another table now.
     #[error(
@@ -127,6 +138,7 @@ pub async fn fetch(
     let after = After::of(request.after);
     let rows_sql = reader.prepare_cached(&shape.fetch_sql(request.fields, after)).await?;
     let facts_sql = reader.prepare_cached(include_str!("sql/snapshot.sql")).await?;
+    let types = if request.typed { Types::prepare(reader, shape, request.fields).await? } else { None };
     let transaction =
         reader.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start().await?;
 
@@ -142,11 +154,15 @@ pub async fn fetch(
     let name = shape.config.table.quoted();
     // The portal takes the snapshot, after the scan's answer, and locks the table, so that its name cannot move on.
     let table: [&(dyn ToSql + Sync); 2] = [&shape.root, &name];
-    let (portal, facts) = tokio::try_join!(
+    let (portal, facts, stand) = tokio::try_join!(
         biased;
         transaction.bind(&rows_sql, &parameters),
         transaction.query_one(&facts_sql, &table),
+        types::stand(&transaction, types.as_ref()),
     )?;
+    if !stand {
+        return Err(FetchError::FamilyChanged);
+    }
     let snapshot = inspect(&transaction, &request, &facts).await?;
 
     let mut pieces = Pieces::new(request.budget);
@@ -234,67 +250,4 @@ impl Pieces {
     fn spent(&self) -> bool {
         self.rows >= self.budget.rows || self.bytes >= self.budget.bytes
     }
-}
-
-/// Whether the table is what the horizon was computed for; gives the snapshot.
-async fn inspect(
-    transaction: &deadpool_postgres::Transaction<'_>,
-    request: &Request<'_>,
-    facts: &Row,
-) -> Result<String, FetchError> {
-    let shape = request.shape;
-    let found: Option<u32> = facts.try_get(1)?;
-    if let Some(known) = request.root.filter(|known| found != Some(*known)) {
-        return Err(FetchError::Replaced { table: shape.config.table.to_string(), found, known });
-    }
-    // A cursor that has known no table takes the one that is there, once the catalogue has been read again.
-    if found != Some(shape.root) {
-        return Err(FetchError::FamilyChanged);
-    }
-    let ancestors: Vec<u32> = facts.try_get(2)?;
-    let descendants: BTreeSet<u32> = facts.try_get::<_, Vec<u32>>(3)?.into_iter().collect();
-    if ancestors.into_iter().collect::<BTreeSet<_>>() != shape.ancestors || descendants != shape.descendants {
-        return Err(FetchError::FamilyChanged);
-    }
-    if let (Some(known), Some(position)) = (request.known, request.after) {
-        for new in descendants.difference(known) {
-            passed(transaction, shape, *new, position).await?;
-        }
-    }
-    Ok(facts.try_get(0)?)
-}
-
-/// Refuses a partition that is new to the cursor and holds rows that the cursor has passed.
-async fn passed(
-    transaction: &deadpool_postgres::Transaction<'_>,
-    shape: &Shape,
-    partition: u32,
-    position: &Position,
-) -> Result<(), FetchError> {
-    let facts = transaction
-        .query_one(
-            "SELECT $1::oid::regclass::text, pg_catalog.has_table_privilege($1::oid, 'SELECT'), \
-             pg_catalog.pg_get_partition_constraintdef($1::oid)",
-            &[&partition],
-        )
-        .await?;
-    let name: String = facts.try_get(0)?;
-    let within = match facts.try_get(1)? {
-        None => return Ok(()), // it is gone again
-        Some(true) => Within::Itself(&name),
-        Some(false) => Within::Table { partition, constraint: facts.try_get(2)? },
-    };
-    let sql = shape.passed_sql(&within, After::of(Some(position)));
-    let row = match &position.id {
-        Some(id) => transaction.query_one(&sql, &[&position.created_at, id]).await?,
-        None => transaction.query_one(&sql, &[&position.created_at]).await?,
-    };
-    if row.get(0) {
-        return Err(FetchError::AttachedBehind {
-            table: shape.config.table.to_string(),
-            partition: name,
-            position: position.to_string(),
-        });
-    }
-    Ok(())
 }

@@ -49,10 +49,16 @@ const TABLE: &[Meaning] = &[
                out; the relay commits.",
     },
     Meaning {
-        states: &["40", "55"],
+        states: &["40", "55P03", "55006", "55P04"],
         class: Class::Retry,
         hint: "The statement collided with another transaction; the relay tries again by itself. When it lasts, see with \
                whom in the server's log and in pg_locks.",
+    },
+    Meaning {
+        states: &["55"],
+        class: Class::Fatal,
+        hint: "The statement needs what is not in the state that it needs: a materialized view without data, a sequence not \
+               yet used, a replica identity. Set that right, or correct the statement.",
     },
     Meaning {
         states: &["57", "25", "08", "53", "58", "72", "XX", "F0"],
@@ -102,7 +108,8 @@ pub fn known_errors() -> Vec<KnownError> {
     let known =
         |codes: String, class, hint: &str| KnownError { codes, class, phase: Phase::Answered, hint: hint.into() };
     let line = |meaning: &Meaning| {
-        let codes = meaning.states.iter().map(|state| format!("`sql_{state}…`")).collect::<Vec<_>>().join(", ");
+        let code = |state: &&str| if state.len() == 5 { format!("`sql_{state}`") } else { format!("`sql_{state}…`") };
+        let codes = meaning.states.iter().map(code).collect::<Vec<_>>().join(", ");
         known(codes, meaning.class, meaning.hint)
     };
     TABLE.iter().map(line).chain([known("any other `sql_…`".to_owned(), UNLISTED.class, UNLISTED.hint)]).collect()
@@ -124,6 +131,9 @@ mod tests {
             ("40P01", Class::Retry),
             ("40001", Class::Retry),
             ("55P03", Class::Retry),
+            ("55006", Class::Retry),
+            ("55P04", Class::Retry),
+            ("55000", Class::Fatal),
             ("57014", Class::Retry),
             ("57P01", Class::Retry),
             ("42P01", Class::Fatal),

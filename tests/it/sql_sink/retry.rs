@@ -2,7 +2,7 @@
 
 use tokio_postgres::Client;
 
-use super::{BY_ROW, DIRECT, counted, customers, differences, relay};
+use super::{BY_BATCH, BY_ROW, DIRECT, counted, customers, differences, relay};
 use crate::support::outside::standing;
 use crate::support::{CLOCK, Database, PATIENCE, Replica, bookings, config, database, eventually};
 
@@ -91,6 +91,27 @@ async fn a_turn_that_reaches_its_deadline_changes_nothing_and_smaller_turns_get_
     assert_eq!(differences(&owner, "app.customers", DIRECT).await, 0);
     let lag = "SELECT count(*) FROM outbox.cursor WHERE position_id = '40'";
     assert_eq!(owner.query_one(lag, &[]).await.unwrap().get::<_, i64>(0), 1);
+    replica.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_takes_longer_than_a_statement_may_gets_through_in_smaller_ones() {
+    let (database, owner) = stage().await;
+    // 300 rows of 10 ms: fewer than a batch may have, and longer than the 600 ms that a statement has.
+    owner
+        .batch_execute(
+            "CREATE FUNCTION app.slow(bigint) RETURNS bigint LANGUAGE sql AS \
+             'SELECT CASE WHEN pg_catalog.pg_sleep(0.01) IS NULL THEN 0 ELSE $1 END'; \
+             INSERT INTO public.bookings (customer, payload) SELECT 'c' || n % 3, 'p' FROM generate_series(1, 300) AS n",
+        )
+        .await
+        .unwrap();
+    let slow = BY_BATCH.replace("array_agg(u.id", "array_agg(app.slow(u.id)");
+    assert_ne!(slow, BY_BATCH);
+    let relays = relay("customers", "[relay.turn]\ndeadline = \"1s\"\n", &slow, PARAMETERS, "each = \"batch\"");
+    let replica = Replica::start(&config(&database, "relay", None, &relays), "r1");
+    eventually(PATIENCE * 3, async || counted(&owner, "app.customers").await == 300).await;
+    assert_eq!(differences(&owner, "app.customers", DIRECT).await, 0);
     replica.stop().await;
 }
 

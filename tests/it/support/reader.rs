@@ -107,6 +107,7 @@ impl Reader {
         let request = Request {
             shape: &shape,
             fields: &[],
+            typed: false,
             after: state.position.as_ref(),
             horizon: sighting.horizon.at,
             known: state.known.as_ref().map(|(_, known)| known),
