@@ -52,7 +52,8 @@ CREATE INDEX request_pending ON outbox.request (relay, not_before, request_id) W
 CREATE INDEX request_retrying ON outbox.request (relay, due_at) WHERE status = 'pending' AND attempts > 0;
 CREATE INDEX request_processing ON outbox.request (relay, expires_at) WHERE status = 'processing';
 CREATE INDEX request_attention ON outbox.request (relay, updated_at) WHERE status IN ('failed', 'unknown');
-CREATE INDEX request_completed_at ON outbox.request (completed_at) WHERE status = 'completed';
+-- What may be pruned once it is old: a key that holds for ever keeps its request.
+CREATE INDEX request_completed_at ON outbox.request (completed_at) WHERE status = 'completed' AND (dedupe_key IS NULL OR dedupe_until IS NOT NULL);
 COMMENT ON TABLE outbox.request IS 'The ledger: who asked for what to be sent to whom, and what became of it. Written by outbox.enqueue and outbox.enqueue_once, then by the relay.';
 COMMENT ON COLUMN outbox.request.request_id IS 'Names the request, and is its message id for the receiver: a UUID of version 7, unless the caller brought one.';
 COMMENT ON COLUMN outbox.request.dedupe_key IS 'What is sent once: the caller''s words, for example user and template. NULL: not asked for.';

@@ -40,7 +40,7 @@ BEGIN
 END
 $$;
 DROP FUNCTION outbox.partition_messages(), outbox.prune_messages(interval), outbox.message_held(text, boolean),
-    outbox.extend_messages(integer), outbox.message_lockers(oid[]), outbox.stamp_created_at_by_day();
+    outbox.attach_messages(text), outbox.extend_messages(integer), outbox.message_lockers(oid[]), outbox.stamp_created_at_by_day();
 DROP VIEW outbox.message_partition;
 DROP VIEW outbox.safe_to_delete, outbox.hold;
 DROP FUNCTION outbox.prune_requests(interval, integer), outbox.prune_dead_letters(interval, integer);

@@ -10,14 +10,16 @@ AS $$
     WITH old AS (
         SELECT r.request_id FROM outbox.request AS r
         WHERE r.status = 'completed'
-          AND r.completed_at < pg_catalog.clock_timestamp() - GREATEST(older_than, interval '0')
-          AND COALESCE(r.dedupe_until < pg_catalog.clock_timestamp(), r.dedupe_key IS NULL)
+          AND r.completed_at < pg_catalog.statement_timestamp() - GREATEST(older_than, interval '0')
+          -- As the index has it; a request whose key holds for ever is not in there, and costs nothing.
+          AND (r.dedupe_key IS NULL OR r.dedupe_until IS NOT NULL)
+          AND COALESCE(r.dedupe_until < pg_catalog.statement_timestamp(), true)
         ORDER BY r.completed_at LIMIT most FOR UPDATE SKIP LOCKED
     ), gone AS (
         DELETE FROM outbox.request AS r USING old WHERE r.request_id = old.request_id RETURNING 1
     )
     SELECT pg_catalog.count(*)::integer FROM gone
-$$;
+$$ STRICT;
 COMMENT ON FUNCTION outbox.prune_requests(interval, integer) IS 'Deletes completed requests older than this, at most so many, oldest first: never before dedupe_until has passed, and never one whose dedupe_key holds for ever. Gives their number.';
 
 CREATE FUNCTION outbox.prune_dead_letters(older_than interval, most integer) RETURNS integer
@@ -26,13 +28,13 @@ AS $$
     WITH old AS (
         SELECT d.id FROM outbox.dead_letter AS d
         WHERE d.state IN ('redriven', 'discarded')
-          AND d.resolved_at < pg_catalog.clock_timestamp() - GREATEST(older_than, interval '0')
+          AND d.resolved_at < pg_catalog.statement_timestamp() - GREATEST(older_than, interval '0')
         ORDER BY d.resolved_at LIMIT most FOR UPDATE SKIP LOCKED
     ), gone AS (
         DELETE FROM outbox.dead_letter AS d USING old WHERE d.id = old.id RETURNING 1
     )
     SELECT pg_catalog.count(*)::integer FROM gone
-$$;
+$$ STRICT;
 COMMENT ON FUNCTION outbox.prune_dead_letters(interval, integer) IS 'Deletes dead letters that were redriven or discarded longer ago than this, at most so many, oldest first. Gives their number.';
 
 REVOKE ALL ON FUNCTION outbox.prune_requests(interval, integer), outbox.prune_dead_letters(interval, integer) FROM PUBLIC;
@@ -143,7 +145,8 @@ SELECT c.oid AS relation, c.relname AS name,
 FROM pg_catalog.pg_class AS c
 CROSS JOIN LATERAL (SELECT pg_catalog.regexp_match(c.relname, '^message_(before(?=_)|[0-9]{8})(?:_([0-9]{8}))?$') AS part) AS n
 LEFT JOIN pg_catalog.pg_inherits AS i ON i.inhrelid = c.oid
-WHERE c.relnamespace = (SELECT s.oid FROM pg_catalog.pg_namespace AS s WHERE s.nspname = 'outbox')
+-- The pattern names a range of an index: each turn on outbox.message asks this.
+WHERE c.relname LIKE 'message\_%' AND c.relnamespace = (SELECT s.oid FROM pg_catalog.pg_namespace AS s WHERE s.nspname = 'outbox')
   AND c.relkind = 'r' AND (n.part IS NOT NULL OR c.relname = 'message_rest');
 COMMENT ON VIEW outbox.message_partition IS 'The partitions of outbox.message, those included that are on their way out. message_rest takes what comes after the days that are made.';
 COMMENT ON COLUMN outbox.message_partition.relation IS 'Its oid.';
@@ -253,6 +256,31 @@ END
 $$;
 COMMENT ON FUNCTION outbox.message_held(text, boolean) IS 'Who still needs this partition of outbox.message, in words; NULL: nobody. Thorough: rows that became visible late are looked for, too, which reads the whole partition.';
 
+CREATE FUNCTION outbox.attach_messages(name text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO, YMD' SET lock_timeout = '1s'
+AS $$
+DECLARE
+    p record;
+BEGIN
+    SELECT m.* INTO STRICT p FROM outbox.message_partition AS m WHERE m.name = attach_messages.name;
+    IF p.state = 'detaching' THEN
+        EXECUTE pg_catalog.format('ALTER TABLE outbox.message DETACH PARTITION outbox.%I FINALIZE', p.name);
+    ELSIF p.state = 'attached' THEN
+        RETURN;
+    END IF;
+    EXECUTE pg_catalog.format('ALTER TABLE outbox.message ATTACH PARTITION outbox.%I FOR VALUES FROM (%s) TO (%L)', p.name,
+                              CASE p.lower WHEN '-infinity' THEN 'MINVALUE' ELSE pg_catalog.quote_literal(p.lower) END, p.upper);
+    -- Nobody waits for this transaction now, and a turn has its cursor's row for as long as it takes.
+    PERFORM pg_catalog.set_config('lock_timeout', '10s', true);
+    -- No turn goes on below a partition that is not attached: who stands behind its first instant has passed what lies there,
+    -- or was told to.
+    UPDATE outbox.cursor AS c SET relations = c.relations || p.relation
+    WHERE c.relations[1] = 'outbox.message'::regclass AND c.position_created_at >= p.lower AND p.relation <> ALL (c.relations);
+END
+$$;
+COMMENT ON FUNCTION outbox.attach_messages(text) IS 'Puts a partition of outbox.message back that is detached, or is being detached, and tells the cursors that have passed it; for its owner.';
+
 CREATE FUNCTION outbox.prune_messages(older_than interval, OUT partition text, OUT held_by text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '1s'
@@ -261,6 +289,7 @@ DECLARE
     p     record;
     oldest text;
     holder text;
+    locks  boolean := false;
 BEGIN
     FOR p IN SELECT m.* FROM outbox.message_partition AS m
              WHERE m.upper <= pg_catalog.clock_timestamp() - GREATEST(older_than, interval '0') ORDER BY m.upper LOOP
@@ -269,7 +298,9 @@ BEGIN
             EXECUTE pg_catalog.format('LOCK TABLE ONLY outbox.%I IN SHARE MODE', p.name);
             held_by := outbox.message_held(p.name, true);
             IF held_by IS NULL THEN
+                locks := true;
                 LOCK TABLE ONLY outbox.message IN ACCESS EXCLUSIVE MODE;
+                locks := false;
                 -- Somebody may have wished to move back meanwhile.
                 held_by := outbox.message_held(p.name, false);
                 IF held_by IS NULL THEN
@@ -277,13 +308,12 @@ BEGIN
                     partition := p.name;
                     RETURN;
                 END IF;
-            END IF;
-            IF p.state = 'detached' THEN
-                -- Somebody who was killed meant to drop it: until it is back, nobody can read it.
-                EXECUTE pg_catalog.format('ALTER TABLE outbox.message ATTACH PARTITION outbox.%I FOR VALUES FROM (%s) TO (%L)', p.name,
-                                          CASE p.lower WHEN '-infinity' THEN 'MINVALUE' ELSE pg_catalog.quote_literal(p.lower) END, p.upper);
+                -- Gives the locks back.
+                RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = held_by;
             END IF;
         EXCEPTION
+            WHEN object_in_use THEN
+                NULL;
             WHEN lock_not_available THEN
                 held_by := 'locks of ' || outbox.message_lockers(ARRAY[p.relation, 'outbox.message'::regclass]);
             WHEN undefined_table OR no_data_found THEN
@@ -293,11 +323,24 @@ BEGIN
             oldest := p.name;
             holder := held_by;
         END IF;
+        -- Writers have waited behind this: not once more for the next partition.
+        EXIT WHEN locks;
+        IF p.state <> 'attached' THEN
+            -- Somebody who was killed, or waited in vain, meant to drop it: until it is back, nobody can read it.
+            BEGIN
+                PERFORM outbox.attach_messages(p.name);
+            EXCEPTION
+                WHEN lock_not_available THEN
+                    NULL; -- whoever needs it waits; the next pass tries again
+                WHEN undefined_table OR no_data_found THEN
+                    CONTINUE;
+            END;
+        END IF;
     END LOOP;
     partition := oldest;
     held_by := holder;
 END
-$$;
+$$ STRICT;
 COMMENT ON FUNCTION outbox.prune_messages(interval) IS 'Drops the oldest partition of outbox.message whose last day ended longer ago than this and that nobody needs: gives its name, and held_by NULL. When all are needed: the oldest, and who needs it. Nothing: no partition is old enough.';
 
 CREATE FUNCTION outbox.partition_messages() RETURNS text
@@ -377,7 +420,7 @@ $$;
 COMMENT ON FUNCTION outbox.partition_messages() IS 'Makes outbox.message a table with a partition for each day; for its owner. Rows that are there become its first partition; cursors go on where they stand. NULL: it is partitioned already.';
 
 REVOKE ALL ON FUNCTION outbox.extend_messages(integer), outbox.message_held(text, boolean), outbox.prune_messages(interval),
-    outbox.partition_messages(), outbox.message_lockers(oid[]) FROM PUBLIC;
+    outbox.partition_messages(), outbox.message_lockers(oid[]), outbox.attach_messages(text) FROM PUBLIC;
 
 -- An empty table that nobody reads is partitioned at once. Any other is left as it is: that takes a quiet moment.
 DO $$

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::database::quote_ident;
 
+pub mod family;
 pub mod fetch;
 pub mod finding;
 pub mod horizon;

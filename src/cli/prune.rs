@@ -40,10 +40,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let session = super::session(&config, "prune").await?;
     migrate::require(&session).await?;
     retention::patient(&session).await?;
-    let Some(pass) = Pass::begin(session, &config.retention, &config.relays, CancellationToken::new()).await? else {
-        anyhow::bail!("another prune is under way in this database, a replica's or an operator's: try again");
-    };
-    let found = retention::look(pass.session(), &config.retention, &config.relays).await?;
+    let found = retention::look(&session, &config.retention, &config.relays).await?;
     if args.output == Format::Table {
         print(&rendered(&found))?;
     }
@@ -67,6 +64,10 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     }
+    // Only now: replicas make days ahead while a person thinks.
+    let Some(pass) = Pass::begin(session, &config.retention, &config.relays, CancellationToken::new()).await? else {
+        anyhow::bail!("another prune is under way in this database, a replica's or an operator's: try again");
+    };
     let pruned = retention::prune(&pass).await?;
     retention::note(pass.session(), &operator(), &pruned).await?;
     match args.output {

@@ -27,6 +27,10 @@ pub(super) fn read(section: &Section<'_>) -> Option<Pending> {
     let in_flight = section.read("in_flight", value::integer(1..=100)).unwrap_or(DEFAULT_IN_FLIGHT);
     let mend = "name the table or view: [relay.source.pending] table = \"public.todos\"";
     let table = section.require("table", value::parsed(table_name::parse), mend)?;
+    if (table.schema.as_str(), table.name.as_str()) == ("outbox", "message") {
+        let what = "outbox.message is read as a stream: its days are dropped behind the positions of cursors, and due work has none";
+        section.problem("table", Wrong::new(what, "write [relay.source.stream] table = \"outbox.message\""));
+    }
     let (key, due) = (key?, due?);
     if sent.as_ref() == Some(&due) {
         let what = format!("due and sent are both {due:?}");

@@ -112,8 +112,10 @@ async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
     let Some(standing) = standings.first() else { return Ok(()) };
     let below = horizon.minus(Duration::from_micros(1));
     // Rows in flight are passed already, and come back when they provably were not sent.
-    target.done =
-        !standing.in_flight && lag::measure(&session, shape, standing.position.as_ref(), below).await?.rows == 0;
+    let position = standing.position.as_ref();
+    target.done = !standing.in_flight
+        && lag::measure(&session, shape, position, below).await?.rows == 0
+        && source::family::detached(&***session, shape, position).await?.is_none();
     Ok(())
 }
 

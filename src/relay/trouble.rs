@@ -159,6 +159,12 @@ impl Worker<'_> {
                 );
                 return self.halted("partition_attached", error, hint).await;
             }
+            TurnError::Fetch(FetchError::Detached { .. }) => {
+                let hint = "The next pass of [retention] messages puts it back; at once: `outbox-relay prune --yes`.";
+                let failure = Failure::of(Class::Retry, "partition_detached", error.to_string(), hint.to_owned());
+                tracing::warn!(cursor = self.ready.config.name, %error, hint, "waiting for a partition");
+                return self.back_off(&failure, None).await;
+            }
             TurnError::LockLost => None,
             TurnError::NotAdvanced { source, .. }
             | TurnError::NotSettled { source, .. }

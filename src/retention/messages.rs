@@ -61,8 +61,6 @@ pub(super) fn whole() -> Found {
 /// A partition that is old enough.
 struct Old {
     name: String,
-    lower: String,
-    upper: String,
     state: String,
 }
 
@@ -70,17 +68,12 @@ struct Old {
 async fn old(session: &Session, seconds: f64) -> Result<Vec<Old>, Error> {
     let rows = session
         .query(
-            "SELECT name::text, lower::text, upper::text, state FROM outbox.message_partition WHERE upper <= \
+            "SELECT name::text, state FROM outbox.message_partition WHERE upper <= \
              pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1::float8) ORDER BY upper",
             &[&seconds],
         )
         .await?;
-    rows.iter()
-        .map(|row| {
-            let (name, lower, upper) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-            Ok(Old { name, lower, upper, state: row.try_get(3)? })
-        })
-        .collect()
+    rows.iter().map(|row| Ok(Old { name: row.try_get(0)?, state: row.try_get(1)? })).collect()
 }
 
 /// Who needs it.
@@ -152,12 +145,7 @@ async fn detach(session: &Session, old: &Old) -> Result<Option<String>, Error> {
     }
     // Nobody can write into it any more. What a transaction wrote that ended meanwhile, or a wish to move back, puts it back.
     if let Some(held_by) = held(session, &old.name).await? {
-        let lower = if old.lower == "-infinity" { "MINVALUE".to_owned() } else { format!("'{}'", old.lower) };
-        let back = format!(
-            "ALTER TABLE outbox.message ATTACH PARTITION outbox.{name} FOR VALUES FROM ({lower}) TO ('{}')",
-            old.upper
-        );
-        session.batch_execute(&back).await?;
+        session.execute("SELECT outbox.attach_messages($1)", &[&old.name]).await?;
         return Ok(Some(held_by));
     }
     session.batch_execute(&format!("DROP TABLE outbox.{name}")).await?;

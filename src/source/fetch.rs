@@ -12,6 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{IsolationLevel, Row};
 
+use super::family::inspect;
 use super::shape::{After, Shape};
 use crate::batch::Batch;
 use crate::database::codec::Raw;
@@ -19,10 +20,8 @@ use crate::database::{Error, Loan};
 use crate::message::Field;
 use crate::position::{Position, Timestamp};
 
-mod inspect;
 mod types;
 
-use inspect::inspect;
 use types::Types;
 pub use types::types_stand;
 
@@ -111,6 +110,19 @@ pub enum FetchError {
         /// The configured table.
         table: String,
         /// The new partition.
+        partition: String,
+        /// The cursor's position.
+        position: String,
+    },
+    /// A partition with rows that the cursor has not passed is detached, or is being detached.
+    #[error(
+        "partition {partition} of {table} is detached, and reaches behind the cursor's position {position}: its rows \
+         cannot be read, and would be left out"
+    )]
+    Detached {
+        /// The configured table.
+        table: String,
+        /// The partition.
         partition: String,
         /// The cursor's position.
         position: String,

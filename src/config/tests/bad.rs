@@ -247,6 +247,12 @@ fn sources() {
             "relay[events].source.pending.key",
             "missing",
         ),
+        (
+            "[relay.source.stream]\ntable = \"public.bookings\"",
+            "[relay.source.pending]\ntable = \"outbox.message\"\nkey = [\"id\"]\ndue = \"created_at\"",
+            "relay[events].source.pending.table",
+            "outbox.message is read as a stream",
+        ),
     ]);
 }
 

@@ -7,6 +7,7 @@ use super::{prune, told};
 use crate::support::outside::{finding, json, printed, stdout_relay};
 use crate::support::{Database, PATIENCE, Process, database, eventually, outbox_relay, toml};
 
+mod away;
 mod days;
 mod kills;
 

@@ -106,6 +106,17 @@ async fn the_relays_role_can_prune_by_the_rules_alone() {
     let relay = database.connect("relay").await;
     let denied = relay.batch_execute("DELETE FROM outbox.dead_letter").await.expect_err("no DELETE");
     assert_eq!(denied.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE));
+    let before = (users(&owner).await, letters(&owner).await);
+    for sql in [
+        "SELECT outbox.prune_requests(NULL, 100)",
+        "SELECT outbox.prune_requests('0', NULL)",
+        "SELECT outbox.prune_dead_letters(NULL, 100)",
+        "SELECT outbox.prune_dead_letters('0', NULL)",
+    ] {
+        let gone: Option<i32> = relay.query_one(sql, &[]).await.unwrap().get(0);
+        assert_eq!(gone, None, "{sql}");
+    }
+    assert_eq!((users(&owner).await, letters(&owner).await), before, "no age, or no number, is not all");
     for sql in ["SELECT outbox.prune_requests('-1000 years', 100)", "SELECT outbox.prune_dead_letters('0', 100)"] {
         relay.batch_execute(sql).await.unwrap();
     }
@@ -146,6 +157,9 @@ async fn run_prunes_by_itself_batch_by_batch_and_only_one_at_a_time() {
     let (code, _, log) = outbox_relay(&text, &["prune", "--yes"]).await;
     assert_eq!(code, Some(1));
     assert!(log.contains("another prune is under way"), "{log}");
+    let (code, out, log) = outbox_relay(&text, &["prune", "--dry-run"]).await;
+    assert_eq!(code, Some(0), "looking, and a person who thinks about it, need no right: {log}");
+    assert!(out.contains("outbox.request"), "{out}");
     let processes = [Process::spawn(&text, &["run"]), Process::spawn(&text, &["run"])];
     assert_eq!(letters(&owner).await.len(), 2505);
     drop(other);
@@ -156,4 +170,38 @@ async fn run_prunes_by_itself_batch_by_batch_and_only_one_at_a_time() {
     let log = log();
     assert_eq!(log.matches("\"pruned\"").count(), 2, "once for each kind, by whoever came first: {log}");
     assert!(log.contains("\"rows\":2502"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pass_reads_of_a_large_ledger_only_what_may_go() {
+    let (_database, owner, _) = stage().await;
+    owner
+        .batch_execute(
+            "INSERT INTO outbox.request (request_id, user_id, template, parameters, relay, status, dedupe_key, holds_key, \
+             not_before, completed_at) SELECT gen_random_uuid(), 'u', 't', '{}', 'r', 'completed', \
+             CASE WHEN i % 2 = 0 THEN 'k' || i END, i % 2 = 0, now(), \
+             now() - CASE i % 2 WHEN 0 THEN interval '100 days' ELSE interval '1 day' END \
+             FROM generate_series(1, 20000) AS i; ANALYZE outbox.request",
+        )
+        .await
+        .unwrap();
+    // The function's own statement, as it is stored.
+    let sql = "SELECT prosrc FROM pg_proc WHERE oid = 'outbox.prune_requests(interval, integer)'::regprocedure";
+    let body: String = owner.query_one(sql, &[]).await.unwrap().get(0);
+    let body = body.replace("older_than", "$1").replace("most", "$2");
+    owner
+        .batch_execute(&format!("PREPARE pass (interval, integer) AS {body}; SET plan_cache_mode = force_generic_plan"))
+        .await
+        .unwrap();
+    let rows =
+        owner.query("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE pass ('90 days', 1000)", &[]).await.unwrap();
+    let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    let plan = plan.join("\n");
+    assert!(plan.contains("request_completed_at") && plan.contains("Index Cond: (completed_at <"), "{plan}");
+    let left_out: i64 = plan
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("Rows Removed by Filter: "))
+        .map(|rows| rows.parse::<i64>().unwrap())
+        .sum();
+    assert!(left_out < 10, "neither young ones nor keys without an end: {plan}");
 }

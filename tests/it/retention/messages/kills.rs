@@ -11,7 +11,7 @@ const STEPS: [(&str, &str); 3] = [
     ("BEGIN; LOCK TABLE ONLY outbox.DAY IN ACCESS SHARE MODE", "detaching"),
 ];
 
-async fn state(owner: &Client, day: &str) -> Option<String> {
+pub(super) async fn state(owner: &Client, day: &str) -> Option<String> {
     let sql = "SELECT state FROM outbox.message_partition WHERE name = $1";
     owner.query_opt(sql, &[&day]).await.unwrap().map(|row| row.get(0))
 }

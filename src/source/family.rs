@@ -1,14 +1,35 @@
-//! Whether a turn's snapshot shows the table that its horizon was computed for.
+//! What a table is made of, looked at in the snapshot that its rows are read with.
 
 use std::collections::BTreeSet;
 
-use tokio_postgres::Row;
+use tokio_postgres::{GenericClient, Row};
 
-use super::{FetchError, Request};
+use super::fetch::{FetchError, Request};
+use super::shape::{After, Shape, Within};
 use crate::position::Position;
-use crate::source::shape::{After, Shape, Within};
 
-/// Whether the table is what the horizon was computed for; gives the snapshot.
+/// A partition of `outbox.message` on its way out with a place behind the position: its rows cannot be seen, whether or
+/// not somebody needs them. It comes back, or goes for good, with the next pass of retention. Of tables of the user's own
+/// nobody can say what was a partition.
+///
+/// # Errors
+/// The database's.
+pub async fn detached(
+    client: &impl GenericClient,
+    shape: &Shape,
+    position: Option<&Position>,
+) -> Result<Option<String>, tokio_postgres::Error> {
+    let table = &shape.config.table;
+    if (table.schema.as_str(), table.name.as_str()) != ("outbox", "message") {
+        return Ok(None);
+    }
+    let sql = "SELECT name::text FROM outbox.message_partition \
+               WHERE state <> 'attached' AND upper > COALESCE($1::timestamptz, '-infinity') ORDER BY upper LIMIT 1";
+    let row = client.query_opt(sql, &[&position.map(|position| position.created_at)]).await?;
+    row.map(|row| row.try_get(0)).transpose()
+}
+
+/// Whether the table is what the horizon was computed for, all of it; gives the snapshot.
 pub(super) async fn inspect(
     transaction: &deadpool_postgres::Transaction<'_>,
     request: &Request<'_>,
@@ -27,6 +48,10 @@ pub(super) async fn inspect(
     let descendants: BTreeSet<u32> = facts.try_get::<_, Vec<u32>>(3)?.into_iter().collect();
     if ancestors.into_iter().collect::<BTreeSet<_>>() != shape.ancestors || descendants != shape.descendants {
         return Err(FetchError::FamilyChanged);
+    }
+    if let Some(partition) = detached(&**transaction, shape, request.after).await? {
+        let position = request.after.map_or_else(|| "at the beginning".to_owned(), ToString::to_string);
+        return Err(FetchError::Detached { table: shape.config.table.to_string(), partition, position });
     }
     if let (Some(known), Some(position)) = (request.known, request.after) {
         for new in descendants.difference(known) {
