@@ -159,10 +159,13 @@ impl Worker<'_> {
                 );
                 return self.halted("partition_attached", error, hint).await;
             }
-            TurnError::Fetch(FetchError::Detached { .. }) => {
-                let hint = "The next pass of [retention] messages puts it back; at once: `outbox-relay prune --yes`.";
-                let failure = Failure::of(Class::Retry, "partition_detached", error.to_string(), hint.to_owned());
+            TurnError::Fetch(FetchError::Detached { partition, .. }) => {
+                let hint = format!(
+                    "The next pass of [retention] messages puts it back; at once, as the owner: \
+                     SELECT outbox.attach_messages('{partition}')."
+                );
                 tracing::warn!(cursor = self.ready.config.name, %error, hint, "waiting for a partition");
+                let failure = Failure::of(Class::Retry, "partition_detached", error.to_string(), hint);
                 return self.back_off(&failure, None).await;
             }
             TurnError::LockLost => None,

@@ -35,6 +35,7 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
     let mut subject = Subject::open(config, &args.name).await?;
     let name = args.name.as_str();
     let to = args.place.find(&subject).await?;
+    subject.warn_of_detached(to.as_ref()).await?;
     let identity = prepare::identity(&subject.session, &subject.relay).await?;
     let now = subject.watcher.scan(&subject.shape).await?.clock();
     let waiting = lag::measure(&subject.session, &subject.shape, to.as_ref(), now).await?;

@@ -47,6 +47,7 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
     let name = args.name.as_str();
     let standing = subject.standing().await?;
     let to = args.place.find(&subject).await?;
+    subject.warn_of_detached(to.as_ref()).await?;
     let (text, detail) = subject.effect(standing.position.as_ref(), to.as_ref()).await?;
     print(&text)?;
     let instant = to.as_ref().map(|to| to.created_at);

@@ -12,6 +12,7 @@ use crate::position::Position;
 use crate::relay::lag::CAP;
 use crate::relay::prepare::{self, Unready};
 use crate::relay::{self};
+use crate::source::family::detached;
 use crate::source::shape::Shape;
 use crate::source::span::{Span, between};
 use crate::source::watcher::Watcher;
@@ -50,6 +51,17 @@ impl Subject {
             ));
         }
         Ok(standing)
+    }
+
+    /// Says so when rows behind this place cannot be read now.
+    pub(super) async fn warn_of_detached(&self, place: Option<&Position>) -> anyhow::Result<()> {
+        if let Some(partition) = detached(&**self.session, &self.shape, place).await? {
+            complain(format_args!(
+                "WARNING: partition {partition} is detached: its rows are not counted here, and the relay waits until it is \
+                 back (docs/OPERATIONS.md)"
+            ));
+        }
+        Ok(())
     }
 
     /// What a move would do, in lines, and as the detail of an operation.

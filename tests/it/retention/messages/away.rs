@@ -55,7 +55,8 @@ async fn a_cursor_waits_below_a_partition_that_is_away_and_it_comes_back_without
         insert(&owner).await;
         passed(&owner, &running, "m", 4).await;
 
-        let (mut anew, _) = begun_anew(&database).await;
+        let (mut anew, log) = begun_anew(&database).await;
+        assert!(log.contains(&format!("partition {day} is detached")), "{log}");
         waits_for(&owner, &day).await;
         assert_eq!(positions(&owner).await, [("c".to_owned(), false), ("m".to_owned(), true)]);
         let document = prune(&text(&database, role, &[]), "--yes").await;
