@@ -267,7 +267,7 @@ pub fn known_errors() -> Vec<KnownError> {
         }
     }
     let denied = Trouble::Reply { code: 554, enhanced: Some("5.7.1".to_owned()) };
-    add("`smtp_rcpt_5xx` with 5.7.x".to_owned(), judge(Step::Rcpt, &denied, ""), Phase::Answered);
+    add("`smtp_rcpt_500` to `smtp_rcpt_599` with 5.7.x".to_owned(), judge(Step::Rcpt, &denied, ""), Phase::Answered);
     known
 }
 
