@@ -39,7 +39,7 @@ impl Call {
             .map_err(|error| vec![Fault { pointer: String::new(), detail: format!("not a JSON object: {error}") }])?;
         let mut reader = Reader { faults: members.strangers(), members: &members };
         let dedupe_key = reader.read("dedupe_key", key);
-        let user_id = reader.require("user_id", text);
+        let user_id = reader.require("user_id", key);
         let template = reader.require("template", text);
         let parameters = reader.read("parameters", object);
         let request_id = reader.read("request_id", uuid);
@@ -79,7 +79,7 @@ pub(super) fn wrong_key(key: &str) -> Option<String> {
     match key.len() {
         1..=KEY_BYTES if !key.contains('\0') => None,
         1..=KEY_BYTES => Some("contains a NUL character".to_owned()),
-        bytes => Some(format!("has {bytes} bytes, 1 to {KEY_BYTES} are possible; hash longer ones")),
+        bytes => Some(format!("has {bytes} bytes, 1 to {KEY_BYTES} are possible")),
     }
 }
 
