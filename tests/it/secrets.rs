@@ -119,9 +119,17 @@ impl Stage {
 
     /// Everything that the schema `outbox` holds, as text.
     async fn tables(&self) -> String {
-        let sql = "SELECT COALESCE(string_agg(query_to_xml('SELECT * FROM outbox.' || quote_ident(relname), true, true, \
-                   '')::text, ''), '') FROM pg_class WHERE relnamespace = 'outbox'::regnamespace AND relkind IN ('r', 'v')";
-        self.owner.query_one(sql, &[]).await.unwrap().get(0)
+        let names = "SELECT quote_ident(relname) FROM pg_class WHERE relnamespace = 'outbox'::regnamespace \
+                     AND relkind IN ('r', 'v', 'p')";
+        let mut all = String::new();
+        for name in self.owner.query(names, &[]).await.unwrap() {
+            let sql = format!(
+                "SELECT COALESCE(string_agg(row_to_json(t)::text, E'\\n'), '') FROM outbox.{} AS t",
+                name.get::<_, &str>(0)
+            );
+            all.push_str(self.owner.query_one(&sql, &[]).await.unwrap().get(0));
+        }
+        all
     }
 }
 

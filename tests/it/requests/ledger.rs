@@ -143,7 +143,7 @@ async fn what_cannot_be_sent_is_refused_at_the_call() {
         (
             "enqueue('ada', 'welcome', jsonb_build_object('a', repeat('x', 1048576)))",
             "OX004",
-            "parameters have 1048586",
+            "parameters have 1048585",
         ),
     ] {
         let (found, message, _) = refused(&app, &format!("SELECT outbox.{call}")).await;
