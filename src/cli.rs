@@ -86,7 +86,7 @@ pub enum Verb {
     DeadLetter(dead_letter::Args),
     /// List what is being sent, waits after a failure, or was sent or not: nobody knows
     Request(request::Args),
-    /// Take away what is done with and older than its [retention] time, and say what keeps the rest
+    /// Take away what is done with and older than its configured time, and say what keeps the rest
     Prune(prune::Args),
     /// Show the configuration as it was understood
     Config(config_show::Args),
