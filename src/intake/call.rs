@@ -39,7 +39,7 @@ impl Call {
             .map_err(|error| vec![Fault { pointer: String::new(), detail: format!("not a JSON object: {error}") }])?;
         let mut reader = Reader { faults: members.strangers(), members: &members };
         let dedupe_key = reader.read("dedupe_key", key);
-        let user_id = reader.require("user_id", key);
+        let user_id = reader.require("user_id", user);
         let template = reader.require("template", text);
         let parameters = reader.read("parameters", object);
         let request_id = reader.read("request_id", uuid);
@@ -194,6 +194,11 @@ fn text(value: &RawValue) -> Result<String, String> {
 fn key(value: &RawValue) -> Result<String, String> {
     let key = string(value)?;
     wrong_key(&key).map_or(Ok(key), Err)
+}
+
+fn user(value: &RawValue) -> Result<String, String> {
+    let user = text(value)?;
+    wrong_key(&user).map_or(Ok(user), Err)
 }
 
 fn object(value: &RawValue) -> Result<String, String> {

@@ -64,6 +64,7 @@ fn values_of_another_kind_are_refused() {
     for (member, value, detail) in [
         ("user_id", "\"\"", "is empty"),
         ("user_id", "null", "a string is needed, this is null"),
+        ("user_id", &format!("\"{}\"", "u".repeat(1025)), "has 1025 bytes"),
         ("user_id", r#""a\u0000""#, "contains a NUL character"),
         ("user_id", r#""\ud800""#, "not a string: "),
         ("dedupe_key", "\"\"", "has 0 bytes"),
