@@ -57,7 +57,7 @@ Environment:
                                  defaults of [postgres]
   RUST_LOG                       which logs are written to standard error; the default is info";
 
-/// Moves committed PostgreSQL rows to Kafka, SMS and HTTP: in order, without loss, from any number of replicas.
+/// Moves committed PostgreSQL rows to Kafka, SMS, e-mail and HTTP: in order, without loss, from any number of replicas.
 #[derive(Debug, Parser)]
 #[command(name = "outbox-relay", version, about, after_help = AFTER_HELP, propagate_version = true)]
 pub struct Cli {

@@ -1,4 +1,4 @@
-//! Moves rows that an application committed in PostgreSQL to Kafka, SMS and HTTP: in order, without loss, from any
+//! Moves rows that an application committed in PostgreSQL to Kafka, SMS, e-mail and HTTP: in order, without loss, from any
 //! number of replicas.
 //!
 //! Reading order is the data's way: rows ([`source`]) → messages ([`message`], [`batch`]) → [`sink`] → [`cursor`];

@@ -104,7 +104,7 @@ pub struct Wait {
 /// How a request ends that was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It was refused, and not sent.
+    /// It was refused, and no try before can have been accepted.
     Failed,
     /// It was sent or not, nobody knows.
     Unknown,

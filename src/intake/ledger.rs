@@ -108,8 +108,13 @@ impl Ledger {
                 repeated: row.try_get(3)?,
             })
         };
-        let first = rows.first().map(read).transpose().ok().flatten();
-        first.ok_or_else(Problem::outcome_unknown)
+        match rows.first().map(read).transpose() {
+            Ok(first) => first.ok_or_else(Problem::outcome_unknown),
+            Err(error) => {
+                log(&error.into());
+                Err(Problem::outcome_unknown())
+            }
+        }
     }
 
     /// The request as it stands, without its parameters and its body.

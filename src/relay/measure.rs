@@ -48,10 +48,10 @@ impl Ready {
             Ok(Outcome::Abandoned { rows, .. }) => metrics.abandoned(*rows),
             Ok(Outcome::Stalled { failure, .. } | Outcome::Unknown { failure, .. })
             | Ok(Outcome::Redriven { failure: Some(failure), .. }) => {
-                metrics.publish_failed(error(failure));
+                metrics.publish_failed(counted(failure));
             }
             Ok(Outcome::Buried { failure, .. }) => {
-                metrics.publish_failed(error(failure));
+                metrics.publish_failed(counted(failure));
                 metrics.dead_lettered();
             }
             Ok(_) | Err(_) => {}
@@ -155,7 +155,8 @@ fn result(outcome: &Result<Outcome, TurnError>) -> TurnResult {
     }
 }
 
-fn error(failure: &Failure) -> PublishError {
+/// What a failure counts as.
+pub(super) fn counted(failure: &Failure) -> PublishError {
     match failure.class {
         _ if failure.ambiguous => PublishError::Ambiguous,
         Class::Retry => PublishError::Retry,

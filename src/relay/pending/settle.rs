@@ -12,8 +12,8 @@ use super::record::{is_unknown, unmarkable};
 use super::task::{Attempt, Outcome, Task};
 use crate::cursor::claims::Settlement;
 use crate::database::{Error, sqlstate};
-use crate::metrics::PublishError;
 use crate::relay::engine::Slot;
+use crate::relay::measure::counted;
 use crate::relay::setback::{is_unsent, pause};
 use crate::relay::turn::within;
 use crate::relay::{Guarantee, OnPoison, dead_letter, report};
@@ -79,12 +79,7 @@ impl Desk {
             }
             Outcome::Failed(failure) => failure,
         };
-        ready.metrics.publish_failed(match (failure.class, failure.ambiguous) {
-            (Class::Poison, _) => PublishError::Poison,
-            (Class::Fatal, _) => PublishError::Fatal,
-            (Class::Retry, true) => PublishError::Ambiguous,
-            (Class::Retry, false) => PublishError::Retry,
-        });
+        ready.metrics.publish_failed(counted(failure));
         ready.numbers.send_failed();
         let unknown = is_unknown(ready, failure);
         tracing::warn!(

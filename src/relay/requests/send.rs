@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::ready::Ready;
 use super::task::{Attempt, Outcome, Plan, Task};
 use crate::relay::engine::Engine;
-use crate::sink::{Failure, Progress, Receipt};
+use crate::sink::{Failure, Progress};
 
 /// Sends one request, or asks for it; what became of it.
 pub(super) async fn send(engine: Arc<Engine>, ready: Arc<Ready>, task: Task) -> Attempt {
@@ -41,11 +41,7 @@ async fn carry_out(ready: &Ready, task: &Task, deadline: Instant, progress: &mut
             Err(failure) => return Outcome::Failed(Failure { ambiguous: false, ..failure }),
         },
     };
-    answer(ready.sink.deliver(&task.id, body, left(), progress).await)
-}
-
-fn answer(delivered: Result<Receipt, Failure>) -> Outcome {
-    match delivered {
+    match ready.sink.deliver(&task.id, body, left(), progress).await {
         Ok(receipt) => Outcome::Accepted(receipt),
         Err(failure) => Outcome::Failed(failure),
     }

@@ -13,8 +13,8 @@ use crate::cursor::ErrorReport;
 use crate::cursor::claims::Settlement;
 use crate::cursor::ledger::{Accepted, End, Wait};
 use crate::database::Error;
-use crate::metrics::PublishError;
 use crate::relay::engine::Slot;
+use crate::relay::measure::counted;
 use crate::relay::setback::{is_unsent, pause};
 use crate::relay::turn::within;
 use crate::relay::{OnPoison, OnUnknown, report};
@@ -108,12 +108,7 @@ impl Clerk {
             }
             Outcome::Failed(failure) => failure,
         };
-        ready.metrics.publish_failed(match (failure.class, failure.ambiguous) {
-            (Class::Poison, _) => PublishError::Poison,
-            (Class::Fatal, _) => PublishError::Fatal,
-            (Class::Retry, true) => PublishError::Ambiguous,
-            (Class::Retry, false) => PublishError::Retry,
-        });
+        ready.metrics.publish_failed(counted(failure));
         ready.numbers.send_failed();
         let fate = fate(failure, attempt.doubted, ready.config.on_poison, ready.config.on_unknown);
         tracing::warn!(

@@ -9,7 +9,7 @@ use crate::support::outside::printed;
 use crate::support::{Database, Process, database, outbox_relay, toml};
 
 /// Ten todos, all due; the first nine are open. Their marks are kept in `outbox.sent`.
-const TODOS: &str = "
+const TABLE: &str = "
     CREATE TABLE public.todos (space text, id bigint, due timestamptz, state text NOT NULL, PRIMARY KEY (space, id));
     CREATE INDEX ON public.todos (due, space, id);
     INSERT INTO public.todos SELECT 's', i, now() - interval '1 hour', CASE i WHEN 10 THEN 'done' ELSE 'open' END
@@ -39,7 +39,7 @@ async fn marks(owner: &Client) -> BTreeSet<String> {
 async fn stage() -> (Database, Client, String) {
     let database = database().await;
     let owner = database.connect("postgres").await;
-    owner.batch_execute(TODOS).await.unwrap();
+    owner.batch_execute(TABLE).await.unwrap();
     let text = toml(&database, "relay", None, &format!("{TIMES}{}", due("todos", "public.todos")));
     assert_eq!(sends(&text).await.len(), 9);
     // Of one row nobody knows whether it was sent; another mark is young.
