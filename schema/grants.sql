@@ -7,3 +7,6 @@ GRANT SELECT, UPDATE ON outbox.request TO :"relay_role";
 GRANT EXECUTE ON FUNCTION outbox.enqueue_once(text, text, text, jsonb, uuid, timestamptz, interval, boolean), outbox.enqueue(text, text, jsonb, uuid, timestamptz) TO :"relay_role";
 GRANT SELECT ON outbox.hold, outbox.safe_to_delete, outbox.message_partition TO :"relay_role";
 GRANT EXECUTE ON FUNCTION outbox.prune_requests(interval, integer), outbox.prune_dead_letters(interval, integer), outbox.prune_messages(interval), outbox.extend_messages(integer), outbox.message_held(text, boolean) TO :"relay_role";
+GRANT SELECT, UPDATE (next_at, last_at, problem, enabled) ON outbox.schedule TO :"relay_role";
+GRANT SELECT, UPDATE ON outbox.action TO :"relay_role";
+GRANT EXECUTE ON FUNCTION outbox.make_action(outbox.schedule, timestamptz, boolean, boolean, text[]), outbox.prune_actions(interval, integer) TO :"relay_role";

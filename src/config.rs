@@ -24,6 +24,7 @@ mod properties;
 mod redact;
 mod relay_section;
 mod requests;
+mod schedule;
 mod retention;
 mod section;
 mod show;

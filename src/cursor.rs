@@ -5,6 +5,7 @@
 //! transaction, and advancing consumes it. Operators never need the lock: what they want stands in `outbox.control`, what
 //! the relay has to say in `outbox.cursor_status`, and no turn that publishes locks either.
 
+pub mod actions;
 pub mod claims;
 mod commit;
 pub mod control;
@@ -16,6 +17,7 @@ mod lock;
 mod order;
 pub mod requests;
 mod reserve;
+pub mod schedules;
 mod standing;
 mod status;
 pub mod unknown;

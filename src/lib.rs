@@ -26,6 +26,7 @@ pub mod pace;
 pub mod position;
 pub mod relay;
 pub mod retention;
+pub mod schedule;
 pub mod secret;
 pub mod shutdown;
 pub mod sink;

@@ -18,11 +18,13 @@ pub mod intake;
 mod label;
 mod pending;
 pub mod process;
+mod schedule;
 mod stage;
 pub mod table;
 
 pub use label::{Phase, PoolState, PublishError, Stage, TurnResult};
 pub use pending::PendingMetrics;
+pub use schedule::ScheduleMetrics;
 pub use stage::Looked;
 use table::name;
 

@@ -12,7 +12,7 @@ mod grants;
 pub use grants::{Table, app_grants, grant, mark_grants, relay_grants};
 
 /// The newest schema version that this program knows, and the one that it was built for.
-pub const VERSION: i32 = 5;
+pub const VERSION: i32 = 6;
 
 /// Serialises migrators; an arbitrary number of our own.
 const LOCK: i64 = 0x006f_7574_626f_7872;
@@ -48,6 +48,11 @@ const MIGRATIONS: &[Migration] = &[
         version: 5,
         up: include_str!("../schema/0005_retention.up.sql"),
         down: include_str!("../schema/0005_retention.down.sql"),
+    },
+    Migration {
+        version: 6,
+        up: include_str!("../schema/0006_schedules.up.sql"),
+        down: include_str!("../schema/0006_schedules.down.sql"),
     },
 ];
 

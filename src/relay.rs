@@ -9,6 +9,7 @@ use crate::metrics::CursorMetrics;
 use crate::position::Timestamp;
 use crate::{pace, sink, source};
 
+mod actions;
 pub mod adopt;
 mod at_most_once;
 pub mod check;

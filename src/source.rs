@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::database::quote_ident;
 
+pub mod action_query;
 pub mod family;
 pub mod fetch;
 pub mod finding;
@@ -11,6 +12,7 @@ pub mod horizon;
 pub mod judge;
 pub mod pending;
 pub mod requests;
+pub mod schedule;
 pub mod shape;
 pub mod span;
 pub mod table;
@@ -25,6 +27,8 @@ pub enum Config {
     Pending(Pending),
     /// Requests of the ledger.
     Requests(Requests),
+    /// Actions of schedules.
+    Schedule(Schedules),
 }
 
 impl Config {
@@ -35,6 +39,7 @@ impl Config {
             Self::Stream(stream) => &stream.table,
             Self::Pending(pending) => &pending.table,
             Self::Requests(requests) => &requests.table,
+            Self::Schedule(schedules) => &schedules.table,
         }
     }
 }
@@ -58,6 +63,7 @@ pub struct Stream {
 
 pub use pending::Pending;
 pub use requests::Requests;
+pub use schedule::Schedules;
 
 /// A table by schema and name, unquoted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

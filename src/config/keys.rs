@@ -27,10 +27,11 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
             "sink",
         ],
     ),
-    ("relay.source", &["stream", "pending", "requests"]),
+    ("relay.source", &["stream", "pending", "requests", "schedule"]),
     ("relay.source.stream", &["table", "id", "created_at", "horizon", "time_zone"]),
     ("relay.source.pending", &["table", "key", "due", "due_after", "sent", "where", "time_zone", "limit", "in_flight"]),
     ("relay.source.requests", &["templates", "limit", "in_flight"]),
+    ("relay.source.schedule", &["in_flight", "per_tenant_concurrency", "schema", "role"]),
     ("relay.turn", &["rows", "bytes", "time", "deadline"]),
     ("relay.poll", &["min", "max", "standby"]),
     ("relay.sink", &["kafka", "http", "sms", "webhook", "email", "sql", "stdout"]),
@@ -100,7 +101,7 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
 ];
 
 /// Keys of later versions: refused by name, so that nobody believes they work.
-const LATER: &[(&str, &str)] = &[("", "schedule"), ("", "action"), ("relay", "shards")];
+const LATER: &[(&str, &str)] = &[("relay", "shards")];
 
 /// What a key is, seen from a section.
 #[derive(Debug, PartialEq, Eq)]

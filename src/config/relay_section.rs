@@ -10,7 +10,7 @@ use super::section::Section;
 use super::show::{self, Secrets};
 use super::tree::{Node, Value};
 use super::units::print_duration;
-use super::{properties, requests, sink, source, turn, value};
+use super::{properties, requests, schedule, sink, source, turn, value};
 use crate::position::Timestamp;
 use crate::relay::{Config, Guarantee, OnPoison, Start};
 use crate::secret::Secret;
@@ -40,7 +40,8 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         section.require("name", value::parsed(name), "name it: name = \"booking_events\"; its cursor has this name");
     // A refused request holds no other up: there is no order to be kept.
     let requests = section.section("source").has("requests");
-    let policy = if requests { OnPoison::DeadLetter } else { OnPoison::default() };
+    let scheduled = section.section("source").has("schedule");
+    let policy = if requests || scheduled { OnPoison::DeadLetter } else { OnPoison::default() };
     let on_poison = section.read("on_poison", value::word(&POLICIES, &["park_key"])).unwrap_or(policy);
     let on_unknown = section.read("on_unknown", value::word(&requests::ON_UNKNOWN, &[])).unwrap_or_default();
     let dead_letter_topic = dead_letter_topic(section, on_poison, around.has_cluster);
@@ -49,13 +50,16 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let kind = sink::kind(&sinks);
     let one_by_one = kind.is_some_and(|kind| sink::ONE_BY_ONE.contains(&kind));
     let guarantee = guarantee(section, kind, requests);
+    if scheduled {
+        schedule::judge(section);
+    }
     let pending = section.section("source").has("pending");
     if pending && kind == Some("sql") {
         let what = "not available with [relay.source.pending]";
         sinks.problem("sql", Wrong::new(what, "read the table by [relay.source.stream]"));
     }
     // Of due work every row is meant; that `start` is refused there is said with the source.
-    let start = if pending || requests { Some(Start::Beginning) } else { read_start(section, one_by_one) };
+    let start = if pending || requests || scheduled { Some(Start::Beginning) } else { read_start(section, one_by_one) };
     let turn = turn::read(&section.section("turn"), one_by_one);
     let poll = turn::read_poll(&section.section("poll"));
     let sink = sink::read(&sinks, kind, turn.deadline, around.has_cluster);

@@ -133,6 +133,7 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
         sources::Config::Stream(stream) => source_stream(&mut lines, relay.start, stream),
         sources::Config::Pending(pending) => source_pending(&mut lines, pending),
         sources::Config::Requests(config) => requests::write(&mut lines, relay.on_unknown, config),
+        sources::Config::Schedule(config) => schedule::write(&mut lines, config),
     }
     lines.section("[relay.turn]");
     lines.raw("rows", relay.turn.rows);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::problem::Wrong;
 use super::section::Section;
-use super::{pending, requests, table_name, value};
+use super::{pending, requests, schedule, table_name, value};
 use crate::source::{Config, RuleChoice, Stream};
 
 pub(super) const RULES: &[(&str, RuleChoice)] = &[
@@ -21,9 +21,13 @@ pub(super) const DEFAULT_CREATED_AT: &str = "created_at";
 pub(super) fn read(relay: &Section<'_>, allow_loss: bool) -> Option<Config> {
     let source = relay.section("source");
     if source.has("requests") {
-        refuse_position(relay, &source, "requests", &["stream", "pending"]);
+        refuse_position(relay, &source, "requests", &["stream", "pending", "schedule"]);
         let mails = relay.section("sink").has("email");
         return requests::read(&source.section("requests"), mails).map(Config::Requests);
+    }
+    if source.has("schedule") {
+        refuse_position(relay, &source, "schedule", &["stream", "pending"]);
+        return Some(Config::Schedule(schedule::read(&source.section("schedule"))));
     }
     if !source.has("pending") {
         return stream(relay, &source.section("stream"), allow_loss).map(Config::Stream);

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use deadpool_postgres::ClientWrapper;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -271,6 +272,12 @@ impl Settlement {
     /// The database's.
     pub async fn redriven(&self, relay: &str, message_id: &str, by: &str) -> Result<(), Error> {
         self.execute(REDRIVEN, &[&relay, &message_id, &by]).await
+    }
+
+    /// The transaction, for what changes this database in it.
+    #[must_use]
+    pub fn transaction(&self) -> &ClientWrapper {
+        &self.connection
     }
 
     /// Commits.

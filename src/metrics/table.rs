@@ -105,6 +105,18 @@ metrics! {
         "Time from a row's due time to its acknowledgement.";
     PENDING_FAILURES "pending_failures_total" Counter Count ["cursor" "reason"] true
         "Rows of due work that were not sent (send_failed), or sent and not marked, so that they are sent again (sent_not_marked).";
+    SCHEDULE_LATENESS "schedule_lateness_seconds" Histogram Seconds ["cursor"] true
+        "Time from an action's planned instant, or from when it could first be begun, until it was first begun.";
+    SCHEDULE_DUE "schedule_due_actions" Gauge Count ["cursor"] true
+        "Scheduled actions that are due and not begun, counted up to a cap.";
+    SCHEDULE_WAITING "schedule_waiting_seconds" Gauge Seconds ["cursor"] true
+        "For how long the oldest occurrence has waited to be begun for the first time; 0 when none waits.";
+    SCHEDULE_RUNNING "schedule_running_actions" Gauge Count ["cursor"] true "Scheduled actions that are being carried out, by any replica.";
+    SCHEDULE_PROBLEMS "schedule_problems" Gauge Count ["cursor"] true "Schedules that cannot run: their column problem says why.";
+    SCHEDULE_ACTIONS "schedule_actions_total" Counter Count ["cursor" "result"] true
+        "Scheduled actions that ended: completed, failed, or skipped (an earlier one had not ended, or there was nothing to report).";
+    SCHEDULE_MISSED "schedule_missed_total" Counter Count ["cursor"] true
+        "Occurrences that came while no replica was there; what became of them is their schedule's policy.";
     INTAKE_REQUESTS "intake_requests_total" Counter Count ["result"] true
         "Calls of the intake's POST /v1/requests, by what became of them.";
     INTAKE_DURATION "intake_request_duration_seconds" Histogram Seconds [] true

@@ -79,6 +79,7 @@ async fn rows(session: &Session, relay: &Config, findings: &mut Vec<Finding>) ->
         source::Config::Stream(stream) => stream,
         source::Config::Pending(pending) => return due(session, relay, pending, findings).await.map(|()| None),
         source::Config::Requests(ledger) => return requested(session, relay, ledger, findings).await.map(|()| None),
+        source::Config::Schedule(_) => return scheduled(session, relay, findings).await.map(|()| None),
     };
     let table = match table::inspect(session, source).await {
         Ok(table) => table,
@@ -110,6 +111,19 @@ async fn rows(session: &Session, relay: &Config, findings: &mut Vec<Finding>) ->
         findings.push(statement(session, &sink).await);
     }
     Ok(Some(Readable { shape, fields }))
+}
+
+/// Whether the relay's sink can work with actions, and the ledger of them is there.
+async fn scheduled(session: &Session, relay: &Config, findings: &mut Vec<Finding>) -> Result<(), Error> {
+    let columns = source::schedule::columns();
+    asked(relay, sinks::Known { traceparent: false, columns: &columns }, findings);
+    if let sink::Config::Sql(config) = &relay.sink
+        && let Ok(sink) = SqlSink::new(config, &columns)
+    {
+        findings.push(statement(session, &sink).await);
+    }
+    findings.extend(super::actions::findings(session, relay).await?);
+    Ok(())
 }
 
 /// Whether the statement can be prepared as this role.

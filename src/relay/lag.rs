@@ -72,5 +72,6 @@ pub async fn of_due_work(session: &Session, relay: &Config) -> Result<Option<Lag
             None => Ok(None),
         },
         source::Config::Requests(_) => requests::backlog(session, &relay.name).await.map(Some),
+        source::Config::Schedule(_) => actions::backlog(session, &relay.name).await.map(|(lag, _)| Some(lag)),
     }
 }

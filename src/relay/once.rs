@@ -158,7 +158,7 @@ fn verdict(engine: &Engine, targets: &[Target], timeout: Duration) -> ExitCode {
                 code = ExitCode::FAILURE;
                 let what = match target.config.source {
                     source::Config::Stream(_) => "rows below the first horizon are still waiting",
-                    source::Config::Pending(_) | source::Config::Requests(_) => {
+                    source::Config::Pending(_) | source::Config::Requests(_) | source::Config::Schedule(_) => {
                         "due rows are still waiting: the relay is paused, or needs longer"
                     }
                 };

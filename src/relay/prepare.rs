@@ -232,7 +232,7 @@ pub async fn identity(session: &Session, config: &Config) -> Result<String, Erro
     // Of due work, each row says by itself whether it was sent: another receiver takes over what is left.
     let (kind, target) = match &config.source {
         crate::source::Config::Stream(_) => (config.sink.kind(), config.sink.target()),
-        crate::source::Config::Pending(_) => ("due work", "any".to_owned()),
+        crate::source::Config::Pending(_) | crate::source::Config::Schedule(_) => ("due work", "any".to_owned()),
         crate::source::Config::Requests(_) => ("requests", "any".to_owned()),
     };
     // The cluster's own number: the same database name on another server is another source.

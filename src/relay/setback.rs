@@ -91,6 +91,12 @@ impl Setbacks {
         report::write(&self.engine, &self.cursor, &error, Some(fingerprint), Some(false)).await;
     }
 
+    /// Says what is wrong; nothing stands still because of it.
+    pub(super) async fn report(&mut self, failure: &Failure) {
+        self.reported = true;
+        report::write(&self.engine, &self.cursor, &report::error(failure, None), None, None).await;
+    }
+
     /// The receiver is out, or wants fewer requests: not this row's fault. Pauses grow while nothing gets through.
     pub(super) async fn out(&mut self, failure: &Failure) {
         self.outages = self.outages.saturating_add(1);

@@ -27,6 +27,11 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>) {
             tasks.spawn(again(Arc::clone(&engine), table, move || {
                 super::requests::run(Arc::clone(&clerk), relay.clone(), requests.clone())
             }));
+        } else if let source::Config::Schedule(schedules) = relay.source.clone() {
+            let (table, runner) = (relay.source.table().to_string(), Arc::clone(&engine));
+            tasks.spawn(again(Arc::clone(&engine), table, move || {
+                super::actions::run(Arc::clone(&runner), relay.clone(), schedules.clone())
+            }));
         } else {
             groups.entry(relay.source.clone()).or_default().push(relay);
         }

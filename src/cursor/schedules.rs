@@ -1,0 +1,236 @@
+//! Schedules: which are due, and the one transaction that makes their occurrences and says when each is next due.
+
+use deadpool_postgres::ClientWrapper;
+use tokio_postgres::types::ToSql;
+
+use super::claims::{Settlement, Taking};
+use crate::database::{Error, Session};
+use crate::position::Timestamp;
+
+/// Statement time, not the clock's: an index can be asked for it.
+const FIRST: &str = "SELECT pg_catalog.statement_timestamp(), s.next_at, s.schedule_id FROM (SELECT $1::text AS relay) AS r \
+     LEFT JOIN LATERAL (SELECT s.next_at, s.schedule_id FROM outbox.schedule AS s WHERE s.relay = r.relay AND s.enabled \
+     AND s.next_at IS DISTINCT FROM 'infinity' ORDER BY s.next_at NULLS FIRST LIMIT 1) AS s ON true";
+
+const TAKE: &str = "SELECT s.schedule_id, s.name, s.tenant, s.rule, s.time_zone, s.starts_at, s.ends_at, s.changed_at, s.next_at, s.last_at, \
+     s.missed FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.next_at IS DISTINCT FROM 'infinity' \
+     AND (s.next_at IS NULL OR s.next_at <= pg_catalog.statement_timestamp()) ORDER BY s.next_at NULLS FIRST LIMIT $2 \
+     FOR NO KEY UPDATE SKIP LOCKED";
+
+const TENANTS: &str =
+    "SELECT n.nspname::text FROM pg_catalog.pg_namespace AS n WHERE n.nspname LIKE $1 ESCAPE '!' ORDER BY n.nspname";
+
+/// One call after the other, in this order: each sees what the one before it made.
+const MAKE: &str = "SELECT p.id, m.status FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::timestamptz[]), \
+     pg_catalog.unnest($3::boolean[])) AS p(id, planned, queues), LATERAL outbox.make_action(\
+     (SELECT s FROM outbox.schedule AS s WHERE s.schedule_id = p.id), p.planned, p.queues, false, $4::text[]) AS m";
+
+const PLANNED: &str = "UPDATE outbox.schedule AS s SET next_at = p.next_at, last_at = p.last_at, problem = p.problem \
+     FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::timestamptz[]), pg_catalog.unnest($3::timestamptz[]), \
+     pg_catalog.unnest($4::text[])) AS p(id, next_at, last_at, problem) WHERE s.schedule_id = p.id";
+
+const STRAYS: &str = "UPDATE outbox.schedule AS s SET next_at = 'infinity', problem = 'relay_unknown: no relay ' || s.relay \
+     || ' has been started with [relay.source.schedule]; the known ones: ' || COALESCE((SELECT pg_catalog.string_agg(c.relay, ', ' ORDER BY c.relay) \
+     FROM outbox.cursor AS c WHERE c.identity ->> 'table' = 'outbox.action'), 'none') \
+     WHERE s.schedule_id IN (SELECT o.schedule_id FROM outbox.schedule AS o WHERE o.enabled AND o.next_at IS NULL \
+     AND NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.name = o.relay AND c.identity ->> 'table' = 'outbox.action') LIMIT 100 \
+     FOR NO KEY UPDATE SKIP LOCKED) RETURNING s.name, s.relay";
+
+const FOUND: &str = "UPDATE outbox.schedule AS s SET next_at = NULL, problem = NULL WHERE s.relay = $1 AND s.problem LIKE 'relay_unknown:%'";
+
+const COUNT: &str = "SELECT (SELECT pg_catalog.count(*) FROM outbox.schedule AS s WHERE s.relay = $1 AND s.problem IS NOT NULL), \
+     (SELECT pg_catalog.count(*) FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'running'), \
+     COALESCE((SELECT pg_catalog.max(EXTRACT(EPOCH FROM pg_catalog.statement_timestamp() - s.next_at)::float8) FROM (SELECT s.next_at \
+     FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.next_at < pg_catalog.statement_timestamp() ORDER BY s.next_at LIMIT 1) AS s), 0)";
+
+/// The clock, and whether a schedule is due.
+#[derive(Clone, Copy, Debug)]
+pub struct First {
+    /// The database's clock.
+    pub now: Timestamp,
+    /// When the first one is due; the inner is none when it is still to be computed.
+    pub at: Option<Option<Timestamp>>,
+}
+
+/// A schedule that is due, or whose next occurrence is to be computed, locked.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    /// Its id.
+    pub id: i64,
+    /// Its name.
+    pub name: String,
+    /// Whose it is; `*` for each tenant.
+    pub tenant: String,
+    /// Its rule; none for one date.
+    pub rule: Option<String>,
+    /// The rule's zone.
+    pub time_zone: String,
+    /// The rule's beginning, or the one date.
+    pub starts_at: Option<Timestamp>,
+    /// Its end.
+    pub ends_at: Option<Timestamp>,
+    /// When what says when was last changed.
+    pub changed_at: Timestamp,
+    /// When it is due; none is to be computed.
+    pub next_at: Option<Timestamp>,
+    /// The newest occurrence that was made or passed over.
+    pub last_at: Option<Timestamp>,
+    /// `all`, `latest` or `none`.
+    pub missed: String,
+}
+
+/// An occurrence that is to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct Occurrence {
+    /// Its schedule.
+    pub schedule: i64,
+    /// Its instant.
+    pub planned: Timestamp,
+    /// It waits for an earlier one, whatever the schedule says of overlaps.
+    pub queues: bool,
+}
+
+/// When a schedule goes on.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// Its id.
+    pub schedule: i64,
+    /// When it is next due; infinity is never.
+    pub next: Timestamp,
+    /// The newest occurrence that was made or passed over.
+    pub last: Option<Timestamp>,
+    /// Why it cannot run.
+    pub problem: Option<String>,
+}
+
+/// What is measured of a relay's schedules.
+#[derive(Clone, Copy, Debug)]
+pub struct Count {
+    /// How many have a problem.
+    pub problems: i64,
+    /// How many actions are running.
+    pub running: i64,
+    /// For how many seconds the first due schedule has waited for a replica.
+    pub waiting: f64,
+}
+
+/// Looks whether a schedule of this relay is due, without any lock.
+///
+/// # Errors
+/// The database's.
+pub async fn first(session: &Session, relay: &str) -> Result<First, Error> {
+    let statement = session.prepare_cached(FIRST).await?;
+    let row = session.query_one(&statement, &[&relay]).await?;
+    let there: Option<i64> = row.try_get(2)?;
+    let at: Option<Timestamp> = row.try_get(1)?;
+    Ok(First { now: row.try_get(0)?, at: there.map(|_| at) })
+}
+
+/// Counts problems and running actions.
+///
+/// # Errors
+/// The database's.
+pub async fn count(session: &Session, relay: &str) -> Result<Count, Error> {
+    let statement = session.prepare_cached(COUNT).await?;
+    let row = session.query_one(&statement, &[&relay]).await?;
+    Ok(Count { problems: row.try_get(0)?, running: row.try_get(1)?, waiting: row.try_get(2)? })
+}
+
+/// Schedules that waited for a relay of this name are computed now that it is there.
+///
+/// # Errors
+/// The database's.
+pub async fn found(client: &ClientWrapper, relay: &str) -> Result<u64, Error> {
+    Ok(client.execute(FOUND, &[&relay]).await?)
+}
+
+/// Says of schedules whose relay nobody has ever started that this is so; their names and relays.
+///
+/// # Errors
+/// The database's.
+pub async fn strays(client: &ClientWrapper) -> Result<Vec<(String, String)>, Error> {
+    let rows = client.query(STRAYS, &[]).await?;
+    Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
+}
+
+/// The schemas whose names match, `*` standing for anything.
+///
+/// # Errors
+/// The database's.
+pub async fn tenants(client: &ClientWrapper, pattern: &str) -> Result<Vec<String>, Error> {
+    let statement = client.prepare_cached(TENANTS).await?;
+    let rows = client.query(&statement, &[&like(pattern)]).await?;
+    Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
+}
+
+fn like(pattern: &str) -> String {
+    let escaped = pattern.replace('!', "!!").replace('%', "!%").replace('_', "!_");
+    escaped.replace('*', "%")
+}
+
+impl Settlement {
+    /// Locks schedules of this relay that are due, or to be computed, and that nobody else has locked.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn due_schedules(&self, relay: &str, most: i64) -> Result<Vec<Schedule>, Error> {
+        let rows = self.query(Taking { sql: TAKE, parameters: &[&relay, &most] }).await?;
+        let read = |row: &tokio_postgres::Row| {
+            Ok(Schedule {
+                id: row.try_get(0)?,
+                name: row.try_get(1)?,
+                tenant: row.try_get(2)?,
+                rule: row.try_get(3)?,
+                time_zone: row.try_get(4)?,
+                starts_at: row.try_get(5)?,
+                ends_at: row.try_get(6)?,
+                changed_at: row.try_get(7)?,
+                next_at: row.try_get(8)?,
+                last_at: row.try_get(9)?,
+                missed: row.try_get(10)?,
+            })
+        };
+        Ok(rows.iter().map(read).collect::<Result<_, tokio_postgres::Error>>()?)
+    }
+
+    /// Makes occurrences, in this order; the schedule and the status of each action.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn make_actions(
+        &self,
+        occurrences: &[Occurrence],
+        tenants: &[String],
+    ) -> Result<Vec<(i64, String)>, Error> {
+        let ids: Vec<i64> = occurrences.iter().map(|occurrence| occurrence.schedule).collect();
+        let instants: Vec<Timestamp> = occurrences.iter().map(|occurrence| occurrence.planned).collect();
+        let queues: Vec<bool> = occurrences.iter().map(|occurrence| occurrence.queues).collect();
+        let parameters: [&(dyn ToSql + Sync); 4] = [&ids, &instants, &queues, &tenants];
+        let rows = self.query(Taking { sql: MAKE, parameters: &parameters }).await?;
+        Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
+    }
+
+    /// Writes when schedules are next due.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn planned(&self, planned: &[Planned]) -> Result<(), Error> {
+        let ids: Vec<i64> = planned.iter().map(|planned| planned.schedule).collect();
+        let next: Vec<Timestamp> = planned.iter().map(|planned| planned.next).collect();
+        let last: Vec<Option<Timestamp>> = planned.iter().map(|planned| planned.last).collect();
+        let problems: Vec<Option<&str>> = planned.iter().map(|planned| planned.problem.as_deref()).collect();
+        let parameters: [&(dyn ToSql + Sync); 4] = [&ids, &next, &last, &problems];
+        self.query(Taking { sql: PLANNED, parameters: &parameters }).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_of_schemas_has_only_the_star() {
+        assert_eq!(like("tenant_*"), "tenant!_%");
+        assert_eq!(like("100%!*"), "100!%!!%");
+    }
+}

@@ -1,0 +1,284 @@
+//! Scheduled actions: a runner for each relay of `[relay.source.schedule]`.
+//!
+//! A runner makes the occurrences of schedules that are due, claims them, carries each out without any lock, says again and
+//! again that it is at work, and records what became of it. Replicas share schedules and actions: schedules row by row,
+//! actions by claims that are made for an instant under the lock of the relay's cursor. Who is gone stops saying that he is
+//! at work, and what he had is taken up as its schedule's `on_interrupted` says.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::{JoinError, JoinSet};
+
+use super::Config;
+use super::engine::Engine;
+use super::lag::Lag;
+use super::member::{RECHECK, SAMPLE};
+use super::prepare::{self, Unready};
+use super::setback::Setbacks;
+use crate::cursor::{self, actions, schedules};
+use crate::database::{Error, Session};
+use crate::pace::Pace;
+use crate::source::Schedules;
+
+mod carry;
+mod choose;
+mod claim;
+mod keep;
+mod plan;
+mod ready;
+mod settle;
+mod task;
+
+use carry::Errand;
+use claim::Claim;
+use keep::Keeper;
+use plan::Watch;
+use ready::Ready;
+use task::Attempt;
+
+/// After a claim that another replica stood before.
+const BUSY: Duration = Duration::from_millis(3);
+/// A schedule that was written or edited is computed this soon, at the latest.
+const EDITED: Duration = Duration::from_millis(250);
+
+/// One relay's runner in this process.
+struct Runner {
+    engine: Arc<Engine>,
+    config: Config,
+    source: Schedules,
+    ready: Option<Arc<Ready>>,
+    /// What was ready last: what was done is recorded while checks are made again, too.
+    last_ready: Option<Arc<Ready>>,
+    unready: Option<Unready>,
+    checked: Option<Instant>,
+    watch: Watch,
+    keeper: Arc<Keeper>,
+    running: JoinSet<Attempt>,
+    /// What is still to be recorded.
+    unsettled: Vec<Attempt>,
+    setbacks: Setbacks,
+    pace: Pace,
+    sampled: Option<Instant>,
+    /// Behind which tenant to look next.
+    after: String,
+}
+
+/// Runs the relay's schedules until the engine stops and what has begun has ended.
+pub(super) async fn run(engine: Arc<Engine>, config: Config, source: Schedules) {
+    let keeper = Arc::new(Keeper::default());
+    let runner = Runner {
+        pace: Pace::new(config.poll.min, config.poll.max.min(EDITED)),
+        setbacks: Setbacks::new(Arc::clone(&engine), &config.name),
+        keeper: Arc::clone(&keeper),
+        engine: Arc::clone(&engine),
+        config,
+        source,
+        ready: None,
+        last_ready: None,
+        unready: None,
+        checked: None,
+        watch: Watch::default(),
+        running: JoinSet::new(),
+        unsettled: Vec::new(),
+        sampled: None,
+        after: String::new(),
+    };
+    tokio::select! {
+        () = runner.run() => {}
+        () = keeper.run(&engine) => {}
+    }
+}
+
+impl Runner {
+    async fn run(mut self) {
+        let stop = self.engine.stop.clone();
+        while !stop.is_cancelled() {
+            self.engine.heartbeat.beat();
+            let pause = match self.step().await {
+                Ok(pause) => pause,
+                Err(error) => {
+                    let fingerprint = self.ready.as_ref().map(|ready| ready.seat.fingerprint.clone());
+                    let after = self.setbacks.failed(&error, fingerprint.as_deref()).await;
+                    if after.recheck {
+                        self.ready = None;
+                    }
+                    after.pause
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = self.wait(pause) => {}
+            }
+        }
+        self.drain().await;
+    }
+
+    /// Waits for the pause, or for an action's end.
+    async fn wait(&mut self, pause: Duration) {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            Some(done) = self.running.join_next() => self.ended(done),
+        }
+        while let Some(done) = self.running.try_join_next() {
+            self.ended(done);
+        }
+    }
+
+    fn ended(&mut self, done: Result<Attempt, JoinError>) {
+        match done {
+            Ok(attempt) => self.unsettled.push(attempt),
+            // Nobody keeps its claim any more: it runs out.
+            Err(error) => tracing::error!(cursor = self.config.name, %error, "an action panicked"),
+        }
+    }
+
+    /// What has begun ends, or is cut with the grace period; what became of it is recorded as it comes.
+    async fn drain(&mut self) {
+        let last = Instant::now() + self.config.turn.lock_kill();
+        while !self.running.is_empty() || !self.unsettled.is_empty() {
+            if let Err(error) = self.settle().await {
+                tracing::warn!(cursor = self.config.name, %error, "cannot record yet what was done");
+            }
+            let over = self.engine.cut.is_cancelled() || Instant::now() >= last;
+            if self.running.is_empty() && (over || self.unsettled.is_empty()) {
+                break;
+            }
+            self.wait(Duration::from_millis(50)).await;
+        }
+        if !self.unsettled.is_empty() {
+            let (cursor, actions) = (&self.config.name, self.unsettled.len());
+            tracing::error!(cursor, actions, "what became of actions could not be recorded before the end");
+        }
+    }
+
+    /// One look, and what follows from it; how long to wait.
+    async fn step(&mut self) -> Result<Duration, Error> {
+        self.settle().await?;
+        let Some(ready) = self.prepared().await? else { return Ok(self.config.poll.max) };
+        let (more, now, next) = self.plan(&ready).await?;
+        let session = self.engine.probe.session().await?;
+        let standings = cursor::standings(&session, &[&self.config.name]).await?;
+        let Some(standing) = standings.first() else {
+            self.ready = None; // its row is gone: it is made anew
+            return Ok(self.config.poll.min);
+        };
+        ready.metrics.set_paused(standing.paused);
+        let halted = standing.halted.as_deref() == Some(ready.seat.fingerprint.as_str());
+        ready.metrics.set_halted(halted);
+        self.sample(&ready, &session).await?;
+        if halted && self.checked.is_none_or(|checked| checked.elapsed() >= RECHECK) {
+            self.ready = None; // another secret ends the halt
+        }
+        if standing.paused || halted {
+            return Ok(self.config.poll.max);
+        }
+        let looked = actions::look(&session, &self.config.name).await?;
+        let room = self.room(&ready);
+        let due = looked.first.is_some_and(|first| first <= looked.now);
+        if !due && !looked.interrupted || room == 0 {
+            let idle = self.running.is_empty() && self.unsettled.is_empty();
+            let done = idle && !more && !due && !looked.running;
+            self.engine.progress(&self.config.name, |progress| progress.done = done);
+            let pause = if more { Duration::ZERO } else { self.pace.after(false) };
+            let soonest = [next.map(|next| next.since(now)), looked.first.filter(|_| !due).map(|first| first.since(looked.now))];
+            return Ok(soonest.into_iter().flatten().fold(pause, Duration::min));
+        }
+        self.engine.progress(&self.config.name, |progress| progress.done = false);
+        if self.setbacks.not_before > Instant::now() {
+            return Ok(self.setbacks.not_before - Instant::now());
+        }
+        let claimed = self.claim(&ready, looked.interrupted, room).await?;
+        Ok(self.begin(&ready, claimed))
+    }
+
+    /// Begins what was claimed; how long to wait before the next look.
+    fn begin(&mut self, ready: &Arc<Ready>, claimed: Claim) -> Duration {
+        let tasks = match claimed {
+            Claim::Busy => return BUSY.mul_f64(0.5 + fastrand::f64()),
+            Claim::NotNow => return self.config.poll.max,
+            Claim::Early(pause) => {
+                ready.metrics.rate_limited(pause);
+                return pause.min(EDITED);
+            }
+            Claim::Actions(tasks) => tasks,
+        };
+        if tasks.is_empty() {
+            return self.pace.after(false);
+        }
+        self.pace.after(true);
+        for task in tasks {
+            let errand = Errand { engine: Arc::clone(&self.engine), ready: Arc::clone(ready) };
+            self.running.spawn(errand.run(task));
+        }
+        Duration::ZERO
+    }
+
+    /// How many actions may be begun now.
+    fn room(&self, ready: &Ready) -> usize {
+        let most = match ready.sink.min_interval() {
+            Some(_) => 1,
+            None => ready.schedules.in_flight.min(ready.sink.at_once().unwrap_or(usize::MAX)),
+        };
+        most.saturating_sub(self.running.len() + self.unsettled.len())
+    }
+
+    async fn sample(&mut self, ready: &Ready, session: &Session) -> Result<(), Error> {
+        if self.sampled.is_some_and(|sampled| sampled.elapsed() < SAMPLE) {
+            return Ok(());
+        }
+        self.sampled = Some(Instant::now());
+        let (lag, waiting) = backlog(session, &self.config.name).await?;
+        let counted = schedules::count(session, &self.config.name).await?;
+        ready.metrics.set_lag(lag.age, lag.rows.unsigned_abs(), lag.observed_at);
+        ready.counters.set(lag.rows.unsigned_abs(), counted.running.unsigned_abs(), counted.problems.unsigned_abs());
+        ready.counters.set_waiting(waiting.max(Duration::from_secs_f64(counted.waiting.max(0.0))));
+        Ok(())
+    }
+
+    /// The relay, once it has passed its checks.
+    async fn prepared(&mut self) -> Result<Option<Arc<Ready>>, Error> {
+        if let Some(ready) = &self.ready {
+            return Ok(Some(Arc::clone(ready)));
+        }
+        if self.checked.is_some_and(|checked| checked.elapsed() < RECHECK) {
+            return Ok(None);
+        }
+        self.checked = Some(Instant::now());
+        match ready::ready(&self.engine, &self.config, &self.source).await? {
+            Ok(ready) => {
+                tracing::info!(cursor = self.config.name, "relay ready");
+                self.unready = None;
+                self.setbacks.reported = ready.seat.reported;
+                self.engine.set_ready(&self.config.name);
+                let ready = Arc::new(ready);
+                self.ready = Some(Arc::clone(&ready));
+                self.last_ready = Some(Arc::clone(&ready));
+                Ok(Some(ready))
+            }
+            Err(unready) => {
+                let news = self.unready.as_ref() != Some(&unready);
+                prepare::not_ready(&self.engine, &self.config, &unready, news).await;
+                self.unready = Some(unready);
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// How long the oldest action that is due has waited, and how many there are; and for how long the oldest has waited that has
+/// not been tried.
+///
+/// # Errors
+/// The database's.
+pub(super) async fn backlog(session: &Session, relay: &str) -> Result<(Lag, Duration), Error> {
+    let backlog = actions::backlog(session, relay).await?;
+    let age = |since: Option<crate::position::Timestamp>| since.map(|since| backlog.now.since(since)).unwrap_or_default();
+    let lag = Lag {
+        age: age(backlog.oldest),
+        rows: backlog.rows,
+        capped: backlog.rows >= actions::CAP,
+        observed_at: backlog.now,
+    };
+    Ok((lag, age(backlog.untried)))
+}

@@ -1,0 +1,156 @@
+//! Carrying out claimed actions: no lock is held.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::ready::Ready;
+use super::task::{Attempt, Outcome, Task};
+use crate::batch::Batch;
+use crate::cursor::actions::End;
+use crate::cursor::claims::Settlement;
+use crate::database::Error;
+use crate::relay::engine::Engine;
+use crate::relay::turn::within;
+use crate::sink::{Class, Failure, Mode, Progress, Sink};
+use crate::source::schedule::{self, Printed};
+
+/// One action's errand.
+pub(super) struct Errand {
+    pub(super) engine: Arc<Engine>,
+    pub(super) ready: Arc<Ready>,
+}
+
+/// Whether something may have happened already, for whoever stops it in the midst.
+#[derive(Default)]
+struct Stage {
+    /// Of a request or a mail.
+    progress: Progress,
+    /// Of what does not tell how far it has come.
+    begun: bool,
+}
+
+impl Stage {
+    fn is_doubtful(&self) -> bool {
+        self.begun || self.progress.may_have_left()
+    }
+}
+
+impl Errand {
+    /// Carries the action out; what became of it.
+    pub(super) async fn run(self, task: Task) -> Attempt {
+        let (mut stage, deadline) = (Stage::default(), Instant::now() + task.action.timeout);
+        let lost = task.kept.lost.clone();
+        let outcome = tokio::select! {
+            biased;
+            outcome = self.carry_out(&task, deadline, &mut stage) => Ok(outcome),
+            () = tokio::time::sleep_until(deadline.into()) => Err(true),
+            () = lost.cancelled() => Err(false),
+            () = self.engine.cut.cancelled() => Err(false),
+        };
+        let outcome = outcome.unwrap_or_else(|timed_out| {
+            let ambiguous = stage.is_doubtful();
+            if timed_out { Outcome::TimedOut { ambiguous } } else { Outcome::Cut { ambiguous } }
+        });
+        task.ended(outcome)
+    }
+
+    async fn carry_out(&self, task: &Task, deadline: Instant, stage: &mut Stage) -> Outcome {
+        let rows: Option<Vec<String>> = None;
+        let action = &task.action;
+        let printed = Printed {
+            id: action.id,
+            schedule: &action.schedule.1,
+            tenant: &action.tenant,
+            planned_at: action.planned_at,
+            payload: &action.payload,
+            rows: rows.as_deref(),
+        };
+        let message = match schedule::message(&printed, self.ready.sink.fields()) {
+            Ok(message) => message,
+            Err(error) => return Outcome::Failed(unprintable(&error)),
+        };
+        let left = deadline.saturating_duration_since(Instant::now());
+        match &self.ready.sink {
+            Sink::Http(_) | Sink::Email(_) => self.deliver(&message, left, &mut stage.progress).await,
+            Sink::Sql(_) => {
+                stage.begun = true;
+                self.change(task, &message, deadline).await.unwrap_or_else(|error| Outcome::Failed(Failure {
+                    ambiguous: true,
+                    ..Failure::of(Class::Retry, "database", error.to_string(), "It is tried again.")
+                }))
+            }
+            Sink::Kafka(_) | Sink::Stdout(_) => {
+                stage.begun = true;
+                self.publish(&message, deadline).await
+            }
+        }
+    }
+
+    /// A message of a receiver that answers each.
+    async fn deliver(&self, message: &Batch, patience: Duration, progress: &mut Progress) -> Outcome {
+        let message = message.message(0);
+        let pinned = match self.ready.sink.pin(&message) {
+            Ok(pinned) => pinned,
+            Err(failure) => return Outcome::Failed(failure),
+        };
+        match self.ready.sink.deliver(message.id, &pinned, patience, progress).await {
+            Ok(receipt) => Outcome::Done(receipt.reply),
+            Err(failure) => Outcome::Failed(failure),
+        }
+    }
+
+    /// A record, or a line.
+    async fn publish(&self, message: &Batch, deadline: Instant) -> Outcome {
+        let mode = Mode { alone: true, until: Some(deadline), ..Mode::default() };
+        let mut publication = match self.ready.sink.begin(mode).await {
+            Ok(publication) => publication,
+            Err(failure) => return Outcome::Failed(failure),
+        };
+        let patience = Instant::now() + self.ready.config.turn.deadline;
+        let all = async {
+            publication.push(message).await;
+            publication.settle().await;
+        };
+        // What is still queued at the turn's deadline is purged, as in every turn.
+        let _ended_in_time = tokio::time::timeout_at(patience.min(deadline).into(), all).await;
+        let published = publication.finish();
+        match published.stopped {
+            _ if published.acknowledged == 1 => Outcome::Done(String::new()),
+            Some(failure) => Outcome::Failed(failure),
+            None => Outcome::Failed(Failure { ambiguous: true, ..Failure::deadline() }),
+        }
+    }
+
+    /// A statement, in the transaction that records that the action is done.
+    async fn change(&self, task: &Task, message: &Batch, deadline: Instant) -> Result<Outcome, Error> {
+        let slot = self.engine.slot(false).await?;
+        drop(slot.reader);
+        let settlement = within(&self.engine, Settlement::begin(slot.lock, true)).await?;
+        let mode = Mode { alone: true, until: Some(deadline), ..Mode::default() };
+        let published = match self.ready.sink.begin_within(mode, settlement.transaction()).await {
+            Ok(mut publication) => {
+                publication.push(message).await;
+                publication.finish()
+            }
+            Err(failure) => return Ok(Outcome::Failed(failure)),
+        };
+        if published.acknowledged == 0 {
+            return Ok(Outcome::Failed(published.stopped.unwrap_or_else(Failure::deadline)));
+        }
+        within(&self.engine, async {
+            let Some(of) = settlement.end_action(task.named(), End::Completed("")).await? else {
+                // Somebody else has the action: nothing of this may stay.
+                return Ok(Outcome::Cut { ambiguous: false });
+            };
+            settlement.promote_actions(&[of]).await?;
+            settlement.commit().await?;
+            Ok(Outcome::Recorded)
+        })
+        .await
+    }
+}
+
+fn unprintable(error: &serde_json::Error) -> Failure {
+    let hint = "Write a payload that is a JSON object, and a query whose rows are.";
+    Failure::of(Class::Poison, "unprintable", format!("nothing can be printed of the action: {error}"), hint)
+}

@@ -1,0 +1,217 @@
+//! Making the occurrences of schedules that are due, and computing when each is next due.
+//!
+//! Promise: an instant of a rule is made once, or counted as missed; replicas share the schedules, each locked for the one
+//! transaction that makes its occurrences and says when it goes on.
+
+use std::time::{Duration, Instant};
+
+use super::Runner;
+use super::ready::Ready;
+use crate::cursor::claims::Settlement;
+use crate::cursor::schedules::{self, Occurrence, Planned, Schedule};
+use crate::database::Error;
+use crate::position::Timestamp;
+use crate::relay::engine::Slot;
+use crate::relay::turn::within;
+use crate::schedule::{Problem, Recurrence, When};
+
+/// The most schedules of one transaction.
+const SCHEDULES: i64 = 200;
+/// The most occurrences of one schedule in one transaction; the rest follows in the next.
+const OCCURRENCES: usize = 200;
+/// Missed occurrences are counted up to here.
+const CAP: usize = 10_000;
+/// What is no later than this was not missed, whoever was there.
+const PROMPT: Duration = Duration::from_secs(1);
+/// Without a look for this long, nobody here was watching.
+const BLIND: Duration = Duration::from_secs(5);
+/// How often it is looked for schedules whose relay nobody has ever started.
+const STRAYS: Duration = Duration::from_secs(5);
+
+/// Since when this process has been looking at its schedules without a gap.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    since: Option<Timestamp>,
+    looked: Option<Instant>,
+    strays: Option<Instant>,
+}
+
+impl Watch {
+    /// It looks now, by the database's clock; since when it has done so.
+    fn look(&mut self, now: Timestamp) -> Timestamp {
+        let unbroken = self.looked.is_some_and(|looked| looked.elapsed() < BLIND);
+        self.looked = Some(Instant::now());
+        let since = self.since.filter(|since| unbroken && *since <= now).unwrap_or(now);
+        self.since = Some(since);
+        since
+    }
+}
+
+/// What becomes of a schedule that is due.
+#[derive(Debug, PartialEq, Eq)]
+struct Plan {
+    /// Instants to make, in order; whether each was missed.
+    make: Vec<(Timestamp, bool)>,
+    /// When it goes on.
+    next: Timestamp,
+    /// The newest instant that was made or passed over.
+    last: Option<Timestamp>,
+    /// How many were missed, made or not.
+    missed: usize,
+}
+
+/// The first instant that may count as missed has this one behind it: nobody was watching then, and it is late.
+fn missed_until(now: Timestamp, since: Timestamp) -> Timestamp {
+    now.minus(PROMPT).min(since.minus(Duration::from_micros(1)))
+}
+
+/// Decides. `since`: when somebody began to watch.
+fn decide(schedule: &Schedule, now: Timestamp, since: Timestamp) -> Result<Plan, Problem> {
+    let recurrence = Recurrence::new(&When {
+        rule: schedule.rule.as_deref(),
+        time_zone: &schedule.time_zone,
+        starts_at: schedule.starts_at,
+        ends_at: schedule.ends_at,
+        changed_at: schedule.changed_at,
+    })?;
+    let never = Timestamp::INFINITY;
+    let mut plan = Plan { make: Vec::new(), next: never, last: schedule.last_at, missed: 0 };
+    let first = match schedule.next_at {
+        Some(next) => Some(next),
+        None => {
+            let begins = if schedule.rule.is_some() { schedule.changed_at } else { Timestamp::NEG_INFINITY };
+            recurrence.next(schedule.last_at.map_or(begins, |last| last.max(begins)))?
+        }
+    };
+    let Some(first) = first else { return Ok(plan) };
+    let mut next = Some(first);
+    let until = missed_until(now, since);
+    if first <= until && schedule.missed != "all" {
+        // However many there are, they are counted and not walked through.
+        let before = first.minus(Duration::from_micros(1));
+        let (newest, count) = recurrence.newest(before, until, CAP)?.unwrap_or((first, 1));
+        plan.missed = count;
+        plan.last = Some(newest);
+        if schedule.missed == "latest" {
+            plan.make.push((newest, true));
+        }
+        next = recurrence.next(newest)?;
+    }
+    while let Some(at) = next.filter(|at| *at <= now && plan.make.len() < OCCURRENCES) {
+        let missed = at <= until;
+        plan.make.push((at, missed));
+        plan.missed += usize::from(missed);
+        plan.last = Some(at);
+        next = recurrence.next(at)?;
+    }
+    plan.next = next.unwrap_or(never);
+    Ok(plan)
+}
+
+impl Runner {
+    /// Plans what is due. Whether there is more; the clock; when the next one is due.
+    pub(super) async fn plan(&mut self, ready: &Ready) -> Result<(bool, Timestamp, Option<Timestamp>), Error> {
+        let session = self.engine.probe.session().await?;
+        if self.watch.strays.is_none_or(|looked| looked.elapsed() >= STRAYS) {
+            self.watch.strays = Some(Instant::now());
+            for (schedule, relay) in schedules::strays(&session).await? {
+                tracing::error!(cursor = self.config.name, schedule, relay, "schedule has a problem: nobody has ever started its relay");
+            }
+        }
+        let first = schedules::first(&session, &self.config.name).await?;
+        let since = self.watch.look(first.now);
+        match first.at {
+            None => Ok((false, first.now, None)),
+            Some(Some(at)) if at > first.now => Ok((false, first.now, Some(at))),
+            Some(_) => {
+                let more = self.transact(ready, since).await?;
+                Ok((more, first.now, None))
+            }
+        }
+    }
+
+    async fn transact(&self, ready: &Ready, since: Timestamp) -> Result<bool, Error> {
+        let Slot { lock, reader, permits } = self.engine.slot(false).await?;
+        drop(reader);
+        let planning = async {
+            let settlement = Settlement::begin(lock, true).await?;
+            let due = settlement.due_schedules(&self.config.name, SCHEDULES).await?;
+            // Behind the lock: what others have planned meanwhile is not due any more.
+            let now: Timestamp =
+                settlement.transaction().query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
+            let mut tenants = Vec::new();
+            if let Some(pattern) = ready.schedules.schema.as_deref().filter(|_| due.iter().any(|of| of.tenant == "*")) {
+                tenants = schedules::tenants(settlement.transaction(), pattern).await?;
+            }
+            let (mut occurrences, mut planned, mut missed) = (Vec::new(), Vec::new(), 0);
+            for schedule in &due {
+                let plan = self.decided(schedule, ready, now, since, &tenants);
+                let of = |(at, queues)| Occurrence { schedule: schedule.id, planned: at, queues };
+                occurrences.extend(plan.0.make.iter().copied().map(of));
+                missed += plan.0.missed;
+                planned.push(Planned {
+                    schedule: schedule.id,
+                    next: plan.0.next,
+                    last: plan.0.last,
+                    problem: plan.1,
+                });
+            }
+            let mut made = Vec::new();
+            if !occurrences.is_empty() {
+                made = settlement.make_actions(&occurrences, &tenants).await?;
+            }
+            if !planned.is_empty() {
+                settlement.planned(&planned).await?;
+            }
+            settlement.commit().await?;
+            let skipped = made.iter().filter(|(_, status)| status == "skipped").count();
+            ready.counters.missed(u64::try_from(missed).unwrap_or(u64::MAX));
+            ready.counters.skipped(u64::try_from(skipped).unwrap_or(u64::MAX));
+            Ok(!planned.is_empty())
+        };
+        let planned = within(&self.engine, planning).await;
+        drop(permits);
+        planned
+    }
+
+    /// What becomes of one schedule; with the problem, if it has one.
+    fn decided(
+        &self,
+        schedule: &Schedule,
+        ready: &Ready,
+        now: Timestamp,
+        since: Timestamp,
+        tenants: &[String],
+    ) -> (Plan, Option<String>) {
+        let cursor = &self.config.name;
+        let problem = match decide(schedule, now, since) {
+            Ok(plan) if schedule.tenant == "*" && ready.schedules.schema.is_none() => {
+                drop(plan);
+                Problem {
+                    code: "tenants_unknown",
+                    message: "the schedule is for each tenant, and its relay's [relay.source.schedule] says of no schema that it is one".to_owned(),
+                }
+            }
+            Ok(plan) => {
+                if plan.missed > 0 {
+                    let (name, tenant) = (&schedule.name, &schedule.tenant);
+                    let (missed, policy, made) = (plan.missed, &schedule.missed, plan.make.len());
+                    tracing::warn!(cursor, schedule = name, tenant, missed, policy, made, "occurrences came while nobody was there");
+                }
+                if schedule.tenant == "*" && tenants.is_empty() && !plan.make.is_empty() {
+                    tracing::warn!(cursor, schedule = schedule.name, "no schema is a tenant's: the occurrence is nobody's");
+                }
+                return (plan, None);
+            }
+            Err(problem) => problem,
+        };
+        let (name, tenant, code, reason) = (&schedule.name, &schedule.tenant, problem.code, &problem.message);
+        tracing::error!(cursor, schedule = name, tenant, code, reason, "schedule has a problem");
+        let stopped = Plan { make: Vec::new(), next: Timestamp::INFINITY, last: schedule.last_at, missed: 0 };
+        (stopped, Some(format!("{}: {}", problem.code, problem.message)))
+    }
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -1,0 +1,89 @@
+use super::*;
+
+fn at(text: &str) -> Timestamp {
+    Timestamp::parse_rfc3339(&format!("2026-11-21T{text}Z")).expect("valid")
+}
+
+fn hourly(missed: &str, next: Option<&str>) -> Schedule {
+    Schedule {
+        id: 1,
+        name: "x".to_owned(),
+        tenant: String::new(),
+        rule: Some("FREQ=HOURLY".to_owned()),
+        time_zone: "UTC".to_owned(),
+        starts_at: Some(at("00:00:00")),
+        ends_at: None,
+        changed_at: at("00:30:00"),
+        next_at: next.map(at),
+        last_at: None,
+        missed: missed.to_owned(),
+    }
+}
+
+#[test]
+fn three_missed_give_three_one_or_none() {
+    for (missed, made) in [("all", vec!["01:00:00", "02:00:00", "03:00:00"]), ("latest", vec!["03:00:00"]), ("none", vec![])] {
+        let plan = decide(&hourly(missed, Some("01:00:00")), at("03:30:00"), at("03:29:00")).expect("valid");
+        assert_eq!(plan.make, made.into_iter().map(|text| (at(text), true)).collect::<Vec<_>>(), "{missed}");
+        assert_eq!((plan.next, plan.last, plan.missed), (at("04:00:00"), Some(at("03:00:00")), 3), "{missed}");
+    }
+}
+
+#[test]
+fn what_somebody_was_there_for_is_not_missed_however_late_it_is_made() {
+    for missed in ["all", "latest", "none"] {
+        let plan = decide(&hourly(missed, Some("01:00:00")), at("01:00:40"), at("00:40:00")).expect("valid");
+        assert_eq!((plan.make, plan.missed), (vec![(at("01:00:00"), false)], 0), "{missed}");
+        // Nor is what comes within a second of the first look.
+        let prompt = decide(&hourly(missed, Some("01:00:00")), at("01:00:00.9"), at("01:00:00.5")).expect("valid");
+        assert_eq!((prompt.make, prompt.missed), (vec![(at("01:00:00"), false)], 0), "{missed}");
+    }
+}
+
+#[test]
+fn what_was_missed_and_what_comes_now_are_told_apart() {
+    let plan = decide(&hourly("latest", Some("01:00:00")), at("03:00:00.2"), at("02:59:00")).expect("valid");
+    assert_eq!(plan.make, [(at("02:00:00"), true), (at("03:00:00"), false)]);
+    let none = decide(&hourly("none", Some("01:00:00")), at("03:00:00.2"), at("02:59:00")).expect("valid");
+    assert_eq!((none.make, none.missed), (vec![(at("03:00:00"), false)], 2));
+}
+
+#[test]
+fn a_schedule_has_no_past_before_it_was_written() {
+    let plan = decide(&hourly("all", None), at("00:30:01"), at("00:00:00")).expect("valid");
+    assert_eq!((plan.make, plan.next), (vec![], at("01:00:00")));
+}
+
+#[test]
+fn one_date_is_made_once_also_when_it_lies_before_it_was_written() {
+    let once = |last: Option<&str>| Schedule {
+        rule: None,
+        starts_at: Some(at("00:10:00")),
+        last_at: last.map(at),
+        ..hourly("latest", None)
+    };
+    let plan = decide(&once(None), at("00:31:00"), at("00:00:00")).expect("valid");
+    assert_eq!((plan.make, plan.next), (vec![(at("00:10:00"), false)], Timestamp::INFINITY));
+    let again = decide(&once(Some("00:10:00")), at("00:31:00"), at("00:00:00")).expect("valid");
+    assert_eq!((again.make, again.next), (vec![], Timestamp::INFINITY));
+}
+
+#[test]
+fn a_long_past_is_made_in_pieces_and_passed_over_at_once() {
+    let secondly = |missed| Schedule { rule: Some("FREQ=SECONDLY".to_owned()), ..hourly(missed, Some("01:00:00")) };
+    let all = decide(&secondly("all"), at("03:00:00"), at("02:59:59")).expect("valid");
+    assert_eq!((all.make.len(), all.next), (OCCURRENCES, at("01:03:20")));
+    let none = decide(&secondly("none"), at("23:00:00.5"), at("23:00:00.1")).expect("valid");
+    assert_eq!((none.make.len(), none.missed, none.next), (1, CAP, at("23:00:01")));
+}
+
+#[test]
+fn whoever_has_not_looked_for_a_while_was_not_there() {
+    let mut watch = Watch::default();
+    assert_eq!(watch.look(at("01:00:00")), at("01:00:00"));
+    assert_eq!(watch.look(at("01:00:01")), at("01:00:00"));
+    watch.looked = Instant::now().checked_sub(BLIND);
+    assert_eq!(watch.look(at("01:00:09")), at("01:00:09"));
+    // A clock that was set back: nobody can say what was watched.
+    assert_eq!(watch.look(at("00:00:00")), at("00:00:00"));
+}
