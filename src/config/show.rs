@@ -221,6 +221,7 @@ fn show_sink(lines: &mut Lines, sink: &crate::sink::Config, secrets: Secrets) {
         crate::sink::Config::Sql(config) => sql(lines, config),
         crate::sink::Config::Email(config) => show_email::write(lines, config),
         crate::sink::Config::Stdout(_) => {}
+        crate::sink::Config::Command(config) => sink::write_command(lines, config),
     }
 }
 

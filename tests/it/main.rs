@@ -11,6 +11,7 @@ mod basics;
 mod chaos;
 mod checks;
 mod circuit;
+mod command;
 mod consumer;
 mod dashboard;
 mod dead_letter_topic;
