@@ -83,7 +83,8 @@ impl Config {
             | sink::Config::Webhook(_)
             | sink::Config::Sql(_)
             | sink::Config::Email(_)
-            | sink::Config::Stdout(_) => true,
+            | sink::Config::Stdout(_)
+            | sink::Config::Command(_) => true,
         }
     }
 

@@ -4,12 +4,14 @@
 //! gap. A sink knows nothing of cursors or sources, and of PostgreSQL only the transaction that it may be handed.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+pub mod command;
 pub mod email;
 mod failure;
 pub mod http;
 pub mod kafka;
+mod mode;
 mod once;
 mod publication;
 mod receipt;
@@ -20,6 +22,7 @@ pub mod template;
 pub mod webhook;
 
 pub use failure::{Class, Failure, KnownError, Phase};
+pub use mode::{Flow, Mode};
 pub use once::Progress;
 pub use publication::Publication;
 pub use receipt::Receipt;
@@ -50,36 +53,6 @@ pub struct Published {
     pub suspects: usize,
 }
 
-/// How one publication sends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mode {
-    /// Each message waits until the one before it is acknowledged: a refused one stands alone.
-    pub alone: bool,
-    /// Marks the messages as sent again by an operator.
-    pub replayed: bool,
-    /// Over how many partitions keys are spread; none leaves that to the client.
-    pub partitions: Option<i32>,
-    /// Nothing is handed over from then on. Asked before each message: a process that was stopped in the midst of a batch
-    /// would go on with its rest when it wakes, while another has the lock.
-    pub until: Option<Instant>,
-}
-
-impl Mode {
-    /// Whether nothing may be handed over any more.
-    pub(crate) fn is_over(&self) -> bool {
-        self.until.is_some_and(|until| Instant::now() >= until)
-    }
-}
-
-/// Whether a publication takes more messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
-    /// Push on.
-    Continue,
-    /// It has failed or is cut; call `finish` for the prefix.
-    Stop,
-}
-
 /// The configured sink of a relay.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Config {
@@ -97,6 +70,8 @@ pub enum Config {
     Email(Box<email::Config>),
     /// One JSON line per message on standard output, for dry runs.
     Stdout(stdout::Config),
+    /// A program per action of a schedule.
+    Command(command::Config),
 }
 
 impl Config {
@@ -111,6 +86,7 @@ impl Config {
             Self::Sql(_) => "sql",
             Self::Email(_) => "email",
             Self::Stdout(_) => "stdout",
+            Self::Command(_) => "command",
         }
     }
 
@@ -118,7 +94,7 @@ impl Config {
     /// row a turn unless told otherwise, and uses at most half of the turn slots.
     #[must_use]
     pub const fn one_by_one(&self) -> bool {
-        matches!(self, Self::Http(_) | Self::Sms(_) | Self::Webhook(_) | Self::Email(_))
+        matches!(self, Self::Http(_) | Self::Sms(_) | Self::Webhook(_) | Self::Email(_) | Self::Command(_))
     }
 
     /// What is out together: the Kafka cluster, or one receiver.
@@ -126,7 +102,13 @@ impl Config {
     pub fn circuit(&self) -> String {
         match self {
             Self::Kafka(_) => "kafka".to_owned(),
-            Self::Http(_) | Self::Sms(_) | Self::Webhook(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) => {
+            Self::Http(_)
+            | Self::Sms(_)
+            | Self::Webhook(_)
+            | Self::Sql(_)
+            | Self::Email(_)
+            | Self::Stdout(_)
+            | Self::Command(_) => {
                 format!("{} {}", self.kind(), self.target())
             }
         }
@@ -142,7 +124,7 @@ impl Config {
             Self::Webhook(config) => config.request.target(),
             Self::Sql(_) => "database".to_owned(),
             Self::Email(config) => config.target(),
-            Self::Stdout(_) => "-".to_owned(),
+            Self::Stdout(_) | Self::Command(_) => "-".to_owned(),
         }
     }
 }
@@ -160,6 +142,8 @@ pub enum Sink {
     Email(email::EmailSink),
     /// See [`stdout`].
     Stdout(stdout::StdoutSink),
+    /// See [`command`].
+    Command(command::CommandSink),
 }
 
 impl Sink {
@@ -172,6 +156,7 @@ impl Sink {
             Self::Sql(sink) => sink.fields(),
             Self::Email(sink) => sink.fields(),
             Self::Stdout(sink) => sink.fields(),
+            Self::Command(sink) => sink.fields(),
         }
     }
 
@@ -180,7 +165,7 @@ impl Sink {
     pub fn fits(&self, columns: &BTreeMap<String, ColumnType>) -> bool {
         match self {
             Self::Sql(sink) => sink.fits(columns),
-            Self::Kafka(_) | Self::Http(_) | Self::Email(_) | Self::Stdout(_) => true,
+            Self::Kafka(_) | Self::Http(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) => true,
         }
     }
 
@@ -197,7 +182,7 @@ impl Sink {
         match self {
             Self::Http(sink) => sink.min_interval(),
             Self::Email(sink) => sink.min_interval(),
-            Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) => None,
+            Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) | Self::Command(_) => None,
         }
     }
 
@@ -206,7 +191,7 @@ impl Sink {
     pub fn at_once(&self) -> Option<usize> {
         match self {
             Self::Email(sink) => Some(sink.at_once()),
-            Self::Kafka(_) | Self::Http(_) | Self::Sql(_) | Self::Stdout(_) => None,
+            Self::Kafka(_) | Self::Http(_) | Self::Sql(_) | Self::Stdout(_) | Self::Command(_) => None,
         }
     }
 
@@ -215,7 +200,7 @@ impl Sink {
     pub fn partitions(&self) -> Option<i32> {
         match self {
             Self::Kafka(sink) => sink.partitions(),
-            Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) => None,
+            Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) => None,
         }
     }
 
@@ -226,7 +211,7 @@ impl Sink {
     pub async fn look_again(&self, patience: Duration) -> Result<(), Failure> {
         match self {
             Self::Kafka(sink) => sink.count_partitions(patience).await,
-            Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) => Ok(()),
+            Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) => Ok(()),
         }
     }
 
@@ -239,7 +224,7 @@ impl Sink {
         match self {
             Self::Kafka(sink) => sink.reach(message, patience).await,
             Self::Email(sink) => sink.probe(patience).await.map(drop),
-            Self::Http(_) | Self::Sql(_) | Self::Stdout(_) => Ok(()),
+            Self::Http(_) | Self::Sql(_) | Self::Stdout(_) | Self::Command(_) => Ok(()),
         }
     }
 
@@ -252,6 +237,7 @@ impl Sink {
             Self::Sql(sink) => (None, Some(sink.rendered(message))),
             Self::Email(sink) => (None, sink.rendered(message)),
             Self::Stdout(_) => (None, message.value(0).map(<[u8]>::to_vec)),
+            Self::Command(_) => (None, None),
         }
     }
 
@@ -274,6 +260,7 @@ impl Sink {
             }
             Self::Email(sink) => Publication::Email(sink.begin(mode)),
             Self::Stdout(sink) => Publication::Stdout(sink.begin(mode)),
+            Self::Command(_) => return Err(command::CommandSink::refusal()),
         })
     }
 
@@ -289,7 +276,9 @@ impl Sink {
     ) -> Result<Publication<'a>, Failure> {
         match self {
             Self::Sql(sink) => Ok(Publication::Sql(sink.begin(mode, transaction))),
-            Self::Kafka(_) | Self::Http(_) | Self::Email(_) | Self::Stdout(_) => self.begin(mode).await,
+            Self::Kafka(_) | Self::Http(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) => {
+                self.begin(mode).await
+            }
         }
     }
 }

@@ -34,7 +34,7 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
     ("relay.source.schedule", &["in_flight", "per_tenant_concurrency", "schema", "role"]),
     ("relay.turn", &["rows", "bytes", "time", "deadline"]),
     ("relay.poll", &["min", "max", "standby"]),
-    ("relay.sink", &["kafka", "http", "sms", "webhook", "email", "sql", "stdout"]),
+    ("relay.sink", &["kafka", "http", "sms", "webhook", "email", "sql", "stdout", "command"]),
     ("relay.sink.kafka", &["topic", "key", "unordered", "on_partition_change", "payload", "headers"]),
     ("relay.sink.kafka.payload", &["row", "column", "columns"]),
     (
@@ -98,6 +98,8 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
     ),
     ("relay.sink.sql", &["statement", "parameters", "each"]),
     ("relay.sink.stdout", &[]),
+    ("relay.sink.command", &["programs"]),
+    ("relay.sink.command.programs", &["program", "args", "timeout", "memory", "output"]),
 ];
 
 /// Keys of later versions: refused by name, so that nobody believes they work.

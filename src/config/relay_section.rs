@@ -58,6 +58,10 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         let what = "not available with [relay.source.pending]";
         sinks.problem("sql", Wrong::new(what, "read the table by [relay.source.stream]"));
     }
+    if kind == Some("command") && !section.section("source").has("schedule") {
+        let what = "a command is started by a schedule: rows of a table start no programs";
+        sinks.problem("command", Wrong::new(what, "read [relay.source.schedule], or use another sink"));
+    }
     // Of due work every row is meant; that `start` is refused there is said with the source.
     let start = if pending || requests || scheduled { Some(Start::Beginning) } else { read_start(section, one_by_one) };
     let turn = turn::read(&section.section("turn"), one_by_one);
@@ -206,7 +210,8 @@ fn secret_files(sink: &crate::sink::Config, cluster: Option<&ClusterConfig>) -> 
         crate::sink::Config::Kafka(_)
         | crate::sink::Config::Http(_)
         | crate::sink::Config::Sql(_)
-        | crate::sink::Config::Stdout(_) => Vec::new(),
+        | crate::sink::Config::Stdout(_)
+        | crate::sink::Config::Command(_) => Vec::new(),
     };
     let properties = cluster.map(|cluster| &cluster.properties);
     for name in ["ssl.key.location", "ssl.certificate.location", "ssl.keystore.location"] {

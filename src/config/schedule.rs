@@ -65,7 +65,11 @@ pub(super) fn judge(relay: &Section<'_>) {
     let own = "each schedule says itself what follows, by its column on_interrupted";
     for (key, what, mend) in [
         ("guarantee", own, "remove it"),
-        ("on_poison", "an action that is refused has failed, and holds no other up", "remove it; see `outbox-relay action list`"),
+        (
+            "on_poison",
+            "an action that is refused has failed, and holds no other up",
+            "remove it; see `outbox-relay action list`",
+        ),
         ("dead_letter_topic", "actions have no dead letters: they stay in outbox.action", "remove it"),
     ] {
         if relay.has(key) {

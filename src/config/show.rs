@@ -11,7 +11,7 @@ use super::redact::{self, HIDDEN};
 use super::relay_section::GUARANTEES;
 use super::sink::DEFAULT_PROVIDER_ID;
 use super::units::{print_duration, print_size};
-use super::{Config, requests, retention, show_email, show_postgres, sink, source, table_name};
+use super::{Config, requests, retention, schedule, show_email, show_postgres, sink, source, table_name};
 use crate::relay::{self, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::http::Body;
@@ -222,6 +222,7 @@ fn show_sink(lines: &mut Lines, sink: &crate::sink::Config, secrets: Secrets) {
         crate::sink::Config::Sql(config) => sql(lines, config),
         crate::sink::Config::Email(config) => show_email::write(lines, config),
         crate::sink::Config::Stdout(_) => {}
+        crate::sink::Config::Command(config) => sink::write_command(lines, config),
     }
 }
 

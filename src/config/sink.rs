@@ -6,6 +6,7 @@ use super::problem::Wrong;
 use super::section::Section;
 use crate::sink::Config;
 
+mod command;
 mod email;
 mod http;
 mod kafka;
@@ -14,14 +15,15 @@ mod sql;
 mod template;
 mod webhook;
 
+pub(super) use command::write as write_command;
 pub(super) use email::SECURITIES;
 pub(super) use http::DEFAULT_PROVIDER_ID;
 pub(super) use sql::EACH;
 
-const KINDS: [&str; 7] = ["kafka", "http", "sms", "webhook", "email", "sql", "stdout"];
+const KINDS: [&str; 8] = ["kafka", "http", "sms", "webhook", "email", "sql", "stdout", "command"];
 
 /// Kinds that send messages one by one, to people or their systems.
-pub(super) const ONE_BY_ONE: [&str; 4] = ["http", "sms", "webhook", "email"];
+pub(super) const ONE_BY_ONE: [&str; 5] = ["http", "sms", "webhook", "email", "command"];
 
 /// The kind of sink that stands there, if it is one; reported otherwise.
 pub(super) fn kind(sink: &Section<'_>) -> Option<&'static str> {
@@ -33,7 +35,7 @@ pub(super) fn kind(sink: &Section<'_>) -> Option<&'static str> {
         [] => sink.missing(
             "",
             "missing: a relay needs a sink",
-            "add one of [relay.sink.kafka], .http, .sms, .webhook, .email, .sql, .stdout",
+            "add one of [relay.sink.kafka], .http, .sms, .webhook, .email, .sql, .stdout; or, for a schedule, .command",
         ),
         [first, second, ..] => {
             let what = format!("a second sink beside {first}: a relay has one");
@@ -53,6 +55,7 @@ pub(super) fn read(sink: &Section<'_>, kind: Option<&str>, deadline: Duration, h
             "sms" => sms::read(&section, deadline).map(Config::Sms),
             "webhook" => webhook::read(&section, deadline).map(Config::Webhook),
             "sql" => sql::read(&section).map(Config::Sql),
+            "command" => command::read(&section).map(Config::Command),
             "email" => email::read(&section, deadline).map(|config| Config::Email(Box::new(config))),
             _ => section.is_present().then(|| Config::Stdout(crate::sink::stdout::Config {})),
         };

@@ -20,7 +20,8 @@ const LOOK: &str = "SELECT pg_catalog.statement_timestamp(), \
      EXISTS (SELECT FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'running' AND a.expires_at <= pg_catalog.statement_timestamp()), \
      EXISTS (SELECT FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'running')";
 
-const RUNNING: &str = "SELECT a.tenant, a.schedule_id FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'running'";
+const RUNNING: &str =
+    "SELECT a.tenant, a.schedule_id FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'running'";
 
 const OLDEST: &str = "SELECT a.action_id, a.tenant, a.schedule_id FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'due' \
      AND a.try_at <= pg_catalog.statement_timestamp() ORDER BY a.try_at, a.action_id LIMIT $2";
@@ -230,7 +231,10 @@ impl LockedCursor {
     /// The database's.
     pub async fn running_actions(&self) -> Result<Vec<(String, i64)>, Error> {
         let rows = self.claim(Taking { sql: RUNNING, parameters: &[&self.name] }).await?;
-        Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
+        Ok(rows
+            .iter()
+            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+            .collect::<Result<_, tokio_postgres::Error>>()?)
     }
 
     /// The actions that have been due for the longest.
@@ -363,9 +367,7 @@ fn of(rows: &[Row]) -> Result<Option<(i64, String)>, Error> {
 }
 
 fn candidates(rows: &[Row]) -> Result<Vec<Candidate>, Error> {
-    let read = |row: &Row| {
-        Ok(Candidate { id: row.try_get(0)?, tenant: row.try_get(1)?, schedule: row.try_get(2)? })
-    };
+    let read = |row: &Row| Ok(Candidate { id: row.try_get(0)?, tenant: row.try_get(1)?, schedule: row.try_get(2)? });
     Ok(rows.iter().map(read).collect::<Result<_, tokio_postgres::Error>>()?)
 }
 

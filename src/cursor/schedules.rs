@@ -43,6 +43,9 @@ const COUNT: &str = "SELECT (SELECT pg_catalog.count(*) FROM outbox.schedule AS 
      COALESCE((SELECT pg_catalog.max(EXTRACT(EPOCH FROM pg_catalog.statement_timestamp() - s.next_at)::float8) FROM (SELECT s.next_at \
      FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.next_at < pg_catalog.statement_timestamp() ORDER BY s.next_at LIMIT 1) AS s), 0)";
 
+const PROBLEMS: &str = "SELECT CASE s.tenant WHEN '' THEN s.name ELSE s.tenant || '/' || s.name END, s.problem \
+     FROM outbox.schedule AS s WHERE s.relay = $1 AND s.problem IS NOT NULL ORDER BY 1 LIMIT 10";
+
 /// The clock, and whether a schedule is due.
 #[derive(Clone, Copy, Debug)]
 pub struct First {
@@ -126,6 +129,15 @@ pub async fn first(session: &Session, relay: &str) -> Result<First, Error> {
     Ok(First { now: row.try_get(0)?, at: there.map(|_| at) })
 }
 
+/// Schedules of this relay that have a problem, at most ten: their names, and what it is.
+///
+/// # Errors
+/// The database's.
+pub async fn problems(session: &Session, relay: &str) -> Result<Vec<(String, String)>, Error> {
+    let rows = session.query(PROBLEMS, &[&relay]).await?;
+    Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
+}
+
 /// Counts problems and running actions.
 ///
 /// # Errors
@@ -207,7 +219,10 @@ impl Settlement {
         let queues: Vec<bool> = occurrences.iter().map(|occurrence| occurrence.queues).collect();
         let parameters: [&(dyn ToSql + Sync); 4] = [&ids, &instants, &queues, &tenants];
         let rows = self.query(Taking { sql: MAKE, parameters: &parameters }).await?;
-        Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
+        Ok(rows
+            .iter()
+            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+            .collect::<Result<_, tokio_postgres::Error>>()?)
     }
 
     /// Writes when schedules are next due.

@@ -20,6 +20,7 @@ use crate::cursor::{self, actions, schedules};
 use crate::database::{Error, Session};
 use crate::pace::Pace;
 use crate::source::Schedules;
+use crate::source::finding::{Finding, Level};
 
 mod carry;
 mod choose;
@@ -181,7 +182,8 @@ impl Runner {
             let done = idle && !more && !due && !looked.running;
             self.engine.progress(&self.config.name, |progress| progress.done = done);
             let pause = if more { Duration::ZERO } else { self.pace.after(false) };
-            let soonest = [next.map(|next| next.since(now)), looked.first.filter(|_| !due).map(|first| first.since(looked.now))];
+            let soonest =
+                [next.map(|next| next.since(now)), looked.first.filter(|_| !due).map(|first| first.since(looked.now))];
             return Ok(soonest.into_iter().flatten().fold(pause, Duration::min));
         }
         self.engine.progress(&self.config.name, |progress| progress.done = false);
@@ -273,7 +275,8 @@ impl Runner {
 /// The database's.
 pub(super) async fn backlog(session: &Session, relay: &str) -> Result<(Lag, Duration), Error> {
     let backlog = actions::backlog(session, relay).await?;
-    let age = |since: Option<crate::position::Timestamp>| since.map(|since| backlog.now.since(since)).unwrap_or_default();
+    let age =
+        |since: Option<crate::position::Timestamp>| since.map(|since| backlog.now.since(since)).unwrap_or_default();
     let lag = Lag {
         age: age(backlog.oldest),
         rows: backlog.rows,
@@ -281,4 +284,19 @@ pub(super) async fn backlog(session: &Session, relay: &str) -> Result<(Lag, Dura
         observed_at: backlog.now,
     };
     Ok((lag, age(backlog.untried)))
+}
+
+/// What is to be said of a relay's schedules: those that cannot run.
+///
+/// # Errors
+/// The database's.
+pub(super) async fn findings(session: &Session, relay: &Config) -> Result<Vec<Finding>, Error> {
+    let problems = schedules::problems(session, &relay.name).await?;
+    Ok(problems
+        .into_iter()
+        .map(|(schedule, problem)| {
+            Finding::new(Level::Warn, "schedule_problem", format!("schedule {schedule}: {problem}"))
+                .setting("Correct the schedule's row; `outbox-relay schedule preview` tries a rule.")
+        })
+        .collect())
 }

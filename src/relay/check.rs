@@ -152,7 +152,7 @@ fn asked(relay: &Config, table: sinks::Known<'_>, findings: &mut Vec<Finding>) -
             Some("Write the body as a template that names the columns.")
         }
         // It names its columns; it prints what there is.
-        sink::Config::Sql(_) | sink::Config::Email(_) | sink::Config::Stdout(_) => None,
+        sink::Config::Sql(_) | sink::Config::Email(_) | sink::Config::Stdout(_) | sink::Config::Command(_) => None,
     };
     if let Some(mend) = mend.filter(|_| fields.contains(&Field::Row)) {
         let message = "the payload is the whole row: every column added later is published, too";

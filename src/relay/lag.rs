@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_postgres::types::ToSql;
 
-use super::{Config, pending, requests};
+use super::{Config, actions, pending, requests};
 use crate::database::{Error, Session};
 use crate::position::{Position, Timestamp};
 use crate::source;

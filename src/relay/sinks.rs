@@ -8,6 +8,7 @@ use super::engine::Engine;
 use super::prepare::Unready;
 use crate::database::{Fragile, Loan};
 use crate::message::{ColumnType, Field};
+use crate::sink::command::CommandSink;
 use crate::sink::email::EmailSink;
 use crate::sink::http::HttpSink;
 use crate::sink::kafka::{self, KafkaSink, LetterTopic, describe_topic};
@@ -49,7 +50,8 @@ pub(super) async fn make(engine: &Arc<Engine>, config: &Config, table: Known<'_>
         | sink::Config::Webhook(_)
         | sink::Config::Sql(_)
         | sink::Config::Email(_)
-        | sink::Config::Stdout(_) => local_sink(config, table).map_err(|invalid| Unready::invalid(&invalid)),
+        | sink::Config::Stdout(_)
+        | sink::Config::Command(_) => local_sink(config, table).map_err(|invalid| Unready::invalid(&invalid)),
     }
 }
 
@@ -62,6 +64,7 @@ fn local_sink(config: &Config, table: Known<'_>) -> Result<Sink, Vec<InvalidSett
         sink::Config::Sql(sql) => SqlSink::new(sql, table.columns).map(Sink::Sql),
         sink::Config::Email(email) => EmailSink::new(email, &config.name).map(Sink::Email),
         sink::Config::Stdout(stdout) => Ok(Sink::Stdout(StdoutSink::new(stdout, &config.name))),
+        sink::Config::Command(command) => CommandSink::new(command).map(Sink::Command),
         sink::Config::Kafka(_) => Err(Vec::new()),
     }
 }
@@ -78,7 +81,8 @@ pub(super) fn fields(config: &Config, table: Known<'_>) -> Result<Vec<Field>, Ve
         | sink::Config::Webhook(_)
         | sink::Config::Sql(_)
         | sink::Config::Email(_)
-        | sink::Config::Stdout(_) => local_sink(config, table).map(|sink| sink.fields().to_vec()),
+        | sink::Config::Stdout(_)
+        | sink::Config::Command(_) => local_sink(config, table).map(|sink| sink.fields().to_vec()),
     }
 }
 

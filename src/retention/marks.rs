@@ -38,7 +38,10 @@ pub(super) struct Page {
 pub(super) fn of(relay: &relay::Config) -> Option<&Pending> {
     match &relay.source {
         source::Config::Pending(pending) if pending.sent.is_none() => Some(pending),
-        source::Config::Pending(_) | source::Config::Stream(_) | source::Config::Requests(_) | source::Config::Schedule(_) => None,
+        source::Config::Pending(_)
+        | source::Config::Stream(_)
+        | source::Config::Requests(_)
+        | source::Config::Schedule(_) => None,
     }
 }
 

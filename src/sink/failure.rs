@@ -105,12 +105,12 @@ impl Failure {
     }
 
     /// Whether the receiver is out, so that no message would get through: not a refusal of this one, and not a wish for
-    /// fewer of them, which a provider may put into a code of its own; nor is it a lack of own connections, the topic of the dead letters, nor another
-    /// transaction that a statement waits for.
+    /// fewer of them, which a provider may put into a code of its own; nor is it a lack of own connections, the topic of the dead letters, another
+    /// transaction that a statement waits for, nor a program's own wish to be started again.
     #[must_use]
     pub fn is_outage(&self) -> bool {
         // What a mail server says of an address or of a mail's content is not about the server.
-        let others = ["twilio_", "sql_", "smtp_rcpt_", "smtp_content_"];
+        let others = ["twilio_", "sql_", "smtp_rcpt_", "smtp_content_", "command_"];
         let other = matches!(self.code.as_str(), "http_429" | "dead_letter_topic" | "smtp_busy")
             || others.iter().any(|prefix| self.code.starts_with(prefix));
         self.class == Class::Retry && !other

@@ -31,7 +31,7 @@ impl Sink {
         match self {
             Self::Http(sink) => sink.pin(message),
             Self::Email(sink) => sink.pin(message),
-            Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) => Err(not_once()),
+            Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) | Self::Command(_) => Err(not_once()),
         }
     }
 
@@ -50,7 +50,7 @@ impl Sink {
         match self {
             Self::Http(sink) => sink.deliver(pinned, patience, &mut progress.handed_over).await,
             Self::Email(sink) => sink.deliver(id, pinned, patience, &mut progress.step).await,
-            Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) => Err(not_once()),
+            Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) | Self::Command(_) => Err(not_once()),
         }
     }
 
@@ -61,7 +61,7 @@ impl Sink {
     pub async fn ask(&self, message: &Message<'_>, patience: Duration) -> Result<Option<Receipt>, Failure> {
         match self {
             Self::Http(sink) => sink.ask(message, patience).await,
-            Self::Kafka(_) | Self::Email(_) | Self::Sql(_) | Self::Stdout(_) => Err(not_once()),
+            Self::Kafka(_) | Self::Email(_) | Self::Sql(_) | Self::Stdout(_) | Self::Command(_) => Err(not_once()),
         }
     }
 }

@@ -173,8 +173,9 @@ mod tests {
         let fields: Vec<Field> = names.iter().map(|name| Field::Text((*name).to_owned())).collect();
         let batch = message(&printed(payload, Some(&rows)), &fields).expect("valid");
         let message = batch.message(0);
-        let values: Vec<_> =
-            (0..fields.len()).map(|n| message.value(n).map(|bytes| String::from_utf8_lossy(bytes).into_owned())).collect();
+        let values: Vec<_> = (0..fields.len())
+            .map(|n| message.value(n).map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
+            .collect();
         let expected = ["tenant_a", "12345678901234567890.10", "a\"b", "2", "2026-11-21T08:00:00.000000Z"];
         assert_eq!(values[..5], expected.map(|text| Some(text.to_owned())));
         assert_eq!(values[5..], [None, None]);
@@ -184,8 +185,9 @@ mod tests {
     #[test]
     fn the_whole_action_is_one_object_with_the_rows_in_it() {
         let rows = ["{\"n\":1}".to_owned()];
-        let batch = message(&printed("{}", Some(&rows)), &[Field::Row, Field::Columns(vec!["n".to_owned(), "x".to_owned()])])
-            .expect("valid");
+        let batch =
+            message(&printed("{}", Some(&rows)), &[Field::Row, Field::Columns(vec!["n".to_owned(), "x".to_owned()])])
+                .expect("valid");
         let value = |n| String::from_utf8_lossy(batch.message(0).value(n).expect("there")).into_owned();
         assert!(value(0).contains("\"rows\":[{\"n\":1}]"), "{}", value(0));
         assert_eq!(value(1), "{\"n\":1,\"x\":null}");

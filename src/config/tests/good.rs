@@ -229,8 +229,8 @@ fn a_password_file_of_kafka_is_read() {
 fn stream(config: &Config) -> &crate::source::Stream {
     match &config.relays[0].source {
         crate::source::Config::Stream(stream) => stream,
-        crate::source::Config::Pending(_)
-        | crate::source::Config::Requests(_)
-        | crate::source::Config::Schedule(_) => panic!("a stream"),
+        crate::source::Config::Pending(_) | crate::source::Config::Requests(_) | crate::source::Config::Schedule(_) => {
+            panic!("a stream")
+        }
     }
 }

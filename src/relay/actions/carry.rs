@@ -71,13 +71,29 @@ impl Errand {
         };
         let left = deadline.saturating_duration_since(Instant::now());
         match &self.ready.sink {
+            Sink::Command(sink) => {
+                let Some(name) = &action.command else { return Outcome::Failed(commandless()) };
+                let stdin = match schedule::data(&printed).and_then(|data| serde_json::to_vec(&data)) {
+                    Ok(stdin) => stdin,
+                    Err(error) => return Outcome::Failed(unprintable(&error)),
+                };
+                stage.begun = true;
+                // Its own limit ends it in order; the schedule's, which it never outlasts, is kept outside, too.
+                let told = |line: &str| task.kept.say(line);
+                match sink.run(name, &stdin, left.saturating_sub(Duration::from_millis(100)), &told).await {
+                    Ok(result) => Outcome::Done(result),
+                    Err(failure) => Outcome::Failed(failure),
+                }
+            }
             Sink::Http(_) | Sink::Email(_) => self.deliver(&message, left, &mut stage.progress).await,
             Sink::Sql(_) => {
                 stage.begun = true;
-                self.change(task, &message, deadline).await.unwrap_or_else(|error| Outcome::Failed(Failure {
-                    ambiguous: true,
-                    ..Failure::of(Class::Retry, "database", error.to_string(), "It is tried again.")
-                }))
+                self.change(task, &message, deadline).await.unwrap_or_else(|error| {
+                    Outcome::Failed(Failure {
+                        ambiguous: true,
+                        ..Failure::of(Class::Retry, "database", error.to_string(), "It is tried again.")
+                    })
+                })
             }
             Sink::Kafka(_) | Sink::Stdout(_) => {
                 stage.begun = true;
@@ -148,6 +164,11 @@ impl Errand {
         })
         .await
     }
+}
+
+fn commandless() -> Failure {
+    let hint = "Write the name of one of the relay's programs into the schedule's column command.";
+    Failure::of(Class::Poison, "command_missing", "the schedule names no command, and its relay starts commands", hint)
 }
 
 fn unprintable(error: &serde_json::Error) -> Failure {

@@ -39,7 +39,10 @@ impl Runner {
         let locking = LockedCursor::lock(lock, &ready.config.name, &ready.seat.identity);
         let Some(cursor) = within(&self.engine, locking).await? else { return Ok(Claim::Busy) };
         let refused = match (ready.sink.min_interval(), cursor.rested) {
-            _ if cursor.foreign || cursor.paused || cursor.halted.as_deref() == Some(ready.seat.fingerprint.as_str()) => {
+            _ if cursor.foreign
+                || cursor.paused
+                || cursor.halted.as_deref() == Some(ready.seat.fingerprint.as_str()) =>
+            {
                 Some(Claim::NotNow)
             }
             (Some(interval), Some(rested)) if rested < interval => Some(Claim::Early(interval - rested)),

@@ -52,8 +52,7 @@ impl Default for Keeper {
 impl Keeper {
     /// Keeps a claim that was asked for at `asked`.
     pub(super) fn add(&self, id: i64, token: &str, asked: Instant) -> Arc<Kept> {
-        let kept =
-            Arc::new(Kept { token: token.to_owned(), lost: CancellationToken::new(), said: Mutex::default() });
+        let kept = Arc::new(Kept { token: token.to_owned(), lost: CancellationToken::new(), said: Mutex::default() });
         let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
         if claims.is_empty() {
             *self.since.lock().unwrap_or_else(PoisonError::into_inner) = asked;

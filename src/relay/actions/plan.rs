@@ -115,7 +115,12 @@ impl Runner {
         if self.watch.strays.is_none_or(|looked| looked.elapsed() >= STRAYS) {
             self.watch.strays = Some(Instant::now());
             for (schedule, relay) in schedules::strays(&session).await? {
-                tracing::error!(cursor = self.config.name, schedule, relay, "schedule has a problem: nobody has ever started its relay");
+                tracing::error!(
+                    cursor = self.config.name,
+                    schedule,
+                    relay,
+                    "schedule has a problem: nobody has ever started its relay"
+                );
             }
         }
         let first = schedules::first(&session, &self.config.name).await?;
@@ -149,12 +154,7 @@ impl Runner {
                 let of = |(at, queues)| Occurrence { schedule: schedule.id, planned: at, queues };
                 occurrences.extend(plan.0.make.iter().copied().map(of));
                 missed += plan.0.missed;
-                planned.push(Planned {
-                    schedule: schedule.id,
-                    next: plan.0.next,
-                    last: plan.0.last,
-                    problem: plan.1,
-                });
+                planned.push(Planned { schedule: schedule.id, next: plan.0.next, last: plan.0.last, problem: plan.1 });
             }
             let mut made = Vec::new();
             if !occurrences.is_empty() {
@@ -196,10 +196,22 @@ impl Runner {
                 if plan.missed > 0 {
                     let (name, tenant) = (&schedule.name, &schedule.tenant);
                     let (missed, policy, made) = (plan.missed, &schedule.missed, plan.make.len());
-                    tracing::warn!(cursor, schedule = name, tenant, missed, policy, made, "occurrences came while nobody was there");
+                    tracing::warn!(
+                        cursor,
+                        schedule = name,
+                        tenant,
+                        missed,
+                        policy,
+                        made,
+                        "occurrences came while nobody was there"
+                    );
                 }
                 if schedule.tenant == "*" && tenants.is_empty() && !plan.make.is_empty() {
-                    tracing::warn!(cursor, schedule = schedule.name, "no schema is a tenant's: the occurrence is nobody's");
+                    tracing::warn!(
+                        cursor,
+                        schedule = schedule.name,
+                        "no schema is a tenant's: the occurrence is nobody's"
+                    );
                 }
                 return (plan, None);
             }

@@ -22,7 +22,9 @@ fn hourly(missed: &str, next: Option<&str>) -> Schedule {
 
 #[test]
 fn three_missed_give_three_one_or_none() {
-    for (missed, made) in [("all", vec!["01:00:00", "02:00:00", "03:00:00"]), ("latest", vec!["03:00:00"]), ("none", vec![])] {
+    for (missed, made) in
+        [("all", vec!["01:00:00", "02:00:00", "03:00:00"]), ("latest", vec!["03:00:00"]), ("none", vec![])]
+    {
         let plan = decide(&hourly(missed, Some("01:00:00")), at("03:30:00"), at("03:29:00")).expect("valid");
         assert_eq!(plan.make, made.into_iter().map(|text| (at(text), true)).collect::<Vec<_>>(), "{missed}");
         assert_eq!((plan.next, plan.last, plan.missed), (at("04:00:00"), Some(at("03:00:00")), 3), "{missed}");

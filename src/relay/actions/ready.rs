@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::cursor::schedules;
 use crate::database::Error;
-use crate::metrics::{CursorMetrics, PendingMetrics, ScheduleMetrics};
+use crate::metrics::{CursorMetrics, ScheduleMetrics};
 use crate::relay::engine::Engine;
 use crate::relay::prepare::{self, Seat, Unready};
 use crate::relay::{Config, sinks};
@@ -20,7 +20,6 @@ pub(super) struct Ready {
     pub(super) sink: Sink,
     pub(super) seat: Seat,
     pub(super) metrics: CursorMetrics,
-    pub(super) numbers: PendingMetrics,
     pub(super) counters: ScheduleMetrics,
 }
 
@@ -46,7 +45,6 @@ pub(super) async fn ready(
     }
     Ok(Ok(Ready {
         metrics: CursorMetrics::new(&config.name, config.sink.kind()),
-        numbers: PendingMetrics::new(&config.name),
         counters: ScheduleMetrics::new(&config.name),
         config: config.clone(),
         schedules: source.clone(),

@@ -1,0 +1,90 @@
+//! `[relay.sink.command]`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::config::problem::Wrong;
+use crate::config::section::Section;
+use crate::config::show::{Lines, quote};
+use crate::config::tree::{Node, Value};
+use crate::config::units::print_size;
+use crate::config::value;
+use crate::sink::command::{Config, Program};
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+const DEFAULT_MEMORY: u64 = 256 << 20;
+/// An action's result is bounded in its table, too.
+const MOST_OUTPUT: u64 = 8 << 10;
+
+pub(super) fn read(section: &Section<'_>) -> Option<Config> {
+    let mend = "write [relay.sink.command.programs.NAME] with program = \"/…\"";
+    let programs = section.named_sections("programs");
+    if programs.is_empty() {
+        section.missing("programs", "missing: a schedule chooses one of them by its name", mend);
+        return None;
+    }
+    let all = programs.len();
+    let read: BTreeMap<_, _> = programs
+        .into_iter()
+        .filter_map(|(name, program)| Some((named(section, name)?, read_program(&program)?)))
+        .collect();
+    (read.len() == all).then_some(Config { programs: read })
+}
+
+fn named(section: &Section<'_>, name: &str) -> Option<String> {
+    let legal = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    if (1..=100).contains(&name.len()) && name.chars().all(legal) {
+        return Some(name.to_owned());
+    }
+    let mend = "write 1 to 100 letters, digits, dots, underscores or hyphens";
+    section.problem("programs", Wrong::new(format!("{name:?} is not a name of a program"), mend));
+    None
+}
+
+fn read_program(section: &Section<'_>) -> Option<Program> {
+    let timeout = value::duration(Duration::from_millis(100)..=Duration::from_secs(24 * 3600));
+    let timeout = section.read("timeout", timeout).unwrap_or(DEFAULT_TIMEOUT);
+    let memory = section.read("memory", value::size(16 << 20..=1 << 40)).unwrap_or(DEFAULT_MEMORY);
+    let output = section.read("output", value::size(1..=MOST_OUTPUT)).unwrap_or(MOST_OUTPUT);
+    let args = section.read("args", args);
+    let wrong_args = section.has("args") && args.is_none();
+    let mend = "write the program's absolute path, for example \"/usr/local/bin/cleanup\"";
+    let program = section.require("program", value::parsed(absolute), mend)?;
+    let output = usize::try_from(output).unwrap_or(usize::MAX);
+    (!wrong_args).then(|| Program { program, args: args.unwrap_or_default(), timeout, memory, output })
+}
+
+fn absolute(text: &str) -> Result<PathBuf, Wrong> {
+    let path = PathBuf::from(text);
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    Err(Wrong::new("not an absolute path: what it names would depend on where the relay runs", "begin it with /"))
+}
+
+fn args(node: &Node) -> Result<Vec<String>, Wrong> {
+    let wrong = |what: String| Wrong::new(what, "write strings, for example [\"--fast\"]");
+    let Value::Array(nodes) = &node.value else {
+        return Err(wrong(format!("an array is needed here, this is {}", node.kind())));
+    };
+    let text = |node: &Node| match &node.value {
+        Value::Text(text) if !text.contains('\0') => Ok(text.clone()),
+        Value::Text(_) => Err(wrong("an argument contains a NUL character".to_owned())),
+        _ => Err(wrong(format!("an argument is {}, a string is needed", node.kind()))),
+    };
+    nodes.iter().map(text).collect()
+}
+
+/// As it was understood.
+pub(in crate::config) fn write(lines: &mut Lines, config: &Config) {
+    for (name, program) in &config.programs {
+        lines.section(&format!("[relay.sink.command.programs.{}]", quote(name)));
+        lines.text("program", &program.program.display().to_string());
+        let args: Vec<_> = program.args.iter().map(|arg| quote(arg)).collect();
+        lines.raw("args", format!("[{}]", args.join(", ")));
+        lines.duration("timeout", program.timeout);
+        lines.text("memory", &print_size(program.memory));
+        lines.text("output", &print_size(u64::try_from(program.output).unwrap_or(u64::MAX)));
+    }
+}

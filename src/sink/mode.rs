@@ -1,0 +1,33 @@
+//! How a publication sends, and whether it goes on.
+
+use std::time::Instant;
+
+/// How one publication sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mode {
+    /// Each message waits until the one before it is acknowledged: a refused one stands alone.
+    pub alone: bool,
+    /// Marks the messages as sent again by an operator.
+    pub replayed: bool,
+    /// Over how many partitions keys are spread; none leaves that to the client.
+    pub partitions: Option<i32>,
+    /// Nothing is handed over from then on. Asked before each message: a process that was stopped in the midst of a batch
+    /// would go on with its rest when it wakes, while another has the lock.
+    pub until: Option<Instant>,
+}
+
+impl Mode {
+    /// Whether nothing may be handed over any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+}
+
+/// Whether a publication takes more messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Push on.
+    Continue,
+    /// It has failed or is cut; call `finish` for the prefix.
+    Stop,
+}

@@ -1,0 +1,92 @@
+use super::*;
+use crate::support::{PATIENCE, eventually};
+use tokio::sync::mpsc::unbounded_channel;
+
+#[tokio::test]
+async fn how_a_program_ends_decides_what_follows() {
+    let (class, code, message) = failure(script("echo first >&2; echo no server >&2; exit 3")).await;
+    assert_eq!((class, code.as_str()), (Class::Poison, "command_failed"));
+    assert_eq!(message, "The command it ended with exit code 3; it said: no server");
+
+    let (class, code, _) = failure(script("exit 75")).await;
+    assert_eq!((class, code.as_str()), (Class::Retry, "command_busy"));
+
+    let (class, code, message) = failure(script("kill -SEGV $$")).await;
+    assert_eq!((class, code.as_str()), (Class::Poison, "command_failed"));
+    assert_eq!(message, "The command it was ended by signal 11");
+
+    let (class, code, message) = failure(script("/no/such/tool")).await;
+    assert_eq!((class, code.as_str()), (Class::Fatal, "command_unavailable"));
+    assert!(message.contains("exit code 127"), "{message}");
+}
+
+/// Ignores SIGTERM, and so does what it starts; tells the numbers of both.
+const STUBBORN: &str = "trap '' TERM; sleep 1000 & echo $$ $! >&2; sleep 1000; sleep 1000";
+
+async fn gone(pids: &str) {
+    for pid in pids.split(' ') {
+        eventually(PATIENCE, async || !is_alive(pid)).await;
+    }
+}
+
+#[tokio::test]
+async fn after_its_time_a_program_that_ignores_sigterm_and_what_it_started_are_gone() {
+    let (result, told) = run(Program { timeout: Duration::from_secs(3), ..script(STUBBORN) }, b"{}").await;
+    let failure = result.unwrap_err();
+    assert_eq!((failure.class, failure.code.as_str()), (Class::Poison, "command_timeout"));
+    assert_eq!(told.len(), 1);
+    assert_eq!(failure.message, format!("The command it was ended after 3s; it said: {}", told[0]));
+    gone(&told[0]).await;
+}
+
+#[tokio::test]
+async fn a_program_can_tidy_up_when_its_time_is_over() {
+    let tidy = "trap 'echo tidied >&2; exit 0' TERM; sleep 1000 & wait";
+    let (result, told) = run(Program { timeout: Duration::from_secs(3), ..script(tidy) }, b"{}").await;
+    assert_eq!(result.unwrap_err().code, "command_timeout");
+    assert_eq!(told, ["tidied"]);
+}
+
+#[tokio::test]
+async fn what_a_program_leaves_behind_ends_with_it() {
+    let (result, _) = run(script("sleep 1000 & echo $!"), b"{}").await;
+    gone(&result.unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_cut_run_leaves_no_process() {
+    let (tell, mut told) = unbounded_channel();
+    let sink = sink(script(STUBBORN));
+    let tell = |line: &str| tell.send(line.to_owned()).unwrap();
+    let pids = {
+        let run = sink.run("it", b"{}", Duration::from_secs(60), &tell);
+        tokio::select! {
+            result = run => panic!("it ended: {result:?}"),
+            pids = told.recv() => pids.unwrap(),
+        }
+    };
+    gone(&pids).await;
+}
+
+/// As SIGKILL to the relay: nothing of it runs any more, no destructor either.
+#[tokio::test]
+async fn a_program_ends_with_the_relay_however_that_ends() {
+    let (tell, mut told) = unbounded_channel();
+    let relay = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let sink = Box::leak(Box::new(sink(script("echo $$ >&2; while :; do sleep 0.1; done"))));
+        let tell = Box::leak(Box::new(move |line: &str| tell.send(line.to_owned()).unwrap()));
+        let pid = runtime.block_on(async {
+            let mut run = Box::pin(sink.run("it", b"{}", Duration::from_secs(60), tell));
+            let pid = tokio::select! {
+                result = &mut run => panic!("it ended: {result:?}"),
+                pid = told.recv() => pid.unwrap(),
+            };
+            std::mem::forget(run);
+            pid
+        });
+        std::mem::forget(runtime);
+        pid
+    });
+    gone(&relay.join().unwrap()).await;
+}
