@@ -210,3 +210,5 @@ AS $$
 $$ STRICT;
 COMMENT ON FUNCTION outbox.prune_actions(interval, integer) IS 'Deletes actions that ended longer ago than this, at most so many, oldest first. Gives their number.';
 REVOKE ALL ON FUNCTION outbox.prune_actions(interval, integer) FROM PUBLIC;
+
+INSERT INTO outbox.version (version, oldest_binary) VALUES (6, 1);

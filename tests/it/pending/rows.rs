@@ -16,7 +16,7 @@ const OPEN: &str = "SELECT count(*) FROM outbox.claim";
 fn pending(config: &outbox_relay::config::Config) -> &Pending {
     match &config.relays[0].source {
         source::Config::Pending(pending) => pending,
-        source::Config::Stream(_) | source::Config::Requests(_) => panic!("due work"),
+        source::Config::Stream(_) | source::Config::Requests(_) | source::Config::Schedule(_) => panic!("due work"),
     }
 }
 

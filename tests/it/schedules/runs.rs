@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use outbox_relay::demo::provider::{Answer, Provider};
+use rustix::process::Signal;
 
 use super::{clients, having, relay};
 use crate::support::{PATIENCE, Process, database, eventually, outbox_relay, toml};
@@ -78,7 +79,8 @@ async fn an_action_whose_replica_was_killed_is_tried_again_or_has_failed_as_its_
     .await
     .unwrap();
     eventually(PATIENCE, async || provider.count() == 2).await;
-    first.kill();
+    first.signal(Signal::KILL);
+    first.wait().await;
     provider.decide(|_| Answer::Accept);
     let _second = Process::spawn(&text, &["run"]);
     eventually(PATIENCE * 3, async || having(&owner, "retries", "completed").await == 1).await;
