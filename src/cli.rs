@@ -88,7 +88,7 @@ pub enum Verb {
     DeadLetter(dead_letter::Args),
     /// List what is being sent, waits after a failure, or was sent or not: nobody knows
     Request(request::Args),
-    /// List, show, pause, resume and carry out what applications have scheduled
+    /// List, show, preview, pause, resume and carry out what applications have scheduled
     Schedule(schedule::Args),
     /// List the occurrences of schedules, and what became of each
     Action(action::Args),
@@ -129,7 +129,7 @@ impl Cli {
             Verb::Cursor(args) => cursor::run(load()?, args).await,
             Verb::DeadLetter(args) => dead_letter::run(load()?, args).await,
             Verb::Request(args) => request::run(load()?, args).await,
-            Verb::Schedule(args) => schedule::run(load()?, args).await,
+            Verb::Schedule(args) => schedule::run(load, args).await,
             Verb::Action(args) => action::run(load()?, args).await,
             Verb::Prune(args) => prune::run(load()?, args).await,
             Verb::Config(args) => config_show::run(&load()?, &args),
@@ -164,7 +164,9 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
 
 /// Errors of configuration and usage end with 2, wherever they are found; everything else failed.
 fn code_of(error: &anyhow::Error) -> ExitCode {
-    let usage = error.chain().any(|cause| cause.is::<Problems>() || cause.is::<confirm::Unconfirmed>());
+    let usage = error.chain().any(|cause| {
+        cause.is::<Problems>() || cause.is::<confirm::Unconfirmed>() || cause.is::<crate::schedule::Problem>()
+    });
     if usage { ExitCode::from(USAGE) } else { ExitCode::FAILURE }
 }
 

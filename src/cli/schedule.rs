@@ -6,12 +6,14 @@ use super::confirm::operator;
 use super::format::Format;
 use super::output::print;
 use super::table::visible;
-use crate::config::Config;
+use crate::config::{Config, Problems};
 use crate::cursor::control::Outcome;
 use crate::cursor::timetable::{self, Filter, Listed};
+use crate::database::Session;
 
 mod list;
 mod local;
+pub mod preview;
 mod run_now;
 mod show;
 
@@ -19,6 +21,7 @@ mod show;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  outbox-relay schedule preview \"FREQ=MONTHLY;BYDAY=1MO;BYHOUR=9\" --zone Europe/Berlin     what a rule means, before it is written
   outbox-relay schedule list                       what is due when, in its zone and in UTC, and what became of the last
   outbox-relay schedule list --problems            those that cannot run, and why
   outbox-relay schedule show report                everything about one, its next five and last ten occurrences
@@ -43,6 +46,8 @@ pub enum Verb {
     List(list::Args),
     /// Show everything about one schedule, its next five and last ten occurrences
     Show(show::Args),
+    /// Show what a recurrence rule means and when it is due, in local time and UTC; asks no server
+    Preview(preview::Args),
     /// Let a schedule make no more occurrences
     #[command(after_help = "\
 Examples:
@@ -69,17 +74,17 @@ A rule without starts_at that has COUNT begins to count anew.")]
     RunNow(run_now::Args),
 }
 
-/// Does it.
+/// Does it. A preview needs no configuration: `load` is for the others.
 ///
 /// # Errors
-/// The database's, or there is no such schedule, or several have this name.
-pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
-    let mut session = super::session(&config, "schedule").await?;
-    crate::migrate::require(&session).await?;
+/// The configuration's, the database's, or there is no such schedule, or several have this name.
+pub async fn run(load: impl FnOnce() -> Result<Config, Problems>, args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
-        Verb::List(args) => list::run(&session, &args).await,
-        Verb::Show(args) => show::run(&session, &args).await,
+        Verb::Preview(args) => preview::run(&args),
+        Verb::List(args) => list::run(&open(load).await?.1, &args).await,
+        Verb::Show(args) => show::run(&open(load).await?.1, &args).await,
         Verb::Pause { name } => {
+            let mut session = open(load).await?.1;
             let schedule = named(&session, &name).await?;
             let outcome = timetable::enable(&mut session, schedule.id, false, &operator()).await?;
             say(
@@ -90,12 +95,23 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             )
         }
         Verb::Resume { name } => {
+            let mut session = open(load).await?.1;
             let schedule = named(&session, &name).await?;
             let outcome = timetable::enable(&mut session, schedule.id, true, &operator()).await?;
             say(&schedule, outcome, "resumed: it goes on with the first occurrence after now", "not paused")
         }
-        Verb::RunNow(args) => run_now::run(&config, &mut session, &args).await,
+        Verb::RunNow(args) => {
+            let (config, mut session) = open(load).await?;
+            run_now::run(&config, &mut session, &args).await
+        }
     }
+}
+
+async fn open(load: impl FnOnce() -> Result<Config, Problems>) -> anyhow::Result<(Config, Session)> {
+    let config = load()?;
+    let session = super::session(&config, "schedule").await?;
+    crate::migrate::require(&session).await?;
+    Ok((config, session))
 }
 
 fn say(schedule: &Listed, outcome: Outcome, done: &str, already: &str) -> anyhow::Result<ExitCode> {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::local::{local, state, utc, words};
+use super::local::{local, rfc3339, state, utc, words};
 use super::{Filter, Format, Listed, print, timetable};
 use crate::cli::output::complain;
 use crate::cli::table::Table;
@@ -100,11 +100,11 @@ pub(super) fn json(schedule: &Listed) -> serde_json::Value {
         "relay": schedule.relay,
         "rule": schedule.rule,
         "time_zone": schedule.time_zone,
-        "when": english(&super::local::when(schedule)),
+        "english": english(&super::local::when(schedule)),
         "state": state(schedule),
         "enabled": schedule.enabled,
         "next_at": text(next),
-        "next_local": next.and_then(|at| local(at, &schedule.time_zone)),
+        "next_local": next.and_then(|at| rfc3339(at, &schedule.time_zone)),
         "last_at": text(schedule.last_at),
         "last": last(schedule).map(|(at, actions)| serde_json::json!({ "planned_at": at.to_string(), "actions": actions })),
         "problem": schedule.problem,

@@ -1,6 +1,6 @@
 //! When, for people: in plain English, and by the clocks of the schedule's zone.
 
-use chrono::DateTime;
+use chrono::{DateTime, SecondsFormat};
 use chrono_tz::Tz;
 
 use crate::cursor::timetable::Listed;
@@ -27,11 +27,21 @@ pub(super) fn words(schedule: &Listed) -> String {
     })
 }
 
-/// What clocks show in a zone, with the zone's name at that time; none for a zone that is not known.
-pub(super) fn local(at: Timestamp, zone: &str) -> Option<String> {
+/// What clocks show in a zone; none for a zone that is not known.
+fn clocks(at: Timestamp, zone: &str) -> Option<DateTime<Tz>> {
     let zone: Tz = zone.parse().ok()?;
     let at = DateTime::from_timestamp_micros(at.unix_micros()).filter(|_| at.is_finite())?;
-    Some(at.with_timezone(&zone).format("%a %Y-%m-%d %H:%M:%S %Z").to_string())
+    Some(at.with_timezone(&zone))
+}
+
+/// The same for people, with the zone's name at that time.
+pub(super) fn local(at: Timestamp, zone: &str) -> Option<String> {
+    Some(clocks(at, zone)?.format("%a %Y-%m-%d %H:%M:%S %Z").to_string())
+}
+
+/// The same for programs, with the distance from UTC.
+pub(super) fn rfc3339(at: Timestamp, zone: &str) -> Option<String> {
+    Some(clocks(at, zone)?.to_rfc3339_opts(SecondsFormat::Secs, false))
 }
 
 /// In UTC, to the second: occurrences have no fractions.
@@ -60,6 +70,8 @@ mod tests {
         let berlin = |text| local(at(text), "Europe/Berlin").expect("known");
         assert_eq!(berlin("2026-03-29T00:59:59Z"), "Sun 2026-03-29 01:59:59 CET");
         assert_eq!(berlin("2026-03-29T01:00:00Z"), "Sun 2026-03-29 03:00:00 CEST");
+        let told = rfc3339(at("2026-03-29T01:00:00Z"), "Europe/Berlin");
+        assert_eq!(told.as_deref(), Some("2026-03-29T03:00:00+02:00"));
         assert_eq!(local(at("2026-03-29T01:00:00Z"), "Berlin"), None);
         assert_eq!(local(Timestamp::INFINITY, "UTC"), None);
         assert_eq!(utc(at("2026-03-29T01:00:00Z")), "2026-03-29T01:00:00Z");

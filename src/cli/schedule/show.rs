@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use super::local::{local, state, utc, when, words};
+use super::local::{local, rfc3339, state, utc, when, words};
 use super::{Format, Listed, list, named, print, title};
 use crate::cli::action;
 use crate::cli::table::visible;
@@ -21,7 +21,7 @@ const LAST: i64 = 10;
 #[command(after_help = "\
 Examples:
   outbox-relay schedule show report
-  outbox-relay schedule show tenant_a/report -o json | jq -r '.next[].at'
+  outbox-relay schedule show tenant_a/report -o json | jq -r '.next[].utc'
 
 NEXT stands in the schedule's zone and in UTC, as the rule is now; LAST ACTIONS are newest first, and outlive the rule that
 they were made by.")]
@@ -94,7 +94,7 @@ fn document(schedule: &Listed, next: &[Timestamp], actions: &[journal::Listed]) 
             document[name] = value;
         }
     }
-    let at = |at: &Timestamp| serde_json::json!({ "at": at.to_string(), "local": local(*at, &schedule.time_zone) });
+    let at = |at: &Timestamp| serde_json::json!({ "utc": utc(*at), "local": rfc3339(*at, &schedule.time_zone) });
     document["next"] = next.iter().map(at).collect();
     document["actions"] = actions.iter().map(action::json).collect();
     Ok(document)
