@@ -38,8 +38,9 @@ async fn metrics_of_schedules_say_what_was_late_missed_skipped_completed_failed_
     let replica = Process::spawn(&text, &["run"]);
     let url = format!("{}/metrics", listener(&replica).await);
     app.batch_execute(
-        "INSERT INTO outbox.schedule (name, relay, rule) VALUES ('never', 'jobs', 'FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30'), \
-         ('slow', 'jobs', 'FREQ=SECONDLY;COUNT=3'); \
+        "INSERT INTO outbox.schedule (name, relay, rule) VALUES ('never', 'jobs', 'FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30'); \
+         INSERT INTO outbox.schedule (name, relay, rule, starts_at) VALUES \
+         ('slow', 'jobs', 'FREQ=SECONDLY;COUNT=3', date_trunc('second', clock_timestamp()) + interval '1 second'); \
          INSERT INTO outbox.schedule (name, relay, starts_at) VALUES ('refused', 'jobs', now())",
     )
     .await
