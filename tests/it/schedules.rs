@@ -8,6 +8,8 @@ use crate::support::Database;
 
 mod edits;
 mod runs;
+mod storm;
+mod tenants;
 
 /// A relay `jobs` of schedules to this provider; `source` is added below its source, `sink` below its sink.
 fn relay(provider: &Provider, source: &str, sink: &str) -> String {
