@@ -27,6 +27,7 @@ pub mod output;
 pub mod prune;
 pub mod request;
 pub mod run;
+pub mod schedule;
 pub mod status;
 pub mod table;
 
@@ -86,6 +87,8 @@ pub enum Verb {
     DeadLetter(dead_letter::Args),
     /// List what is being sent, waits after a failure, or was sent or not: nobody knows
     Request(request::Args),
+    /// Show what a recurrence rule means and when it is due
+    Schedule(schedule::Args),
     /// Take away what is done with and older than its configured time, and say what keeps the rest
     Prune(prune::Args),
     /// Show the configuration as it was understood
@@ -123,6 +126,7 @@ impl Cli {
             Verb::Cursor(args) => cursor::run(load()?, args).await,
             Verb::DeadLetter(args) => dead_letter::run(load()?, args).await,
             Verb::Request(args) => request::run(load()?, args).await,
+            Verb::Schedule(args) => schedule::run(&args),
             Verb::Prune(args) => prune::run(load()?, args).await,
             Verb::Config(args) => config_show::run(&load()?, &args),
             Verb::Demo(args) => demo::run(args).await,
@@ -156,7 +160,9 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
 
 /// Errors of configuration and usage end with 2, wherever they are found; everything else failed.
 fn code_of(error: &anyhow::Error) -> ExitCode {
-    let usage = error.chain().any(|cause| cause.is::<Problems>() || cause.is::<confirm::Unconfirmed>());
+    let usage = error.chain().any(|cause| {
+        cause.is::<Problems>() || cause.is::<confirm::Unconfirmed>() || cause.is::<crate::schedule::Problem>()
+    });
     if usage { ExitCode::from(USAGE) } else { ExitCode::FAILURE }
 }
 

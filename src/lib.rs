@@ -4,7 +4,7 @@
 //! Reading order is the data's way: rows ([`source`]) → messages ([`message`], [`batch`]) → [`sink`] → [`cursor`];
 //! [`relay`] is the engine that ties them into turns, [`retention`] takes away what is done with.
 //!
-//! Imports point one way: pure ([`position`], [`message`], [`batch`], [`pace`]) ← infrastructure ([`database`],
+//! Imports point one way: pure ([`position`], [`message`], [`batch`], [`pace`], [`schedule`]) ← infrastructure ([`database`],
 //! [`metrics`], [`health`], [`listener`], [`telemetry`], [`shutdown`], [`migrate`]) ← [`cursor`], [`source`], [`sink`] ←
 //! [`relay`] ← [`retention`], [`admin`], [`intake`] ← [`config`] ← [`cli`], [`demo`]. A test holds the code to it.
 

@@ -16,7 +16,8 @@ fn command(line: &str) -> Option<String> {
     let line = if line.starts_with("kubectl ") { line.split_once(" -- ")?.1 } else { line };
     let at = line.match_indices("outbox-relay ").map(|(at, _)| at).find(|at| *at == 0 || line[..*at].ends_with(' '))?;
     let mut text = line[at..].trim_end();
-    for end in ["  ", " #", " |", " >", " &", ";"] {
+    // A semicolon inside of a recurrence rule ends no command.
+    for end in ["  ", " #", " |", " >", " &", "; "] {
         text = text.split(end).next().unwrap_or(text);
     }
     let text = STANDS_FOR.iter().fold(text.to_owned(), |text, (word, value)| text.replace(word, value));

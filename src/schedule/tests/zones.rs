@@ -114,7 +114,7 @@ fn a_day_that_a_zone_skipped_falls_on_the_next_one_and_counts_once() {
     utc(
         "FREQ=WEEKLY;BYDAY=FR",
         "Pacific/Apia",
-        "2011-12-23T19:00:00Z",
+        "2011-12-24T19:00:00Z",
         &["2011-12-30T19:00:00Z", "2012-01-05T19:00:00Z"],
     );
 }
