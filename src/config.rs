@@ -21,6 +21,8 @@ mod postgres;
 mod postgres_url;
 mod problem;
 mod properties;
+#[cfg_attr(not(test), expect(dead_code, reason = "read with [relay.source.schedule]"))]
+mod queries;
 mod redact;
 mod relay_section;
 mod requests;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::database::quote_ident;
 
+pub mod action_query;
 pub mod family;
 pub mod fetch;
 pub mod finding;
