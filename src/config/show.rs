@@ -27,7 +27,7 @@ pub(super) enum Secrets {
 
 /// Lines of TOML.
 #[derive(Debug, Default)]
-pub(super) struct Lines(String);
+pub(super) struct Lines(pub(super) String);
 
 impl Lines {
     pub(super) fn section(&mut self, header: &str) {

@@ -67,7 +67,7 @@ fn every_known_key_stands_in_the_reference_and_every_key_there_is_known() {
     let everything: String = REFERENCE
         .lines()
         .map(|line| {
-            let rest = ["# ", "#+ ", "#| "].into_iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(line);
+            let rest = ["# ", "#+ ", "#| ", "#: "].into_iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(line);
             format!("{}\n", if is_setting(rest) || rest.starts_with('[') { rest } else { "" })
         })
         .collect();
@@ -79,7 +79,9 @@ fn every_known_key_stands_in_the_reference_and_every_key_there_is_known() {
             let (parent, key) = section.rsplit_once('.').unwrap_or(("", &section));
             found.push((parent.to_owned(), key.to_owned()));
             // The last part is a name of the user's own.
-            if parent == "relay.sink.email.templates" {
+            let parents =
+                ["relay.sink.email.templates", "relay.sink.command.programs", "relay.source.schedule.queries"];
+            if parents.contains(&parent) {
                 section = parent.to_owned();
             }
         } else if section != "kafka.properties" {
