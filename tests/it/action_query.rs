@@ -16,7 +16,7 @@ fn query(sql: &str) -> Query {
     Query {
         name: "open_orders".to_owned(),
         sql: sql.to_owned(),
-        timeout: Duration::from_secs(10),
+        timeout: Duration::from_secs(60),
         when: None,
         max_rows: 1000,
     }
