@@ -8,6 +8,7 @@ use crate::support::Database;
 
 mod edits;
 mod runs;
+mod sinks;
 mod storm;
 mod tenants;
 

@@ -106,7 +106,8 @@ impl Errand {
                     Err(failure) => Outcome::Failed(failure),
                 }
             }
-            Sink::Http(_) | Sink::Email(_) => self.deliver(&message, left, &mut stage.progress).await,
+            // The schedule's limit is kept outside, where it is told from the sink's own.
+            Sink::Http(_) | Sink::Email(_) => self.deliver(&message, left + GRACE, &mut stage.progress).await,
             Sink::Sql(_) => {
                 stage.begun = true;
                 self.change(task, &message, deadline).await.unwrap_or_else(|error| {
