@@ -21,6 +21,7 @@ mod postgres;
 mod postgres_url;
 mod problem;
 mod properties;
+mod queries;
 mod redact;
 mod relay_section;
 mod requests;

@@ -21,7 +21,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("shutdown", &[]),
     ("migrate", &["database"]),
     ("cursor", &["position", "database"]),
-    ("source", &["position", "message", "batch", "database"]),
+    ("source", &["position", "message", "batch", "database", "visible"]),
     ("sink", &["position", "message", "batch", "secret", "visible"]),
     (
         "relay",

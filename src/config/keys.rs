@@ -34,10 +34,13 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
     ("relay.source.stream", &["table", "id", "created_at", "horizon", "time_zone"]),
     ("relay.source.pending", &["table", "key", "due", "due_after", "sent", "where", "time_zone", "limit", "in_flight"]),
     ("relay.source.requests", &["templates", "limit", "in_flight"]),
-    ("relay.source.schedule", &["in_flight", "per_tenant_concurrency", "schema", "role"]),
+    ("relay.source.schedule", &["in_flight", "per_tenant_concurrency", "schema", "role", "queries"]),
+    ("relay.source.schedule.queries", &["sql", "timeout", "when", "max_rows"]),
     ("relay.turn", &["rows", "bytes", "time", "deadline"]),
     ("relay.poll", &["min", "max", "standby"]),
     ("relay.sink", &["kafka", "http", "sms", "webhook", "email", "sql", "stdout", "command"]),
+    ("relay.sink.command", &["programs"]),
+    ("relay.sink.command.programs", &["program", "args", "timeout", "memory", "output"]),
     ("relay.sink.kafka", &["topic", "key", "unordered", "on_partition_change", "payload", "headers"]),
     ("relay.sink.kafka.payload", &["row", "column", "columns"]),
     (
@@ -101,8 +104,6 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
     ),
     ("relay.sink.sql", &["statement", "parameters", "each"]),
     ("relay.sink.stdout", &[]),
-    ("relay.sink.command", &["programs"]),
-    ("relay.sink.command.programs", &["program", "args", "timeout", "memory", "output"]),
 ];
 
 /// Keys of later versions: refused by name, so that nobody believes they work.

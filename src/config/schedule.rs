@@ -1,11 +1,9 @@
 //! `[relay.source.schedule]`, and what goes with it.
 
-use std::collections::BTreeMap;
-
 use super::problem::Wrong;
 use super::section::Section;
 use super::show::Lines;
-use super::value;
+use super::{queries, value};
 use crate::source::Schedules;
 
 const DEFAULT_IN_FLIGHT: u64 = 32;
@@ -16,6 +14,11 @@ pub(super) fn read(section: &Section<'_>) -> Schedules {
     let per_tenant = section.read("per_tenant_concurrency", value::integer(1..=1_000)).unwrap_or(DEFAULT_PER_TENANT);
     let schema = section.read("schema", value::parsed(schema));
     let role = section.read("role", value::parsed(role));
+    let queries = queries::read(section);
+    if !queries.is_empty() && !section.has("role") {
+        let mend = "write role = \"{{ tenant }}\" for a role of each tenant's name, or one role that may only read";
+        section.missing("role", "missing: queries run as a role of their own, never as the relay's", mend);
+    }
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     Schedules {
         table: Schedules::table(),
@@ -23,7 +26,7 @@ pub(super) fn read(section: &Section<'_>) -> Schedules {
         per_tenant: number(per_tenant),
         schema,
         role,
-        queries: BTreeMap::new(),
+        queries,
     }
 }
 
@@ -58,6 +61,7 @@ pub(super) fn write(lines: &mut Lines, schedules: &Schedules) {
     if let Some(role) = &schedules.role {
         lines.text("role", role);
     }
+    queries::write(lines, &schedules.queries);
 }
 
 /// What a schedule says itself, or what no action has.

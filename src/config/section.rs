@@ -23,6 +23,12 @@ impl<'a> Section<'a> {
         Self::open(report, String::new(), String::new(), Place::File, Some(table))
     }
 
+    /// The section of that name, wherever it stands.
+    #[cfg(test)]
+    pub(super) fn named(report: &'a Report, name: &str, table: &'a Table) -> Self {
+        Self::open(report, name.to_owned(), name.to_owned(), Place::File, Some(table))
+    }
+
     fn open(report: &'a Report, path: String, name: String, place: Place, table: Option<&'a Table>) -> Self {
         let section = Self { report, path, name, place, table };
         section.report_strangers();

@@ -29,6 +29,11 @@ pub(super) fn parsed<T>(parse: impl Fn(&str) -> Result<T, Wrong>) -> impl Fn(&No
     move |node| parse(&text(node)?)
 }
 
+/// Whether a name of the user's own is one that a row, a log and a command line can hold as it is.
+pub(super) fn is_name(text: &str) -> bool {
+    (1..=100).contains(&text.len()) && text.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c))
+}
+
 /// A path of a file.
 pub(super) fn path(node: &Node) -> Result<PathBuf, Wrong> {
     text(node).map(PathBuf::from)

@@ -72,7 +72,10 @@ async fn scheduled(session: &Session, name: &str) -> Result<Schedules, Error> {
         running: counted.running,
         due: lag.rows,
         problems: counted.problems,
-        next_at: first.at.map(|at| at.map_or_else(|| "a time still to be computed".to_owned(), |at| at.to_string())),
+        next_at: match first.new {
+            true => Some("a time still to be computed".to_owned()),
+            false => first.at.map(|at| at.to_string()),
+        },
     })
 }
 

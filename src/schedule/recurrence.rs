@@ -56,8 +56,8 @@ struct Repeated {
 
 #[derive(Clone, Debug)]
 enum Form {
-    Calendar(Calendar),
-    Clock(Clock),
+    Calendar(Box<Calendar>),
+    Clock(Box<Clock>),
 }
 
 impl Recurrence {
@@ -128,7 +128,8 @@ impl Repeated {
         let mut rule = Rule::parse(text)?;
         if rule.is_sub_daily() && rule.has_by_parts() && !zone::is_utc(zone) {
             return Err(Problem::rule(format!(
-                "FREQ={} with BY… parts counts in UTC, and time_zone is {zone}: write it as FREQ=DAILY with BYHOUR and BYMINUTE, or use time_zone UTC",
+                "FREQ={} with BY… parts counts in UTC, and time_zone is {zone}: \
+                 write it as FREQ=DAILY with BYHOUR and BYMINUTE, or use time_zone UTC",
                 rule.freq
             )));
         }
@@ -144,16 +145,16 @@ impl Repeated {
         let (count, until) = (rule.count, rule.until);
         let origin = start.unwrap_or(written);
         let form = if rule.is_sub_daily() {
-            Form::Clock(Clock::new(rule, zone::local(Tz::UTC, origin)))
+            Form::Clock(Box::new(Clock::new(rule, zone::local(Tz::UTC, origin))))
         } else {
-            Form::Calendar(Calendar::new(rule, zone::local(zone, origin))?)
+            Form::Calendar(Box::new(Calendar::new(rule, zone::local(zone, origin))?))
         };
         let mut repeated = Self { form, zone, first, last: LATEST };
         if repeated.walk(first, LATEST).next().transpose()?.is_none() {
             return Err(Problem::new(
                 "never",
                 format!(
-                    "the rule \"{}\" never occurs before the year {}: no day has all its parts",
+                    "the rule \"{}\" never occurs before the year {}: no date and time has all its parts",
                     shown(text),
                     LAST_YEAR + 1
                 ),
@@ -172,7 +173,7 @@ impl Repeated {
         match &self.form {
             Form::Calendar(calendar) => {
                 let locals = calendar.from(first_local(self.zone, from));
-                Walk::Calendar(Merge::new(locals, self.zone, from))
+                Walk::Calendar(Box::new(Merge::new(locals, self.zone, from)))
             }
             Form::Clock(clock) => Walk::Clock(clock.between(from, to)),
         }
@@ -195,7 +196,8 @@ impl Repeated {
             return Err(Problem::new(
                 "beyond",
                 format!(
-                    "the next occurrence lies beyond the year {LAST_YEAR}: give the schedule an end, or a shorter interval"
+                    "the next occurrence lies beyond the year {LAST_YEAR}: \
+                     give the schedule an end, or a shorter interval"
                 ),
             ));
         }

@@ -37,6 +37,14 @@ impl Schedules {
         TableName { schema: "outbox".to_owned(), name: "action".to_owned() }
     }
 
+    /// The role that a tenant's queries run as; none when that needs a tenant and there is none.
+    #[must_use]
+    pub fn role_of(&self, tenant: &str) -> Option<String> {
+        let role = self.role.as_deref()?;
+        let named = role.replace("{{ tenant }}", tenant).replace("{{tenant}}", tenant);
+        (named == role || !tenant.is_empty()).then_some(named)
+    }
+
     /// Whether this is the name of a tenant's schema.
     #[must_use]
     pub fn is_schema(&self, tenant: &str) -> bool {

@@ -87,8 +87,15 @@ fn every_code_that_the_program_gives_itself_is_documented_and_no_other() {
     for code in &documented {
         assert!(program.contains(&format!("\"{code}\"")), "{code} is documented and does not exist");
     }
-    let makers =
-        ["code:\"", "poison(\"", "::wrong(\"", "of(Class::Poison,\"", "of(Class::Fatal,\"", "of(Class::Retry,\""];
+    let makers = [
+        "code:\"",
+        "::failed(\"",
+        "poison(\"",
+        "::wrong(\"",
+        "of(Class::Poison,\"",
+        "of(Class::Fatal,\"",
+        "of(Class::Retry,\"",
+    ];
     let given =
         makers.iter().flat_map(|maker| program.split(maker).skip(1)).map(|rest| rest.split('"').next().unwrap());
     let mut number = 0;

@@ -6,6 +6,7 @@
     reason = "tests: their names say what they promise, and a panic is a failure"
 )]
 
+mod action_query;
 mod at_most_once;
 mod basics;
 mod chaos;

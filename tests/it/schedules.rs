@@ -9,6 +9,9 @@ use crate::support::Database;
 mod edits;
 mod measures;
 mod runs;
+mod sinks;
+mod storm;
+mod tenants;
 mod verbs;
 
 /// A relay `jobs` of schedules to this provider; `source` is added below its source, `sink` below its sink.

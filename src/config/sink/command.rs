@@ -33,8 +33,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<Config> {
 }
 
 fn named(section: &Section<'_>, name: &str) -> Option<String> {
-    let legal = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-    if (1..=100).contains(&name.len()) && name.chars().all(legal) {
+    if value::is_name(name) {
         return Some(name.to_owned());
     }
     let mend = "write 1 to 100 letters, digits, dots, underscores or hyphens";
@@ -86,5 +85,67 @@ pub(in crate::config) fn write(lines: &mut Lines, config: &Config) {
         lines.duration("timeout", program.timeout);
         lines.text("memory", &print_size(program.memory));
         lines.text("output", &print_size(u64::try_from(program.output).unwrap_or(u64::MAX)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::problem::{Problems, Report};
+    use crate::config::tree;
+
+    fn parse(text: &str) -> Result<Config, String> {
+        let report = Report::default();
+        let document = tree::parse(text, &report);
+        let config = read(&Section::named(&report, "relay.sink.command", &document.root));
+        if report.is_empty() {
+            config.ok_or_else(|| "nothing was reported".to_owned())
+        } else {
+            Err(Problems::new(None, report.into_list()).to_string())
+        }
+    }
+
+    #[test]
+    fn a_program_has_defaults_and_is_shown_as_it_was_understood() {
+        let config = parse(
+            "[programs.cleanup]\nprogram = \"/bin/true\"\n[programs.report]\nprogram = \"/bin/false\"\n\
+             args = [\"--fast\", \"\"]\ntimeout = \"2h\"\nmemory = \"1GiB\"\noutput = \"100B\"\n",
+        )
+        .expect("valid");
+        let expected = Program {
+            program: PathBuf::from("/bin/true"),
+            args: Vec::new(),
+            timeout: DEFAULT_TIMEOUT,
+            memory: DEFAULT_MEMORY,
+            output: 8 << 10,
+        };
+        assert_eq!(config.programs["cleanup"], expected);
+        assert_eq!(config.programs["report"].args, ["--fast", ""]);
+        let mut lines = Lines::default();
+        write(&mut lines, &config);
+        let shown = lines.0.replace("[relay.sink.command.", "[");
+        assert_eq!(parse(&shown).expect("valid"), config, "{shown}");
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_told() {
+        let program = "program = \"/bin/true\"";
+        for (keys, told) in [
+            ("", "programs.p.program: missing"),
+            ("program = \"true\"", "not an absolute path"),
+            (&format!("{program}\nargs = \"--fast\""), "an array is needed here"),
+            (&format!("{program}\nargs = [1]"), "an argument is an integer"),
+            (&format!("{program}\nargs = [\"\\u0000\"]"), "contains a NUL character"),
+            (&format!("{program}\ntimeout = \"25h\""), "out of bounds"),
+            (&format!("{program}\nmemory = \"1MiB\""), "out of bounds"),
+            (&format!("{program}\noutput = \"9KiB\""), "out of bounds"),
+            (&format!("{program}\nenv = {{}}"), "unknown key"),
+        ] {
+            let problems = parse(&format!("[programs.p]\n{keys}\n")).expect_err(keys);
+            assert!(problems.contains(told), "{problems}");
+        }
+        assert!(parse("").expect_err("none").contains("a schedule chooses one of them by its name"));
+        let slash = parse(&format!("[programs.\"a/b\"]\n{program}")).expect_err("no name");
+        assert!(slash.contains("not a name of a program"), "{slash}");
     }
 }

@@ -271,3 +271,19 @@ fn email_sinks() {
     let without = relay(GOOD_MAIL.split("[relay.sink.email.templates").next().unwrap_or_default(), "start = \"now\"\n");
     assert!(parse(&without).expect_err("no template").to_string().contains("missing: a mail needs a template"));
 }
+
+#[test]
+fn a_command_is_no_receiver_of_rows() {
+    const SINK: &str = "[relay.sink.command.programs.p]\nprogram = \"/bin/true\"\n[kafka]";
+    for source in [
+        "start = \"now\"\n[relay.source.stream]\ntable = \"public.t\"",
+        "[relay.source.pending]\ntable = \"public.t\"\nkey = [\"id\"]\ndue = \"at\"",
+    ] {
+        let text = with("[kafka]", &format!("[[relay]]\nname = \"c\"\n{source}\n{SINK}"));
+        let problems = parse(&text).expect_err(source);
+        let [one] = problems.list() else { panic!("{problems}") };
+        assert_eq!(one.key, "relay[c].sink.command");
+        assert!(one.what.starts_with("a command is started by a schedule"), "{}", one.what);
+        assert!(one.mend.contains("[relay.source.schedule]"), "{}", one.mend);
+    }
+}

@@ -8,16 +8,31 @@ use super::task::{Attempt, Outcome, Task};
 use crate::batch::Batch;
 use crate::cursor::actions::End;
 use crate::cursor::claims::Settlement;
-use crate::database::Error;
+use crate::database::{Error, Fragile};
 use crate::relay::engine::Engine;
 use crate::relay::turn::within;
 use crate::sink::{Class, Failure, Mode, Progress, Sink};
+use crate::source::action_query::{self, Unanswered};
 use crate::source::schedule::{self, Printed};
+use crate::visible::visible;
+
+/// How long a program that has taken too long may take to end, and more.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// One action's errand.
 pub(super) struct Errand {
     pub(super) engine: Arc<Engine>,
     pub(super) ready: Arc<Ready>,
+}
+
+/// What a query has to report.
+enum Report {
+    /// The action has none.
+    None,
+    /// This.
+    Rows(Vec<String>),
+    /// There is nothing to do; why.
+    Nothing(String),
 }
 
 /// Whether something may have happened already, for whoever stops it in the midst.
@@ -40,10 +55,12 @@ impl Errand {
     pub(super) async fn run(self, task: Task) -> Attempt {
         let (mut stage, deadline) = (Stage::default(), Instant::now() + task.action.timeout);
         let lost = task.kept.lost.clone();
+        // A program is asked to end before it is killed.
+        let over = if matches!(self.ready.sink, Sink::Command(_)) { deadline + GRACE } else { deadline };
         let outcome = tokio::select! {
             biased;
             outcome = self.carry_out(&task, deadline, &mut stage) => Ok(outcome),
-            () = tokio::time::sleep_until(deadline.into()) => Err(true),
+            () = tokio::time::sleep_until(over.into()) => Err(true),
             () = lost.cancelled() => Err(false),
             () = self.engine.cut.cancelled() => Err(false),
         };
@@ -55,7 +72,12 @@ impl Errand {
     }
 
     async fn carry_out(&self, task: &Task, deadline: Instant, stage: &mut Stage) -> Outcome {
-        let rows: Option<Vec<String>> = None;
+        let rows = match self.report(task).await {
+            Ok(Report::None) => None,
+            Ok(Report::Rows(rows)) => Some(rows),
+            Ok(Report::Nothing(why)) => return Outcome::Skipped(why),
+            Err(failure) => return Outcome::Failed(failure),
+        };
         let action = &task.action;
         let printed = Printed {
             id: action.id,
@@ -78,14 +100,14 @@ impl Errand {
                     Err(error) => return Outcome::Failed(unprintable(&error)),
                 };
                 stage.begun = true;
-                // Its own limit ends it in order; the schedule's, which it never outlasts, is kept outside, too.
                 let told = |line: &str| task.kept.say(line);
-                match sink.run(name, &stdin, left.saturating_sub(Duration::from_millis(100)), &told).await {
+                match sink.run(name, &stdin, left, &told).await {
                     Ok(result) => Outcome::Done(result),
                     Err(failure) => Outcome::Failed(failure),
                 }
             }
-            Sink::Http(_) | Sink::Email(_) => self.deliver(&message, left, &mut stage.progress).await,
+            // The schedule's limit is kept outside, where it is told from the sink's own.
+            Sink::Http(_) | Sink::Email(_) => self.deliver(&message, left + GRACE, &mut stage.progress).await,
             Sink::Sql(_) => {
                 stage.begun = true;
                 self.change(task, &message, deadline).await.unwrap_or_else(|error| {
@@ -100,6 +122,37 @@ impl Errand {
                 self.publish(&message, deadline).await
             }
         }
+    }
+
+    /// What the action's query has to report.
+    async fn report(&self, task: &Task) -> Result<Report, Failure> {
+        let Some(name) = &task.action.query else { return Ok(Report::None) };
+        let schedules = &self.ready.schedules;
+        let query = schedules.queries.get(name).ok_or_else(|| unknown_query(name, &self.ready))?;
+        let tenant = &task.action.tenant;
+        let role = schedules.role_of(tenant).ok_or_else(roleless)?;
+        let schema = Some(tenant.as_str()).filter(|tenant| schedules.is_schema(tenant));
+        let slot = self.engine.slot(true).await.map_err(|error| unavailable(&error))?;
+        drop(slot.lock);
+        let session = Fragile::new(slot.reader);
+        let answer = action_query::run(&session, query, Some(&role), schema, &task.action.payload).await;
+        let reported = answer.map_err(unanswered)?;
+        session.give_back();
+        drop(slot.permits);
+        if !action_query::holds(query.when.as_ref(), &reported.rows).map_err(unanswered)? {
+            return Ok(Report::Nothing(format!("nothing to report: query {name}, {} rows", reported.rows.len())));
+        }
+        if reported.truncated {
+            let (cursor, id, rows) = (&self.ready.config.name, task.action.id, reported.rows.len());
+            tracing::warn!(
+                cursor,
+                id,
+                query = name,
+                rows,
+                "the query has more rows than max_rows: the rest is left out"
+            );
+        }
+        Ok(Report::Rows(reported.rows))
     }
 
     /// A message of a receiver that answers each.
@@ -164,6 +217,35 @@ impl Errand {
         })
         .await
     }
+}
+
+fn unknown_query(name: &str, ready: &Ready) -> Failure {
+    let known: Vec<_> = ready.schedules.queries.keys().map(String::as_str).collect();
+    let message = format!("the schedule names the query {}, which its relay does not have", visible(name));
+    let hint = format!(
+        "Correct the schedule's column query; the relay has {}.",
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+    );
+    Failure::of(Class::Poison, "unknown_query", message, hint)
+}
+
+fn roleless() -> Failure {
+    let hint = "Write the tenant into the schedule, or a role without {{ tenant }} into [relay.source.schedule].";
+    Failure::of(
+        Class::Poison,
+        "query_role",
+        "the query runs as its tenant's role, and the schedule has no tenant",
+        hint,
+    )
+}
+
+fn unavailable(error: &Error) -> Failure {
+    Failure::of(Class::Retry, "database", error.to_string(), "It is tried again.")
+}
+
+fn unanswered(why: Unanswered) -> Failure {
+    let class = if why.passing { Class::Retry } else { Class::Poison };
+    Failure::of(class, why.code, why.message, why.hint)
 }
 
 fn commandless() -> Failure {

@@ -14,7 +14,7 @@ use super::Program;
 /// then become the one that is meant: there is no moment in which that runs without its limits.
 pub(super) const LAUNCHERS: [&str; 2] = ["/usr/bin/setpriv", "/usr/bin/prlimit"];
 
-/// How long killed processes may take to be gone.
+/// How long killed processes may take to be gone. One that hangs in the kernel takes longer, and is not waited for.
 const GONE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -37,6 +37,7 @@ pub(super) struct Pipes {
 impl Group {
     /// Starts the program.
     pub(super) fn start(program: &Program) -> io::Result<(Self, Pipes)> {
+        // `pdeathsig` goes by the thread that starts it: the runtime's live as long as the relay.
         let mut command = Command::new(LAUNCHERS[0]);
         command
             .args(["--pdeathsig", "KILL", "--no-new-privs", "--", LAUNCHERS[1]])
@@ -103,9 +104,9 @@ impl Drop for Group {
 }
 
 async fn reap(mut child: Child, leader: Pid) {
-    let _ = child.wait().await;
-    // As process 1 of a container the relay inherits what its children leave, and nobody else would reap it.
-    let rest = async {
+    let all = async {
+        let _ = child.wait().await;
+        // As process 1 of a container the relay inherits what its children leave, and nobody else would reap it.
         loop {
             match waitpgid(leader, WaitOptions::NOHANG) {
                 Ok(Some(_)) => {}
@@ -114,5 +115,5 @@ async fn reap(mut child: Child, leader: Pid) {
             }
         }
     };
-    let _ = tokio::time::timeout(GONE, rest).await;
+    let _ = tokio::time::timeout(GONE, all).await;
 }

@@ -53,6 +53,16 @@ async fn what_a_program_leaves_behind_ends_with_it() {
     gone(&result.unwrap()).await;
 }
 
+/// A subreaper inherits orphans, as process 1 of a container does.
+#[tokio::test]
+async fn a_relay_that_is_process_1_keeps_no_zombie_of_what_a_program_left_behind() {
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
+    let (result, _) = run(script("sleep 1000 & echo $!"), b"{}").await;
+    let process = format!("/proc/{}", result.unwrap());
+    assert!(!std::path::Path::new(&process).exists(), "{process} is a zombie");
+    rustix::process::set_child_subreaper(None).unwrap();
+}
+
 #[tokio::test]
 async fn a_cut_run_leaves_no_process() {
     let (tell, mut told) = unbounded_channel();
