@@ -18,6 +18,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::InvalidSetting;
 
+mod json;
+
 /// RFC 3986's unreserved characters stay; everything else is encoded.
 pub(super) const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -196,6 +198,7 @@ fn environment(mode: Mode) -> Environment<'static> {
         None if value.is_none() => Value::from("null"),
         None => Value::from(value.to_string()),
     });
+    environment.add_filter("fromjson", |value: Value| json::from_json(&value));
     environment.set_formatter(move |output, _, value| {
         if value.is_none() {
             return Err(Error::new(ErrorKind::InvalidOperation, "NULL is printed").with_source(PrintedNull));

@@ -27,6 +27,16 @@ fn values_are_printed_as_they_are_in_text() {
 }
 
 #[test]
+fn json_in_a_column_can_be_walked_through_and_keeps_its_digits() {
+    let rows = r#"[{"n": 12345678901234567890.10, "name": "<a>", "ok": true}, {"n": 2, "name": null, "ok": false}]"#;
+    let source = "{% for row in rows | fromjson %}{{ row.n }} {{ row.name | default('-') }} {{ row.ok }};{% endfor %}";
+    let printed = render(Mode::Html, source, &[("rows", Some(rows))]).expect("renders");
+    assert_eq!(printed, "12345678901234567890.10 &lt;a&gt; true;2 - false;");
+    assert!(render(Mode::Text, source, &[("rows", Some("[{\"n\": 1}"))]).is_err(), "no JSON");
+    assert!(render(Mode::Text, source, &[("rows", Some(&"[".repeat(10_000)))]).is_err(), "too deep");
+}
+
+#[test]
 fn a_broken_template_is_an_error_that_names_its_key() {
     for source in [
         "{{ id",

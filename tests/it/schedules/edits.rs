@@ -3,7 +3,7 @@
 use outbox_relay::demo::provider::{Answer, Provider};
 
 use super::{clients, having, names, relay};
-use crate::support::{PATIENCE, Process, database, eventually, toml};
+use crate::support::{PATIENCE, Process, database, eventually, outbox_relay, toml};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_application_writes_edits_and_deletes_is_followed_by_two_replicas_each_instant_once() {
@@ -73,4 +73,68 @@ async fn what_an_application_writes_edits_and_deletes_is_followed_by_two_replica
         received.iter().find(|received| received.request.path == "/once").unwrap().request.body,
         "{\"note\": \"n\"}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_replaces_the_future_and_what_was_due_already_is_made_by_the_old_rule() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let provider = Provider::start(|_| Answer::Accept).await.unwrap();
+    let text = toml(&database, "relay", None, &relay(&provider, "", ""));
+    for name in ["edited", "deleted", "unwanted", "paused"] {
+        let missed = if name == "unwanted" { "none" } else { "latest" };
+        let sql = "INSERT INTO outbox.schedule (name, relay, rule, missed, payload) VALUES ($1, 'jobs', 'FREQ=DAILY', $2, '{\"note\": \"old\"}')";
+        app.execute(sql, &[&name, &missed]).await.unwrap();
+    }
+    // As it stands when no replica has come since it was due.
+    owner.batch_execute("UPDATE outbox.schedule SET next_at = date_trunc('second', now())").await.unwrap();
+    app.batch_execute(
+        "UPDATE outbox.schedule SET rule = 'FREQ=WEEKLY', payload = '{\"note\": \"new\"}' WHERE name IN ('edited', 'unwanted'); \
+         UPDATE outbox.schedule SET enabled = false WHERE name = 'paused'; DELETE FROM outbox.schedule WHERE name = 'deleted'",
+    )
+    .await
+    .unwrap();
+    let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    let mut sent: Vec<_> = provider.received().into_iter().map(|one| (one.request.path, one.request.body)).collect();
+    sent.sort();
+    let old = |name: &str| (format!("/{name}"), "{\"note\": \"old\"}".to_owned());
+    assert_eq!(sent, [old("deleted"), old("edited"), old("paused")]);
+    let next = "SELECT next_at > now() + interval '6 days', last_at < now() FROM outbox.schedule WHERE name = 'edited'";
+    let row = owner.query_one(next, &[]).await.unwrap();
+    assert!(row.get::<_, bool>(0) && row.get::<_, bool>(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_can_write_schedules_and_no_actions_and_the_relay_no_schedules() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let relay = database.connect("relay").await;
+    app.batch_execute("INSERT INTO outbox.schedule (name, relay, rule) VALUES ('x', 'jobs', 'FREQ=DAILY')")
+        .await
+        .unwrap();
+    for sql in [
+        "INSERT INTO outbox.schedule (name, relay, rule, next_at) VALUES ('y', 'jobs', 'FREQ=DAILY', now())",
+        "UPDATE outbox.schedule SET problem = NULL",
+        "DELETE FROM outbox.action",
+        "SELECT outbox.make_action(s, now(), false, false, '{}') FROM outbox.schedule AS s",
+    ] {
+        assert_eq!(app.batch_execute(sql).await.expect_err(sql).code().unwrap().code(), "42501", "{sql}");
+    }
+    for sql in [
+        "UPDATE outbox.schedule SET rule = 'FREQ=SECONDLY'",
+        "DELETE FROM outbox.schedule",
+        "DELETE FROM outbox.action",
+    ] {
+        assert_eq!(relay.batch_execute(sql).await.expect_err(sql).code().unwrap().code(), "42501", "{sql}");
+    }
+    for wrong in ["rule = NULL", "payload = '[]'", "missed = 'some'", "timeout = '0'", "name = ''"] {
+        let sql = format!("UPDATE outbox.schedule SET {wrong}");
+        assert_eq!(app.batch_execute(&sql).await.expect_err(wrong).code().unwrap().code(), "23514", "{wrong}");
+    }
+    // An edit that changes nothing of when leaves what was computed.
+    owner.batch_execute("UPDATE outbox.schedule SET next_at = '2040-01-01'").await.unwrap();
+    app.batch_execute("UPDATE outbox.schedule SET payload = '{}', rule = rule, timeout = '5 minutes'").await.unwrap();
+    let kept = "SELECT next_at = '2040-01-01' FROM outbox.schedule";
+    assert!(owner.query_one(kept, &[]).await.unwrap().get::<_, bool>(0));
 }
