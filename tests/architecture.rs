@@ -26,8 +26,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "relay",
         &[
-            "position", "message", "batch", "pace", "secret", "database", "metrics", "health", "migrate", "cursor",
-            "source", "sink",
+            "position", "message", "batch", "pace", "secret", "visible", "database", "metrics", "health", "migrate",
+            "cursor", "source", "sink", "schedule",
         ],
     ),
     ("listener", &[]),

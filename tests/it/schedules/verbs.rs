@@ -142,6 +142,32 @@ async fn pause_resume_and_run_now_do_what_they_say_and_note_who_did() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_paused_schedule_makes_no_occurrence_and_what_fell_into_the_pause_is_not_made_up_for() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let provider = Provider::start(|_| Answer::Accept).await.unwrap();
+    let text_of = toml(&database, "relay", None, &relay(&provider, "", ""));
+    app.batch_execute(
+        "INSERT INTO outbox.schedule (name, relay, rule, missed) VALUES ('held', 'jobs', 'FREQ=SECONDLY', 'all'), \
+         ('free', 'jobs', 'FREQ=SECONDLY', 'all')",
+    )
+    .await
+    .unwrap();
+    done(&text_of, &["schedule", "pause", "held"]).await;
+    let paused: String = owner.query_one("SELECT clock_timestamp()::text", &[]).await.unwrap().get(0);
+    let _replica = Process::spawn(&text_of, &["run"]);
+    eventually(PATIENCE, async || having(&owner, "free", "completed").await >= 3).await;
+    done(&text_of, &["schedule", "resume", "held"]).await;
+    let resumed: String =
+        owner.query_one("SELECT changed_at::text FROM outbox.schedule WHERE name = 'held'", &[]).await.unwrap().get(0);
+    eventually(PATIENCE, async || having(&owner, "held", "completed").await >= 1).await;
+    let between = format!(
+        "SELECT count(*) FROM outbox.action WHERE schedule = 'held' AND planned_at BETWEEN '{paused}' AND '{resumed}'"
+    );
+    assert_eq!(owner.query_one(&between, &[]).await.unwrap().get::<_, i64>(0), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn run_now_of_a_schedule_for_each_tenant_makes_one_action_for_each_schema() {
     let database = database().await;
     let (owner, app) = clients(&database).await;
