@@ -123,8 +123,11 @@ async fn the_relays_role_gets_exactly_what_it_needs_deletes_only_claims_and_mark
     );
     expected.extend(["SELECT", "INSERT"].map(|right| format!("{right} outbox.template")));
     expected.extend(["SELECT", "UPDATE"].map(|right| format!("{right} outbox.request")));
+    // Of a schedule it writes when it goes on, and nothing of what its owner has written.
+    expected.extend(["SELECT outbox.schedule", "SELECT outbox.action", "UPDATE outbox.action"].map(str::to_owned));
     assert_eq!(rights(&owner, "relay").await, expected);
-    assert_eq!(rights(&owner, "app").await, BTreeSet::from(["INSERT outbox.message".to_owned()]));
+    let app = ["INSERT outbox.message", "SELECT outbox.schedule", "DELETE outbox.schedule", "SELECT outbox.action"];
+    assert_eq!(rights(&owner, "app").await, BTreeSet::from(app.map(str::to_owned)));
     let relay = database.connect("relay").await;
     for denied in [
         "DELETE FROM outbox.cursor",
