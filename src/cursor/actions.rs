@@ -28,10 +28,12 @@ const PROMOTE: &str = "UPDATE outbox.action AS a SET status = 'due', updated_at 
      AND a.status = 'queued' AND NOT EXISTS (SELECT FROM outbox.action AS o WHERE o.schedule_id = a.schedule_id AND o.tenant = a.tenant \
      AND o.status IN ('due', 'running'))";
 
+/// In the order in which [`end`] locks: the two of them never wait for each other in a circle.
 const KEEP: &str = "UPDATE outbox.action AS a SET expires_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $1::float8), \
      progress = COALESCE(p.progress, a.progress), updated_at = pg_catalog.clock_timestamp() \
-     FROM ROWS FROM (pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::text[])) AS p(id, token, progress) \
-     WHERE a.action_id = p.id AND a.token = p.token RETURNING a.action_id";
+     FROM (SELECT k.action_id, k.token, p.progress FROM ROWS FROM (pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::text[]), \
+     pg_catalog.unnest($4::text[])) AS p(id, token, progress) JOIN outbox.action AS k ON k.action_id = p.id AND k.token = p.token \
+     ORDER BY k.action_id FOR NO KEY UPDATE OF k) AS p WHERE a.action_id = p.action_id AND a.token = p.token RETURNING a.action_id";
 
 /// One look, without any lock.
 #[derive(Clone, Copy, Debug)]

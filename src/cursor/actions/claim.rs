@@ -45,7 +45,8 @@ const EXPIRE: &str = "UPDATE outbox.action AS a SET status = CASE a.on_interrupt
      error = pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', 'retry', 'code', 'interrupted', \
      'message', 'replica ' || a.claimed_by || ' ended or was cut off while it had the action: done or not', \
      'hint', 'on_interrupted of its schedule says whether it is tried again.'), updated_at = pg_catalog.clock_timestamp() \
-     WHERE a.relay = $1 AND a.status = 'running' AND a.expires_at <= pg_catalog.statement_timestamp() \
+     WHERE a.action_id IN (SELECT e.action_id FROM outbox.action AS e WHERE e.relay = $1 AND e.status = 'running' \
+     AND e.expires_at <= pg_catalog.statement_timestamp() ORDER BY e.action_id LIMIT 1000 FOR UPDATE SKIP LOCKED) \
      RETURNING a.action_id, a.schedule_id, a.tenant, a.schedule, a.status";
 
 impl LockedCursor {

@@ -11,6 +11,10 @@ use crate::cursor::claims::{Settlement, Taking};
 use crate::cursor::status;
 use crate::database::Error;
 
+/// FOR UPDATE: whoever makes an action that is queued behind one of these is waited for.
+const LOCK: &str =
+    "SELECT a.action_id FROM outbox.action AS a WHERE a.action_id = ANY ($1::bigint[]) ORDER BY a.action_id FOR UPDATE";
+
 const FINISH: &str = "UPDATE outbox.action AS a SET status = $3, finished_at = pg_catalog.clock_timestamp(), result = $4, \
      error = CASE WHEN $5::text IS NOT NULL THEN $5::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()) END, \
      attempts = a.attempts + CASE WHEN $3 = 'failed' THEN 1 ELSE 0 END, token = NULL, expires_at = NULL, progress = NULL, \
@@ -22,6 +26,14 @@ const WAIT: &str = "UPDATE outbox.action AS a SET status = 'due', \
      progress = NULL, updated_at = pg_catalog.clock_timestamp() WHERE a.action_id = $1 AND a.token = $2 RETURNING a.schedule_id, a.tenant";
 
 impl Settlement {
+    /// Locks actions that end, in one order for all, and before any of them is changed.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn lock_actions(&self, ids: &[i64]) -> Result<(), Error> {
+        self.query(Taking { sql: LOCK, parameters: &[&ids] }).await.map(drop)
+    }
+
     /// The action ends; its schedule's id and its tenant, or none when somebody else has taken it up.
     ///
     /// # Errors

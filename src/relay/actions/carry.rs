@@ -207,6 +207,7 @@ impl Errand {
             return Ok(Outcome::Failed(published.stopped.unwrap_or_else(Failure::deadline)));
         }
         within(&self.engine, async {
+            settlement.lock_actions(&[task.action.id]).await?;
             let Some(of) = settlement.end_action(task.named(), End::Completed("")).await? else {
                 // Somebody else has the action: nothing of this may stay.
                 return Ok(Outcome::Cut { ambiguous: false });

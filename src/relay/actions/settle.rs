@@ -162,6 +162,8 @@ impl Runner {
         drop(reader);
         let recording = async {
             let settlement = Settlement::begin(lock, true).await?;
+            let ids: Vec<i64> = attempts.iter().map(|attempt| attempt.task.action.id).collect();
+            settlement.lock_actions(&ids).await?;
             let mut ended = Vec::new();
             for attempt in attempts {
                 match close(&settlement, attempt).await? {
