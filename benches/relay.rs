@@ -20,6 +20,7 @@ mod relay {
     pub mod read;
     pub mod read_model;
     pub mod report;
+    pub mod rules;
     pub mod sequential;
     pub mod stage;
     pub mod tail;
@@ -36,7 +37,7 @@ use relay::machine::Machine;
 use relay::options::Options;
 use relay::payload::Payload;
 use relay::stage::Stage;
-use relay::{ask, claim, drain, idle, latency, produce, read, read_model, report, sequential, takeover, wake};
+use relay::{ask, claim, drain, idle, latency, produce, read, read_model, report, rules, sequential, takeover, wake};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
@@ -93,6 +94,12 @@ async fn measure(stage: &Stage, options: &Options) -> anyhow::Result<Figures> {
         for round in 1..=options.rounds {
             options.say(&format!("ledger and intake {round}/{}", options.rounds));
             figures.asked.push(ask::measure(stage, options.calls).await?);
+        }
+    }
+    if options.wants("rules") {
+        for round in 1..=options.rounds {
+            options.say(&format!("rules {round}/{}", options.rounds));
+            figures.rules.push(rules::measure(options.computations)?);
         }
     }
     if options.wants("idle") {

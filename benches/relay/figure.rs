@@ -32,6 +32,8 @@ pub struct Figures {
     pub models: Vec<Models>,
     /// Per round.
     pub asked: Vec<Asked>,
+    /// Next occurrences a second, per round.
+    pub rules: Vec<f64>,
 }
 
 /// Rows a second with one kind of payload, per round.

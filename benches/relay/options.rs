@@ -19,6 +19,8 @@ pub struct Options {
     pub models: u64,
     /// How many calls of the ledger are made in each way.
     pub calls: u64,
+    /// How many next occurrences are computed.
+    pub computations: u64,
     text: u64,
     row: u64,
     only: Vec<String>,
@@ -35,6 +37,7 @@ impl Options {
             due: 50_000,
             models: 100_000,
             calls: 20_000,
+            computations: 300_000,
             text: 1_000_000,
             row: 500_000,
             only: Vec::new(),
@@ -52,6 +55,7 @@ impl Options {
                         due: 5_000,
                         models: 20_000,
                         calls: 2_000,
+                        computations: 60_000,
                         text: 200_000,
                         row: 100_000,
                         only: options.only,
@@ -64,10 +68,12 @@ impl Options {
                 "--due" => options.due = number()?.max(1),
                 "--models" => options.models = number()?.max(1),
                 "--calls" => options.calls = number()?.max(100),
-                "rates" | "latency" | "takeover" | "idle" | "pending" | "sql" | "intake" => options.only.push(arg),
+                "rates" | "latency" | "takeover" | "idle" | "pending" | "sql" | "intake" | "rules" => {
+                    options.only.push(arg);
+                }
                 _ => bail!(
                     "unknown argument {arg}; known: --quick, --rounds N, --text N, --row N, --due N, --models N, --calls N, \
-                     --seconds N, rates, latency, takeover, idle, pending, sql, intake"
+                     --seconds N, rates, latency, takeover, idle, pending, sql, intake, rules"
                 ),
             }
         }

@@ -78,6 +78,9 @@ fn print(machine: &Machine, figures: &Figures) {
         line(&format!("sql_sink, {model} by {each}"), &models.relay, "rows/s", &format!("ratio {ratio:.2}"));
     }
     print_asked(&figures.asked);
+    if !figures.rules.is_empty() {
+        line("rules, a mix of six", &figures.rules, "next occurrences/s", "");
+    }
     let rss = figures.text.rss_max_bytes().max(figures.row.rss_max_bytes());
     if rss > 0 {
         let goal = goal(rss <= MEMORY_BYTES, &format!("<= {:.0} MiB", mib(MEMORY_BYTES)));
@@ -191,6 +194,11 @@ fn document(machine: &Machine, figures: &Figures) -> Value {
         ]
     }));
     results.extend(asked_results(&figures.asked));
+    if !figures.rules.is_empty() {
+        results.push(
+            json!({"name": "rules", "rows_per_second": rounded(median(&figures.rules)), "runs": runs(&figures.rules)}),
+        );
+    }
     if let Some((payload, rates)) =
         [(Payload::Text, &figures.text), (Payload::Row, &figures.row)].into_iter().max_by_key(|(_, rates)| rates.rows)
         && !rates.relay.is_empty()

@@ -56,8 +56,8 @@ struct Repeated {
 
 #[derive(Clone, Debug)]
 enum Form {
-    Calendar(Calendar),
-    Clock(Clock),
+    Calendar(Box<Calendar>),
+    Clock(Box<Clock>),
 }
 
 impl Recurrence {
@@ -144,9 +144,9 @@ impl Repeated {
         let (count, until) = (rule.count, rule.until);
         let origin = start.unwrap_or(written);
         let form = if rule.is_sub_daily() {
-            Form::Clock(Clock::new(rule, zone::local(Tz::UTC, origin)))
+            Form::Clock(Box::new(Clock::new(rule, zone::local(Tz::UTC, origin))))
         } else {
-            Form::Calendar(Calendar::new(rule, zone::local(zone, origin))?)
+            Form::Calendar(Box::new(Calendar::new(rule, zone::local(zone, origin))?))
         };
         let mut repeated = Self { form, zone, first, last: LATEST };
         if repeated.walk(first, LATEST).next().transpose()?.is_none() {
@@ -172,7 +172,7 @@ impl Repeated {
         match &self.form {
             Form::Calendar(calendar) => {
                 let locals = calendar.from(first_local(self.zone, from));
-                Walk::Calendar(Merge::new(locals, self.zone, from))
+                Walk::Calendar(Box::new(Merge::new(locals, self.zone, from)))
             }
             Form::Clock(clock) => Walk::Clock(clock.between(from, to)),
         }

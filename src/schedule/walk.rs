@@ -36,7 +36,7 @@ pub enum Wall {
 
 /// Occurrences from an instant on, each after the one before.
 pub(super) enum Walk<'a> {
-    Calendar(Merge<'a>),
+    Calendar(Box<Merge<'a>>),
     Clock(Ticks<'a>),
 }
 

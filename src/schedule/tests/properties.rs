@@ -61,7 +61,7 @@ fn rules() -> impl Strategy<Value = String> {
             + &d
             + &e),
         (head("WEEKLY", 5), months(), days(false), times()).prop_map(|(a, b, c, d)| a + &b + &c + &d),
-        (head("DAILY", 40), months(), month_days(), days(false), times()).prop_map(|(a, b, c, d, e)| a
+        (head("DAILY", 10), months(), month_days(), days(false), times()).prop_map(|(a, b, c, d, e)| a
             + &b
             + &c
             + &d
@@ -87,39 +87,40 @@ fn by_days(text: &str, start: DateTime<Utc>) -> Vec<DateTime<Utc>> {
     let first_day = start.date_naive().week(begins).first_day();
     let begin = if partial { first_day.and_time(start.time()).and_utc() } else { start };
     let set = rule.build(begin.with_timezone(&rrule::Tz::UTC)).expect(text);
-    let found = set.all(16).dates.into_iter().map(|at| at.with_timezone(&Utc));
-    found.filter(|at| *at >= start).take(12).collect()
+    let last = begin.with_timezone(&rrule::Tz::UTC) + TimeDelta::days(200 * 365);
+    let found = set.before(last).all(12).dates.into_iter().map(|at| at.with_timezone(&Utc));
+    found.filter(|at| *at >= start).take(8).collect()
 }
 
 /// What a walk over each period finds that looks at what clocks show, for rules without positions.
 fn by_clock(text: &str, start: DateTime<Utc>) -> Vec<DateTime<Utc>> {
     let part = |name: &str| text.split(';').find_map(|part| part.strip_prefix(name)).unwrap_or_default();
-    let has = |name: &str, value: String| part(name).is_empty() || part(name).split(',').any(|item| item == value);
+    let numbers = |name: &str| -> Vec<u32> { part(name).split(',').filter_map(|item| item.parse().ok()).collect() };
+    let names = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"];
+    let days: Vec<u32> = (0..7).filter(|day| part("BYDAY=").contains(names[*day as usize])).collect();
+    let (months, hours, mut minutes) = (numbers("BYMONTH="), numbers("BYHOUR="), numbers("BYMINUTE="));
     let hourly = text.starts_with("FREQ=HOURLY");
-    let interval: i64 = part("INTERVAL=").parse().expect("an interval");
-    let unit = if hourly { 60 } else { 1 };
-    let minutes: Vec<i64> = match part("BYMINUTE=") {
-        "" => vec![i64::from(start.minute())],
-        list => list.split(',').map(|minute| minute.parse().expect("a minute")).collect(),
-    };
+    let length = i64::from(numbers("INTERVAL=")[0]) * if hourly { 60 } else { 1 };
+    if hourly && minutes.is_empty() {
+        minutes.push(start.minute());
+    }
     let origin = if hourly { start - TimeDelta::minutes(i64::from(start.minute())) } else { start };
+    let has = |list: &[u32], value: u32| list.is_empty() || list.contains(&value);
     let mut found = Vec::new();
-    for period in 0..30_000 {
-        if found.len() >= 12 {
-            break;
-        }
-        let period = origin + TimeDelta::minutes(period * interval * unit);
-        let in_period = if hourly { minutes.clone() } else { vec![0] };
-        for at in in_period.into_iter().map(|minute| period + TimeDelta::minutes(minute)) {
-            let day = at.format("%a").to_string()[..2].to_uppercase();
-            let fits =
-                has("BYDAY=", day) && has("BYMONTH=", at.month().to_string()) && has("BYHOUR=", at.hour().to_string());
-            if fits && at >= start && (hourly || has("BYMINUTE=", at.minute().to_string())) {
+    for period in 0..5_000 {
+        let period = origin + TimeDelta::minutes(period * length);
+        for minute in if hourly { &minutes[..] } else { &[0] } {
+            let at = period + TimeDelta::minutes(i64::from(*minute));
+            let day = has(&days, at.weekday().num_days_from_monday()) && has(&months, at.month());
+            if day && has(&hours, at.hour()) && has(&minutes, at.minute()) && at >= start {
                 found.push(at);
             }
         }
+        if found.len() >= 8 {
+            break;
+        }
     }
-    found.truncate(12);
+    found.truncate(8);
     found
 }
 
@@ -150,7 +151,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn the_newest_and_the_count_are_those_of_a_walk(text in rules(), from in 0..40_000_000_i64, span in 0..40_000_000_i64) {
@@ -216,7 +217,7 @@ fn mutated() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
 
     /// Steps are counted in the search itself; what is asserted here is that every text has an answer.
     #[test]

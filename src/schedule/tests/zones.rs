@@ -156,3 +156,12 @@ fn forty_years_ahead_the_clocks_still_change() {
     assert_eq!(next("2066-01-01T00:00:00Z"), at("2066-01-04T08:00:00Z"));
     assert_eq!(next("2066-07-01T00:00:00Z"), at("2066-07-05T07:00:00Z"));
 }
+
+#[test]
+fn the_compiled_in_rules_of_zones_go_to_2099() {
+    let summer = |start: &str| {
+        first(&rule("FREQ=YEARLY;BYMONTH=7;BYMONTHDAY=1;BYHOUR=9;BYMINUTE=0;BYSECOND=0", "Europe/Berlin", start), 1)
+    };
+    assert_eq!(summer("2099-01-01T00:00:00Z"), ["2099-07-01T07:00:00Z"]);
+    assert_eq!(summer("2101-01-01T00:00:00Z"), ["2101-07-01T08:00:00Z"]);
+}
