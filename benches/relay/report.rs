@@ -8,6 +8,7 @@ use super::figure::{Figures, Rates, median};
 use super::latency::{Latency, PER_SECOND};
 use super::machine::{Machine, target};
 use super::payload::Payload;
+use super::schedules::Watched;
 use super::wake::Wake;
 
 /// Of `relay` by the slower of the two raw rates, one cursor, text.
@@ -17,6 +18,7 @@ const WINDOW_MS: f64 = 5.0;
 const P50_MS: f64 = WINDOW_MS + 4.0;
 const P99_MS: f64 = 25.0;
 const TAKEOVER_MS: f64 = 1_000.0;
+const LATENESS_MS: f64 = 1_000.0;
 const MEMORY_BYTES: u64 = 100 << 20;
 
 /// Prints and writes.
@@ -80,6 +82,9 @@ fn print(machine: &Machine, figures: &Figures) {
     print_asked(&figures.asked);
     if !figures.rules.is_empty() {
         line("rules, a mix of six", &figures.rules, "next occurrences/s", "");
+    }
+    if let Some(watched) = &figures.schedules {
+        println!("{}   {}", watched.line(), goal(watched.p99_ms <= LATENESS_MS, "p99 <= 1 s"));
     }
     let rss = figures.text.rss_max_bytes().max(figures.row.rss_max_bytes());
     if rss > 0 {
@@ -199,6 +204,7 @@ fn document(machine: &Machine, figures: &Figures) -> Value {
             json!({"name": "rules", "rows_per_second": rounded(median(&figures.rules)), "runs": runs(&figures.rules)}),
         );
     }
+    results.extend(figures.schedules.iter().map(Watched::result));
     if let Some((payload, rates)) =
         [(Payload::Text, &figures.text), (Payload::Row, &figures.row)].into_iter().max_by_key(|(_, rates)| rates.rows)
         && !rates.relay.is_empty()
