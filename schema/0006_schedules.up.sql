@@ -34,7 +34,8 @@ CREATE TABLE outbox.schedule (
     CONSTRAINT schedule_on_interrupted_known CHECK (on_interrupted IN ('retry', 'fail')),
     CONSTRAINT schedule_timeout_range CHECK (timeout BETWEEN interval '1 second' AND interval '1 day')
 ) WITH (autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0, fillfactor = 70);
-CREATE INDEX schedule_next ON outbox.schedule (relay, next_at NULLS FIRST) WHERE enabled AND next_at IS DISTINCT FROM 'infinity';
+CREATE INDEX schedule_next ON outbox.schedule (relay, next_at) WHERE enabled AND next_at < 'infinity';
+CREATE INDEX schedule_unplanned ON outbox.schedule (relay) WHERE enabled AND next_at IS NULL;
 CREATE INDEX schedule_problem ON outbox.schedule (relay) WHERE problem IS NOT NULL;
 COMMENT ON TABLE outbox.schedule IS 'What is to be done when: a recurrence rule, or one date. Applications insert, update and delete rows; an edit replaces the schedule''s future, never its past.';
 COMMENT ON COLUMN outbox.schedule.schedule_id IS 'Names the schedule; never used again.';

@@ -14,6 +14,7 @@ use crate::database::{Error, Session, Sessions, sqlstate};
 use crate::source::watcher::Watcher;
 use crate::telemetry;
 
+pub mod action;
 pub mod check;
 pub mod config_show;
 pub mod confirm;
@@ -87,8 +88,10 @@ pub enum Verb {
     DeadLetter(dead_letter::Args),
     /// List what is being sent, waits after a failure, or was sent or not: nobody knows
     Request(request::Args),
-    /// Show what a recurrence rule means and when it is due
+    /// List, show, preview, pause, resume and carry out what applications have scheduled
     Schedule(schedule::Args),
+    /// List the occurrences of schedules, and what became of each
+    Action(action::Args),
     /// Take away what is done with and older than its configured time, and say what keeps the rest
     Prune(prune::Args),
     /// Show the configuration as it was understood
@@ -126,7 +129,8 @@ impl Cli {
             Verb::Cursor(args) => cursor::run(load()?, args).await,
             Verb::DeadLetter(args) => dead_letter::run(load()?, args).await,
             Verb::Request(args) => request::run(load()?, args).await,
-            Verb::Schedule(args) => schedule::run(&args),
+            Verb::Schedule(args) => schedule::run(load, args).await,
+            Verb::Action(args) => action::run(load()?, args).await,
             Verb::Prune(args) => prune::run(load()?, args).await,
             Verb::Config(args) => config_show::run(&load()?, &args),
             Verb::Demo(args) => demo::run(args).await,

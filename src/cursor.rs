@@ -11,6 +11,7 @@ mod commit;
 pub mod control;
 pub mod dead_letter;
 mod detail;
+pub mod journal;
 pub mod ledger;
 pub mod letters;
 mod lock;
@@ -20,6 +21,7 @@ mod reserve;
 pub mod schedules;
 mod standing;
 mod status;
+pub mod timetable;
 pub mod unknown;
 mod wish;
 

@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+mod actions;
 mod letters;
 mod marks;
 mod messages;
@@ -26,6 +27,8 @@ pub struct Config {
     pub sent_marks: Option<Duration>,
     /// How long dead letters are kept that were redriven or discarded.
     pub dead_letters: Option<Duration>,
+    /// How long actions of schedules are kept that have ended.
+    pub actions: Option<Duration>,
     /// How long partitions of `outbox.message` are kept after their last day.
     pub messages: Option<Duration>,
     /// For how many days ahead its partitions are made.
@@ -40,6 +43,7 @@ impl Default for Config {
             completed_requests: None,
             sent_marks: None,
             dead_letters: None,
+            actions: None,
             messages: None,
             messages_ahead: 3,
             every: Duration::from_secs(600),
@@ -56,6 +60,8 @@ pub enum What {
     SentMarks,
     /// Resolved dead letters.
     DeadLetters,
+    /// Actions of schedules that have ended.
+    Actions,
     /// Partitions of `outbox.message`.
     Messages,
 }
@@ -68,6 +74,7 @@ impl What {
             Self::Requests => "completed_requests",
             Self::SentMarks => "sent_marks",
             Self::DeadLetters => "dead_letters",
+            Self::Actions => "actions",
             Self::Messages => "messages",
         }
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::format::Format;
 use super::output::{complain, print};
-use super::table::Table;
+use super::table::{Table, visible};
 use crate::config::{Config, parse_duration};
-use crate::relay::status::{SinkStatus, Status, status};
+use crate::relay::status::{MOST, SinkStatus, Status, status};
 
 mod watch;
 
@@ -20,6 +20,8 @@ Examples:
   outbox-relay status --max-lag 10s                exit 3 when a cursor lags more than that, or its lag is not known
   outbox-relay status --watch                      again every 2 s, until Ctrl-C
   outbox-relay status --watch --max-lag 10s        until the first cursor lags more than that: exit 3, naming it
+
+Below the cursors stand the actions of schedules that are running, each with what its command said last.
 
 Lag is the age of the oldest committed row that is not delivered yet, held back or not.")]
 pub struct Args {
@@ -106,7 +108,14 @@ fn render(status: &Status) -> String {
             cursor.error_line().unwrap_or_else(dash),
         ]);
     }
-    table.render()
+    let mut text = table.render();
+    for action in &status.actions {
+        text.push_str(&format!("{}\n", visible(&action.to_string())));
+    }
+    if status.actions.len() == MOST {
+        text.push_str("there may be more: outbox-relay action list --status running\n");
+    }
+    text
 }
 
 fn sink(sink: &SinkStatus) -> String {

@@ -10,7 +10,10 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
     ("admin", &["listen"]),
     ("intake", &["listen", "token_file", "body_limit", "connections", "timeout"]),
     ("shutdown", &["grace"]),
-    ("retention", &["completed_requests", "sent_marks", "dead_letters", "messages", "messages_ahead", "every"]),
+    (
+        "retention",
+        &["completed_requests", "sent_marks", "dead_letters", "actions", "messages", "messages_ahead", "every"],
+    ),
     (
         "relay",
         &[

@@ -17,6 +17,7 @@ pub(super) fn read(section: &Section<'_>) -> Config {
         completed_requests: time("completed_requests"),
         sent_marks: time("sent_marks"),
         dead_letters: time("dead_letters"),
+        actions: time("actions"),
         messages: time("messages"),
         messages_ahead: section
             .read("messages_ahead", value::integer(1..=31))
@@ -33,6 +34,7 @@ pub(super) fn write(lines: &mut Lines, retention: &Config) {
         ("completed_requests", retention.completed_requests),
         ("sent_marks", retention.sent_marks),
         ("dead_letters", retention.dead_letters),
+        ("actions", retention.actions),
         ("messages", retention.messages),
     ];
     for (key, time) in times {

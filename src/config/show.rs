@@ -120,11 +120,15 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
     let mut lines = Lines::default();
     lines.section("[[relay]]");
     lines.text("name", &relay.name);
-    let guarantee = GUARANTEES.iter().find(|(_, guarantee)| *guarantee == relay.guarantee).map_or("", |(word, _)| word);
-    lines.text("guarantee", guarantee);
-    match &relay.on_poison {
-        OnPoison::Halt => lines.text("on_poison", "halt"),
-        OnPoison::DeadLetter => lines.text("on_poison", "dead_letter"),
+    // Each schedule says itself what follows.
+    if !matches!(relay.source, sources::Config::Schedule(_)) {
+        let guarantee =
+            GUARANTEES.iter().find(|(_, guarantee)| *guarantee == relay.guarantee).map_or("", |(word, _)| word);
+        lines.text("guarantee", guarantee);
+        match &relay.on_poison {
+            OnPoison::Halt => lines.text("on_poison", "halt"),
+            OnPoison::DeadLetter => lines.text("on_poison", "dead_letter"),
+        }
     }
     if let Some(topic) = &relay.dead_letter_topic {
         lines.text("dead_letter_topic", topic);

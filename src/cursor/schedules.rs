@@ -8,14 +8,17 @@ use crate::database::{Error, Session};
 use crate::position::Timestamp;
 
 /// Statement time, not the clock's: an index can be asked for it.
-const FIRST: &str = "SELECT pg_catalog.statement_timestamp(), s.next_at, s.schedule_id FROM (SELECT $1::text AS relay) AS r \
-     LEFT JOIN LATERAL (SELECT s.next_at, s.schedule_id FROM outbox.schedule AS s WHERE s.relay = r.relay AND s.enabled \
-     AND s.next_at IS DISTINCT FROM 'infinity' ORDER BY s.next_at NULLS FIRST LIMIT 1) AS s ON true";
+const FIRST: &str = "SELECT pg_catalog.statement_timestamp(), (SELECT s.next_at FROM outbox.schedule AS s WHERE s.relay = $1 \
+     AND s.enabled AND s.next_at < 'infinity' ORDER BY s.next_at LIMIT 1), \
+     EXISTS (SELECT FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.next_at IS NULL)";
 
+/// However many are to be computed, those that are due do not wait for them.
 const TAKE: &str = "SELECT s.schedule_id, s.name, s.tenant, s.rule, s.time_zone, s.starts_at, s.ends_at, s.changed_at, s.next_at, s.last_at, \
-     s.missed FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.next_at IS DISTINCT FROM 'infinity' \
-     AND (s.next_at IS NULL OR s.next_at <= pg_catalog.statement_timestamp()) ORDER BY s.next_at NULLS FIRST LIMIT $2 \
-     FOR NO KEY UPDATE SKIP LOCKED";
+     s.missed FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.next_at < 'infinity' \
+     AND s.next_at <= pg_catalog.statement_timestamp() ORDER BY s.next_at LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED";
+
+const TAKE_NEW: &str = "SELECT s.schedule_id, s.name, s.tenant, s.rule, s.time_zone, s.starts_at, s.ends_at, s.changed_at, s.next_at, s.last_at, \
+     s.missed FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.next_at IS NULL LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED";
 
 const TENANTS: &str =
     "SELECT n.nspname::text FROM pg_catalog.pg_namespace AS n WHERE n.nspname LIKE $1 ESCAPE '!' ORDER BY n.nspname";
@@ -51,8 +54,10 @@ const PROBLEMS: &str = "SELECT CASE s.tenant WHEN '' THEN s.name ELSE s.tenant |
 pub struct First {
     /// The database's clock.
     pub now: Timestamp,
-    /// When the first one is due; the inner is none when it is still to be computed.
-    pub at: Option<Option<Timestamp>>,
+    /// When the first one is due.
+    pub at: Option<Timestamp>,
+    /// Some are to be computed.
+    pub new: bool,
 }
 
 /// A schedule that is due, or whose next occurrence is to be computed, locked.
@@ -124,9 +129,7 @@ pub struct Count {
 pub async fn first(session: &Session, relay: &str) -> Result<First, Error> {
     let statement = session.prepare_cached(FIRST).await?;
     let row = session.query_one(&statement, &[&relay]).await?;
-    let there: Option<i64> = row.try_get(2)?;
-    let at: Option<Timestamp> = row.try_get(1)?;
-    Ok(First { now: row.try_get(0)?, at: there.map(|_| at) })
+    Ok(First { now: row.try_get(0)?, at: row.try_get(1)?, new: row.try_get(2)? })
 }
 
 /// Schedules of this relay that have a problem, at most ten: their names, and what it is.
@@ -181,12 +184,14 @@ fn like(pattern: &str) -> String {
 }
 
 impl Settlement {
-    /// Locks schedules of this relay that are due, or to be computed, and that nobody else has locked.
+    /// Locks schedules of this relay that are due, and then some that are to be computed, and that nobody else has locked. However
+    /// many are to be computed, those that are due do not wait for them.
     ///
     /// # Errors
     /// The database's.
     pub async fn due_schedules(&self, relay: &str, most: i64) -> Result<Vec<Schedule>, Error> {
-        let rows = self.query(Taking { sql: TAKE, parameters: &[&relay, &most] }).await?;
+        let mut rows = self.query(Taking { sql: TAKE, parameters: &[&relay, &most] }).await?;
+        rows.extend(self.query(Taking { sql: TAKE_NEW, parameters: &[&relay, &most] }).await?);
         let read = |row: &tokio_postgres::Row| {
             Ok(Schedule {
                 id: row.try_get(0)?,

@@ -13,6 +13,14 @@ fn measure_all(metrics: &CursorMetrics) {
     pending.sent(Duration::from_millis(20));
     pending.send_failed();
     pending.sent_not_marked();
+    let schedules = ScheduleMetrics::new("jobs");
+    schedules.begun(Duration::from_millis(4));
+    schedules.completed();
+    schedules.skipped(2);
+    schedules.failed();
+    schedules.missed(3);
+    schedules.set(4, 5, 6);
+    schedules.set_waiting(Duration::from_millis(1500));
     intake::IntakeMetrics::new().answered(intake::IntakeResult::Repeated, Duration::from_millis(4));
     metrics.dead_lettered();
     metrics.set_dead_letters(3);
@@ -82,6 +90,15 @@ fn all_that_is_measured_is_exported_and_nothing_else() {
         "outbox_relay_intake_requests_total{result=\"repeated\"} 1",
         "outbox_relay_intake_requests_total{result=\"failed\"} 0",
         "outbox_relay_intake_request_duration_seconds_bucket{le=\"0.005\"} 1",
+        "outbox_relay_schedule_lateness_seconds_bucket{cursor=\"jobs\",le=\"0.005\"} 1",
+        "outbox_relay_schedule_actions_total{cursor=\"jobs\",result=\"completed\"} 1",
+        "outbox_relay_schedule_actions_total{cursor=\"jobs\",result=\"skipped\"} 2",
+        "outbox_relay_schedule_actions_total{cursor=\"jobs\",result=\"failed\"} 1",
+        "outbox_relay_schedule_missed_total{cursor=\"jobs\"} 3",
+        "outbox_relay_schedule_due_actions{cursor=\"jobs\"} 4",
+        "outbox_relay_schedule_running_actions{cursor=\"jobs\"} 5",
+        "outbox_relay_schedule_problems{cursor=\"jobs\"} 6",
+        "outbox_relay_schedule_waiting_seconds{cursor=\"jobs\"} 1.5",
         "outbox_relay_kafka_queue_messages 12",
         "outbox_relay_kafka_broker_rtt_seconds{broker=\"1\"} 0.002",
         "outbox_relay_db_pool_connections{state=\"in_use\"} 7",

@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use super::facts::{Facts, Holder, LastError, Lock, Retrying, Waiting};
+use super::facts::{Facts, Holder, LastError, Lock, Retrying, Schedules, Waiting};
 use super::lag::CAP;
 use super::replicas;
 use super::status::{CursorStatus, HeldStatus, status};
-use super::{Config, prepare};
-use crate::cursor::{self, Detail, Standing, control, detail, standings};
+use super::{Config, actions, prepare};
+use crate::cursor::{self, Detail, Standing, control, detail, schedules, standings};
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
+use crate::source;
 use crate::source::span::between;
 use crate::source::watcher::Watcher;
 
@@ -36,9 +37,12 @@ pub async fn facts(
     }
     let detail = detail(session, name).await?;
     let mut facts = Facts { replicas: replicas::running(session).await?, ..written(name, cursor.as_ref(), &detail) };
-    facts.due_work = relay.is_some_and(|relay| !matches!(relay.source, crate::source::Config::Stream(_)));
+    facts.due_work = relay.is_some_and(|relay| !matches!(relay.source, source::Config::Stream(_)));
     facts.retrying =
         cursor::claims::waiting(session, name).await?.map(|(rows, next_in, code)| Retrying { rows, next_in, code });
+    if relay.is_some_and(|relay| matches!(relay.source, source::Config::Schedule(_))) {
+        facts.schedules = Some(scheduled(session, name).await?);
+    }
     if let Some(cursor) = &cursor {
         facts.holders = holders(session, cursor).await?;
     }
@@ -57,6 +61,22 @@ pub async fn facts(
         facts.lock = lock(session, name, cursor.as_ref()).await?;
     }
     Ok(Some(facts))
+}
+
+/// How the schedules of a relay stand.
+async fn scheduled(session: &Session, name: &str) -> Result<Schedules, Error> {
+    let counted = schedules::count(session, name).await?;
+    let (lag, _) = actions::backlog(session, name).await?;
+    let first = schedules::first(session, name).await?;
+    Ok(Schedules {
+        running: counted.running,
+        due: lag.rows,
+        problems: counted.problems,
+        next_at: match first.new {
+            true => Some("a time still to be computed".to_owned()),
+            false => first.at.map(|at| at.to_string()),
+        },
+    })
 }
 
 /// What stands in the schema, and what `status` makes of it.

@@ -31,6 +31,8 @@ pub struct Facts {
     pub due_work: bool,
     /// Rows of due work that wait after a failure.
     pub retrying: Option<Retrying>,
+    /// Of a relay of schedules: how its schedules and actions stand.
+    pub schedules: Option<Schedules>,
     /// Who holds the horizon back, oldest first.
     pub holders: Vec<Holder>,
     /// Who had its lock all the while.
@@ -78,6 +80,19 @@ pub struct Retrying {
     pub next_in: f64,
     /// The code of its failure.
     pub code: String,
+}
+
+/// How the schedules of a relay stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schedules {
+    /// How many actions are running, on any replica.
+    pub running: i64,
+    /// How many are due and not begun, counted up to a cap.
+    pub due: i64,
+    /// How many schedules cannot run.
+    pub problems: i64,
+    /// When the first schedule is next due; none when none ever is.
+    pub next_at: Option<String>,
 }
 
 /// Somebody who holds the horizon back.

@@ -16,7 +16,10 @@ use crate::source;
 use crate::source::shape::Shape;
 use crate::source::watcher::{Sighting, Watcher};
 
+mod running;
 mod words;
+
+pub use running::{MOST, RunningAction};
 
 /// Two scans this far apart tell a writer's bound also to a process that has only just come.
 const BETWEEN_SCANS: Duration = Duration::from_millis(100);
@@ -32,6 +35,8 @@ pub struct Status {
     pub observed_at: String,
     /// Every cursor.
     pub cursors: Vec<CursorStatus>,
+    /// Actions of schedules that are running, the longest first.
+    pub actions: Vec<RunningAction>,
 }
 
 /// One cursor.
@@ -171,6 +176,7 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
         schema_version: schema.version,
         observed_at: clock.to_string(),
         cursors,
+        actions: running::running(session).await?,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Why a cursor does not move: one sentence, and what to do. Pure; [`super::diagnose`] gathers the facts.
 
-use super::facts::{Facts, Holder, LastError, Retrying, Waiting};
+use super::facts::{Facts, Holder, LastError, Retrying, Schedules, Waiting};
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,11 +29,23 @@ pub fn why(facts: &Facts) -> Why {
         why.sentence.pop();
         why.sentence.push_str(&format!("; unknown outcomes: {} ({listed}).", facts.unknown));
     }
+    if let Some(schedules) = &facts.schedules {
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; {}.", standing(schedules)));
+    }
     if let Some(number) = facts.wish {
         why.sentence.pop();
         why.sentence.push_str(&format!("; wish {number} of an operator waits for a turn."));
     }
     why
+}
+
+/// How schedules stand, as the end of a sentence.
+fn standing(schedules: &Schedules) -> String {
+    let Schedules { running, due, problems, next_at } = schedules;
+    let next = next_at.as_ref().map_or_else(|| "none comes".to_owned(), |at| format!("the next comes at {at}"));
+    let listed = if *problems > 0 { " (`outbox-relay schedule list --problems`)" } else { "" };
+    format!("actions running {running}, due {due}; schedules with a problem {problems}{listed}; {next}")
 }
 
 /// The first reason that holds is the one whose end lets the others be seen.
@@ -63,6 +75,7 @@ fn reason(facts: &Facts) -> Why {
         (None, error) if facts.circuit_opened_at.is_some() => circuit(facts, error.as_ref()),
         (None, Some(error)) => backing_off(facts, error),
         _ if nothing && facts.unknown > 0 => answer("idle", true, format!("{name} has nothing to do")),
+        _ if nothing && facts.schedules.is_some() => answer("idle", true, format!("no action of {name} waits")),
         _ if nothing => answer("idle", true, format!("{name} has nothing to do: every committed row is delivered")),
         _ if facts.held => held(facts),
         _ if facts.waiting.is_some_and(|waiting| facts.retrying.as_ref().is_some_and(|r| r.rows >= waiting.rows)) => {

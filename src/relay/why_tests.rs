@@ -1,4 +1,4 @@
-use super::super::facts::Lock;
+use super::super::facts::{Lock, Schedules};
 use super::*;
 
 /// Rows wait, a replica runs, nothing is known to be wrong.
@@ -205,4 +205,21 @@ fn due_work_of_a_job_is_well_between_its_runs_and_no_verb_about_positions_is_adv
     let why = why(&poison);
     assert!(!why.advice.iter().any(|line| line.contains("cursor skip")), "{why:?}");
     assert!(why.advice.iter().any(|line| line.contains("mark it as sent yourself")), "{why:?}");
+}
+
+#[test]
+fn a_relay_of_schedules_says_what_runs_what_is_due_what_cannot_run_and_what_comes_next() {
+    let next_at = Some("2026-11-23T08:00:00.000000Z".to_owned());
+    let schedules = Some(Schedules { running: 2, due: 0, problems: 3, next_at });
+    let waiting = Some(Waiting::default());
+    let facts = Facts { due_work: true, waiting, schedules, ..facts() };
+    let parts = [
+        "no action of booking_sms waits",
+        "running 2, due 0",
+        "problem 3 (`outbox-relay schedule list --problems`)",
+        "08:00:00.000000Z",
+    ];
+    says(&facts, "idle", true, &parts, &[]);
+    let none = Facts { schedules: Some(Schedules::default()), ..facts };
+    says(&none, "idle", true, &["problem 0; none comes"], &[]);
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Config, Found, Kept, What, letters, marks, messages, requests};
+use super::{Config, Found, Kept, What, actions, letters, marks, messages, requests};
 use crate::database::{Error, Session};
 use crate::relay;
 
@@ -174,6 +174,9 @@ pub async fn look(session: &Session, config: &Config, relays: &[relay::Config]) 
     if let Some(time) = config.dead_letters {
         found.push(letters::look(session, time.as_secs_f64()).await?);
     }
+    if let Some(time) = config.actions {
+        found.push(actions::look(session, time.as_secs_f64()).await?);
+    }
     if let Some(time) = config.messages {
         found.extend(messages::look(session, relays, time.as_secs_f64()).await?);
     }
@@ -198,6 +201,10 @@ pub async fn prune(pass: &Pass<'_>) -> Result<Vec<Found>, Error> {
     if let Some(time) = pass.config.dead_letters {
         let prune = async |session: &Session, most| letters::prune(session, time.as_secs_f64(), most).await;
         found.push(pass.batches(What::DeadLetters, "outbox.dead_letter", prune).await?);
+    }
+    if let Some(time) = pass.config.actions {
+        let prune = async |session: &Session, most| actions::prune(session, time.as_secs_f64(), most).await;
+        found.push(pass.batches(What::Actions, "outbox.action", prune).await?);
     }
     found.extend(pass.messages().await?);
     Ok(found)

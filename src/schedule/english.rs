@@ -4,7 +4,7 @@
 use chrono::{Datelike as _, NaiveDateTime, NaiveTime, Timelike as _, Weekday};
 use rrule::Frequency;
 
-use super::recurrence::When;
+use super::recurrence::{Recurrence, When};
 use super::rule::{Rule, Until};
 use super::zone;
 
@@ -17,11 +17,11 @@ const MOST_TIMES: usize = 6;
 /// or it cannot be planned.
 #[must_use]
 pub fn english(when: &When<'_>) -> Option<String> {
+    Recurrence::new(when).ok()?;
     let zone = zone::parse(when.time_zone).ok()?;
     let start = when.starts_at.unwrap_or(when.changed_at).unix_micros().div_euclid(1_000_000);
     let start = zone::local(zone, start);
     let Some(text) = when.rule else {
-        when.starts_at.filter(|at| at.is_finite())?;
         return Some(format!("once, on {} at {}", start.format("%-d %B %Y"), clock(start.time())));
     };
     let mut rule = Rule::parse(text).ok()?;

@@ -128,7 +128,8 @@ impl Repeated {
         let mut rule = Rule::parse(text)?;
         if rule.is_sub_daily() && rule.has_by_parts() && !zone::is_utc(zone) {
             return Err(Problem::rule(format!(
-                "FREQ={} with BY… parts counts in UTC, and time_zone is {zone}: write it as FREQ=DAILY with BYHOUR and BYMINUTE, or use time_zone UTC",
+                "FREQ={} with BY… parts counts in UTC, and time_zone is {zone}: \
+                 write it as FREQ=DAILY with BYHOUR and BYMINUTE, or use time_zone UTC",
                 rule.freq
             )));
         }
@@ -153,7 +154,7 @@ impl Repeated {
             return Err(Problem::new(
                 "never",
                 format!(
-                    "the rule \"{}\" never occurs before the year {}: no day has all its parts",
+                    "the rule \"{}\" never occurs before the year {}: no date and time has all its parts",
                     shown(text),
                     LAST_YEAR + 1
                 ),
@@ -195,7 +196,8 @@ impl Repeated {
             return Err(Problem::new(
                 "beyond",
                 format!(
-                    "the next occurrence lies beyond the year {LAST_YEAR}: give the schedule an end, or a shorter interval"
+                    "the next occurrence lies beyond the year {LAST_YEAR}: \
+                     give the schedule an end, or a shorter interval"
                 ),
             ));
         }

@@ -11,7 +11,7 @@ use crate::support::prometheus::Prometheus;
 use crate::support::promql::read_by;
 use crate::support::{PATIENCE, eventually};
 
-const ALERTS: [&str; 12] = [
+const ALERTS: [&str; 14] = [
     "LagHigh",
     "LagCritical",
     "Stalled",
@@ -24,6 +24,8 @@ const ALERTS: [&str; 12] = [
     "CursorHalted",
     "ClockRegression",
     "CircuitOpen",
+    "ScheduleLate",
+    "ScheduleProblem",
 ];
 
 fn file(path: &str) -> String {
@@ -78,7 +80,17 @@ fn every_panel_has_a_unit_a_description_and_metrics_that_exist() {
     let rows = list(&dashboard["panels"]).iter().filter(|panel| panel["type"] == "row");
     assert_eq!(
         rows.map(|row| text(&row["title"])).collect::<Vec<_>>(),
-        ["Health", "Lag per cursor", "Throughput", "Latency", "Failures", "PostgreSQL", "Kafka", "Process"]
+        [
+            "Health",
+            "Lag per cursor",
+            "Throughput",
+            "Latency",
+            "Failures",
+            "Schedules",
+            "PostgreSQL",
+            "Kafka",
+            "Process"
+        ]
     );
     let mut titles = BTreeSet::new();
     for panel in panels(&dashboard) {
@@ -165,7 +177,7 @@ async fn every_panel_shows_data_of_three_replicas_under_load_and_alerts_see_what
     let cursors: BTreeSet<_> = list(&series).iter().map(|series| text(&series["cursor"])).collect();
     assert_eq!(
         cursors,
-        BTreeSet::from(["due", "events", "failing", "halted", "paused", "sms"]),
+        BTreeSet::from(["due", "events", "failing", "halted", "jobs", "paused", "sms"]),
         "the variable offers them"
     );
 

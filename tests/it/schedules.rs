@@ -7,10 +7,13 @@ use tokio_postgres::Client;
 use crate::support::Database;
 
 mod edits;
+mod measures;
 mod page;
 mod runs;
+mod sinks;
 mod storm;
 mod tenants;
+mod verbs;
 
 /// A relay `jobs` of schedules to this provider; `source` is added below its source, `sink` below its sink.
 fn relay(provider: &Provider, source: &str, sink: &str) -> String {

@@ -66,5 +66,11 @@ fn document(facts: &Facts, why: &Why) -> serde_json::Value {
         "backlog_rows": facts.waiting.map(|waiting| waiting.rows),
         "backlog_capped": facts.waiting.map(|waiting| waiting.capped),
         "replicas": facts.replicas,
+        "schedules": facts.schedules.as_ref().map(|schedules| serde_json::json!({
+            "running": schedules.running,
+            "due": schedules.due,
+            "problems": schedules.problems,
+            "next_at": schedules.next_at,
+        })),
     })
 }

@@ -103,7 +103,7 @@ fn kafka_admin_and_the_rest() {
         ("[[relay]]", "[shutdown]\ngrace = \"20\"\n[[relay]]", "shutdown.grace", "a duration without a unit"),
         ("[[relay]]", "[shutdown]\ngrace = \"1h\"\n[[relay]]", "shutdown.grace", "out of bounds"),
         ("[[relay]]", "[postgress]\n[[relay]]", "postgress", "unknown key"),
-        ("[[relay]]", "[[schedule]]\n[[relay]]", "schedule", "not available in this version"),
+        ("[[relay]]", "[[schedule]]\n[[relay]]", "schedule", "unknown key here"),
         ("[kafka]", "[admin]\n[admin]\n[kafka]", "admin", "this key stands here for the second time"),
         ("[kafka]", "nonsense\n[kafka]", "", "not valid TOML"),
     ]);

@@ -16,6 +16,9 @@ use crate::source::action_query::{self, Unanswered};
 use crate::source::schedule::{self, Printed};
 use crate::visible::visible;
 
+/// How long a program that has taken too long may take to end, and more.
+const GRACE: Duration = Duration::from_secs(5);
+
 /// One action's errand.
 pub(super) struct Errand {
     pub(super) engine: Arc<Engine>,
@@ -52,10 +55,12 @@ impl Errand {
     pub(super) async fn run(self, task: Task) -> Attempt {
         let (mut stage, deadline) = (Stage::default(), Instant::now() + task.action.timeout);
         let lost = task.kept.lost.clone();
+        // A program is asked to end before it is killed.
+        let over = if matches!(self.ready.sink, Sink::Command(_)) { deadline + GRACE } else { deadline };
         let outcome = tokio::select! {
             biased;
             outcome = self.carry_out(&task, deadline, &mut stage) => Ok(outcome),
-            () = tokio::time::sleep_until(deadline.into()) => Err(true),
+            () = tokio::time::sleep_until(over.into()) => Err(true),
             () = lost.cancelled() => Err(false),
             () = self.engine.cut.cancelled() => Err(false),
         };
@@ -95,14 +100,14 @@ impl Errand {
                     Err(error) => return Outcome::Failed(unprintable(&error)),
                 };
                 stage.begun = true;
-                // Its own limit ends it in order; the schedule's, which it never outlasts, is kept outside, too.
                 let told = |line: &str| task.kept.say(line);
-                match sink.run(name, &stdin, left.saturating_sub(Duration::from_millis(100)), &told).await {
+                match sink.run(name, &stdin, left, &told).await {
                     Ok(result) => Outcome::Done(result),
                     Err(failure) => Outcome::Failed(failure),
                 }
             }
-            Sink::Http(_) | Sink::Email(_) => self.deliver(&message, left, &mut stage.progress).await,
+            // The schedule's limit is kept outside, where it is told from the sink's own.
+            Sink::Http(_) | Sink::Email(_) => self.deliver(&message, left + GRACE, &mut stage.progress).await,
             Sink::Sql(_) => {
                 stage.begun = true;
                 self.change(task, &message, deadline).await.unwrap_or_else(|error| {

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::cursor::actions;
+use crate::database::Error;
 use crate::relay::engine::Engine;
-use crate::relay::turn::within;
 
 /// How long a claim lasts when nobody keeps it.
 pub(super) const LEASE: Duration = Duration::from_secs(10);
-/// How often it is kept.
+/// How often it is kept, and for how long an answer is waited for.
 const EVERY: Duration = Duration::from_secs(2);
 /// Without an answer for this long, the actions are stopped: another replica takes them up at [`LEASE`].
 const GIVE_UP: Duration = Duration::from_secs(7);
@@ -89,11 +89,11 @@ impl Keeper {
         if claims.is_empty() {
             return;
         }
-        let kept = within(engine, async {
+        let kept = tokio::time::timeout(EVERY, async {
             let session = engine.probe.session().await?;
             actions::keep(&session, LEASE, &claims).await
         });
-        match kept.await {
+        match kept.await.unwrap_or(Err(Error::Timeout(EVERY))) {
             Ok(kept) => {
                 *self.since.lock().unwrap_or_else(PoisonError::into_inner) = asked;
                 self.lose(claims.iter().map(|(id, token, _)| (*id, token)).filter(|(id, _)| !kept.contains(id)));

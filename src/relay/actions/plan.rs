@@ -19,6 +19,8 @@ use crate::schedule::{Problem, Recurrence, When};
 const SCHEDULES: i64 = 200;
 /// The most occurrences of one schedule in one transaction; the rest follows in the next.
 const OCCURRENCES: usize = 200;
+/// No schedule is gone on with in a transaction that has this many occurrences.
+const TOGETHER: usize = 1_000;
 /// Missed occurrences are counted up to here.
 const CAP: usize = 10_000;
 /// No computation is begun in a transaction after this long.
@@ -67,8 +69,8 @@ fn missed_until(now: Timestamp, since: Timestamp) -> Timestamp {
     now.minus(PROMPT).min(since.minus(Duration::from_micros(1)))
 }
 
-/// Decides. `since`: when somebody began to watch.
-fn decide(schedule: &Schedule, now: Timestamp, since: Timestamp) -> Result<Plan, Problem> {
+/// Decides. `since`: when somebody began to watch. `most`: how many are made at once.
+fn decide(schedule: &Schedule, now: Timestamp, since: Timestamp, most: usize) -> Result<Plan, Problem> {
     let recurrence = Recurrence::new(&When {
         rule: schedule.rule.as_deref(),
         time_zone: &schedule.time_zone,
@@ -99,7 +101,7 @@ fn decide(schedule: &Schedule, now: Timestamp, since: Timestamp) -> Result<Plan,
         }
         next = recurrence.next(newest)?;
     }
-    while let Some(at) = next.filter(|at| *at <= now && plan.make.len() < OCCURRENCES) {
+    while let Some(at) = next.filter(|at| *at <= now && plan.make.len() < most) {
         let missed = at <= until;
         plan.make.push((at, missed));
         plan.missed += usize::from(missed);
@@ -127,14 +129,11 @@ impl Runner {
         }
         let first = schedules::first(&session, &self.config.name).await?;
         let since = self.watch.look(first.now);
-        match first.at {
-            None => Ok((false, first.now, None)),
-            Some(Some(at)) if at > first.now => Ok((false, first.now, Some(at))),
-            Some(_) => {
-                let more = self.transact(ready, since).await?;
-                Ok((more, first.now, None))
-            }
+        if first.new || first.at.is_some_and(|at| at <= first.now) {
+            let more = self.transact(ready, since).await?;
+            return Ok((more, first.now, None));
         }
+        Ok((false, first.now, first.at))
     }
 
     async fn transact(&self, ready: &Ready, since: Timestamp) -> Result<bool, Error> {
@@ -154,7 +153,7 @@ impl Runner {
             let begun = Instant::now();
             for schedule in &due {
                 // A rule may take a while to be found to never occur: the others follow in the next transaction.
-                if begun.elapsed() > BUDGET {
+                if begun.elapsed() > BUDGET || occurrences.len() >= TOGETHER {
                     break;
                 }
                 let plan = self.decided(schedule, ready, now, since, &tenants);
@@ -191,7 +190,9 @@ impl Runner {
         tenants: &[String],
     ) -> (Plan, Option<String>) {
         let cursor = &self.config.name;
-        let problem = match decide(schedule, now, since) {
+        // Of a schedule for each tenant, an occurrence is as many actions.
+        let most = if schedule.tenant == "*" { OCCURRENCES / tenants.len().max(1) } else { OCCURRENCES };
+        let problem = match decide(schedule, now, since, most.max(1)) {
             Ok(plan) if schedule.tenant == "*" && ready.schedules.schema.is_none() => {
                 drop(plan);
                 Problem {

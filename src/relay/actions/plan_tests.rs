@@ -25,7 +25,8 @@ fn three_missed_give_three_one_or_none() {
     for (missed, made) in
         [("all", vec!["01:00:00", "02:00:00", "03:00:00"]), ("latest", vec!["03:00:00"]), ("none", vec![])]
     {
-        let plan = decide(&hourly(missed, Some("01:00:00")), at("03:30:00"), at("03:29:00")).expect("valid");
+        let plan =
+            decide(&hourly(missed, Some("01:00:00")), at("03:30:00"), at("03:29:00"), OCCURRENCES).expect("valid");
         assert_eq!(plan.make, made.into_iter().map(|text| (at(text), true)).collect::<Vec<_>>(), "{missed}");
         assert_eq!((plan.next, plan.last, plan.missed), (at("04:00:00"), Some(at("03:00:00")), 3), "{missed}");
     }
@@ -34,25 +35,28 @@ fn three_missed_give_three_one_or_none() {
 #[test]
 fn what_somebody_was_there_for_is_not_missed_however_late_it_is_made() {
     for missed in ["all", "latest", "none"] {
-        let plan = decide(&hourly(missed, Some("01:00:00")), at("01:00:40"), at("00:40:00")).expect("valid");
+        let plan =
+            decide(&hourly(missed, Some("01:00:00")), at("01:00:40"), at("00:40:00"), OCCURRENCES).expect("valid");
         assert_eq!((plan.make, plan.missed), (vec![(at("01:00:00"), false)], 0), "{missed}");
         // Nor is what comes within a second of the first look.
-        let prompt = decide(&hourly(missed, Some("01:00:00")), at("01:00:00.9"), at("01:00:00.5")).expect("valid");
+        let prompt =
+            decide(&hourly(missed, Some("01:00:00")), at("01:00:00.9"), at("01:00:00.5"), OCCURRENCES).expect("valid");
         assert_eq!((prompt.make, prompt.missed), (vec![(at("01:00:00"), false)], 0), "{missed}");
     }
 }
 
 #[test]
 fn what_was_missed_and_what_comes_now_are_told_apart() {
-    let plan = decide(&hourly("latest", Some("01:00:00")), at("03:00:00.2"), at("02:59:00")).expect("valid");
+    let plan =
+        decide(&hourly("latest", Some("01:00:00")), at("03:00:00.2"), at("02:59:00"), OCCURRENCES).expect("valid");
     assert_eq!(plan.make, [(at("02:00:00"), true), (at("03:00:00"), false)]);
-    let none = decide(&hourly("none", Some("01:00:00")), at("03:00:00.2"), at("02:59:00")).expect("valid");
+    let none = decide(&hourly("none", Some("01:00:00")), at("03:00:00.2"), at("02:59:00"), OCCURRENCES).expect("valid");
     assert_eq!((none.make, none.missed), (vec![(at("03:00:00"), false)], 2));
 }
 
 #[test]
 fn a_schedule_has_no_past_before_it_was_written() {
-    let plan = decide(&hourly("all", None), at("00:30:01"), at("00:00:00")).expect("valid");
+    let plan = decide(&hourly("all", None), at("00:30:01"), at("00:00:00"), OCCURRENCES).expect("valid");
     assert_eq!((plan.make, plan.next), (vec![], at("01:00:00")));
 }
 
@@ -64,18 +68,18 @@ fn one_date_is_made_once_also_when_it_lies_before_it_was_written() {
         last_at: last.map(at),
         ..hourly("latest", None)
     };
-    let plan = decide(&once(None), at("00:31:00"), at("00:00:00")).expect("valid");
+    let plan = decide(&once(None), at("00:31:00"), at("00:00:00"), OCCURRENCES).expect("valid");
     assert_eq!((plan.make, plan.next), (vec![(at("00:10:00"), false)], Timestamp::INFINITY));
-    let again = decide(&once(Some("00:10:00")), at("00:31:00"), at("00:00:00")).expect("valid");
+    let again = decide(&once(Some("00:10:00")), at("00:31:00"), at("00:00:00"), OCCURRENCES).expect("valid");
     assert_eq!((again.make, again.next), (vec![], Timestamp::INFINITY));
 }
 
 #[test]
 fn a_long_past_is_made_in_pieces_and_passed_over_at_once() {
     let secondly = |missed| Schedule { rule: Some("FREQ=SECONDLY".to_owned()), ..hourly(missed, Some("01:00:00")) };
-    let all = decide(&secondly("all"), at("03:00:00"), at("02:59:59")).expect("valid");
+    let all = decide(&secondly("all"), at("03:00:00"), at("02:59:59"), OCCURRENCES).expect("valid");
     assert_eq!((all.make.len(), all.next), (OCCURRENCES, at("01:03:20")));
-    let none = decide(&secondly("none"), at("23:00:00.5"), at("23:00:00.1")).expect("valid");
+    let none = decide(&secondly("none"), at("23:00:00.5"), at("23:00:00.1"), OCCURRENCES).expect("valid");
     assert_eq!((none.make.len(), none.missed, none.next), (1, CAP, at("23:00:01")));
 }
 

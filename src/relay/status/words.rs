@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{CursorStatus, HolderStatus, HorizonStatus};
+use super::{CursorStatus, HolderStatus, HorizonStatus, RunningAction};
 
 impl CursorStatus {
     /// The last error in a line, for people.
@@ -11,6 +11,20 @@ impl CursorStatus {
         let error: serde_json::Value = serde_json::from_str(self.last_error.as_ref()?.get()).ok()?;
         let part = |key: &str| error.get(key).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
         Some(format!("{} {}: {}", part("class"), part("code"), part("message")))
+    }
+}
+
+impl fmt::Display for RunningAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "running: {}", self.schedule)?;
+        if !self.tenant.is_empty() {
+            write!(f, " (tenant {})", self.tenant)?;
+        }
+        write!(f, " for {:.0} s of {:.0} s", self.running_seconds, self.timeout_seconds)?;
+        match &self.progress {
+            Some(progress) => write!(f, ": {progress}"),
+            None => Ok(()),
+        }
     }
 }
 

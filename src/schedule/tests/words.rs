@@ -12,7 +12,6 @@ fn the_common_rules_have_words() {
         ("FREQ=SECONDLY", "every second"),
         ("FREQ=MINUTELY;INTERVAL=10", "every 10 minutes"),
         ("FREQ=HOURLY", "every hour"),
-        ("FREQ=HOURLY;BYMINUTE=30", "every hour at minute 30"),
         ("FREQ=DAILY", "every day at 09:00"),
         ("FREQ=DAILY;INTERVAL=2", "every other day at 09:00"),
         ("FREQ=DAILY;BYHOUR=9,17;BYMINUTE=30", "every day at 09:30 and 17:30"),
@@ -47,6 +46,14 @@ fn without_a_start_the_full_hour_is_meant_and_one_action_has_words_too() {
     assert_eq!(english(&written).as_deref(), Some("every day at 09:00"));
     let once = When { rule: None, ..rule("", "Europe/Berlin", "2026-12-01T08:00:00Z") };
     assert_eq!(english(&once).as_deref(), Some("once, on 1 December 2026 at 09:00"));
+}
+
+#[test]
+fn of_a_rule_that_cannot_be_planned_nothing_is_said() {
+    assert_eq!(words("FREQ=HOURLY;BYMINUTE=30"), None, "it counts in UTC");
+    let utc = rule("FREQ=HOURLY;BYMINUTE=30", "UTC", "2026-12-01T08:00:00Z");
+    assert_eq!(english(&utc).as_deref(), Some("every hour at minute 30"));
+    assert_eq!(words("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30"), None);
 }
 
 #[test]

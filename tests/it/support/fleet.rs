@@ -25,7 +25,7 @@ pub struct Fleet {
 impl Fleet {
     /// The cursors: `events` to Kafka and `sms` deliver, `failing` is answered 503, `halted` was answered 400, `paused`
     /// is paused. All read one table, whose writers pause inside their transactions. `due` sends rows of another that
-    /// become due one after another. Each replica has an intake, which has refused a call.
+    /// become due one after another; `jobs` carries out a schedule that comes each second, and has one that cannot run. Each replica has an intake, which has refused a call.
     pub async fn start() -> Self {
         let (database, broker, topic) = (database().await, broker().await, unique("fleet"));
         let owner = database.connect("postgres").await;
@@ -37,6 +37,13 @@ impl Fleet {
                 "CREATE TABLE todos (id integer PRIMARY KEY, at timestamptz NOT NULL, sent boolean NOT NULL DEFAULT false); \
                  GRANT SELECT, UPDATE (sent) ON todos TO relay; \
                  INSERT INTO todos SELECT n, now() + n * interval '20 milliseconds' FROM generate_series(1, 10000) AS n",
+            )
+            .await
+            .unwrap();
+        owner
+            .batch_execute(
+                "INSERT INTO outbox.schedule (name, relay, rule) VALUES ('ticks', 'jobs', 'FREQ=SECONDLY'), \
+                 ('never', 'jobs', 'FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30')",
             )
             .await
             .unwrap();
@@ -52,6 +59,7 @@ impl Fleet {
             "[[relay]]\nname = \"due\"\n[relay.source.pending]\ntable = \"public.todos\"\nkey = [\"id\"]\ndue = \"at\"\n\
              sent = \"sent\"\nlimit = 1\n[relay.sink.stdout]\n"
                 .to_owned(),
+            "[[relay]]\nname = \"jobs\"\n[relay.source.schedule]\n[relay.sink.stdout]\n".to_owned(),
         ];
         let mut tokens = tempfile::NamedTempFile::new().unwrap();
         writeln!(tokens, "a-token-that-nobody-has").unwrap();

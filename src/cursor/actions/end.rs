@@ -1,0 +1,68 @@
+//! Recording what became of actions.
+
+use std::time::Duration;
+
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::{End, Named, PROMOTE, split};
+use crate::cursor::ErrorReport;
+use crate::cursor::claims::{Settlement, Taking};
+use crate::cursor::status;
+use crate::database::Error;
+
+const FINISH: &str = "UPDATE outbox.action AS a SET status = $3, finished_at = pg_catalog.clock_timestamp(), result = $4, \
+     error = CASE WHEN $5::text IS NOT NULL THEN $5::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()) END, \
+     attempts = a.attempts + CASE WHEN $3 = 'failed' THEN 1 ELSE 0 END, token = NULL, expires_at = NULL, progress = NULL, \
+     updated_at = pg_catalog.clock_timestamp() WHERE a.action_id = $1 AND a.token = $2 RETURNING a.schedule_id, a.tenant";
+
+const WAIT: &str = "UPDATE outbox.action AS a SET status = 'due', \
+     try_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $3::float8), attempts = a.attempts + $4, \
+     error = $5::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), token = NULL, expires_at = NULL, \
+     progress = NULL, updated_at = pg_catalog.clock_timestamp() WHERE a.action_id = $1 AND a.token = $2 RETURNING a.schedule_id, a.tenant";
+
+impl Settlement {
+    /// The action ends; its schedule's id and its tenant, or none when somebody else has taken it up.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn end_action(&self, action: Named<'_>, end: End<'_>) -> Result<Option<(i64, String)>, Error> {
+        let (status, result, error) = match end {
+            End::Completed(result) => ("completed", Some(result), None),
+            End::Skipped(why) => ("skipped", Some(why), None),
+            End::Failed(error) => ("failed", None, Some(status::json(error))),
+        };
+        let parameters: [&(dyn ToSql + Sync); 5] = [&action.id, &action.token, &status, &result, &error];
+        of(&self.query(Taking { sql: FINISH, parameters: &parameters }).await?)
+    }
+
+    /// The action is tried again after a pause, `attempts` failures being added; false when somebody else has taken it up.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn retry_action(
+        &self,
+        action: Named<'_>,
+        error: &ErrorReport<'_>,
+        attempts: i32,
+        pause: Duration,
+    ) -> Result<bool, Error> {
+        let (error, pause) = (status::json(error), pause.as_secs_f64());
+        let parameters: [&(dyn ToSql + Sync); 5] = [&action.id, &action.token, &pause, &attempts, &error];
+        Ok(of(&self.query(Taking { sql: WAIT, parameters: &parameters }).await?)?.is_some())
+    }
+
+    /// Of schedules whose actions have ended, by id and tenant, the first that is queued becomes due.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn promote_actions(&self, ended: &[(i64, String)]) -> Result<(), Error> {
+        let (ids, tenants) = split(ended);
+        self.query(Taking { sql: PROMOTE, parameters: &[&ids, &tenants] }).await.map(drop)
+    }
+}
+
+fn of(rows: &[Row]) -> Result<Option<(i64, String)>, Error> {
+    let Some(row) = rows.first() else { return Ok(None) };
+    Ok(Some((row.try_get(0)?, row.try_get(1)?)))
+}
