@@ -50,7 +50,7 @@ async fn the_page_on_schedules_can_be_followed_word_for_word() {
     let _replica = Process::spawn(&of("relay"), &["run"]);
 
     let app = database.connect("app").await;
-    app.batch_execute(&block(&page, "sql", "'report'")).await.unwrap();
+    app.batch_execute(&block(&page, "sql", "VALUES ('report'")).await.unwrap();
     let planned = "SELECT count(*) FROM outbox.schedule WHERE next_at > now() AND (name = 'trial-ends' OR \
                    to_char(next_at AT TIME ZONE 'Europe/Berlin', 'ID DD HH24:MI:SS') ~ '^1 0[1-7] 09:00:00$')";
     eventually(PATIENCE * 2, async || one::<i64>(&owner, planned).await == 2).await;
