@@ -109,13 +109,26 @@ impl Story<'_> {
                     done.insert(edit, rows::edit(app, &table, edit).await?);
                     self.view.note(edit.note());
                 }
-                Step::Kill(victim) => {
+                Step::Kill(drawn) => {
+                    let victim = if self.kills.is_empty() { self.busy(drawn).await? } else { drawn };
                     self.kill(&victim).await?;
                     self.scene.replicas.restart(&victim)?;
                 }
             }
         }
         Ok(done)
+    }
+
+    /// Waits for a replica that has something of a healthy tenant's in hand: one kill at least shall interrupt.
+    async fn busy(&self, drawn: String) -> anyhow::Result<String> {
+        let patience = Instant::now() + APART;
+        while Instant::now() < patience {
+            if let Some(replica) = rows::holder(&self.scene.owner).await? {
+                return Ok(replica);
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(drawn)
     }
 
     /// Kills it, and notes what it leaves behind.

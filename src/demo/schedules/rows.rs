@@ -2,9 +2,9 @@
 
 use tokio_postgres::{Client, Row};
 
-use super::RELAY;
 use super::judge::{Action, Occurrence};
 use super::timetable::{Edit, Timetable};
+use super::{HEALTHY, RELAY};
 use crate::position::Timestamp;
 
 const WRITE: &str = "
@@ -20,6 +20,9 @@ const ACTIONS: &str = "SELECT tenant, schedule, planned_at, action_id::text, sta
 const PROBLEM: &str = "SELECT problem FROM outbox.schedule WHERE name = 'impossible'";
 const HELD: &str = "
     SELECT action_id::text, tenant, schedule FROM outbox.action WHERE status = 'running' AND claimed_by = $1";
+const HOLDER: &str = "
+    SELECT claimed_by FROM outbox.action WHERE status = 'running' AND tenant = ANY ($1)
+    GROUP BY claimed_by ORDER BY count(*) DESC LIMIT 1";
 const SESSIONS: &str = "
     SELECT count(DISTINCT application_name) FROM pg_catalog.pg_stat_activity WHERE application_name LIKE 'outbox-relay/' || $1";
 const OPEN: &str = "
@@ -90,6 +93,12 @@ pub(super) async fn problem(owner: &Client) -> anyhow::Result<Option<String>> {
 pub(super) async fn held(owner: &Client, replica: &str) -> anyhow::Result<Vec<(String, (String, String))>> {
     let rows = owner.query(HELD, &[&replica]).await?;
     Ok(rows.iter().map(|row| (row.get(0), (row.get(1), row.get(2)))).collect())
+}
+
+/// The replica that has the most of the healthy tenants' in hand.
+pub(super) async fn holder(owner: &Client) -> anyhow::Result<Option<String>> {
+    let row = owner.query_opt(HOLDER, &[&HEALTHY.as_slice()]).await?;
+    Ok(row.map(|row| row.get(0)))
 }
 
 /// How many of the replicas that are called like this (`%`: all) have sessions.
