@@ -4,7 +4,7 @@
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
 ARGS ?=
-# What the demo plays: bookings, reminders or requests, for example: make demo SCENARIO=reminders
+# What the demo plays: bookings, reminders, requests or schedules, for example: make demo SCENARIO=reminders
 SCENARIO ?=
 # real: start an Apache Kafka broker for the demo; HOST:PORT: use that one. Empty: librdkafka's in-process broker.
 KAFKA ?=
@@ -35,7 +35,7 @@ deps-consumers:
 	@scripts/install kafka consumers
 	@scripts/consumer-kit
 
-demo: deps-demo ## Three replicas survive a kill with nothing lost; ARGS="--seconds 20 --json", KAFKA=real, SCENARIO=reminders|requests
+demo: deps-demo ## Three replicas survive a kill with nothing lost; ARGS="--seconds 20 --json", KAFKA=real, SCENARIO=reminders|requests|schedules
 	@cargo run --bin outbox-relay -- demo $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(KAFKA),--kafka $(KAFKA)) $(ARGS)
 
 test: deps-test deps-consumers ## Run all tests, on a real PostgreSQL and a real Apache Kafka

@@ -21,6 +21,7 @@ mod relay {
     pub mod read_model;
     pub mod report;
     pub mod rules;
+    pub mod schedules;
     pub mod sequential;
     pub mod stage;
     pub mod tail;
@@ -37,7 +38,9 @@ use relay::machine::Machine;
 use relay::options::Options;
 use relay::payload::Payload;
 use relay::stage::Stage;
-use relay::{ask, claim, drain, idle, latency, produce, read, read_model, report, rules, sequential, takeover, wake};
+use relay::{
+    ask, claim, drain, idle, latency, produce, read, read_model, report, rules, schedules, sequential, takeover, wake,
+};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
@@ -101,6 +104,10 @@ async fn measure(stage: &Stage, options: &Options) -> anyhow::Result<Figures> {
             options.say(&format!("rules {round}/{}", options.rounds));
             figures.rules.push(rules::measure(options.computations)?);
         }
+    }
+    if options.wants("schedules") {
+        options.say(&format!("schedules, {} s", options.schedule_seconds));
+        figures.schedules = Some(schedules::measure(stage, options).await.context("schedules")?);
     }
     if options.wants("idle") {
         options.say("idle");

@@ -1,8 +1,10 @@
-//! The verb `demo`, in three scenarios. Bookings: three replicas relay bookings to Kafka and SMS, one of them is killed, and
+//! The verb `demo`, in four scenarios. Bookings: three replicas relay bookings to Kafka and SMS, one of them is killed, and
 //! what arrived is compared with what was committed. Reminders: three replicas send due work to a provider that fails,
 //! hangs and answers late, replicas are killed again and again, and what the provider has is compared with what was due.
 //! Requests: many callers ask for the same, the replicas fare the same, and what two providers have, one that honours
-//! idempotency keys and one that does not, is compared with the ledger.
+//! idempotency keys and one that does not, is compared with the ledger. Schedules: what several tenants have scheduled is
+//! edited and deleted, replicas fare the same and are all gone for some seconds, and what the tenants' endpoints received is
+//! compared with instants that were counted beforehand.
 //!
 //! Its stage (a throw-away PostgreSQL, a broker, an SMS gateway, a provider, bookings and their writers) is also that of
 //! tests and benches; the product itself needs nothing of it. Whatever ends the demo, nothing of it stays behind.
@@ -40,6 +42,7 @@ mod replicas;
 mod requests;
 mod sample;
 mod scene;
+mod schedules;
 mod summary;
 mod takeover;
 mod throttle;
@@ -50,7 +53,7 @@ mod view;
 pub struct Options {
     /// What is played.
     pub scenario: Scenario,
-    /// How long the application writes or asks, or rows become due.
+    /// How long the application writes or asks, or rows become due; of schedules, how long replicas are killed one by one.
     pub writing: Duration,
     /// Which broker; only bookings need one.
     pub kafka: Kafka,
@@ -72,6 +75,8 @@ pub enum Scenario {
     Reminders,
     /// Requests that many ask for and that are sent once: mails with idempotency keys, texts without
     Requests,
+    /// Schedules of several tenants: edits, kills, an endpoint that hangs, and seconds without any replica
+    Schedules,
 }
 
 /// Which broker the demo uses.
@@ -127,6 +132,7 @@ pub async fn demo(options: Options) -> anyhow::Result<Verdict> {
         Scenario::Bookings => perform::<Scene>(options).await,
         Scenario::Reminders => perform::<due::Scene>(options).await,
         Scenario::Requests => perform::<requests::Scene>(options).await,
+        Scenario::Schedules => perform::<schedules::Scene>(options).await,
     }
 }
 

@@ -7,6 +7,7 @@ use super::idle::Idle;
 use super::latency::Latency;
 use super::payload::Payload;
 use super::read_model::Models;
+use super::schedules::Watched;
 use super::wake::Wake;
 
 /// All of a run; what was not asked for is empty.
@@ -34,6 +35,8 @@ pub struct Figures {
     pub asked: Vec<Asked>,
     /// Next occurrences a second, per round.
     pub rules: Vec<f64>,
+    /// Once.
+    pub schedules: Option<Watched>,
 }
 
 /// Rows a second with one kind of payload, per round.

@@ -21,13 +21,17 @@ pub struct Options {
     pub calls: u64,
     /// How many next occurrences are computed.
     pub computations: u64,
+    /// How many schedules there are.
+    pub schedules: u64,
+    /// How long they are watched.
+    pub schedule_seconds: u64,
     text: u64,
     row: u64,
     only: Vec<String>,
 }
 
 impl Options {
-    /// `--quick`, `--rounds N`, `--text N`, `--row N`, `--due N`, `--models N`, `--calls N`, `--seconds N`, and names of parts to be
+    /// `--quick`, `--rounds N`, `--text N`, `--row N`, `--due N`, `--models N`, `--calls N`, `--schedules N`, `--seconds N`, and names of parts to be
     /// measured alone.
     pub fn from_args(args: impl IntoIterator<Item = String>) -> anyhow::Result<Self> {
         let mut options = Self {
@@ -38,6 +42,8 @@ impl Options {
             models: 100_000,
             calls: 20_000,
             computations: 300_000,
+            schedules: 100_000,
+            schedule_seconds: 180,
             text: 1_000_000,
             row: 500_000,
             only: Vec::new(),
@@ -56,6 +62,8 @@ impl Options {
                         models: 20_000,
                         calls: 2_000,
                         computations: 60_000,
+                        schedules: 100_000,
+                        schedule_seconds: 30,
                         text: 200_000,
                         row: 100_000,
                         only: options.only,
@@ -67,13 +75,14 @@ impl Options {
                 "--seconds" => options.seconds = number()?.max(1),
                 "--due" => options.due = number()?.max(1),
                 "--models" => options.models = number()?.max(1),
+                "--schedules" => options.schedules = number()?.max(1_000),
                 "--calls" => options.calls = number()?.max(100),
-                "rates" | "latency" | "takeover" | "idle" | "pending" | "sql" | "intake" | "rules" => {
+                "rates" | "latency" | "takeover" | "idle" | "pending" | "sql" | "intake" | "rules" | "schedules" => {
                     options.only.push(arg);
                 }
                 _ => bail!(
                     "unknown argument {arg}; known: --quick, --rounds N, --text N, --row N, --due N, --models N, --calls N, \
-                     --seconds N, rates, latency, takeover, idle, pending, sql, intake, rules"
+                     --schedules N, --seconds N, rates, latency, takeover, idle, pending, sql, intake, rules, schedules"
                 ),
             }
         }

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::stage::Stage;
 
 /// What Linux calls a second in these files, whatever the kernel's own clock is.
-const TICKS: f64 = 100.0;
+pub const TICKS: f64 = 100.0;
 
 /// A replica as a process of its own, with its files in a directory of its own. Dropping it kills it.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use super::figure::{Figures, Rates, median};
 use super::latency::{Latency, PER_SECOND};
 use super::machine::{Machine, target};
 use super::payload::Payload;
+use super::schedules::Watched;
 use super::wake::Wake;
 
 /// Of `relay` by the slower of the two raw rates, one cursor, text.
@@ -17,6 +18,7 @@ const WINDOW_MS: f64 = 5.0;
 const P50_MS: f64 = WINDOW_MS + 4.0;
 const P99_MS: f64 = 25.0;
 const TAKEOVER_MS: f64 = 1_000.0;
+const LATENESS_MS: f64 = 1_000.0;
 const MEMORY_BYTES: u64 = 100 << 20;
 
 /// Prints and writes.
@@ -80,6 +82,9 @@ fn print(machine: &Machine, figures: &Figures) {
     print_asked(&figures.asked);
     if !figures.rules.is_empty() {
         line("rules, a mix of six", &figures.rules, "next occurrences/s", "");
+    }
+    if let Some(watched) = &figures.schedules {
+        println!("{}   {}", watched.line(), goal(watched.p99_ms <= LATENESS_MS, "p99 <= 1 s"));
     }
     let rss = figures.text.rss_max_bytes().max(figures.row.rss_max_bytes());
     if rss > 0 {
@@ -194,11 +199,8 @@ fn document(machine: &Machine, figures: &Figures) -> Value {
         ]
     }));
     results.extend(asked_results(&figures.asked));
-    if !figures.rules.is_empty() {
-        results.push(
-            json!({"name": "rules", "rows_per_second": rounded(median(&figures.rules)), "runs": runs(&figures.rules)}),
-        );
-    }
+    results.extend(rule_result(&figures.rules));
+    results.extend(figures.schedules.iter().map(Watched::result));
     if let Some((payload, rates)) =
         [(Payload::Text, &figures.text), (Payload::Row, &figures.row)].into_iter().max_by_key(|(_, rates)| rates.rows)
         && !rates.relay.is_empty()
@@ -207,18 +209,22 @@ fn document(machine: &Machine, figures: &Figures) -> Value {
             "rows": rates.rows, "cursors": 1, "replicas": 1, "rss_max_bytes": rates.rss_max_bytes(),
             "runs": rates.relay.iter().map(|drain| drain.rss_max_bytes).collect::<Vec<_>>()}));
     }
+    let mut document = Map::new();
+    document.insert("machine".into(), Value::Object(place(machine)));
+    document.extend(machine.commit.iter().map(|commit| ("commit".into(), json!(commit))));
+    document.insert("at".into(), json!(Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true)));
+    document.insert("results".into(), Value::Array(results));
+    Value::Object(document)
+}
+
+fn place(machine: &Machine) -> Map<String, Value> {
     let mut place = Map::new();
     place.insert("cores".into(), json!(machine.cores));
     place.insert("cpu".into(), json!(machine.cpu));
     place.insert("memory_bytes".into(), json!(machine.memory_bytes));
     place.insert("postgres".into(), json!(machine.postgres));
     place.extend(machine.kafka.iter().map(|kafka| ("kafka".into(), json!(kafka))));
-    let mut document = Map::new();
-    document.insert("machine".into(), Value::Object(place));
-    document.extend(machine.commit.iter().map(|commit| ("commit".into(), json!(commit))));
-    document.insert("at".into(), json!(Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true)));
-    document.insert("results".into(), Value::Array(results));
-    Value::Object(document)
+    place
 }
 
 fn rate_results(payload: Payload, rates: &Rates) -> [Value; 3] {
@@ -253,6 +259,11 @@ fn pending_results(figures: &Figures) -> Vec<Value> {
             "p50_ms": of(|run| run.p50_ms), "p99_ms": of(|run| run.p99_ms), "runs": each.collect::<Vec<_>>()}));
     }
     results
+}
+
+fn rule_result(rules: &[f64]) -> Option<Value> {
+    let result = json!({"name": "rules", "rows_per_second": rounded(median(rules)), "runs": runs(rules)});
+    (!rules.is_empty()).then_some(result)
 }
 
 fn asked_results(asked: &[Asked]) -> Vec<Value> {

@@ -16,6 +16,7 @@ Examples:
   outbox-relay demo --seconds 60 --kafka 127.0.0.1:9092
   outbox-relay demo --scenario reminders --seconds 60 --seed 7
   outbox-relay demo --scenario requests --seed 7
+  outbox-relay demo --scenario schedules --json
   outbox-relay demo --json | tail -n 1 | jq .verdict
 
 Exit codes: 0 pass, 1 fail, 3 undecided (the in-process broker dropped data unseen).
@@ -24,7 +25,8 @@ pub struct Args {
     /// What is played
     #[arg(long, value_enum, default_value_t)]
     pub scenario: Scenario,
-    /// How long the application writes or asks, or rows become due
+    /// How long the application writes or asks, or rows become due; of schedules, how long replicas are killed one by one, at
+    /// least 12
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub seconds: u64,
     /// Of bookings: a real broker in place of librdkafka's in-process one; `real` starts an Apache Kafka of the demo's own

@@ -23,9 +23,9 @@ pub(super) struct Kill {
 }
 
 impl Kill {
-    pub(super) fn new(pid: u32, replica: &str, at: Duration, relays: [&str; 2]) -> Self {
+    pub(super) fn new(pid: u32, replica: &str, at: Duration, relays: &[&str]) -> Self {
         let at_seconds = (at.as_secs_f64() * 10.0).round() / 10.0;
-        let held = relays.map(|relay| (relay.to_owned(), 0)).into();
+        let held = relays.iter().map(|relay| ((*relay).to_owned(), 0)).collect();
         Self { signal: "SIGKILL", pid, replica: replica.to_owned(), at_seconds, held }
     }
 

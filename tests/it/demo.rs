@@ -145,6 +145,46 @@ async fn the_demo_of_requests_survives_faults_and_kills_and_leaves_nothing_behin
 }
 
 #[tokio::test]
+async fn the_demo_of_schedules_survives_kills_and_seconds_without_a_replica_and_leaves_nothing_behind() {
+    let (child, dir) = demo("12", &["--scenario", "schedules", "--seed", "7"]);
+    let output = tokio::time::timeout(3 * PATIENCE, child.wait_with_output()).await.expect("its end").unwrap();
+    let (stdout, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+    println!("{stdout}");
+
+    let verdict: Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
+    assert_eq!((verdict["verdict"].as_str(), verdict["scenario"].as_str()), (Some("pass"), Some("schedules")));
+    let options = ["seed", "seconds", "replicas"].map(|key| verdict[key].as_u64());
+    assert_eq!(options, [Some(7), Some(12), Some(3)]);
+    let all = &verdict["occurrences"];
+    let count = |of: &Value, key: &str| of[key].as_u64().unwrap();
+    assert!(count(all, "expected") > 150, "{stdout}");
+    assert_eq!(
+        ["completed", "failed", "skipped"].map(|key| count(all, key)).iter().sum::<u64>(),
+        count(all, "expected")
+    );
+    for none in ["lost", "twice", "phantom", "early", "unexplained", "wrong"] {
+        assert_eq!(all[none], 0, "{none}: {stdout}");
+    }
+    let red = &verdict["tenants"]["red"];
+    assert!(count(red, "failed") > 0 && count(red, "skipped") > 0, "its endpoint hung: {stdout}");
+    assert_eq!(verdict["missed"], serde_json::json!({"all": 3, "latest": 1, "none": 0}));
+    assert!(verdict["problem"].as_str().unwrap().starts_with("never: "), "{stdout}");
+    let latency = &verdict["latency_ms"];
+    assert_eq!(latency["late"], 0);
+    assert!(count(latency, "judged") > 0 && latency["p50"].as_f64() <= latency["max"].as_f64(), "{stdout}");
+    let kills = verdict["kills"].as_array().unwrap();
+    assert!(kills.len() > 3 && kills.iter().all(|kill| kill["signal"] == "SIGKILL"), "{stdout}");
+    assert!(kills.iter().any(|kill| kill["held"]["jobs"].as_u64() > Some(0)), "nothing is proven: {stdout}");
+    assert_eq!(left_in(dir.path()), [""; 0]);
+}
+
+#[tokio::test]
+async fn an_interrupted_demo_of_schedules_is_undecided_and_leaves_nothing_behind() {
+    interrupted(&["--scenario", "schedules"]).await;
+}
+
+#[tokio::test]
 async fn an_interrupted_demo_of_reminders_is_undecided_and_leaves_nothing_behind() {
     interrupted(&["--scenario", "reminders"]).await;
 }
@@ -156,7 +196,7 @@ async fn an_interrupted_demo_of_requests_is_undecided_and_leaves_nothing_behind(
 
 #[tokio::test]
 async fn only_the_demo_of_bookings_has_use_for_a_broker() {
-    for scenario in ["reminders", "requests"] {
+    for scenario in ["reminders", "requests", "schedules"] {
         let (child, _dir) = demo("1", &["--scenario", scenario, "--kafka", "127.0.0.1:9092"]);
         let output = child.wait_with_output().await.unwrap();
         assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));

@@ -8,6 +8,7 @@ use crate::support::Database;
 
 mod edits;
 mod measures;
+mod page;
 mod runs;
 mod sinks;
 mod storm;

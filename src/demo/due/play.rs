@@ -69,7 +69,7 @@ pub(super) async fn play(options: &Options, scene: &mut Scene, view: &mut View) 
 
 async fn kill(scene: &mut Scene, victim: &str, begun: Instant, held: &mut HashSet<String>) -> anyhow::Result<Kill> {
     let pid = scene.replicas.kill9(victim).await?;
-    let mut kill = Kill::new(pid, victim, begun.elapsed(), [REMINDERS, WELCOME]);
+    let mut kill = Kill::new(pid, victim, begun.elapsed(), &[REMINDERS, WELCOME]);
     for row in scene.owner.query(HELD, &[&victim]).await? {
         kill.count(row.get(0));
         held.insert(row.get(1));

@@ -29,7 +29,7 @@ pub(super) async fn play(options: &Options, scene: &mut Scene, view: &mut View) 
     for (at, victim) in kills::plan(options) {
         look::until(view, begun + at, async || present(scene, callers.calls()).await).await?;
         let pid = scene.replicas.kill9(&victim).await?;
-        let mut kill = Kill::new(pid, &victim, begun.elapsed(), [MAILS.0, TEXTS.0]);
+        let mut kill = Kill::new(pid, &victim, begun.elapsed(), &[MAILS.0, TEXTS.0]);
         ledger::count_held(&scene.owner, &victim, &mut kill).await?;
         view.note(&kill.to_string());
         kills.push(kill);
