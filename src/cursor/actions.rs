@@ -29,11 +29,16 @@ const PROMOTE: &str = "UPDATE outbox.action AS a SET status = 'due', updated_at 
      AND o.status IN ('due', 'running'))";
 
 /// In the order in which [`end`] locks: the two of them never wait for each other in a circle.
-const KEEP: &str = "UPDATE outbox.action AS a SET expires_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $1::float8), \
-     progress = COALESCE(p.progress, a.progress), updated_at = pg_catalog.clock_timestamp() \
-     FROM (SELECT k.action_id, k.token, p.progress FROM ROWS FROM (pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::text[]), \
-     pg_catalog.unnest($4::text[])) AS p(id, token, progress) JOIN outbox.action AS k ON k.action_id = p.id AND k.token = p.token \
-     ORDER BY k.action_id FOR NO KEY UPDATE OF k) AS p WHERE a.action_id = p.action_id AND a.token = p.token RETURNING a.action_id";
+/// Waits for nobody: a row that somebody has locked is about to end, or is looked at, and is still its claimant's. Waiting for it
+/// while others are held would be a deadlock with whoever ends several.
+const KEEP: &str = "WITH p AS (SELECT * FROM ROWS FROM (pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::text[]), \
+     pg_catalog.unnest($4::text[])) AS p(id, token, progress)), \
+     free AS (SELECT a.action_id, p.progress FROM p JOIN outbox.action AS a ON a.action_id = p.id AND a.token = p.token \
+     FOR NO KEY UPDATE OF a SKIP LOCKED), \
+     kept AS (UPDATE outbox.action AS a SET expires_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $1::float8), \
+     progress = COALESCE(f.progress, a.progress), updated_at = pg_catalog.clock_timestamp() \
+     FROM free AS f WHERE a.action_id = f.action_id) \
+     SELECT a.action_id FROM p JOIN outbox.action AS a ON a.action_id = p.id AND a.token = p.token";
 
 /// One look, without any lock.
 #[derive(Clone, Copy, Debug)]

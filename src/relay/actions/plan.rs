@@ -164,6 +164,8 @@ impl Runner {
             }
             let mut made = Vec::new();
             if !occurrences.is_empty() {
+                // In the order in which ends are recorded, and of one schedule in that of its instants.
+                occurrences.sort_by_key(|occurrence| occurrence.schedule);
                 made = settlement.make_actions(&occurrences, &tenants).await?;
             }
             if !planned.is_empty() {

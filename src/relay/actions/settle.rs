@@ -76,6 +76,8 @@ impl Runner {
     pub(super) async fn settle(&mut self) -> Result<(), Error> {
         let Some(ready) = self.last_ready.clone().filter(|_| !self.unsettled.is_empty()) else { return Ok(()) };
         let mut attempts = std::mem::take(&mut self.unsettled);
+        // In the order in which a planner looks at them: two that want several rows each wait for each other in one direction only.
+        attempts.sort_by(|a, b| a.task.of().cmp(&b.task.of()));
         for attempt in attempts.iter_mut().filter(|attempt| !attempt.told) {
             self.tell(&ready, attempt).await;
             attempt.told = true;

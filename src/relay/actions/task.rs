@@ -55,6 +55,11 @@ impl Task {
         Named { id: self.action.id, token: &self.token }
     }
 
+    /// Its schedule and its tenant.
+    pub(super) fn of(&self) -> (i64, &str) {
+        (self.action.schedule.0, &self.action.tenant)
+    }
+
     pub(super) const fn ended(self, outcome: Outcome) -> Attempt {
         Attempt { task: self, outcome, told: false }
     }
