@@ -29,6 +29,7 @@ const FILL: &str = "INSERT INTO outbox.schedule (name, tenant, relay, rule, star
            date_trunc('second', now()) - floor(i * $4::float8 / $1::bigint) * interval '1 second', 'queue' \
     FROM generate_series(1, $1::bigint) AS i";
 const UNKNOWN: &str = "SELECT count(*) FROM outbox.schedule WHERE relay = $1 AND next_at IS NULL";
+const OPEN: &str = "SELECT count(*) FROM outbox.action WHERE relay = $1 AND status <> 'completed'";
 const DUE: &str = "SELECT count(*), count(*) FILTER (WHERE status = 'completed') FROM outbox.action \
     WHERE relay = $1 AND planned_at >= $2::text::timestamptz AND planned_at < $2::text::timestamptz + $3::float8 * interval '1 second'";
 const LATE: &str = "SELECT (extract(epoch FROM started_at - planned_at) * 1000)::float8 FROM outbox.action \
@@ -102,15 +103,15 @@ pub async fn measure(stage: &Stage, options: &Options) -> anyhow::Result<Watched
     until(&mut process, COMPUTING, async || Ok(owner.query_one(UNKNOWN, &[&name]).await?.get::<_, i64>(0) == 0))
         .await?;
     let computed_per_second = options.schedules as f64 / begun.elapsed().as_secs_f64();
+    // What was due meanwhile.
+    until(&mut process, ENDING, async || Ok(owner.query_one(OPEN, &[&name]).await?.get::<_, i64>(0) == 0)).await?;
     // The stage has no autovacuum, which would do this now.
     owner.batch_execute("VACUUM ANALYZE outbox.schedule").await.context("vacuum")?;
 
     let (seconds, relay) = (options.schedule_seconds as f64, process.usage()?);
     let postgres = postgres_cpu_s(&owner).await?;
-    let from: String = owner
-        .query_one("SELECT (date_trunc('second', clock_timestamp()) + interval '1 second')::text", &[])
-        .await?
-        .get(0);
+    let from = "SELECT (date_trunc('second', clock_timestamp()) + interval '1 second')::text";
+    let from: String = owner.query_one(from, &[]).await?.get(0);
     // A second more than is judged, so that the last ones fall into the time for which processors are read.
     tokio::time::sleep(Duration::from_secs_f64(seconds + 1.0)).await;
     let after = process.usage()?;
