@@ -126,8 +126,9 @@ COMMENT ON COLUMN outbox.action.expires_at IS 'When another replica may take it 
 COMMENT ON COLUMN outbox.action.created_at IS 'When the row was made.';
 COMMENT ON COLUMN outbox.action.updated_at IS 'When the row was last written.';
 
--- Who finds an earlier action that has not ended shares its row's lock until the new one is there: whoever ends that action
--- waits for this, and then sees what is queued behind it.
+-- Who finds an earlier action that has not ended locks its row until the new one is there: whoever ends that action must have
+-- it alone (FOR UPDATE), and then sees what is queued behind it. FOR KEY SHARE, because an application's transaction may stay
+-- open after its edit: the action must be kept, claimed and tried again meanwhile.
 CREATE FUNCTION outbox.make_action(of outbox.schedule, planned timestamptz, queues boolean, asked boolean, tenants text[])
 RETURNS TABLE (tenant text, status text)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -141,7 +142,7 @@ BEGIN
     FOREACH who IN ARRAY CASE WHEN of.tenant = '*' THEN COALESCE(tenants, '{}') ELSE ARRAY[of.tenant] END LOOP
         PERFORM FROM outbox.action AS a
         WHERE a.schedule_id = of.schedule_id AND a.tenant = who AND a.status IN ('queued', 'due', 'running')
-        ORDER BY a.planned_at DESC LIMIT 1 FOR SHARE;
+        ORDER BY a.planned_at DESC LIMIT 1 FOR KEY SHARE;
         busy := FOUND;
         RETURN QUERY
         INSERT INTO outbox.action AS a (schedule_id, schedule, tenant, relay, planned_at, due_at, try_at, finished_at, status, manual,

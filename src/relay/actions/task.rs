@@ -23,8 +23,6 @@ pub(super) struct Task {
 pub(super) struct Attempt {
     pub(super) task: Task,
     pub(super) outcome: Outcome,
-    /// It is not the first time that this is to be recorded.
-    pub(super) told: bool,
 }
 
 /// See [`Attempt`].
@@ -56,6 +54,6 @@ impl Task {
     }
 
     pub(super) const fn ended(self, outcome: Outcome) -> Attempt {
-        Attempt { task: self, outcome, told: false }
+        Attempt { task: self, outcome }
     }
 }
