@@ -14,6 +14,7 @@ use crate::cursor::claims::Settlement;
 use crate::database::Error;
 use crate::relay::engine::Slot;
 use crate::relay::measure::counted;
+use crate::relay::member::RECHECK;
 use crate::relay::setback::{is_unsent, pause};
 use crate::relay::turn::within;
 use crate::sink::{Class, Failure};
@@ -163,8 +164,10 @@ impl Runner {
         );
         if failure.class == Class::Fatal {
             self.setbacks.report(&failure).await;
-            // Another secret may be there by then.
-            self.ready = None;
+            // Another secret may be there by then. Not sooner than it may be looked at: all other tenants would wait until then.
+            if self.checked.is_none_or(|checked| checked.elapsed() >= RECHECK) {
+                self.ready = None;
+            }
         }
     }
 
