@@ -126,9 +126,10 @@ COMMENT ON COLUMN outbox.action.expires_at IS 'When another replica may take it 
 COMMENT ON COLUMN outbox.action.created_at IS 'When the row was made.';
 COMMENT ON COLUMN outbox.action.updated_at IS 'When the row was last written.';
 
--- Who finds an earlier action that has not ended shares its row's key until the new one is there: whoever ends that action locks
--- its row FOR UPDATE, so waits for this, and then sees what is queued behind it. Who only claims or keeps it does not wait. An
--- action that is being ended this instant counts as ended: nobody waits here, so nobody waits in a circle.
+-- Who finds an earlier action that has not ended locks its row until the new one is there: whoever ends that action must have
+-- it alone (FOR UPDATE), and then sees what is queued behind it. FOR KEY SHARE, because an application's transaction may stay
+-- open after its edit: the action must be kept, claimed and tried again meanwhile. An action that is being ended this instant
+-- counts as ended. So nobody waits on either side, and nobody in a circle.
 CREATE FUNCTION outbox.make_action(of outbox.schedule, planned timestamptz, queues boolean, asked boolean, tenants text[])
 RETURNS TABLE (tenant text, status text)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER

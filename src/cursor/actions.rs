@@ -154,6 +154,17 @@ pub enum End<'a> {
     Failed(&'a ErrorReport<'a>),
 }
 
+/// Whether what became of an action is recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// Of this schedule's id and this tenant.
+    Of((i64, String)),
+    /// Not yet: somebody has locked the row.
+    Locked,
+    /// Somebody else has taken it up, or it is recorded already.
+    Lost,
+}
+
 /// Looks what there is to do.
 ///
 /// # Errors

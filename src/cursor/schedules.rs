@@ -14,11 +14,11 @@ const FIRST: &str = "SELECT pg_catalog.statement_timestamp(), (SELECT s.next_at 
 
 /// However many are to be computed, those that are due do not wait for them.
 const TAKE: &str = "SELECT s.schedule_id, s.name, s.tenant, s.rule, s.time_zone, s.starts_at, s.ends_at, s.changed_at, s.next_at, s.last_at, \
-     s.missed FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.next_at < 'infinity' \
+     s.missed, pg_catalog.pg_column_size(s.payload) FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.next_at < 'infinity' \
      AND s.next_at <= pg_catalog.statement_timestamp() ORDER BY s.next_at LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED";
 
 const TAKE_NEW: &str = "SELECT s.schedule_id, s.name, s.tenant, s.rule, s.time_zone, s.starts_at, s.ends_at, s.changed_at, s.next_at, s.last_at, \
-     s.missed FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.next_at IS NULL LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED";
+     s.missed, pg_catalog.pg_column_size(s.payload) FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.next_at IS NULL LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED";
 
 const TENANTS: &str =
     "SELECT n.nspname::text FROM pg_catalog.pg_namespace AS n WHERE n.nspname LIKE $1 ESCAPE '!' ORDER BY n.nspname";
@@ -39,7 +39,8 @@ const STRAYS: &str = "UPDATE outbox.schedule AS s SET next_at = 'infinity', prob
      AND NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.name = o.relay AND c.identity ->> 'table' = 'outbox.action') LIMIT 100 \
      FOR NO KEY UPDATE SKIP LOCKED) RETURNING s.name, s.relay";
 
-const FOUND: &str = "UPDATE outbox.schedule AS s SET next_at = NULL, problem = NULL WHERE s.relay = $1 AND s.problem LIKE 'relay_unknown:%'";
+const FOUND: &str = "UPDATE outbox.schedule AS s SET next_at = NULL, problem = NULL WHERE s.schedule_id IN (\
+     SELECT o.schedule_id FROM outbox.schedule AS o WHERE o.relay = $1 AND o.problem LIKE 'relay_unknown:%' FOR NO KEY UPDATE SKIP LOCKED)";
 
 const COUNT: &str = "SELECT (SELECT pg_catalog.count(*) FROM outbox.schedule AS s WHERE s.relay = $1 AND s.problem IS NOT NULL), \
      (SELECT pg_catalog.count(*) FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'running'), \
@@ -85,6 +86,8 @@ pub struct Schedule {
     pub last_at: Option<Timestamp>,
     /// `all`, `latest` or `none`.
     pub missed: String,
+    /// How many bytes its payload has on the disk.
+    pub bytes: i32,
 }
 
 /// An occurrence that is to be made.
@@ -205,6 +208,7 @@ impl Settlement {
                 next_at: row.try_get(8)?,
                 last_at: row.try_get(9)?,
                 missed: row.try_get(10)?,
+                bytes: row.try_get(11)?,
             })
         };
         Ok(rows.iter().map(read).collect::<Result<_, tokio_postgres::Error>>()?)

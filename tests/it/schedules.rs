@@ -8,6 +8,7 @@ use crate::support::Database;
 
 mod edits;
 mod keeps;
+mod locks;
 mod measures;
 mod page;
 mod runs;

@@ -39,15 +39,15 @@ const CLAIM: &str = "UPDATE outbox.action AS a SET status = 'running', token = $
      RETURNING a.action_id, a.schedule_id, a.schedule, a.tenant, a.planned_at, a.due_at, a.started_at, a.attempts, a.payload::text, \
      a.query, a.command, a.on_interrupted, EXTRACT(EPOCH FROM a.timeout)::float8, a.manual";
 
-const EXPIRE: &str = "UPDATE outbox.action AS a SET status = CASE a.on_interrupted WHEN 'retry' THEN 'due' ELSE 'failed' END, \
+/// One whose row an application has locked waits, and no other with it.
+const EXPIRE: &str = "WITH o AS (SELECT a.action_id FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'running' \
+     AND a.expires_at <= pg_catalog.statement_timestamp() FOR UPDATE SKIP LOCKED) UPDATE outbox.action AS a SET status = CASE a.on_interrupted WHEN 'retry' THEN 'due' ELSE 'failed' END, \
      finished_at = CASE a.on_interrupted WHEN 'retry' THEN NULL ELSE pg_catalog.clock_timestamp() END, \
      try_at = pg_catalog.clock_timestamp(), attempts = a.attempts + 1, token = NULL, expires_at = NULL, progress = NULL, \
      error = pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', 'retry', 'code', 'interrupted', \
      'message', 'replica ' || a.claimed_by || ' ended or was cut off while it had the action: done or not', \
      'hint', 'on_interrupted of its schedule says whether it is tried again.'), updated_at = pg_catalog.clock_timestamp() \
-     WHERE a.action_id IN (SELECT e.action_id FROM outbox.action AS e WHERE e.relay = $1 AND e.status = 'running' \
-     AND e.expires_at <= pg_catalog.statement_timestamp() ORDER BY e.action_id LIMIT 1000 FOR UPDATE SKIP LOCKED) \
-     RETURNING a.action_id, a.schedule_id, a.tenant, a.schedule, a.status";
+     FROM o WHERE a.action_id = o.action_id RETURNING a.action_id, a.schedule_id, a.tenant, a.schedule, a.status";
 
 impl LockedCursor {
     /// Which tenants' schedules have an action that is running.

@@ -2,53 +2,45 @@
 
 use std::time::Duration;
 
-use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::{End, Named, PROMOTE, split};
+use super::{End, Named, PROMOTE, Recorded, split};
 use crate::cursor::ErrorReport;
 use crate::cursor::claims::{Settlement, Taking};
 use crate::cursor::status;
 use crate::database::Error;
 
-/// FOR UPDATE: whoever makes an action that is queued behind one of these is waited for.
-const LOCK: &str =
-    "SELECT a.action_id FROM outbox.action AS a WHERE a.action_id = ANY ($1::bigint[]) ORDER BY a.action_id FOR UPDATE";
-
-const FINISH: &str = "UPDATE outbox.action AS a SET status = $3, finished_at = pg_catalog.clock_timestamp(), result = $4, \
+/// Nobody else's lock is waited for: an application's transaction may hold it for long, behind an edit that queues an action.
+const FINISH: &str = "WITH o AS (SELECT a.action_id FROM outbox.action AS a WHERE a.action_id = $1 AND a.token = $2 FOR UPDATE SKIP LOCKED) \
+     UPDATE outbox.action AS a SET status = $3, finished_at = pg_catalog.clock_timestamp(), result = $4, \
      error = CASE WHEN $5::text IS NOT NULL THEN $5::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()) END, \
      attempts = a.attempts + CASE WHEN $3 = 'failed' THEN 1 ELSE 0 END, token = NULL, expires_at = NULL, progress = NULL, \
-     updated_at = pg_catalog.clock_timestamp() WHERE a.action_id = $1 AND a.token = $2 RETURNING a.schedule_id, a.tenant";
+     updated_at = pg_catalog.clock_timestamp() FROM o WHERE a.action_id = o.action_id RETURNING a.schedule_id, a.tenant";
 
-const WAIT: &str = "UPDATE outbox.action AS a SET status = 'due', \
+const WAIT: &str = "WITH o AS (SELECT a.action_id FROM outbox.action AS a WHERE a.action_id = $1 AND a.token = $2 \
+     FOR NO KEY UPDATE SKIP LOCKED) UPDATE outbox.action AS a SET status = 'due', \
      try_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $3::float8), attempts = a.attempts + $4, \
      error = $5::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), token = NULL, expires_at = NULL, \
-     progress = NULL, updated_at = pg_catalog.clock_timestamp() WHERE a.action_id = $1 AND a.token = $2 RETURNING a.schedule_id, a.tenant";
+     progress = NULL, updated_at = pg_catalog.clock_timestamp() FROM o WHERE a.action_id = o.action_id RETURNING a.schedule_id, a.tenant";
+
+const HELD: &str = "SELECT FROM outbox.action AS a WHERE a.action_id = $1 AND a.token = $2";
 
 impl Settlement {
-    /// Locks actions that end, in one order for all, and before any of them is changed.
+    /// The action ends.
     ///
     /// # Errors
     /// The database's.
-    pub async fn lock_actions(&self, ids: &[i64]) -> Result<(), Error> {
-        self.query(Taking { sql: LOCK, parameters: &[&ids] }).await.map(drop)
-    }
-
-    /// The action ends; its schedule's id and its tenant, or none when somebody else has taken it up.
-    ///
-    /// # Errors
-    /// The database's.
-    pub async fn end_action(&self, action: Named<'_>, end: End<'_>) -> Result<Option<(i64, String)>, Error> {
+    pub async fn end_action(&self, action: Named<'_>, end: End<'_>) -> Result<Recorded, Error> {
         let (status, result, error) = match end {
             End::Completed(result) => ("completed", Some(result), None),
             End::Skipped(why) => ("skipped", Some(why), None),
             End::Failed(error) => ("failed", None, Some(status::json(error))),
         };
         let parameters: [&(dyn ToSql + Sync); 5] = [&action.id, &action.token, &status, &result, &error];
-        of(&self.query(Taking { sql: FINISH, parameters: &parameters }).await?)
+        self.recorded(action, Taking { sql: FINISH, parameters: &parameters }).await
     }
 
-    /// The action is tried again after a pause, `attempts` failures being added; false when somebody else has taken it up.
+    /// The action is tried again after a pause, `attempts` failures being added.
     ///
     /// # Errors
     /// The database's.
@@ -58,10 +50,10 @@ impl Settlement {
         error: &ErrorReport<'_>,
         attempts: i32,
         pause: Duration,
-    ) -> Result<bool, Error> {
+    ) -> Result<Recorded, Error> {
         let (error, pause) = (status::json(error), pause.as_secs_f64());
         let parameters: [&(dyn ToSql + Sync); 5] = [&action.id, &action.token, &pause, &attempts, &error];
-        Ok(of(&self.query(Taking { sql: WAIT, parameters: &parameters }).await?)?.is_some())
+        self.recorded(action, Taking { sql: WAIT, parameters: &parameters }).await
     }
 
     /// Of schedules whose actions have ended, by id and tenant, the first that is queued becomes due.
@@ -72,9 +64,12 @@ impl Settlement {
         let (ids, tenants) = split(ended);
         self.query(Taking { sql: PROMOTE, parameters: &[&ids, &tenants] }).await.map(drop)
     }
-}
 
-fn of(rows: &[Row]) -> Result<Option<(i64, String)>, Error> {
-    let Some(row) = rows.first() else { return Ok(None) };
-    Ok(Some((row.try_get(0)?, row.try_get(1)?)))
+    async fn recorded(&self, action: Named<'_>, taking: Taking<'_>) -> Result<Recorded, Error> {
+        if let Some(row) = self.query(taking).await?.first() {
+            return Ok(Recorded::Of((row.try_get(0)?, row.try_get(1)?)));
+        }
+        let held = self.query(Taking { sql: HELD, parameters: &[&action.id, &action.token] }).await?;
+        Ok(if held.is_empty() { Recorded::Lost } else { Recorded::Locked })
+    }
 }

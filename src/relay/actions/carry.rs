@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::ready::Ready;
 use super::task::{Attempt, Outcome, Task};
 use crate::batch::Batch;
-use crate::cursor::actions::End;
+use crate::cursor::actions::{End, Recorded};
 use crate::cursor::claims::Settlement;
 use crate::database::{Error, Fragile};
 use crate::relay::engine::Engine;
@@ -207,10 +207,11 @@ impl Errand {
             return Ok(Outcome::Failed(published.stopped.unwrap_or_else(Failure::deadline)));
         }
         within(&self.engine, async {
-            settlement.lock_actions(&[task.action.id]).await?;
-            let Some(of) = settlement.end_action(task.named(), End::Completed("")).await? else {
-                // Somebody else has the action: nothing of this may stay.
-                return Ok(Outcome::Cut { ambiguous: false });
+            let of = match settlement.end_action(task.named(), End::Completed("")).await? {
+                Recorded::Of(of) => of,
+                // Nothing of this may stay.
+                Recorded::Lost => return Ok(Outcome::Cut { ambiguous: false }),
+                Recorded::Locked => return Ok(Outcome::Failed(locked())),
             };
             settlement.promote_actions(&[of]).await?;
             settlement.commit().await?;
@@ -228,6 +229,11 @@ fn unknown_query(name: &str, ready: &Ready) -> Failure {
         if known.is_empty() { "none".to_owned() } else { known.join(", ") }
     );
     Failure::of(Class::Poison, "unknown_query", message, hint)
+}
+
+fn locked() -> Failure {
+    let hint = "Commit edits of schedules at once. It is tried again.";
+    Failure::of(Class::Retry, "locked", "a transaction that has edited its schedule is still open", hint)
 }
 
 fn roleless() -> Failure {

@@ -17,10 +17,12 @@ use crate::schedule::{Problem, Recurrence, When};
 
 /// The most schedules of one transaction.
 const SCHEDULES: i64 = 200;
-/// The most occurrences of one schedule in one transaction; the rest follows in the next.
+/// The most actions of one schedule in one transaction; the rest follows in the next. An action with a large payload counts for many.
 const OCCURRENCES: usize = 200;
-/// No schedule is gone on with in a transaction that has this many occurrences.
+/// No schedule is gone on with in a transaction that has this many actions: it must end in a call's time.
 const TOGETHER: usize = 1_000;
+/// So many bytes of payload count as one more action. A kilobyte may be compressed from a hundred, and is made anew each time.
+const BYTES: usize = 1 << 10;
 /// Missed occurrences are counted up to here.
 const CAP: usize = 10_000;
 /// No computation is begun in a transaction after this long.
@@ -36,15 +38,17 @@ const STRAYS: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     since: Option<Timestamp>,
-    looked: Option<Instant>,
+    looked: Option<(Instant, Timestamp)>,
     strays: Option<Instant>,
 }
 
 impl Watch {
     /// It looks now, by the database's clock; since when it has done so.
     fn look(&mut self, now: Timestamp) -> Timestamp {
-        let unbroken = self.looked.is_some_and(|looked| looked.elapsed() < BLIND);
-        self.looked = Some(Instant::now());
+        // Of a machine that slept, or a clock that was set forward, only the database's clock tells.
+        let unbroken = |(at, then): (Instant, Timestamp)| at.elapsed() < BLIND && now.since(then) < BLIND;
+        let unbroken = self.looked.is_some_and(unbroken);
+        self.looked = Some((Instant::now(), now));
         let since = self.since.filter(|since| unbroken && *since <= now).unwrap_or(now);
         self.since = Some(since);
         since
@@ -112,12 +116,20 @@ fn decide(schedule: &Schedule, now: Timestamp, since: Timestamp, most: usize) ->
     Ok(plan)
 }
 
+/// How many actions an occurrence counts for: of a schedule for each tenant, it is as many.
+fn heft(schedule: &Schedule, tenants: &[String]) -> usize {
+    let actions = if schedule.tenant == "*" { tenants.len().max(1) } else { 1 };
+    actions * (1 + usize::try_from(schedule.bytes).unwrap_or(0) / BYTES)
+}
+
 impl Runner {
     /// Plans what is due. Whether there is more; the clock; when the next one is due.
     pub(super) async fn plan(&mut self, ready: &Ready) -> Result<(bool, Timestamp, Option<Timestamp>), Error> {
         let session = self.engine.probe.session().await?;
         if self.watch.strays.is_none_or(|looked| looked.elapsed() >= STRAYS) {
             self.watch.strays = Some(Instant::now());
+            // Another replica may not yet have seen this relay when it looked for strays.
+            schedules::found(&session, &self.config.name).await?;
             for (schedule, relay) in schedules::strays(&session).await? {
                 tracing::error!(
                     cursor = self.config.name,
@@ -149,14 +161,15 @@ impl Runner {
             if let Some(pattern) = ready.schedules.schema.as_deref().filter(|_| due.iter().any(|of| of.tenant == "*")) {
                 tenants = schedules::tenants(settlement.transaction(), pattern).await?;
             }
-            let (mut occurrences, mut planned, mut missed) = (Vec::new(), Vec::new(), 0);
+            let (mut occurrences, mut planned, mut missed, mut weight) = (Vec::new(), Vec::new(), 0, 0);
             let begun = Instant::now();
             for schedule in &due {
                 // A rule may take a while to be found to never occur: the others follow in the next transaction.
-                if begun.elapsed() > BUDGET || occurrences.len() >= TOGETHER {
+                if begun.elapsed() > BUDGET || weight >= TOGETHER {
                     break;
                 }
                 let plan = self.decided(schedule, ready, now, since, &tenants);
+                weight += plan.0.make.len() * heft(schedule, &tenants);
                 let of = |(at, queues)| Occurrence { schedule: schedule.id, planned: at, queues };
                 occurrences.extend(plan.0.make.iter().copied().map(of));
                 missed += plan.0.missed;
@@ -192,9 +205,8 @@ impl Runner {
         tenants: &[String],
     ) -> (Plan, Option<String>) {
         let cursor = &self.config.name;
-        // Of a schedule for each tenant, an occurrence is as many actions.
-        let most = if schedule.tenant == "*" { OCCURRENCES / tenants.len().max(1) } else { OCCURRENCES };
-        let problem = match decide(schedule, now, since, most.max(1)) {
+        let most = (OCCURRENCES / heft(schedule, tenants)).max(1);
+        let problem = match decide(schedule, now, since, most) {
             Ok(plan) if schedule.tenant == "*" && ready.schedules.schema.is_none() => {
                 drop(plan);
                 Problem {

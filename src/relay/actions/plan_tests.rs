@@ -17,6 +17,7 @@ fn hourly(missed: &str, next: Option<&str>) -> Schedule {
         next_at: next.map(at),
         last_at: None,
         missed: missed.to_owned(),
+        bytes: 5,
     }
 }
 
@@ -88,8 +89,19 @@ fn whoever_has_not_looked_for_a_while_was_not_there() {
     let mut watch = Watch::default();
     assert_eq!(watch.look(at("01:00:00")), at("01:00:00"));
     assert_eq!(watch.look(at("01:00:01")), at("01:00:00"));
-    watch.looked = Instant::now().checked_sub(BLIND);
-    assert_eq!(watch.look(at("01:00:09")), at("01:00:09"));
+    watch.looked = Instant::now().checked_sub(BLIND).map(|long_ago| (long_ago, at("01:00:01")));
+    assert_eq!(watch.look(at("01:00:02")), at("01:00:02"));
+    // The machine slept, or a clock was set forward: it is later than this process thinks.
+    assert_eq!(watch.look(at("01:30:00")), at("01:30:00"));
     // A clock that was set back: nobody can say what was watched.
     assert_eq!(watch.look(at("00:00:00")), at("00:00:00"));
+}
+
+#[test]
+fn an_occurrence_counts_for_as_many_actions_as_it_has_tenants_and_kilobytes() {
+    let tenants = vec![String::new(); 300];
+    let all = Schedule { tenant: "*".to_owned(), ..hourly("all", None) };
+    assert_eq!((heft(&hourly("all", None), &tenants), heft(&all, &tenants), heft(&all, &[])), (1, 300, 1));
+    let large = Schedule { bytes: 1 << 20, ..all };
+    assert_eq!(heft(&large, &tenants[..2]), 2 * 1025);
 }

@@ -9,11 +9,12 @@ use super::Runner;
 use super::ready::Ready;
 use super::task::{Attempt, Outcome};
 use crate::cursor::ErrorReport;
-use crate::cursor::actions::End;
+use crate::cursor::actions::{End, Recorded};
 use crate::cursor::claims::Settlement;
 use crate::database::Error;
 use crate::relay::engine::Slot;
 use crate::relay::measure::counted;
+use crate::relay::member::RECHECK;
 use crate::relay::setback::{is_unsent, pause};
 use crate::relay::turn::within;
 use crate::sink::{Class, Failure};
@@ -23,6 +24,9 @@ use crate::visible::bounded;
 const LONGEST: usize = 1_500;
 /// As much of a result as an action holds.
 const RESULT: usize = 8_192;
+
+/// The most attempts of one transaction: a large one would never end in a call's time.
+const TOGETHER: usize = 100;
 
 /// What follows from a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,38 +80,45 @@ impl Runner {
     pub(super) async fn settle(&mut self) -> Result<(), Error> {
         let Some(ready) = self.last_ready.clone().filter(|_| !self.unsettled.is_empty()) else { return Ok(()) };
         let mut attempts = std::mem::take(&mut self.unsettled);
-        // In the order in which a planner looks at them: two that want several rows each wait for each other in one direction only.
-        attempts.sort_by(|a, b| a.task.of().cmp(&b.task.of()));
-        for attempt in attempts.iter_mut().filter(|attempt| !attempt.told) {
-            self.tell(&ready, attempt).await;
-            attempt.told = true;
-        }
-        let recorded = match attempts.iter().all(|attempt| matches!(attempt.outcome, Outcome::Recorded)) {
-            true => Ok(()),
-            false => self.record(&attempts).await,
-        };
-        if let Err(error) = recorded {
-            let all = attempts.len();
-            // Who takes it up now decides.
-            attempts.retain(|attempt| {
-                let lost = attempt.task.kept.lost.is_cancelled();
-                if lost {
-                    self.keeper.remove(attempt.task.action.id, &attempt.task.token);
-                }
-                !lost
-            });
-            let actions = all - attempts.len();
-            if actions > 0 {
-                let cursor = &self.config.name;
-                tracing::error!(cursor, actions, "what became of actions could not be recorded: their claims ran out");
+        while !attempts.is_empty() {
+            let rest = attempts.split_off(attempts.len().min(TOGETHER));
+            let recorded = self.record(&attempts).await;
+            let (closed, error) = match recorded {
+                Ok(closed) => (closed, None),
+                Err(error) => (attempts.iter().map(|_| Closed::NotYet).collect(), Some(error)),
+            };
+            for (attempt, closed) in attempts.into_iter().zip(closed) {
+                self.closed(&ready, attempt, &closed).await;
             }
-            self.unsettled = attempts;
-            return Err(error);
-        }
-        for attempt in &attempts {
-            self.keeper.remove(attempt.task.action.id, &attempt.task.token);
+            attempts = rest;
+            if let Some(error) = error {
+                self.unsettled.append(&mut attempts);
+                return Err(error);
+            }
         }
         Ok(())
+    }
+
+    /// Tells what is recorded, and keeps what is not.
+    async fn closed(&mut self, ready: &Ready, attempt: Attempt, closed: &Closed) {
+        let lost = attempt.task.kept.lost.is_cancelled();
+        match closed {
+            Closed::NotYet if !lost => return self.unsettled.push(attempt),
+            // Who takes it up now decides.
+            Closed::NotYet => {
+                let (cursor, id, schedule) =
+                    (&self.config.name, attempt.task.action.id, &attempt.task.action.schedule.1);
+                tracing::error!(
+                    cursor,
+                    id,
+                    schedule,
+                    "what became of an action could not be recorded: its claim ran out"
+                );
+            }
+            Closed::Lost => self.lost(&attempt),
+            Closed::Ended(_) | Closed::Waits => self.tell(ready, &attempt).await,
+        }
+        self.keeper.remove(attempt.task.action.id, &attempt.task.token);
     }
 
     /// Logs and counts.
@@ -153,31 +164,35 @@ impl Runner {
         );
         if failure.class == Class::Fatal {
             self.setbacks.report(&failure).await;
-            // Another secret may be there by then.
-            self.ready = None;
+            // Another secret may be there by then. Not sooner than it may be looked at: all other tenants would wait until then.
+            if self.checked.is_none_or(|checked| checked.elapsed() >= RECHECK) {
+                self.ready = None;
+            }
         }
     }
 
-    /// Records attempts in one transaction, and lets what was queued behind them go on.
-    async fn record(&self, attempts: &[Attempt]) -> Result<(), Error> {
+    /// Records attempts in one transaction, and lets what was queued behind them go on; what each came to.
+    async fn record(&self, attempts: &[Attempt]) -> Result<Vec<Closed>, Error> {
+        if attempts.iter().all(|attempt| matches!(attempt.outcome, Outcome::Recorded)) {
+            return Ok(attempts.iter().map(|_| Closed::Waits).collect());
+        }
         let Slot { lock, reader, permits } = self.engine.slot(false).await?;
         drop(reader);
         let recording = async {
             let settlement = Settlement::begin(lock, true).await?;
-            let ids: Vec<i64> = attempts.iter().map(|attempt| attempt.task.action.id).collect();
-            settlement.lock_actions(&ids).await?;
-            let mut ended = Vec::new();
+            let (mut all, mut ended) = (Vec::with_capacity(attempts.len()), Vec::new());
             for attempt in attempts {
-                match close(&settlement, attempt).await? {
-                    Closed::Ended(of) => ended.push(of),
-                    Closed::Waits => {}
-                    Closed::Lost => self.lost(attempt),
+                let closed = close(&settlement, attempt).await?;
+                if let Closed::Ended(of) = &closed {
+                    ended.push(of.clone());
                 }
+                all.push(closed);
             }
             if !ended.is_empty() {
                 settlement.promote_actions(&ended).await?;
             }
-            settlement.commit().await
+            settlement.commit().await?;
+            Ok(all)
         };
         let recorded = within(&self.engine, recording).await;
         drop(permits);
@@ -196,7 +211,10 @@ impl Runner {
 /// What recording one attempt came to.
 enum Closed {
     Ended((i64, String)),
+    /// For its next try, or it was recorded already.
     Waits,
+    /// Its row is locked, or the database failed.
+    NotYet,
     Lost,
 }
 
@@ -223,13 +241,20 @@ async fn close(settlement: &Settlement, attempt: &Attempt) -> Result<Closed, Err
                         Outcome::Cut { .. } => (0, Duration::ZERO),
                         _ => (1, pause),
                     };
-                    let found = settlement.retry_action(named, &error, tries, pause).await?;
-                    return Ok(if found { Closed::Waits } else { Closed::Lost });
+                    return Ok(match settlement.retry_action(named, &error, tries, pause).await? {
+                        Recorded::Of(_) => Closed::Waits,
+                        Recorded::Locked => Closed::NotYet,
+                        Recorded::Lost => Closed::Lost,
+                    });
                 }
             }
         }
     };
-    Ok(ended.map_or(Closed::Lost, Closed::Ended))
+    Ok(match ended {
+        Recorded::Of(of) => Closed::Ended(of),
+        Recorded::Locked => Closed::NotYet,
+        Recorded::Lost => Closed::Lost,
+    })
 }
 
 #[cfg(test)]

@@ -23,8 +23,6 @@ pub(super) struct Task {
 pub(super) struct Attempt {
     pub(super) task: Task,
     pub(super) outcome: Outcome,
-    /// It is not the first time that this is to be recorded.
-    pub(super) told: bool,
 }
 
 /// See [`Attempt`].
@@ -55,12 +53,7 @@ impl Task {
         Named { id: self.action.id, token: &self.token }
     }
 
-    /// Its schedule and its tenant.
-    pub(super) fn of(&self) -> (i64, &str) {
-        (self.action.schedule.0, &self.action.tenant)
-    }
-
     pub(super) const fn ended(self, outcome: Outcome) -> Attempt {
-        Attempt { task: self, outcome, told: false }
+        Attempt { task: self, outcome }
     }
 }

@@ -74,3 +74,24 @@ async fn a_tenant_whose_receiver_hangs_holds_no_other_up() {
     assert!(late < PATIENCE.as_secs_f64());
     assert_eq!(having(&owner, "hangs", "completed").await + having(&owner, "hangs", "failed").await, 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_whose_credentials_are_wrong_holds_no_other_up() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let provider =
+        Provider::start(|request| if request.path == "/wrong" { Answer::Refuse(401) } else { Answer::Accept })
+            .await
+            .unwrap();
+    let text = toml(&database, "relay", None, &relay(&provider, "", ""));
+    app.batch_execute(
+        "INSERT INTO outbox.schedule (name, tenant, relay, starts_at) SELECT 'wrong', 'wrong' || n, 'jobs', \
+         now() + n * interval '400 milliseconds' FROM generate_series(1, 80) AS n; \
+         INSERT INTO outbox.schedule (name, tenant, relay, rule) VALUES ('good', 'good', 'jobs', 'FREQ=SECONDLY')",
+    )
+    .await
+    .unwrap();
+    let _process = Process::spawn(&text, &["run"]);
+    eventually(PATIENCE * 2, async || having(&owner, "good", "completed").await >= 12).await;
+    assert!(provider.received().iter().any(|received| received.request.path == "/wrong"));
+}
