@@ -23,6 +23,9 @@ const TAKE_NEW: &str = "SELECT s.schedule_id, s.name, s.tenant, s.rule, s.time_z
 const TENANTS: &str =
     "SELECT n.nspname::text FROM pg_catalog.pg_namespace AS n WHERE n.nspname LIKE $1 ESCAPE '!' ORDER BY n.nspname";
 
+const LEFT: &str = "SELECT t.name FROM pg_catalog.unnest($3::text[]) WITH ORDINALITY AS t(name, n) WHERE NOT EXISTS (SELECT \
+     FROM outbox.action AS a WHERE a.schedule_id = $1 AND a.tenant = t.name AND a.planned_at = $2) ORDER BY t.n LIMIT $4";
+
 /// One call after the other, in this order: each sees what the one before it made.
 const MAKE: &str = "SELECT p.id, m.status FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::timestamptz[]), \
      pg_catalog.unnest($3::boolean[])) AS p(id, planned, queues), LATERAL outbox.make_action(\
@@ -212,6 +215,17 @@ impl Settlement {
             })
         };
         Ok(rows.iter().map(read).collect::<Result<_, tokio_postgres::Error>>()?)
+    }
+
+    /// Of these tenants, the first that have no action of this occurrence.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn tenants_left(&self, of: Occurrence, tenants: &[String], most: usize) -> Result<Vec<String>, Error> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let parameters: [&(dyn ToSql + Sync); 4] = [&of.schedule, &of.planned, &tenants, &most];
+        let rows = self.query(Taking { sql: LEFT, parameters: &parameters }).await?;
+        Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
     }
 
     /// Makes occurrences, in this order; the schedule and the status of each action.

@@ -161,25 +161,36 @@ impl Runner {
             if let Some(pattern) = ready.schedules.schema.as_deref().filter(|_| due.iter().any(|of| of.tenant == "*")) {
                 tenants = schedules::tenants(settlement.transaction(), pattern).await?;
             }
-            let (mut occurrences, mut planned, mut missed, mut weight) = (Vec::new(), Vec::new(), 0, 0);
+            let (mut occurrences, mut planned, mut made) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut missed, mut weight, mut more) = (0, 0, false);
             let begun = Instant::now();
             for schedule in &due {
                 // A rule may take a while to be found to never occur: the others follow in the next transaction.
                 if begun.elapsed() > BUDGET || weight >= TOGETHER {
                     break;
                 }
-                let plan = self.decided(schedule, ready, now, since, &tenants);
-                weight += plan.0.make.len() * heft(schedule, &tenants);
+                more = true;
+                let (plan, problem) = self.decided(schedule, ready, now, since, &tenants);
                 let of = |(at, queues)| Occurrence { schedule: schedule.id, planned: at, queues };
-                occurrences.extend(plan.0.make.iter().copied().map(of));
-                missed += plan.0.missed;
-                planned.push(Planned { schedule: schedule.id, next: plan.0.next, last: plan.0.last, problem: plan.1 });
+                let heavy = heft(schedule, &tenants) > OCCURRENCES && schedule.tenant == "*";
+                if let Some(occurrence) = plan.make.first().copied().map(of).filter(|_| heavy) {
+                    let most = (OCCURRENCES / heft(schedule, &[])).max(1);
+                    let left = settlement.tenants_left(occurrence, &tenants, most + 1).await?;
+                    let part = &left[..left.len().min(most)];
+                    made.extend(settlement.make_actions(&[occurrence], part).await?);
+                    weight += part.len() * heft(schedule, &[]);
+                    if part.len() < left.len() {
+                        continue; // it stays due for the other tenants
+                    }
+                } else {
+                    weight += plan.make.len() * heft(schedule, &tenants);
+                    occurrences.extend(plan.make.iter().copied().map(of));
+                }
+                missed += plan.missed;
+                planned.push(Planned { schedule: schedule.id, next: plan.next, last: plan.last, problem });
             }
-            let mut made = Vec::new();
             if !occurrences.is_empty() {
-                // In the order in which ends are recorded, and of one schedule in that of its instants.
-                occurrences.sort_by_key(|occurrence| occurrence.schedule);
-                made = settlement.make_actions(&occurrences, &tenants).await?;
+                made.extend(settlement.make_actions(&occurrences, &tenants).await?);
             }
             if !planned.is_empty() {
                 settlement.planned(&planned).await?;
@@ -188,7 +199,7 @@ impl Runner {
             let skipped = made.iter().filter(|(_, status)| status == "skipped").count();
             ready.counters.missed(u64::try_from(missed).unwrap_or(u64::MAX));
             ready.counters.skipped(u64::try_from(skipped).unwrap_or(u64::MAX));
-            Ok(!planned.is_empty())
+            Ok(more)
         };
         let planned = within(&self.engine, planning).await;
         drop(permits);

@@ -1,4 +1,4 @@
-//! Applications' transactions that stay open, and payloads that are large: nobody else waits for them.
+//! Applications' transactions that stay open, payloads that are large, occurrences of many tenants: nobody else waits for them.
 
 use std::time::Duration;
 
@@ -86,4 +86,30 @@ async fn large_payloads_that_are_due_at_once_are_made_in_transactions_that_end()
     let _process = Process::spawn(&text, &["run"]);
     let made = "SELECT count(*) FROM outbox.action";
     eventually(PATIENCE * 6, async || owner.query_one(made, &[]).await.unwrap().get::<_, i64>(0) == 150).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_occurrence_of_more_tenants_than_one_transaction_holds_is_made_for_each_of_them_once() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    owner
+        .batch_execute("DO $$ BEGIN FOR i IN 1..45 LOOP EXECUTE 'CREATE SCHEMA tenant_' || i; END LOOP; END $$")
+        .await
+        .unwrap();
+    let provider = Provider::start(|_| Answer::Accept).await.unwrap();
+    let text = toml(&database, "relay", None, &relay(&provider, "in_flight = 4\nschema = \"tenant_*\"", ""));
+    // Its digits cannot be compressed: together more than a call's time allows.
+    app.batch_execute(
+        "INSERT INTO outbox.schedule (name, tenant, relay, starts_at, payload) SELECT 'all', '*', 'jobs', now(), \
+         jsonb_build_object('text', (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 32500) AS i)); \
+         INSERT INTO outbox.schedule (name, relay, starts_at) VALUES ('other', 'jobs', now())",
+    )
+    .await
+    .unwrap();
+    let _process = Process::spawn(&text, &["run"]);
+    eventually(PATIENCE * 6, async || having(&owner, "all", "completed").await == 45).await;
+    eventually(PATIENCE, async || having(&owner, "other", "completed").await == 1).await;
+    let never_again = "SELECT next_at = 'infinity' FROM outbox.schedule WHERE name = 'all'";
+    eventually(PATIENCE, async || owner.query_one(never_again, &[]).await.unwrap().get(0)).await;
+    assert_eq!(provider.received().iter().filter(|received| received.request.path == "/all").count(), 45);
 }
