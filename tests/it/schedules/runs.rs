@@ -16,7 +16,7 @@ async fn three_occurrences_missed_while_nobody_was_there_give_three_one_or_none(
     let text = toml(&database, "relay", None, &relay(&provider, "", ""));
     for missed in ["all", "latest", "none"] {
         let sql = "INSERT INTO outbox.schedule (name, relay, rule, starts_at, missed) \
-                   VALUES ($1, 'jobs', 'FREQ=SECONDLY;COUNT=3', date_trunc('second', clock_timestamp()) + interval '1 second', $1)";
+                   VALUES ($1, 'jobs', 'FREQ=SECONDLY;COUNT=3', date_trunc('second', clock_timestamp()) + interval '2 seconds', $1)";
         app.execute(sql, &[&missed]).await.unwrap();
     }
     let past = "SELECT bool_and(starts_at + interval '3500 milliseconds' < clock_timestamp()) FROM outbox.schedule";
