@@ -143,6 +143,7 @@ BEGIN
     FOREACH who IN ARRAY CASE WHEN of.tenant = '*' THEN COALESCE(tenants, '{}') ELSE ARRAY[of.tenant] END LOOP
         PERFORM FROM outbox.action AS a
         WHERE a.schedule_id = of.schedule_id AND a.tenant = who AND a.status IN ('queued', 'due', 'running')
+          AND a.relay = of.relay -- what it left behind at another relay, which may be gone, holds nothing up
         ORDER BY a.planned_at DESC LIMIT 1 FOR KEY SHARE SKIP LOCKED;
         busy := FOUND;
         RETURN QUERY
@@ -165,6 +166,8 @@ CREATE FUNCTION outbox.schedule_changed() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    tenants text[];
 BEGIN
     IF TG_OP = 'UPDATE' THEN
         IF NEW.schedule_id <> OLD.schedule_id THEN
@@ -177,7 +180,12 @@ BEGIN
     END IF;
     -- What was due already is of the past, which an edit does not change.
     IF TG_OP <> 'INSERT' AND OLD.enabled AND OLD.missed <> 'none' AND OLD.next_at <= pg_catalog.clock_timestamp() THEN
-        PERFORM outbox.make_action(OLD, OLD.next_at, false, false, '{}');
+        -- Which schemas are tenants, only the relay's configuration says: those of the occurrence before.
+        IF OLD.tenant = '*' THEN
+            SELECT pg_catalog.array_agg(DISTINCT a.tenant) INTO tenants FROM outbox.action AS a
+            WHERE a.schedule_id = OLD.schedule_id AND a.planned_at IN (OLD.last_at, OLD.next_at);
+        END IF;
+        PERFORM outbox.make_action(OLD, OLD.next_at, false, false, tenants);
         OLD.last_at := OLD.next_at;
     END IF;
     IF TG_OP = 'DELETE' THEN

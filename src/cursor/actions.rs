@@ -23,10 +23,10 @@ const BACKLOG: &str = "SELECT pg_catalog.clock_timestamp(), pg_catalog.min(d.due
 
 /// A statement of its own, behind the one that ended the action: it sees what was queued meanwhile.
 const PROMOTE: &str = "UPDATE outbox.action AS a SET status = 'due', updated_at = pg_catalog.clock_timestamp() WHERE a.action_id IN (\
-     SELECT (SELECT q.action_id FROM outbox.action AS q WHERE q.schedule_id = p.id AND q.tenant = p.tenant AND q.status = 'queued' \
+     SELECT (SELECT q.action_id FROM outbox.action AS q WHERE q.schedule_id = p.id AND q.tenant = p.tenant AND q.status = 'queued' AND q.relay = $3 \
      ORDER BY q.planned_at LIMIT 1) FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::text[])) AS p(id, tenant)) \
      AND a.status = 'queued' AND NOT EXISTS (SELECT FROM outbox.action AS o WHERE o.schedule_id = a.schedule_id AND o.tenant = a.tenant \
-     AND o.status IN ('due', 'running'))";
+     AND o.relay = a.relay AND o.status IN ('due', 'running'))";
 
 /// In the order in which [`end`] locks: the two of them never wait for each other in a circle.
 /// Waits for nobody: a row that somebody has locked is about to end, or is looked at, and is still its claimant's. Waiting for it

@@ -109,8 +109,8 @@ pub struct Occurrence {
 pub struct Planned {
     /// Its id.
     pub schedule: i64,
-    /// When it is next due; infinity is never.
-    pub next: Timestamp,
+    /// When it is next due; infinity is never, and none is to be computed.
+    pub next: Option<Timestamp>,
     /// The newest occurrence that was made or passed over.
     pub last: Option<Timestamp>,
     /// Why it cannot run.
@@ -254,7 +254,7 @@ impl Settlement {
     /// The database's.
     pub async fn planned(&self, planned: &[Planned]) -> Result<(), Error> {
         let ids: Vec<i64> = planned.iter().map(|planned| planned.schedule).collect();
-        let next: Vec<Timestamp> = planned.iter().map(|planned| planned.next).collect();
+        let next: Vec<Option<Timestamp>> = planned.iter().map(|planned| planned.next).collect();
         let last: Vec<Option<Timestamp>> = planned.iter().map(|planned| planned.last).collect();
         let problems: Vec<Option<&str>> = planned.iter().map(|planned| planned.problem.as_deref()).collect();
         let parameters: [&(dyn ToSql + Sync); 4] = [&ids, &next, &last, &problems];

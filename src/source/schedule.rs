@@ -37,12 +37,14 @@ impl Schedules {
         TableName { schema: "outbox".to_owned(), name: "action".to_owned() }
     }
 
-    /// The role that a tenant's queries run as; none when that needs a tenant and there is none.
+    /// The role that a tenant's queries run as; none when that needs a tenant, and there is none, or it is not one of the schemas
+    /// that are: whoever writes a schedule shall not choose among all roles.
     #[must_use]
     pub fn role_of(&self, tenant: &str) -> Option<String> {
         let role = self.role.as_deref()?;
         let named = role.replace("{{ tenant }}", tenant).replace("{{tenant}}", tenant);
-        (named == role || !tenant.is_empty()).then_some(named)
+        let is_tenant = !tenant.is_empty() && (self.schema.is_none() || self.is_schema(tenant));
+        (named == role || is_tenant).then_some(named)
     }
 
     /// Whether this is the name of a tenant's schema.

@@ -135,7 +135,7 @@ impl LockedCursor {
         let ended: Vec<_> = gone.iter().filter(|action| !action.again).map(|action| action.of.clone()).collect();
         if !ended.is_empty() {
             let (ids, tenants) = split(&ended);
-            self.claim(Taking { sql: PROMOTE, parameters: &[&ids, &tenants] }).await?;
+            self.claim(Taking { sql: PROMOTE, parameters: &[&ids, &tenants, &self.name] }).await?;
         }
         Ok(gone)
     }

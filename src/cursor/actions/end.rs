@@ -56,13 +56,13 @@ impl Settlement {
         self.recorded(action, Taking { sql: WAIT, parameters: &parameters }).await
     }
 
-    /// Of schedules whose actions have ended, by id and tenant, the first that is queued becomes due.
+    /// Of this relay's schedules whose actions have ended, by id and tenant, the first that is queued becomes due.
     ///
     /// # Errors
     /// The database's.
-    pub async fn promote_actions(&self, ended: &[(i64, String)]) -> Result<(), Error> {
+    pub async fn promote_actions(&self, relay: &str, ended: &[(i64, String)]) -> Result<(), Error> {
         let (ids, tenants) = split(ended);
-        self.query(Taking { sql: PROMOTE, parameters: &[&ids, &tenants] }).await.map(drop)
+        self.query(Taking { sql: PROMOTE, parameters: &[&ids, &tenants, &relay] }).await.map(drop)
     }
 
     async fn recorded(&self, action: Named<'_>, taking: Taking<'_>) -> Result<Recorded, Error> {

@@ -110,12 +110,9 @@ impl Errand {
             Sink::Http(_) | Sink::Email(_) => self.deliver(&message, left + GRACE, &mut stage.progress).await,
             Sink::Sql(_) => {
                 stage.begun = true;
-                self.change(task, &message, deadline).await.unwrap_or_else(|error| {
-                    Outcome::Failed(Failure {
-                        ambiguous: true,
-                        ..Failure::of(Class::Retry, "database", error.to_string(), "It is tried again.")
-                    })
-                })
+                // Before the commit an error leaves nothing behind.
+                let changed = self.change(task, &message, deadline).await;
+                changed.unwrap_or_else(|error| Outcome::Failed(unavailable(&error)))
             }
             Sink::Kafka(_) | Sink::Stdout(_) => {
                 stage.begun = true;
@@ -206,18 +203,17 @@ impl Errand {
         if published.acknowledged == 0 {
             return Ok(Outcome::Failed(published.stopped.unwrap_or_else(Failure::deadline)));
         }
-        within(&self.engine, async {
-            let of = match settlement.end_action(task.named(), End::Completed("")).await? {
-                Recorded::Of(of) => of,
-                // Nothing of this may stay.
-                Recorded::Lost => return Ok(Outcome::Cut { ambiguous: false }),
-                Recorded::Locked => return Ok(Outcome::Failed(locked())),
-            };
-            settlement.promote_actions(&[of]).await?;
-            settlement.commit().await?;
-            Ok(Outcome::Recorded)
-        })
-        .await
+        let ended = within(&self.engine, settlement.end_action(task.named(), End::Completed(""))).await?;
+        let of = match ended {
+            Recorded::Of(of) => of,
+            // Nothing of this may stay.
+            Recorded::Lost => return Ok(Outcome::Cut { ambiguous: false }),
+            Recorded::Locked => return Ok(Outcome::Failed(locked())),
+        };
+        within(&self.engine, settlement.promote_actions(&self.ready.config.name, &[of])).await?;
+        let committed = within(&self.engine, settlement.commit()).await;
+        let unknown = |error| Outcome::Failed(Failure { ambiguous: true, ..unavailable(&error) });
+        Ok(committed.map_or_else(unknown, |()| Outcome::Recorded))
     }
 }
 

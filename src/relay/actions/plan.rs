@@ -60,8 +60,8 @@ impl Watch {
 struct Plan {
     /// Instants to make, in order; whether each was missed.
     make: Vec<(Timestamp, bool)>,
-    /// When it goes on.
-    next: Timestamp,
+    /// When it goes on; none is to be computed by the next pass.
+    next: Option<Timestamp>,
     /// The newest instant that was made or passed over.
     last: Option<Timestamp>,
     /// How many were missed, made or not.
@@ -83,7 +83,7 @@ fn decide(schedule: &Schedule, now: Timestamp, since: Timestamp, most: usize) ->
         changed_at: schedule.changed_at,
     })?;
     let never = Timestamp::INFINITY;
-    let mut plan = Plan { make: Vec::new(), next: never, last: schedule.last_at, missed: 0 };
+    let mut plan = Plan { make: Vec::new(), next: Some(never), last: schedule.last_at, missed: 0 };
     let first = match schedule.next_at {
         Some(next) => Some(next),
         None => {
@@ -103,16 +103,23 @@ fn decide(schedule: &Schedule, now: Timestamp, since: Timestamp, most: usize) ->
         if schedule.missed == "latest" {
             plan.make.push((newest, true));
         }
-        next = recurrence.next(newest)?;
+        next = match recurrence.next(newest) {
+            Ok(next) => next,
+            Err(_) => return Ok(Plan { next: None, ..plan }),
+        };
     }
     while let Some(at) = next.filter(|at| *at <= now && plan.make.len() < most) {
         let missed = at <= until;
         plan.make.push((at, missed));
         plan.missed += usize::from(missed);
         plan.last = Some(at);
-        next = recurrence.next(at)?;
+        // What is due is made; the next pass finds the reason again, and tells it.
+        next = match recurrence.next(at) {
+            Ok(next) => next,
+            Err(_) => return Ok(Plan { next: None, ..plan }),
+        };
     }
-    plan.next = next.unwrap_or(never);
+    plan.next = Some(next.unwrap_or(never));
     Ok(plan)
 }
 
@@ -252,7 +259,7 @@ impl Runner {
         };
         let (name, tenant, code, reason) = (&schedule.name, &schedule.tenant, problem.code, &problem.message);
         tracing::error!(cursor, schedule = name, tenant, code, reason, "schedule has a problem");
-        let stopped = Plan { make: Vec::new(), next: Timestamp::INFINITY, last: schedule.last_at, missed: 0 };
+        let stopped = Plan { make: Vec::new(), next: Some(Timestamp::INFINITY), last: schedule.last_at, missed: 0 };
         (stopped, Some(format!("{}: {}", problem.code, problem.message)))
     }
 }

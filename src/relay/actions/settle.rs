@@ -189,7 +189,7 @@ impl Runner {
                 all.push(closed);
             }
             if !ended.is_empty() {
-                settlement.promote_actions(&ended).await?;
+                settlement.promote_actions(&self.config.name, &ended).await?;
             }
             settlement.commit().await?;
             Ok(all)

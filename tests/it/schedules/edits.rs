@@ -138,3 +138,40 @@ async fn an_application_can_write_schedules_and_no_actions_and_the_relay_no_sche
     let kept = "SELECT next_at = '2040-01-01' FROM outbox.schedule";
     assert!(owner.query_one(kept, &[]).await.unwrap().get::<_, bool>(0));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_of_a_schedule_for_each_tenant_loses_no_occurrence_that_was_due() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    owner.batch_execute("CREATE SCHEMA tenant_a; CREATE SCHEMA tenant_b").await.unwrap();
+    let provider = Provider::start(|_| Answer::Accept).await.unwrap();
+    let text = toml(&database, "relay", None, &relay(&provider, "schema = \"tenant_*\"", ""));
+    let sql = "INSERT INTO outbox.schedule (name, tenant, relay, rule, starts_at) VALUES ('all', '*', 'jobs', 'FREQ=DAILY', clock_timestamp() + interval '1 second')";
+    app.batch_execute(sql).await.unwrap();
+    let mut process = Process::spawn(&text, &["run"]);
+    eventually(PATIENCE * 2, async || having(&owner, "all", "completed").await == 2).await;
+    process.signal(rustix::process::Signal::KILL);
+    process.wait().await;
+    owner.batch_execute("UPDATE outbox.schedule SET next_at = date_trunc('second', now())").await.unwrap();
+    app.batch_execute("DELETE FROM outbox.schedule").await.unwrap();
+    assert_eq!(having(&owner, "all", "due").await, 2, "one for each tenant of the occurrence before");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_schedule_left_behind_at_a_relay_that_is_gone_holds_nothing_up() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let provider = Provider::start(|_| Answer::Accept).await.unwrap();
+    let text = toml(&database, "relay", None, &relay(&provider, "", ""));
+    app.batch_execute(
+        "INSERT INTO outbox.schedule (name, relay, rule, overlap) VALUES ('moves', 'gone', 'FREQ=DAILY', 'queue')",
+    )
+    .await
+    .unwrap();
+    owner.batch_execute("SELECT outbox.make_action(s, now() - i * interval '1 minute', true, false, NULL) FROM outbox.schedule AS s, generate_series(1, 2) AS i").await.unwrap();
+    app.batch_execute("UPDATE outbox.schedule SET relay = 'jobs', rule = NULL, starts_at = now()").await.unwrap();
+    let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
+    assert_eq!((code, having(&owner, "moves", "completed").await), (Some(0), 1), "{log}");
+    let left = "SELECT count(*) FROM outbox.action WHERE relay = 'gone' AND status IN ('due', 'queued')";
+    assert_eq!(owner.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 2);
+}
