@@ -7,6 +7,7 @@ BEGIN
     END IF;
 END
 $$;
+DROP FUNCTION outbox.cancel_actions(text, text);
 DROP FUNCTION outbox.prune_actions(interval, integer);
 DROP TRIGGER schedule_changed ON outbox.schedule;
 DROP FUNCTION outbox.schedule_changed();

@@ -222,4 +222,38 @@ $$ STRICT;
 COMMENT ON FUNCTION outbox.prune_actions(interval, integer) IS 'Deletes actions that ended longer ago than this, at most so many, oldest first. Gives their number.';
 REVOKE ALL ON FUNCTION outbox.prune_actions(interval, integer) FROM PUBLIC;
 
+CREATE FUNCTION outbox.cancel_actions(schedule text, tenant text DEFAULT '') RETURNS integer
+    LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH waiting AS (
+        SELECT a.action_id FROM outbox.action AS a
+        WHERE a.schedule = cancel_actions.schedule AND a.tenant = cancel_actions.tenant AND a.status IN ('queued', 'due')
+        ORDER BY a.action_id FOR UPDATE SKIP LOCKED
+    ), gone AS (
+        UPDATE outbox.action AS a SET status = 'skipped', finished_at = pg_catalog.clock_timestamp(), updated_at = pg_catalog.clock_timestamp(),
+               result = 'cancelled by ' || session_user
+        FROM waiting WHERE a.action_id = waiting.action_id RETURNING 1
+    )
+    SELECT pg_catalog.count(*)::integer FROM gone
+$$;
+COMMENT ON FUNCTION outbox.cancel_actions(text, text) IS 'Ends the actions of a schedule, by name and tenant, that have not been begun, or wait to be tried again: they are skipped. Also when the schedule is gone. Gives their number.';
+REVOKE ALL ON FUNCTION outbox.cancel_actions(text, text) FROM PUBLIC;
+
+-- Roles that relays run as already may do what relays do now: an upgrade needs no second look at grants.
+DO $$
+DECLARE
+    relay text;
+BEGIN
+    FOR relay IN
+        SELECT DISTINCT g.grantee::pg_catalog.regrole::text
+        FROM pg_catalog.pg_class AS c, pg_catalog.aclexplode(c.relacl) AS g
+        WHERE c.oid = 'outbox.cursor'::pg_catalog.regclass AND g.privilege_type = 'UPDATE' AND g.grantee NOT IN (0, c.relowner)
+    LOOP
+        EXECUTE pg_catalog.format('GRANT SELECT, UPDATE (next_at, last_at, problem, enabled) ON outbox.schedule TO %1$s; '
+            'GRANT SELECT, UPDATE ON outbox.action TO %1$s; '
+            'GRANT EXECUTE ON FUNCTION outbox.make_action(outbox.schedule, timestamptz, boolean, boolean, text[]), outbox.prune_actions(interval, integer) TO %1$s', relay);
+    END LOOP;
+END
+$$;
+
 INSERT INTO outbox.version (version, oldest_binary) VALUES (6, 1);

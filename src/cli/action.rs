@@ -102,7 +102,10 @@ pub(super) fn render(found: &[Listed]) -> String {
     ]);
     for action in found {
         let dash = || "-".to_owned();
-        let short = |text: &str| text.chars().take(SHOWN).collect::<String>();
+        let short = |text: &str| match text.char_indices().nth(SHOWN) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text.to_owned(),
+        };
         let manual = if action.manual { " (asked for)" } else { "" };
         table.row([
             action.id.to_string(),

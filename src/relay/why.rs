@@ -89,6 +89,7 @@ fn reason(facts: &Facts) -> Why {
         .then("outbox-relay check")
         .then("Run this with the configuration that the replicas have."),
         _ if lately => moving(facts),
+        (None, None) if facts.schedules.as_ref().is_some_and(|schedules| schedules.running > 0) => busy(facts),
         (None, None) => stuck(facts),
     }
 }
@@ -100,7 +101,18 @@ fn retrying(facts: &Facts) -> Why {
         facts.name,
         next_in.max(0.0)
     );
-    answer("retrying", false, sentence).then(format!("outbox-relay request list --relay {}", facts.name))
+    let list = if facts.schedules.is_some() { "action list --status due" } else { "request list" };
+    answer("retrying", false, sentence).then(format!("outbox-relay {list} --relay {}", facts.name))
+}
+
+/// Actions run, and others wait for them.
+fn busy(facts: &Facts) -> Why {
+    let running = facts.schedules.as_ref().map_or(0, |schedules| schedules.running);
+    let sentence =
+        format!("{} carries out {running} actions, and others wait for their ends{}", facts.name, left(facts));
+    answer("busy", true, sentence)
+        .then("They wait for an earlier one of their tenant (per_tenant_concurrency), or for a free place (in_flight):")
+        .then(format!("outbox-relay action list --relay {} --status running", facts.name))
 }
 
 impl Why {

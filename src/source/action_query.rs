@@ -150,7 +150,8 @@ fn begin(query: &Query) -> String {
 
 /// `none` is the one name that is no role to SET ROLE, and a name that is too long would be cut to another's.
 async fn become_tenant(session: &Session, role: &str) -> Result<(), Unanswered> {
-    let sql = format!("SET LOCAL ROLE {}; SELECT current_user", quote_ident(role));
+    // The relay's own role is no tenant's, whoever writes it into a schedule.
+    let sql = format!("SET LOCAL ROLE {}; SELECT NULLIF(current_user, session_user)::text", quote_ident(role));
     let (found, denied) = match texts(session, &sql).await {
         Ok(rows) => (rows.into_iter().next().flatten(), None),
         Err(error) if error.as_db_error().is_some() => (None, Some(error)),

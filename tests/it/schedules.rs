@@ -10,6 +10,7 @@ mod edits;
 mod keeps;
 mod locks;
 mod measures;
+mod operators;
 mod page;
 mod runs;
 mod sinks;

@@ -79,6 +79,9 @@ impl Errand {
             Err(failure) => return Outcome::Failed(failure),
         };
         let action = &task.action;
+        if action.command.is_some() && !matches!(self.ready.sink, Sink::Command(_)) {
+            return Outcome::Failed(sinkless_command());
+        }
         let printed = Printed {
             id: action.id,
             schedule: &action.schedule.1,
@@ -249,6 +252,11 @@ fn unavailable(error: &Error) -> Failure {
 fn unanswered(why: Unanswered) -> Failure {
     let class = if why.passing { Class::Retry } else { Class::Poison };
     Failure::of(class, why.code, why.message, why.hint)
+}
+
+fn sinkless_command() -> Failure {
+    let hint = "Take the command out of the schedule, or name a relay of [relay.sink.command].";
+    Failure::of(Class::Poison, "command_elsewhere", "the schedule names a command, and its relay starts none", hint)
 }
 
 fn commandless() -> Failure {
