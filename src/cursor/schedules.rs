@@ -51,7 +51,7 @@ const COUNT: &str = "SELECT (SELECT pg_catalog.count(*) FROM outbox.schedule AS 
      FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.next_at < pg_catalog.statement_timestamp() ORDER BY s.next_at LIMIT 1) AS s), 0)";
 
 const PROBLEMS: &str = "SELECT CASE s.tenant WHEN '' THEN s.name ELSE s.tenant || '/' || s.name END, s.problem \
-     FROM outbox.schedule AS s WHERE s.relay = $1 AND s.problem IS NOT NULL ORDER BY 1 LIMIT 10";
+     FROM outbox.schedule AS s WHERE (s.relay = $1 OR s.problem LIKE 'relay_unknown:%') AND s.problem IS NOT NULL ORDER BY 1 LIMIT 11";
 
 /// The clock, and whether a schedule is due.
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +138,7 @@ pub async fn first(session: &Session, relay: &str) -> Result<First, Error> {
     Ok(First { now: row.try_get(0)?, at: row.try_get(1)?, new: row.try_get(2)? })
 }
 
-/// Schedules of this relay that have a problem, at most ten: their names, and what it is.
+/// Schedules of this relay, or of one that nobody has ever started, that have a problem, at most eleven: their names, and what it is.
 ///
 /// # Errors
 /// The database's.

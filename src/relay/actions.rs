@@ -292,11 +292,19 @@ pub(super) async fn backlog(session: &Session, relay: &str) -> Result<(Lag, Dura
 /// The database's.
 pub(super) async fn findings(session: &Session, relay: &Config) -> Result<Vec<Finding>, Error> {
     let problems = schedules::problems(session, &relay.name).await?;
+    let more = problems.len() > 10;
+    let more = more.then(|| {
+        let message = "there are more schedules that cannot run than these".to_owned();
+        Finding::new(Level::Warn, "schedule_problem", message)
+            .setting("See all: `outbox-relay schedule list --problems`.")
+    });
     Ok(problems
         .into_iter()
+        .take(10)
         .map(|(schedule, problem)| {
             Finding::new(Level::Warn, "schedule_problem", format!("schedule {schedule}: {problem}"))
                 .setting("Correct the schedule's row; `outbox-relay schedule preview` tries a rule.")
         })
+        .chain(more)
         .collect())
 }

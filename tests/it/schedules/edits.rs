@@ -21,6 +21,8 @@ async fn what_an_application_writes_edits_and_deletes_is_followed_by_two_replica
         owner.query_one(stray, &[]).await.unwrap().get::<_, Option<bool>>(0) == Some(true)
     })
     .await;
+    let (_, checked, _) = outbox_relay(&text, &["check"]).await;
+    assert!(checked.contains("schedule stray: relay_unknown: "), "{checked}");
     app.batch_execute(
         "INSERT INTO outbox.schedule (name, relay, starts_at, payload) VALUES ('once', 'jobs', now() + interval '3 seconds', '{\"note\": \"n\"}'); \
          INSERT INTO outbox.schedule (name, relay, starts_at) VALUES ('later', 'jobs', now() + interval '40 years'); \
