@@ -1,7 +1,7 @@
 //! When a schedule is due: recurrence rules after RFC 5545, in the time zones of people.
 //!
-//! Pure. Three steps: the text becomes checked parts ([`rule`]), the parts give local times ([`calendar`], with days from
-//! the crate `rrule`) or instants ([`clock`], for what counts in hours and less), and a [`zone`] makes instants of local
+//! Pure. Three steps: the text becomes checked parts (`rule`), the parts give local times (`calendar`, with days from
+//! the crate `rrule`) or instants (`clock`, for what counts in hours and less), and a `zone` makes instants of local
 //! times. [`Recurrence`] bounds and orders the result. No text can hang a computation: years end with 2200, and steps are
 //! counted.
 

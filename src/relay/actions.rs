@@ -12,7 +12,6 @@ use tokio::task::{JoinError, JoinSet};
 
 use super::Config;
 use super::engine::Engine;
-use super::lag::Lag;
 use super::member::{RECHECK, SAMPLE};
 use super::prepare::{self, Unready};
 use super::setback::Setbacks;
@@ -20,12 +19,12 @@ use crate::cursor::{self, actions, schedules};
 use crate::database::{Error, Session};
 use crate::pace::Pace;
 use crate::source::Schedules;
-use crate::source::finding::{Finding, Level};
 
 mod carry;
 mod choose;
 mod claim;
 mod keep;
+mod look;
 mod plan;
 mod ready;
 mod settle;
@@ -37,6 +36,8 @@ use keep::Keeper;
 use plan::Watch;
 use ready::Ready;
 use task::Attempt;
+
+pub(super) use look::{backlog, findings};
 
 /// After a claim that another replica stood before.
 const BUSY: Duration = Duration::from_millis(3);
@@ -266,45 +267,4 @@ impl Runner {
             }
         }
     }
-}
-
-/// How long the oldest action that is due has waited, and how many there are; and for how long the oldest has waited that has
-/// not been tried.
-///
-/// # Errors
-/// The database's.
-pub(super) async fn backlog(session: &Session, relay: &str) -> Result<(Lag, Duration), Error> {
-    let backlog = actions::backlog(session, relay).await?;
-    let age =
-        |since: Option<crate::position::Timestamp>| since.map(|since| backlog.now.since(since)).unwrap_or_default();
-    let lag = Lag {
-        age: age(backlog.oldest),
-        rows: backlog.rows,
-        capped: backlog.rows >= actions::CAP,
-        observed_at: backlog.now,
-    };
-    Ok((lag, age(backlog.untried)))
-}
-
-/// What is to be said of a relay's schedules: those that cannot run.
-///
-/// # Errors
-/// The database's.
-pub(super) async fn findings(session: &Session, relay: &Config) -> Result<Vec<Finding>, Error> {
-    let problems = schedules::problems(session, &relay.name).await?;
-    let more = problems.len() > 10;
-    let more = more.then(|| {
-        let message = "there are more schedules that cannot run than these".to_owned();
-        Finding::new(Level::Warn, "schedule_problem", message)
-            .setting("See all: `outbox-relay schedule list --problems`.")
-    });
-    Ok(problems
-        .into_iter()
-        .take(10)
-        .map(|(schedule, problem)| {
-            Finding::new(Level::Warn, "schedule_problem", format!("schedule {schedule}: {problem}"))
-                .setting("Correct the schedule's row; `outbox-relay schedule preview` tries a rule.")
-        })
-        .chain(more)
-        .collect())
 }
