@@ -12,7 +12,7 @@ KAFKA ?=
 PG ?= 18
 # The guarantees that rest on PostgreSQL, by module of tests/it; the others meet it only through these.
 GUARANTEES = action_query:: basics:: chaos:: faults:: horizon:: identity:: lock_kill:: migrations:: ordering:: refusals:: replicas:: \
-    retention:: storm:: stage::the_server_has_the_major_version_that_was_asked_for
+    retention:: schedules:: storm:: stage::the_server_has_the_major_version_that_was_asked_for
 # Some of them not, for example SKIP=chaos::
 SKIP ?=
 

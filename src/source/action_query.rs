@@ -133,12 +133,14 @@ async fn within(
     Ok(Reported { rows: rows.ok_or_else(|| Unanswered::too_large(query))?, truncated })
 }
 
-/// The session's own settings are made for turns: their plans, their time limits, and no security by rows.
+/// The session's own settings are made for turns (and a `transaction_timeout` that runs is not made longer by another value, only
+/// by none and then another): their plans, their time limits, and no security by rows.
 fn begin(query: &Query) -> String {
     let timeout = query.timeout.as_millis().max(1);
     let mut sql = format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL statement_timeout = {timeout}; \
          SET LOCAL lock_timeout = {timeout}; SET LOCAL row_security = on; SET LOCAL check_function_bodies = off; \
+         SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout'; \
          SELECT pg_catalog.set_config(name, '{}', true) FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout'",
         (query.timeout + PATIENCE).as_millis()
     );

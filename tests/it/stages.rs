@@ -50,9 +50,9 @@ async fn slow_commits_held_rows_a_hanging_sink_and_a_pause_are_told_apart() {
     owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
     eventually(PATIENCE, || async { gateway.accepted().len() == 1 }).await;
 
-    // The writer takes three seconds between its insert and its commit, and nobody else writes.
+    // The writer takes six seconds between its insert and its commit, and nobody else writes.
     let app = database.connect("app").await;
-    app.batch_execute("BEGIN; INSERT INTO bookings DEFAULT VALUES; SELECT pg_sleep(3); COMMIT").await.unwrap();
+    app.batch_execute("BEGIN; INSERT INTO bookings DEFAULT VALUES; SELECT pg_sleep(6); COMMIT").await.unwrap();
     eventually(PATIENCE, || async { Shown::by(&url).await.blames(0) }).await;
     eventually(PATIENCE, || async { gateway.accepted().len() == 2 }).await;
 

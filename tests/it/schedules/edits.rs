@@ -154,7 +154,10 @@ async fn an_edit_of_a_schedule_for_each_tenant_loses_no_occurrence_that_was_due(
     eventually(PATIENCE * 2, async || having(&owner, "all", "completed").await == 2).await;
     process.signal(rustix::process::Signal::KILL);
     process.wait().await;
-    owner.batch_execute("UPDATE outbox.schedule SET next_at = date_trunc('second', now())").await.unwrap();
+    owner
+        .batch_execute("UPDATE outbox.schedule SET next_at = date_trunc('second', now()) - interval '1 hour'")
+        .await
+        .unwrap();
     app.batch_execute("DELETE FROM outbox.schedule").await.unwrap();
     assert_eq!(having(&owner, "all", "due").await, 2, "one for each tenant of the occurrence before");
 }
