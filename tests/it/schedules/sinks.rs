@@ -176,3 +176,18 @@ async fn a_receiver_that_takes_longer_than_the_schedule_allows_is_given_up_and_a
     let row = owner.query_one(sql, &[]).await.unwrap();
     assert_eq!((row.get::<_, &str>(0), row.get::<_, i32>(1)), ("action_timeout", 1));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_query_runs_as_the_relays_own_role_whatever_tenant_a_schedule_names() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let provider = Provider::start(|_| Answer::Accept).await.unwrap();
+    let source = "role = \"{{ tenant }}\"\n[relay.source.schedule.queries.who]\nsql = \"SELECT current_user AS who\"";
+    let sink = format!("[relay.sink.http]\nurl = \"{}/reports\"\nbody = '{{{{ who }}}}'", provider.url());
+    let text = toml(&database, "relay", None, &jobs(source, &sink));
+    now(&app, "forged", "{}", &[("tenant", "relay"), ("query", "who")]).await;
+    let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
+    assert_eq!((code, provider.count()), (Some(1), 0), "{log}");
+    let sql = "SELECT error ->> 'code' FROM outbox.action WHERE status = 'failed'";
+    assert_eq!(owner.query_one(sql, &[]).await.unwrap().get::<_, String>(0), "query_role");
+}
