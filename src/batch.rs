@@ -24,6 +24,17 @@ impl Batch {
         Self { fields, created_at: Vec::new(), ends: Vec::new(), buffer: Vec::new() }
     }
 
+    /// An empty batch with room for as much as this one holds.
+    #[must_use]
+    pub fn successor(&self) -> Self {
+        Self {
+            fields: self.fields,
+            created_at: Vec::with_capacity(self.created_at.len()),
+            ends: Vec::with_capacity(self.ends.len()),
+            buffer: Vec::with_capacity(self.buffer.len()),
+        }
+    }
+
     /// Appends a row; `values` must yield as many values as the batch has fields.
     pub fn push<'a>(&mut self, created_at: Timestamp, id: &str, values: impl IntoIterator<Item = Option<&'a [u8]>>) {
         self.buffer.extend_from_slice(id.as_bytes());
@@ -91,6 +102,12 @@ impl Batch {
     /// All rows in order.
     pub fn messages(&self) -> impl Iterator<Item = Message<'_>> {
         (0..self.len()).map(|row| self.message(row))
+    }
+
+    /// When each row was created.
+    #[must_use]
+    pub fn instants(&self) -> &[Timestamp] {
+        &self.created_at
     }
 
     /// The position of the row number `row`.

@@ -11,6 +11,7 @@ use crate::{pace, sink, source};
 
 mod actions;
 pub mod adopt;
+mod ahead;
 mod at_most_once;
 pub mod check;
 mod circuit;
@@ -191,6 +192,10 @@ pub struct Ready {
     pub unconfirmed: AtomicUsize,
     /// How many rows the next turn takes at the most.
     pub appetite: Arc<AtomicUsize>,
+    /// The bytes of the largest row of the last fetch; 0 before the first.
+    pub row_bytes: Arc<AtomicUsize>,
+    /// Another took its place: the table has another shape, or it is made ready anew.
+    pub superseded: AtomicBool,
     /// How many of the next messages are published one by one, because one among them was refused with its batch.
     pub suspects: Arc<AtomicUsize>,
     /// The number of partitions that `on_partition_change = "continue"` has accepted; 0 for none.
@@ -215,11 +220,22 @@ impl Ready {
             reported: AtomicBool::new(self.reported()),
             unconfirmed: AtomicUsize::new(self.unconfirmed.load(Ordering::Relaxed)),
             appetite: Arc::clone(&self.appetite),
+            row_bytes: Arc::clone(&self.row_bytes),
+            superseded: AtomicBool::new(false),
             suspects: Arc::clone(&self.suspects),
             accepted_partitions: Arc::clone(&self.accepted_partitions),
             circuit_open: Arc::clone(&self.circuit_open),
             metrics: Arc::clone(&self.metrics),
         }
+    }
+
+    /// Another takes its place: whoever works with this one gives up as soon as it can.
+    fn supersede(&self) {
+        self.superseded.store(true, Ordering::Relaxed);
+    }
+
+    fn is_superseded(&self) -> bool {
+        self.superseded.load(Ordering::Relaxed)
     }
 
     /// Learns from a turn of `rows` rows, the most that it could take, how many the next one should take.

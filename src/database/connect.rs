@@ -6,8 +6,9 @@ use std::time::Duration;
 use deadpool_postgres::ClientWrapper;
 use native_tls::{Certificate, TlsConnector};
 use postgres_native_tls::MakeTlsConnector;
+use tokio_postgres::NoTls;
 use tokio_postgres::config::{Host, SslMode};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Config, Error, Limits, Session, TlsMode, error};
 
@@ -62,21 +63,28 @@ async fn connect(config: &Config, limits: &Limits, application_name: &str) -> Re
             state: source.code().cloned(),
         })
     };
-    let tls = MakeTlsConnector::new(connector(config)?);
-    // The driver's own time-out covers the TCP connection only; a server that accepts and says nothing needs this one.
-    let (client, connection) = tokio::time::timeout(timeout * 2, connection.connect(tls))
-        .await
-        .map_err(|_| Error::Timeout(timeout * 2))?
-        .map_err(failed)?;
     let closed = CancellationToken::new();
     let guard = closed.clone().drop_guard();
-    let task = tokio::spawn(async move {
-        let _guard = guard;
-        if let Err(error) = connection.await {
-            tracing::debug!(error = error::describe(&error), "connection ended");
-        }
-    });
+    // The driver's own time-out covers the TCP connection only; a server that accepts and says nothing needs this one.
+    let (client, task) = if plain {
+        let connected = tokio::time::timeout(timeout * 2, connection.connect(NoTls));
+        let (client, connection) = connected.await.map_err(|_| Error::Timeout(timeout * 2))?.map_err(failed)?;
+        (client, tokio::spawn(drive(connection, guard)))
+    } else {
+        let tls = MakeTlsConnector::new(connector(config)?);
+        let connected = tokio::time::timeout(timeout * 2, connection.connect(tls));
+        let (client, connection) = connected.await.map_err(|_| Error::Timeout(timeout * 2))?.map_err(failed)?;
+        (client, tokio::spawn(drive(connection, guard)))
+    };
     Ok(Session { client: ClientWrapper::new(client, task), closed, pid: 0 })
+}
+
+/// Carries a connection's bytes until it ends, which is told by dropping the guard.
+async fn drive(connection: impl Future<Output = Result<(), tokio_postgres::Error>>, guard: DropGuard) {
+    let _guard = guard;
+    if let Err(error) = connection.await {
+        tracing::debug!(error = error::describe(&error), "connection ended");
+    }
 }
 
 fn connector(config: &Config) -> Result<TlsConnector, Error> {
@@ -97,6 +105,8 @@ fn connector(config: &Config) -> Result<TlsConnector, Error> {
             builder.danger_accept_invalid_hostnames(true);
         }
         TlsMode::Require => {
+            // Nothing is compared with the system's authorities, and to load them takes tens of milliseconds.
+            builder.disable_built_in_roots(true);
             builder.danger_accept_invalid_hostnames(true).danger_accept_invalid_certs(true);
         }
     }

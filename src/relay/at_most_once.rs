@@ -22,7 +22,7 @@ use crate::database::{Error, Fragile, Loan};
 use crate::message::Message;
 use crate::position::Position;
 use crate::sink::{Class, Failure, Flow, Mode, Publication, Published, Sink};
-use crate::source::fetch::fetch;
+use crate::source::fetch;
 
 mod flight;
 mod redrive;
@@ -102,11 +102,15 @@ impl Turn<'_> {
         let request = self.request(cursor, self.appetite(suspects).min(most));
         let begun = Instant::now();
         let (sender, mut receiver) = unbounded_channel();
-        let mut reader = Fragile::new(reader);
-        let reading = tokio::time::timeout_at(deadline.into(), fetch(&mut reader, request, sender));
+        let reader = Fragile::new(reader);
+        let reading = async {
+            fetch::begin(&reader).await?;
+            fetch::fetch(&reader, request, sender).await
+        };
         let late = Error::Timeout(self.ready.config.turn.deadline);
+        let reading = tokio::time::timeout_at(deadline.into(), reading);
         let fetched = reading.await.map_err(|_| TurnError::from(late))??;
-        reader.give_back();
+        within(self.engine, fetch::end(reader, &fetched)).await?;
         self.timings.fetch = begun.elapsed();
         let mut batches = Vec::new();
         while let Ok(batch) = receiver.try_recv() {

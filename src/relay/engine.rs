@@ -1,6 +1,7 @@
 //! What all relays of a process share: connections, slots, the watcher, the ends of life.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -48,6 +49,8 @@ pub struct Engine {
     slots: Arc<Semaphore>,
     /// Sinks that answer one by one may hang for long; they never take more than half of the slots.
     slow_slots: Arc<Semaphore>,
+    /// How many wait for a slot.
+    waiting: AtomicUsize,
     /// The longest single call to the database.
     pub call_deadline: Duration,
 }
@@ -72,6 +75,22 @@ pub struct Slot {
     pub reader: Loan,
     /// Give it back when the turn ends.
     pub permits: Vec<OwnedSemaphorePermit>,
+}
+
+/// Counts somebody who waits, for as long as it lives.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A session that many tasks use at the same time, each statement on its own; opened anew when it has ended.
@@ -128,6 +147,7 @@ impl Engine {
             pool: database::pool(sessions(), slots * 2)?,
             slots: Arc::new(Semaphore::new(slots)),
             slow_slots: Arc::new(Semaphore::new((slots / 2).max(1))),
+            waiting: AtomicUsize::new(0),
             stop: CancellationToken::new(),
             cut: CancellationToken::new(),
             heartbeat: Arc::new(Heartbeat::new(STUCK)),
@@ -142,22 +162,37 @@ impl Engine {
         })
     }
 
-    /// Waits for a slot and takes its connections: both or none.
+    /// Waits for a slot: the right to two connections, which [`Self::connection`] then gives without delay.
     ///
     /// # Errors
-    /// When a connection cannot be opened.
-    pub async fn slot(&self, slow: bool) -> Result<Slot, Error> {
+    /// When the pool is closed.
+    pub async fn permits(&self, slow: bool) -> Result<Vec<OwnedSemaphorePermit>, Error> {
+        let _waiting = Waiting::new(&self.waiting);
         let closed = |_| Error::Pool("closed".to_owned());
         let mut permits = Vec::with_capacity(2);
         if slow {
             permits.push(Arc::clone(&self.slow_slots).acquire_owned().await.map_err(closed)?);
         }
         permits.push(Arc::clone(&self.slots).acquire_owned().await.map_err(closed)?);
+        Ok(permits)
+    }
+
+    /// Whether somebody waits for a slot, so that nobody should keep his longer than he must.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// Waits for a slot and takes its connections: both or none.
+    ///
+    /// # Errors
+    /// When a connection cannot be opened.
+    pub async fn slot(&self, slow: bool) -> Result<Slot, Error> {
+        let permits = self.permits(slow).await?;
         let (lock, reader) = tokio::try_join!(database::take(&self.pool), database::take(&self.pool))?;
         Ok(Slot { lock, reader, permits })
     }
 
-    /// Another connection, in place of one of a slot's that has ended or was given back.
+    /// One of a slot's two connections, or another in place of one that has ended or was given back.
     ///
     /// # Errors
     /// When it cannot be opened.

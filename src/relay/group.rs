@@ -170,6 +170,7 @@ impl Group {
         let Some(shape) = &self.shape else { return };
         for member in &mut self.members {
             if let Some(ready) = &member.ready {
+                ready.supersede();
                 member.ready = ready.sink.fits(&shape.columns).then(|| Arc::new(ready.with_shape(Arc::clone(shape))));
             }
             member.quiet = None;

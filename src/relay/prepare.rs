@@ -110,6 +110,8 @@ pub async fn ready(
         reported: AtomicBool::new(reported),
         unconfirmed: AtomicUsize::new(0),
         appetite: Arc::new(AtomicUsize::new(config.turn.rows.min(pace::FIRST_APPETITE))),
+        row_bytes: Arc::default(),
+        superseded: AtomicBool::new(false),
         suspects: Arc::default(),
         accepted_partitions: Arc::default(),
         circuit_open: Arc::default(),

@@ -1,7 +1,6 @@
 //! What a turn has read and published, in order: batches, and how far they were acknowledged.
 
-use tokio::sync::mpsc::UnboundedReceiver;
-
+use super::ahead::Rows;
 use crate::batch::Batch;
 use crate::position::{Position, Timestamp};
 use crate::sink::{Failure, Flow, Publication, Published};
@@ -19,7 +18,7 @@ impl Relayed {
         Self {
             batches: Vec::new(),
             published: Published { acknowledged: 0, stopped: Some(failure), suspects: 1 },
-            fetched: Fetched { rows: 0, more: false, snapshot: None },
+            fetched: Fetched::default(),
         }
     }
 
@@ -46,23 +45,19 @@ impl Relayed {
     }
 
     pub(super) fn instants(&self, n: usize) -> Vec<Timestamp> {
-        self.batches.iter().flat_map(Batch::messages).take(n).map(|message| message.created_at).collect()
+        self.batches.iter().flat_map(Batch::instants).take(n).copied().collect()
     }
 }
 
 /// Pushes batches as they come, keeps them, and waits for the acknowledgements.
-pub(super) async fn pump(
-    publication: &mut Publication<'_>,
-    kept: &mut Vec<Batch>,
-    mut batches: UnboundedReceiver<Batch>,
-) {
-    while let Some(batch) = batches.recv().await {
+pub(super) async fn pump(publication: &mut Publication<'_>, kept: &mut Vec<Batch>, mut rows: Rows) {
+    while let Some(batch) = rows.next().await {
         // Kept before it is pushed: a push that is cut half-way has published rows of it.
         kept.push(batch);
         let Some(batch) = kept.last() else { break };
         if publication.push(batch).await == Flow::Stop {
             // Nothing more is read, but what was pushed before the stop is on its way and counts when it arrives.
-            batches.close();
+            rows.close();
             break;
         }
     }

@@ -5,11 +5,11 @@
 //! ids. Publishing stops at once when the lock is lost, at the turn's deadline, or when the grace period of a shutdown
 //! ends.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc::unbounded_channel;
-
+use super::ahead::{self, Ahead, Chain, Plan};
 use super::engine::Engine;
 use super::outcome::{Outcome, Timings, TurnError};
 use super::relayed::{Relayed, pump};
@@ -17,10 +17,10 @@ use super::verdict::Verdict;
 use super::{Guarantee, Ready, circuit, report};
 use crate::batch::Batch;
 use crate::cursor::{Advance, Facts, LockedCursor};
-use crate::database::{Error, Fragile, Loan};
-use crate::position::Timestamp;
+use crate::database::Error;
+use crate::position::{Position, Timestamp};
 use crate::sink::{Failure, Mode};
-use crate::source::fetch::{Budget, Fetched, Request, fetch};
+use crate::source::fetch::{Fetched, Request};
 use crate::source::watcher::Sighting;
 
 /// How many rows a turn publishes that sends one by one: each waits for the broker.
@@ -30,27 +30,31 @@ const ALONE: usize = 200;
 #[derive(Debug)]
 pub struct Turn<'a> {
     /// The relay.
-    pub ready: &'a Ready,
+    pub ready: &'a Arc<Ready>,
     /// What the watcher saw, before this turn began.
     pub sighting: &'a Sighting,
     /// What all relays share.
-    pub engine: &'a Engine,
+    pub engine: &'a Arc<Engine>,
     /// How long each part took.
     pub timings: Timings,
     /// When the rows were created that were acknowledged and advanced over, in order.
     pub delivered: Vec<Timestamp>,
     /// Over how many partitions keys are spread in this turn.
     pub partitions: Option<i32>,
+    /// Where it has left the cursor, when it has moved it.
+    pub stands_at: Option<Position>,
 }
 
 impl Turn<'_> {
-    /// Runs the turn on two connections: one that holds the lock, one that reads.
+    /// Runs the turn on two connections: one that holds the lock, one that reads. Takes what was read ahead for it, and
+    /// leaves what it has read ahead for the next.
     ///
     /// # Errors
     /// See [`TurnError`].
-    pub async fn run(&mut self, lock: Loan, reader: Loan) -> Result<Outcome, TurnError> {
-        let deadline = Instant::now() + self.ready.config.turn.deadline;
+    pub(super) async fn run(&mut self, chain: &mut Chain) -> Result<Outcome, TurnError> {
         let begun = Instant::now();
+        let lock = self.engine.connection().await?;
+        let deadline = Instant::now() + self.ready.config.turn.deadline;
         let lock = LockedCursor::lock(lock, &self.ready.config.name, &self.ready.identity);
         let locked = within(self.engine, lock).await?;
         self.timings.lock = begun.elapsed();
@@ -81,17 +85,19 @@ impl Turn<'_> {
         }
         let letters =
             if cursor.redrive { within(self.engine, cursor.redriving(self.redrives())).await? } else { Vec::new() };
-        if let (Some(first), Guarantee::AtMostOnce) = (letters.first(), self.ready.config.guarantee) {
-            return self.redrive_once(cursor, reader, first, deadline).await;
+        let at_most_once = self.ready.config.guarantee == Guarantee::AtMostOnce;
+        if letters.is_empty() && !at_most_once {
+            let relayed = self.relay(&cursor, chain, deadline).await?;
+            return self.advance(cursor, relayed).await;
         }
-        if !letters.is_empty() {
-            return self.redrive(cursor, reader, &letters, deadline).await;
+        // The slot has two connections.
+        chain.ahead = None;
+        let reader = self.engine.connection().await?;
+        match letters.first() {
+            Some(first) if at_most_once => self.redrive_once(cursor, reader, first, deadline).await,
+            Some(_) => self.redrive(cursor, reader, &letters, deadline).await,
+            None => self.at_most_once(cursor, reader, deadline).await,
         }
-        if self.ready.config.guarantee == Guarantee::AtMostOnce {
-            return self.at_most_once(cursor, reader, deadline).await;
-        }
-        let relayed = self.relay(&cursor, reader, deadline).await?;
-        self.advance(cursor, relayed).await
     }
 
     /// Why the cursor must not be moved now.
@@ -135,21 +141,41 @@ impl Turn<'_> {
 
     /// What to read: at most `rows` rows behind the cursor's position.
     pub(super) fn request<'a>(&'a self, cursor: &'a LockedCursor, rows: usize) -> Request<'a> {
-        let (ready, turn) = (self.ready, self.ready.config.turn);
-        Request {
-            shape: &ready.shape,
-            fields: ready.sink.fields(),
-            typed: ready.sink.is_typed(),
-            after: cursor.position.as_ref(),
-            horizon: self.sighting.horizon.at,
-            known: cursor.relations.as_ref().map(|(_, known)| known),
-            root: cursor.relations.as_ref().map(|(root, _)| *root),
-            budget: Budget { rows: turn.rows.min(rows), bytes: turn.bytes, time: turn.time },
-        }
+        let known = cursor.relations.as_ref();
+        ahead::request(self.ready, cursor.position.as_ref(), known, self.sighting.horizon.at, rows)
+    }
+
+    /// The rows behind the cursor's position: what was read ahead, if it is that, or a reading that begins now.
+    fn reading(&self, cursor: &LockedCursor, chain: &mut Chain, most: usize) -> Ahead {
+        let ahead = chain.ahead.take().filter(|ahead| ahead.fits(cursor, self.ready, most));
+        ahead.unwrap_or_else(|| {
+            let (after, known) = (cursor.position.clone(), cursor.relations.clone());
+            let plan = Plan { after, known, most, sighting: Some(self.sighting.clone()) };
+            Ahead::start(self.engine, self.ready, plan)
+        })
+    }
+
+    /// Begins to read what the next turn should find behind this one, unless somebody waits for the connections or the
+    /// next turn is not to follow at once.
+    fn read_on(&self, fetched: &Fetched, suspects: usize) -> Option<Ahead> {
+        let ready = self.ready;
+        let waits = self.engine.is_crowded()
+            || self.engine.stop.is_cancelled()
+            || suspects > 0
+            || ready.sink.min_interval().is_some()
+            || ready.circuit_open.load(Ordering::Relaxed);
+        let after = fetched.last.clone().filter(|_| fetched.more && !waits)?;
+        let plan = Plan { after: Some(after), known: None, most: self.appetite(0), sighting: None };
+        Some(Ahead::start(self.engine, ready, plan))
     }
 
     /// Fetches and publishes side by side, until all is acknowledged, something fails, or the turn is cut.
-    async fn relay(&mut self, cursor: &LockedCursor, reader: Loan, deadline: Instant) -> Result<Relayed, TurnError> {
+    async fn relay(
+        &mut self,
+        cursor: &LockedCursor,
+        chain: &mut Chain,
+        deadline: Instant,
+    ) -> Result<Relayed, TurnError> {
         let ready = self.ready;
         let closed = cursor.closed();
         let suspects = ready.suspects.load(Ordering::Relaxed);
@@ -159,22 +185,18 @@ impl Turn<'_> {
             Err(failure) => return Ok(Relayed::nothing(failure)),
         };
         let appetite = self.appetite(suspects);
-        let request = self.request(cursor, appetite);
         let begun = Instant::now();
-        let (sender, receiver) = unbounded_channel();
+        let Ahead { rows, mut end, .. } = self.reading(cursor, chain, appetite);
         let mut batches = Vec::new();
         let mut fetched = None;
         let mut fetch_time = Duration::ZERO;
         let reading = async {
-            let mut reader = Fragile::new(reader);
-            let outcome = fetch(&mut reader, request, sender).await;
-            if outcome.is_ok() {
-                reader.give_back();
-            }
+            let outcome = end.wait().await;
             fetch_time = begun.elapsed();
+            chain.ahead = outcome.as_ref().ok().and_then(|fetched| self.read_on(fetched, suspects));
             fetched = Some(outcome);
         };
-        let publishing = pump(&mut publication, &mut batches, receiver);
+        let publishing = pump(&mut publication, &mut batches, rows);
         let cut = tokio::select! {
             biased;
             () = closed.cancelled() => return Err(TurnError::LockLost),
@@ -202,10 +224,10 @@ impl Turn<'_> {
             Some(Err(error)) if published.acknowledged == 0 && published.stopped.is_none() => return Err(error.into()),
             Some(Err(error)) => {
                 tracing::warn!(cursor = ready.config.name, %error, rows, "reading failed: going on behind what was read");
-                Fetched { rows, more: true, snapshot: None }
+                Fetched { rows, more: true, ..Fetched::default() }
             }
-            None if cut => Fetched { rows, more: true, snapshot: None },
-            None => Fetched { rows, more: false, snapshot: None },
+            None if cut => Fetched { rows, more: true, ..Fetched::default() },
+            None => Fetched { rows, ..Fetched::default() },
         };
         Ok(Relayed { batches, published, fetched })
     }
@@ -252,6 +274,7 @@ impl Turn<'_> {
         }
         self.ready.searched(passed);
         self.delivered = relayed.instants(acknowledged);
+        self.stands_at = end;
         let (rows, suspects) = (acknowledged, relayed.published.suspects);
         Ok(match verdict {
             Verdict::Search(failure) => {

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use super::engine::{Engine, Slot};
+use super::ahead::{Ahead, Chain, Plan};
+use super::engine::Engine;
 use super::outcome::{Outcome, Timings, TurnError};
 use super::turn::{Turn, within};
-use super::{Ready, circuit};
+use super::{Guarantee, Ready, circuit};
 use crate::cursor;
 use crate::pace::{self, Backoff};
 use crate::source::watcher::Sighting;
@@ -29,33 +30,56 @@ pub enum Next {
     Recheck(Duration),
 }
 
-/// Runs turns while the next may begin at once: rows are left, or it goes on behind a wish or a refused row. `sighting` was
-/// made for the first of them.
+/// Whether this task goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// It ends.
+    End,
+    /// The next turn begins at once: rows are left, or it goes on behind a wish or a refused row.
+    Again,
+    /// Rows were there, so that there will be more in a moment, as a rule.
+    Soon,
+}
+
+/// Without a lock, a row is looked for before it is taken for granted that there is one: as long as this many looks in a row
+/// have not each found some.
+const STREAK: u32 = 2;
+
+/// Runs turns while there is something to do. `sighting` was made for the first of them.
 pub async fn run(engine: Arc<Engine>, ready: Arc<Ready>, mut sighting: Sighting, backoff: Backoff) -> (Next, Backoff) {
-    let mut worker = Worker { engine: &engine, ready: &ready, backoff };
+    let mut worker = Worker { engine: &engine, ready: &ready, backoff, chain: Chain::default(), streak: 0 };
     loop {
-        let (next, more) = match worker.turn(&sighting).await {
+        let (next, then) = match worker.turn(&sighting).await {
             Ok(outcome) => worker.judge(outcome, &sighting).await,
-            Err(error) => (worker.failed(&error).await, false),
+            Err(error) => (worker.failed(&error).await, Then::End),
         };
-        if !more || engine.stop.is_cancelled() {
+        if engine.stop.is_cancelled() || ready.is_superseded() {
             return (next, worker.backoff);
         }
-        match engine.watcher.scan(&ready.shape).await {
-            Ok(newer) => sighting = newer,
-            Err(error) => return (worker.failed(&error.into()).await, worker.backoff),
+        let seen = match then {
+            Then::End => return (next, worker.backoff),
+            Then::Again => worker.look_again().await,
+            Then::Soon => worker.look_soon().await,
+        };
+        match seen {
+            Ok(Some(newer)) => sighting = newer,
+            Ok(None) => return (next, worker.backoff),
+            Err(error) => return (worker.failed(&error).await, worker.backoff),
         }
     }
 }
 
 pub(super) struct Worker<'a> {
-    pub(super) engine: &'a Engine,
-    pub(super) ready: &'a Ready,
+    pub(super) engine: &'a Arc<Engine>,
+    pub(super) ready: &'a Arc<Ready>,
     pub(super) backoff: Backoff,
+    chain: Chain,
+    /// How many looks one after the other have found rows.
+    streak: u32,
 }
 
 impl Worker<'_> {
-    async fn turn(&self, sighting: &Sighting) -> Result<Outcome, TurnError> {
+    async fn turn(&mut self, sighting: &Sighting) -> Result<Outcome, TurnError> {
         // While its sink is out, one relay at a time tries it: of this process here, of all in the turn.
         let probe = if self.ready.circuit_open.load(Relaxed) {
             let Some(permit) = self.engine.probe_permit(&self.ready.config.sink.circuit()) else {
@@ -65,7 +89,9 @@ impl Worker<'_> {
         } else {
             None
         };
-        let Slot { lock, reader, permits } = self.engine.slot(self.ready.config.sink.one_by_one()).await?;
+        if self.chain.permits.is_empty() {
+            self.chain.permits = self.engine.permits(self.ready.config.sink.one_by_one()).await?;
+        }
         if self.engine.stop.is_cancelled() {
             return Ok(Outcome::Busy);
         }
@@ -76,34 +102,76 @@ impl Worker<'_> {
             timings: Timings::default(),
             delivered: Vec::new(),
             partitions: self.ready.sink.partitions(),
+            stands_at: None,
         };
         self.ready.metrics.turn_begun(sighting.clock(), sighting.horizon.at);
-        let outcome = turn.run(lock, reader).await;
-        drop((permits, probe));
+        let outcome = turn.run(&mut self.chain).await;
+        if !matches!(outcome, Ok(Outcome::Relayed { more: true, .. })) {
+            self.chain.ahead = None;
+        }
+        if self.chain.ahead.is_none() {
+            self.chain.permits.clear();
+        }
+        self.chain.stands_at = turn.stands_at.take();
+        drop(probe);
         self.ready.record(&turn, &outcome);
         outcome
     }
 
-    /// What follows from a turn; true when the next one may begin at once.
-    async fn judge(&mut self, outcome: Outcome, sighting: &Sighting) -> (Next, bool) {
+    /// Looks for the turn that follows at once.
+    async fn look_again(&mut self) -> Result<Option<Sighting>, TurnError> {
+        Ok(Some(match &mut self.chain.ahead {
+            Some(ahead) => ahead.sighting().await?,
+            None => self.engine.watcher.scan(&self.ready.shape).await?,
+        }))
+    }
+
+    /// After a moment, reads on behind the last turn; none when nothing is there, or when others need the connections more.
+    async fn look_soon(&mut self) -> Result<Option<Sighting>, TurnError> {
+        tokio::select! {
+            () = tokio::time::sleep(self.ready.config.poll.min) => {}
+            () = self.engine.stop.cancelled() => return Ok(None),
+        }
+        let Some(after) = self.chain.stands_at.take().filter(|_| !self.engine.is_crowded()) else { return Ok(None) };
+        self.chain.permits = self.engine.permits(false).await?;
+        let plan = Plan { after: Some(after), known: None, most: self.ready.appetite.load(Relaxed), sighting: None };
+        let ahead = self.chain.ahead.insert(Ahead::start(self.engine, self.ready, plan));
+        let sighting = ahead.sighting().await?;
+        // The lock costs a transaction id: it is taken on trust only where rows have come again and again.
+        if self.streak < STREAK && !ahead.found().await? {
+            return Ok(None);
+        }
+        self.streak += 1;
+        Ok(Some(sighting))
+    }
+
+    /// Whether rows that come now are likely to be followed by more, which a task that stays can see sooner.
+    fn stays(&self) -> Then {
+        let config = &self.ready.config;
+        let one_by_one = config.sink.one_by_one() || config.guarantee == Guarantee::AtMostOnce;
+        if one_by_one || self.ready.sink.min_interval().is_some() { Then::End } else { Then::Soon }
+    }
+
+    /// What follows from a turn.
+    async fn judge(&mut self, outcome: Outcome, sighting: &Sighting) -> (Next, Then) {
         match outcome {
-            Outcome::Busy => (Next::After(pace::standby(&self.ready.config.poll, fastrand::f64())), false),
-            Outcome::Paused => (Next::Look, false),
-            Outcome::Early(pause) => (Next::After(pause), false),
-            Outcome::Halted => (Next::Halted, false),
-            Outcome::Idle => (Next::Quiet, false),
+            Outcome::Busy => (Next::After(pace::standby(&self.ready.config.poll, fastrand::f64())), Then::End),
+            Outcome::Paused => (Next::Look, Then::End),
+            Outcome::Early(pause) => (Next::After(pause), Then::End),
+            Outcome::Halted => (Next::Halted, Then::End),
+            Outcome::Idle => (Next::Quiet, Then::End),
             Outcome::Moved { number, position } => {
                 let position = position.map_or_else(|| "before every row".to_owned(), |position| position.to_string());
                 tracing::info!(cursor = self.ready.config.name, number, position, "operator's wish carried out");
-                (Next::Look, true)
+                (Next::Look, Then::Again)
             }
             Outcome::Relayed { rows, more } => {
                 tracing::debug!(cursor = self.ready.config.name, rows, more, "turn");
                 self.recovered().await;
-                (Next::Look, more && self.ready.sink.min_interval().is_none())
+                (Next::Look, if more { self.at_once() } else { self.stays() })
             }
-            Outcome::Foreign => (Next::Recheck(Duration::from_secs(1)), false),
-            Outcome::Partitions { known, found } => (self.repartitioned(known, found).await, false),
+            Outcome::Foreign => (Next::Recheck(Duration::from_secs(1)), Then::End),
+            Outcome::Partitions { known, found } => (self.repartitioned(known, found).await, Then::End),
             Outcome::Searching { rows, suspects, failure } => {
                 tracing::warn!(
                     cursor = self.ready.config.name,
@@ -113,7 +181,7 @@ impl Worker<'_> {
                     error = failure.message,
                     "a row was refused, and its batch with it: publishing one by one until it stands alone"
                 );
-                (Next::Look, true)
+                (Next::Look, Then::Again)
             }
             Outcome::Buried { failure, message_id, .. } => {
                 tracing::error!(
@@ -125,19 +193,26 @@ impl Worker<'_> {
                     "row put aside as a dead letter"
                 );
                 self.recovered().await;
-                (Next::Look, self.ready.sink.min_interval().is_none())
+                (Next::Look, self.at_once())
             }
-            Outcome::Redriven { rows, failure } => (self.redriven(rows, failure).await, false),
-            Outcome::Regressed { observed_at, clock } => (self.regressed(observed_at, clock, sighting), false),
-            Outcome::Abandoned { rows, by } => (self.abandoned(rows, &by), true),
-            Outcome::Unknown { rows, failure, message_id } => (self.doubtful(rows, &failure, message_id).await, false),
+            Outcome::Redriven { rows, failure } => (self.redriven(rows, failure).await, Then::End),
+            Outcome::Regressed { observed_at, clock } => (self.regressed(observed_at, clock, sighting), Then::End),
+            Outcome::Abandoned { rows, by } => (self.abandoned(rows, &by), Then::Again),
+            Outcome::Unknown { rows, failure, message_id } => {
+                (self.doubtful(rows, &failure, message_id).await, Then::End)
+            }
             Outcome::Stalled { rows, failure, message_id } => {
                 if rows > 0 {
                     self.backoff = Backoff::new();
                 }
-                (self.stalled(&failure, message_id.as_deref()).await, false)
+                (self.stalled(&failure, message_id.as_deref()).await, Then::End)
             }
         }
+    }
+
+    /// With a rate, the next row must wait for its time.
+    fn at_once(&self) -> Then {
+        if self.ready.sink.min_interval().is_none() { Then::Again } else { Then::End }
     }
 
     fn regressed(

@@ -2,11 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use tokio_postgres::{GenericClient, Row};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{GenericClient, Row, Statement};
 
 use super::fetch::{FetchError, Request};
 use super::shape::{After, Shape, Within};
+use crate::database::Loan;
 use crate::position::Position;
+
+const DETACHED: &str = "SELECT name::text FROM outbox.message_partition \
+     WHERE state <> 'attached' AND upper > COALESCE($1::timestamptz, '-infinity') ORDER BY upper LIMIT 1";
+
+/// Whether it is the ready-made outbox, whose partitions come and go.
+fn is_message(shape: &Shape) -> bool {
+    (shape.config.table.schema.as_str(), shape.config.table.name.as_str()) == ("outbox", "message")
+}
 
 /// A partition of `outbox.message` on its way out with a place behind the position: its rows cannot be seen, whether or
 /// not somebody needs them. It comes back, or goes for good, with the next pass of retention. Of tables of the user's own
@@ -19,56 +29,99 @@ pub async fn detached(
     shape: &Shape,
     position: Option<&Position>,
 ) -> Result<Option<String>, tokio_postgres::Error> {
-    let table = &shape.config.table;
-    if (table.schema.as_str(), table.name.as_str()) != ("outbox", "message") {
+    if !is_message(shape) {
         return Ok(None);
     }
-    let sql = "SELECT name::text FROM outbox.message_partition \
-               WHERE state <> 'attached' AND upper > COALESCE($1::timestamptz, '-infinity') ORDER BY upper LIMIT 1";
-    let row = client.query_opt(sql, &[&position.map(|position| position.created_at)]).await?;
+    let row = client.query_opt(DETACHED, &[&position.map(|position| position.created_at)]).await?;
     row.map(|row| row.try_get(0)).transpose()
 }
 
-/// Whether the table is what the horizon was computed for, all of it; gives the snapshot.
-pub(super) async fn inspect(
-    transaction: &deadpool_postgres::Transaction<'_>,
-    request: &Request<'_>,
-    facts: &Row,
-) -> Result<String, FetchError> {
-    let shape = request.shape;
-    let found: Option<u32> = facts.try_get(1)?;
-    if let Some(known) = request.root.filter(|known| found != Some(*known)) {
-        return Err(FetchError::Replaced { table: shape.config.table.to_string(), found, known });
+/// The questions that [`super::fetch`] asks of the table in the snapshot that it reads with.
+pub(super) struct Family<'a> {
+    lock: Statement,
+    facts: Statement,
+    detached: Option<Statement>,
+    /// Partitions that the cursor does not know yet, where rows follow a position.
+    news: Vec<u32>,
+    after: Option<&'a Position>,
+}
+
+/// The answers.
+pub(super) struct Facts {
+    row: Row,
+    detached: Option<Row>,
+}
+
+impl<'a> Family<'a> {
+    pub(super) async fn prepare(reader: &Loan, request: &Request<'a>) -> Result<Self, tokio_postgres::Error> {
+        let shape = request.shape;
+        let detached = if is_message(shape) { Some(reader.prepare_cached(DETACHED).await?) } else { None };
+        let news = match (request.known, request.after) {
+            (Some(known), Some(_)) => shape.descendants.difference(known).copied().collect(),
+            _ => Vec::new(),
+        };
+        Ok(Self {
+            lock: reader.prepare_cached(&shape.lock_sql()).await?,
+            facts: reader.prepare_cached(include_str!("sql/snapshot.sql")).await?,
+            detached,
+            news,
+            after: request.after,
+        })
     }
-    // A cursor that has known no table takes the one that is there, once the catalogue has been read again.
-    if found != Some(shape.root) {
-        return Err(FetchError::FamilyChanged);
+
+    /// Whether there is something to be looked at before any row may be read.
+    pub(super) fn has_news(&self) -> bool {
+        !self.news.is_empty()
     }
-    let ancestors: Vec<u32> = facts.try_get(2)?;
-    let descendants: BTreeSet<u32> = facts.try_get::<_, Vec<u32>>(3)?.into_iter().collect();
-    if ancestors.into_iter().collect::<BTreeSet<_>>() != shape.ancestors || descendants != shape.descendants {
-        return Err(FetchError::FamilyChanged);
+
+    /// Takes the snapshot and the table's lock, and asks.
+    pub(super) async fn ask(&self, reader: &Loan, shape: &Shape) -> Result<Facts, FetchError> {
+        let name = shape.config.table.quoted();
+        let table: [&(dyn ToSql + Sync); 2] = [&shape.root, &name];
+        let instant = self.after.map(|position| position.created_at);
+        let detached = async {
+            match &self.detached {
+                Some(statement) => reader.query_opt(statement, &[&instant]).await,
+                None => Ok(None),
+            }
+        };
+        let (_, row, detached) = tokio::try_join!(biased; reader.query_opt(&self.lock, &[]), reader.query_one(&self.facts, &table), detached)?;
+        Ok(Facts { row, detached })
     }
-    if let Some(partition) = detached(&**transaction, shape, request.after).await? {
-        let position = request.after.map_or_else(|| "at the beginning".to_owned(), ToString::to_string);
-        return Err(FetchError::Detached { table: shape.config.table.to_string(), partition, position });
-    }
-    if let (Some(known), Some(position)) = (request.known, request.after) {
-        for new in descendants.difference(known) {
-            passed(transaction, shape, *new, position).await?;
+
+    /// Whether the table is what the horizon was computed for, all of it; gives the snapshot.
+    pub(super) async fn judge(&self, reader: &Loan, request: &Request<'_>, facts: Facts) -> Result<String, FetchError> {
+        let (shape, row) = (request.shape, &facts.row);
+        let found: Option<u32> = row.try_get(1)?;
+        if let Some(known) = request.root.filter(|known| found != Some(*known)) {
+            return Err(FetchError::Replaced { table: shape.config.table.to_string(), found, known });
         }
+        // A cursor that has known no table takes the one that is there, once the catalogue has been read again.
+        if found != Some(shape.root) {
+            return Err(FetchError::FamilyChanged);
+        }
+        let ancestors: Vec<u32> = row.try_get(2)?;
+        let descendants: BTreeSet<u32> = row.try_get::<_, Vec<u32>>(3)?.into_iter().collect();
+        if ancestors.into_iter().collect::<BTreeSet<_>>() != shape.ancestors || descendants != shape.descendants {
+            return Err(FetchError::FamilyChanged);
+        }
+        if let Some(detached) = facts.detached {
+            let position = request.after.map_or_else(|| "at the beginning".to_owned(), ToString::to_string);
+            let partition = detached.try_get(0)?;
+            return Err(FetchError::Detached { table: shape.config.table.to_string(), partition, position });
+        }
+        if let Some(position) = request.after {
+            for new in &self.news {
+                passed(reader, shape, *new, position).await?;
+            }
+        }
+        Ok(row.try_get(0)?)
     }
-    Ok(facts.try_get(0)?)
 }
 
 /// Refuses a partition that is new to the cursor and holds rows that the cursor has passed.
-async fn passed(
-    transaction: &deadpool_postgres::Transaction<'_>,
-    shape: &Shape,
-    partition: u32,
-    position: &Position,
-) -> Result<(), FetchError> {
-    let facts = transaction
+async fn passed(reader: &Loan, shape: &Shape, partition: u32, position: &Position) -> Result<(), FetchError> {
+    let facts = reader
         .query_one(
             "SELECT $1::oid::regclass::text, pg_catalog.has_table_privilege($1::oid, 'SELECT'), \
              pg_catalog.pg_get_partition_constraintdef($1::oid)",
@@ -83,8 +136,8 @@ async fn passed(
     };
     let sql = shape.passed_sql(&within, After::of(Some(position)));
     let row = match &position.id {
-        Some(id) => transaction.query_one(&sql, &[&position.created_at, id]).await?,
-        None => transaction.query_one(&sql, &[&position.created_at]).await?,
+        Some(id) => reader.query_one(&sql, &[&position.created_at, id]).await?,
+        None => reader.query_one(&sql, &[&position.created_at]).await?,
     };
     if row.get(0) {
         return Err(FetchError::AttachedBehind {

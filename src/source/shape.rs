@@ -137,6 +137,12 @@ impl Shape {
         )
     }
 
+    /// Reads nothing, but holds the table, so that its name cannot move on before the transaction ends.
+    #[must_use]
+    pub fn lock_sql(&self) -> String {
+        format!("SELECT FROM ONLY {} LIMIT 0", self.config.table.quoted())
+    }
+
     /// The row at a position, as it is now: `$1` and `$2` are its parts. Columns as in [`Self::fetch_sql`].
     #[must_use]
     pub fn row_sql(&self, fields: &[Field]) -> String {

@@ -1,6 +1,11 @@
 //! Which records of a publication are acknowledged. Reports can be handled out of order, so it is kept by row, and the
 //! prefix is computed: never "the last report seen".
+//!
+//! Whoever sends and the client's thread that reports meet at every record, so that they share as little as possible:
+//! the sender writes a number and reads a flag, and takes no lock.
 
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,13 +21,19 @@ const LAST_REPORTS: Duration = Duration::from_secs(1);
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    state: Mutex<State>,
+    /// How many records have been handed to the client.
+    sent: AtomicUsize,
+    failed: AtomicBool,
+    reports: Mutex<Reports>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    acknowledged: Vec<bool>,
+struct Reports {
+    /// Leading records that are acknowledged.
+    prefix: usize,
+    /// Acknowledged records behind a gap.
+    beyond: BTreeSet<usize>,
     reported: usize,
     /// The failed record with the lowest number, and why.
     failed: Option<(usize, RDKafkaErrorCode)>,
@@ -44,57 +55,69 @@ pub(super) struct Outcome {
     pub(super) refused: Option<RDKafkaErrorCode>,
 }
 
+impl Reports {
+    fn acknowledged(&mut self, row: usize) {
+        if row != self.prefix {
+            self.beyond.insert(row);
+            return;
+        }
+        self.prefix += 1;
+        while self.beyond.first() == Some(&self.prefix) {
+            self.beyond.pop_first();
+            self.prefix += 1;
+        }
+    }
+
+    fn failed(&mut self, row: usize, error: RDKafkaErrorCode) {
+        if self.refused.is_none() && errors::meaning(error).class == Class::Poison {
+            self.refused = Some(error);
+        }
+        if self.failed.is_none_or(|(lowest, _)| row < lowest) {
+            self.failed = Some((row, error));
+        }
+    }
+}
+
 impl Ledger {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reports(&self) -> MutexGuard<'_, Reports> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets the publication before.
     pub(super) fn begin(&self) {
-        let mut state = self.state();
-        state.acknowledged.clear();
-        state.reported = 0;
-        state.failed = None;
-        state.refused = None;
-        state.waiting = false;
+        let mut reports = self.reports();
+        *reports = Reports::default();
+        self.sent.store(0, Ordering::Release);
+        self.failed.store(false, Ordering::Release);
     }
 
     /// The record number `row`, the next one, is about to be handed to the client.
     pub(super) fn sending(&self, row: usize) {
-        let mut state = self.state();
-        debug_assert_eq!(row, state.acknowledged.len(), "records are sent in order");
-        state.acknowledged.push(false);
+        debug_assert_eq!(row, self.sent.load(Ordering::Relaxed), "records are sent in order");
+        self.sent.store(row + 1, Ordering::Release);
     }
 
     /// The client did not take the record number `row`, the last one.
     pub(super) fn not_sent(&self, row: usize) {
-        self.state().acknowledged.truncate(row);
+        self.sent.store(row, Ordering::Release);
     }
 
     /// The client reports on the record number `row`.
     pub(super) fn report(&self, row: usize, error: Option<RDKafkaErrorCode>) {
-        let mut state = self.state();
-        state.reported += 1;
+        let mut reports = self.reports();
+        reports.reported += 1;
         match error {
-            None => {
-                if let Some(slot) = state.acknowledged.get_mut(row) {
-                    *slot = true;
-                }
-            }
+            None => reports.acknowledged(row),
             Some(error) => {
-                if state.refused.is_none() && errors::meaning(error).class == Class::Poison {
-                    state.refused = Some(error);
-                }
-                if state.failed.is_none_or(|(lowest, _)| row < lowest) {
-                    state.failed = Some((row, error));
-                }
+                reports.failed(row, error);
+                self.failed.store(true, Ordering::Release);
             }
         }
-        let wake = state.waiting
-            && (state.failed.is_some()
-                || state.reported == state.acknowledged.len()
-                || state.reported.is_multiple_of(256));
-        drop(state);
+        let wake = reports.waiting
+            && (reports.failed.is_some()
+                || reports.reported == self.sent.load(Ordering::Acquire)
+                || reports.reported.is_multiple_of(256));
+        drop(reports);
         if wake {
             self.changed.notify_one();
         }
@@ -102,12 +125,12 @@ impl Ledger {
 
     /// Whether a record has failed.
     pub(super) fn failed(&self) -> bool {
-        self.state().failed.is_some()
+        self.failed.load(Ordering::Acquire)
     }
 
     /// Waits for some reports, after the client's queue was full.
     pub(super) async fn progress(&self) {
-        self.state().waiting = true;
+        self.reports().waiting = true;
         // The queue may have emptied between the refusal and this wait: the pause bounds a lost wake-up.
         let _ = tokio::time::timeout(Duration::from_millis(5), self.changed.notified()).await;
     }
@@ -123,11 +146,11 @@ impl Ledger {
     async fn reported(&self, or_failed: bool) {
         loop {
             {
-                let mut state = self.state();
-                if (or_failed && state.failed.is_some()) || state.reported == state.acknowledged.len() {
+                let mut reports = self.reports();
+                if (or_failed && reports.failed.is_some()) || reports.reported == self.sent.load(Ordering::Acquire) {
                     return;
                 }
-                state.waiting = true;
+                reports.waiting = true;
             }
             self.changed.notified().await;
         }
@@ -135,13 +158,12 @@ impl Ledger {
 
     /// How it stands now.
     pub(super) fn outcome(&self) -> Outcome {
-        let state = self.state();
-        let acknowledged = state.acknowledged.iter().take_while(|acknowledged| **acknowledged).count();
+        let reports = self.reports();
         Outcome {
-            acknowledged,
-            complete: acknowledged == state.acknowledged.len(),
-            error: state.failed,
-            refused: state.refused,
+            acknowledged: reports.prefix,
+            complete: reports.prefix == self.sent.load(Ordering::Acquire),
+            error: reports.failed,
+            refused: reports.refused,
         }
     }
 }

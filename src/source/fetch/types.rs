@@ -4,7 +4,6 @@
 //! error. The question is asked of the parser, which knows what the rows' own statement reads, not of the snapshot: that
 //! may be older than the lock that waited for the change.
 
-use deadpool_postgres::Transaction;
 use tokio_postgres::{Row, Statement};
 
 use crate::database::{Error, Loan, quote_ident};
@@ -57,9 +56,9 @@ impl Types {
 }
 
 /// Whether the types are what the shape says, in a transaction that holds the table's lock.
-pub(super) async fn stand(transaction: &Transaction<'_>, types: Option<&Types>) -> Result<bool, tokio_postgres::Error> {
+pub(super) async fn stand(reader: &Loan, types: Option<&Types>) -> Result<bool, tokio_postgres::Error> {
     let Some(types) = types else { return Ok(true) };
-    types.are(&transaction.query_one(&types.statement, &[]).await?)
+    types.are(&reader.query_one(&types.statement, &[]).await?)
 }
 
 /// Whether the columns have the types that the shape says. Asked after rows have been read one by one: what was read

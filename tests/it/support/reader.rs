@@ -7,7 +7,7 @@ use outbox_relay::config::Config;
 use outbox_relay::database::{self, Limits, Pool, Session, Sessions};
 use outbox_relay::position::{Position, Timestamp};
 use outbox_relay::relay::prepare;
-use outbox_relay::source::fetch::{Budget, FetchError, Request, fetch};
+use outbox_relay::source::fetch::{self, Budget, FetchError, Request};
 use outbox_relay::source::shape::Shape;
 use outbox_relay::source::watcher::{Sighting, Watcher};
 use tokio::sync::Mutex;
@@ -102,7 +102,7 @@ impl Reader {
     pub async fn read(&self, sighting: &Sighting) -> Result<usize, FetchError> {
         let shape = self.shape.lock().await.clone();
         let mut state = self.state.lock().await;
-        let mut loan = database::Fragile::new(database::take(&self.pool).await.unwrap());
+        let loan = database::Fragile::new(database::take(&self.pool).await.unwrap());
         let (sender, mut batches) = tokio::sync::mpsc::unbounded_channel();
         let request = Request {
             shape: &shape,
@@ -113,9 +113,11 @@ impl Reader {
             known: state.known.as_ref().map(|(_, known)| known),
             root: state.known.as_ref().map(|(root, _)| *root),
             budget: Budget { rows: self.rows, bytes: 8 << 20, time: Duration::from_secs(5) },
+            row_bytes: 0,
         };
-        let fetched = fetch(&mut loan, request, sender).await?;
-        loan.give_back();
+        fetch::begin(&loan).await?;
+        let fetched = fetch::fetch(&loan, request, sender).await?;
+        fetch::end(loan, &fetched).await?;
         while let Ok(batch) = batches.try_recv() {
             state.delivered.extend(batch.messages().map(|message| message.id.to_owned()));
             state.position = Some(batch.position(batch.len() - 1));

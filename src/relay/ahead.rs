@@ -1,0 +1,216 @@
+//! Rows that are being read, on a task and a connection of their own: for the turn that has the lock, or ahead, for the
+//! next turn, after the position where it should find its cursor.
+//!
+//! Promise: what was read ahead is published only by a turn that has the lock and found its cursor exactly where the rows
+//! begin, on a table with no partition that is new to the cursor, and no later than a turn may read. Its horizon was
+//! computed before its snapshot was taken, and a horizon stays true, so that nothing between the two can have been missed;
+//! everything else that may forbid publishing is in the cursor's row, and the turn has just read that.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::Ready;
+use super::engine::Engine;
+use crate::batch::Batch;
+use crate::cursor::LockedCursor;
+use crate::database::{Error, Fragile};
+use crate::position::{Position, Timestamp};
+use crate::source::fetch::{self, Budget, FetchError, Fetched, Request};
+use crate::source::watcher::Sighting;
+
+/// The table's own oid and the relations that a cursor has known.
+pub(super) type Relations = (u32, BTreeSet<u32>);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    after: Option<Position>,
+    most: usize,
+    begun: Instant,
+    scanned: oneshot::Receiver<Sighting>,
+    /// The rows as they come.
+    pub(super) rows: Rows,
+    /// How the reading ends.
+    pub(super) end: End,
+}
+
+/// What to read.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    /// After which position.
+    pub(super) after: Option<Position>,
+    /// What the cursor has known; none ahead of the lock, where nobody can say yet.
+    pub(super) known: Option<Relations>,
+    /// The most rows.
+    pub(super) most: usize,
+    /// How far it is safe to read; none: that is found out first.
+    pub(super) sighting: Option<Sighting>,
+}
+
+/// Rows as they come.
+#[derive(Debug)]
+pub(super) struct Rows {
+    first: Option<Batch>,
+    batches: UnboundedReceiver<Batch>,
+}
+
+/// How a reading ends. Dropped before it has, the reading is given up and its connection closed.
+#[derive(Debug)]
+pub(super) struct End {
+    outcome: oneshot::Receiver<Result<Fetched, FetchError>>,
+    known: bool,
+    task: JoinHandle<()>,
+}
+
+impl Ahead {
+    /// Starts to read.
+    pub(super) fn start(engine: &Arc<Engine>, ready: &Arc<Ready>, plan: Plan) -> Self {
+        let (batches, rows) = unbounded_channel();
+        let (tell, scanned) = oneshot::channel();
+        let (ended, outcome) = oneshot::channel();
+        let (after, most) = (plan.after.clone(), plan.most);
+        let (engine, ready) = (Arc::clone(engine), Arc::clone(ready));
+        let task = tokio::spawn(async move {
+            let (outcome, reader) = match read(&engine, &ready, plan, batches, tell).await {
+                Ok((fetched, reader)) => (Ok(fetched), Some(reader)),
+                Err(error) => (Err(error), None),
+            };
+            let fetched = outcome.as_ref().ok().cloned();
+            // Nobody need wait until the transaction has ended.
+            let _ = ended.send(outcome);
+            if let (Some(fetched), Some(reader)) = (fetched, reader)
+                && let Err(error) = fetch::end(reader, &fetched).await
+            {
+                tracing::debug!(%error, "a reading connection ended");
+            }
+        });
+        let rows = Rows { first: None, batches: rows };
+        Self { after, most, begun: Instant::now(), scanned, rows, end: End { outcome, known: false, task } }
+    }
+
+    /// Whether the turn that has locked `cursor`, and may take `most` rows, may publish it.
+    pub(super) fn fits(&self, cursor: &LockedCursor, ready: &Ready, most: usize) -> bool {
+        let shape = &ready.shape;
+        let known = cursor
+            .relations
+            .as_ref()
+            .is_some_and(|(root, known)| *root == shape.root && shape.descendants.is_subset(known));
+        known && self.after == cursor.position && self.most <= most && self.begun.elapsed() <= ready.config.turn.time
+    }
+
+    /// How far it was safe to read.
+    pub(super) async fn sighting(&mut self) -> Result<Sighting, FetchError> {
+        match (&mut self.scanned).await {
+            Ok(sighting) => Ok(sighting),
+            Err(_) => Err(self.end.wait().await.err().unwrap_or_else(gone)),
+        }
+    }
+
+    /// Whether there is a row at all.
+    pub(super) async fn found(&mut self) -> Result<bool, FetchError> {
+        self.rows.first = self.rows.batches.recv().await;
+        if self.rows.first.is_some() { Ok(true) } else { self.end.wait().await.map(|_| false) }
+    }
+}
+
+impl Rows {
+    /// The next rows; none when there are no more.
+    pub(super) async fn next(&mut self) -> Option<Batch> {
+        match self.first.take() {
+            Some(first) => Some(first),
+            None => self.batches.recv().await,
+        }
+    }
+
+    /// No more are wanted.
+    pub(super) fn close(&mut self) {
+        self.batches.close();
+    }
+}
+
+impl End {
+    /// Waits for it.
+    pub(super) async fn wait(&mut self) -> Result<Fetched, FetchError> {
+        let outcome = (&mut self.outcome).await;
+        self.known = true;
+        outcome.unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        if !self.known {
+            self.task.abort();
+        }
+    }
+}
+
+fn gone() -> FetchError {
+    FetchError::Database(Error::Pool("the reading task has ended".to_owned()))
+}
+
+async fn read(
+    engine: &Engine,
+    ready: &Ready,
+    plan: Plan,
+    batches: UnboundedSender<Batch>,
+    tell: oneshot::Sender<Sighting>,
+) -> Result<(Fetched, Fragile), FetchError> {
+    let reader = Fragile::new(engine.connection().await?);
+    let sighting = match plan.sighting {
+        Some(sighting) => {
+            fetch::begin(&reader).await?;
+            sighting
+        }
+        // A transaction has no snapshot before its first statement: beginning it need not wait for the scan.
+        None => tokio::try_join!(engine.watcher.scan(&ready.shape), fetch::begin(&reader))?.0,
+    };
+    let horizon = sighting.horizon.at;
+    // Whoever started it may have gone on without it.
+    let _ = tell.send(sighting);
+    let request = request(ready, plan.after.as_ref(), plan.known.as_ref(), horizon, plan.most);
+    let fetched = fetch::fetch(&reader, request, batches).await?;
+    if fetched.rows > 0 {
+        ready.row_bytes.store(fetched.row_bytes, Relaxed);
+    }
+    Ok((fetched, reader))
+}
+
+/// What to read of a relay's table: at most `most` rows after a position.
+pub(super) fn request<'a>(
+    ready: &'a Ready,
+    after: Option<&'a Position>,
+    known: Option<&'a Relations>,
+    horizon: Timestamp,
+    most: usize,
+) -> Request<'a> {
+    let turn = ready.config.turn;
+    Request {
+        shape: &ready.shape,
+        fields: ready.sink.fields(),
+        typed: ready.sink.is_typed(),
+        after,
+        horizon,
+        known: known.map(|(_, known)| known),
+        root: known.map(|(root, _)| *root),
+        budget: Budget { rows: most, bytes: turn.bytes, time: turn.time },
+        row_bytes: ready.row_bytes.load(Relaxed),
+    }
+}
+
+/// What one turn leaves to the next.
+#[derive(Debug, Default)]
+pub(super) struct Chain {
+    /// Rows that are being read for the next turn.
+    pub(super) ahead: Option<Ahead>,
+    /// The right to use connections; kept from turn to turn only while rows are read ahead.
+    pub(super) permits: Vec<tokio::sync::OwnedSemaphorePermit>,
+    /// Where the last turn left the cursor.
+    pub(super) stands_at: Option<Position>,
+}

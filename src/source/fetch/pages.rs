@@ -1,0 +1,105 @@
+//! How many rows to ask for at a time: as many as the budget has room for, when something is known of their size.
+
+use super::Budget;
+
+/// The first page is small while the rows' size is unknown.
+const UNKNOWN: usize = 16;
+
+/// See the module.
+pub(super) struct Pages {
+    budget: Budget,
+    rows: usize,
+    bytes: usize,
+    /// The largest row that was to be expected, and that has come.
+    expected: usize,
+    largest: usize,
+}
+
+impl Pages {
+    /// `row_bytes` is the size of the largest row to be expected; 0 when nothing is known.
+    pub(super) fn new(budget: Budget, row_bytes: usize) -> Self {
+        Self { budget, rows: 0, bytes: 0, expected: row_bytes, largest: 0 }
+    }
+
+    /// The rows of the next page; none when the budget is spent.
+    pub(super) fn next(&self) -> Option<usize> {
+        if self.spent() {
+            return None;
+        }
+        let left = self.budget.rows - self.rows;
+        // What has come says more than what was expected, as soon as it is more than a row or two.
+        let size = if self.rows < UNKNOWN { self.largest.max(self.expected) } else { self.largest };
+        let room = match size {
+            0 => UNKNOWN,
+            size => (self.budget.bytes - self.bytes) / size + 1,
+        };
+        Some(left.min(room))
+    }
+
+    /// A row of so many bytes has come.
+    pub(super) fn took(&mut self, bytes: usize) {
+        self.rows += 1;
+        self.bytes += bytes;
+        // Also a row without values takes its place.
+        self.largest = self.largest.max(bytes).max(1);
+    }
+
+    /// Whether no further row may be taken.
+    pub(super) fn spent(&self) -> bool {
+        self.rows >= self.budget.rows || self.bytes >= self.budget.bytes
+    }
+
+    /// How many rows have come.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The bytes of the largest row that has come.
+    pub(super) fn largest(&self) -> usize {
+        self.largest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn pages(rows: usize, bytes: usize, row_bytes: usize) -> Pages {
+        Pages::new(Budget { rows, bytes, time: Duration::from_secs(1) }, row_bytes)
+    }
+
+    #[test]
+    fn rows_of_unknown_size_are_tried_in_a_small_page_and_then_fill_the_budget() {
+        let mut pages = pages(20_000, 8_000_000, 0);
+        assert_eq!(pages.next(), Some(16));
+        (0..16).for_each(|_| pages.took(1_000));
+        assert_eq!(pages.next(), Some((8_000_000 - 16_000) / 1_000 + 1));
+        (0..16).for_each(|_| pages.took(1_000_000));
+        assert!(pages.spent() && pages.next().is_none());
+    }
+
+    #[test]
+    fn rows_of_known_size_come_in_one_page_that_keeps_to_rows_and_bytes() {
+        assert_eq!(pages(20_000, 8_000_000, 200).next(), Some(20_000));
+        assert_eq!(pages(20_000, 8_000_000, 1_000_000).next(), Some(9));
+        assert_eq!(pages(20_000, 8_000_000, 64_000_000).next(), Some(1));
+        assert_eq!(pages(1, 8_000_000, 0).next(), Some(1));
+    }
+
+    #[test]
+    fn rows_that_have_become_small_are_not_asked_for_as_if_they_were_large() {
+        let mut pages = pages(20_000, 8_000_000, 400_000);
+        assert_eq!(pages.next(), Some(21));
+        (0..21).for_each(|_| pages.took(200));
+        assert_eq!((pages.next(), pages.largest()), (Some(19_979), 200));
+    }
+
+    #[test]
+    fn a_page_of_rows_without_bytes_ends() {
+        let mut pages = pages(40, 10, 0);
+        (0..16).for_each(|_| pages.took(0));
+        assert_eq!(pages.next(), Some(11));
+    }
+}
