@@ -27,7 +27,7 @@ mod wish;
 
 pub use commit::{Commit, fate_of};
 pub use detail::{Detail, detail};
-pub use lock::{Advance, LockedCursor};
+pub use lock::{Advance, LockedCursor, Place};
 pub use order::{Fate, Order, fate, order};
 pub use reserve::{InFlight, Reservation, Reserved, Reserving, Settlement};
 pub use standing::{Circuit, Creation, Standing, create, foreign_identity, standings};

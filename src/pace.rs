@@ -100,6 +100,23 @@ pub fn appetite(rows: usize, most: usize, published_in: Duration, deadline: Dura
     next.clamp(1, most.max(1))
 }
 
+/// How much larger than configured a turn may become while a backlog is read.
+pub const LARGEST_STRETCH: usize = 4;
+
+/// By how much the most rows and bytes of a turn are raised, after a turn that took all it could. What a turn costs besides
+/// its rows, `fixed`, is the same for many as for few: where it is long, because servers are far away or dead versions of
+/// the cursor's row are in the way, turns become larger and not slower.
+#[must_use]
+pub fn stretch(now: usize, fixed: Duration, published_in: Duration) -> usize {
+    if fixed > published_in / 20 {
+        (now * 2).min(LARGEST_STRETCH)
+    } else if fixed < published_in / 100 {
+        (now / 2).max(1)
+    } else {
+        now
+    }
+}
+
 /// The rows of a relay's first turn.
 pub const FIRST_APPETITE: usize = 2_000;
 
@@ -129,6 +146,16 @@ mod tests {
         assert_eq!(appetite(2_000, 20_000, Duration::from_secs(2), deadline), 2_000);
         assert_eq!(appetite(2_000, 20_000, Duration::from_secs(3), deadline), 500);
         assert_eq!(appetite(1, 20_000, deadline, deadline), 1);
+    }
+
+    #[test]
+    fn turns_stretch_while_locking_and_committing_take_more_than_a_twentieth_of_them() {
+        let published = Duration::from_millis(100);
+        assert_eq!(stretch(1, Duration::from_millis(6), published), 2);
+        assert_eq!(stretch(4, Duration::from_millis(50), published), 4);
+        assert_eq!(stretch(4, Duration::from_millis(3), published), 4);
+        assert_eq!(stretch(4, Duration::from_micros(500), published), 2);
+        assert_eq!(stretch(1, Duration::ZERO, published), 1);
     }
 
     #[test]

@@ -192,6 +192,8 @@ pub struct Ready {
     pub unconfirmed: AtomicUsize,
     /// How many rows the next turn takes at the most.
     pub appetite: Arc<AtomicUsize>,
+    /// By how much turns are larger than configured, while a backlog is read.
+    pub stretch: Arc<AtomicUsize>,
     /// The bytes of the largest row of the last fetch; 0 before the first.
     pub row_bytes: Arc<AtomicUsize>,
     /// Another took its place: the table has another shape, or it is made ready anew.
@@ -220,6 +222,7 @@ impl Ready {
             reported: AtomicBool::new(self.reported()),
             unconfirmed: AtomicUsize::new(self.unconfirmed.load(Ordering::Relaxed)),
             appetite: Arc::clone(&self.appetite),
+            stretch: Arc::clone(&self.stretch),
             row_bytes: Arc::clone(&self.row_bytes),
             superseded: AtomicBool::new(false),
             suspects: Arc::clone(&self.suspects),
@@ -240,8 +243,23 @@ impl Ready {
 
     /// Learns from a turn of `rows` rows, the most that it could take, how many the next one should take.
     fn learn(&self, rows: usize, published_in: Duration) {
-        let next = pace::appetite(rows, self.config.turn.rows, published_in, self.config.turn.deadline);
+        let next = pace::appetite(rows, self.most_rows(), published_in, self.config.turn.deadline);
         self.appetite.store(next, Ordering::Relaxed);
+    }
+
+    /// The most rows that a turn may take now.
+    fn most_rows(&self) -> usize {
+        self.config.turn.rows.saturating_mul(self.stretch.load(Ordering::Relaxed))
+    }
+
+    /// Learns from a turn that left rows behind whether the next should be larger than configured.
+    fn stretch(&self, timings: &outcome::Timings) {
+        // Who sends one by one, or keeps a rate, is not held up by locks and commits.
+        if !self.config.sink.one_by_one() && self.sink.min_interval().is_none() {
+            let fixed = timings.lock + timings.advance + timings.commit;
+            let next = pace::stretch(self.stretch.load(Ordering::Relaxed), fixed, timings.publish);
+            self.stretch.store(next, Ordering::Relaxed);
+        }
     }
 
     fn reported(&self) -> bool {

@@ -14,12 +14,26 @@ use super::{ErrorReport, Wish, position};
 use crate::database::{Error, Fragile, Loan};
 use crate::position::{Position, Timestamp};
 
-const LOCK: &str = "SELECT position_created_at, position_id, observed_at, relations, seek_applied, \
-     identity IS NULL OR identity = $2::text::jsonb, \
-     CASE WHEN advanced_by IS NOT NULL \
-     THEN (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - advanced_at) * 1000000)::bigint END, partitions, \
-     token ->> 'by', CASE WHEN token IS NOT NULL THEN COALESCE(pg_catalog.jsonb_array_length(token -> 'rows'), 0) END \
-     FROM outbox.cursor WHERE name = $1 FOR UPDATE SKIP LOCKED";
+/// Locks the row that a condition finds.
+macro_rules! lock {
+    ($condition:literal) => {
+        concat!(
+            "SELECT position_created_at, position_id, observed_at, relations, seek_applied, \
+             identity IS NULL OR identity = $2::text::jsonb, \
+             CASE WHEN advanced_by IS NOT NULL \
+             THEN (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - advanced_at) * 1000000)::bigint END, partitions, \
+             token ->> 'by', CASE WHEN token IS NOT NULL THEN COALESCE(pg_catalog.jsonb_array_length(token -> 'rows'), 0) END, \
+             ctid::text FROM outbox.cursor WHERE ",
+            $condition,
+            " FOR UPDATE SKIP LOCKED"
+        )
+    };
+}
+
+const LOCK: &str = lock!("name = $1");
+/// Where an old snapshot keeps the dead versions of the row, the way by its name leads past all of them. Who advanced last
+/// knows where its newest version lies.
+const LOCK_AT: &str = lock!("ctid = $3::text::tid AND name = $1");
 
 const CONTROL: &str = "SELECT k.paused, s.halted, s.fingerprint, \
      k.seek_seq, (k.seek_to ->> 'created_at')::timestamptz, k.seek_to ->> 'id', \
@@ -32,12 +46,16 @@ const CONTROL: &str = "SELECT k.paused, s.halted, s.fingerprint, \
 const ADVANCE: &str = "UPDATE outbox.cursor SET position_created_at = $2, position_id = $3, observed_at = $4, \
      snapshot = COALESCE($5::text::pg_snapshot, snapshot), relations = $6::oid[], seek_applied = $7, identity = $8::text::jsonb, \
      advanced_by = $9, partitions = COALESCE($10, partitions), advanced_at = pg_catalog.clock_timestamp(), updated_at = pg_catalog.clock_timestamp() \
-     WHERE name = $1";
+     WHERE ctid = $11::text::tid AND name = $1 RETURNING ctid::text";
 
 /// A lock of the transaction, so that it ends with the turn, also behind a pooler. Who looked before the last try is late.
 const PROBE: &str = "SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended('outbox-relay circuit ' || $1::text, 0)) \
      AND NOT EXISTS (SELECT FROM outbox.cursor_status WHERE cursor = $2 AND updated_at > $3 \
      AND updated_at <= pg_catalog.clock_timestamp())";
+
+/// Where a version of a cursor's row lies (`ctid`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place(String);
 
 /// A cursor whose row this process has locked. Dropping it without [`Self::advance`] or [`Self::release`] closes the
 /// connection, so that the lock is free at once, also after a panic.
@@ -46,6 +64,8 @@ pub struct LockedCursor {
     pub(super) name: String,
     pub(super) connection: Fragile,
     closed: CancellationToken,
+    /// Where the locked version of the row lies.
+    place: Place,
     /// Where it stands; `None` is before every row.
     pub position: Option<Position>,
     /// The database's clock at the scan of the last advance.
@@ -106,13 +126,23 @@ impl Advance<'_> {
 }
 
 impl LockedCursor {
-    /// Locks the cursor's row, if nobody else has. `identity` is what the relay is configured for, as JSON.
+    /// Locks the cursor's row, if nobody else has. `identity` is what the relay is configured for, as JSON; `place` is
+    /// where this process left the row, if it has advanced it before.
     ///
     /// # Errors
     /// The database's; the connection is closed then.
-    pub async fn lock(loan: Loan, name: &str, identity: &str) -> Result<Option<Self>, Error> {
+    pub async fn lock(loan: Loan, name: &str, identity: &str, place: Option<&Place>) -> Result<Option<Self>, Error> {
         let connection = Fragile::new(loan);
-        let Some((row, control)) = Self::try_lock(&connection, name, identity).await? else {
+        if let Some(place) = place
+            && let Some((row, control)) = Self::try_lock(&connection, name, identity, Some(place)).await?
+        {
+            return Self::read(name, connection, &row, &control).map(Some);
+        }
+        if place.is_some() {
+            // Another has it, or has advanced it since: the way by its name tells.
+            connection.batch_execute("ROLLBACK").await?;
+        }
+        let Some((row, control)) = Self::try_lock(&connection, name, identity, None).await? else {
             connection.batch_execute("ROLLBACK").await?;
             connection.give_back();
             return Ok(None);
@@ -120,10 +150,18 @@ impl LockedCursor {
         Self::read(name, connection, &row, &control).map(Some)
     }
 
-    async fn try_lock(loan: &Fragile, name: &str, identity: &str) -> Result<Option<(Row, Row)>, tokio_postgres::Error> {
-        let lock = loan.prepare_cached(LOCK).await?;
+    async fn try_lock(
+        loan: &Fragile,
+        name: &str,
+        identity: &str,
+        place: Option<&Place>,
+    ) -> Result<Option<(Row, Row)>, tokio_postgres::Error> {
+        let lock = loan.prepare_cached(if place.is_some() { LOCK_AT } else { LOCK }).await?;
         let control = loan.prepare_cached(CONTROL).await?;
-        let cursor: [&(dyn ToSql + Sync); 2] = [&name, &identity];
+        let mut cursor: Vec<&(dyn ToSql + Sync)> = vec![&name, &identity];
+        if let Some(Place(place)) = place {
+            cursor.push(place);
+        }
         let names: [&(dyn ToSql + Sync); 1] = [&name];
         // Sent at once, run one after the other; each statement has its own snapshot, so what an operator has committed
         // before the lock was taken is seen. Isolation and mode are explicit: a role's defaults do not count.
@@ -159,6 +197,7 @@ impl LockedCursor {
             partitions: row.try_get(7)?,
             redrive: control.try_get(10)?,
             in_flight: reserve::in_flight(row, 8)?,
+            place: Place(row.try_get(10)?),
             connection,
             closed,
         })
@@ -177,20 +216,18 @@ impl LockedCursor {
         self.closed.clone()
     }
 
-    /// Moves the position and commits, which frees the lock; says how long each took.
+    /// Moves the position and commits, which frees the lock; says where the row lies now, and how long each took.
     ///
     /// # Errors
     /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
-    pub async fn advance(self, to: Advance<'_>) -> Result<[Duration; 2], Error> {
+    pub async fn advance(self, to: Advance<'_>) -> Result<(Place, [Duration; 2]), Error> {
         if let Some((letter, error)) = &to.dead {
             dead_letter::bury(&self.connection, &self.name, letter, error, to.by).await?;
         }
-        let (updated, took) = advance(&self.connection, &self.name, &to).await?;
-        if updated != 1 {
-            return Err(Error::Vanished(self.name));
-        }
+        let (place, took) = advance(&self.connection, &self.name, &self.place, &to).await?;
+        let Some(place) = place else { return Err(Error::Vanished(self.name)) };
         self.connection.give_back();
-        Ok(took)
+        Ok((place, took))
     }
 
     /// Whether this turn may try a sink that is out: until it ends, no turn of another replica may, of whichever cursor;
@@ -246,12 +283,17 @@ pub(super) const fn durability(durable: bool) -> &'static str {
     if durable { "SET LOCAL synchronous_commit TO on" } else { "SET LOCAL synchronous_commit TO off" }
 }
 
-async fn advance(loan: &Fragile, name: &str, to: &Advance<'_>) -> Result<(u64, [Duration; 2]), tokio_postgres::Error> {
+async fn advance(
+    loan: &Fragile,
+    name: &str,
+    Place(place): &Place,
+    to: &Advance<'_>,
+) -> Result<(Option<Place>, [Duration; 2]), tokio_postgres::Error> {
     let statement = loan.prepare_cached(ADVANCE).await?;
     let created_at = to.position.map(|position| position.created_at);
     let id = to.position.and_then(|position| position.id.as_deref());
     let relations = to.oids();
-    let parameters: [&(dyn ToSql + Sync); 10] = [
+    let parameters: [&(dyn ToSql + Sync); 11] = [
         &name,
         &created_at,
         &id,
@@ -262,11 +304,13 @@ async fn advance(loan: &Fragile, name: &str, to: &Advance<'_>) -> Result<(u64, [
         &to.identity,
         &to.by,
         &to.partitions,
+        place,
     ];
     // When the update fails, PostgreSQL answers COMMIT with a rollback, and the error of the update is what is returned.
     let begun = Instant::now();
-    let update = async { Ok((loan.execute(&statement, &parameters).await?, begun.elapsed())) };
+    let update = async { Ok((loan.query_opt(&statement, &parameters).await?, begun.elapsed())) };
     let ((), (updated, advance), ()) =
         tokio::try_join!(biased; loan.batch_execute(durability(to.durable)), update, loan.batch_execute("COMMIT"))?;
-    Ok((updated, [advance, begun.elapsed().saturating_sub(advance)]))
+    let place = updated.map(|row| row.try_get(0).map(Place)).transpose()?;
+    Ok((place, [advance, begun.elapsed().saturating_sub(advance)]))
 }

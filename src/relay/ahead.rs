@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use super::Ready;
 use super::engine::Engine;
 use crate::batch::Batch;
-use crate::cursor::LockedCursor;
+use crate::cursor::{LockedCursor, Place};
 use crate::database::{Error, Fragile};
 use crate::position::{Position, Timestamp};
 use crate::source::fetch::{self, Budget, FetchError, Fetched, Request};
@@ -191,6 +191,7 @@ pub(super) fn request<'a>(
     most: usize,
 ) -> Request<'a> {
     let turn = ready.config.turn;
+    let bytes = turn.bytes.saturating_mul(ready.stretch.load(Relaxed));
     Request {
         shape: &ready.shape,
         fields: ready.sink.fields(),
@@ -199,7 +200,7 @@ pub(super) fn request<'a>(
         horizon,
         known: known.map(|(_, known)| known),
         root: known.map(|(root, _)| *root),
-        budget: Budget { rows: most, bytes: turn.bytes, time: turn.time },
+        budget: Budget { rows: most.min(ready.most_rows()), bytes, time: turn.time },
         row_bytes: ready.row_bytes.load(Relaxed),
     }
 }
@@ -213,4 +214,6 @@ pub(super) struct Chain {
     pub(super) permits: Vec<tokio::sync::OwnedSemaphorePermit>,
     /// Where the last turn left the cursor.
     pub(super) stands_at: Option<Position>,
+    /// Where it left the cursor's row.
+    pub(super) place: Option<Place>,
 }

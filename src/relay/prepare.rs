@@ -110,6 +110,7 @@ pub async fn ready(
         reported: AtomicBool::new(reported),
         unconfirmed: AtomicUsize::new(0),
         appetite: Arc::new(AtomicUsize::new(config.turn.rows.min(pace::FIRST_APPETITE))),
+        stretch: Arc::new(AtomicUsize::new(1)),
         row_bytes: Arc::default(),
         superseded: AtomicBool::new(false),
         suspects: Arc::default(),

@@ -16,7 +16,7 @@ use super::relayed::{Relayed, pump};
 use super::verdict::Verdict;
 use super::{Guarantee, Ready, circuit, report};
 use crate::batch::Batch;
-use crate::cursor::{Advance, Facts, LockedCursor};
+use crate::cursor::{Advance, Facts, LockedCursor, Place};
 use crate::database::Error;
 use crate::position::{Position, Timestamp};
 use crate::sink::{Failure, Mode};
@@ -43,6 +43,8 @@ pub struct Turn<'a> {
     pub partitions: Option<i32>,
     /// Where it has left the cursor, when it has moved it.
     pub stands_at: Option<Position>,
+    /// Where it has left the cursor's row.
+    pub place: Option<Place>,
 }
 
 impl Turn<'_> {
@@ -55,7 +57,7 @@ impl Turn<'_> {
         let begun = Instant::now();
         let lock = self.engine.connection().await?;
         let deadline = Instant::now() + self.ready.config.turn.deadline;
-        let lock = LockedCursor::lock(lock, &self.ready.config.name, &self.ready.identity);
+        let lock = LockedCursor::lock(lock, &self.ready.config.name, &self.ready.identity, chain.place.as_ref());
         let locked = within(self.engine, lock).await?;
         self.timings.lock = begun.elapsed();
         let Some(cursor) = locked else { return Ok(Outcome::Busy) };
@@ -266,7 +268,10 @@ impl Turn<'_> {
                 by: &self.engine.replica,
             };
             match within(self.engine, cursor.advance(advance)).await {
-                Ok([advance, commit]) => (self.timings.advance, self.timings.commit) = (advance, commit),
+                Ok((place, [advance, commit])) => {
+                    (self.timings.advance, self.timings.commit) = (advance, commit);
+                    self.place = Some(place);
+                }
                 Err(source) => return Err(self.not_advanced(acknowledged, source)),
             }
         } else {

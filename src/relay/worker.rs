@@ -103,6 +103,7 @@ impl Worker<'_> {
             delivered: Vec::new(),
             partitions: self.ready.sink.partitions(),
             stands_at: None,
+            place: None,
         };
         self.ready.metrics.turn_begun(sighting.clock(), sighting.horizon.at);
         let outcome = turn.run(&mut self.chain).await;
@@ -113,7 +114,11 @@ impl Worker<'_> {
             self.chain.permits.clear();
         }
         self.chain.stands_at = turn.stands_at.take();
+        self.chain.place = turn.place.take();
         drop(probe);
+        if matches!(outcome, Ok(Outcome::Relayed { more: true, .. })) {
+            self.ready.stretch(&turn.timings);
+        }
         self.ready.record(&turn, &outcome);
         outcome
     }

@@ -36,7 +36,7 @@ impl Runner {
     pub(super) async fn claim(&mut self, ready: &Ready, interrupted: bool, most: usize) -> Result<Claim, Error> {
         let Slot { lock, reader, permits } = self.engine.slot(false).await?;
         drop(reader);
-        let locking = LockedCursor::lock(lock, &ready.config.name, &ready.seat.identity);
+        let locking = LockedCursor::lock(lock, &ready.config.name, &ready.seat.identity, None);
         let Some(cursor) = within(&self.engine, locking).await? else { return Ok(Claim::Busy) };
         let refused = match (ready.sink.min_interval(), cursor.rested) {
             _ if cursor.foreign

@@ -59,7 +59,7 @@ struct Taken {
 pub(super) async fn claim(engine: &Engine, ready: &Ready, interrupted: bool, most: usize) -> Result<Claim, Error> {
     let Slot { lock, reader, permits } = engine.slot(false).await?;
     drop(reader);
-    let locking = LockedCursor::lock(lock, &ready.config.name, &ready.seat.identity);
+    let locking = LockedCursor::lock(lock, &ready.config.name, &ready.seat.identity, None);
     let Some(cursor) = within(engine, locking).await? else { return Ok(Claim::Busy) };
     let refused = match (ready.sink.min_interval(), cursor.rested) {
         _ if cursor.foreign || cursor.paused || cursor.halted.as_deref() == Some(ready.seat.fingerprint.as_str()) => {
