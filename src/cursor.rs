@@ -6,6 +6,7 @@
 //! the relay has to say in `outbox.cursor_status`, and no turn that publishes locks either.
 
 pub mod actions;
+mod attention;
 pub mod claims;
 mod commit;
 pub mod control;
@@ -25,6 +26,7 @@ pub mod timetable;
 pub mod unknown;
 mod wish;
 
+pub use attention::{Attention, attention};
 pub use commit::{Commit, fate_of};
 pub use detail::{Detail, detail};
 pub use lock::{Advance, LockedCursor};

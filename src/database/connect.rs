@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
 use native_tls::{Certificate, TlsConnector};
-use postgres_native_tls::MakeTlsConnector;
+use postgres_native_tls::{MakeTlsConnector, TlsStream};
 use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::{Client, Connection, Socket};
 use tokio_util::sync::CancellationToken;
 
 use super::{Config, Error, Limits, Session, TlsMode, error};
@@ -42,6 +43,24 @@ fn local(config: &Config) -> bool {
 }
 
 async fn connect(config: &Config, limits: &Limits, application_name: &str) -> Result<Session, Error> {
+    let (client, connection) = dial(config, limits, application_name).await?;
+    let closed = CancellationToken::new();
+    let guard = closed.clone().drop_guard();
+    let task = tokio::spawn(async move {
+        let _guard = guard;
+        if let Err(error) = connection.await {
+            tracing::debug!(error = error::describe(&error), "connection ended");
+        }
+    });
+    Ok(Session { client: ClientWrapper::new(client, task), closed, pid: 0 })
+}
+
+/// A connection as the server gives it, without settings; whoever has it drives it.
+pub(super) async fn dial(
+    config: &Config,
+    limits: &Limits,
+    application_name: &str,
+) -> Result<(Client, Connection<Socket, TlsStream<Socket>>), Error> {
     let mut connection = config.connection.clone();
     connection.application_name(application_name);
     if let Some(path) = &config.password_file {
@@ -64,19 +83,10 @@ async fn connect(config: &Config, limits: &Limits, application_name: &str) -> Re
     };
     let tls = MakeTlsConnector::new(connector(config)?);
     // The driver's own time-out covers the TCP connection only; a server that accepts and says nothing needs this one.
-    let (client, connection) = tokio::time::timeout(timeout * 2, connection.connect(tls))
+    tokio::time::timeout(timeout * 2, connection.connect(tls))
         .await
         .map_err(|_| Error::Timeout(timeout * 2))?
-        .map_err(failed)?;
-    let closed = CancellationToken::new();
-    let guard = closed.clone().drop_guard();
-    let task = tokio::spawn(async move {
-        let _guard = guard;
-        if let Err(error) = connection.await {
-            tracing::debug!(error = error::describe(&error), "connection ended");
-        }
-    });
-    Ok(Session { client: ClientWrapper::new(client, task), closed, pid: 0 })
+        .map_err(failed)
 }
 
 fn connector(config: &Config) -> Result<TlsConnector, Error> {

@@ -27,6 +27,7 @@ mod handover;
 mod horizon;
 mod hostile;
 mod identity;
+mod idle;
 mod image;
 mod intake;
 mod kafka_sink;
