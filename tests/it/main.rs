@@ -36,6 +36,7 @@ mod lock_kill;
 mod metrics;
 mod migrations;
 mod naive;
+mod notify;
 mod operators;
 mod ordering;
 mod outside;
