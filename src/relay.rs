@@ -12,6 +12,7 @@ use crate::{pace, sink, source};
 mod actions;
 pub mod adopt;
 mod at_most_once;
+mod bulletin;
 pub mod check;
 mod circuit;
 mod dead_letter;

@@ -9,7 +9,8 @@ use tokio_postgres::{AsyncMessage, Client};
 
 use super::{Config, Error, Limits, connect, error, quote_ident};
 
-/// How often the server is asked whether it is still there: a connection that nothing is sent on does not notice its end.
+/// How often the session says again that it listens, which changes nothing: a connection that nothing is sent on does not
+/// notice its end.
 const PULSE: Duration = Duration::from_secs(10);
 
 /// See the module.
@@ -17,6 +18,7 @@ const PULSE: Duration = Duration::from_secs(10);
 pub struct Ear {
     client: Client,
     heard: UnboundedReceiver<String>,
+    listen: String,
     deadline: Duration,
 }
 
@@ -45,8 +47,9 @@ pub(super) async fn open(
             }
         }
     });
-    let ear = Ear { client, heard, deadline: limits.statement };
-    ear.say(&format!("LISTEN {}", quote_ident(channel))).await?;
+    let listen = format!("LISTEN {}", quote_ident(channel));
+    let ear = Ear { client, heard, listen, deadline: limits.statement };
+    ear.listen().await?;
     Ok(ear)
 }
 
@@ -59,13 +62,13 @@ impl Ear {
         loop {
             match tokio::time::timeout(PULSE, self.heard.recv()).await {
                 Ok(payload) => return Ok(payload),
-                Err(_) => self.say("").await?,
+                Err(_) => self.listen().await?,
             }
         }
     }
 
-    async fn say(&self, sql: &str) -> Result<(), Error> {
-        let said = tokio::time::timeout(self.deadline, self.client.batch_execute(sql)).await;
+    async fn listen(&self) -> Result<(), Error> {
+        let said = tokio::time::timeout(self.deadline, self.client.batch_execute(&self.listen)).await;
         Ok(said.map_err(|_| Error::Timeout(self.deadline))??)
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use super::bulletin::Bulletin;
 use super::hints::Hints;
 use crate::database::{self, Error, Limits, Loan, Pool, Session, Sessions};
 use crate::health::{Heartbeat, Readiness};
@@ -31,6 +32,8 @@ pub struct Engine {
     pub watcher: Watcher,
     /// What notifications wake.
     pub(super) hints: Hints,
+    /// What groups that rest are told.
+    pub(super) bulletin: Bulletin,
     /// For probes, samples and status.
     pub probe: Shared,
     /// The Kafka cluster, when one is configured.
@@ -137,6 +140,7 @@ impl Engine {
             watcher: Watcher::new(sessions(), limits.statement),
             probe: Shared::new(sessions()),
             hints: Hints::new(sessions()),
+            bulletin: Bulletin::default(),
             pool: database::pool(sessions(), slots * 2)?,
             checks: Arc::new(Semaphore::new(CHECKS)),
             count_from: std::sync::Mutex::new(Instant::now()),

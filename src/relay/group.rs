@@ -18,7 +18,7 @@ use super::rest::Rest;
 use super::sample::Samples;
 use super::worker::{self, Next};
 use super::{prepare, report};
-use crate::database::{Error, sqlstate};
+use crate::database::{Error, Session, sqlstate};
 use crate::pace::{Backoff, Pace};
 use crate::position::{Position, Timestamp};
 use crate::source::shape::Shape;
@@ -140,23 +140,27 @@ impl Group {
 
     /// One look; true when some relay had work to do.
     async fn step(&mut self) -> Result<bool, Error> {
-        let Some(rest) = self.rest.take() else { return self.look(CATALOGUE).await };
-        if rest.is_over() {
+        let (Some(mut rest), Some(shape)) = (self.rest.take(), self.shape.clone()) else {
+            return self.look(CATALOGUE).await;
+        };
+        let session = self.engine.probe.session().await?;
+        if rest.is_over(self.engine.bulletin.number(&session).await?) {
             return self.look(CATALOGUE_AT_REST).await;
         }
-        if !self.is_still(&rest).await? {
+        if !self.is_still(&session, &shape, &rest).await? {
             return self.look(CATALOGUE).await;
+        }
+        if rest.wants_scan() {
+            rest.sighting = self.engine.watcher.scan(&shape).await?;
         }
         self.rest = Some(rest);
         Ok(false)
     }
 
     /// A short look: whether the newest row is still the same.
-    async fn is_still(&mut self, rest: &Rest) -> Result<bool, Error> {
-        let Some(shape) = &self.shape else { return Ok(false) };
-        let (session, begun) = (self.engine.probe.session().await?, rest.sighting.clock());
-        let now = rest.sighting.latest_clock();
-        let newest = Look::glance(&session, shape, now, self.engine.call_deadline).await?;
+    async fn is_still(&mut self, session: &Session, shape: &Shape, rest: &Rest) -> Result<bool, Error> {
+        let (begun, now) = (rest.sighting.clock(), rest.sighting.latest_clock());
+        let newest = Look::glance(session, shape, now, self.engine.call_deadline).await?;
         let still = rest.is_of(newest.as_ref());
         if still {
             self.seen = Some(begun);
@@ -173,6 +177,7 @@ impl Group {
         self.prepare(&shape, &sighting).await;
         let session = self.engine.probe.session().await?;
         let names: Vec<&str> = self.members.iter().map(|member| member.config.name.as_str()).collect();
+        let bulletin = self.engine.bulletin.number(&session).await?;
         let mut look = Look::take(&session, &shape, &names, sighting, self.engine.call_deadline).await?;
         look.before = self.seen;
         // A row that has only just come is safe to read soon: it is worth looking often again.
@@ -186,7 +191,7 @@ impl Group {
             found |= self.consider(index, &look);
         }
         self.samples.take(&self.engine, &mut self.members, &shape, &look).await?;
-        self.rest = Rest::after(&look).filter(|_| self.rests(&look));
+        self.rest = Rest::after(&look, bulletin).filter(|_| self.rests(&look));
         Ok(found)
     }
 

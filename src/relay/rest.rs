@@ -9,9 +9,10 @@
 //!   held the horizon below `N`, so the group did not rest, and each of its looks was a full one until the writer was gone.
 //! - A row in the future is no newest row before its time has come, and is one then.
 //!
-//! What no row tells (an operator's wish, a pause, a halt, a redrive, another replica's end) is found by the full look that
-//! is made once a second all the same. The catalogue is read less often while a group rests, but never less than a second
-//! before a turn begins.
+//! What no row tells (an operator's wish, a pause, a halt, a redrive) the [`super::bulletin`] does, and a full look is made
+//! every five seconds all the same. The catalogue is read less often while a group rests, but never less than a second
+//! before a turn begins. The writers are looked for once a second, and at each short look while there are any: the bound of
+//! one whose start cannot be read is the last look before it.
 
 use std::time::{Duration, Instant};
 
@@ -20,27 +21,37 @@ use crate::position::Position;
 use crate::source::watcher::Sighting;
 
 /// A full look is made as often as this, whatever the newest row is.
-const FULL: Duration = Duration::from_secs(1);
+const FULL: Duration = Duration::from_secs(5);
+/// Writers are looked for as often as this.
+const SCAN: Duration = Duration::from_secs(1);
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Rest {
-    /// Of the full look.
+    /// The last look at the writers.
     pub(super) sighting: Sighting,
     newest: Option<Position>,
+    /// The bulletin's number before the full look.
+    bulletin: u64,
     begun: Instant,
 }
 
 impl Rest {
     /// Begins after a full look whose newest row is safe to read. That no relay has anything to do is the caller's to say.
-    pub(super) fn after(look: &Look) -> Option<Self> {
+    pub(super) fn after(look: &Look, bulletin: u64) -> Option<Self> {
         let safe = look.newest == look.latest;
-        safe.then(|| Self { sighting: look.sighting.clone(), newest: look.latest.clone(), begun: Instant::now() })
+        let (sighting, newest) = (look.sighting.clone(), look.latest.clone());
+        safe.then(|| Self { sighting, newest, bulletin, begun: Instant::now() })
     }
 
-    /// Whether a full look is due.
-    pub(super) fn is_over(&self) -> bool {
-        self.begun.elapsed() >= FULL
+    /// Whether a full look is due, with this number of the bulletin.
+    pub(super) fn is_over(&self, bulletin: u64) -> bool {
+        self.begun.elapsed() >= FULL || self.bulletin != bulletin
+    }
+
+    /// Whether to look for writers again.
+    pub(super) fn wants_scan(&self) -> bool {
+        !self.sighting.horizon.held_by.is_empty() || self.sighting.answered.elapsed() >= SCAN
     }
 
     /// Whether a short look that found this newest row found nothing new.
@@ -74,16 +85,16 @@ mod tests {
 
     #[test]
     fn a_writer_below_the_newest_row_lets_nobody_rest_and_one_above_it_does() {
-        assert!(Rest::after(&look(Some(at(50)), Some(at(40)), 45)).is_none(), "a row below 50 may still come");
-        assert!(Rest::after(&look(Some(at(50)), None, 0)).is_none());
-        assert!(Rest::after(&look(Some(at(50)), Some(at(50)), 60)).is_some(), "whatever comes lies above 60");
-        assert!(Rest::after(&look(None, None, 0)).is_some(), "whatever comes is the newest");
+        assert!(Rest::after(&look(Some(at(50)), Some(at(40)), 45), 1).is_none(), "a row below 50 may still come");
+        assert!(Rest::after(&look(Some(at(50)), None, 0), 1).is_none());
+        assert!(Rest::after(&look(Some(at(50)), Some(at(50)), 60), 1).is_some(), "whatever comes lies above 60");
+        assert!(Rest::after(&look(None, None, 0), 1).is_some(), "whatever comes is the newest");
     }
 
     #[test]
     fn another_newest_row_ends_it_and_so_does_its_deletion() {
-        let rest = Rest::after(&look(Some(at(50)), Some(at(50)), 60)).expect("safe");
-        assert!(rest.is_of(Some(&at(50))));
+        let rest = Rest::after(&look(Some(at(50)), Some(at(50)), 60), 1).expect("safe");
+        assert!(rest.is_of(Some(&at(50))) && !rest.is_over(1) && rest.is_over(2));
         assert!(!rest.is_of(Some(&at(51))));
         assert!(!rest.is_of(None));
     }

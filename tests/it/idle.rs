@@ -12,7 +12,7 @@ use crate::support::servers::prepare;
 use crate::support::{CLOCK, Database, PATIENCE, Process, bookings, database, eventually, outbox_relay, toml};
 
 const INSERT: &str = "INSERT INTO public.bookings DEFAULT VALUES";
-/// Longer than a group of relays goes without a full look.
+/// Longer than a relay takes to rest, or to be told something while it does.
 const RESTED: Duration = Duration::from_millis(1_200);
 
 async fn run(client: &Client, sql: &str) {
