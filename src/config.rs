@@ -186,7 +186,7 @@ fn build(root: &Table, environment: &Environment, report: &Report) -> Option<Con
     let root = Section::root(report, root);
     let postgres_section = root.section("postgres");
     let pool_size = postgres::read_pool_size(&postgres_section);
-    let postgres = postgres::read(&postgres_section, pool_size, environment);
+    let mut postgres = postgres::read(&postgres_section, pool_size, environment);
     let kafka_section = root.section("kafka");
     let kafka = kafka::read(&kafka_section);
     let admin = root.section("admin").read("listen", value::parsed(listen)).map(|listen| admin::Config { listen });
@@ -206,8 +206,12 @@ fn build(root: &Table, environment: &Environment, report: &Report) -> Option<Con
     let read = |section| Some((section, relay_section::read(section, around)?));
     let relays: Vec<_> = sections.iter().filter_map(read).collect();
     requests::refuse_twins(&relays);
-    let relays = relays.into_iter().map(|(_, relay)| relay).collect();
-    check_pool(&postgres_section, pool_size, &sections);
+    let relays: Vec<relay::Config> = relays.into_iter().map(|(_, relay)| relay).collect();
+    let listens = relays.iter().any(|relay| relay.poll.notify);
+    check_pool(&postgres_section, pool_size, listens, &sections);
+    if let Some(postgres) = &mut postgres {
+        postgres.listens = listens;
+    }
     Some(Config {
         postgres: postgres?,
         kafka,
@@ -240,10 +244,15 @@ fn refuse_twins(relays: &[Section<'_>]) {
 
 /// One watcher, one for probes, two for a turn; sinks that send one by one get at most half of the turns, so that a
 /// provider that hangs leaves the others theirs.
-fn check_pool(postgres: &Section<'_>, size: usize, relays: &[Section<'_>]) {
+fn check_pool(postgres: &Section<'_>, size: usize, listens: bool, relays: &[Section<'_>]) {
     let one_by_one = relays.iter().filter(|relay| relay_section::is_one_by_one(relay)).count();
-    if size < 6 && one_by_one > 0 && one_by_one < relays.len() {
+    let least = 4 + usize::from(listens);
+    if size < least {
+        let what = "too few: one hears notifications, beside one watcher, one for probes and two for a turn";
+        postgres.problem("pool_size", Wrong::new(what, "write at least 5"));
+    }
+    if size < least + 2 && one_by_one > 0 && one_by_one < relays.len() {
         let what = "too few for two turns at once, and the configured sinks need one each";
-        postgres.problem("pool_size", Wrong::new(what, "write at least 6"));
+        postgres.problem("pool_size", Wrong::new(what, format!("write at least {}", least + 2)));
     }
 }

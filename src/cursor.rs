@@ -6,6 +6,7 @@
 //! the relay has to say in `outbox.cursor_status`, and no turn that publishes locks either.
 
 pub mod actions;
+mod attention;
 pub mod claims;
 mod commit;
 pub mod control;
@@ -15,6 +16,7 @@ pub mod journal;
 pub mod ledger;
 pub mod letters;
 mod lock;
+mod news;
 mod order;
 pub mod requests;
 mod reserve;
@@ -25,9 +27,11 @@ pub mod timetable;
 pub mod unknown;
 mod wish;
 
+pub use attention::{Attention, attention};
 pub use commit::{Commit, fate_of};
 pub use detail::{Detail, detail};
 pub use lock::{Advance, LockedCursor, Place};
+pub use news::news;
 pub use order::{Fate, Order, fate, order};
 pub use reserve::{InFlight, Reservation, Reserved, Reserving, Settlement};
 pub use standing::{Circuit, Creation, Standing, create, foreign_identity, standings};

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 pub mod codec;
 mod connect;
 pub mod error;
+pub mod listen;
 pub mod sqlstate;
 
 pub use error::Error;
@@ -33,6 +34,8 @@ pub struct Config {
     pub ca_file: Option<PathBuf>,
     /// All connections of this process but the intake's: one watcher, one for probes and samples, the rest two by two for turns. At least 4.
     pub pool_size: usize,
+    /// One of them hears notifications.
+    pub listens: bool,
 }
 
 impl Config {
@@ -125,6 +128,16 @@ impl Sessions {
     pub fn planned_freely(mut self) -> Self {
         self.planned_freely = true;
         self
+    }
+
+    /// Opens a session that hears the notifications of `channel`.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn listen(&self, channel: &str) -> Result<listen::Ear, Error> {
+        listen::open(&self.config, &self.limits, &self.application_name, channel)
+            .await
+            .map_err(|error| self.named(error))
     }
 
     /// What they connect to, for messages.

@@ -8,11 +8,15 @@ use tokio_postgres::error::SqlState;
 use crate::database::{self, Error};
 
 mod grants;
+mod notify;
+mod printed;
 
 pub use grants::{Table, app_grants, grant, mark_grants, relay_grants};
+pub use notify::notify_triggers;
+pub use printed::{down_sql, up_sql};
 
 /// The newest schema version that this program knows, and the one that it was built for.
-pub const VERSION: i32 = 6;
+pub const VERSION: i32 = 7;
 
 /// Serialises migrators; an arbitrary number of our own.
 const LOCK: i64 = 0x006f_7574_626f_7872;
@@ -53,6 +57,11 @@ const MIGRATIONS: &[Migration] = &[
         version: 6,
         up: include_str!("../schema/0006_schedules.up.sql"),
         down: include_str!("../schema/0006_schedules.down.sql"),
+    },
+    Migration {
+        version: 7,
+        up: include_str!("../schema/0007_notify.up.sql"),
+        down: include_str!("../schema/0007_notify.down.sql"),
     },
 ];
 
@@ -259,38 +268,6 @@ fn failed(version: i32, direction: &'static str, error: &tokio_postgres::Error) 
         }
     }
     MigrateError::Failed { version, direction, reason }
-}
-
-/// The SQL that `up` runs on a database of version `from`.
-#[must_use]
-pub fn up_sql(from: i32) -> String {
-    let mut sql = String::new();
-    for migration in MIGRATIONS.iter().filter(|migration| migration.version > from) {
-        sql.push_str(&begin());
-        sql.push_str(migration.up);
-        sql.push_str("COMMIT;\n");
-    }
-    sql
-}
-
-/// The SQL that `down` runs from version `from` to version `to`.
-#[must_use]
-pub fn down_sql(from: i32, to: i32) -> String {
-    let mut sql = String::new();
-    for migration in MIGRATIONS.iter().rev().filter(|m| m.version > to && m.version <= from) {
-        sql.push_str(&begin());
-        sql.push_str(migration.down);
-        if migration.version > 1 {
-            sql.push_str(&format!("DELETE FROM outbox.version WHERE version = {};\n", migration.version));
-        }
-        sql.push_str("COMMIT;\n");
-    }
-    sql
-}
-
-/// Printed SQL keeps out of a migrator's way, too.
-fn begin() -> String {
-    format!("BEGIN;\nSELECT pg_catalog.pg_advisory_xact_lock({LOCK});\n")
 }
 
 #[cfg(test)]

@@ -11,11 +11,18 @@ pub struct Config {
     pub max: Duration,
     /// Pause of a replica that found the cursor held by another.
     pub standby: Duration,
+    /// Whether notifications of the table's trigger end a pause, too.
+    pub notify: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { min: Duration::from_millis(1), max: Duration::from_millis(200), standby: Duration::from_millis(250) }
+        Self {
+            min: Duration::from_millis(1),
+            max: Duration::from_millis(200),
+            standby: Duration::from_millis(250),
+            notify: false,
+        }
     }
 }
 

@@ -215,6 +215,13 @@ impl Sink {
         }
     }
 
+    /// Takes over what another relay's sink of the same target was told by [`Self::look_again`].
+    pub fn learn_partitions(&self, from: &Self) {
+        if let (Self::Kafka(sink), Self::Kafka(other)) = (self, from) {
+            sink.learn_partitions(other);
+        }
+    }
+
     /// Asks the receiver of a message whether it is there at all, as far as that can be asked without a message: a client that queues
     /// messages for a cluster that is out cannot tell later which of them it sent.
     ///

@@ -19,6 +19,7 @@ const PLAIN: &str = "outbox.message has no partitions: SELECT outbox.partition_m
 Examples:
   outbox-relay migrate up --relay-role relay       make the schema, grant the relay's role exactly what it needs
   outbox-relay migrate up --app-role app           let the application write outbox.message and ask for requests
+  outbox-relay migrate up --notify                 have inserts wake the relays that ask for it (it changes their tables)
   outbox-relay migrate up --print-sql              print the SQL for somebody else to run
   outbox-relay migrate status                      show which migrations are applied
   outbox-relay migrate down --to 1                 go back to version 1
@@ -37,6 +38,9 @@ pub struct Args {
     /// Grant this role INSERT on outbox.message, EXECUTE on outbox.enqueue and outbox.enqueue_once
     #[arg(long, global = true, value_name = "ROLE")]
     pub app_role: Option<String>,
+    /// Make the trigger that wakes relays, on the tables of those with [relay.poll] notify = true; goes with up
+    #[arg(long, global = true)]
+    pub notify: bool,
 }
 
 /// What to do with the schema.
@@ -62,9 +66,10 @@ pub enum Step {
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let grants = grants(&config, &args);
     let step = args.step.unwrap_or_default();
+    let triggers = if args.notify && step == Step::Up { triggers(&config)? } else { String::new() };
     if args.print_sql {
         let sql = match step {
-            Step::Up => format!("{}{grants}", migrate::up_sql(0)),
+            Step::Up => format!("{}{grants}{triggers}", migrate::up_sql(0)),
             Step::Down { to } => migrate::down_sql(migrate::VERSION, i32::try_from(to)?),
             Step::Status => anyhow::bail!("--print-sql goes with up and down"),
         };
@@ -93,6 +98,10 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 migrate::grant(&session, &grants).await.context("the grants were not made")?;
                 print(&grants)?;
             }
+            if !triggers.is_empty() {
+                migrate::grant(&session, &triggers).await.context("the triggers were not made")?;
+                print(&triggers)?;
+            }
         }
         Step::Down { to } => {
             for version in migrate::down(&mut session, i32::try_from(to)?).await? {
@@ -112,6 +121,17 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The triggers on the tables of relays that ask for them.
+fn triggers(config: &Config) -> anyhow::Result<String> {
+    let mut tables: Vec<_> =
+        config.relays.iter().filter(|relay| relay.poll.notify).map(|relay| relay.source.table()).collect();
+    anyhow::ensure!(!tables.is_empty(), "--notify: no relay has [relay.poll] notify = true");
+    tables.sort_unstable();
+    tables.dedup();
+    let tables: Vec<_> = tables.iter().map(|table| (table.schema.as_str(), table.name.as_str())).collect();
+    Ok(migrate::notify_triggers(&tables))
 }
 
 fn grants(config: &Config, args: &Args) -> String {

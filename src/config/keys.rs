@@ -37,7 +37,7 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
     ("relay.source.schedule", &["in_flight", "per_tenant_concurrency", "schema", "role", "queries"]),
     ("relay.source.schedule.queries", &["sql", "timeout", "when", "max_rows"]),
     ("relay.turn", &["rows", "bytes", "time", "deadline"]),
-    ("relay.poll", &["min", "max", "standby"]),
+    ("relay.poll", &["min", "max", "standby", "notify"]),
     ("relay.sink", &["kafka", "http", "sms", "webhook", "email", "sql", "stdout", "command"]),
     ("relay.sink.command", &["programs"]),
     ("relay.sink.command.programs", &["program", "args", "timeout", "memory", "output"]),

@@ -11,7 +11,7 @@ use super::redact::{self, HIDDEN};
 use super::relay_section::GUARANTEES;
 use super::sink::DEFAULT_PROVIDER_ID;
 use super::units::{print_duration, print_size};
-use super::{Config, requests, retention, schedule, show_email, show_postgres, sink, source, table_name};
+use super::{Config, requests, retention, schedule, show_email, show_postgres, sink, source, table_name, turn};
 use crate::relay::{self, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::http::Body;
@@ -144,10 +144,7 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
     lines.text("bytes", &print_size(u64::try_from(relay.turn.bytes).unwrap_or(u64::MAX)));
     lines.duration("time", relay.turn.time);
     lines.duration("deadline", relay.turn.deadline);
-    lines.section("[relay.poll]");
-    lines.duration("min", relay.poll.min);
-    lines.duration("max", relay.poll.max);
-    lines.duration("standby", relay.poll.standby);
+    turn::write_poll(&mut lines, &relay.poll);
     show_sink(&mut lines, &relay.sink, secrets);
     lines.0
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::problem::Wrong;
 use super::section::Section;
+use super::show::Lines;
 use super::units::print_duration;
 use super::value;
 use crate::pace;
@@ -61,7 +62,28 @@ pub(super) fn read_poll(section: &Section<'_>) -> pace::Config {
         };
         section.problem(key, Wrong::new(what, "write min <= max"));
     }
-    pace::Config { min, max, standby }
+    let notify = section.read("notify", value::boolean).unwrap_or(default.notify);
+    pace::Config { min, max, standby, notify }
+}
+
+pub(super) fn write_poll(lines: &mut Lines, poll: &pace::Config) {
+    lines.section("[relay.poll]");
+    lines.duration("min", poll.min);
+    lines.duration("max", poll.max);
+    lines.duration("standby", poll.standby);
+    // Absent unless asked for: it is part of the fingerprint that halts of older versions were written under.
+    if poll.notify {
+        lines.raw("notify", true);
+    }
+}
+
+/// Only the rows of a stream come with a statement that can notify.
+pub(super) fn judge_notify(relay: &Section<'_>, poll: &pace::Config) {
+    let source = relay.section("source");
+    if poll.notify && ["pending", "requests", "schedule"].iter().any(|kind| source.has(kind)) {
+        let what = "only relays of [relay.source.stream] are woken by notifications";
+        relay.section("poll").problem("notify", Wrong::new(what, "remove it"));
+    }
 }
 
 /// The time-out of one request: 3/5 of the deadline unless written, and never more, so that an answer that comes in

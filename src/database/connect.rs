@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
 use native_tls::{Certificate, TlsConnector};
-use postgres_native_tls::MakeTlsConnector;
-use tokio_postgres::NoTls;
+use postgres_native_tls::{MakeTlsConnector, TlsStream};
 use tokio_postgres::config::{Host, SslMode};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_postgres::{Client, Connection, Socket};
+use tokio_util::sync::CancellationToken;
 
 use super::{Config, Error, Limits, Session, TlsMode, error};
 
@@ -43,6 +43,24 @@ fn local(config: &Config) -> bool {
 }
 
 async fn connect(config: &Config, limits: &Limits, application_name: &str) -> Result<Session, Error> {
+    let (client, connection) = dial(config, limits, application_name).await?;
+    let closed = CancellationToken::new();
+    let guard = closed.clone().drop_guard();
+    let task = tokio::spawn(async move {
+        let _guard = guard;
+        if let Err(error) = connection.await {
+            tracing::debug!(error = error::describe(&error), "connection ended");
+        }
+    });
+    Ok(Session { client: ClientWrapper::new(client, task), closed, pid: 0 })
+}
+
+/// A connection as the server gives it, without settings; whoever has it drives it.
+pub(super) async fn dial(
+    config: &Config,
+    limits: &Limits,
+    application_name: &str,
+) -> Result<(Client, Connection<Socket, TlsStream<Socket>>), Error> {
     let mut connection = config.connection.clone();
     connection.application_name(application_name);
     if let Some(path) = &config.password_file {
@@ -63,33 +81,21 @@ async fn connect(config: &Config, limits: &Limits, application_name: &str) -> Re
             state: source.code().cloned(),
         })
     };
-    let closed = CancellationToken::new();
-    let guard = closed.clone().drop_guard();
+    let tls = MakeTlsConnector::new(connector(config, plain)?);
     // The driver's own time-out covers the TCP connection only; a server that accepts and says nothing needs this one.
-    let (client, task) = if plain {
-        let connected = tokio::time::timeout(timeout * 2, connection.connect(NoTls));
-        let (client, connection) = connected.await.map_err(|_| Error::Timeout(timeout * 2))?.map_err(failed)?;
-        (client, tokio::spawn(drive(connection, guard)))
-    } else {
-        let tls = MakeTlsConnector::new(connector(config)?);
-        let connected = tokio::time::timeout(timeout * 2, connection.connect(tls));
-        let (client, connection) = connected.await.map_err(|_| Error::Timeout(timeout * 2))?.map_err(failed)?;
-        (client, tokio::spawn(drive(connection, guard)))
-    };
-    Ok(Session { client: ClientWrapper::new(client, task), closed, pid: 0 })
+    tokio::time::timeout(timeout * 2, connection.connect(tls))
+        .await
+        .map_err(|_| Error::Timeout(timeout * 2))?
+        .map_err(failed)
 }
 
-/// Carries a connection's bytes until it ends, which is told by dropping the guard.
-async fn drive(connection: impl Future<Output = Result<(), tokio_postgres::Error>>, guard: DropGuard) {
-    let _guard = guard;
-    if let Err(error) = connection.await {
-        tracing::debug!(error = error::describe(&error), "connection ended");
-    }
-}
-
-fn connector(config: &Config) -> Result<TlsConnector, Error> {
+fn connector(config: &Config, plain: bool) -> Result<TlsConnector, Error> {
     let authorities = |reason: String| Error::Authorities(reason);
     let mut builder = TlsConnector::builder();
+    if plain || config.tls == TlsMode::Require {
+        // Nothing is compared with the system's authorities, and to load them takes tens of milliseconds.
+        builder.disable_built_in_roots(true);
+    }
     if let Some(path) = &config.ca_file {
         let pem = std::fs::read(path).map_err(|error| authorities(format!("{}: {error}", path.display())))?;
         let certificates =
@@ -105,8 +111,6 @@ fn connector(config: &Config) -> Result<TlsConnector, Error> {
             builder.danger_accept_invalid_hostnames(true);
         }
         TlsMode::Require => {
-            // Nothing is compared with the system's authorities, and to load them takes tens of milliseconds.
-            builder.disable_built_in_roots(true);
             builder.danger_accept_invalid_hostnames(true).danger_accept_invalid_certs(true);
         }
     }

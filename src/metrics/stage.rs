@@ -46,6 +46,8 @@ impl Row {
 /// What one look at a table says of a cursor.
 #[derive(Clone, Copy, Debug)]
 pub struct Looked {
+    /// When the look before was made, whether or not it was told: it did not see what is new.
+    pub before: Option<Timestamp>,
     /// When.
     pub at: Timestamp,
     /// How far it was safe to read.
@@ -75,6 +77,7 @@ pub(super) struct Follower {
 
 impl Follower {
     pub(super) fn looked(&mut self, look: Looked) {
+        self.looked = self.looked.map(|looked| look.before.map_or(looked, |before| looked.max(before)));
         let news = look.newest.filter(|at| self.newest.is_none_or(|row| row.created_at != *at));
         if let Some(created_at) = news {
             // At the first look nothing is known of before.
@@ -150,6 +153,7 @@ mod tests {
 
     fn look(now: i64, horizon: i64, newest: i64, position: i64) -> Looked {
         Looked {
+            before: None,
             at: at(now),
             horizon: at(horizon),
             newest: Some(at(newest)),

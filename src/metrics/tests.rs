@@ -48,7 +48,7 @@ fn measure_all(metrics: &CursorMetrics) {
     metrics.set_halted(true);
     metrics.set_clock_regression(false);
     metrics.set_horizon_hold(Duration::from_secs(2), &[("writer", 2)]);
-    metrics.looked(Looked { at, horizon: at, newest: Some(at), position: None, failing: false });
+    metrics.looked(Looked { before: None, at, horizon: at, newest: Some(at), position: None, failing: false });
     set_kafka(12, &BTreeMap::from([("1".to_owned(), Duration::from_millis(2))]));
     set_pool_connections(PoolState::Idle, 3);
     set_pool_connections(PoolState::InUse, 7);

@@ -15,6 +15,7 @@ use crate::source::shape::{After, Shape};
 use crate::source::{self, Pending, Requests, judge, table};
 
 mod email;
+mod notify;
 mod server;
 mod topic;
 
@@ -93,6 +94,9 @@ async fn rows(session: &Session, relay: &Config, findings: &mut Vec<Finding>) ->
     let verdict = judge::judge(&table, source);
     let fit = verdict.findings.iter().all(|finding| finding.level < Level::Error);
     findings.extend(verdict.findings.clone());
+    if relay.poll.notify {
+        findings.push(notify::trigger(session, table.root, source).await?);
+    }
     let shape = table.shape(source, &verdict);
     let Some(fields) = asked(relay, sinks::Known::of(&shape), findings) else { return Ok(None) };
     if !fit {

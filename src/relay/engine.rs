@@ -3,11 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use super::bulletin::Bulletin;
+use super::hints::Hints;
 use crate::database::{self, Error, Limits, Loan, Pool, Session, Sessions};
 use crate::health::{Heartbeat, Readiness};
 use crate::metrics::{self, PoolState};
@@ -17,6 +19,10 @@ use crate::source::watcher::Watcher;
 
 /// The engine goes round at least every ten seconds, also while servers cannot be reached; longer than this, it is stuck.
 const STUCK: Duration = Duration::from_secs(60);
+/// How many relays may check a Kafka cluster at the same time.
+const CHECKS: usize = 4;
+/// Counting backlogs rests for so many times as long as it took.
+const COUNTING: u32 = 9;
 
 /// See the module.
 #[derive(Debug)]
@@ -25,6 +31,10 @@ pub struct Engine {
     pub replica: String,
     /// Looks at who is writing.
     pub watcher: Watcher,
+    /// What notifications wake.
+    pub(super) hints: Hints,
+    /// What groups that rest are told.
+    pub(super) bulletin: Bulletin,
     /// For probes, samples and status.
     pub probe: Shared,
     /// The Kafka cluster, when one is configured.
@@ -46,6 +56,10 @@ pub struct Engine {
     /// How far the relays of due work have come.
     progress: std::sync::Mutex<HashMap<String, Progress>>,
     pool: Pool,
+    /// Checks that connect a client of their own: as many clients remain, each with its threads.
+    checks: Arc<Semaphore>,
+    /// No backlog is counted before this: counting takes only so much of the database's time.
+    count_from: std::sync::Mutex<Instant>,
     slots: Arc<Semaphore>,
     /// Sinks that answer one by one may hang for long; they never take more than half of the slots.
     slow_slots: Arc<Semaphore>,
@@ -140,11 +154,15 @@ impl Engine {
     ) -> anyhow::Result<Self> {
         let application = format!("outbox-relay/{replica}");
         let sessions = || Sessions::new(database.clone(), limits, application.clone());
-        let slots = (database.pool_size.saturating_sub(2) / 2).max(1);
+        let slots = (database.pool_size.saturating_sub(2 + usize::from(database.listens)) / 2).max(1);
         Ok(Self {
             watcher: Watcher::new(sessions(), limits.statement),
             probe: Shared::new(sessions()),
+            hints: Hints::new(sessions()),
+            bulletin: Bulletin::default(),
             pool: database::pool(sessions(), slots * 2)?,
+            checks: Arc::new(Semaphore::new(CHECKS)),
+            count_from: std::sync::Mutex::new(Instant::now()),
             slots: Arc::new(Semaphore::new(slots)),
             slow_slots: Arc::new(Semaphore::new((slots / 2).max(1))),
             waiting: AtomicUsize::new(0),
@@ -190,6 +208,22 @@ impl Engine {
         let permits = self.permits(slow).await?;
         let (lock, reader) = tokio::try_join!(database::take(&self.pool), database::take(&self.pool))?;
         Ok(Slot { lock, reader, permits })
+    }
+
+    /// The right to check a cluster.
+    pub(super) async fn check(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.checks).acquire_owned().await.ok()
+    }
+
+    /// Whether backlogs may be counted now; [`Self::counted`] says when again.
+    pub(super) fn may_count(&self) -> bool {
+        *self.count_from.lock().unwrap_or_else(PoisonError::into_inner) <= Instant::now()
+    }
+
+    /// A backlog was counted, which took as long as this.
+    pub(super) fn counted(&self, took: Duration) {
+        let mut from = self.count_from.lock().unwrap_or_else(PoisonError::into_inner);
+        *from = (*from).max(Instant::now()) + took * COUNTING;
     }
 
     /// One of a slot's two connections, or another in place of one that has ended or was given back.

@@ -1,7 +1,8 @@
 //! The relays of one source: one look at the table serves them all.
 //!
 //! A look is a scan of the writers, the newest row that is safe to read, and where the cursors stand: no lock, no
-//! transaction id, no WAL. Only a cursor that is behind gets a turn. Idle cost grows with tables, not with cursors.
+//! transaction id, no WAL. Only a cursor that is behind gets a turn. While nothing is to be done looks are short (see
+//! [`super::rest`]): idle cost grows with tables, not with cursors.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,21 +11,27 @@ use std::time::{Duration, Instant};
 use tokio::task::{Id, JoinSet};
 
 use super::engine::Engine;
+use super::hints::Sleeper;
 use super::look::Look;
 use super::member::{Member, RECHECK, SAMPLE};
+use super::rest::Rest;
+use super::sample::Samples;
 use super::worker::{self, Next};
 use super::{prepare, report};
-use crate::cursor;
-use crate::database::{Error, sqlstate};
+use crate::database::{Error, Session, sqlstate};
 use crate::pace::{Backoff, Pace};
-use crate::position::Position;
+use crate::position::{Position, Timestamp};
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
 
+mod next;
+
 /// A look that takes longer hangs on a server that keeps its connection and does not answer.
 const STEP: Duration = Duration::from_secs(30);
-/// How often the catalogue is read again.
+/// How often the catalogue is read again; while the group rests, it is read again before turns begin, and as often as
+/// [`CATALOGUE_AT_REST`].
 const CATALOGUE: Duration = Duration::from_secs(1);
+const CATALOGUE_AT_REST: Duration = Duration::from_secs(5);
 
 /// The relays of one source.
 #[derive(Debug)]
@@ -36,6 +43,15 @@ pub(super) struct Group {
     shape_read: Option<Instant>,
     /// The newest row at the last look.
     latest: Option<Position>,
+    /// When that was, by the database's clock.
+    seen: Option<Timestamp>,
+    /// While nothing is to be done before the newest row is another.
+    rest: Option<Rest>,
+    samples: Samples,
+    /// Hears of rows, when some relay asks for that.
+    sleeper: Option<Arc<Sleeper>>,
+    /// A hint ended the last pause: what it tells of may lie a moment in the future of this replica's idea of the clock.
+    hinted: bool,
     /// When the first relay may go on that has something to do but must wait.
     wake: Option<Instant>,
     running: JoinSet<(Next, Backoff)>,
@@ -46,7 +62,8 @@ impl Group {
     /// A group of relays with the same source.
     #[must_use]
     pub(super) fn new(engine: Arc<Engine>, source: crate::source::Config, relays: Vec<super::Config>) -> Self {
-        let members = relays.into_iter().map(Member::new).collect();
+        let members: Vec<_> = relays.into_iter().map(Member::new).collect();
+        let sleeper = members.iter().any(|member| member.config.poll.notify).then(|| engine.hints.sleeper());
         Self {
             engine,
             source,
@@ -54,6 +71,11 @@ impl Group {
             shape: None,
             shape_read: None,
             latest: None,
+            seen: None,
+            rest: None,
+            samples: Samples::default(),
+            sleeper,
+            hinted: false,
             wake: None,
             running: JoinSet::new(),
             tasks: HashMap::new(),
@@ -71,7 +93,7 @@ impl Group {
             let pause = match step {
                 Ok(found) => {
                     backoff = Backoff::new();
-                    pace.after(found)
+                    pace.after(found | std::mem::take(&mut self.hinted))
                 }
                 Err(error) => {
                     self.engine.probe.forget().await;
@@ -92,14 +114,22 @@ impl Group {
         }
     }
 
-    /// Waits for the pause, the end of a turn, or the engine's end.
+    /// Waits for the pause, a hint, the end of a turn, or the engine's end.
     async fn wait(&mut self, pause: Duration) {
         let stop = self.engine.stop.clone();
         // With every relay in a turn there is nothing to look for before one of them is done.
         let pause = if self.members.iter().all(|member| member.busy) { pause.max(SAMPLE / 10) } else { pause };
         let pause = self.wake.map_or(pause, |wake| pause.min(wake.saturating_duration_since(Instant::now())));
+        let sleeper = self.sleeper.clone();
+        let hint = async {
+            match &sleeper {
+                Some(sleeper) => sleeper.woken().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
+            () = hint => self.hinted = true,
             () = stop.cancelled() => {}
             Some(done) = self.running.join_next_with_id() => self.finished(done),
         }
@@ -110,27 +140,70 @@ impl Group {
 
     /// One look; true when some relay had work to do.
     async fn step(&mut self) -> Result<bool, Error> {
+        let (Some(mut rest), Some(shape)) = (self.rest.take(), self.shape.clone()) else {
+            return self.look(CATALOGUE).await;
+        };
+        let session = self.engine.probe.session().await?;
+        if rest.is_over(self.engine.bulletin.number(&session).await?) {
+            return self.look(CATALOGUE_AT_REST).await;
+        }
+        if !self.is_still(&session, &shape, &rest).await? {
+            return self.look(CATALOGUE).await;
+        }
+        if rest.wants_scan() {
+            rest.sighting = self.engine.watcher.scan(&shape).await?;
+        }
+        self.rest = Some(rest);
+        Ok(false)
+    }
+
+    /// A short look: whether the newest row is still the same.
+    async fn is_still(&mut self, session: &Session, shape: &Shape, rest: &Rest) -> Result<bool, Error> {
+        let (begun, now) = (rest.sighting.clock(), rest.sighting.latest_clock());
+        let newest = Look::glance(session, shape, now, self.engine.call_deadline).await?;
+        let still = rest.is_of(newest.as_ref());
+        if still {
+            self.seen = Some(begun);
+        }
+        Ok(still)
+    }
+
+    /// A full look, with a catalogue that was read as lately as `known`.
+    async fn look(&mut self, known: Duration) -> Result<bool, Error> {
         self.wake = None;
-        self.catalogue().await?;
+        self.catalogue(known).await?;
         let Some(shape) = self.shape.clone() else { return Ok(false) };
         let sighting = self.engine.watcher.scan(&shape).await?;
         self.prepare(&shape, &sighting).await;
         let session = self.engine.probe.session().await?;
         let names: Vec<&str> = self.members.iter().map(|member| member.config.name.as_str()).collect();
-        let look = Look::take(&session, &shape, &names, sighting, self.engine.call_deadline).await?;
+        let bulletin = self.engine.bulletin.number(&session).await?;
+        let mut look = Look::take(&session, &shape, &names, sighting, self.engine.call_deadline).await?;
+        look.before = self.seen;
         // A row that has only just come is safe to read soon: it is worth looking often again.
         let mut found = self.latest != look.latest;
         self.latest.clone_from(&look.latest);
+        if known > CATALOGUE && !self.rests(&look) {
+            return Ok(true); // looks again at once, at the catalogue, too
+        }
+        self.seen = Some(look.sighting.horizon.observed_at);
         for index in 0..self.members.len() {
             found |= self.consider(index, &look);
         }
-        self.sample(&shape, &look).await?;
+        self.samples.take(&self.engine, &mut self.members, &shape, &look).await?;
+        self.rest = Rest::after(&look, bulletin).filter(|_| self.rests(&look));
         Ok(found)
     }
 
-    /// Reads the table's shape again when it is time; halts the relays whose rule has changed under them.
-    async fn catalogue(&mut self) -> Result<(), Error> {
-        if self.shape.is_some() && self.shape_read.is_some_and(|read| read.elapsed() < CATALOGUE) {
+    /// Whether there is nothing to do for any relay before the newest row or a cursor's standing changes.
+    fn rests(&self, look: &Look) -> bool {
+        self.members.iter().all(|member| member.rests(look))
+    }
+
+    /// Reads the table's shape again unless it was read as lately as `known`; halts the relays whose rule has changed under
+    /// them.
+    async fn catalogue(&mut self, known: Duration) -> Result<(), Error> {
+        if self.shape.is_some() && self.shape_read.is_some_and(|read| read.elapsed() < known) {
             return Ok(());
         }
         if self.shape.is_none() && self.shape_read.is_some_and(|read| read.elapsed() < RECHECK) {
@@ -168,6 +241,9 @@ impl Group {
     /// Gives the relays that are ready the new shape; those whose sink it does not fit are made ready anew.
     fn reshape(&mut self) {
         let Some(shape) = &self.shape else { return };
+        if let Some(sleeper) = &self.sleeper {
+            sleeper.waits_for(shape.root);
+        }
         for member in &mut self.members {
             if let Some(ready) = &member.ready {
                 ready.supersede();
@@ -193,12 +269,11 @@ impl Group {
             return true;
         };
         ready.observe(standing, look);
-        let seen = (standing.position.clone(), look.newest.clone());
         if member.busy {
             return false;
         }
         if !member.tries_wish(standing) {
-            let wanted = standing.redrive || (look.is_behind(standing) && member.quiet.as_ref() != Some(&seen));
+            let wanted = member.is_wanted(standing, look);
             // What an ended replica had in flight is recorded also while nothing may be published.
             if !standing.in_flight && (!wanted || standing.paused || member.is_halted(&ready, standing)) {
                 return false;
@@ -209,84 +284,9 @@ impl Group {
             }
         }
         member.busy = true;
-        member.quiet = Some(seen);
+        member.quiet = Some((standing.position.clone(), look.newest.clone()));
         let task = worker::run(Arc::clone(&self.engine), ready, look.sighting.clone(), member.backoff);
         self.tasks.insert(self.running.spawn(task).id(), index);
         true
-    }
-
-    fn finished(&mut self, done: Result<(Id, (Next, Backoff)), tokio::task::JoinError>) {
-        let (id, outcome) = match done {
-            Ok((id, outcome)) => (id, Ok(outcome)),
-            Err(error) => (error.id(), Err(error)),
-        };
-        let Some(member) = self.tasks.remove(&id).and_then(|index| self.members.get_mut(index)) else { return };
-        member.busy = false;
-        let next = match outcome {
-            Ok((next, backoff)) => {
-                member.backoff = backoff;
-                next
-            }
-            Err(error) => {
-                let pause = member.backoff.failed(fastrand::f64());
-                tracing::error!(cursor = member.config.name, %error, ?pause, "turn panicked: its connections are closed");
-                Next::After(pause)
-            }
-        };
-        match next {
-            Next::Quiet => {}
-            Next::Look => member.quiet = None,
-            Next::Halted => {
-                member.quiet = None;
-                // A halt that could not be recorded must not become a storm of tries.
-                member.not_before = Instant::now() + member.backoff.failed(fastrand::f64());
-            }
-            Next::After(pause) => {
-                member.quiet = None;
-                member.not_before = Instant::now() + pause;
-            }
-            Next::Catalogue => {
-                member.quiet = None;
-                self.shape_read = None;
-            }
-            Next::Recheck(pause) => {
-                member.quiet = None;
-                member.ready = None;
-                member.not_before = Instant::now() + pause;
-            }
-        }
-    }
-
-    /// Measures lag and backlog of the cursors whose time has come: every replica does, so that the figures survive the
-    /// holder.
-    async fn sample(&mut self, shape: &Shape, look: &Look) -> Result<(), Error> {
-        let session = self.engine.probe.session().await?;
-        self.engine.measure_connections();
-        for member in &mut self.members {
-            if member.sampled.is_some_and(|sampled| sampled.elapsed() < SAMPLE) {
-                continue;
-            }
-            let (Some(ready), Some(standing)) = (&member.ready, look.standing(&member.config.name)) else { continue };
-            member.sampled = Some(Instant::now());
-            if ready.sink.partitions().is_some() {
-                let (ready, patience) = (Arc::clone(ready), self.engine.call_deadline);
-                tokio::spawn(async move {
-                    if let Err(failure) = ready.sink.look_again(patience).await {
-                        tracing::debug!(cursor = ready.config.name, error = failure.message, "partitions not counted");
-                    }
-                });
-            }
-            let waits = look.is_behind(standing) || look.is_held(standing) || standing.redrive;
-            let trouble = ready.reported() || standing.circuit.is_some();
-            if trouble && !waits && !member.busy {
-                cursor::clear(&session, &member.config.name, None).await?;
-            }
-            let now = look.sighting.clock();
-            let lag = super::lag::measure(&session, shape, standing.position.as_ref(), now).await?;
-            let name = &member.config.name;
-            let unknown = cursor::unknown::count(&session, name).await?;
-            ready.sampled(&lag, cursor::dead_letter::open(&session, name).await?, unknown);
-        }
-        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! One look at a table: who is writing, which row is the newest that is safe to read, where the cursors stand.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio_postgres::Statement;
@@ -7,7 +8,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::cursor::{self, Standing};
 use crate::database::{Error, Session};
-use crate::position::Position;
+use crate::position::{Position, Timestamp};
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
 
@@ -20,11 +21,27 @@ pub(super) struct Look {
     pub(super) latest: Option<Position>,
     /// The newest row that is safe to read.
     pub(super) newest: Option<Position>,
-    /// The cursors.
-    pub(super) standings: Vec<Standing>,
+    /// When the look before was made, by the database's clock: a row that is new was not visible then.
+    pub(super) before: Option<Timestamp>,
+    /// The cursors, by name.
+    pub(super) standings: HashMap<String, Standing>,
 }
 
 impl Look {
+    /// The newest row of all that is not in the future at the database's time `now`: a short look.
+    pub(super) async fn glance(
+        session: &Session,
+        shape: &Shape,
+        now: Timestamp,
+        deadline: Duration,
+    ) -> Result<Option<Position>, Error> {
+        let glance = async {
+            let statement = session.prepare_cached(&shape.newest_sql()).await?;
+            newest(session, &statement, &[&now]).await
+        };
+        tokio::time::timeout(deadline, glance).await.map_err(|_| Error::Timeout(deadline))?
+    }
+
     /// Looks, after the scan of `sighting`.
     pub(super) async fn take(
         session: &Session,
@@ -48,12 +65,13 @@ impl Look {
         };
         let (latest, newest, standings) =
             tokio::time::timeout(deadline, look).await.map_err(|_| Error::Timeout(deadline))??;
-        Ok(Self { sighting, latest, newest, standings })
+        let standings = standings.into_iter().map(|standing| (standing.name.clone(), standing)).collect();
+        Ok(Self { sighting, latest, newest, before: None, standings })
     }
 
     /// Where the cursor of this name stands.
     pub(super) fn standing(&self, name: &str) -> Option<&Standing> {
-        self.standings.iter().find(|standing| standing.name == name)
+        self.standings.get(name)
     }
 
     /// Whether a cursor has something to read, as far as can be told without ordering ids: at the same instant, another
@@ -62,10 +80,15 @@ impl Look {
         behind(standing.position.as_ref(), self.newest.as_ref())
     }
 
+    /// Whether there are rows beyond the cursor's position, safe to read or not; the same can be told as of
+    /// [`Self::is_behind`].
+    pub(super) fn is_waited_for(&self, standing: &Standing) -> bool {
+        behind(standing.position.as_ref(), self.latest.as_ref())
+    }
+
     /// Whether rows are waiting for the cursor, none of them safe to read, because somebody may still be writing.
     pub(super) fn is_held(&self, standing: &Standing) -> bool {
-        let waiting = behind(standing.position.as_ref(), self.latest.as_ref());
-        waiting && !self.is_behind(standing) && !self.sighting.horizon.held_by.is_empty()
+        self.is_waited_for(standing) && !self.is_behind(standing) && !self.sighting.horizon.held_by.is_empty()
     }
 }
 
@@ -89,7 +112,6 @@ fn behind(position: Option<&Position>, newest: Option<&Position>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::position::Timestamp;
 
     fn at(micros: i64, id: Option<&str>) -> Position {
         Position { created_at: Timestamp::from_pg_micros(micros), id: id.map(str::to_owned) }

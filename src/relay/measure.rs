@@ -99,6 +99,7 @@ impl Ready {
         metrics.set_halted(standing.halted.as_deref() == Some(self.fingerprint.as_str()));
         let horizon = &sighting.horizon;
         metrics.looked(Looked {
+            before: look.before,
             at: horizon.observed_at,
             horizon: horizon.at,
             newest: look.latest.as_ref().map(|newest| newest.created_at),

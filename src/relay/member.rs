@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
 use super::engine::Engine;
+use super::look::Look;
 use super::prepare::{self, Unready};
 use super::{Config, Ready, circuit};
 use crate::cursor::Standing;
@@ -38,6 +39,8 @@ pub(super) struct Member {
     /// Nothing was found with this newest row at this position: not worth another turn.
     pub(super) quiet: Option<(Option<Position>, Option<Position>)>,
     pub(super) sampled: Option<Instant>,
+    /// When its secrets' files were last read, while it is halted.
+    secrets_read: Option<Instant>,
     /// When it last tried to carry an operator's wish out.
     wished: Option<Instant>,
     /// Its checks, while they run.
@@ -56,6 +59,7 @@ impl Member {
             busy: false,
             quiet: None,
             sampled: None,
+            secrets_read: None,
             wished: None,
             preparing: None,
             unready: None,
@@ -69,6 +73,8 @@ impl Member {
                 let (engine, config) = (Arc::clone(engine), self.config.clone());
                 let (shape, sighting) = (Arc::clone(shape), sighting.clone());
                 self.preparing = Some(tokio::spawn(async move {
+                    let own_client = matches!(config.sink, crate::sink::Config::Kafka(_));
+                    let _permit = if own_client { engine.check().await } else { None };
                     let checks = prepare::ready(&engine, &config, &shape, &sighting);
                     tokio::time::timeout(CHECKS, checks).await.unwrap_or(Err(Error::Timeout(CHECKS)))
                 }));
@@ -105,9 +111,11 @@ impl Member {
     /// preparing anew finds out.
     pub(super) fn is_halted(&mut self, ready: &Ready, standing: &Standing) -> bool {
         let halted = standing.halted.as_deref() == Some(ready.fingerprint.as_str());
-        let due = self.sampled.is_none_or(|sampled| sampled.elapsed() >= SAMPLE);
-        if halted && due && prepare::fingerprint(&self.config) != ready.fingerprint {
-            self.ready = None;
+        if halted && self.secrets_read.is_none_or(|read| read.elapsed() >= SAMPLE) {
+            self.secrets_read = Some(Instant::now());
+            if prepare::fingerprint(&self.config) != ready.fingerprint {
+                self.ready = None;
+            }
         }
         halted
     }
@@ -120,6 +128,25 @@ impl Member {
             self.wished = Some(Instant::now());
         }
         standing.wish && rested
+    }
+
+    /// Whether nothing is to be done before the newest row or the cursor's standing changes.
+    pub(super) fn rests(&self, look: &Look) -> bool {
+        let Some(ready) = &self.ready else { return false };
+        let Some(standing) = look.standing(&self.config.name) else { return false };
+        if self.busy || standing.wish || standing.in_flight {
+            return false;
+        }
+        let stands = standing.paused || standing.halted.as_deref() == Some(ready.fingerprint.as_str());
+        stands || !self.is_wanted(standing, look)
+    }
+
+    /// Whether there is something for a turn.
+    pub(super) fn is_wanted(&self, standing: &Standing, look: &Look) -> bool {
+        let quiet = |(position, newest): &(Option<Position>, Option<Position>)| {
+            *position == standing.position && *newest == look.newest
+        };
+        standing.redrive || (look.is_behind(standing) && !self.quiet.as_ref().is_some_and(quiet))
     }
 
     /// When it may go on, if it must wait: after a failure, as a standby, for a sink that is out, or for its rate.

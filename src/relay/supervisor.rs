@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use super::Config;
 use super::engine::Engine;
 use super::group::Group;
+use super::hints;
 use crate::pace::Backoff;
 use crate::source;
 
@@ -15,6 +16,9 @@ use crate::source;
 pub async fn run(engine: Arc<Engine>, relays: Vec<Config>) {
     let mut groups: HashMap<_, Vec<Config>> = HashMap::new();
     let mut tasks = JoinSet::new();
+    if relays.iter().any(|relay| relay.poll.notify) {
+        tasks.spawn(hints::listen(Arc::clone(&engine)));
+    }
     for relay in relays {
         if let source::Config::Pending(due) = relay.source.clone() {
             let table = relay.source.table().to_string();

@@ -150,6 +150,10 @@ impl KafkaSink {
         (self.keyed.is_some() && seen > 0).then_some(seen)
     }
 
+    pub(super) fn learn_partitions(&self, from: &Self) {
+        self.partitions.store(from.partitions.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
     pub(super) async fn count_partitions(&self, patience: Duration) -> Result<(), Failure> {
         let Some(topic) = &self.keyed else { return Ok(()) };
         self.saw_partitions(self.cluster.partitions(self.limit, topic, patience).await?);

@@ -124,23 +124,25 @@ impl InspectError {
 /// See [`InspectError`].
 pub async fn inspect(session: &Session, config: &Stream) -> Result<Table, InspectError> {
     // By the catalogue, not by to_regclass: that one fails where the schema may not be looked into.
-    let found = session
-        .query_opt(
+    let by_name = session
+        .prepare_cached(
             "SELECT c.oid FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace \
              WHERE n.nspname = $1::text AND c.relname = $2::text",
-            &[&config.table.schema, &config.table.name],
         )
         .await?;
+    let found = session.query_opt(&by_name, &[&config.table.schema, &config.table.name]).await?;
     let Some(found) = found else { return Err(InspectError::Missing(config.table.to_string())) };
     let root: u32 = found.try_get(0)?;
     let mut table = Table { root, ..Table::default() };
 
-    let family = session.query_one(include_str!("sql/snapshot.sql"), &[&root, &"pg_catalog.pg_class"]).await?;
+    let family = session.prepare_cached(include_str!("sql/snapshot.sql")).await?;
+    let family = session.query_one(&family, &[&root, &"pg_catalog.pg_class"]).await?;
     table.ancestors = family.try_get::<_, Vec<u32>>(2)?.into_iter().collect();
     table.descendants = family.try_get::<_, Vec<u32>>(3)?.into_iter().collect();
 
     let members = table.family();
-    let row = session.query_one(include_str!("sql/table.sql"), &[&root, &members]).await?;
+    let facts = session.prepare_cached(include_str!("sql/table.sql")).await?;
+    let row = session.query_one(&facts, &[&root, &members]).await?;
     table.kind = row.try_get(0)?;
     table.persistence = row.try_get(1)?;
     table.row_security = row.try_get(2)?;
@@ -160,7 +162,8 @@ pub async fn inspect(session: &Session, config: &Stream) -> Result<Table, Inspec
 
 async fn stamps(session: &Session, family: &[u32], config: &Stream) -> Result<Vec<Stamp>, InspectError> {
     let parameters: [&(dyn ToSql + Sync); 2] = [&family, &config.created_at];
-    let rows = session.query(include_str!("sql/stamps.sql"), &parameters).await?;
+    let stamps = session.prepare_cached(include_str!("sql/stamps.sql")).await?;
+    let rows = session.query(&stamps, &parameters).await?;
     rows.iter()
         .map(|row| {
             Ok(Stamp {
@@ -180,11 +183,11 @@ async fn stamps(session: &Session, family: &[u32], config: &Stream) -> Result<Ve
 async fn indexes(session: &Session, table: &Table) -> Result<(Vec<String>, Vec<Index>), InspectError> {
     let relations: Vec<u32> =
         if table.kind == "p" { vec![table.root] } else { table.descendants.iter().copied().collect() };
-    let names = session
-        .query_one("SELECT ARRAY(SELECT o::regclass::text FROM pg_catalog.unnest($1::oid[]) AS o)", &[&relations])
-        .await?
-        .try_get(0)?;
-    let rows = session.query(include_str!("sql/indexes.sql"), &[&relations]).await?;
+    let named = "SELECT ARRAY(SELECT o::regclass::text FROM pg_catalog.unnest($1::oid[]) AS o)";
+    let named = session.prepare_cached(named).await?;
+    let names = session.query_one(&named, &[&relations]).await?.try_get(0)?;
+    let indexes = session.prepare_cached(include_str!("sql/indexes.sql")).await?;
+    let rows = session.query(&indexes, &[&relations]).await?;
     let indexes: Result<_, InspectError> = rows
         .iter()
         .map(|row| {

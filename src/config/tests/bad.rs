@@ -280,6 +280,7 @@ fn turns_and_pauses() {
         ("poll", "min = \"0s\"", "min", "out of bounds"),
         ("poll", "standby = \"2m\"", "standby", "out of bounds"),
         ("poll", "stand_by = \"2s\"", "stand_by", "unknown key"),
+        ("poll", "notify = \"yes\"", "notify", "a boolean is needed"),
     ];
     for (section, line, key, what) in cases {
         let text = with("[relay.sink.kafka]", &format!("[relay.{section}]\n{line}\n[relay.sink.kafka]"));

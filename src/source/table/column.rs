@@ -33,7 +33,8 @@ impl Column {
 
 pub(super) async fn columns(session: &Session, table: &Table) -> Result<Vec<Column>, InspectError> {
     let descendants: Vec<u32> = table.descendants.iter().copied().collect();
-    let rows = session.query(include_str!("../sql/columns.sql"), &[&table.root, &descendants]).await?;
+    let columns = session.prepare_cached(include_str!("../sql/columns.sql")).await?;
+    let rows = session.query(&columns, &[&table.root, &descendants]).await?;
     rows.iter()
         .map(|row| {
             Ok(Column {

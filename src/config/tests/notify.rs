@@ -1,0 +1,29 @@
+//! `[relay.poll] notify`.
+
+use super::*;
+
+fn notified(pool_size: &str) -> String {
+    let text = with("[relay.sink.kafka]", "[relay.poll]\nnotify = true\n[relay.sink.kafka]");
+    let text = text.split("\n[[relay]]\nname = \"sms\"").next().expect("the first relay").to_owned();
+    text.replacen("[kafka]", &format!("{pool_size}\n[kafka]"), 1)
+}
+
+#[test]
+fn it_is_off_unless_written_and_takes_a_connection_of_the_pool() {
+    let config = parse(GOOD).expect("valid");
+    assert!(!config.postgres.listens && config.relays.iter().all(|relay| !relay.poll.notify));
+    let config = parse(&notified("")).expect("valid");
+    assert!(config.postgres.listens && config.relays[0].poll.notify);
+    assert!(show::relay(&config.relays[0], show::Secrets::Hidden).contains("\nnotify = true\n"));
+    assert!(parse(&notified("pool_size = 5")).is_ok());
+    let problems = parse(&notified("pool_size = 4")).expect_err("too few");
+    assert!(problems.to_string().contains("one hears notifications") && problems.list().len() == 1, "{problems}");
+}
+
+#[test]
+fn due_work_is_not_woken() {
+    let pending = "[relay.source.pending]\ntable = \"public.todos\"\nkey = [\"id\"]\ndue = \"at\"\nsent = \"sent\"";
+    let text = notified("").replacen("[relay.source.stream]\ntable = \"public.bookings\"", pending, 1);
+    let problems = parse(&text).expect_err("no stream");
+    assert_eq!(problems.list()[0].key, "relay[events].poll.notify", "{problems}");
+}

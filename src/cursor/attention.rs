@@ -1,0 +1,33 @@
+//! What of cursors waits for an operator, of many cursors by one statement.
+
+use std::collections::HashMap;
+
+use crate::database::{Error, Session};
+
+const ATTENTION: &str = "SELECT n.name, \
+     (SELECT pg_catalog.count(*) FROM outbox.dead_letter AS d WHERE d.cursor = n.name AND d.state IN ('dead', 'redriving')), \
+     (SELECT pg_catalog.count(*) FROM outbox.claim AS c WHERE c.relay = n.name AND c.state = 'unknown') \
+     + (SELECT pg_catalog.count(*) FROM outbox.request AS r WHERE r.relay = n.name AND r.status = 'unknown') \
+     FROM pg_catalog.unnest($1::text[]) AS n(name)";
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attention {
+    /// Dead letters that are open.
+    pub dead_letters: i64,
+    /// Outcomes that nobody knows.
+    pub unknown: i64,
+}
+
+/// What of these cursors waits for an operator.
+///
+/// # Errors
+/// The database's.
+pub async fn attention(session: &Session, names: &[&str]) -> Result<HashMap<String, Attention>, Error> {
+    let statement = session.prepare_cached(ATTENTION).await?;
+    let rows = session.query(&statement, &[&names]).await?;
+    let attention = |row: &tokio_postgres::Row| {
+        Ok((row.try_get(0)?, Attention { dead_letters: row.try_get(1)?, unknown: row.try_get(2)? }))
+    };
+    Ok(rows.iter().map(attention).collect::<Result<_, tokio_postgres::Error>>()?)
+}

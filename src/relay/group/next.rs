@@ -1,0 +1,54 @@
+//! What follows for a group when a relay's turns have ended.
+
+use std::time::Instant;
+
+use tokio::task::{Id, JoinError};
+
+use super::Group;
+use crate::pace::Backoff;
+use crate::relay::worker::Next;
+
+impl Group {
+    /// Takes a relay's turns' end in.
+    pub(super) fn finished(&mut self, done: Result<(Id, (Next, Backoff)), JoinError>) {
+        let (id, outcome) = match done {
+            Ok((id, outcome)) => (id, Ok(outcome)),
+            Err(error) => (error.id(), Err(error)),
+        };
+        let Some(member) = self.tasks.remove(&id).and_then(|index| self.members.get_mut(index)) else { return };
+        member.busy = false;
+        let next = match outcome {
+            Ok((next, backoff)) => {
+                member.backoff = backoff;
+                next
+            }
+            Err(error) => {
+                let pause = member.backoff.failed(fastrand::f64());
+                tracing::error!(cursor = member.config.name, %error, ?pause, "turn panicked: its connections are closed");
+                Next::After(pause)
+            }
+        };
+        match next {
+            Next::Quiet => {}
+            Next::Look => member.quiet = None,
+            Next::Halted => {
+                member.quiet = None;
+                // A halt that could not be recorded must not become a storm of tries.
+                member.not_before = Instant::now() + member.backoff.failed(fastrand::f64());
+            }
+            Next::After(pause) => {
+                member.quiet = None;
+                member.not_before = Instant::now() + pause;
+            }
+            Next::Catalogue => {
+                member.quiet = None;
+                self.shape_read = None;
+            }
+            Next::Recheck(pause) => {
+                member.quiet = None;
+                member.ready = None;
+                member.not_before = Instant::now() + pause;
+            }
+        }
+    }
+}
