@@ -7,6 +7,7 @@ mod bad_sinks;
 mod good;
 mod reference;
 mod rendered;
+mod shards;
 
 /// A file that is right, to be made wrong in one place.
 const GOOD: &str = r#"[postgres]

@@ -12,6 +12,7 @@ use tokio::task::{Id, JoinSet};
 use super::engine::Engine;
 use super::look::Look;
 use super::member::{Member, RECHECK, SAMPLE};
+use super::shards::{self, Shards};
 use super::worker::{self, Next};
 use super::{prepare, report};
 use crate::cursor;
@@ -36,6 +37,8 @@ pub(super) struct Group {
     shape_read: Option<Instant>,
     /// The newest row at the last look.
     latest: Option<Position>,
+    /// The newest row of each shard.
+    shards: Shards,
     /// When the first relay may go on that has something to do but must wait.
     wake: Option<Instant>,
     running: JoinSet<(Next, Backoff)>,
@@ -54,6 +57,7 @@ impl Group {
             shape: None,
             shape_read: None,
             latest: None,
+            shards: Shards::default(),
             wake: None,
             running: JoinSet::new(),
             tasks: HashMap::new(),
@@ -118,13 +122,15 @@ impl Group {
         let session = self.engine.probe.session().await?;
         let names: Vec<&str> = self.members.iter().map(|member| member.config.name.as_str()).collect();
         let look = Look::take(&session, &shape, &names, sighting, self.engine.call_deadline).await?;
+        let configs = self.members.iter().map(|member| &member.config);
+        let look = self.shards.complete(look, &session, &shape, configs, self.engine.call_deadline).await?;
         // A row that has only just come is safe to read soon: it is worth looking often again.
         let mut found = self.latest != look.latest;
         self.latest.clone_from(&look.latest);
         for index in 0..self.members.len() {
             found |= self.consider(index, &look);
         }
-        self.sample(&shape, &look).await?;
+        self.sample(&look).await?;
         Ok(found)
     }
 
@@ -170,7 +176,7 @@ impl Group {
         let Some(shape) = &self.shape else { return };
         for member in &mut self.members {
             if let Some(ready) = &member.ready {
-                member.ready = ready.sink.fits(&shape.columns).then(|| Arc::new(ready.with_shape(Arc::clone(shape))));
+                member.ready = ready.sink.fits(&shape.columns).then(|| Arc::new(ready.with_shape(shape)));
             }
             member.quiet = None;
         }
@@ -192,7 +198,7 @@ impl Group {
             return true;
         };
         ready.observe(standing, look);
-        let seen = (standing.position.clone(), look.newest.clone());
+        let seen = (standing.position.clone(), look.newest_for(standing).cloned());
         if member.busy {
             return false;
         }
@@ -258,7 +264,7 @@ impl Group {
 
     /// Measures lag and backlog of the cursors whose time has come: every replica does, so that the figures survive the
     /// holder.
-    async fn sample(&mut self, shape: &Shape, look: &Look) -> Result<(), Error> {
+    async fn sample(&mut self, look: &Look) -> Result<(), Error> {
         let session = self.engine.probe.session().await?;
         self.engine.measure_connections();
         for member in &mut self.members {
@@ -281,7 +287,10 @@ impl Group {
                 cursor::clear(&session, &member.config.name, None).await?;
             }
             let now = look.sighting.clock();
-            let lag = super::lag::measure(&session, shape, standing.position.as_ref(), now).await?;
+            if !member.busy {
+                shards::follow(&session, ready, standing, look).await?;
+            }
+            let lag = super::lag::measure(&session, &ready.shape, standing.position.as_ref(), now).await?;
             let name = &member.config.name;
             let unknown = cursor::unknown::count(&session, name).await?;
             ready.sampled(&lag, cursor::dead_letter::open(&session, name).await?, unknown);

@@ -1,5 +1,6 @@
 //! One look at a table: who is writing, which row is the newest that is safe to read, where the cursors stand.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio_postgres::Statement;
@@ -22,6 +23,17 @@ pub(super) struct Look {
     pub(super) newest: Option<Position>,
     /// The cursors.
     pub(super) standings: Vec<Standing>,
+    /// The same two rows of each cursor that reads a shard.
+    pub(super) shards: HashMap<String, Newest>,
+}
+
+/// The newest rows that a cursor can come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Newest {
+    /// See [`Look::latest`].
+    pub(super) latest: Option<Position>,
+    /// See [`Look::newest`].
+    pub(super) newest: Option<Position>,
 }
 
 impl Look {
@@ -48,7 +60,7 @@ impl Look {
         };
         let (latest, newest, standings) =
             tokio::time::timeout(deadline, look).await.map_err(|_| Error::Timeout(deadline))??;
-        Ok(Self { sighting, latest, newest, standings })
+        Ok(Self { sighting, latest, newest, standings, shards: HashMap::new() })
     }
 
     /// Where the cursor of this name stands.
@@ -59,12 +71,22 @@ impl Look {
     /// Whether a cursor has something to read, as far as can be told without ordering ids: at the same instant, another
     /// id than the newest is taken to be before it.
     pub(super) fn is_behind(&self, standing: &Standing) -> bool {
-        behind(standing.position.as_ref(), self.newest.as_ref())
+        behind(standing.position.as_ref(), self.newest_for(standing))
+    }
+
+    /// The newest row that is safe to read and that this cursor can come to.
+    pub(super) fn newest_for(&self, standing: &Standing) -> Option<&Position> {
+        self.shards.get(&standing.name).map_or(&self.newest, |shard| &shard.newest).as_ref()
+    }
+
+    /// The same, whether or not it is safe to read.
+    pub(super) fn latest_for(&self, standing: &Standing) -> Option<&Position> {
+        self.shards.get(&standing.name).map_or(&self.latest, |shard| &shard.latest).as_ref()
     }
 
     /// Whether rows are waiting for the cursor, none of them safe to read, because somebody may still be writing.
     pub(super) fn is_held(&self, standing: &Standing) -> bool {
-        let waiting = behind(standing.position.as_ref(), self.latest.as_ref());
+        let waiting = behind(standing.position.as_ref(), self.latest_for(standing));
         waiting && !self.is_behind(standing) && !self.sighting.horizon.held_by.is_empty()
     }
 }

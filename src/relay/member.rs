@@ -80,7 +80,7 @@ impl Member {
             Ok(Ok(Ok(ready))) if !ready.sink.fits(&shape.columns) => return,
             Ok(Ok(Ok(ready))) => {
                 tracing::info!(cursor = self.config.name, rule = ready.shape.rule.as_str(), "relay ready");
-                self.ready = Some(Arc::new(ready.with_shape(Arc::clone(shape))));
+                self.ready = Some(Arc::new(ready.with_shape(shape)));
                 self.unready = None;
                 engine.set_ready(&self.config.name);
                 return;

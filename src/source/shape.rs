@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::horizon::Margin;
+use super::shard::Shard;
 use super::{Rule, Stream};
 use crate::database::{quote_ident, quote_literal};
 use crate::message::{ColumnType, Field};
@@ -56,6 +57,8 @@ impl IdType {
 pub struct Shape {
     /// What was configured.
     pub config: Stream,
+    /// Which of its rows are read; all when there is none.
+    pub shard: Option<Shard>,
     /// The table's oid.
     pub root: u32,
     /// Its ancestors' oids.
@@ -129,11 +132,12 @@ impl Shape {
         let mut list = vec![self.instant(), format!("{id}::text")];
         list.extend(fields.iter().map(|field| self.value(field)));
         format!(
-            "SELECT {} FROM {} AS t WHERE {created_at} < {}{} ORDER BY {created_at}, {id} LIMIT $2::bigint",
+            "SELECT {} FROM {} AS t WHERE {created_at} < {}{}{} ORDER BY {created_at}, {id} LIMIT $2::bigint",
             list.join(", "),
             self.config.table.quoted(),
             self.instant_parameter(1),
             self.beyond(after, 3),
+            self.of_shard(),
         )
     }
 
@@ -157,10 +161,11 @@ impl Shape {
     pub fn newest_sql(&self) -> String {
         let [created_at, id] = self.order();
         format!(
-            "SELECT {}, {id}::text FROM {} AS t WHERE {created_at} < {} ORDER BY {created_at} DESC, {id} DESC LIMIT 1",
+            "SELECT {}, {id}::text FROM {} AS t WHERE {created_at} < {}{} ORDER BY {created_at} DESC, {id} DESC LIMIT 1",
             self.instant(),
             self.config.table.quoted(),
             self.instant_parameter(1),
+            self.of_shard(),
         )
     }
 
@@ -169,11 +174,12 @@ impl Shape {
     pub fn oldest_sql(&self, after: After) -> String {
         let [created_at, id] = self.order();
         format!(
-            "SELECT {} FROM {} AS t WHERE {created_at} <= {}{} ORDER BY {created_at}, {id} LIMIT 1",
+            "SELECT {} FROM {} AS t WHERE {created_at} <= {}{}{} ORDER BY {created_at}, {id} LIMIT 1",
             self.instant(),
             self.config.table.quoted(),
             self.instant_parameter(1),
             self.beyond(after, 2),
+            self.of_shard(),
         )
     }
 
@@ -182,11 +188,12 @@ impl Shape {
     pub fn backlog_sql(&self, after: After) -> String {
         let [created_at, id] = self.order();
         format!(
-            "SELECT pg_catalog.count(*) FROM (SELECT FROM {} AS t WHERE {created_at} <= {}{} ORDER BY {created_at}, {id} \
+            "SELECT pg_catalog.count(*) FROM (SELECT FROM {} AS t WHERE {created_at} <= {}{}{} ORDER BY {created_at}, {id} \
              LIMIT $2::bigint) AS backlog",
             self.config.table.quoted(),
             self.instant_parameter(1),
             self.beyond(after, 3),
+            self.of_shard(),
         )
     }
 

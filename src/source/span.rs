@@ -58,7 +58,7 @@ impl Shape {
             ),
         };
         let table = self.config.table.quoted();
-        format!("SELECT {select} FROM {table} AS t WHERE {bound}{}{tail}", self.beyond(after, 1))
+        format!("SELECT {select} FROM {table} AS t WHERE {bound}{}{}{tail}", self.beyond(after, 1), self.of_shard())
     }
 }
 
