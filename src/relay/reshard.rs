@@ -21,6 +21,9 @@ use crate::source::watcher::Watcher;
 use crate::source::{Rule, span};
 
 const LOOK: Duration = Duration::from_millis(50);
+/// How long the horizon is held at a time, and how long it may go on in between: replicas look several times a second.
+const HOLDS: Duration = Duration::from_secs(5);
+const RESTS: Duration = Duration::from_secs(1);
 
 /// The verb's sessions wait for turns and for writers, not for a server that is gone.
 const PATIENT: &str = "SELECT pg_catalog.set_config(s.name, '0', false) FROM pg_catalog.pg_settings AS s WHERE s.name IN \
@@ -33,6 +36,16 @@ pub enum Resharded {
     Already,
     /// The new set begins here; `None` is before every row.
     Done(Option<Position>),
+}
+
+/// What became of the former set while the horizon was held.
+enum Settled {
+    /// Somebody else has handed over.
+    Already,
+    /// It stands below one instant, and is locked.
+    Locked(Vec<Old>),
+    /// This one has something to read before another's position.
+    Behind(String),
 }
 
 /// A relay's new set, and what the table looks like.
@@ -80,12 +93,8 @@ pub async fn reshard(
     for session in [&barrier, &holder] {
         session.execute(PATIENT, &[]).await?;
     }
-    let name = handover.shape.config.table.quoted();
-    // The writer that writes nothing; on a partitioned table the lock of the root holds the horizon of all.
-    barrier.batch_execute("BEGIN").await?;
-    barrier.batch_execute(&format!("LOCK TABLE ONLY {name} IN ROW EXCLUSIVE MODE")).await?;
-    handover.drained(&session).await?;
-    tokio::time::timeout(patience * 2, handover.exchange(&holder, &barrier, by))
+    let tries = handover.tries(&session, &barrier, &holder, by);
+    tokio::time::timeout(patience * 2, tries)
         .await
         .map_err(|_| anyhow::anyhow!("not done within {patience:?}: nothing has changed"))?
 }
@@ -140,19 +149,65 @@ impl Handover<'_> {
         Ok(false)
     }
 
-    /// Waits until no cursor has a row to read that lies before where another stands.
-    async fn drained(&self, session: &Session) -> anyhow::Result<()> {
+    /// Holds the horizon back until it is done, and lets it go on from time to time: the replica that knew most of who is
+    /// writing may have ended, and the others know less for as long as it is held.
+    async fn tries(
+        &self,
+        session: &Session,
+        barrier: &Session,
+        holder: &Session,
+        by: &str,
+    ) -> anyhow::Result<Resharded> {
+        let name = self.shape.config.table.quoted();
         loop {
-            // From the first look on, so that later ones know who has come since.
-            self.watcher.scan(&self.shape).await?;
-            let olds = old(session, &self.relays[0].relay).await?;
-            self.judge(&olds)?;
-            let Some(behind) = self.behind(session, &olds).await? else { return Ok(()) };
+            barrier.batch_execute("BEGIN").await?;
+            // The writer that writes nothing; on a partitioned table the lock of the root holds the horizon of all.
+            barrier.batch_execute(&format!("LOCK TABLE ONLY {name} IN ROW EXCLUSIVE MODE")).await?;
+            let behind = match self.settles(session, holder).await? {
+                Settled::Already => return Ok(Resharded::Already),
+                Settled::Locked(olds) => return self.exchange(holder, barrier, &olds, by).await,
+                Settled::Behind(name) => name,
+            };
+            barrier.batch_execute("ROLLBACK").await?;
             anyhow::ensure!(
                 Instant::now() < self.until,
                 "cursor {behind} has not read what lies before the others' positions: is a replica with the former \
                  configuration running, and is it well (`outbox-relay cursor why {behind}`)? Nothing has changed"
             );
+            tokio::time::sleep(RESTS).await;
+        }
+    }
+
+    /// Waits, while the horizon is held, until no cursor has a row to read that lies before where another stands, and has
+    /// locked them then.
+    async fn settles(&self, session: &Session, holder: &Session) -> anyhow::Result<Settled> {
+        let until = (Instant::now() + HOLDS).min(self.until);
+        let relay = &self.relays[0].relay;
+        loop {
+            // From the first look on, so that later ones know who has come since.
+            self.watcher.scan(&self.shape).await?;
+            let olds = old(session, relay).await?;
+            if self.judge(&olds)? {
+                return Ok(Settled::Already);
+            }
+            let mut behind = self.behind(session, &olds).await?;
+            if behind.is_none() {
+                holder.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
+                lock(holder, relay).await?;
+                let olds = old(holder, relay).await?;
+                if self.judge(&olds)? {
+                    return Ok(Settled::Already);
+                }
+                behind = self.behind(holder, &olds).await?;
+                if behind.is_none() {
+                    return Ok(Settled::Locked(olds));
+                }
+                // One has moved on before it was locked; the horizon is held, so that soon none can.
+                holder.batch_execute("ROLLBACK").await?;
+            }
+            if let Some(behind) = behind.filter(|_| Instant::now() >= until) {
+                return Ok(Settled::Behind(behind));
+            }
             tokio::time::sleep(LOOK).await;
         }
     }
@@ -173,25 +228,11 @@ impl Handover<'_> {
         Ok(None)
     }
 
-    /// Locks the former set, proves where the new one may begin, and exchanges them.
-    async fn exchange(&self, holder: &Session, barrier: &Session, by: &str) -> anyhow::Result<Resharded> {
+    /// Proves where the new set may begin, behind the locked former one, and exchanges them.
+    async fn exchange(&self, holder: &Session, barrier: &Session, olds: &[Old], by: &str) -> anyhow::Result<Resharded> {
         let relay = &self.relays[0].relay;
-        let olds = loop {
-            holder.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
-            lock(holder, relay).await?;
-            let olds = old(holder, relay).await?;
-            if self.judge(&olds)? {
-                return Ok(Resharded::Already);
-            }
-            if self.behind(holder, &olds).await?.is_none() {
-                break olds;
-            }
-            // One has moved on meanwhile; the horizon is held, so that soon none can.
-            holder.batch_execute("ROLLBACK").await?;
-            self.drained(holder).await?;
-        };
         barrier.batch_execute("ROLLBACK").await?;
-        let begins = begins(&olds);
+        let begins = begins(olds);
         self.safe(begins).await?;
         if let Some(name) = self.behind(holder, &olds).await? {
             anyhow::bail!(
@@ -204,7 +245,7 @@ impl Handover<'_> {
         let detail = serde_json::json!({ "from": from, "to": names, "at": at.as_ref().map(ToString::to_string) });
         let new = New { relay, names: &names, identity: &self.identity, at: begins };
         holder.batch_execute("SET LOCAL synchronous_commit TO on").await?;
-        replace(holder, &olds, new, by, &detail).await?;
+        replace(holder, olds, new, by, &detail).await?;
         holder.batch_execute("COMMIT").await?;
         Ok(Resharded::Done(at))
     }

@@ -143,7 +143,7 @@ async fn newest(
     let parameters: [&(dyn ToSql + Sync); 1] = [&below];
     let mut found = HashMap::new();
     for row in session.query(&statement, &parameters).await? {
-        let number: i32 = row.try_get(0)?;
+        let number: i64 = row.try_get(0)?;
         let position = Position { created_at: row.try_get(1)?, id: row.try_get(2)? };
         found.insert(u32::try_from(number).unwrap_or_default(), position);
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use super::Stream;
-use super::shape::Shape;
+use super::shape::{After, Shape};
 use crate::database::quote_ident;
 
 pub mod index;
@@ -50,11 +50,6 @@ impl Shard {
         )
     }
 
-    /// The condition that a row `t` belongs to this shard.
-    pub(super) fn condition(&self) -> String {
-        format!("{} = {}", self.expression("t."), self.number)
-    }
-
     /// The index's name: of the table, the number of shards and a digest of what it is over, so that another key or another
     /// number has another name.
     fn index_name(&self, table: &str, config: &Stream) -> String {
@@ -89,6 +84,9 @@ impl Shard {
     }
 }
 
+/// Where a table is read in its order. The number of a shard stands first in every comparison and in the order, so that only the
+/// index over it can yield the rows: with an equation alone, the planner may prefer to walk `(created_at, id)` and to leave the
+/// rows of other shards out, all of them, where a shard is idle.
 impl Shape {
     /// The same table, of which one cursor reads this shard.
     #[must_use]
@@ -99,24 +97,73 @@ impl Shape {
         Arc::new(Self { shard: shard.cloned(), ..Self::clone(self) })
     }
 
-    /// A further condition: the rows of its shard.
-    pub(super) fn of_shard(&self) -> String {
-        self.shard.as_ref().map_or_else(String::new, |shard| format!(" AND {}", shard.condition()))
+    /// What stands before the instant in comparisons of rows: the number of a row's shard, and that of this one; nothing where
+    /// all rows are read.
+    fn shard_terms(&self) -> Option<[String; 2]> {
+        let shard = self.shard.as_ref()?;
+        Some([shard.expression("t."), format!("{}::bigint", shard.number)])
+    }
+
+    /// The order, each part with this behind it.
+    pub(super) fn sorted(&self, direction: &str) -> String {
+        let shard = self.shard_terms().map(|[of, _]| of);
+        let parts: Vec<String> = shard.into_iter().chain(self.order()).map(|part| part + direction).collect();
+        parts.join(", ")
+    }
+
+    /// The condition for lying below the instant that is parameter number `n`, or for `<=` not above it.
+    pub(super) fn below(&self, operator: &str, n: usize) -> String {
+        let ([created_at, _], instant) = (self.order(), self.instant_parameter(n));
+        let plain = format!("{created_at} {operator} {instant}");
+        match self.shard_terms() {
+            None => plain,
+            Some([of, number]) => format!("{plain} AND ({of}, {created_at}) {operator} ({number}, {instant})"),
+        }
+    }
+
+    /// The condition for lying at or below a row whose parameters begin at number `first`.
+    pub(super) fn up_to(&self, first: usize) -> String {
+        let [created_at, id] = self.order();
+        let instant = self.instant_parameter(first);
+        let [of, number] = self.shard_terms().map_or_else(Default::default, |terms| terms.map(|term| term + ", "));
+        let parameter = format!("${}::text::{}", first + 1, self.id_type.sql());
+        format!("{created_at} <= {instant} AND ({of}{created_at}, {id}) <= ({number}{instant}, {parameter})")
+    }
+
+    /// The condition for lying after a position whose parameters begin at number `first`. The first comparison says
+    /// nothing new, but prunes partitions, which a row comparison does not.
+    pub(super) fn beyond(&self, after: After, first: usize) -> String {
+        let ([created_at, id], instant) = (self.order(), self.instant_parameter(first));
+        let parameter = format!("${}::text::{}", first + 1, self.id_type.sql());
+        match (after, self.shard_terms()) {
+            (After::Nothing, None) => String::new(),
+            (After::Nothing, Some([of, number])) => format!(" AND {of} >= {number}"),
+            (After::Instant, None) => format!(" AND {created_at} >= {instant}"),
+            (After::Instant, Some([of, number])) => {
+                format!(" AND {created_at} >= {instant} AND ({of}, {created_at}) >= ({number}, {instant})")
+            }
+            (After::Row, None) => {
+                format!(" AND {created_at} >= {instant} AND ({created_at}, {id}) > ({instant}, {parameter})")
+            }
+            (After::Row, Some([of, number])) => {
+                format!(
+                    " AND {created_at} >= {instant} AND ({of}, {created_at}, {id}) > ({number}, {instant}, {parameter})"
+                )
+            }
+        }
     }
 
     /// The newest row below `$1` of each of so many shards: number, instant and id.
     #[must_use]
     pub fn newest_of_shards_sql(&self, shard: &Shard) -> String {
-        let [created_at, id] = self.order();
+        let ([created_at, id], of) = (self.order(), shard.expression("t."));
+        let (instant, below) = (self.instant(), self.instant_parameter(1));
         format!(
-            "SELECT s.number, n.* FROM pg_catalog.generate_series(0, {}) AS s (number) CROSS JOIN LATERAL \
-             (SELECT {}, {id}::text FROM {} AS t WHERE {created_at} < {} AND {} = s.number \
-             ORDER BY {created_at} DESC, {id} DESC LIMIT 1) AS n",
+            "SELECT s.number, n.* FROM pg_catalog.generate_series(0::bigint, {}) AS s (number) CROSS JOIN LATERAL \
+             (SELECT {instant}, {id}::text FROM {} AS t WHERE {created_at} < {below} AND ({of}, {created_at}) < (s.number, {below}) \
+             AND {of} >= s.number ORDER BY {of} DESC, {created_at} DESC, {id} DESC LIMIT 1) AS n",
             shard.of - 1,
-            self.instant(),
             self.config.table.quoted(),
-            self.instant_parameter(1),
-            shard.expression("t."),
         )
     }
 }
@@ -175,7 +222,7 @@ mod tests {
 
     #[test]
     fn hostile_column_names_stay_identifiers() {
-        let sql = shard("k\"; DROP TABLE x; --", 2).condition();
+        let sql = shard("k\"; DROP TABLE x; --", 2).expression("t.");
         assert!(sql.contains("t.\"k\"\"; DROP TABLE x; --\"::text"), "{sql}");
     }
 }
