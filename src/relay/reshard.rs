@@ -94,9 +94,9 @@ pub async fn reshard(
         session.execute(PATIENT, &[]).await?;
     }
     let tries = handover.tries(&session, &barrier, &holder, by);
-    tokio::time::timeout(patience * 2, tries)
-        .await
-        .map_err(|_| anyhow::anyhow!("not done within {patience:?}: nothing has changed"))?
+    tokio::time::timeout(patience * 2, tries).await.map_err(|_| {
+        anyhow::anyhow!("not done within {patience:?}; run it again, which says whether it was done after all")
+    })?
 }
 
 impl Handover<'_> {

@@ -79,6 +79,8 @@ pub(super) async fn follow(session: &Session, ready: &Ready, standing: &Standing
 pub(super) struct Shards {
     /// The table's newest row when they were read, all of them safe to read.
     of: Option<Position>,
+    /// Where the last of the cursors stood then: of what lies before it nothing is known.
+    from: Option<Timestamp>,
     newest: HashMap<String, Newest>,
 }
 
@@ -98,14 +100,25 @@ impl Shards {
             return Ok(look);
         }
         let settled = look.latest == look.newest && look.sighting.horizon.at.is_finite();
-        let known = self.newest.len() == shards.len() && settled && self.of.is_some() && self.of == look.newest;
+        let from = last(&look, &shards);
+        // A cursor that was moved back has rows in front of it that were behind all cursors.
+        let reaches = self.from.is_some_and(|known| known <= from);
+        let known = reaches && self.newest.len() == shards.len() && settled && self.of == look.newest;
         if !known {
-            let reading = read(session, shape, &shards, &look);
+            let reading = read(session, shape, &shards, &look, from);
             self.newest = tokio::time::timeout(deadline, reading).await.map_err(|_| Error::Timeout(deadline))??;
-            self.of = look.newest.clone().filter(|_| settled);
+            self.of = look.newest.clone();
+            self.from = Some(from).filter(|_| settled);
         }
         Ok(Look { shards: self.newest.clone(), ..look })
     }
+}
+
+/// Where the last of these cursors stands.
+fn last(look: &Look, shards: &[(&str, &Shard)]) -> Timestamp {
+    let position = |(name, _): &(&str, &Shard)| look.standing(name).and_then(|standing| standing.position.as_ref());
+    let at = |shard| position(shard).map_or(Timestamp::NEG_INFINITY, |position| position.created_at);
+    shards.iter().map(at).min().unwrap_or(Timestamp::NEG_INFINITY)
 }
 
 /// Two rows of each shard, by one statement for all shards of a relay.
@@ -114,6 +127,7 @@ async fn read(
     shape: &Shape,
     shards: &[(&str, &Shard)],
     look: &Look,
+    from: Timestamp,
 ) -> Result<HashMap<String, Newest>, Error> {
     let mut found: HashMap<String, Newest> = HashMap::new();
     let (now, horizon) = (look.sighting.clock(), look.sighting.horizon.at);
@@ -122,8 +136,10 @@ async fn read(
             continue;
         }
         // What came after the look is not known to be safe: where it found all safe, nothing above the horizon counts.
-        let safe = if horizon.is_finite() { newest(session, shape, first, horizon).await? } else { HashMap::new() };
-        let latest = if look.latest == look.newest { safe.clone() } else { newest(session, shape, first, now).await? };
+        let safe =
+            if horizon.is_finite() { newest(session, shape, first, [horizon, from]).await? } else { HashMap::new() };
+        let latest =
+            if look.latest == look.newest { safe.clone() } else { newest(session, shape, first, [now, from]).await? };
         for (name, shard) in shards.iter().filter(|(_, shard)| shard.of == first.of && shard.key == first.key) {
             let newest =
                 Newest { latest: latest.get(&shard.number).cloned(), newest: safe.get(&shard.number).cloned() };
@@ -137,10 +153,10 @@ async fn newest(
     session: &Session,
     shape: &Shape,
     shard: &Shard,
-    below: Timestamp,
+    [below, from]: [Timestamp; 2],
 ) -> Result<HashMap<u32, Position>, Error> {
     let statement = session.prepare_cached(&shape.newest_of_shards_sql(shard)).await?;
-    let parameters: [&(dyn ToSql + Sync); 1] = [&below];
+    let parameters: [&(dyn ToSql + Sync); 2] = [&below, &from];
     let mut found = HashMap::new();
     for row in session.query(&statement, &parameters).await? {
         let number: i64 = row.try_get(0)?;

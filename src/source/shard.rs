@@ -153,15 +153,16 @@ impl Shape {
         }
     }
 
-    /// The newest row below `$1` of each of so many shards: number, instant and id.
+    /// The newest row below `$1` and not before `$2` of each of so many shards: number, instant and id. The second bound keeps
+    /// partitions that all have passed out of it.
     #[must_use]
     pub fn newest_of_shards_sql(&self, shard: &Shard) -> String {
         let ([created_at, id], of) = (self.order(), shard.expression("t."));
-        let (instant, below) = (self.instant(), self.instant_parameter(1));
+        let (instant, [below, from]) = (self.instant(), [1, 2].map(|n| self.instant_parameter(n)));
         format!(
             "SELECT s.number, n.* FROM pg_catalog.generate_series(0::bigint, {}) AS s (number) CROSS JOIN LATERAL \
              (SELECT {instant}, {id}::text FROM {} AS t WHERE {created_at} < {below} AND ({of}, {created_at}) < (s.number, {below}) \
-             AND {of} >= s.number ORDER BY {of} DESC, {created_at} DESC, {id} DESC LIMIT 1) AS n",
+             AND {created_at} >= {from} AND ({of}, {created_at}) >= (s.number, {from}) ORDER BY {of} DESC, {created_at} DESC, {id} DESC LIMIT 1) AS n",
             shard.of - 1,
             self.config.table.quoted(),
         )

@@ -35,7 +35,7 @@ async fn another_number_of_shards_is_refused_and_the_former_cursors_go_on() {
     let before = ["events#0", "events#1"];
     for (shards, refused) in [(3, "events#2"), (1, "events")] {
         let new = stage.replica("new", shards);
-        eventually(PATIENCE * 3, async || code(&stage, refused).await.as_deref() == Some("shards_changed")).await;
+        eventually(PATIENCE * 6, async || code(&stage, refused).await.as_deref() == Some("shards_changed")).await;
         stage.goes_on(100).await;
         let names: Vec<String> = stage.cursors().await.into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, before, "the refused relay has made no cursor");
