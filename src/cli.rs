@@ -22,6 +22,7 @@ pub mod cursor;
 pub mod dead_letter;
 pub mod demo;
 pub mod format;
+mod indexes;
 mod intake;
 pub mod migrate;
 pub mod output;

@@ -28,6 +28,7 @@ mod requests;
 mod retention;
 mod schedule;
 mod section;
+mod shards;
 mod show;
 mod show_email;
 mod show_postgres;
@@ -73,7 +74,7 @@ pub struct Config {
     pub grace: Duration,
     /// `[retention]`.
     pub retention: crate::retention::Config,
-    /// Every `[[relay]]`, in the file's order; may be empty, because some commands need none.
+    /// Every `[[relay]]`, in the file's order, once for each of its shards; may be empty, because some commands need none.
     pub relays: Vec<relay::Config>,
 }
 
@@ -123,14 +124,16 @@ impl Config {
         }
     }
 
-    /// Only the relays of these names; all when there are none.
+    /// Only the relays, or shards, of these names; all when there are none.
     ///
     /// # Errors
     /// When there is no relay of such a name, or neither a relay nor an intake.
     pub fn only(mut self, names: &[String]) -> Result<Self, Problems> {
-        let known: Vec<&str> = self.relays.iter().map(|relay| relay.name.as_str()).collect();
+        let mut known: Vec<&str> = self.relays.iter().map(|relay| relay.relay.as_str()).collect();
+        known.dedup();
+        let is_named = |relay: &relay::Config, name: &String| relay.name == *name || relay.relay == *name;
         let mut problems = Vec::new();
-        for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
+        for name in names.iter().filter(|name| !self.relays.iter().any(|relay| is_named(relay, name))) {
             let mend = keys::nearest(name, known.iter().copied()).map_or_else(
                 || format!("configured are: {}", known.join(", ")),
                 |meant| format!("did you mean {meant:?}?"),
@@ -147,7 +150,7 @@ impl Config {
             return Err(Problems::new(Some("configuration".to_owned()), problems.into_iter().map(problem).collect()));
         }
         if !names.is_empty() {
-            self.relays.retain(|relay| names.contains(&relay.name));
+            self.relays.retain(|relay| names.iter().any(|name| is_named(relay, name)));
         }
         Ok(self)
     }
@@ -206,7 +209,7 @@ fn build(root: &Table, environment: &Environment, report: &Report) -> Option<Con
     let read = |section| Some((section, relay_section::read(section, around)?));
     let relays: Vec<_> = sections.iter().filter_map(read).collect();
     requests::refuse_twins(&relays);
-    let relays: Vec<relay::Config> = relays.into_iter().map(|(_, relay)| relay).collect();
+    let relays: Vec<relay::Config> = relays.into_iter().flat_map(|(_, relay)| shards::spread(relay)).collect();
     let listens = relays.iter().any(|relay| relay.poll.notify);
     check_pool(&postgres_section, pool_size, listens, &sections);
     if let Some(postgres) = &mut postgres {

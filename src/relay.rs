@@ -35,9 +35,11 @@ mod relayed;
 pub mod replicas;
 mod report;
 mod requests;
+pub mod reshard;
 mod rest;
 mod sample;
 mod setback;
+mod shards;
 mod sinks;
 pub mod status;
 pub mod supervisor;
@@ -51,8 +53,12 @@ pub mod worker;
 /// One `[[relay]]` of the configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// The relay's name, and its cursor's.
+    /// Its cursor's name: the relay's, with `#` and its number for a shard.
     pub name: String,
+    /// The relay's name.
+    pub relay: String,
+    /// Which of the rows; all when there is none.
+    pub shard: Option<source::shard::Shard>,
     /// What the receiver may see of a row.
     pub guarantee: Guarantee,
     /// Where a new cursor begins.
@@ -79,6 +85,12 @@ pub struct Config {
 }
 
 impl Config {
+    /// Whether it stands for its relay: the only cursor, or the first of its shards.
+    #[must_use]
+    pub fn is_first_shard(&self) -> bool {
+        self.shard.as_ref().is_none_or(|shard| shard.number == 0)
+    }
+
     /// Whether a changed number of partitions is taken as it comes.
     fn goes_on_with_new_partitions(&self) -> bool {
         match &self.sink {
@@ -213,12 +225,12 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// The same relay with the table's new shape.
+    /// The same relay with the table's new shape, of which it reads its shard.
     #[must_use]
-    pub fn with_shape(&self, shape: Arc<source::shape::Shape>) -> Self {
+    pub fn with_shape(&self, shape: &Arc<source::shape::Shape>) -> Self {
         Self {
+            shape: shape.for_shard(self.config.shard.as_ref()),
             config: self.config.clone(),
-            shape,
             sink: Arc::clone(&self.sink),
             letters: self.letters.clone(),
             identity: self.identity.clone(),

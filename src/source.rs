@@ -14,6 +14,7 @@ pub mod pending;
 pub mod requests;
 pub mod schedule;
 pub mod shape;
+pub mod shard;
 pub mod span;
 pub mod table;
 pub mod watcher;

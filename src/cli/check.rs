@@ -49,7 +49,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     }
     findings.extend(intake::findings(&config));
     // Each relay's together; the server's stay first.
-    findings.sort_by_key(|finding| config.relays.iter().position(|relay| relay.name == finding.relay));
+    findings.sort_by_key(|finding| config.relays.iter().position(|relay| relay.relay == finding.relay));
     let ok = findings.iter().all(|finding| finding.level < Level::Error);
     let text = match args.output {
         Format::Json => format!("{}\n", serde_json::json!({ "ok": ok, "findings": findings })),

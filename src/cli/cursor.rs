@@ -12,7 +12,9 @@ use crate::cursor::control::{self, Outcome};
 mod adopt;
 mod create;
 mod list;
+mod named;
 mod place;
+mod reshard;
 mod seek;
 mod show;
 mod skip;
@@ -57,10 +59,13 @@ Examples:
     Create(create::Args),
     /// Let a cursor go on with another configuration, table, set of partitions or topic
     Adopt(adopt::Args),
-    /// Begin no more turns of a cursor
+    /// Hand a relay's rows over to another number of shards, without loss or repetition
+    Reshard(reshard::Args),
+    /// Begin no more turns of a cursor, or of all shards of a relay
     #[command(after_help = "\
 Examples:
   outbox-relay cursor pause booking_sms            the running turn ends, no other begins, on no replica
+  outbox-relay cursor pause booking_events         of a relay with shards: all of them; booking_events#2 is one
 
 Rows wait in the table; nothing is lost. `outbox-relay cursor resume` ends it.")]
     Pause {
@@ -68,7 +73,7 @@ Rows wait in the table; nothing is lost. `outbox-relay cursor resume` ends it.")
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// End a pause or a halt
+    /// End a pause or a halt of a cursor, or of all shards of a relay
     #[command(after_help = "\
 Examples:
   outbox-relay cursor resume booking_sms           ends a pause, and a halt whose cause is mended
@@ -101,15 +106,22 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         Verb::Show(args) => show::run(&config, &args).await,
         Verb::Create(args) => create::run(config, &args).await,
         Verb::Adopt(args) => adopt::run(config, &args).await,
+        Verb::Reshard(args) => reshard::run(config, &args).await,
         Verb::Pause { name } => {
             let mut session = super::session(&config, "cursor").await?;
-            let outcome = control::pause(&mut session, &name, &operator()).await?;
-            say(outcome, &name, "paused: no turn begins until `outbox-relay cursor resume`", "paused already")
+            for name in named::there(&session, &name).await? {
+                let outcome = control::pause(&mut session, &name, &operator()).await?;
+                say(outcome, &name, "paused: no turn begins until `outbox-relay cursor resume`", "paused already")?;
+            }
+            Ok(ExitCode::SUCCESS)
         }
         Verb::Resume { name } => {
             let mut session = super::session(&config, "cursor").await?;
-            let outcome = control::resume(&mut session, &name, &operator()).await?;
-            say(outcome, &name, "resumed", "neither paused nor halted")
+            for name in named::there(&session, &name).await? {
+                let outcome = control::resume(&mut session, &name, &operator()).await?;
+                say(outcome, &name, "resumed", "neither paused nor halted")?;
+            }
+            Ok(ExitCode::SUCCESS)
         }
         Verb::Seek(args) => seek::run(config, &args).await,
         Verb::Skip(args) => skip::run(config, &args).await,
@@ -117,13 +129,13 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn say(outcome: Outcome, name: &str, done: &str, already: &str) -> anyhow::Result<ExitCode> {
+fn say(outcome: Outcome, name: &str, done: &str, already: &str) -> anyhow::Result<()> {
     match outcome {
         Outcome::Done => print(&format!("{name}: {done}\n"))?,
         Outcome::Already => print(&format!("{name}: {already}\n"))?,
         Outcome::Unknown => return Err(unknown(name)),
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn unknown(name: &str) -> anyhow::Error {

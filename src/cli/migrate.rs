@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
+use super::indexes;
 use super::output::print;
 use crate::config::Config;
 use crate::cursor::ledger::register;
@@ -20,6 +21,7 @@ Examples:
   outbox-relay migrate up --relay-role relay       make the schema, grant the relay's role exactly what it needs
   outbox-relay migrate up --app-role app           let the application write outbox.message and ask for requests
   outbox-relay migrate up --notify                 have inserts wake the relays that ask for it (it changes their tables)
+  outbox-relay migrate up --indexes                also make the indexes that relays with shards read by
   outbox-relay migrate up --print-sql              print the SQL for somebody else to run
   outbox-relay migrate status                      show which migrations are applied
   outbox-relay migrate down --to 1                 go back to version 1
@@ -35,6 +37,9 @@ pub struct Args {
     /// Grant this role what a relay needs, on the schema and on the configured tables
     #[arg(long, global = true, value_name = "ROLE")]
     pub relay_role: Option<String>,
+    /// With up: make the indexes that relays with shards need on their tables, without holding writers up
+    #[arg(long, global = true, conflicts_with = "print_sql")]
+    pub indexes: bool,
     /// Grant this role INSERT on outbox.message, EXECUTE on outbox.enqueue and outbox.enqueue_once
     #[arg(long, global = true, value_name = "ROLE")]
     pub app_role: Option<String>,
@@ -67,6 +72,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let grants = grants(&config, &args);
     let step = args.step.unwrap_or_default();
     let triggers = if args.notify && step == Step::Up { triggers(&config)? } else { String::new() };
+    anyhow::ensure!(!args.indexes || step == Step::Up, "--indexes goes with up");
     if args.print_sql {
         let sql = match step {
             Step::Up => format!("{}{grants}{triggers}", migrate::up_sql(0)),
@@ -101,6 +107,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             if !triggers.is_empty() {
                 migrate::grant(&session, &triggers).await.context("the triggers were not made")?;
                 print(&triggers)?;
+            }
+            if args.indexes {
+                indexes::make(&config).await?;
             }
         }
         Step::Down { to } => {

@@ -24,6 +24,8 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
             "dead_letter_topic",
             "start",
             "latency_window",
+            "shards",
+            "shard_key",
             "source",
             "turn",
             "poll",
@@ -106,15 +108,10 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
     ("relay.sink.stdout", &[]),
 ];
 
-/// Keys of later versions: refused by name, so that nobody believes they work.
-const LATER: &[(&str, &str)] = &[("relay", "shards")];
-
 /// What a key is, seen from a section.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     Known,
-    /// Not in this version.
-    Later,
     /// A known key of another section.
     Elsewhere(&'static str),
     /// No key; perhaps this one is meant.
@@ -128,9 +125,6 @@ pub(super) fn of(section: &str) -> &'static [&'static str] {
 pub(super) fn standing(section: &str, key: &str) -> Standing {
     if of(section).contains(&key) {
         return Standing::Known;
-    }
-    if LATER.contains(&(section, key)) {
-        return Standing::Later;
     }
     if let Some(nearest) = nearest(key, of(section).iter().copied()) {
         return Standing::Unknown(Some(nearest));
@@ -168,7 +162,7 @@ mod tests {
         assert_eq!(standing("postgres", "pool-size"), Standing::Unknown(Some("pool_size")));
         assert_eq!(standing("relay", "deadline"), Standing::Elsewhere("relay.turn"));
         assert_eq!(standing("relay", "timeout"), Standing::Elsewhere("relay.sink.sms"));
-        assert_eq!(standing("relay", "shards"), Standing::Later);
+        assert_eq!(standing("relay", "shard"), Standing::Unknown(Some("shards")));
         assert_eq!(standing("postgres", "password"), Standing::Unknown(Some("password_file")));
         assert_eq!(standing("relay", "colour"), Standing::Unknown(None));
         assert_eq!(standing("relay.poll", "x"), Standing::Unknown(None));

@@ -10,7 +10,7 @@ use super::section::Section;
 use super::show::{self, Secrets};
 use super::tree::{Node, Value};
 use super::units::print_duration;
-use super::{properties, requests, schedule, sink, source, turn, value};
+use super::{properties, requests, schedule, shards, sink, source, turn, value};
 use crate::position::Timestamp;
 use crate::relay::{Config, Guarantee, OnPoison, Start};
 use crate::secret::Secret;
@@ -74,10 +74,14 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         check_linger(section, cluster, &turn);
     }
     requests::judge(section, requests, guarantee, on_unknown, sink.as_ref());
+    let shards = shards::read(section, source.as_ref(), sink.as_ref());
     let sink = sink?;
     let secret_files = secret_files(&sink, cluster);
+    let name = name?;
     let mut config = Config {
-        name: name?,
+        relay: name.clone(),
+        name,
+        shard: shards.map(shards::Shards::first),
         guarantee,
         start: start?,
         source: requests::fit(section, source?, &sink),

@@ -170,7 +170,6 @@ impl<'a> Section<'a> {
         for (key, (place, node)) in self.table.into_iter().flatten() {
             let (what, mend) = match keys::standing(&self.name, key) {
                 Standing::Known => continue,
-                Standing::Later => ("not available in this version".to_owned(), "remove it".to_owned()),
                 Standing::Elsewhere(section) => ("unknown key here".to_owned(), format!("it belongs to [{section}]")),
                 Standing::Unknown(Some(meant)) => ("unknown key".to_owned(), format!("did you mean {meant:?}?")),
                 Standing::Unknown(None) => ("unknown key".to_owned(), self.known()),

@@ -11,7 +11,7 @@ use super::redact::{self, HIDDEN};
 use super::relay_section::GUARANTEES;
 use super::sink::DEFAULT_PROVIDER_ID;
 use super::units::{print_duration, print_size};
-use super::{Config, requests, retention, schedule, show_email, show_postgres, sink, source, table_name, turn};
+use super::{Config, requests, retention, schedule, shards, show_email, show_postgres, sink, source, table_name, turn};
 use crate::relay::{self, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::http::Body;
@@ -94,7 +94,8 @@ pub(super) fn all(config: &Config, secrets: Secrets) -> String {
     lines.duration("grace", config.grace);
     retention::write(&mut lines, &config.retention);
     let mut text = lines.0;
-    for each in &config.relays {
+    // Its shards have one section.
+    for each in config.relays.iter().filter(|relay| relay.is_first_shard()) {
         text.push_str(&format!("\n{}", relay(each, secrets)));
     }
     text
@@ -119,7 +120,7 @@ pub(super) fn kafka(cluster: &ClusterConfig, secrets: Secrets) -> String {
 pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
     let mut lines = Lines::default();
     lines.section("[[relay]]");
-    lines.text("name", &relay.name);
+    lines.text("name", &relay.relay);
     // Each schedule says itself what follows.
     if !matches!(relay.source, sources::Config::Schedule(_)) {
         let guarantee =
@@ -133,6 +134,7 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
     if let Some(topic) = &relay.dead_letter_topic {
         lines.text("dead_letter_topic", topic);
     }
+    shards::write(&mut lines, relay.shard.as_ref());
     match &relay.source {
         sources::Config::Stream(stream) => source_stream(&mut lines, relay.start, stream),
         sources::Config::Pending(pending) => source_pending(&mut lines, pending),

@@ -8,6 +8,7 @@ mod good;
 mod notify;
 mod reference;
 mod rendered;
+mod shards;
 
 /// A file that is right, to be made wrong in one place.
 const GOOD: &str = r#"[postgres]

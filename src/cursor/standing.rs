@@ -126,7 +126,7 @@ pub async fn foreign_identity(session: &Session, name: &str, facts: Facts<'_>) -
     })
 }
 
-/// Makes a cursor's row unless it exists; says whether it made it.
+/// Makes a cursor's row unless it exists, or its relay has cursors of another set of shards; says whether it made it.
 ///
 /// # Errors
 /// The database's.
@@ -141,7 +141,10 @@ pub(super) async fn insert(client: &impl GenericClient, creation: Creation<'_>) 
     let made = client
         .execute(
             "INSERT INTO outbox.cursor (name, relay, identity, position_created_at, position_id) \
-             VALUES ($1, $2, $3::text::jsonb, $4, $5) ON CONFLICT DO NOTHING",
+             SELECT $1::text, $2::text, $3::text::jsonb, $4::timestamptz, $5::text \
+             WHERE NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.relay = $2::text \
+             AND (c.identity ->> 'shards', c.identity ->> 'shard_key') IS DISTINCT FROM \
+             ($3::text::jsonb ->> 'shards', $3::text::jsonb ->> 'shard_key')) ON CONFLICT DO NOTHING",
             &[&creation.name, &creation.relay, &creation.identity, &created_at, &id],
         )
         .await?;

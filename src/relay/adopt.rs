@@ -12,7 +12,7 @@ use crate::sink::kafka::{Cluster, describe_topic};
 use crate::source::shape::Shape;
 
 /// The words of an identity, in the order in which they are shown.
-const WORDS: [&str; 4] = ["table", "sink", "target", "system"];
+const WORDS: [&str; 6] = ["table", "sink", "target", "system", "shards", "shard_key"];
 
 /// What a cursor has known so far.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Config, OnUnknown, pending, requests, sinks};
+use super::{Config, OnUnknown, pending, requests, shards, sinks};
 use crate::database::{self, Error, Session, Sessions};
 use crate::message::Field;
 use crate::sink;
@@ -51,7 +51,7 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
             Err(error) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
         }
     }
-    for relay in relays {
+    for relay in relays.iter().filter(|relay| relay.is_first_shard()) {
         let mut found = Vec::new();
         let mut readable = None;
         if let Some(session) = &session {
@@ -69,7 +69,7 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
         if let Some(name) = &relay.dead_letter_topic {
             found.push(topic::letters(cluster, name).await);
         }
-        findings.extend(found.into_iter().map(|finding| Finding { relay: relay.name.clone(), ..finding }));
+        findings.extend(found.into_iter().map(|finding| Finding { relay: relay.relay.clone(), ..finding }));
     }
     findings
 }
@@ -92,12 +92,13 @@ async fn rows(session: &Session, relay: &Config, findings: &mut Vec<Finding>) ->
     };
     findings.push(Finding::new(Level::Ok, "table", format!("{} is there", source.table)));
     let verdict = judge::judge(&table, source);
-    let fit = verdict.findings.iter().all(|finding| finding.level < Level::Error);
-    findings.extend(verdict.findings.clone());
+    let of_shards = shards::findings(session, relay, &table, source).await?;
+    let fit = verdict.findings.iter().chain(&of_shards).all(|finding| finding.level < Level::Error);
+    findings.extend(verdict.findings.iter().cloned().chain(of_shards));
     if relay.poll.notify {
         findings.push(notify::trigger(session, table.root, source).await?);
     }
-    let shape = table.shape(source, &verdict);
+    let shape = Shape { shard: relay.shard.clone(), ..table.shape(source, &verdict) };
     let Some(fields) = asked(relay, sinks::Known::of(&shape), findings) else { return Ok(None) };
     if !fit {
         return Ok(None);

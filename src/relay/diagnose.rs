@@ -11,6 +11,7 @@ use crate::cursor::{self, Detail, Standing, control, detail, schedules, standing
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 use crate::source;
+use crate::source::shape::Shape;
 use crate::source::span::between;
 use crate::source::watcher::Watcher;
 
@@ -176,6 +177,7 @@ async fn watch(
 async fn rows(session: &Session, relay: Option<&Config>, before: &Standing, after: &Standing) -> Result<f64, Error> {
     let Some(relay) = relay else { return Ok(0.0) };
     let Ok(shape) = prepare::shape(session, &relay.source).await? else { return Ok(0.0) };
+    let shape = Shape { shard: relay.shard.clone(), ..shape };
     let span = between(session, &shape, (before.position.as_ref(), after.position.as_ref()), CAP).await?;
     Ok(span.rows as f64)
 }

@@ -16,6 +16,7 @@ use super::look::Look;
 use super::member::{Member, RECHECK, SAMPLE};
 use super::rest::Rest;
 use super::sample::Samples;
+use super::shards::Shards;
 use super::worker::{self, Next};
 use super::{prepare, report};
 use crate::database::{Error, Session, sqlstate};
@@ -52,6 +53,8 @@ pub(super) struct Group {
     sleeper: Option<Arc<Sleeper>>,
     /// A hint ended the last pause: what it tells of may lie a moment in the future of this replica's idea of the clock.
     hinted: bool,
+    /// The newest row of each shard.
+    shards: Shards,
     /// When the first relay may go on that has something to do but must wait.
     wake: Option<Instant>,
     running: JoinSet<(Next, Backoff)>,
@@ -76,6 +79,7 @@ impl Group {
             samples: Samples::default(),
             sleeper,
             hinted: false,
+            shards: Shards::default(),
             wake: None,
             running: JoinSet::new(),
             tasks: HashMap::new(),
@@ -178,7 +182,9 @@ impl Group {
         let session = self.engine.probe.session().await?;
         let names: Vec<&str> = self.members.iter().map(|member| member.config.name.as_str()).collect();
         let bulletin = self.engine.bulletin.number(&session).await?;
-        let mut look = Look::take(&session, &shape, &names, sighting, self.engine.call_deadline).await?;
+        let look = Look::take(&session, &shape, &names, sighting, self.engine.call_deadline).await?;
+        let configs = self.members.iter().map(|member| &member.config);
+        let mut look = self.shards.complete(look, &session, &shape, configs, self.engine.call_deadline).await?;
         look.before = self.seen;
         // A row that has only just come is safe to read soon: it is worth looking often again.
         let mut found = self.latest != look.latest;
@@ -190,7 +196,7 @@ impl Group {
         for index in 0..self.members.len() {
             found |= self.consider(index, &look);
         }
-        self.samples.take(&self.engine, &mut self.members, &shape, &look).await?;
+        self.samples.take(&self.engine, &mut self.members, &look).await?;
         self.rest = Rest::after(&look, bulletin).filter(|_| self.rests(&look));
         Ok(found)
     }
@@ -247,7 +253,7 @@ impl Group {
         for member in &mut self.members {
             if let Some(ready) = &member.ready {
                 ready.supersede();
-                member.ready = ready.sink.fits(&shape.columns).then(|| Arc::new(ready.with_shape(Arc::clone(shape))));
+                member.ready = ready.sink.fits(&shape.columns).then(|| Arc::new(ready.with_shape(shape)));
             }
             member.quiet = None;
         }
@@ -284,7 +290,7 @@ impl Group {
             }
         }
         member.busy = true;
-        member.quiet = Some((standing.position.clone(), look.newest.clone()));
+        member.quiet = Some((standing.position.clone(), look.newest_for(standing).cloned()));
         let task = worker::run(Arc::clone(&self.engine), ready, look.sighting.clone(), member.backoff);
         self.tasks.insert(self.running.spawn(task).id(), index);
         true

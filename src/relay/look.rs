@@ -25,6 +25,17 @@ pub(super) struct Look {
     pub(super) before: Option<Timestamp>,
     /// The cursors, by name.
     pub(super) standings: HashMap<String, Standing>,
+    /// The same two rows of each cursor that reads a shard.
+    pub(super) shards: HashMap<String, Newest>,
+}
+
+/// The newest rows that a cursor can come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Newest {
+    /// See [`Look::latest`].
+    pub(super) latest: Option<Position>,
+    /// See [`Look::newest`].
+    pub(super) newest: Option<Position>,
 }
 
 impl Look {
@@ -66,7 +77,7 @@ impl Look {
         let (latest, newest, standings) =
             tokio::time::timeout(deadline, look).await.map_err(|_| Error::Timeout(deadline))??;
         let standings = standings.into_iter().map(|standing| (standing.name.clone(), standing)).collect();
-        Ok(Self { sighting, latest, newest, before: None, standings })
+        Ok(Self { sighting, latest, newest, before: None, standings, shards: HashMap::new() })
     }
 
     /// Where the cursor of this name stands.
@@ -77,13 +88,23 @@ impl Look {
     /// Whether a cursor has something to read, as far as can be told without ordering ids: at the same instant, another
     /// id than the newest is taken to be before it.
     pub(super) fn is_behind(&self, standing: &Standing) -> bool {
-        behind(standing.position.as_ref(), self.newest.as_ref())
+        behind(standing.position.as_ref(), self.newest_for(standing))
+    }
+
+    /// The newest row that is safe to read and that this cursor can come to.
+    pub(super) fn newest_for(&self, standing: &Standing) -> Option<&Position> {
+        self.shards.get(&standing.name).map_or(&self.newest, |shard| &shard.newest).as_ref()
+    }
+
+    /// The same, whether or not it is safe to read.
+    pub(super) fn latest_for(&self, standing: &Standing) -> Option<&Position> {
+        self.shards.get(&standing.name).map_or(&self.latest, |shard| &shard.latest).as_ref()
     }
 
     /// Whether there are rows beyond the cursor's position, safe to read or not; the same can be told as of
     /// [`Self::is_behind`].
     pub(super) fn is_waited_for(&self, standing: &Standing) -> bool {
-        behind(standing.position.as_ref(), self.latest.as_ref())
+        behind(standing.position.as_ref(), self.latest_for(standing))
     }
 
     /// Whether rows are waiting for the cursor, none of them safe to read, because somebody may still be writing.

@@ -102,7 +102,7 @@ impl Ready {
             before: look.before,
             at: horizon.observed_at,
             horizon: horizon.at,
-            newest: look.latest.as_ref().map(|newest| newest.created_at),
+            newest: look.latest_for(standing).map(|newest| newest.created_at),
             position: standing.position.as_ref().map(|position| position.created_at),
             failing: standing.state == "backing_off",
         });

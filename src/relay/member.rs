@@ -86,7 +86,7 @@ impl Member {
             Ok(Ok(Ok(ready))) if !ready.sink.fits(&shape.columns) => return,
             Ok(Ok(Ok(ready))) => {
                 tracing::info!(cursor = self.config.name, rule = ready.shape.rule.as_str(), "relay ready");
-                self.ready = Some(Arc::new(ready.with_shape(Arc::clone(shape))));
+                self.ready = Some(Arc::new(ready.with_shape(shape)));
                 self.unready = None;
                 engine.set_ready(&self.config.name);
                 return;
@@ -144,7 +144,7 @@ impl Member {
     /// Whether there is something for a turn.
     pub(super) fn is_wanted(&self, standing: &Standing, look: &Look) -> bool {
         let quiet = |(position, newest): &(Option<Position>, Option<Position>)| {
-            *position == standing.position && *newest == look.newest
+            position == &standing.position && newest.as_ref() == look.newest_for(standing)
         };
         standing.redrive || (look.is_behind(standing) && !self.quiet.as_ref().is_some_and(quiet))
     }

@@ -95,7 +95,7 @@ pub async fn observe(
         let sighting = watcher.scan(&table.shape).await?;
         table.end(&session, &sighting).await?;
         let found = tell::findings(&table.shape, &table.seen, begun.elapsed());
-        findings.extend(found.into_iter().map(|finding| Finding { relay: table.relay.name.clone(), ..finding }));
+        findings.extend(found.into_iter().map(|finding| Finding { relay: table.relay.relay.clone(), ..finding }));
     }
     findings.push(snapshot(&session).await?);
     Ok(findings)

@@ -30,7 +30,7 @@ struct Target {
     fingerprint: String,
     /// The database's clock when this process began.
     begun: Timestamp,
-    shape: Option<Shape>,
+    shape: Option<Arc<Shape>>,
     horizon: Option<Timestamp>,
     done: bool,
     failed: Option<String>,
@@ -105,7 +105,7 @@ async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
             }
             target.horizon = Some(sighting.horizon.at);
         }
-        target.shape = Some(shape);
+        target.shape = Some(Arc::new(shape).for_shard(target.config.shard.as_ref()));
     }
     let (Some(shape), Some(horizon)) = (&target.shape, target.horizon) else { return Ok(()) };
     let standings = cursor::standings(&session, &[&target.config.name]).await?;

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::engine::Engine;
 pub use super::unready::Unready;
-use super::{Config, Ready, Start, sinks};
+use super::{Config, Ready, Start, shards, sinks};
 use crate::cursor::{self, Creation, ErrorReport, Facts};
 use crate::database::{Error, Session};
 use crate::message::Field;
@@ -66,6 +66,10 @@ pub async fn ready(
     sighting: &Sighting,
 ) -> Result<Result<Ready, Unready>, Error> {
     let session = engine.probe.session().await?;
+    let shape = &shape.for_shard(config.shard.as_ref());
+    if let Err(unready) = shards::readable(&session, config).await? {
+        return Ok(Err(unready));
+    }
     let sink = match sinks::make(engine, config, sinks::Known::of(shape)).await {
         Ok(sink) => sink,
         Err(unready) => return Ok(Err(unready)),
@@ -86,6 +90,10 @@ pub async fn ready(
     let identity = identity(&session, config).await?;
     let Some(position) = start(config, Some(sighting)) else { return Ok(Err(Unready::NoHorizon)) };
     make(&session, config, &identity, position.as_ref()).await?;
+    // After it was made: of two replicas that make different sets at once, one at least sees the other's.
+    if let Err(unready) = shards::alone(&session, config, &identity).await? {
+        return Ok(Err(unready));
+    }
     let facts = Facts { identity: &identity, root: shape.root, relations: &shape.descendants };
     if let Some(other) = cursor::foreign_identity(&session, &config.name, facts).await? {
         return Ok(Err(Unready::foreign(&config.name, &other, &identity)));
@@ -167,7 +175,7 @@ fn start(config: &Config, sighting: Option<&Sighting>) -> Option<Option<Position
 
 /// Makes the cursor's row unless it is there.
 async fn make(session: &Session, config: &Config, identity: &str, position: Option<&Position>) -> Result<(), Error> {
-    let creation = Creation { name: &config.name, relay: &config.name, identity, position };
+    let creation = Creation { name: &config.name, relay: &config.relay, identity, position };
     if cursor::create(session, creation).await? {
         tracing::info!(cursor = config.name, position = position.map(ToString::to_string), "cursor created");
     }
@@ -238,12 +246,15 @@ pub async fn identity(session: &Session, config: &Config) -> Result<String, Erro
         crate::source::Config::Pending(_) | crate::source::Config::Schedule(_) => ("due work", "any".to_owned()),
         crate::source::Config::Requests(_) => ("requests", "any".to_owned()),
     };
-    // The cluster's own number: the same database name on another server is another source.
+    // The cluster's own number: the same database name on another server is another source. What has no shards says nothing
+    // of them, so that cursors made before there were any belong to the same.
+    let shards = config.shard.as_ref().map(|shard| (shard.of.to_string(), shard.key.as_str())).unzip();
     let row = session
         .query_one(
-            "SELECT pg_catalog.json_build_object('table', $1::text, 'sink', $2::text, 'target', $3::text, 'system', \
-             (SELECT system_identifier::text FROM pg_catalog.pg_control_system()))::text",
-            &[&table, &kind, &target],
+            "SELECT pg_catalog.json_strip_nulls(pg_catalog.json_build_object('table', $1::text, 'sink', $2::text, \
+             'target', $3::text, 'system', (SELECT system_identifier::text FROM pg_catalog.pg_control_system()), \
+             'shards', $4::text, 'shard_key', $5::text))::text",
+            &[&table, &kind, &target, &shards.0, &shards.1],
         )
         .await?;
     Ok(row.try_get(0)?)

@@ -80,7 +80,8 @@ mod tests {
             stepped_back: None,
         };
         let sighting = Sighting { horizon, answered: Instant::now(), took: Duration::ZERO };
-        Look { sighting, latest, newest, before: None, standings: std::collections::HashMap::new() }
+        let (standings, shards) = Default::default();
+        Look { sighting, latest, newest, before: None, standings, shards }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::engine::Engine;
 use super::lag::{self, Lag};
 use super::look::Look;
 use super::member::{Member, SAMPLE};
+use super::shards;
 use crate::cursor::{self, Standing};
 use crate::database::{Error, Session};
 use crate::source::shape::Shape;
@@ -30,13 +31,7 @@ pub(super) struct Samples {
 
 impl Samples {
     /// Takes the samples whose time has come.
-    pub(super) async fn take(
-        &mut self,
-        engine: &Engine,
-        members: &mut [Member],
-        shape: &Shape,
-        look: &Look,
-    ) -> Result<(), Error> {
+    pub(super) async fn take(&mut self, engine: &Engine, members: &mut [Member], look: &Look) -> Result<(), Error> {
         if self.connections.is_none_or(|measured| measured.elapsed() >= CONNECTIONS) {
             self.connections = Some(Instant::now());
             engine.measure_connections();
@@ -61,7 +56,10 @@ impl Samples {
             if trouble && !waits && !member.busy {
                 cursor::clear(&session, &member.config.name, None).await?;
             }
-            let lag = lag(engine, &session, shape, look, standing).await?;
+            if !member.busy {
+                shards::follow(&session, ready, standing, look).await?;
+            }
+            let lag = lag(engine, &session, &ready.shape, look, standing).await?;
             let found = attention.get(&member.config.name).copied().unwrap_or_default();
             ready.sampled(&lag, found.dead_letters, found.unknown);
         }

@@ -58,12 +58,12 @@ pub(super) async fn make(engine: &Arc<Engine>, config: &Config, table: Known<'_>
 /// A sink that is made without asking any server.
 fn local_sink(config: &Config, table: Known<'_>) -> Result<Sink, Vec<InvalidSetting>> {
     match &config.sink {
-        sink::Config::Http(http) => HttpSink::new(http, &config.name).map(Sink::Http),
-        sink::Config::Sms(sms) => sink::sms::sink(sms, &config.name).map(Sink::Http),
-        sink::Config::Webhook(webhook) => sink::webhook::sink(webhook, &config.name).map(Sink::Http),
+        sink::Config::Http(http) => HttpSink::new(http, &config.relay).map(Sink::Http),
+        sink::Config::Sms(sms) => sink::sms::sink(sms, &config.relay).map(Sink::Http),
+        sink::Config::Webhook(webhook) => sink::webhook::sink(webhook, &config.relay).map(Sink::Http),
         sink::Config::Sql(sql) => SqlSink::new(sql, table.columns).map(Sink::Sql),
-        sink::Config::Email(email) => EmailSink::new(email, &config.name).map(Sink::Email),
-        sink::Config::Stdout(stdout) => Ok(Sink::Stdout(StdoutSink::new(stdout, &config.name))),
+        sink::Config::Email(email) => EmailSink::new(email, &config.relay).map(Sink::Email),
+        sink::Config::Stdout(stdout) => Ok(Sink::Stdout(StdoutSink::new(stdout, &config.relay))),
         sink::Config::Command(command) => CommandSink::new(command).map(Sink::Command),
         sink::Config::Kafka(_) => Err(Vec::new()),
     }
@@ -121,7 +121,7 @@ async fn kafka_sink(
         }
         topic = Some(facts);
     }
-    let sink = KafkaSink::new(Arc::clone(cluster), &config.name, kafka, topic.as_ref(), limit, traceparent)
+    let sink = KafkaSink::new(Arc::clone(cluster), &config.relay, kafka, topic.as_ref(), limit, traceparent)
         .map_err(|invalid| Unready::invalid(&[invalid]))?;
     if !kafka.templated() {
         sink.warm(&kafka.topic, engine.call_deadline).await?;

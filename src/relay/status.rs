@@ -1,6 +1,7 @@
 //! The `status` document: where every cursor stands, computed by whoever asks, without any lock.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -158,17 +159,18 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
     // Read after the cursors: what has advanced since would look like a clock that has stepped back.
     let clock: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
     for listed in listed {
-        let relay = relays.iter().find(|relay| relay.name == listed.relay);
-        let seen = relay.and_then(|relay| sightings.get(&relay.source));
+        let relay = relays.iter().find(|relay| relay.name == listed.name);
+        let seen = relay.and_then(|relay| Some((relay, sightings.get(&relay.source)?)));
+        let seen = seen.map(|(relay, (shape, sighting))| (shape.for_shard(relay.shard.as_ref()), sighting));
         let kind = relay.map(|relay| relay.sink.kind());
         let due = match relay {
             Some(relay) => lag::of_due_work(session, relay).await?,
             None => None,
         };
-        let listed_unknown = unknown.get(&listed.relay).cloned().unwrap_or_default();
+        let listed_unknown = unknown.get(&listed.name).cloned().unwrap_or_default();
         let unknown_keys = RawValue::from_string(listed_unknown.keys.unwrap_or_else(|| "[]".to_owned()))?;
         let unknown_outcomes = listed_unknown.rows;
-        let found = cursor(session, listed, kind, seen, due, clock).await?;
+        let found = cursor(session, listed, kind, seen.as_ref(), due, clock).await?;
         cursors.push(CursorStatus { unknown_outcomes, unknown_keys, ..found });
     }
     Ok(Status {
@@ -185,7 +187,7 @@ async fn sightings<'a>(
     session: &Session,
     watcher: &Watcher,
     relays: &'a [Config],
-) -> Result<HashMap<&'a source::Config, (Shape, Sighting)>, Error> {
+) -> Result<HashMap<&'a source::Config, (Arc<Shape>, Sighting)>, Error> {
     let mut shapes: HashMap<&source::Config, Shape> = HashMap::new();
     for relay in relays {
         if shapes.contains_key(&relay.source) {
@@ -200,7 +202,7 @@ async fn sightings<'a>(
     let mut seen = HashMap::new();
     for (source, shape) in shapes {
         let sighting = watcher.scan(&shape).await?;
-        seen.insert(source, (shape, sighting));
+        seen.insert(source, (Arc::new(shape), sighting));
     }
     Ok(seen)
 }
@@ -209,7 +211,7 @@ async fn cursor(
     session: &Session,
     listed: Listed,
     kind: Option<&'static str>,
-    seen: Option<&(Shape, Sighting)>,
+    seen: Option<&(Arc<Shape>, &Sighting)>,
     due: Option<lag::Lag>,
     clock: Timestamp,
 ) -> Result<CursorStatus, Error> {

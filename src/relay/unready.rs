@@ -41,6 +41,19 @@ impl Unready {
         )
     }
 
+    /// The relay's cursors are those of another number of shards, or of shards by another key.
+    #[must_use]
+    pub fn other_shards(relay: &str, other: &str, identity: &str, configured: &str) -> Self {
+        Self::wrong(
+            "shards_changed",
+            format!("cursor {other} of this relay belongs to {identity}, the relay is configured for {configured}"),
+            format!(
+                "Restore shards and shard_key; or hand the rows over without loss: `outbox-relay cursor reshard {relay}`, \
+                 while replicas with the former number still run (docs/OPERATIONS.md)."
+            ),
+        )
+    }
+
     pub(super) fn invalid(settings: &[InvalidSetting]) -> Self {
         let list: Vec<_> = settings.iter().map(ToString::to_string).collect();
         Self::wrong("invalid_setting", list.join("; "), "Correct these settings of the relay's sink.")

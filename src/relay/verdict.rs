@@ -24,7 +24,7 @@ impl Turn<'_> {
     /// A row is put aside only after the topic of the dead letters has its copy.
     pub(super) async fn copied(&self, verdict: Verdict) -> Verdict {
         let (Verdict::Bury(failure, letter), Some(letters)) = (&verdict, &self.ready.letters) else { return verdict };
-        match dead_letter::copy(&self.ready.config.name, letters, failure, letter, self.engine.call_deadline).await {
+        match dead_letter::copy(&self.ready.config.relay, letters, failure, letter, self.engine.call_deadline).await {
             Ok(()) => verdict,
             Err(failure) if failure.class == Class::Retry => Verdict::Retry(failure),
             Err(failure) => Verdict::Halt(failure),

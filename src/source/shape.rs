@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::horizon::Margin;
+use super::shard::Shard;
 use super::{Rule, Stream};
 use crate::database::{quote_ident, quote_literal};
 use crate::message::{ColumnType, Field};
@@ -56,6 +57,8 @@ impl IdType {
 pub struct Shape {
     /// What was configured.
     pub config: Stream,
+    /// Which of its rows are read; all when there is none.
+    pub shard: Option<Shard>,
     /// The table's oid.
     pub root: u32,
     /// Its ancestors' oids.
@@ -125,15 +128,16 @@ impl Shape {
     /// Columns: instant, id, then the fields.
     #[must_use]
     pub fn fetch_sql(&self, fields: &[Field], after: After) -> String {
-        let [created_at, id] = self.order();
+        let [_, id] = self.order();
         let mut list = vec![self.instant(), format!("{id}::text")];
         list.extend(fields.iter().map(|field| self.value(field)));
         format!(
-            "SELECT {} FROM {} AS t WHERE {created_at} < {}{} ORDER BY {created_at}, {id} LIMIT $2::bigint",
+            "SELECT {} FROM {} AS t WHERE {}{} ORDER BY {} LIMIT $2::bigint",
             list.join(", "),
             self.config.table.quoted(),
-            self.instant_parameter(1),
+            self.below("<", 1),
             self.beyond(after, 3),
+            self.sorted(""),
         )
     }
 
@@ -161,38 +165,39 @@ impl Shape {
     /// The newest row below `$1`: instant and id.
     #[must_use]
     pub fn newest_sql(&self) -> String {
-        let [created_at, id] = self.order();
+        let [_, id] = self.order();
         format!(
-            "SELECT {}, {id}::text FROM {} AS t WHERE {created_at} < {} ORDER BY {created_at} DESC, {id} DESC LIMIT 1",
+            "SELECT {}, {id}::text FROM {} AS t WHERE {}{} ORDER BY {} LIMIT 1",
             self.instant(),
             self.config.table.quoted(),
-            self.instant_parameter(1),
+            self.below("<", 1),
+            self.beyond(After::Nothing, 2),
+            self.sorted(" DESC"),
         )
     }
 
     /// The oldest row after a position that is not in the future (`$1`: now): its instant.
     #[must_use]
     pub fn oldest_sql(&self, after: After) -> String {
-        let [created_at, id] = self.order();
         format!(
-            "SELECT {} FROM {} AS t WHERE {created_at} <= {}{} ORDER BY {created_at}, {id} LIMIT 1",
+            "SELECT {} FROM {} AS t WHERE {}{} ORDER BY {} LIMIT 1",
             self.instant(),
             self.config.table.quoted(),
-            self.instant_parameter(1),
+            self.below("<=", 1),
             self.beyond(after, 2),
+            self.sorted(""),
         )
     }
 
     /// How many rows lie after a position and not in the future (`$1`: now), counted up to `$2`.
     #[must_use]
     pub fn backlog_sql(&self, after: After) -> String {
-        let [created_at, id] = self.order();
         format!(
-            "SELECT pg_catalog.count(*) FROM (SELECT FROM {} AS t WHERE {created_at} <= {}{} ORDER BY {created_at}, {id} \
-             LIMIT $2::bigint) AS backlog",
+            "SELECT pg_catalog.count(*) FROM (SELECT FROM {} AS t WHERE {}{} ORDER BY {} LIMIT $2::bigint) AS backlog",
             self.config.table.quoted(),
-            self.instant_parameter(1),
+            self.below("<=", 1),
             self.beyond(after, 3),
+            self.sorted(""),
         )
     }
 
@@ -232,22 +237,6 @@ impl Shape {
             }
         };
         format!("SELECT EXISTS (SELECT FROM {from} AS t WHERE {bound}{only} ORDER BY {created_at}, {id} LIMIT 1)")
-    }
-
-    /// The condition for lying after a position whose parameters begin at number `first`. The first comparison says
-    /// nothing new, but prunes partitions, which a row comparison does not.
-    pub(super) fn beyond(&self, after: After, first: usize) -> String {
-        let [created_at, id] = self.order();
-        let instant = self.instant_parameter(first);
-        match after {
-            After::Nothing => String::new(),
-            After::Instant => format!(" AND {created_at} >= {instant}"),
-            After::Row => format!(
-                " AND {created_at} >= {instant} AND ({created_at}, {id}) > ({instant}, ${}::text::{})",
-                first + 1,
-                self.id_type.sql()
-            ),
-        }
     }
 }
 

@@ -41,21 +41,15 @@ impl Bound {
 impl Shape {
     /// The rows after one position and not after another: what is selected of them, and what follows.
     fn span_sql(&self, select: &str, after: After, up_to: After, tail: &str) -> String {
-        let [created_at, id] = self.order();
         let first = match after {
             After::Nothing => 1,
             After::Instant => 2,
             After::Row => 3,
         };
-        let instant = self.instant_parameter(first);
         let bound = match up_to {
             After::Nothing => "false".to_owned(),
-            After::Instant => format!("{created_at} < {instant}"),
-            After::Row => format!(
-                "{created_at} <= {instant} AND ({created_at}, {id}) <= ({instant}, ${}::text::{})",
-                first + 1,
-                self.id_type.sql()
-            ),
+            After::Instant => self.below("<", first),
+            After::Row => self.up_to(first),
         };
         let table = self.config.table.quoted();
         format!("SELECT {select} FROM {table} AS t WHERE {bound}{}{tail}", self.beyond(after, 1))
@@ -78,14 +72,14 @@ pub async fn between(
     let (lower, upper) = (Bound::of(after), Bound::of(up_to));
     let parameters: Vec<_> = lower.parameters().chain(upper.parameters()).collect();
     let (after, up_to) = (After::of(after), After::of(up_to));
-    let [created_at, id] = shape.order();
+    let [_, id] = shape.order();
     let columns = format!("{}, {id}::text", shape.instant());
-    let ascending = format!(" ORDER BY {created_at}, {id} LIMIT 1");
-    let descending = format!(" ORDER BY {created_at} DESC, {id} DESC LIMIT 1");
+    let ascending = format!(" ORDER BY {} LIMIT 1", shape.sorted(""));
+    let descending = format!(" ORDER BY {} LIMIT 1", shape.sorted(" DESC"));
     let first = session.query_opt(&shape.span_sql(&columns, after, up_to, &ascending), &parameters).await?;
     let Some(first) = first else { return Ok(Span::default()) };
     let last = session.query_opt(&shape.span_sql(&columns, after, up_to, &descending), &parameters).await?;
-    let counted = shape.span_sql("", after, up_to, &format!(" ORDER BY {created_at}, {id} LIMIT {cap}"));
+    let counted = shape.span_sql("", after, up_to, &format!(" ORDER BY {} LIMIT {cap}", shape.sorted("")));
     let count = format!("SELECT pg_catalog.count(*) FROM ({counted}) AS counted");
     let rows: i64 = session.query_one(&count, &parameters).await?.try_get(0)?;
     let last = last.as_ref().map(position).transpose()?;

@@ -181,8 +181,7 @@ async fn stamps(session: &Session, family: &[u32], config: &Stream) -> Result<Ve
 
 /// A partitioned table's index covers all partitions; a plain table's covers none of the tables that inherit from it.
 async fn indexes(session: &Session, table: &Table) -> Result<(Vec<String>, Vec<Index>), InspectError> {
-    let relations: Vec<u32> =
-        if table.kind == "p" { vec![table.root] } else { table.descendants.iter().copied().collect() };
+    let relations = table.relations_with_indexes();
     let named = "SELECT ARRAY(SELECT o::regclass::text FROM pg_catalog.unnest($1::oid[]) AS o)";
     let named = session.prepare_cached(named).await?;
     let names = session.query_one(&named, &[&relations]).await?.try_get(0)?;
@@ -224,6 +223,11 @@ impl Table {
         self.columns.iter().find(|column| column.name == name)
     }
 
+    /// The relations whose indexes count: a partitioned table's own cover its partitions, a plain table's cover no child's.
+    pub(super) fn relations_with_indexes(&self) -> Vec<u32> {
+        if self.kind == "p" { vec![self.root] } else { self.descendants.iter().copied().collect() }
+    }
+
     /// All relations that rows can come in through: ancestors, itself, descendants.
     fn family(&self) -> Vec<u32> {
         self.ancestors.union(&self.descendants).copied().collect()
@@ -250,6 +254,7 @@ impl Table {
         let type_of = |name: &str| self.column(name).map_or("", |column| column.type_name.as_str());
         Shape {
             config: config.clone(),
+            shard: None,
             root: self.root,
             ancestors: self.ancestors.clone(),
             descendants: self.descendants.clone(),

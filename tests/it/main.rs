@@ -49,6 +49,7 @@ mod retention;
 mod rolling;
 mod schedules;
 mod secrets;
+mod shards;
 mod sms_http;
 mod sql_sink;
 mod sqlstates;

@@ -61,6 +61,12 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
         return Ok(ExitCode::SUCCESS);
     }
     print(&table(&changes))?;
+    if changes.iter().any(|change| change.what.starts_with("shard")) {
+        let relay = &subject.relay.relay;
+        anyhow::bail!(
+            "another number of shards would lose or repeat rows: `outbox-relay cursor reshard {relay}` hands them over"
+        );
+    }
     let below = between(&subject.session, &subject.shape, (None, position.as_ref()), CAP).await?;
     let more = if below.capped { "+" } else { "" };
     print(&format!(

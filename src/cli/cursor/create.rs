@@ -2,11 +2,13 @@
 
 use std::process::ExitCode;
 
+use super::named;
 use super::place::Place;
 use super::subject::{Subject, json, place};
 use crate::cli::confirm::operator;
 use crate::cli::output::print;
 use crate::config::Config;
+use crate::cursor::shards::strangers;
 use crate::cursor::{Creation, control};
 use crate::relay::lag;
 use crate::relay::prepare;
@@ -22,7 +24,7 @@ Examples:
 The relay must be configured. Do it before the first `outbox-relay run`: that one makes the cursor where `start` says. A
 cursor that exists is left alone, and the exit code is 1: `outbox-relay cursor seek` moves it.")]
 pub struct Args {
-    /// The cursor's name: its relay's
+    /// The cursor's name: its relay's; of a relay with shards, all of them are made
     #[arg(value_name = "NAME")]
     pub name: String,
     /// Where it begins.
@@ -30,16 +32,30 @@ pub struct Args {
     pub place: Place,
 }
 
-/// Makes the cursor's row.
+/// Makes the cursor's row; of a relay with shards, the rows of all.
 pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode> {
-    let mut subject = Subject::open(config, &args.name).await?;
-    let name = args.name.as_str();
-    let to = args.place.find(&subject).await?;
+    for name in named::configured(&config, &args.name) {
+        make(config.clone(), &args.place, &name).await?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn make(config: Config, at: &Place, name: &str) -> anyhow::Result<()> {
+    let mut subject = Subject::open(config, name).await?;
+    let to = at.find(&subject).await?;
     subject.warn_of_detached(to.as_ref()).await?;
     let identity = prepare::identity(&subject.session, &subject.relay).await?;
     let now = subject.watcher.scan(&subject.shape).await?.clock();
     let waiting = lag::measure(&subject.session, &subject.shape, to.as_ref(), now).await?;
-    let creation = Creation { name, relay: name, identity: &identity, position: to.as_ref() };
+    let relay = subject.relay.relay.as_str();
+    if let Some(other) = strangers(&subject.session, relay, &identity).await?.first() {
+        anyhow::bail!(
+            "relay {relay} has the cursor {}, of another number of shards: `outbox-relay cursor reshard {relay}` hands its \
+             rows over",
+            other.name
+        );
+    }
+    let creation = Creation { name, relay, identity: &identity, position: to.as_ref() };
     let detail = serde_json::json!({ "at": json(to.as_ref()) }).to_string();
     if !control::create(&mut subject.session, creation, &operator(), &detail).await? {
         anyhow::bail!(
@@ -49,5 +65,5 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
     }
     let more = if waiting.capped { "+" } else { "" };
     print(&format!("{name}: created at {}; {}{more} committed rows lie after it\n", place(to.as_ref()), waiting.rows))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use super::agreed;
 use super::place::Place;
 use super::subject::{Subject, place};
 use super::wait::Wait;
+use super::{agreed, named};
 use crate::cli::confirm::Consent;
 use crate::cli::output::{complain, print};
 use crate::config::Config;
@@ -27,7 +27,7 @@ set back.
 
 Exit codes: 0 done, or stored where no replica runs; 1 failed or declined; 2 nobody could be asked; 3 not carried out in time.")]
 pub struct Args {
-    /// The cursor's name
+    /// The cursor's name, or that of a relay with shards: each of them is moved
     #[arg(value_name = "NAME")]
     pub name: String,
     /// Where to.
@@ -41,10 +41,20 @@ pub struct Args {
     pub wait: Wait,
 }
 
-/// Shows what the move would do, asks, writes the wish and waits for it.
+/// Moves it; of a relay with shards, each of them, until one is declined or fails.
 pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode> {
-    let mut subject = Subject::open(config, &args.name).await?;
-    let name = args.name.as_str();
+    for name in named::configured(&config, &args.name) {
+        let code = one(config.clone(), args, &name).await?;
+        if code != ExitCode::SUCCESS {
+            return Ok(code);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows what the move would do, asks, writes the wish and waits for it.
+async fn one(config: Config, args: &Args, name: &str) -> anyhow::Result<ExitCode> {
+    let mut subject = Subject::open(config, name).await?;
     let standing = subject.standing().await?;
     let to = args.place.find(&subject).await?;
     subject.warn_of_detached(to.as_ref()).await?;

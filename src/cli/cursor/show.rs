@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::unknown;
+use super::{named, unknown};
 use crate::cli::format::Format;
 use crate::cli::output::print;
 use crate::cli::table::Table;
@@ -28,6 +28,7 @@ pub struct Args {
 
 /// Shows it.
 pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode> {
+    named::one(config, &args.name)?;
     let session = crate::cli::session(config, "cursor").await?;
     let relays: Vec<_> = config.relays.iter().filter(|relay| relay.name == args.name).cloned().collect();
     let all = status(&session, &crate::cli::watcher(config, "cursor"), &relays).await?;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::unknown;
+use super::{named, unknown};
 use crate::cli::output::complain;
 use crate::cli::table::visible;
 use crate::config::Config;
@@ -29,12 +29,13 @@ pub(super) struct Subject {
 impl Subject {
     /// The relay of this name must be configured, because its table is read.
     pub(super) async fn open(config: Config, name: &str) -> anyhow::Result<Self> {
+        named::one(&config, name)?;
         let config = config.only(&[name.to_owned()])?;
         let session = crate::cli::session(&config, "cursor").await?;
         crate::migrate::require(&session).await?;
         let relay = config.relays[0].clone();
         let shape = match prepare::shape(&session, &relay.source).await? {
-            Ok(shape) => shape,
+            Ok(shape) => Shape { shard: relay.shard.clone(), ..shape },
             Err(Unready::Wrong { message, hint, .. }) => anyhow::bail!("{message}. {hint}"),
             Err(Unready::NoHorizon) => anyhow::bail!("there is no horizon yet: try again"),
         };

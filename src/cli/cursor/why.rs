@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::unknown;
+use super::{named, unknown};
 use crate::cli::format::Format;
 use crate::cli::output::print;
 use crate::cli::table::visible;
@@ -34,6 +34,7 @@ pub struct Args {
 
 /// Looks, decides and tells.
 pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode> {
+    named::one(config, &args.name)?;
     let session = crate::cli::session(config, "cursor").await?;
     let relay = config.relays.iter().find(|relay| relay.name == args.name);
     let watcher = crate::cli::watcher(config, "cursor");

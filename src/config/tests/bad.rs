@@ -196,7 +196,8 @@ fn relays() {
         ),
         (EVENTS, "name = \"events\"\non_poison = \"park_key\"", "relay[events].on_poison", "not available in this"),
         (EVENTS, "name = \"events\"\non_poison = \"stop\"", "relay[events].on_poison", "not a word that is known"),
-        (EVENTS, "name = \"events\"\nshards = 4", "relay[events].shards", "not available in this version"),
+        (EVENTS, "name = \"events\"\nshards = 0", "relay[events].shards", "out of bounds"),
+        (EVENTS, "name = \"events\"\nshards = 65", "relay[events].shards", "out of bounds"),
         (EVENTS, "name = \"events\"\ncolour = 4", "relay[events].colour", "unknown key"),
         (EVENTS, "name = \"events\"\ndeadline = \"5s\"", "relay[events].deadline", "unknown key here"),
         (

@@ -55,8 +55,8 @@ relay.toml:13:13: relay[events].guarantee = "transactional": not available in th
     mend: write "at_least_once" or "at_most_once" or "deduplicated" or "in_database"
 relay.toml:14:1: relay[events].deadline = "5s": unknown key here
     mend: it belongs to [relay.turn]
-relay.toml:15:1: relay[events].shards = 4: not available in this version
-    mend: remove it
+relay.toml:15:10: relay[events].shards = 4: shards keep the order of rows with equal keys, and no key is named
+    mend: set the sink's key, or write shard_key = "id" where no order is needed
 relay.toml:17:9: relay[events].source.stream.table = "bookings": a table without its schema could mean another one tomorrow
     mend: write the schema too, for example "public.bookings"
 relay.toml:19:8: relay[events].turn.rows = "2O000": an integer is needed here, this is a string

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Connects and signs in; sends nothing.
 pub(super) async fn server(relay: &Config, config: &email::Config) -> Option<Finding> {
     // What is wrong with the settings is told where the columns are judged.
-    let sink = EmailSink::new(config, &relay.name).ok()?;
+    let sink = EmailSink::new(config, &relay.relay).ok()?;
     let server = config.server.name();
     Some(match sink.probe(PATIENCE).await {
         Ok(limit) => {

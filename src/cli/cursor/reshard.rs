@@ -1,0 +1,55 @@
+//! `outbox-relay cursor reshard`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use super::subject::place;
+use crate::cli::confirm::operator;
+use crate::cli::output::print;
+use crate::config::{Config, parse_duration};
+use crate::relay::reshard::{Resharded, reshard};
+
+/// Arguments of `cursor reshard`.
+#[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
+#[command(after_help = "\
+Examples:
+  outbox-relay --config new.toml cursor reshard booking_events     from the shards that it has to those that are configured
+
+Run it with the new configuration, while replicas with the former one run: they read what is left up to one instant, and there
+the new cursors begin, in the transaction that ends the former. Writers go on; delivery stands still for a moment, and until
+replicas with the new configuration run. If something stands against it, nothing changes.
+
+It connects as [postgres] url says: as a role that may write the table and owns the schema, like `migrate`.
+
+Exit codes: 0 done, or nothing to do; 1 nothing has changed.")]
+pub struct Args {
+    /// The relay's name
+    #[arg(value_name = "RELAY")]
+    pub name: String,
+    /// How long it may take
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    pub timeout: Duration,
+}
+
+/// Hands over.
+pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode> {
+    let config = config.only(&[args.name.clone()])?;
+    anyhow::ensure!(
+        config.relays.iter().all(|relay| relay.relay == args.name),
+        "{} is one of the cursors: name its relay, because all are handed over together",
+        args.name
+    );
+    let sessions = crate::cli::sessions(&config, "cursor");
+    crate::migrate::require(&*sessions.open().await?).await?;
+    let watcher = crate::cli::watcher(&config, "cursor");
+    let name = &args.name;
+    let said = match reshard(&sessions, &watcher, &config.relays, args.timeout, &operator()).await? {
+        Resharded::Already => "its cursors are those that are configured".to_owned(),
+        Resharded::Done(at) => {
+            let cursors: Vec<&str> = config.relays.iter().map(|relay| relay.name.as_str()).collect();
+            format!("handed over to {} at {}", cursors.join(", "), place(at.as_ref()))
+        }
+    };
+    print(&format!("{name}: {said}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}

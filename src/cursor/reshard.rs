@@ -1,0 +1,112 @@
+//! The cursors of a relay in place of others: one transaction, under the locks of all that end.
+
+use serde_json::Value;
+use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
+
+use super::control::note;
+use super::position;
+use crate::database::Error;
+use crate::position::{Position, Timestamp};
+
+const OLD: &str = "SELECT c.name, COALESCE(c.identity, '{}')::text, c.position_created_at, c.position_id, c.observed_at, \
+     c.relations, c.partitions, COALESCE(k.paused, false), COALESCE(k.seek_seq, 0) > c.seek_applied OR c.token IS NOT NULL, \
+     (SELECT pg_catalog.count(*) FROM outbox.dead_letter AS d WHERE d.cursor = c.name AND d.state IN ('dead', 'redriving')), \
+     (SELECT pg_catalog.count(*) FROM outbox.claim AS u WHERE u.relay = c.name AND u.state = 'unknown') \
+     FROM outbox.cursor AS c LEFT JOIN outbox.control AS k ON k.cursor = c.name WHERE c.relay = $1 ORDER BY c.name";
+
+const LOCK: &str = "SELECT FROM outbox.cursor WHERE relay = $1 ORDER BY name FOR UPDATE";
+
+/// An old wish for a name that comes back must not be carried out again.
+const MAKE: &str = "INSERT INTO outbox.cursor (name, relay, identity, position_created_at, observed_at, relations, partitions, \
+     seek_applied) SELECT n, $2, $3::text::jsonb, $4::timestamptz, $5::timestamptz, $6::oid[], $7::integer, \
+     COALESCE((SELECT k.seek_seq FROM outbox.control AS k WHERE k.cursor = n), 0) FROM pg_catalog.unnest($1::text[]) AS n";
+
+/// A cursor that is to end.
+#[derive(Clone, Debug)]
+pub struct Old {
+    /// Its name.
+    pub name: String,
+    /// What it belongs to.
+    pub identity: Value,
+    /// Where it stands; `None` is before every row.
+    pub position: Option<Position>,
+    observed_at: Option<Timestamp>,
+    relations: Option<Vec<u32>>,
+    partitions: Option<i32>,
+    /// An operator has paused it.
+    pub paused: bool,
+    /// A wish, or rows in flight, wait for its next turn.
+    pub waits: bool,
+    /// Its open dead letters.
+    pub letters: i64,
+    /// Its outcomes that nobody has settled.
+    pub unknown: i64,
+}
+
+/// The cursors that shall be.
+#[derive(Clone, Copy, Debug)]
+pub struct New<'a> {
+    /// Their relay.
+    pub relay: &'a str,
+    /// Their names.
+    pub names: &'a [String],
+    /// What they belong to, as JSON.
+    pub identity: &'a str,
+    /// Where they begin: the first rows are those of this instant.
+    pub at: Option<Timestamp>,
+}
+
+/// The cursors of a relay, as they stand.
+///
+/// # Errors
+/// The database's.
+pub async fn old(client: &Client, relay: &str) -> anyhow::Result<Vec<Old>> {
+    let rows = client.query(OLD, &[&relay]).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Old {
+                name: row.try_get(0)?,
+                identity: serde_json::from_str(row.try_get(1)?)?,
+                position: position(row.try_get(2)?, row.try_get(3)?),
+                observed_at: row.try_get(4)?,
+                relations: row.try_get(5)?,
+                partitions: row.try_get(6)?,
+                paused: row.try_get(7)?,
+                waits: row.try_get(8)?,
+                letters: row.try_get(9)?,
+                unknown: row.try_get(10)?,
+            })
+        })
+        .collect()
+}
+
+/// Waits for the turns that run and lets no other begin, until the transaction ends that the client is in.
+///
+/// # Errors
+/// The database's.
+pub async fn lock(client: &Client, relay: &str) -> Result<(), Error> {
+    client.execute(LOCK, &[&relay]).await?;
+    Ok(())
+}
+
+/// Puts the new cursors in the place of the old ones, in the transaction that has locked them. What is known of the table and
+/// the topic goes over to them.
+///
+/// # Errors
+/// The database's.
+pub async fn replace(client: &Client, old: &[Old], new: New<'_>, by: &str, detail: &Value) -> Result<(), Error> {
+    let gone: Vec<&str> = old.iter().map(|old| old.name.as_str()).collect();
+    let latest = old.iter().max_by_key(|old| old.observed_at);
+    let observed_at = latest.and_then(|old| old.observed_at);
+    let relations = latest.and_then(|old| old.relations.clone());
+    let partitions = old.iter().filter_map(|old| old.partitions).max();
+    client.execute("DELETE FROM outbox.cursor WHERE name = ANY ($1::text[])", &[&gone]).await?;
+    client.execute("DELETE FROM outbox.control WHERE cursor = ANY ($1::text[])", &[&gone]).await?;
+    let told: Vec<&str> = gone.iter().copied().chain(new.names.iter().map(String::as_str)).collect();
+    client.execute("DELETE FROM outbox.cursor_status WHERE cursor = ANY ($1::text[])", &[&told]).await?;
+    let parameters: [&(dyn ToSql + Sync); 7] =
+        [&new.names, &new.relay, &new.identity, &new.at, &observed_at, &relations, &partitions];
+    client.execute(MAKE, &parameters).await?;
+    note(client, "cursor reshard", new.relay, by, Some(&detail.to_string())).await
+}

@@ -1,0 +1,34 @@
+//! A shard that no key hashes to.
+
+use std::time::Duration;
+
+use outbox_relay::demo::bookings::Table;
+
+use super::Stage;
+use crate::support::{PATIENCE, eventually};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shards_without_rows_follow_the_others_so_that_rows_can_be_deleted() {
+    let stage = Stage::new(Table::PLAIN).await;
+    stage.indexes(&[4]).await;
+    let replica = stage.replica("r1", 4);
+    let one_key = "INSERT INTO bookings (customer, region, phone, payload) VALUES ('one', 'r', 'p', 'x')";
+    stage.owner.batch_execute(one_key).await.unwrap();
+    eventually(PATIENCE, async || stage.consumer.count() == 1).await;
+    let read = "SELECT count(*) FROM outbox.cursor WHERE position_created_at IS NOT NULL";
+    eventually(PATIENCE * 2, async || stage.owner.query_one(read, &[]).await.unwrap().get::<_, i64>(0) == 4).await;
+    let free = "SELECT count(*) FROM outbox.safe_to_delete WHERE name = 'bookings' AND created_at > '-infinity'";
+    assert_eq!(stage.owner.query_one(free, &[]).await.unwrap().get::<_, i64>(0), 1);
+    // Rows of every shard still come, those that follow included.
+    stage
+        .owner
+        .batch_execute(
+            "INSERT INTO bookings (customer, region, phone, payload) SELECT 'c' || n, 'r', 'p', 'x' FROM generate_series(1, 50) n",
+        )
+        .await
+        .unwrap();
+    eventually(PATIENCE, async || stage.consumer.count() == 51).await;
+    tokio::time::sleep(Duration::from_millis(500)).await; // nothing comes twice
+    assert_eq!(stage.consumer.count(), 51);
+    drop(replica);
+}

@@ -1,0 +1,76 @@
+//! What cannot be read by shards, and rows without a key.
+
+use serde_json::Value;
+
+use crate::support::{PATIENCE, Process, database, eventually, outbox_relay, toml};
+
+fn relay(key: &str) -> String {
+    format!(
+        "[[relay]]\nname = \"r\"\nshards = 2\nshard_key = \"{key}\"\n[relay.source.stream]\ntable = \"public.bookings\"\n\
+         [relay.sink.stdout]\n"
+    )
+}
+
+#[tokio::test]
+async fn keys_whose_text_no_index_can_hold_are_refused_with_what_mends_it() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    owner
+        .batch_execute(
+            "CREATE TYPE mood AS ENUM ('good'); CREATE DOMAIN code AS text; \
+             CREATE TABLE bookings (id bigint PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT clock_timestamp(), \
+             at timestamptz, mood mood, code code, price numeric, data jsonb, raw bytea); \
+             CREATE INDEX ON bookings (created_at, id); GRANT SELECT ON bookings TO relay",
+        )
+        .await
+        .unwrap();
+    let cases = [("missing", "shard_key_missing"), ("at", "shard_key_type"), ("mood", "shard_key_type")];
+    let more = ["code", "price", "data", "raw"].map(|key| (key, "shard_key_type"));
+    for (key, wanted) in cases.into_iter().chain(more) {
+        let (code, out, log) =
+            outbox_relay(&toml(&database, "relay", None, &relay(key)), &["check", "-o", "json"]).await;
+        assert_eq!(code, Some(3), "{key}: {log}");
+        let report: Value = serde_json::from_str(&out).unwrap();
+        let errors = report["findings"].as_array().unwrap().iter().filter(|finding| finding["level"] == "error");
+        let errors: Vec<_> =
+            errors.map(|finding| (finding["code"].as_str().unwrap(), !finding["fix_setting"].is_null())).collect();
+        assert_eq!(errors, [(wanted, true)], "{key}");
+        let (code, out, log) =
+            outbox_relay(&toml(&database, "postgres", None, &relay(key)), &["migrate", "up", "--indexes"]).await;
+        assert!(code == Some(1) && log.contains(key), "{key}: {out} {log}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_row_belongs_to_one_shard_one_without_a_key_to_the_first() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    owner
+        .batch_execute(
+            "CREATE TABLE bookings (id bigint PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT clock_timestamp(), key text); \
+             CREATE INDEX ON bookings (created_at, id); GRANT SELECT ON bookings TO relay; \
+             INSERT INTO bookings (id, key) SELECT n, CASE WHEN n % 3 > 0 THEN 'ä' || n END FROM generate_series(1, 300) n",
+        )
+        .await
+        .unwrap();
+    let (code, _, log) =
+        outbox_relay(&toml(&database, "postgres", None, &relay("key")), &["migrate", "up", "--indexes"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    let process = Process::spawn(&toml(&database, "relay", None, &relay("key")), &["run"]);
+    let ids = || -> Vec<i64> {
+        let lines = process.out();
+        lines
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].as_str().unwrap().parse().unwrap())
+            .collect()
+    };
+    eventually(PATIENCE * 2, async || ids().len() == 300).await;
+    let mut sorted = ids();
+    let keyless: Vec<i64> = sorted.iter().copied().filter(|id| id % 3 == 0).collect();
+    assert!(keyless.is_sorted(), "rows without a key stay in order among themselves: {keyless:?}");
+    sorted.sort_unstable();
+    assert_eq!(sorted, (1..=300).collect::<Vec<_>>());
+    let last = "SELECT position_id FROM outbox.cursor WHERE name = 'r#0'";
+    let last: Option<String> = owner.query_one(last, &[]).await.unwrap().get(0);
+    assert!(last.is_some());
+}
