@@ -34,7 +34,7 @@ pub struct Args {
 
 /// Hands over.
 pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode> {
-    let config = config.only(&[args.name.clone()])?;
+    let config = config.only(std::slice::from_ref(&args.name))?;
     anyhow::ensure!(
         config.relays.iter().all(|relay| relay.relay == args.name),
         "{} is one of the cursors: name its relay, because all are handed over together",
