@@ -234,7 +234,7 @@ impl Handover<'_> {
         barrier.batch_execute("ROLLBACK").await?;
         let begins = begins(olds);
         self.safe(begins).await?;
-        if let Some(name) = self.behind(holder, &olds).await? {
+        if let Some(name) = self.behind(holder, olds).await? {
             anyhow::bail!(
                 "rows of cursor {name} were committed before where others stand: nothing has changed, run it again"
             );

@@ -85,7 +85,7 @@ impl Stage {
         let written = writers.stop().await.unwrap();
         let committed = bookings::committed(&self.owner).await.unwrap();
         written.agrees_with(&committed).unwrap();
-        eventually(PATIENCE * 6, async || {
+        eventually(PATIENCE * 12, async || {
             let (streams, gaps) = self.consumer.look(|received| (by_key(received), received.gaps.clone()));
             check(&committed, &streams, &gaps).distinct == committed.len()
         })

@@ -13,7 +13,8 @@ use crate::relay::reshard::{Resharded, reshard};
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
 #[command(after_help = "\
 Examples:
-  outbox-relay --config new.toml cursor reshard booking_events     from the shards that it has to those that are configured
+  outbox-relay cursor reshard booking_events                       from the shards that it has to those that are configured
+  outbox-relay --config new.toml cursor reshard booking_events --timeout 2m
 
 Run it with the new configuration, while replicas with the former one run: they read what is left up to one instant, and there
 the new cursors begin, in the transaction that ends the former. Writers go on; delivery stands still for a moment, and until
@@ -33,7 +34,7 @@ pub struct Args {
 
 /// Hands over.
 pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode> {
-    let config = config.only(&[args.name.clone()])?;
+    let config = config.only(std::slice::from_ref(&args.name))?;
     anyhow::ensure!(
         config.relays.iter().all(|relay| relay.relay == args.name),
         "{} is one of the cursors: name its relay, because all are handed over together",

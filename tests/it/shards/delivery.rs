@@ -12,7 +12,7 @@ async fn storm(table: Table) {
     let stage = Stage::new(table).await;
     stage.indexes(&[SHARDS]).await;
     let replicas = [stage.replica("r1", SHARDS), stage.replica("r2", SHARDS)];
-    let writers = stage.load(None).await;
+    let writers = stage.load(Some(1_500.0)).await;
     stage.goes_on(3_000).await;
     let owner = stage.database.connect("postgres").await;
     let (rows, report) = stage.settle(writers).await;
