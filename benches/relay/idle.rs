@@ -1,7 +1,8 @@
 //! `idle`: what a relay that has nothing to do costs.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use anyhow::ensure;
 use serde_json::json;
 
 use super::figure::{mib, rounded};
@@ -12,10 +13,9 @@ use super::report::{Goal, Report};
 use super::spent::Spent;
 use super::stage::{QUIET, Stage};
 
-/// PostgreSQL itself writes a record of running transactions 15 seconds after the last change: it must not be counted.
-pub const SETTLE: Duration = Duration::from_secs(18);
-
 const PERCENT: f64 = 0.5;
+const PATIENCE: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(50);
 
 /// Watches a relay whose only row has been relayed.
 pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> anyhow::Result<()> {
@@ -25,7 +25,13 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
     owner.batch_execute(&format!("INSERT INTO {QUIET} (customer, payload) VALUES ('c', 'x'); CHECKPOINT")).await?;
     let mut process = Process::start(&stage.near(), &relay, "r1")?;
     options.say("idle");
-    tokio::time::sleep(SETTLE).await;
+    let begun = Instant::now();
+    while stage.records(&topic)? == 0 {
+        process.check()?;
+        ensure!(begun.elapsed() < PATIENCE, "the only row has not arrived:\n{}", process.log());
+        tokio::time::sleep(POLL).await;
+    }
+    Spent::settle(&owner).await?;
     process.check()?;
     let (cluster, before) = (Spent::look(&owner).await?, process.usage()?);
     tokio::time::sleep(Duration::from_secs(options.seconds)).await;

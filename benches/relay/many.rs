@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use tokio_postgres::Client;
 
 use super::figure::{each, median, mib, percentile, rounded, runs};
-use super::idle::SETTLE;
 use super::many_busy::{self, Shares};
 use super::options::Options;
 use super::payload::Payload;
@@ -135,7 +134,7 @@ impl Many {
     }
 
     async fn quiet(&mut self, seconds: u64) -> anyhow::Result<Quiet> {
-        tokio::time::sleep(SETTLE).await;
+        Spent::settle(&self.owner).await?;
         let (cluster, before) = (Spent::look(&self.owner).await?, self.usages()?);
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         let (after, spent) = (self.usages()?, Spent::look(&self.owner).await?.since(&cluster));

@@ -1,9 +1,17 @@
 //! What the whole PostgreSQL cluster has used so far.
 
+use std::time::{Duration, Instant};
+
 use anyhow::Context as _;
 use tokio_postgres::Client;
 
 use super::process::TICKS;
+
+/// PostgreSQL itself writes a record of running transactions 15 seconds after the last change: without changes for longer
+/// there is none to come.
+const QUIET: Duration = Duration::from_secs(16);
+/// After this much time somebody writes all the time, which is then what is measured.
+const PATIENCE: Duration = Duration::from_secs(45);
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +30,20 @@ impl Spent {
         let sql = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint, (pg_current_wal_insert_lsn() - '0/0')::bigint";
         let row = owner.query_one(sql, &[]).await?;
         Ok(Self { transaction_ids: row.get(0), wal_bytes: row.get(1), cpu_s: processor_s(owner).await? })
+    }
+
+    /// Waits until nothing is written any more.
+    pub async fn settle(owner: &Client) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        let (mut wal, mut since) = (Self::look(owner).await?.wal_bytes, Instant::now());
+        while since.elapsed() < QUIET && begun.elapsed() < PATIENCE {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let now = Self::look(owner).await?.wal_bytes;
+            if now != wal {
+                (wal, since) = (now, Instant::now());
+            }
+        }
+        Ok(())
     }
 
     /// What has come since an earlier look.
