@@ -35,6 +35,7 @@ mod relay {
     pub mod rules;
     pub mod schedules;
     pub mod sequential;
+    pub mod shards;
     pub mod spent;
     pub mod stage;
     pub mod tail;

@@ -29,7 +29,14 @@ pub async fn measure(stage: &Stage, way: &Way, payload: Payload, rows: u64) -> a
     let owner = stage.owner().await?;
     let topic = stage.topic().await?;
     let name = format!("drain-{topic}");
-    let relay = Relay { name: &name, table: payload.table(), topic: &topic, payload: payload.toml(), window: WINDOW };
+    let relay = Relay {
+        name: &name,
+        table: payload.table(),
+        topic: &topic,
+        payload: payload.toml(),
+        window: WINDOW,
+        shards: 1,
+    };
     let last = format!("SELECT id::text FROM {} ORDER BY created_at DESC, id DESC LIMIT 1", payload.table());
     let last: String = owner.query_one(&last, &[]).await?.get(0);
     let cursor = owner
@@ -85,7 +92,7 @@ pub async fn watch(
 ) -> anyhow::Result<Watched> {
     let topic = stage.topic().await?;
     let name = format!("watched-{topic}");
-    let relay = Relay { name: &name, table, topic: &topic, payload: Payload::Text.toml(), window: WINDOW };
+    let relay = Relay { name: &name, table, topic: &topic, payload: Payload::Text.toml(), window: WINDOW, shards: 1 };
     run(&relay.toml(&stage.near(), ANY), &["cursor", "create", &name, "--beginning"])?;
     prepare(&name).await?;
     let watch = Watch::start(stage, &topic)?;

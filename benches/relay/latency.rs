@@ -67,7 +67,8 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
 async fn watch(stage: &Stage, seconds: u64, per_second: u32) -> anyhow::Result<Latency> {
     let topic = stage.topic().await?;
     let name = format!("latency-{topic}");
-    let relay = Relay { name: &name, table: LIVE, topic: &topic, payload: Payload::Text.toml(), window: "1ms" };
+    let relay =
+        Relay { name: &name, table: LIVE, topic: &topic, payload: Payload::Text.toml(), window: "1ms", shards: 1 };
     stage.owner().await?.batch_execute(&format!("TRUNCATE {LIVE}")).await?;
     // A port that was free a moment ago.
     let admin = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();

@@ -7,7 +7,7 @@ use anyhow::bail;
 use super::payload::Payload;
 
 /// What is measured unless parts are named, in this order; minutes that each takes on two cores, about.
-pub const PARTS: [(&str, f64); 8] = [
+pub const PARTS: [(&str, f64); 9] = [
     ("rates", 2.5),
     ("delay", 0.8),
     ("latency", 1.5),
@@ -16,6 +16,7 @@ pub const PARTS: [(&str, f64); 8] = [
     ("many_cursors", 1.8),
     ("backlog", 0.9),
     ("dead_versions", 0.8),
+    ("shards", 0.6),
 ];
 /// What is measured only by its name.
 pub const NAMED: [&str; 6] = ["compare", "pending", "sql", "intake", "rules", "schedules"];
@@ -34,7 +35,7 @@ that succeeds, and is not --quick, also writes benches/results, which is committ
   --backlog N --dead N --cursors N --busy N       sizes of backlog, dead_versions and many_cursors
   --compare N --due N --models N --calls N --schedules N     sizes of parts that are measured by their names only
 
-Parts: rates delay latency takeover idle many_cursors backlog dead_versions
+Parts: rates delay latency takeover idle many_cursors backlog dead_versions shards
 Only by name: compare (make bench-compare), pending, sql, intake, rules, schedules
 draw: draw the plots again, from target/bench.json, into target/bench
 ";

@@ -7,7 +7,8 @@ use super::read_model::{KINDS, Models};
 use super::report::Report;
 use super::stage::Stage;
 use super::{
-    ask, backlog, claim, compare, dead, delay, idle, latency, many, rates, read_model, rules, schedules, takeover, wake,
+    ask, backlog, claim, compare, dead, delay, idle, latency, many, rates, read_model, rules, schedules, shards,
+    takeover, wake,
 };
 
 /// Runs all that is asked for.
@@ -39,6 +40,7 @@ async fn one(part: &str, stage: &Stage, options: &Options, report: &mut Report) 
         "many_cursors" => many::measure(stage, options, report).await,
         "backlog" => backlog::measure(stage, options, report).await,
         "dead_versions" => dead::measure(stage, options, report).await,
+        "shards" => shards::measure(stage, options, report).await,
         "compare" => compare::measure(stage, options, report).await,
         "pending" => pending(stage, options, report).await,
         "sql" => sql(stage, options, report).await,

@@ -40,6 +40,8 @@ pub struct Relay<'a> {
     pub payload: &'a str,
     /// The value of `latency_window`.
     pub window: &'a str,
+    /// How many cursors share its rows.
+    pub shards: u32,
 }
 
 impl Relay<'_> {
@@ -50,9 +52,10 @@ impl Relay<'_> {
 
     /// Its own part of a configuration; `turn` is what stands in `[relay.turn]`.
     pub fn section(&self, turn: &str) -> String {
-        let Self { name, table, topic, payload, window } = self;
+        let Self { name, table, topic, payload, window, shards } = self;
+        let shards = if *shards > 1 { format!("shards = {shards}\n") } else { String::new() };
         format!(
-            "[[relay]]\nname = \"{name}\"\nlatency_window = \"{window}\"\n[relay.source.stream]\ntable = \"{table}\"\n\
+            "[[relay]]\nname = \"{name}\"\nlatency_window = \"{window}\"\n{shards}[relay.source.stream]\ntable = \"{table}\"\n\
              [relay.turn]\n{turn}\n[relay.sink.kafka]\ntopic = \"{topic}\"\nkey = \"customer\"\npayload = {payload}\n"
         )
     }

@@ -116,6 +116,11 @@ impl Stage {
         self.postgres.url("relay", DATABASE)
     }
 
+    /// The superuser's.
+    pub fn owner_url(&self) -> String {
+        self.postgres.url("postgres", DATABASE)
+    }
+
     /// The broker's address.
     pub fn servers(&self) -> String {
         self.broker.bootstrap_servers()
