@@ -22,8 +22,8 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
     let (payload, rows) = (Payload::Text, options.rows(Payload::Text));
     stage.fill(payload, rows).await?;
     let (mut without, mut with) = (Vec::new(), Vec::new());
-    for round in 1..=options.rounds {
-        options.say(&format!("delay {round}/{}", options.rounds));
+    for round in 1..=options.watches {
+        options.say(&format!("delay {round}/{}", options.watches));
         without.push(drain::measure(stage, &stage.far(Duration::ZERO), payload, rows).await?);
         with.push(drain::measure(stage, &stage.far(ONE_WAY), payload, rows).await?);
     }

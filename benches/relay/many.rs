@@ -104,7 +104,7 @@ impl Many {
             let relay =
                 Relay { name: &name, table, topic: &topic, payload: Payload::Text.toml(), window: "5ms", shards: 1 };
             // Turns of a part of the backlog of the third step, so that what is compared is the sharing.
-            let _ = writeln!(toml, "{}", relay.section("rows = 200"));
+            let _ = writeln!(toml, "{}", relay.section("rows = 100"));
         }
         let started = (0..REPLICAS).map(|number| Process::spawn(&toml, &format!("many{number}")));
         let replicas = started.collect::<anyhow::Result<Vec<_>>>()?;

@@ -8,15 +8,15 @@ use super::payload::Payload;
 
 /// What is measured unless parts are named, in this order; minutes that each takes on two cores, about.
 pub const PARTS: [(&str, f64); 9] = [
-    ("rates", 2.5),
-    ("delay", 0.8),
-    ("latency", 1.5),
+    ("rates", 2.4),
+    ("delay", 0.5),
+    ("latency", 1.3),
     ("takeover", 0.3),
     ("idle", 0.6),
-    ("many_cursors", 1.8),
-    ("backlog", 0.9),
-    ("dead_versions", 0.8),
-    ("shards", 0.6),
+    ("many_cursors", 2.0),
+    ("backlog", 0.8),
+    ("dead_versions", 0.9),
+    ("shards", 0.5),
 ];
 /// What is measured only by its name.
 pub const NAMED: [&str; 6] = ["compare", "pending", "sql", "intake", "rules", "schedules"];
@@ -45,7 +45,7 @@ draw: draw the plots again, from target/bench.json, into target/bench
 pub struct Options {
     /// How often each rate is measured.
     pub rounds: usize,
-    /// How often each latency is watched.
+    /// How often each latency is watched, and a drain with delay.
     pub watches: usize,
     /// How many holders are killed.
     pub kills: usize,
@@ -125,9 +125,9 @@ impl Options {
             watches: 2,
             kills: 5,
             sequential: 1_000,
-            seconds: 10,
+            seconds: 8,
             cursors: 1_000,
-            busy_rows: 1_000,
+            busy_rows: 600,
             backlog: 2_000_000,
             dead_versions: 500_000,
             compared: 20_000,
@@ -150,6 +150,7 @@ impl Options {
             watches: 3,
             kills: 10,
             seconds: 30,
+            busy_rows: 2_000,
             backlog: 10_000_000,
             rows: [3_000_000, 1_500_000, 500_000, 100_000],
             ..Self::usual()
@@ -164,7 +165,7 @@ impl Options {
             sequential: 200,
             seconds: 3,
             cursors: 100,
-            busy_rows: 400,
+            busy_rows: 300,
             backlog: 400_000,
             dead_versions: 20_000,
             compared: 2_000,
