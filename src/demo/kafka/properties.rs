@@ -62,9 +62,12 @@ pub(super) fn properties(
     }
     let _ = write!(
         text,
-        "listeners={addresses}\nadvertised.listeners={advertised}\nlistener.security.protocol.map={protocols}\n\
+        "listeners={addresses}\nlistener.security.protocol.map={protocols}\n\
          controller.quorum.bootstrap.servers=127.0.0.1:{controller}\nlog.dirs={}\n",
         data.display()
     );
+    if listeners.iter().any(|listener| listener.advertised.is_some()) {
+        let _ = writeln!(text, "advertised.listeners={advertised}");
+    }
     text
 }
