@@ -30,7 +30,7 @@ const TABLES: usize = 20;
 const REPLICAS: usize = 3;
 /// Of the rows of the second step.
 const PERIOD: Duration = Duration::from_millis(100);
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// All that runs while it is measured.
 #[derive(Debug)]
