@@ -1,6 +1,6 @@
 # Everything runs through cargo; make only installs what is missing first. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-demo deps-test deps-consumers deps-lint demo test test-pg lint audit bench
+.PHONY: help deps deps-demo deps-test deps-consumers deps-lint demo test test-pg lint audit bench bench-compare
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
 ARGS ?=
@@ -17,7 +17,7 @@ GUARANTEES = action_query:: basics:: chaos:: faults:: horizon:: identity:: lock_
 SKIP ?=
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## Install what the build needs (Debian: by apt, as root or with sudo)
 	@scripts/install build
@@ -63,5 +63,8 @@ audit: deps ## Ask the advisory database about the dependencies; needs the netwo
 	@$$(scripts/cargo-deny) --log-level error check advisories || \
 	  { echo "make audit: NOT CHECKED, or an advisory was found: see above. Nothing is known to be safe." >&2; exit 1; }
 
-bench: deps-test ## Measure against the raw limits of this machine; writes target/bench.json; ARGS=--quick
+bench: deps-test ## Measure against the raw limits of this machine, in ten minutes; writes target/bench.json; ARGS="--quick", ARGS=--help
 	cargo bench --bench relay -- $(ARGS)
+
+bench-compare: deps-test ## Measure the usual loop (one row, one send, one UPDATE) beside the relay, over the same rows
+	cargo bench --bench relay -- compare $(ARGS)

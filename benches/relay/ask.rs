@@ -6,10 +6,12 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use serde_json::json;
 use tokio_postgres::Client;
 
-use super::figure::percentile;
+use super::figure::{each, median, percentile, rounded, runs};
 use super::process::Process;
+use super::report::Report;
 use super::stage::Stage;
 
 /// Connections of the intake and of those who call by themselves, and clients of the intake.
@@ -146,4 +148,34 @@ async fn made(owner: &Client, calls: u64) -> anyhow::Result<()> {
     let made: i64 = owner.query_one(sql, &[]).await?.get(0);
     ensure!(u64::try_from(made)? == calls, "{made} of {calls} rows were written");
     Ok(())
+}
+
+/// For people and programs.
+pub fn tell(asked: &[Asked], report: &mut Report) {
+    let of = |value: fn(&Asked) -> f64| each(asked, value);
+    let (plain, direct) = (of(|asked| asked.plain), of(|asked| asked.direct));
+    let kinds = [
+        ("ledger_raw", "plain row in outbox.message", plain.clone(), None),
+        ("ledger_enqueue", "ledger, enqueue", of(|asked| asked.each), Some(&plain)),
+        ("ledger", "ledger, enqueue_once", of(|asked| asked.once), Some(&plain)),
+        ("intake_raw", "enqueue_once, 4 connections", direct.clone(), None),
+        ("intake", "intake, 8 clients", of(|asked| asked.intake), Some(&direct)),
+    ];
+    let (p50, p99) = (of(|asked| asked.p50_ms), of(|asked| asked.p99_ms));
+    for (name, what, rates, raw) in kinds {
+        let ratio = raw.map(|raw| median(&rates) / median(raw));
+        report.line(what, &rates, "calls/s", ratio.map_or(String::new(), |ratio| format!("ratio {ratio:.2}")));
+        let mut result = json!({"name": name, "rows": asked.first().map(|asked| asked.calls),
+            "rows_per_second": rounded(median(&rates)), "runs": runs(&rates)});
+        if let Some(ratio) = ratio {
+            result["ratio"] = rounded(ratio);
+        }
+        if name == "intake" {
+            result["p50_ms"] = rounded(median(&p50));
+            result["p99_ms"] = rounded(median(&p99));
+        }
+        report.results.push(result);
+    }
+    report.line("intake p50", &p50, "ms", "");
+    report.line("intake p99", &p99, "ms", "");
 }

@@ -6,8 +6,11 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
+use serde_json::json;
 
+use super::figure::{median, rounded, runs};
 use super::process::Process;
+use super::report::Report;
 use super::stage::Stage;
 
 /// Rows a claim, of the relay (its default) and of the raw loop.
@@ -56,6 +59,17 @@ impl Claims {
         self.raw.push(raw(stage, self.replicas, self.rows).await?);
         self.relay.push(relay(stage, self.replicas, self.rows, round).await?);
         Ok(())
+    }
+
+    /// For people and programs.
+    pub fn tell(&self, report: &mut Report) {
+        let (replicas, rows, ratio) = (self.replicas, self.rows, median(&self.relay) / median(&self.raw));
+        report.line(&format!("raw UPDATE … RETURNING, {replicas} loops"), &self.raw, "rows/s", "");
+        report.line(&format!("pending_claim, {replicas} replicas"), &self.relay, "rows/s", format!("ratio {ratio:.2}"));
+        report.results.push(json!({"name": "pending_claim_raw", "rows": rows, "replicas": replicas,
+            "rows_per_second": rounded(median(&self.raw)), "runs": runs(&self.raw)}));
+        report.results.push(json!({"name": "pending_claim", "rows": rows, "replicas": replicas,
+            "rows_per_second": rounded(median(&self.relay)), "ratio": rounded(ratio), "runs": runs(&self.relay)}));
     }
 }
 

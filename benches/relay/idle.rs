@@ -1,63 +1,54 @@
 //! `idle`: what a relay that has nothing to do costs.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio_postgres::Client;
+use anyhow::ensure;
+use serde_json::json;
 
+use super::figure::{mib, rounded};
 use super::options::Options;
 use super::payload::Payload;
 use super::process::{Process, Relay};
+use super::report::{Goal, Report};
+use super::spent::Spent;
 use super::stage::{QUIET, Stage};
 
-/// PostgreSQL itself writes a record of running transactions 15 seconds after the last change: it must not be counted.
-const SETTLE: Duration = Duration::from_secs(18);
-
-/// What it used in `seconds`.
-#[derive(Clone, Copy, Debug)]
-pub struct Idle {
-    /// How long it was watched.
-    pub seconds: u64,
-    /// Transaction ids that were used up in the whole cluster.
-    pub transaction_ids: i64,
-    /// Bytes of WAL that the whole cluster wrote.
-    pub wal_bytes: i64,
-    /// Processor seconds of the relay.
-    pub cpu_s: f64,
-    /// The most memory it has had.
-    pub rss_max_bytes: u64,
-}
+const PERCENT: f64 = 0.5;
+const PATIENCE: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(50);
 
 /// Watches a relay whose only row has been relayed.
-pub async fn measure(stage: &Stage, options: &Options) -> anyhow::Result<Idle> {
+pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> anyhow::Result<()> {
     let topic = stage.topic().await?;
-    let relay = Relay { name: "idle", table: QUIET, topic: &topic, payload: Payload::Text.toml() };
+    let relay =
+        Relay { name: "idle", table: QUIET, topic: &topic, payload: Payload::Text.toml(), window: "5ms", shards: 1 };
     let owner = stage.owner().await?;
     owner.batch_execute(&format!("INSERT INTO {QUIET} (customer, payload) VALUES ('c', 'x'); CHECKPOINT")).await?;
-    let mut process = Process::start(stage, &relay, "r1")?;
-    tokio::time::sleep(SETTLE).await;
+    let mut process = Process::start(&stage.near(), &relay, "r1")?;
+    options.say("idle");
+    let begun = Instant::now();
+    while stage.records(&topic)? == 0 {
+        process.check()?;
+        ensure!(begun.elapsed() < PATIENCE, "the only row has not arrived:\n{}", process.log());
+        tokio::time::sleep(POLL).await;
+    }
+    Spent::settle(&owner).await?;
     process.check()?;
-    let (ids, wal, before) = (ids(&owner).await?, wal(&owner).await?, process.usage()?);
+    let (cluster, before) = (Spent::look(&owner).await?, process.usage()?);
     tokio::time::sleep(Duration::from_secs(options.seconds)).await;
-    let after = process.usage()?;
-    let idle = Idle {
-        seconds: options.seconds,
-        transaction_ids: self::ids(&owner).await? - ids,
-        wal_bytes: self::wal(&owner).await? - wal,
-        cpu_s: after.cpu_s - before.cpu_s,
-        rss_max_bytes: after.rss_max_bytes,
-    };
+    let (after, spent) = (process.usage()?, Spent::look(&owner).await?.since(&cluster));
     process.stop().await?;
     stage.close(&topic, 1).await?;
-    Ok(idle)
-}
 
-/// The next transaction id; asking uses none.
-async fn ids(owner: &Client) -> anyhow::Result<i64> {
-    let sql = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
-    Ok(owner.query_one(sql, &[]).await?.get(0))
-}
-
-/// The bytes of WAL so far.
-async fn wal(owner: &Client) -> anyhow::Result<i64> {
-    Ok(owner.query_one("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint", &[]).await?.get(0))
+    let (seconds, cpu_s) = (options.seconds, after.cpu_s - before.cpu_s);
+    let percent = cpu_s * 100.0 / seconds as f64;
+    report.section(format!("idle for {seconds} s"));
+    report.judged("processor", &[percent], "% of a core", Goal::Most(PERCENT));
+    report.judged("transaction ids", &[spent.transaction_ids as f64], "", Goal::Most(0.0));
+    report.judged("WAL", &[spent.wal_bytes as f64], "bytes", Goal::Most(0.0));
+    report.line("memory at most", &[mib(after.rss_max_bytes)], "MiB", "");
+    report.results.push(json!({"name": "idle", "cursors": 1, "replicas": 1, "rss_max_bytes": after.rss_max_bytes,
+        "cpu_percent": rounded(percent), "runs": [{"seconds": seconds, "transaction_ids": spent.transaction_ids,
+            "wal_bytes": spent.wal_bytes, "cpu_s": rounded(cpu_s)}]}));
+    Ok(())
 }

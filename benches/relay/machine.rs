@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::{Map, Value, json};
+
 use super::stage::Stage;
 
 /// See the module.
@@ -35,6 +37,30 @@ impl Machine {
             kafka: kafka(),
             commit: commit(),
         })
+    }
+
+    /// For people.
+    pub fn sentence(&self) -> String {
+        let gib = self.memory_bytes as f64 / f64::from(1 << 30);
+        format!(
+            "{} cores ({}), {gib:.0} GiB, shared by PostgreSQL {} with fsync, Apache Kafka {} and the relay, over the loopback \
+             interface",
+            self.cores,
+            self.cpu,
+            self.postgres,
+            self.kafka.as_deref().unwrap_or("?")
+        )
+    }
+
+    /// For programs.
+    pub fn facts(&self) -> Map<String, Value> {
+        let mut facts = Map::new();
+        facts.insert("cores".into(), json!(self.cores));
+        facts.insert("cpu".into(), json!(self.cpu));
+        facts.insert("memory_bytes".into(), json!(self.memory_bytes));
+        facts.insert("postgres".into(), json!(self.postgres));
+        facts.extend(self.kafka.iter().map(|kafka| ("kafka".into(), json!(kafka))));
+        facts
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::stage::Stage;
+use super::stage::Way;
 
 /// What Linux calls a second in these files, whatever the kernel's own clock is.
 pub const TICKS: f64 = 100.0;
@@ -38,30 +38,47 @@ pub struct Relay<'a> {
     pub topic: &'a str,
     /// The value of `payload`.
     pub payload: &'a str,
+    /// The value of `latency_window`.
+    pub window: &'a str,
+    /// How many cursors share its rows.
+    pub shards: u32,
 }
+
+impl Relay<'_> {
+    /// A configuration with this relay alone; `admin` is where it shows its metrics.
+    pub fn toml(&self, way: &Way, admin: &str) -> String {
+        format!("{}{}", head(way, admin), self.section(""))
+    }
+
+    /// Its own part of a configuration; `turn` is what stands in `[relay.turn]`.
+    pub fn section(&self, turn: &str) -> String {
+        let Self { name, table, topic, payload, window, shards } = self;
+        let shards = if *shards > 1 { format!("shards = {shards}\n") } else { String::new() };
+        format!(
+            "[[relay]]\nname = \"{name}\"\nlatency_window = \"{window}\"\n{shards}[relay.source.stream]\ntable = \"{table}\"\n\
+             [relay.turn]\n{turn}\n[relay.sink.kafka]\ntopic = \"{topic}\"\nkey = \"customer\"\npayload = {payload}\n"
+        )
+    }
+}
+
+/// What stands before the relays.
+pub fn head(way: &Way, admin: &str) -> String {
+    let Way { url, servers } = way;
+    format!("[postgres]\nurl = \"{url}\"\n[kafka]\nbootstrap_servers = \"{servers}\"\n[admin]\nlisten = \"{admin}\"\n")
+}
+
+/// A free port of this machine for [`head`].
+pub const ANY: &str = "127.0.0.1:0";
 
 impl Process {
     /// Starts `outbox-relay run` as the replica `replica`.
-    pub fn start(stage: &Stage, relay: &Relay<'_>, replica: &str) -> anyhow::Result<Self> {
-        let toml = format!(
-            "[postgres]\nurl = \"{}\"\n[kafka]\nbootstrap_servers = \"{}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n\
-             [[relay]]\nname = \"{}\"\nlatency_window = \"5ms\"\n[relay.source.stream]\ntable = \"{}\"\n\
-             [relay.sink.kafka]\ntopic = \"{}\"\nkey = \"customer\"\npayload = {}\n",
-            stage.url(),
-            stage.servers(),
-            relay.name,
-            relay.table,
-            relay.topic,
-            relay.payload
-        );
-        Self::spawn(&toml, replica)
+    pub fn start(way: &Way, relay: &Relay<'_>, replica: &str) -> anyhow::Result<Self> {
+        Self::spawn(&relay.toml(way, ANY), replica)
     }
 
     /// The same with a configuration of the caller's.
     pub fn spawn(toml: &str, replica: &str) -> anyhow::Result<Self> {
-        let dir = tempfile::tempdir()?;
-        let file = dir.path().join("outbox-relay.toml");
-        std::fs::write(&file, toml)?;
+        let (dir, file) = configured(toml)?;
         let log = std::fs::File::create(dir.path().join("log"))?;
         let child = Command::new(env!("CARGO_BIN_EXE_outbox-relay"))
             .arg("--config")
@@ -123,6 +140,22 @@ impl Process {
         }
         bail!("outbox-relay does not end:\n{}", self.log())
     }
+}
+
+/// Runs another verb to its end.
+pub fn run(toml: &str, verb: &[&str]) -> anyhow::Result<()> {
+    let (_dir, file) = configured(toml)?;
+    let output = Command::new(env!("CARGO_BIN_EXE_outbox-relay")).arg("--config").arg(&file).args(verb).output()?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(output.status.success(), "outbox-relay {} failed: {told}", verb.join(" "));
+    Ok(())
+}
+
+fn configured(toml: &str) -> anyhow::Result<(tempfile::TempDir, std::path::PathBuf)> {
+    let dir = tempfile::tempdir()?;
+    let file = dir.path().join("outbox-relay.toml");
+    std::fs::write(&file, toml)?;
+    Ok((dir, file))
 }
 
 impl Drop for Process {

@@ -6,8 +6,11 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
+use serde_json::json;
 
+use super::figure::{median, rounded, runs};
 use super::process::Process;
+use super::report::Report;
 use super::stage::Stage;
 
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -99,6 +102,20 @@ impl Models {
         owner.batch_execute("TRUNCATE public.model; CHECKPOINT").await?;
         self.relay.push(relay(stage, self.kind, self.rows, round).await?);
         Ok(())
+    }
+
+    /// For people and programs.
+    pub fn tell(&self, report: &mut Report) {
+        let (Kind { model, each }, rows, ratio) = (self.kind, self.rows, median(&self.relay) / median(&self.raw));
+        report.line(&format!("raw INSERT … SELECT, {model}"), &self.raw, "rows/s", "");
+        report.line(&format!("sql_sink, {model} by {each}"), &self.relay, "rows/s", format!("ratio {ratio:.2}"));
+        report.results.push(json!({"name": "sql_sink_raw", "model": model, "payload_bytes": 200, "rows": rows,
+            "rows_per_second": rounded(median(&self.raw)), "runs": runs(&self.raw)}));
+        report.results.push(
+            json!({"name": "sql_sink", "model": model, "each": each, "payload_bytes": 200, "rows": rows,
+            "cursors": 1, "replicas": 1, "rows_per_second": rounded(median(&self.relay)), "ratio": rounded(ratio),
+            "runs": runs(&self.relay)}),
+        );
     }
 }
 

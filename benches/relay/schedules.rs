@@ -8,15 +8,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use outbox_relay::demo::provider::{Answer, Provider};
 use serde_json::{Value, json};
-use tokio_postgres::Client;
 
-use super::figure::percentile;
+use super::figure::{mib, percentile};
 use super::options::Options;
-use super::process::{Process, TICKS};
+use super::process::Process;
+use super::report::{Goal, Report, thousands};
+use super::spent::Spent;
 use super::stage::Stage;
 
 /// Schedules are spread over so many seconds, and are due again after them.
 const PERIOD: i64 = 6_000;
+const P99_MS: f64 = 1_000.0;
 const TENANTS: i64 = 1_000;
 /// From the first look on, until all next occurrences are computed.
 const COMPUTING: Duration = Duration::from_secs(300);
@@ -61,21 +63,21 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// For people.
-    pub fn line(&self) -> String {
-        let Self { schedules, seconds, actions, p50_ms, p99_ms, max_ms, .. } = self;
-        format!(
-            "schedules, {schedules} of them, {actions} due in {seconds} s: begun after p50 {p50_ms:.0} ms, p99 {p99_ms:.0} ms, at \
-             most {max_ms:.0} ms; relay {:.1} % of a core and {:.0} MiB, PostgreSQL {:.1} %; new ones computed {:.0}/s",
-            self.relay_cores * 100.0,
-            self.rss_max_bytes as f64 / f64::from(1 << 20),
-            self.postgres_cores * 100.0,
-            self.computed_per_second
-        )
+    /// For people and programs.
+    pub fn tell(&self, report: &mut Report) {
+        let Self { schedules, seconds, actions, .. } = *self;
+        report.section(format!("{} schedules, {actions} due in {seconds} s", thousands(schedules)));
+        report.line("begun after, p50", &[self.p50_ms], "ms", "");
+        report.judged("begun after, p99", &[self.p99_ms], "ms", Goal::Most(P99_MS));
+        report.line("begun after, at most", &[self.max_ms], "ms", "");
+        report.line("processor", &[self.relay_cores * 100.0], "% of a core", "");
+        report.line("PostgreSQL", &[self.postgres_cores * 100.0], "% of a core", "");
+        report.line("memory at most", &[mib(self.rss_max_bytes)], "MiB", "");
+        report.line("new ones computed", &[self.computed_per_second], "schedules/s", "");
+        report.results.push(self.result());
     }
 
-    /// For programs.
-    pub fn result(&self) -> Value {
+    fn result(&self) -> Value {
         let thousandths = |value: f64| (value * 1e3).round() / 1e3;
         json!({"name": "schedules", "schedules": self.schedules, "seconds": self.seconds, "rows": self.actions, "replicas": 1,
             "p50_ms": thousandths(self.p50_ms), "p99_ms": thousandths(self.p99_ms), "max_ms": thousandths(self.max_ms),
@@ -109,13 +111,13 @@ pub async fn measure(stage: &Stage, options: &Options) -> anyhow::Result<Watched
     owner.batch_execute("VACUUM ANALYZE outbox.schedule").await.context("vacuum")?;
 
     let (seconds, relay) = (options.schedule_seconds as f64, process.usage()?);
-    let postgres = postgres_cpu_s(&owner).await?;
+    let postgres = Spent::look(&owner).await?;
     let from = "SELECT (date_trunc('second', clock_timestamp()) + interval '1 second')::text";
     let from: String = owner.query_one(from, &[]).await?.get(0);
     // A second more than is judged, so that the last ones fall into the time for which processors are read.
     tokio::time::sleep(Duration::from_secs_f64(seconds + 1.0)).await;
     let after = process.usage()?;
-    let used = postgres_cpu_s(&owner).await? - postgres;
+    let used = Spent::look(&owner).await?.since(&postgres).cpu_s;
     let all = async || {
         let row = owner.query_one(DUE, &[&name, &from, &seconds]).await?;
         Ok(row.get::<_, i64>(0) == row.get::<_, i64>(1))
@@ -153,31 +155,4 @@ async fn until(
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     Ok(())
-}
-
-/// Processor seconds of PostgreSQL: of its first process, of those that this has waited for, and of those that run.
-async fn postgres_cpu_s(owner: &Client) -> anyhow::Result<f64> {
-    let backend: i32 = owner.query_one("SELECT pg_backend_pid()", &[]).await?.get(0);
-    let [first, ..] = stat(backend).context("this connection's process")?;
-    let mut ticks = 0;
-    for entry in std::fs::read_dir("/proc")?.flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-        // One that has ended meanwhile is among those that were waited for.
-        let Some([parent, own, waited]) = stat(pid) else { continue };
-        if i64::from(pid) == first {
-            ticks += own + waited;
-        } else if parent == first {
-            ticks += own;
-        }
-    }
-    Ok(ticks as f64 / TICKS)
-}
-
-/// The parent, the ticks of a process, and those of the children that it has waited for.
-fn stat(pid: i32) -> Option<[i64; 3]> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // After the name, which ends with the last parenthesis, come state (field 3) and the others: 4 is the parent, 14 to 17 are ticks.
-    let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
-    let field = |number: usize| fields.get(number - 3)?.parse::<i64>().ok();
-    Some([field(4)?, field(14)? + field(15)?, field(16)? + field(17)?])
 }

@@ -2,34 +2,36 @@
 
 use std::time::{Duration, Instant};
 
+use outbox_relay::demo::postgres::connect;
 use outbox_relay::position::Timestamp;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{FutureProducer, FutureRecord};
 use rdkafka::util::Timeout;
 
-use super::payload::Payload;
 use super::produce::LIMIT;
-use super::stage::Stage;
+use super::stage::{Stage, Way, cluster};
 
-/// Relays the first `rows` rows of the text table; rows a second.
-pub async fn measure(stage: &Stage, rows: u64) -> anyhow::Result<f64> {
-    let client = stage.owner().await?;
-    client
+/// Relays the first `rows` rows of a table; rows a second.
+pub async fn measure(stage: &Stage, way: &Way, table: &str, rows: u64) -> anyhow::Result<f64> {
+    stage
+        .owner()
+        .await?
         .batch_execute(
             "DROP TABLE IF EXISTS public.own_cursor; \
              CREATE TABLE public.own_cursor (created_at timestamptz NOT NULL, id bigint NOT NULL); \
-             INSERT INTO public.own_cursor VALUES ('-infinity', 0)",
+             INSERT INTO public.own_cursor VALUES ('-infinity', 0); \
+             GRANT SELECT, UPDATE ON public.own_cursor TO relay",
         )
         .await?;
+    let client = connect(&way.url).await?;
     let next = format!(
-        "SELECT t.created_at, t.id, t.customer, t.payload FROM {} t WHERE (t.created_at, t.id) > ($1, $2) \
-         ORDER BY t.created_at, t.id LIMIT 1",
-        Payload::Text.table()
+        "SELECT t.created_at, t.id, t.customer, t.payload FROM {table} t WHERE (t.created_at, t.id) > ($1, $2) \
+         ORDER BY t.created_at, t.id LIMIT 1"
     );
     let next = client.prepare(&next).await?;
     let advance = client.prepare("UPDATE public.own_cursor SET created_at = $1, id = $2").await?;
     let topic = stage.topic().await?;
-    let producer: FutureProducer = stage.cluster().producer_config(LIMIT).create()?;
+    let producer: FutureProducer = cluster(&way.servers).producer_config(LIMIT).create()?;
     let (mut at, mut id) = (Timestamp::NEG_INFINITY, 0_i64);
     let begun = Instant::now();
     for _ in 0..rows {

@@ -16,6 +16,8 @@ use super::stage::Stage;
 /// One record's times, in seconds since 1970 by this machine's clock, which PostgreSQL and the relay share.
 #[derive(Clone, Copy, Debug)]
 pub struct Receipt {
+    /// The row's id.
+    pub id: i64,
     /// The row's `created_at`.
     pub created: f64,
     /// When a relay handed the record to its client, in whole milliseconds.
@@ -53,11 +55,13 @@ impl Tail {
             while !until.load(Ordering::Relaxed) {
                 let Some(message) = consumer.poll(Duration::from_millis(100)) else { continue };
                 let (message, received) = (message?, now());
-                let created = message
-                    .headers()
-                    .and_then(|headers| headers.iter().find(|header| header.key == "created_at")?.value)
-                    .and_then(|value| Timestamp::parse_rfc3339(std::str::from_utf8(value).ok()?).ok());
+                let header = |key: &str| {
+                    let value = message.headers()?.iter().find(|header| header.key == key)?.value?;
+                    std::str::from_utf8(value).ok()
+                };
+                let created = header("created_at").and_then(|value| Timestamp::parse_rfc3339(value).ok());
                 let receipt = Receipt {
+                    id: header("id").and_then(|value| value.parse().ok()).unwrap_or(-1),
                     created: created.map_or(f64::NAN, Timestamp::unix_seconds),
                     produced: message.timestamp().to_millis().map_or(f64::NAN, |millis| millis as f64 / 1e3),
                     received,
@@ -77,6 +81,11 @@ impl Tail {
     /// How many records have arrived.
     pub fn len(&self) -> usize {
         lock(&self.receipts).len()
+    }
+
+    /// All that have arrived so far.
+    pub fn all(&self) -> Vec<Receipt> {
+        lock(&self.receipts).clone()
     }
 
     /// Ends it; all that arrived.

@@ -4,39 +4,58 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use serde_json::json;
 use tokio_postgres::Client;
 
+use super::figure::{median, rounded, runs};
 use super::latency::{PER_SECOND, wait};
 use super::options::Options;
 use super::payload::Payload;
 use super::process::{Process, Relay};
+use super::report::{Goal, Report};
 use super::stage::{LIVE, Stage};
 use super::tail::{Tail, now};
 use super::writer::Writer;
 
 const NAME: &str = "takeover";
 const REPLICAS: usize = 3;
+const EACH_MS: f64 = 1_000.0;
 /// Between a kill and the next: the replacement is up, and one replica is busy with the cursor.
 const SETTLE: Duration = Duration::from_millis(1_500);
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Measures and tells.
+pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> anyhow::Result<()> {
+    options.say("takeover");
+    let millis = kill(stage, options).await?;
+    report.section("take-over after SIGKILL, three replicas, 1,000 rows/s");
+    let highest = millis.iter().copied().fold(0.0, f64::max);
+    report.line("first delivery by another", &millis, "ms", format!("each: {}", Goal::Most(EACH_MS).told(highest)));
+    report
+        .results
+        .push(json!({"name": "takeover", "payload": "text", "payload_bytes": 200, "cursors": 1, "replicas": 3,
+        "p50_ms": rounded(median(&millis)), "runs": runs(&millis)}));
+    Ok(())
+}
+
 /// Kills a holder for each round; milliseconds from each kill to the first receipt of a record that was produced after.
-pub async fn measure(stage: &Stage, options: &Options) -> anyhow::Result<Vec<f64>> {
+async fn kill(stage: &Stage, options: &Options) -> anyhow::Result<Vec<f64>> {
     let topic = stage.topic().await?;
-    let relay = Relay { name: NAME, table: LIVE, topic: &topic, payload: Payload::Text.toml() };
+    let relay =
+        Relay { name: NAME, table: LIVE, topic: &topic, payload: Payload::Text.toml(), window: "5ms", shards: 1 };
     let owner = stage.owner().await?;
     owner.batch_execute(&format!("TRUNCATE {LIVE}")).await?;
     let mut replicas = Vec::new();
     for number in 0..REPLICAS {
         let replica = format!("r{number}");
-        replicas.push((Process::start(stage, &relay, &replica)?, replica));
+        replicas.push((Process::start(&stage.near(), &relay, &replica)?, replica));
     }
     let tail = Tail::start(stage, &topic)?;
     let writer = Writer::start(stage, PER_SECOND).await?;
     wait(&tail, 1).await?;
 
     let mut millis = Vec::new();
-    for round in 0..options.rounds {
+    for round in 0..options.kills {
         tokio::time::sleep(SETTLE).await;
         let holder = holder(&owner).await?;
         let index =
@@ -59,18 +78,18 @@ pub async fn measure(stage: &Stage, options: &Options) -> anyhow::Result<Vec<f64
         };
         millis.push((first.received - killed) * 1e3);
         let replica = format!("r{}", REPLICAS + round);
-        replicas.push((Process::start(stage, &relay, &replica)?, replica));
+        replicas.push((Process::start(&stage.near(), &relay, &replica)?, replica));
     }
-    let written = writer.stop().await?;
+    let written = writer.stop().await?.len();
     // What a killed replica had delivered and not advanced over comes twice.
-    wait(&tail, usize::try_from(written)?).await?;
+    wait(&tail, written).await?;
     for (process, _) in replicas {
         process.stop().await?;
     }
     tail.stop()?;
     let consumer: BaseConsumer = stage.cluster().client_config().create()?;
     let (low, high) = consumer.fetch_watermarks(&topic, 0, PATIENCE)?;
-    anyhow::ensure!(u64::try_from(high - low)? >= written, "{} of {written} rows have arrived", high - low);
+    anyhow::ensure!(usize::try_from(high - low)? >= written, "{} of {written} rows have arrived", high - low);
     Ok(millis)
 }
 

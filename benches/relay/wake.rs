@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use outbox_relay::demo::provider::{Answer, Provider};
+use serde_json::json;
 
-use super::figure::percentile;
+use super::figure::{each, median_of, percentile, rounded};
 use super::options::Options;
 use super::process::Process;
+use super::report::Report;
 use super::stage::Stage;
 
 /// Rows that become due, a second.
@@ -79,4 +81,16 @@ pub async fn measure(stage: &Stage, options: &Options, round: usize) -> anyhow::
     ensure!(millis.len() + 1 == offsets.len(), "{} requests for {rows} rows", millis.len());
     ensure!(millis.iter().all(|late| *late >= 0.0), "a row came before it was due");
     Ok(Wake { rows: millis.len(), p50_ms: percentile(&mut millis, 0.50), p99_ms: percentile(&mut millis, 0.99) })
+}
+
+/// For people and programs.
+pub fn tell(watched: &[Wake], report: &mut Report) {
+    let of = |value: fn(&Wake) -> f64| rounded(median_of(watched, value));
+    report.line("pending_wake p50", &each(watched, |wake| wake.p50_ms), "ms", "");
+    report.line("pending_wake p99", &each(watched, |wake| wake.p99_ms), "ms", "");
+    let runs = watched.iter().map(|run| json!({"p50_ms": rounded(run.p50_ms), "p99_ms": rounded(run.p99_ms)}));
+    report
+        .results
+        .push(json!({"name": "pending_wake", "rows": watched.iter().map(|run| run.rows).min(), "replicas": 1,
+        "p50_ms": of(|wake| wake.p50_ms), "p99_ms": of(|wake| wake.p99_ms), "runs": runs.collect::<Vec<_>>()}));
 }

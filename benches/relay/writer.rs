@@ -7,38 +7,44 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::stage::{LIVE, Stage};
+use super::tail::now;
 
-/// Connections that share the rate.
-const CONNECTIONS: u32 = 4;
+/// Commits a second that one connection is to make: a commit waits for the disk.
+const EACH: u32 = 250;
+const CONNECTIONS_MAX: u32 = 20;
+
+/// A row's id, and when its writer knew that it is committed, in seconds since 1970.
+pub type Committed = (i64, f64);
 
 /// Writes until it is stopped.
 #[derive(Debug)]
 pub struct Writer {
     stop: CancellationToken,
-    tasks: Vec<JoinHandle<anyhow::Result<u64>>>,
+    tasks: Vec<JoinHandle<anyhow::Result<Vec<Committed>>>>,
 }
 
 impl Writer {
     /// Commits `per_second` rows of 200 bytes a second, each in a transaction of its own.
     pub async fn start(stage: &Stage, per_second: u32) -> anyhow::Result<Self> {
         let stop = CancellationToken::new();
-        let period = Duration::from_secs(1) * CONNECTIONS / per_second;
+        let connections = (per_second / EACH).clamp(1, CONNECTIONS_MAX);
+        let period = Duration::from_secs(1) * connections / per_second;
         let mut tasks = Vec::new();
-        for number in 0..CONNECTIONS {
+        for number in 0..connections {
             let client = stage.owner().await?;
-            let sql = format!("INSERT INTO {LIVE} (customer, payload) VALUES ($1, repeat('x', 200))");
+            let sql = format!("INSERT INTO {LIVE} (customer, payload) VALUES ($1, repeat('x', 200)) RETURNING id");
             let insert = client.prepare(&sql).await?;
             let stop = stop.clone();
-            let first = Instant::now() + period * number / CONNECTIONS;
+            let first = Instant::now() + period * number / connections;
             tasks.push(tokio::spawn(async move {
                 let mut ticks = tokio::time::interval_at(first, period);
                 ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
-                let mut written = 0;
+                let mut written = Vec::new();
                 let customer = format!("c{number}");
                 while !stop.is_cancelled() {
                     ticks.tick().await;
-                    client.execute(&insert, &[&customer]).await?;
-                    written += 1;
+                    let id = client.query_one(&insert, &[&customer]).await?.get(0);
+                    written.push((id, now()));
                 }
                 Ok(written)
             }));
@@ -46,12 +52,12 @@ impl Writer {
         Ok(Self { stop, tasks })
     }
 
-    /// Ends it; how many rows it has committed.
-    pub async fn stop(self) -> anyhow::Result<u64> {
+    /// Ends it; the rows that it has committed.
+    pub async fn stop(self) -> anyhow::Result<Vec<Committed>> {
         self.stop.cancel();
-        let mut written = 0;
+        let mut written = Vec::new();
         for task in self.tasks {
-            written += task.await??;
+            written.extend(task.await??);
         }
         Ok(written)
     }

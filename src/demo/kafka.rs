@@ -18,8 +18,8 @@ use rdkafka::producer::DefaultProducerContext;
 mod java;
 mod properties;
 
-pub use java::JARS;
-use java::{archive, archive_use, jars, java};
+pub use java::{JARS, Java};
+use java::{archive, archive_use, jars, program};
 pub use properties::Listener;
 use properties::properties;
 
@@ -27,6 +27,8 @@ use super::startup::{free_port, tail, until};
 use super::watchdog::{Process, Program, Signal, Watchdog};
 
 const START: Duration = Duration::from_secs(60);
+/// The archive that it leaves of its classes.
+const NEW_ARCHIVE: &str = "kafka.jsa";
 
 /// The broker inside this process; other processes reach it by TCP as any broker.
 pub struct MockBroker {
@@ -69,6 +71,15 @@ impl MockBroker {
     }
 }
 
+/// How a real broker should be.
+#[derive(Clone, Debug, Default)]
+pub struct BrokerOptions {
+    /// What its Java is made for.
+    pub java: Java,
+    /// Further ways in.
+    pub listeners: Vec<Listener>,
+}
+
 /// A real Apache Kafka broker of one node.
 #[derive(Debug)]
 pub struct RealBroker {
@@ -87,14 +98,15 @@ impl RealBroker {
     /// # Errors
     /// When Java or the jars are missing, or it does not start; the end of its log is part of the error.
     pub async fn start() -> anyhow::Result<Self> {
-        Self::start_with(&[]).await
+        Self::start_with(&BrokerOptions::default()).await
     }
 
-    /// The same, with further listeners.
+    /// The same, with options.
     ///
     /// # Errors
     /// As [`Self::start`].
-    pub async fn start_with(listeners: &[Listener]) -> anyhow::Result<Self> {
+    pub async fn start_with(options: &BrokerOptions) -> anyhow::Result<Self> {
+        let BrokerOptions { java, listeners } = options;
         let jars = jars()?;
         let mut watchdog = Watchdog::start("kafka")?;
         let dir = watchdog.dir().to_owned();
@@ -111,16 +123,20 @@ impl RealBroker {
         let id: String = (0..21).map(|_| fastrand::alphanumeric()).chain(['A']).collect();
         let log = dir.join("format.log");
         let format = ["kafka.tools.StorageTool", "format", "--standalone", "-t", &id, "-c", "server.properties"];
-        let mut formatter = watchdog.spawn(&java(&jars, &log, archive_use(&jars), &format)?)?;
+        let mut formatter = watchdog.spawn(&program(Java::Brief, &jars, &log, archive_use(&jars), &format)?)?;
         let status = watchdog.reap(&mut formatter, START).await?;
         ensure!(status.success(), "Kafka's data directory cannot be formatted:\n{}", tail(&log));
 
-        let broker = ["kafka.Kafka", "server.properties"];
-        let program = java(&jars, &dir.join("log"), archive_use(&jars), &broker)?;
+        let main = ["kafka.Kafka", "server.properties"];
+        let archive = match java {
+            Java::Brief => Some(
+                archive_use(&jars)
+                    .unwrap_or_else(|| format!("-XX:ArchiveClassesAtExit={}", dir.join(NEW_ARCHIVE).display())),
+            ),
+            Java::Lasting => None,
+        };
+        let program = program(*java, &jars, &dir.join("log"), archive, &main)?;
         let mut broker = Self { watchdog, process: None, program, jars, port, ports };
-        if archive_use(&broker.jars).is_none() {
-            broker.program.args.insert(0, format!("-XX:ArchiveClassesAtExit={}", broker.new_archive().display()));
-        }
         broker.restart().await?;
         Ok(broker)
     }
@@ -188,7 +204,7 @@ impl RealBroker {
     }
 
     fn new_archive(&self) -> PathBuf {
-        self.watchdog.dir().join("kafka.jsa")
+        self.watchdog.dir().join(NEW_ARCHIVE)
     }
 
     async fn end(&mut self, signal: Signal) -> anyhow::Result<()> {

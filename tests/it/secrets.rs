@@ -2,7 +2,7 @@
 //! accept them or not.
 
 use outbox_relay::config::{Config, Environment};
-use outbox_relay::demo::kafka::{Listener, RealBroker};
+use outbox_relay::demo::kafka::{BrokerOptions, Listener, RealBroker};
 use outbox_relay::demo::postgres::{Auth, Options, Postgres};
 use tokio_postgres::Client;
 
@@ -57,8 +57,10 @@ impl Stage {
             ("plain.sasl.jaas.config", format!("{module} required user_relay=\"{KAFKA}\";")),
             ("sasl.enabled.mechanisms", "PLAIN".to_owned()),
         ];
-        let listener = Listener { name: "sasl".to_owned(), protocol: "SASL_PLAINTEXT", settings };
-        let broker = RealBroker::start_with(&[listener]).await.unwrap();
+        let listener = Listener { name: "sasl".to_owned(), protocol: "SASL_PLAINTEXT", advertised: None, settings };
+        let broker = RealBroker::start_with(&BrokerOptions { listeners: vec![listener], ..BrokerOptions::default() })
+            .await
+            .unwrap();
         broker.create_topic("t", 1, &[]).await.unwrap();
         let files = tempfile::tempdir().unwrap();
         Self { postgres, owner, broker, gateway: Gateway::start().await, files }

@@ -9,7 +9,33 @@ use super::super::watchdog::{Program, Signal};
 /// Names the directory with the broker's jars, in place of what is found.
 pub const JARS: &str = "OUTBOX_RELAY_KAFKA_JARS";
 
-pub(super) fn java(jars: &Path, log: &Path, archive: Option<String>, main: &[&str]) -> anyhow::Result<Program> {
+/// What the broker's Java is made for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Java {
+    /// A quick start and little memory, at a third of the speed: for tests and the demo.
+    #[default]
+    Brief,
+    /// Full speed: both compilers, and the heap and collector that Kafka's own start script asks for.
+    Lasting,
+}
+
+impl Java {
+    fn args(self) -> &'static [&'static str] {
+        match self {
+            Self::Brief => &["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"],
+            Self::Lasting => &["-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"],
+        }
+    }
+}
+
+/// Java with the jars; `archive` is that of their classes, which only a brief one makes and uses.
+pub(super) fn program(
+    kind: Java,
+    jars: &Path,
+    log: &Path,
+    archive: Option<String>,
+    main: &[&str],
+) -> anyhow::Result<Program> {
     let java = match std::env::var_os("JAVA_HOME") {
         Some(home) => PathBuf::from(home).join("bin/java"),
         None => {
@@ -19,7 +45,8 @@ pub(super) fn java(jars: &Path, log: &Path, archive: Option<String>, main: &[&st
         }
     };
     let mut args: Vec<String> = archive.into_iter().collect();
-    args.extend(["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData"].map(String::from));
+    args.extend(kind.args().iter().map(|&arg| arg.to_owned()));
+    args.push("-XX:-UsePerfData".into());
     args.push("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn".into());
     args.extend(["-cp".to_owned(), format!("{}/*", jars.display())]);
     args.extend(main.iter().map(|&arg| arg.to_owned()));

@@ -31,8 +31,10 @@ background.threads=2
 pub struct Listener {
     /// Its name, in small letters and digits.
     pub name: String,
-    /// `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`.
+    /// `PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`.
     pub protocol: &'static str,
+    /// The port of 127.0.0.1 that clients are told to come to, when it is not its own: that of a proxy before it.
+    pub advertised: Option<u16>,
     /// Its settings, without the prefix `listener.name.….`.
     pub settings: Vec<(&'static str, String)>,
 }
@@ -47,10 +49,12 @@ pub(super) fn properties(
 ) -> String {
     let mut text = PROPERTIES.to_owned();
     let mut addresses = format!("PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}");
+    let mut advertised = format!("PLAINTEXT://127.0.0.1:{port}");
     let mut protocols = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT".to_owned();
-    for Listener { name, protocol, settings } in listeners {
+    for Listener { name, protocol, advertised: told, settings } in listeners {
         let upper = name.to_ascii_uppercase();
         let _ = write!(addresses, ",{upper}://127.0.0.1:{}", ports[name]);
+        let _ = write!(advertised, ",{upper}://127.0.0.1:{}", told.unwrap_or(ports[name]));
         let _ = write!(protocols, ",{upper}:{protocol}");
         for (key, value) in settings {
             let _ = writeln!(text, "listener.name.{name}.{key}={value}");
@@ -62,5 +66,8 @@ pub(super) fn properties(
          controller.quorum.bootstrap.servers=127.0.0.1:{controller}\nlog.dirs={}\n",
         data.display()
     );
+    if listeners.iter().any(|listener| listener.advertised.is_some()) {
+        let _ = writeln!(text, "advertised.listeners={advertised}");
+    }
     text
 }

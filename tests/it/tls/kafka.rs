@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use futures_util::future::join_all;
-use outbox_relay::demo::kafka::{Listener, RealBroker};
+use outbox_relay::demo::kafka::{BrokerOptions, Listener, RealBroker};
 use tokio_postgres::Client;
 
 use crate::support::outside::{finding, halted, json, line};
@@ -16,7 +16,7 @@ fn listener(authority: &Authority, showing: Showing) -> Listener {
     std::fs::write(&store, authority.issue(showing).both()).unwrap();
     let settings =
         vec![("ssl.keystore.type", "PEM".to_owned()), ("ssl.keystore.location", store.display().to_string())];
-    Listener { name, protocol: "SSL", settings }
+    Listener { name, protocol: "SSL", advertised: None, settings }
 }
 
 fn properties(ca_file: Option<&Path>) -> String {
@@ -27,8 +27,9 @@ fn properties(ca_file: Option<&Path>) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn kafka_with_the_right_certificate_gets_the_rows_and_every_other_none() {
     let authority = Authority::new();
-    let listeners = SHOWINGS.map(|showing| listener(&authority, showing));
-    let (database, broker) = (database().await, RealBroker::start_with(&listeners).await.unwrap());
+    let listeners = SHOWINGS.map(|showing| listener(&authority, showing)).into();
+    let options = BrokerOptions { listeners, ..BrokerOptions::default() };
+    let (database, broker) = (database().await, RealBroker::start_with(&options).await.unwrap());
     let owner = bookings(&database, CLOCK).await;
     owner.batch_execute("INSERT INTO bookings (payload) VALUES ('p')").await.unwrap();
     broker.create_topic("t", 1, &[]).await.unwrap();

@@ -1,0 +1,52 @@
+//! The figures in the repository's README: both plots and one line, between two marks.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+use super::machine::Machine;
+use super::report::thousands;
+
+const BEGIN: &str = "<!-- figures -->\n";
+const END: &str = "<!-- /figures -->";
+
+/// Puts the figures of a run in place of the last ones.
+pub fn write(machine: &Machine, document: &Value) -> anyhow::Result<()> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let text = std::fs::read_to_string(&file)?;
+    let (before, rest) = text.split_once(BEGIN).context("README.md has no mark for figures")?;
+    let (_, after) = rest.split_once(END).context("README.md has no second mark for figures")?;
+    let figures = figures(machine, document).context("a figure for README.md is missing")?;
+    std::fs::write(&file, format!("{before}{BEGIN}{figures}{END}{after}"))?;
+    println!("{}", file.display());
+    Ok(())
+}
+
+fn figures(machine: &Machine, document: &Value) -> Option<String> {
+    let results = document["results"].as_array()?;
+    let find = |is: &dyn Fn(&Value) -> bool| results.iter().find(|entry| is(entry));
+    let relay = find(&|entry| entry["name"] == "relay" && entry["payload"] == "text")?;
+    let latency = find(&|entry| entry["name"] == "latency" && entry["target_per_second"] == 1_000)?;
+    let idle = find(&|entry| entry["name"] == "idle")?;
+    let takeover = find(&|entry| entry["name"] == "takeover")?;
+    let number = |entry: &Value, key: &str| entry[key].as_f64();
+    Some(format!(
+        "![Rows a second, beside what can be read and produced at most](benches/results/throughput.svg)\n\n\
+         ![Latency at three rates](benches/results/latency.svg)\n\n\
+         {date}, {place}: **{rate} rows/s** of 200 bytes of text by one cursor, {ratio:.2} of the slower raw limit, {cpu:.1} s of\n\
+         processor for a million; at 1,000 rows/s p50 {p50:.1} ms, p99 {p99:.1} ms and {percent:.1} % of a core; idle {idle:.1} %; \
+         take-over\nafter SIGKILL {takeover:.0} ms. Every figure with its goal, met or missed: \
+         [benches/results](benches/results/README.md).\n",
+        date = document["at"].as_str()?.split('T').next()?,
+        place = machine.sentence(),
+        rate = thousands(number(relay, "rows_per_second")?.round() as u64),
+        ratio = number(relay, "ratio")?,
+        cpu = number(relay, "cpu_s_per_million")?,
+        p50 = number(latency, "p50_ms")?,
+        p99 = number(latency, "p99_ms")?,
+        percent = number(latency, "cpu_percent")?,
+        idle = number(idle, "cpu_percent")?,
+        takeover = number(takeover, "p50_ms")?,
+    ))
+}
