@@ -1,13 +1,15 @@
 //! Opens one session: TLS, password, settings, and the proof that they took.
 
 use std::fmt::Write as _;
+use std::future::poll_fn;
 use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
 use native_tls::{Certificate, TlsConnector};
 use postgres_native_tls::{MakeTlsConnector, TlsStream};
 use tokio_postgres::config::{Host, SslMode};
-use tokio_postgres::{Client, Connection, Socket};
+use tokio_postgres::tls::NoTlsStream;
+use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Socket};
 use tokio_util::sync::CancellationToken;
 
 use super::{Config, Error, Limits, Session, TlsMode, error};
@@ -43,24 +45,18 @@ fn local(config: &Config) -> bool {
 }
 
 async fn connect(config: &Config, limits: &Limits, application_name: &str) -> Result<Session, Error> {
-    let (client, connection) = dial(config, limits, application_name).await?;
+    let (client, mut wire) = dial(config, limits, application_name).await?;
     let closed = CancellationToken::new();
     let guard = closed.clone().drop_guard();
     let task = tokio::spawn(async move {
         let _guard = guard;
-        if let Err(error) = connection.await {
-            tracing::debug!(error = error::describe(&error), "connection ended");
-        }
+        while wire.next().await.is_some() {}
     });
     Ok(Session { client: ClientWrapper::new(client, task), closed, pid: 0 })
 }
 
 /// A connection as the server gives it, without settings; whoever has it drives it.
-pub(super) async fn dial(
-    config: &Config,
-    limits: &Limits,
-    application_name: &str,
-) -> Result<(Client, Connection<Socket, TlsStream<Socket>>), Error> {
+pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &str) -> Result<(Client, Wire), Error> {
     let mut connection = config.connection.clone();
     connection.application_name(application_name);
     if let Some(path) = &config.password_file {
@@ -81,21 +77,46 @@ pub(super) async fn dial(
             state: source.code().cloned(),
         })
     };
-    let tls = MakeTlsConnector::new(connector(config, plain)?);
     // The driver's own time-out covers the TCP connection only; a server that accepts and says nothing needs this one.
-    tokio::time::timeout(timeout * 2, connection.connect(tls))
-        .await
-        .map_err(|_| Error::Timeout(timeout * 2))?
-        .map_err(failed)
+    let late = |_| Error::Timeout(timeout * 2);
+    if plain {
+        let connecting = tokio::time::timeout(timeout * 2, connection.connect(NoTls));
+        let (client, connection) = connecting.await.map_err(late)?.map_err(failed)?;
+        return Ok((client, Wire::Plain(connection)));
+    }
+    let tls = MakeTlsConnector::new(connector(config)?);
+    let connecting = tokio::time::timeout(timeout * 2, connection.connect(tls));
+    let (client, connection) = connecting.await.map_err(late)?.map_err(failed)?;
+    Ok((client, Wire::Tls(connection)))
 }
 
-fn connector(config: &Config, plain: bool) -> Result<TlsConnector, Error> {
+/// What carries a session's bytes. Without TLS no connector is made: to load the system's authorities takes a processor
+/// tens of milliseconds for each connection.
+pub(super) enum Wire {
+    Plain(Connection<Socket, NoTlsStream>),
+    Tls(Connection<Socket, TlsStream<Socket>>),
+}
+
+impl Wire {
+    /// Carries bytes until the server says something unasked; none when the connection has ended.
+    pub(super) async fn next(&mut self) -> Option<AsyncMessage> {
+        let message = poll_fn(|context| match self {
+            Self::Plain(connection) => connection.poll_message(context),
+            Self::Tls(connection) => connection.poll_message(context),
+        });
+        match message.await? {
+            Ok(message) => Some(message),
+            Err(error) => {
+                tracing::debug!(error = error::describe(&error), "connection ended");
+                None
+            }
+        }
+    }
+}
+
+fn connector(config: &Config) -> Result<TlsConnector, Error> {
     let authorities = |reason: String| Error::Authorities(reason);
     let mut builder = TlsConnector::builder();
-    if plain || config.tls == TlsMode::Require {
-        // Nothing is compared with the system's authorities, and to load them takes tens of milliseconds.
-        builder.disable_built_in_roots(true);
-    }
     if let Some(path) = &config.ca_file {
         let pem = std::fs::read(path).map_err(|error| authorities(format!("{}: {error}", path.display())))?;
         let certificates =

@@ -1,13 +1,12 @@
 //! A session that hears notifications (`LISTEN`). It begins no transaction and runs nothing else: the server keeps for it
 //! what was notified, and a listener that held a transaction open would make the server keep it for ever.
 
-use std::future::poll_fn;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_postgres::{AsyncMessage, Client};
 
-use super::{Config, Error, Limits, connect, error, quote_ident};
+use super::{Config, Error, Limits, connect, quote_ident};
 
 /// How often the session says again that it listens, which changes nothing: a connection that nothing is sent on does not
 /// notice its end.
@@ -28,22 +27,15 @@ pub(super) async fn open(
     application_name: &str,
     channel: &str,
 ) -> Result<Ear, Error> {
-    let (client, mut connection) = connect::dial(config, limits, application_name).await?;
+    let (client, mut wire) = connect::dial(config, limits, application_name).await?;
     let (sender, heard) = unbounded_channel();
     tokio::spawn(async move {
-        while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
-            match message {
-                // Nobody hears any more: the connection ends.
-                Ok(AsyncMessage::Notification(notification)) => {
-                    if sender.send(notification.payload().to_owned()).is_err() {
-                        break;
-                    }
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    tracing::debug!(error = error::describe(&error), "connection ended");
-                    break;
-                }
+        while let Some(message) = wire.next().await {
+            // When nobody hears any more, the connection ends.
+            if let AsyncMessage::Notification(notification) = message
+                && sender.send(notification.payload().to_owned()).is_err()
+            {
+                break;
             }
         }
     });
