@@ -25,6 +25,8 @@ const BATCH_BYTES: usize = 1_000_000;
 pub struct Cluster {
     config: ClusterConfig,
     idle: Mutex<HashMap<usize, Vec<Lent>>>,
+    /// Asks questions: a turn that found its producer lent to a question would have to connect another.
+    asker: Mutex<Option<Lent>>,
     statistics: Statistics,
 }
 
@@ -58,7 +60,7 @@ impl Cluster {
     /// A cluster to connect to when something is asked of it.
     #[must_use]
     pub fn new(config: ClusterConfig) -> Self {
-        Self { config, idle: Mutex::default(), statistics: Statistics::default() }
+        Self { config, idle: Mutex::default(), asker: Mutex::default(), statistics: Statistics::default() }
     }
 
     /// Where the cluster is, as configured.
@@ -120,9 +122,13 @@ impl Cluster {
 
     /// A producer for one publication.
     pub(super) fn lend(&self, limit: usize) -> Result<Lent, Failure> {
-        if let Some(lent) = self.idle().get_mut(&limit).and_then(Vec::pop) {
-            return Ok(lent);
+        match self.idle().get_mut(&limit).and_then(Vec::pop) {
+            Some(lent) => Ok(lent),
+            None => self.another(limit),
         }
+    }
+
+    fn another(&self, limit: usize) -> Result<Lent, Failure> {
         let producer = self
             .producer_config(limit)
             .create_with_context(Context { reading: self.statistics.reading(), ..Context::default() })
@@ -152,7 +158,8 @@ impl Cluster {
         topic: &str,
         patience: Duration,
     ) -> Result<usize, Failure> {
-        let lent = self.lend(limit)?;
+        let asker = self.asker().take();
+        let lent = asker.map_or_else(|| self.another(limit), Ok)?;
         let topic = topic.to_owned();
         let asked = tokio::task::spawn_blocking(move || {
             let found = lent.client().fetch_metadata(Some(&topic), patience);
@@ -160,7 +167,10 @@ impl Cluster {
         });
         let (lent, found) = asked.await.map_err(|_| classify::interrupted(None))?;
         let found = found.map_err(|error| classify::failure(&error, lent.context().last_error()));
-        self.take_back(lent);
+        // One is enough; another that asked at the same time is not needed again.
+        if let Some(spare) = self.asker().replace(lent) {
+            self.destroy(spare);
+        }
         found
     }
 
@@ -185,6 +195,10 @@ impl Cluster {
     #[must_use]
     pub fn statistics(&self) -> statistics::Said {
         self.statistics.said()
+    }
+
+    fn asker(&self) -> MutexGuard<'_, Option<Lent>> {
+        self.asker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn idle(&self) -> MutexGuard<'_, HashMap<usize, Vec<Lent>>> {
