@@ -114,8 +114,10 @@ pub const LARGEST_STRETCH: usize = 4;
 /// its rows, `fixed`, is the same for many as for few: where it is long, because servers are far away or dead versions of
 /// the cursor's row are in the way, turns become larger and not slower.
 #[must_use]
-pub fn stretch(now: usize, fixed: Duration, published_in: Duration) -> usize {
-    if fixed > published_in / 20 {
+pub fn stretch(now: usize, fixed: Duration, published_in: Duration, deadline: Duration) -> usize {
+    if published_in > deadline / 2 {
+        1 // a turn that reaches its deadline is cut, and what was on the wire then comes again
+    } else if fixed > published_in / 20 && published_in < deadline / 5 {
         (now * 2).min(LARGEST_STRETCH)
     } else if fixed < published_in / 100 {
         (now / 2).max(1)
@@ -157,12 +159,16 @@ mod tests {
 
     #[test]
     fn turns_stretch_while_locking_and_committing_take_more_than_a_twentieth_of_them() {
-        let published = Duration::from_millis(100);
-        assert_eq!(stretch(1, Duration::from_millis(6), published), 2);
-        assert_eq!(stretch(4, Duration::from_millis(50), published), 4);
-        assert_eq!(stretch(4, Duration::from_millis(3), published), 4);
-        assert_eq!(stretch(4, Duration::from_micros(500), published), 2);
-        assert_eq!(stretch(1, Duration::ZERO, published), 1);
+        let millis = Duration::from_millis;
+        let after = |now, fixed, published| stretch(now, millis(fixed), millis(published), millis(5_000));
+        assert_eq!(after(1, 6, 100), 2);
+        assert_eq!(after(4, 50, 100), 4);
+        assert_eq!(after(4, 3, 100), 4);
+        assert_eq!(after(4, 0, 100), 2);
+        assert_eq!(after(1, 0, 100), 1);
+        // Never towards the deadline.
+        assert_eq!(after(2, 400, 1_500), 2);
+        assert_eq!(after(4, 400, 3_000), 1);
     }
 
     #[test]

@@ -210,6 +210,8 @@ pub struct Ready {
     pub appetite: Arc<AtomicUsize>,
     /// By how much turns are larger than configured, while a backlog is read.
     pub stretch: Arc<AtomicUsize>,
+    /// The last turn published for longer than a turn may read: what is read ahead would be too old.
+    pub slow: Arc<AtomicBool>,
     /// The bytes of the largest row of the last fetch; 0 before the first.
     pub row_bytes: Arc<AtomicUsize>,
     /// Another took its place: the table has another shape, or it is made ready anew.
@@ -239,6 +241,7 @@ impl Ready {
             unconfirmed: AtomicUsize::new(self.unconfirmed.load(Ordering::Relaxed)),
             appetite: Arc::clone(&self.appetite),
             stretch: Arc::clone(&self.stretch),
+            slow: Arc::clone(&self.slow),
             row_bytes: Arc::clone(&self.row_bytes),
             superseded: AtomicBool::new(false),
             suspects: Arc::clone(&self.suspects),
@@ -273,7 +276,8 @@ impl Ready {
         // Who sends one by one, or keeps a rate, is not held up by locks and commits.
         if !self.config.sink.one_by_one() && self.sink.min_interval().is_none() {
             let fixed = timings.lock + timings.advance + timings.commit;
-            let next = pace::stretch(self.stretch.load(Ordering::Relaxed), fixed, timings.publish);
+            let now = self.stretch.load(Ordering::Relaxed);
+            let next = pace::stretch(now, fixed, timings.publish, self.config.turn.deadline);
             self.stretch.store(next, Ordering::Relaxed);
         }
     }

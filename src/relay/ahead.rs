@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 
 use super::Ready;
 use super::engine::Engine;
+use super::turn::{Turn, within};
 use crate::batch::Batch;
 use crate::cursor::{LockedCursor, Place};
 use crate::database::{Error, Fragile};
@@ -85,7 +86,7 @@ impl Ahead {
             // Nobody need wait until the transaction has ended.
             let _ = ended.send(outcome);
             if let (Some(fetched), Some(reader)) = (fetched, reader)
-                && let Err(error) = fetch::end(reader, &fetched).await
+                && let Err(error) = within(&engine, fetch::end(reader, &fetched)).await
             {
                 tracing::debug!(%error, "a reading connection ended");
             }
@@ -155,9 +156,17 @@ fn gone() -> FetchError {
     FetchError::Database(Error::Pool("the reading task has ended".to_owned()))
 }
 
+/// A scan that goes on to its end whoever waits for it: one that is cut takes what the watcher remembers with it, of all
+/// tables.
+async fn scan(engine: &Arc<Engine>, ready: &Arc<Ready>) -> Result<Sighting, Error> {
+    let (engine, ready) = (Arc::clone(engine), Arc::clone(ready));
+    let scan = tokio::spawn(async move { engine.watcher.scan(&ready.shape).await });
+    scan.await.unwrap_or_else(|_| Err(Error::Pool("the scan has ended".to_owned())))
+}
+
 async fn read(
-    engine: &Engine,
-    ready: &Ready,
+    engine: &Arc<Engine>,
+    ready: &Arc<Ready>,
     plan: Plan,
     batches: UnboundedSender<Batch>,
     tell: oneshot::Sender<Sighting>,
@@ -169,7 +178,7 @@ async fn read(
             sighting
         }
         // A transaction has no snapshot before its first statement: beginning it need not wait for the scan.
-        None => tokio::try_join!(engine.watcher.scan(&ready.shape), fetch::begin(&reader))?.0,
+        None => tokio::try_join!(scan(engine, ready), fetch::begin(&reader))?.0,
     };
     let horizon = sighting.horizon.at;
     // Whoever started it may have gone on without it.
@@ -216,4 +225,37 @@ pub(super) struct Chain {
     pub(super) stands_at: Option<Position>,
     /// Where it left the cursor's row.
     pub(super) place: Option<Place>,
+}
+
+impl Turn<'_> {
+    /// What to read: at most `rows` rows behind the cursor's position.
+    pub(super) fn request<'a>(&'a self, cursor: &'a LockedCursor, rows: usize) -> Request<'a> {
+        let known = cursor.relations.as_ref();
+        request(self.ready, cursor.position.as_ref(), known, self.sighting.horizon.at, rows)
+    }
+
+    /// The rows behind the cursor's position: what was read ahead, if it is that, or a reading that begins now.
+    pub(super) fn reading(&self, cursor: &LockedCursor, chain: &mut Chain, most: usize) -> Ahead {
+        let ahead = chain.ahead.take().filter(|ahead| ahead.fits(cursor, self.ready, most));
+        ahead.unwrap_or_else(|| {
+            let (after, known) = (cursor.position.clone(), cursor.relations.clone());
+            let plan = Plan { after, known, most, sighting: Some(self.sighting.clone()) };
+            Ahead::start(self.engine, self.ready, plan)
+        })
+    }
+
+    /// Begins to read what the next turn should find behind this one, unless somebody waits for the connections or the
+    /// next turn is not to follow at once.
+    pub(super) fn read_on(&self, fetched: &Fetched, suspects: usize) -> Option<Ahead> {
+        let ready = self.ready;
+        let waits = self.engine.is_crowded()
+            || self.engine.stop.is_cancelled()
+            || suspects > 0
+            || ready.slow.load(Relaxed)
+            || ready.sink.min_interval().is_some()
+            || ready.circuit_open.load(Relaxed);
+        let after = fetched.last.clone().filter(|_| fetched.more && !waits)?;
+        let plan = Plan { after: Some(after), known: None, most: self.appetite(0), sighting: None };
+        Some(Ahead::start(self.engine, ready, plan))
+    }
 }

@@ -25,10 +25,12 @@ struct Issue {
 impl Bulletin {
     /// A number that is another one when something was said since. It is asked for before the cursors are read: what is said
     /// in between is read, and told again.
-    pub(super) async fn number(&self, session: &Session) -> Result<u64, Error> {
+    pub(super) async fn number(&self, session: &Session, patience: Duration) -> Result<u64, Error> {
         let mut issue = self.0.lock().await;
         if issue.asked.is_none_or(|asked| asked.elapsed() >= OFTEN) {
-            let text = cursor::news(session).await?;
+            // Everybody waits for it: a server that does not answer must not hold them for long.
+            let asking = tokio::time::timeout(patience, cursor::news(session));
+            let text = asking.await.map_err(|_| Error::Timeout(patience))??;
             issue.asked = Some(Instant::now());
             if text != issue.text {
                 issue.number += 1;

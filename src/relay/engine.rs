@@ -185,12 +185,13 @@ impl Engine {
     /// # Errors
     /// When the pool is closed.
     pub async fn permits(&self, slow: bool) -> Result<Vec<OwnedSemaphorePermit>, Error> {
-        let _waiting = Waiting::new(&self.waiting);
         let closed = |_| Error::Pool("closed".to_owned());
         let mut permits = Vec::with_capacity(2);
         if slow {
             permits.push(Arc::clone(&self.slow_slots).acquire_owned().await.map_err(closed)?);
         }
+        // Whoever waits for others of his kind only is not in need of anybody else's connections.
+        let _waiting = Waiting::new(&self.waiting);
         permits.push(Arc::clone(&self.slots).acquire_owned().await.map_err(closed)?);
         Ok(permits)
     }

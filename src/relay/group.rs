@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::task::{Id, JoinSet};
 
 use super::engine::Engine;
-use super::hints::Sleeper;
+use super::hints::{self, Sleeper};
 use super::look::Look;
 use super::member::{Member, RECHECK, SAMPLE};
 use super::rest::Rest;
@@ -122,18 +122,14 @@ impl Group {
     async fn wait(&mut self, pause: Duration) {
         let stop = self.engine.stop.clone();
         // With every relay in a turn there is nothing to look for before one of them is done.
-        let pause = if self.members.iter().all(|member| member.busy) { pause.max(SAMPLE / 10) } else { pause };
+        let busy = self.members.iter().all(|member| member.busy);
+        let pause = if busy { pause.max(SAMPLE / 10) } else { pause };
         let pause = self.wake.map_or(pause, |wake| pause.min(wake.saturating_duration_since(Instant::now())));
         let sleeper = self.sleeper.clone();
-        let hint = async {
-            match &sleeper {
-                Some(sleeper) => sleeper.woken().await,
-                None => std::future::pending().await,
-            }
-        };
+        let hint = hints::hint(sleeper.as_deref());
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = hint => self.hinted = true,
+            () = hint, if !busy => self.hinted = true,
             () = stop.cancelled() => {}
             Some(done) = self.running.join_next_with_id() => self.finished(done),
         }
@@ -148,7 +144,7 @@ impl Group {
             return self.look(CATALOGUE).await;
         };
         let session = self.engine.probe.session().await?;
-        if rest.is_over(self.engine.bulletin.number(&session).await?) {
+        if rest.is_over(self.engine.bulletin.number(&session, self.engine.call_deadline).await?) {
             return self.look(CATALOGUE_AT_REST).await;
         }
         if !self.is_still(&session, &shape, &rest).await? {
@@ -181,7 +177,7 @@ impl Group {
         self.prepare(&shape, &sighting).await;
         let session = self.engine.probe.session().await?;
         let names: Vec<&str> = self.members.iter().map(|member| member.config.name.as_str()).collect();
-        let bulletin = self.engine.bulletin.number(&session).await?;
+        let bulletin = self.engine.bulletin.number(&session, self.engine.call_deadline).await?;
         let look = Look::take(&session, &shape, &names, sighting, self.engine.call_deadline).await?;
         let configs = self.members.iter().map(|member| &member.config);
         let mut look = self.shards.complete(look, &session, &shape, configs, self.engine.call_deadline).await?;

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -15,6 +16,7 @@ use crate::pace::Backoff;
 
 /// The channel; the payload is the table's oid.
 const CHANNEL: &str = "outbox_relay";
+const TOGETHER: Duration = Duration::from_millis(1);
 
 /// See the module.
 #[derive(Debug)]
@@ -40,6 +42,18 @@ impl Sleeper {
     /// Until the next hint; one that came since the last call counts.
     pub(super) async fn woken(&self) {
         self.woken.notified().await;
+    }
+}
+
+/// Until a hint comes; for ever when nobody listens. Under load hints come faster than looks can follow: those that come
+/// within [`TOGETHER`] are answered together.
+pub(super) async fn hint(sleeper: Option<&Sleeper>) {
+    match sleeper {
+        Some(sleeper) => {
+            sleeper.woken().await;
+            tokio::time::sleep(TOGETHER).await;
+        }
+        None => std::future::pending().await,
     }
 }
 

@@ -119,6 +119,7 @@ pub async fn ready(
         unconfirmed: AtomicUsize::new(0),
         appetite: Arc::new(AtomicUsize::new(config.turn.rows.min(pace::FIRST_APPETITE))),
         stretch: Arc::new(AtomicUsize::new(1)),
+        slow: Arc::default(),
         row_bytes: Arc::default(),
         superseded: AtomicBool::new(false),
         suspects: Arc::default(),

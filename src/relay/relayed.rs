@@ -60,6 +60,8 @@ pub(super) async fn pump(publication: &mut Publication<'_>, kept: &mut Vec<Batch
             rows.close();
             break;
         }
+        // With all rows read there is nothing to wait for, and the loss of the lock must be seen all the same.
+        tokio::task::yield_now().await;
     }
     publication.settle().await;
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::ahead::{self, Ahead, Chain, Plan};
+use super::ahead::{Ahead, Chain};
 use super::engine::Engine;
 use super::outcome::{Outcome, Timings, TurnError};
 use super::relayed::{Relayed, pump};
@@ -20,7 +20,7 @@ use crate::cursor::{Advance, Facts, LockedCursor, Place};
 use crate::database::Error;
 use crate::position::{Position, Timestamp};
 use crate::sink::{Failure, Mode};
-use crate::source::fetch::{Fetched, Request};
+use crate::source::fetch::Fetched;
 use crate::source::watcher::Sighting;
 
 /// How many rows a turn publishes that sends one by one: each waits for the broker.
@@ -55,7 +55,7 @@ impl Turn<'_> {
     /// See [`TurnError`].
     pub(super) async fn run(&mut self, chain: &mut Chain) -> Result<Outcome, TurnError> {
         let begun = Instant::now();
-        let lock = self.engine.connection().await?;
+        let lock = within(self.engine, self.engine.connection()).await?;
         let deadline = Instant::now() + self.ready.config.turn.deadline;
         let lock = LockedCursor::lock(lock, &self.ready.config.name, &self.ready.identity, chain.place.as_ref());
         let locked = within(self.engine, lock).await?;
@@ -94,7 +94,7 @@ impl Turn<'_> {
         }
         // The slot has two connections.
         chain.ahead = None;
-        let reader = self.engine.connection().await?;
+        let reader = within(self.engine, self.engine.connection()).await?;
         match letters.first() {
             Some(first) if at_most_once => self.redrive_once(cursor, reader, first, deadline).await,
             Some(_) => self.redrive(cursor, reader, &letters, deadline).await,
@@ -141,36 +141,6 @@ impl Turn<'_> {
         }
     }
 
-    /// What to read: at most `rows` rows behind the cursor's position.
-    pub(super) fn request<'a>(&'a self, cursor: &'a LockedCursor, rows: usize) -> Request<'a> {
-        let known = cursor.relations.as_ref();
-        ahead::request(self.ready, cursor.position.as_ref(), known, self.sighting.horizon.at, rows)
-    }
-
-    /// The rows behind the cursor's position: what was read ahead, if it is that, or a reading that begins now.
-    fn reading(&self, cursor: &LockedCursor, chain: &mut Chain, most: usize) -> Ahead {
-        let ahead = chain.ahead.take().filter(|ahead| ahead.fits(cursor, self.ready, most));
-        ahead.unwrap_or_else(|| {
-            let (after, known) = (cursor.position.clone(), cursor.relations.clone());
-            let plan = Plan { after, known, most, sighting: Some(self.sighting.clone()) };
-            Ahead::start(self.engine, self.ready, plan)
-        })
-    }
-
-    /// Begins to read what the next turn should find behind this one, unless somebody waits for the connections or the
-    /// next turn is not to follow at once.
-    fn read_on(&self, fetched: &Fetched, suspects: usize) -> Option<Ahead> {
-        let ready = self.ready;
-        let waits = self.engine.is_crowded()
-            || self.engine.stop.is_cancelled()
-            || suspects > 0
-            || ready.sink.min_interval().is_some()
-            || ready.circuit_open.load(Ordering::Relaxed);
-        let after = fetched.last.clone().filter(|_| fetched.more && !waits)?;
-        let plan = Plan { after: Some(after), known: None, most: self.appetite(0), sighting: None };
-        Some(Ahead::start(self.engine, ready, plan))
-    }
-
     /// Fetches and publishes side by side, until all is acknowledged, something fails, or the turn is cut.
     async fn relay(
         &mut self,
@@ -210,6 +180,10 @@ impl Turn<'_> {
         self.timings.fetch = fetch_time;
         self.timings.publish = begun.elapsed();
         let rows: usize = batches.iter().map(Batch::len).sum();
+        ready.slow.store(self.timings.publish > ready.config.turn.time, Ordering::Relaxed);
+        if cut {
+            ready.stretch.store(1, Ordering::Relaxed);
+        }
         if cut || rows >= appetite {
             ready.learn(appetite, self.timings.publish);
         } else if published.stopped.as_ref().is_some_and(Failure::is_too_slow) {

@@ -10,7 +10,9 @@ use super::outcome::{Outcome, Timings, TurnError};
 use super::turn::{Turn, within};
 use super::{Guarantee, Ready, circuit};
 use crate::cursor;
+use crate::database::Error;
 use crate::pace::{self, Backoff};
+use crate::source::fetch::FetchError;
 use crate::source::watcher::Sighting;
 
 /// What the relay should do after its turns.
@@ -56,10 +58,17 @@ pub async fn run(engine: Arc<Engine>, ready: Arc<Ready>, mut sighting: Sighting,
         if engine.stop.is_cancelled() || ready.is_superseded() {
             return (next, worker.backoff);
         }
-        let seen = match then {
-            Then::End => return (next, worker.backoff),
-            Then::Again => worker.look_again().await,
-            Then::Soon => worker.look_soon().await,
+        let looking = async {
+            match then {
+                Then::End => Ok(None),
+                Then::Again => worker.look_again().await,
+                Then::Soon => worker.look_soon().await,
+            }
+        };
+        let seen = tokio::select! {
+            biased;
+            () = engine.cut.cancelled() => Ok(None),
+            seen = looking => seen,
         };
         match seen {
             Ok(Some(newer)) => sighting = newer,
@@ -126,7 +135,7 @@ impl Worker<'_> {
     /// Looks for the turn that follows at once.
     async fn look_again(&mut self) -> Result<Option<Sighting>, TurnError> {
         Ok(Some(match &mut self.chain.ahead {
-            Some(ahead) => ahead.sighting().await?,
+            Some(ahead) => bounded(self.engine, ahead.sighting()).await?,
             None => self.engine.watcher.scan(&self.ready.shape).await?,
         }))
     }
@@ -141,9 +150,9 @@ impl Worker<'_> {
         self.chain.permits = self.engine.permits(false).await?;
         let plan = Plan { after: Some(after), known: None, most: self.ready.appetite.load(Relaxed), sighting: None };
         let ahead = self.chain.ahead.insert(Ahead::start(self.engine, self.ready, plan));
-        let sighting = ahead.sighting().await?;
+        let sighting = bounded(self.engine, ahead.sighting()).await?;
         // The lock costs a transaction id: it is taken on trust only where rows have come again and again.
-        if self.streak < STREAK && !ahead.found().await? {
+        if self.streak < STREAK && !bounded(self.engine, ahead.found()).await? {
             return Ok(None);
         }
         self.streak += 1;
@@ -257,4 +266,11 @@ impl Worker<'_> {
             }
         }
     }
+}
+
+/// Bounds waiting for a reading by this process's clock: a server that hangs keeps its connection alive and never answers.
+async fn bounded<T>(engine: &Engine, reading: impl Future<Output = Result<T, FetchError>>) -> Result<T, TurnError> {
+    let limit = engine.call_deadline;
+    let late = |_| TurnError::from(Error::Timeout(limit));
+    Ok(tokio::time::timeout(limit, reading).await.map_err(late)??)
 }

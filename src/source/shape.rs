@@ -236,7 +236,10 @@ impl Shape {
                 (self.config.table.quoted(), format!(" AND t.tableoid = {partition}::oid{constraint}"))
             }
         };
-        format!("SELECT EXISTS (SELECT FROM {from} AS t WHERE {bound}{only} ORDER BY {created_at}, {id} LIMIT 1)")
+        // Rows of other shards are not this cursor's to pass.
+        let own = self.shard_terms().map_or_else(String::new, |[of, number]| format!(" AND {of} = {number}"));
+        let sorted = self.sorted("");
+        format!("SELECT EXISTS (SELECT FROM {from} AS t WHERE {bound}{own}{only} ORDER BY {sorted} LIMIT 1)")
     }
 }
 

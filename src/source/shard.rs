@@ -99,7 +99,7 @@ impl Shape {
 
     /// What stands before the instant in comparisons of rows: the number of a row's shard, and that of this one; nothing where
     /// all rows are read.
-    fn shard_terms(&self) -> Option<[String; 2]> {
+    pub(super) fn shard_terms(&self) -> Option<[String; 2]> {
         let shard = self.shard.as_ref()?;
         Some([shard.expression("t."), format!("{}::bigint", shard.number)])
     }

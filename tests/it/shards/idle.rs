@@ -32,3 +32,40 @@ async fn shards_without_rows_follow_the_others_so_that_rows_can_be_deleted() {
     assert_eq!(stage.consumer.count(), 51);
     drop(replica);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shard_that_followed_into_a_new_partition_reads_its_own_rows_there() {
+    let stage = Stage::new(Table::PLAIN).await;
+    stage
+        .owner
+        .batch_execute(
+            "DROP TABLE bookings; \
+             CREATE TABLE bookings (id bigint GENERATED ALWAYS AS IDENTITY, \
+             created_at timestamptz NOT NULL DEFAULT clock_timestamp(), customer text NOT NULL, payload text, \
+             PRIMARY KEY (created_at, id)) PARTITION BY RANGE (created_at); \
+             CREATE TABLE bookings_old PARTITION OF bookings FOR VALUES FROM (MINVALUE) TO ('2026-01-01'); \
+             GRANT SELECT ON bookings TO relay; \
+             INSERT INTO bookings (created_at, customer) SELECT '2025-12-31', 'c' || n FROM generate_series(1, 50) n",
+        )
+        .await
+        .unwrap();
+    stage.indexes(&[4]).await;
+    let replica = stage.replica("r1", 4);
+    eventually(PATIENCE * 2, async || stage.consumer.count() == 50).await;
+    // Every shard has read; now there is a partition that none has known, with a row of one of them.
+    stage
+        .owner
+        .batch_execute(
+            "CREATE TABLE bookings_new PARTITION OF bookings FOR VALUES FROM ('2026-01-01') TO (MAXVALUE); \
+             INSERT INTO bookings (customer) VALUES ('one')",
+        )
+        .await
+        .unwrap();
+    eventually(PATIENCE * 2, async || stage.consumer.count() == 51).await;
+    let there = "SELECT count(*) FROM outbox.cursor WHERE position_created_at >= '2026-01-01'";
+    eventually(PATIENCE * 3, async || stage.owner.query_one(there, &[]).await.unwrap().get::<_, i64>(0) == 4).await;
+    let rows = "INSERT INTO bookings (customer) SELECT 'c' || n FROM generate_series(1, 50) n";
+    stage.owner.batch_execute(rows).await.unwrap();
+    eventually(PATIENCE * 2, async || stage.consumer.count() == 101).await;
+    assert!(!replica.log().contains("halted"), "{}", replica.log());
+}
