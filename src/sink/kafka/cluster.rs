@@ -25,14 +25,12 @@ const BATCH_BYTES: usize = 1_000_000;
 pub struct Cluster {
     config: ClusterConfig,
     idle: Mutex<HashMap<usize, Vec<Lent>>>,
-    /// Asks questions: a turn that found its producer lent to a question would have to connect another.
-    asker: Mutex<Option<Lent>>,
     statistics: Statistics,
 }
 
 /// A producer on loan, with the record size that it was made for.
 pub(super) struct Lent {
-    producer: ThreadedProducer<Context>,
+    producer: Arc<ThreadedProducer<Context>>,
     limit: usize,
 }
 
@@ -60,7 +58,7 @@ impl Cluster {
     /// A cluster to connect to when something is asked of it.
     #[must_use]
     pub fn new(config: ClusterConfig) -> Self {
-        Self { config, idle: Mutex::default(), asker: Mutex::default(), statistics: Statistics::default() }
+        Self { config, idle: Mutex::default(), statistics: Statistics::default() }
     }
 
     /// Where the cluster is, as configured.
@@ -133,7 +131,7 @@ impl Cluster {
             .producer_config(limit)
             .create_with_context(Context { reading: self.statistics.reading(), ..Context::default() })
             .map_err(|error| classify::failure(&error, None))?;
-        Ok(Lent { producer, limit })
+        Ok(Lent { producer: Arc::new(producer), limit })
     }
 
     /// Has a producer connected before it is needed: a first turn must not spend its time on a start that a broker makes
@@ -158,18 +156,25 @@ impl Cluster {
         topic: &str,
         patience: Duration,
     ) -> Result<usize, Failure> {
-        let asker = self.asker().take();
-        let lent = asker.map_or_else(|| self.another(limit), Ok)?;
+        // Asked through a producer that waits for its next turn, so that it learns the answer itself. It stays where it is: a
+        // turn that found it lent to a question would have to connect another.
+        let resting = self.idle().get(&limit).and_then(|resting| resting.last()).map(|lent| Arc::clone(&lent.producer));
+        let (producer, new) = match resting {
+            Some(producer) => (producer, None),
+            None => {
+                let lent = self.another(limit)?;
+                (Arc::clone(&lent.producer), Some(lent))
+            }
+        };
         let topic = topic.to_owned();
         let asked = tokio::task::spawn_blocking(move || {
-            let found = lent.client().fetch_metadata(Some(&topic), patience);
-            (lent, found.map(|found| found.topics().first().map_or(0, |topic| topic.partitions().len())))
+            let found = producer.client().fetch_metadata(Some(&topic), patience);
+            let found = found.map_err(|error| classify::failure(&error, producer.client().context().last_error()));
+            found.map(|found| found.topics().first().map_or(0, |topic| topic.partitions().len()))
         });
-        let (lent, found) = asked.await.map_err(|_| classify::interrupted(None))?;
-        let found = found.map_err(|error| classify::failure(&error, lent.context().last_error()));
-        // One is enough; another that asked at the same time is not needed again.
-        if let Some(spare) = self.asker().replace(lent) {
-            self.destroy(spare);
+        let found = asked.await.map_err(|_| classify::interrupted(None))?;
+        if let Some(new) = new {
+            self.take_back(new);
         }
         found
     }
@@ -195,10 +200,6 @@ impl Cluster {
     #[must_use]
     pub fn statistics(&self) -> statistics::Said {
         self.statistics.said()
-    }
-
-    fn asker(&self) -> MutexGuard<'_, Option<Lent>> {
-        self.asker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn idle(&self) -> MutexGuard<'_, HashMap<usize, Vec<Lent>>> {
