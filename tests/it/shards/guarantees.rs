@@ -37,6 +37,9 @@ async fn shards_under_at_most_once_send_no_row_twice_and_list_what_may_be_missin
     }
     writers.stop().await.unwrap();
     idle(&toml).await;
+    // Rows in flight are passed already, and sent one by one.
+    let in_flight = "SELECT count(*) FROM outbox.cursor WHERE token IS NOT NULL";
+    eventually(PATIENCE * 6, async || stage.owner.query_one(in_flight, &[]).await.unwrap().get::<_, i64>(0) == 0).await;
     stage.consumer.catch_up(PATIENCE).await.unwrap();
     let committed = bookings::committed(&stage.owner).await.unwrap();
     let received = stage.consumer.stop().await.unwrap();
