@@ -180,7 +180,7 @@ impl Engine {
         })
     }
 
-    /// Waits for a slot: the right to two connections, which [`Self::connection`] then gives without delay.
+    /// Waits for a slot: the right to two connections, which are then given without delay.
     ///
     /// # Errors
     /// When the pool is closed.
