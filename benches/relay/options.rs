@@ -15,7 +15,7 @@ pub const PARTS: [(&str, f64); 9] = [
     ("idle", 0.6),
     ("many_cursors", 2.0),
     ("backlog", 0.8),
-    ("dead_versions", 0.9),
+    ("dead_versions", 1.3),
     ("shards", 0.5),
 ];
 /// What is measured only by its name.
@@ -129,7 +129,7 @@ impl Options {
             cursors: 1_000,
             busy_rows: 600,
             backlog: 2_000_000,
-            dead_versions: 500_000,
+            dead_versions: 100_000,
             compared: 20_000,
             due: 50_000,
             models: 100_000,
@@ -152,6 +152,7 @@ impl Options {
             seconds: 30,
             busy_rows: 2_000,
             backlog: 10_000_000,
+            dead_versions: 500_000,
             rows: [3_000_000, 1_500_000, 500_000, 100_000],
             ..Self::usual()
         }
