@@ -11,8 +11,8 @@ KAFKA ?=
 # The major version of PostgreSQL for test-pg: what is installed, or 16 or 18, which are inside a package.
 PG ?= 18
 # The guarantees that rest on PostgreSQL, by module of tests/it; the others meet it only through these.
-GUARANTEES = action_query:: basics:: chaos:: faults:: horizon:: identity:: lock_kill:: migrations:: ordering:: refusals:: replicas:: \
-    retention:: schedules:: storm:: stage::the_server_has_the_major_version_that_was_asked_for
+GUARANTEES = action_query:: basics:: chaos:: faults:: horizon:: identity:: idle:: lock_kill:: migrations:: notify:: ordering:: refusals:: \
+    replicas:: retention:: schedules:: shards:: storm:: stage::the_server_has_the_major_version_that_was_asked_for
 # Some of them not, for example SKIP=chaos::
 SKIP ?=
 
@@ -63,7 +63,7 @@ audit: deps ## Ask the advisory database about the dependencies; needs the netwo
 	@$$(scripts/cargo-deny) --log-level error check advisories || \
 	  { echo "make audit: NOT CHECKED, or an advisory was found: see above. Nothing is known to be safe." >&2; exit 1; }
 
-bench: deps-test ## Measure against the raw limits of this machine, in ten minutes; writes target/bench.json; ARGS="--quick", ARGS=--help
+bench: deps-test ## Measure against the raw limits of this machine, in about ten minutes; writes target/bench.json; ARGS="--quick", ARGS=--help
 	cargo bench --bench relay -- $(ARGS)
 
 bench-compare: deps-test ## Measure the usual loop (one row, one send, one UPDATE) beside the relay, over the same rows

@@ -6,6 +6,7 @@
 //! the relay has to say in `outbox.cursor_status`, and no turn that publishes locks either.
 
 pub mod actions;
+mod advance;
 mod attention;
 pub mod claims;
 mod commit;
@@ -29,10 +30,11 @@ pub mod timetable;
 pub mod unknown;
 mod wish;
 
+pub use advance::Advance;
 pub use attention::{Attention, attention};
 pub use commit::{Commit, fate_of};
 pub use detail::{Detail, detail};
-pub use lock::{Advance, LockedCursor, Place};
+pub use lock::{LockedCursor, Place};
 pub use news::news;
 pub use order::{Fate, Order, fate, order};
 pub use reserve::{InFlight, Reservation, Reserved, Reserving, Settlement};

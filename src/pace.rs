@@ -109,8 +109,10 @@ pub fn appetite(rows: usize, most: usize, published_in: Duration, deadline: Dura
 
 /// How much larger than configured a turn may become while a backlog is read.
 pub const LARGEST_STRETCH: usize = 4;
+/// The same for its bytes: those of two turns are in memory.
+pub const LARGEST_STRETCH_OF_BYTES: usize = 2;
 
-/// By how much the most rows and bytes of a turn are raised, after a turn that took all it could. What a turn costs besides
+/// By how much the most rows of a turn are raised, and up to [`LARGEST_STRETCH_OF_BYTES`] its bytes, after a turn that took all it could. What a turn costs besides
 /// its rows, `fixed`, is the same for many as for few: where it is long, because servers are far away or dead versions of
 /// the cursor's row are in the way, turns become larger and not slower.
 #[must_use]
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_stretch_while_locking_and_committing_take_more_than_a_twentieth_of_them() {
+    fn turns_stretch_while_what_they_cost_whatever_their_rows_is_more_than_a_twentieth_of_them() {
         let millis = Duration::from_millis;
         let after = |now, fixed, published| stretch(now, millis(fixed), millis(published), millis(5_000));
         assert_eq!(after(1, 6, 100), 2);

@@ -38,11 +38,13 @@ mod requests;
 pub mod reshard;
 mod rest;
 mod sample;
+mod sentry;
 mod setback;
 mod shards;
 mod sinks;
 pub mod status;
 pub mod supervisor;
+mod topics;
 mod trouble;
 pub mod turn;
 mod unready;
@@ -273,9 +275,9 @@ impl Ready {
 
     /// Learns from a turn that left rows behind whether the next should be larger than configured.
     fn stretch(&self, timings: &outcome::Timings) {
-        // Who sends one by one, or keeps a rate, is not held up by locks and commits.
+        // Who sends one by one, or keeps a rate, is not held up by what a turn costs whatever its rows.
         if !self.config.sink.one_by_one() && self.sink.min_interval().is_none() {
-            let fixed = timings.lock + timings.advance + timings.commit;
+            let fixed = timings.lock + timings.tail + timings.advance + timings.commit;
             let now = self.stretch.load(Ordering::Relaxed);
             let next = pace::stretch(now, fixed, timings.publish, self.config.turn.deadline);
             self.stretch.store(next, Ordering::Relaxed);

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 use outbox_relay::position::Timestamp;
+use outbox_relay::sink::kafka::Kind;
 use rdkafka::ClientContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
@@ -51,7 +52,7 @@ impl ProducerContext<NoCustomPartitioner> for Counter {
 /// Produces `rows` records to a new topic of one partition; rows a second.
 pub async fn measure(stage: &Stage, payload_bytes: usize, rows: u64) -> anyhow::Result<f64> {
     let topic = stage.topic().await?;
-    let mut config = stage.cluster().producer_config(LIMIT);
+    let mut config = stage.cluster().producer_config(Kind::prompt(LIMIT));
     for (key, value) in SETTINGS {
         config.set(key, value);
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use tokio_postgres::Client;
 
 use super::process::TICKS;
@@ -13,13 +13,16 @@ const QUIET: Duration = Duration::from_secs(16);
 /// After this much time somebody writes all the time, which is then what is measured.
 const PATIENCE: Duration = Duration::from_secs(45);
 
+/// A record is flushed this long after it was written, at the latest.
+const FLUSHED: Duration = Duration::from_secs(10);
+
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 pub struct Spent {
     /// Transaction ids.
     pub transaction_ids: i64,
-    /// Bytes of WAL.
-    pub wal_bytes: i64,
+    /// Where the WAL ends, or by how much it has grown.
+    wal: i64,
     /// Processor seconds of all its processes.
     pub cpu_s: f64,
 }
@@ -29,16 +32,16 @@ impl Spent {
     pub async fn look(owner: &Client) -> anyhow::Result<Self> {
         let sql = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint, (pg_current_wal_insert_lsn() - '0/0')::bigint";
         let row = owner.query_one(sql, &[]).await?;
-        Ok(Self { transaction_ids: row.get(0), wal_bytes: row.get(1), cpu_s: processor_s(owner).await? })
+        Ok(Self { transaction_ids: row.get(0), wal: row.get(1), cpu_s: processor_s(owner).await? })
     }
 
     /// Waits until nothing is written any more.
     pub async fn settle(owner: &Client) -> anyhow::Result<()> {
         let begun = Instant::now();
-        let (mut wal, mut since) = (Self::look(owner).await?.wal_bytes, Instant::now());
+        let (mut wal, mut since) = (Self::look(owner).await?.wal, Instant::now());
         while since.elapsed() < QUIET && begun.elapsed() < PATIENCE {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            let now = Self::look(owner).await?.wal_bytes;
+            let now = Self::look(owner).await?.wal;
             if now != wal {
                 (wal, since) = (now, Instant::now());
             }
@@ -50,9 +53,26 @@ impl Spent {
     pub fn since(&self, before: &Self) -> Self {
         Self {
             transaction_ids: self.transaction_ids - before.transaction_ids,
-            wal_bytes: self.wal_bytes - before.wal_bytes,
+            wal: self.wal - before.wal,
             cpu_s: self.cpu_s - before.cpu_s,
         }
+    }
+
+    /// The bytes of WAL between an earlier look and this one, but for the records of running transactions that PostgreSQL's
+    /// background writer makes of its own accord. The server must have pg_walinspect (15 or newer).
+    pub async fn wal_bytes(&self, owner: &Client, before: &Self) -> anyhow::Result<i64> {
+        if self.wal == before.wal {
+            return Ok(0);
+        }
+        let begun = Instant::now();
+        let flushed = "SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint >= $1";
+        while !owner.query_one(flushed, &[&self.wal]).await?.get::<_, bool>(0) {
+            ensure!(begun.elapsed() < FLUSHED, "the WAL is not flushed");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let sql = "SELECT COALESCE(sum(record_length), 0)::bigint FROM pg_get_wal_records_info('0/0'::pg_lsn + $1::bigint::numeric, \
+            '0/0'::pg_lsn + $2::bigint::numeric) WHERE (resource_manager, record_type) <> ('Standby', 'RUNNING_XACTS')";
+        Ok(owner.query_one(sql, &[&before.wal, &self.wal]).await.context("pg_walinspect")?.get(0))
     }
 }
 

@@ -73,7 +73,8 @@ impl Stage {
         proxies[1].forward(broker.listener(FAR).context("no further listener")?.parse()?);
         let stage = Self { postgres, broker, topics: AtomicU32::new(0), proxies };
         let mut owner = stage.owner().await?;
-        owner.batch_execute("CREATE ROLE relay LOGIN").await?;
+        // With pg_walinspect the WAL is counted by who wrote it: without it nothing could be said of idle relays.
+        owner.batch_execute("CREATE ROLE relay LOGIN; CREATE EXTENSION pg_walinspect").await?;
         migrate::up(&mut owner).await?;
         for table in Payload::ALL.map(Payload::table).into_iter().chain([LIVE, QUIET]) {
             stage.table(table).await?;

@@ -74,10 +74,11 @@ pub(super) struct Document {
 /// Reads a TOML text, reports its syntax errors and goes on with what can still be read.
 pub(super) fn parse(text: &str, report: &Report) -> Document {
     let (root, errors) = DeTable::parse_recoverable(text);
-    let root = table(text, root.get_ref());
+    let lines = Lines::of(text);
+    let root = table(&lines, root.get_ref());
     let mut certain = usize::MAX;
     for error in &errors {
-        let place = place_of(text, error.span().unwrap_or(0..0));
+        let place = lines.place_of(error.span().unwrap_or(0..0));
         if syntax::doubt(error.message()) == Doubt::Rest
             && let Place::Line(line, _) = place
         {
@@ -88,13 +89,13 @@ pub(super) fn parse(text: &str, report: &Report) -> Document {
     Document { root, certain }
 }
 
-fn table(text: &str, from: &DeTable<'_>) -> Table {
+fn table(lines: &Lines<'_>, from: &DeTable<'_>) -> Table {
     from.iter()
-        .map(|(key, value)| (key.get_ref().to_string(), (place_of(text, key.span()), node(text, value))))
+        .map(|(key, value)| (key.get_ref().to_string(), (lines.place_of(key.span()), node(lines, value))))
         .collect()
 }
 
-fn node(text: &str, from: &Spanned<DeValue<'_>>) -> Node {
+fn node(lines: &Lines<'_>, from: &Spanned<DeValue<'_>>) -> Node {
     let value = match from.get_ref() {
         DeValue::String(value) => Value::Text(value.to_string()),
         DeValue::Integer(value) => {
@@ -103,18 +104,33 @@ fn node(text: &str, from: &Spanned<DeValue<'_>>) -> Node {
         DeValue::Float(value) => Value::Float(value.as_str().parse().unwrap_or(f64::NAN)),
         DeValue::Boolean(value) => Value::Boolean(*value),
         DeValue::Datetime(value) => Value::Instant(value.to_string()),
-        DeValue::Array(values) => Value::Array(values.iter().map(|value| node(text, value)).collect()),
-        DeValue::Table(values) => Value::Table(table(text, values)),
+        DeValue::Array(values) => Value::Array(values.iter().map(|value| node(lines, value)).collect()),
+        DeValue::Table(values) => Value::Table(table(lines, values)),
     };
-    Node { place: place_of(text, from.span()), value }
+    Node { place: lines.place_of(from.span()), value }
 }
 
-/// Line and column of a span's begin, both counted from 1, columns in characters.
-fn place_of(text: &str, span: Range<usize>) -> Place {
-    let before = text.get(..span.start.min(text.len())).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    Place::Line(line, column)
+/// A text and where its lines begin: each of thousands of relays asks for the places of all its values.
+#[derive(Debug)]
+struct Lines<'a> {
+    text: &'a str,
+    begins: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    fn of(text: &'a str) -> Self {
+        let begins = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { text, begins }
+    }
+
+    /// Line and column of a span's begin, both counted from 1, columns in characters.
+    fn place_of(&self, span: Range<usize>) -> Place {
+        let at = span.start.min(self.text.len());
+        let line = self.begins.partition_point(|begin| *begin <= at);
+        let begin = self.begins.get(line - 1).copied().unwrap_or_default();
+        let column = self.text.get(begin..at).map_or(0, |before| before.chars().count()) + 1;
+        Place::Line(line, column)
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::LockedCursor;
+use super::advance::durability;
 use super::dead_letter::{self, DeadLetter};
 use super::status::{self, ErrorReport};
 use crate::database::{Error, Fragile, Loan, Session};
@@ -148,11 +149,10 @@ impl LockedCursor {
     /// The database's; whether the commit took place is then unknown, and nothing of it may be sent.
     pub async fn claimed(self, by: &str, durable: bool) -> Result<(), Error> {
         let statement = self.connection.prepare_cached(CLAIMED).await?;
-        let durability = durability(durable);
         let parameters: [&(dyn ToSql + Sync); 2] = [&self.name, &by];
         let ((), updated, ()) = tokio::try_join!(
             biased;
-            self.connection.batch_execute(durability),
+            self.connection.batch_execute(durability(durable)),
             self.connection.execute(&statement, &parameters),
             self.connection.batch_execute("COMMIT"),
         )?;
@@ -162,10 +162,6 @@ impl LockedCursor {
         self.connection.give_back();
         Ok(())
     }
-}
-
-const fn durability(durable: bool) -> &'static str {
-    if durable { "SET LOCAL synchronous_commit TO on" } else { "SET LOCAL synchronous_commit TO off" }
 }
 
 /// How many rows of a relay wait after a failure, in how many seconds the first of them is tried again, and the code of its

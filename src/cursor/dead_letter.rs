@@ -18,8 +18,18 @@ const BURY: &str = "INSERT INTO outbox.dead_letter AS d (cursor, source, created
 const OPEN: &str = "SELECT pg_catalog.count(*) FROM outbox.dead_letter \
      WHERE cursor = $1 AND state IN ('dead', 'redriving')";
 
+/// The sizes are those of payloads, which PostgreSQL knows without reading them.
 const REDRIVING: &str = "SELECT id, created_at, message_id, fields, field_values FROM outbox.dead_letter \
-     WHERE cursor = $1 AND state = 'redriving' ORDER BY created_at, id LIMIT $2 FOR UPDATE SKIP LOCKED";
+     WHERE state = 'redriving' AND id IN (SELECT l.id FROM \
+         (SELECT id, pg_catalog.sum(pg_catalog.octet_length(payload)) \
+              OVER (ORDER BY created_at, id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before \
+          FROM (SELECT id, created_at, payload FROM outbox.dead_letter \
+                WHERE cursor = $1 AND state = 'redriving' ORDER BY created_at, id LIMIT $2) AS first) AS l \
+         WHERE COALESCE(l.before, 0) < $3) \
+     ORDER BY created_at, id FOR UPDATE SKIP LOCKED";
+
+/// How many bytes of payload are read at a time to be sent again; the letter that passes it is the last.
+const REDRIVING_BYTES: i64 = 8 << 20;
 
 const REDRIVEN: &str = "UPDATE outbox.dead_letter SET state = 'redriven', resolved_at = pg_catalog.clock_timestamp(), \
      resolved_by = $2 WHERE id = ANY ($1::bigint[])";
@@ -117,7 +127,7 @@ pub(super) async fn bury(
 
 pub(super) async fn redriving(loan: &Fragile, cursor: &str, most: i64) -> Result<Vec<Redrive>, Error> {
     let statement = loan.prepare_cached(REDRIVING).await?;
-    let rows = loan.query(&statement, &[&cursor, &most]).await?;
+    let rows = loan.query(&statement, &[&cursor, &most, &REDRIVING_BYTES]).await?;
     let redrive = |row: &tokio_postgres::Row| {
         Ok(Redrive {
             id: row.try_get(0)?,

@@ -14,8 +14,9 @@ use tokio_postgres::types::ToSql;
 use tokio_util::sync::CancellationToken;
 
 use super::ErrorReport;
+use super::advance::{Advance, durability};
 use super::dead_letter::{self, DeadLetter};
-use super::lock::{self, Advance, LockedCursor};
+use super::lock::{self, LockedCursor};
 use super::unknown::{self, Unknown};
 use crate::database::{Error, Fragile, Loan};
 use crate::position::{Position, Timestamp};
@@ -260,7 +261,7 @@ impl Reserved {
         let update = async { Ok((self.connection.execute(&statement, &parameters).await?, begun.elapsed())) };
         let ((), (updated, settled), ()) = tokio::try_join!(
             biased;
-            self.connection.batch_execute(lock::durability(to.durable)),
+            self.connection.batch_execute(durability(to.durable)),
             update,
             self.connection.batch_execute("COMMIT"),
         )?;

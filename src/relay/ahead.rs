@@ -21,6 +21,7 @@ use super::turn::{Turn, within};
 use crate::batch::Batch;
 use crate::cursor::{LockedCursor, Place};
 use crate::database::{Error, Fragile};
+use crate::pace;
 use crate::position::{Position, Timestamp};
 use crate::source::fetch::{self, Budget, FetchError, Fetched, Request};
 use crate::source::watcher::Sighting;
@@ -173,12 +174,8 @@ async fn read(
 ) -> Result<(Fetched, Fragile), FetchError> {
     let reader = Fragile::new(engine.connection().await?);
     let sighting = match plan.sighting {
-        Some(sighting) => {
-            fetch::begin(&reader).await?;
-            sighting
-        }
-        // A transaction has no snapshot before its first statement: beginning it need not wait for the scan.
-        None => tokio::try_join!(scan(engine, ready), fetch::begin(&reader))?.0,
+        Some(sighting) => sighting,
+        None => scan(engine, ready).await?,
     };
     let horizon = sighting.horizon.at;
     // Whoever started it may have gone on without it.
@@ -200,7 +197,7 @@ pub(super) fn request<'a>(
     most: usize,
 ) -> Request<'a> {
     let turn = ready.config.turn;
-    let bytes = turn.bytes.saturating_mul(ready.stretch.load(Relaxed));
+    let bytes = turn.bytes.saturating_mul(ready.stretch.load(Relaxed).min(pace::LARGEST_STRETCH_OF_BYTES));
     Request {
         shape: &ready.shape,
         fields: ready.sink.fields(),
@@ -219,6 +216,8 @@ pub(super) fn request<'a>(
 pub(super) struct Chain {
     /// Rows that are being read for the next turn.
     pub(super) ahead: Option<Ahead>,
+    /// The last turn took all it could.
+    pub(super) backlog: bool,
     /// The right to use connections; kept from turn to turn only while rows are read ahead.
     pub(super) permits: Vec<tokio::sync::OwnedSemaphorePermit>,
     /// Where the last turn left the cursor.

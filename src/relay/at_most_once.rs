@@ -64,7 +64,7 @@ impl Turn<'_> {
     /// it in doubt, and a slow receiver is no fault.
     fn mode(&self, replayed: bool, deadline: Instant) -> Mode {
         let until = deadline.checked_sub(self.ready.config.turn.call_deadline()).or(Some(deadline));
-        Mode { alone: true, replayed, partitions: self.partitions, until }
+        Mode { alone: true, replayed, partitions: self.partitions, until, backlog: false }
     }
 
     /// Sends, for as long as the lock is there and the turn may last.
@@ -103,12 +103,8 @@ impl Turn<'_> {
         let begun = Instant::now();
         let (sender, mut receiver) = unbounded_channel();
         let reader = Fragile::new(reader);
-        let reading = async {
-            fetch::begin(&reader).await?;
-            fetch::fetch(&reader, request, sender).await
-        };
         let late = Error::Timeout(self.ready.config.turn.deadline);
-        let reading = tokio::time::timeout_at(deadline.into(), reading);
+        let reading = tokio::time::timeout_at(deadline.into(), fetch::fetch(&reader, request, sender));
         let fetched = reading.await.map_err(|_| TurnError::from(late))??;
         within(self.engine, fetch::end(reader, &fetched)).await?;
         self.timings.fetch = begun.elapsed();

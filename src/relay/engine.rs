@@ -10,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::bulletin::Bulletin;
 use super::hints::Hints;
+use super::sentry::Sentry;
+use super::topics::Topics;
 use crate::database::{self, Error, Limits, Loan, Pool, Session, Sessions};
 use crate::health::{Heartbeat, Readiness};
 use crate::metrics::{self, PoolState};
@@ -24,6 +26,12 @@ const CHECKS: usize = 4;
 /// Counting backlogs rests for so many times as long as it took.
 const COUNTING: u32 = 9;
 
+/// The statements of many tasks wait for each other in one session: one that meets a locked table must not hold the others
+/// up for long.
+const NOBODY_WAITS: &str = "SET lock_timeout = '500ms'";
+/// Everybody waits for the session: a server that does not answer must not hold them for ever.
+const SETTING: Duration = Duration::from_secs(3);
+
 /// See the module.
 #[derive(Debug)]
 pub struct Engine {
@@ -35,6 +43,10 @@ pub struct Engine {
     pub(super) hints: Hints,
     /// What groups that rest are told.
     pub(super) bulletin: Bulletin,
+    /// What the cluster has just said.
+    pub(super) topics: Topics,
+    /// Looks at the tables of groups that rest.
+    pub(super) sentry: Sentry,
     /// For probes, samples and status.
     pub probe: Shared,
     /// The Kafka cluster, when one is configured.
@@ -131,6 +143,8 @@ impl Shared {
             return Ok(Arc::clone(session));
         }
         let session = Arc::new(self.sessions.open().await?);
+        let set = tokio::time::timeout(SETTING, session.batch_execute(NOBODY_WAITS)).await;
+        set.map_err(|_| Error::Timeout(SETTING))??;
         *guard = Some(Arc::clone(&session));
         Ok(session)
     }
@@ -160,6 +174,8 @@ impl Engine {
             probe: Shared::new(sessions()),
             hints: Hints::new(sessions()),
             bulletin: Bulletin::default(),
+            sentry: Sentry::default(),
+            topics: Topics::default(),
             pool: database::pool(sessions(), slots * 2)?,
             checks: Arc::new(Semaphore::new(CHECKS)),
             count_from: std::sync::Mutex::new(Instant::now()),

@@ -11,21 +11,22 @@ use std::time::{Duration, Instant};
 use tokio::task::{Id, JoinSet};
 
 use super::engine::Engine;
-use super::hints::{self, Sleeper};
+use super::hints::Sleeper;
 use super::look::Look;
-use super::member::{Member, RECHECK, SAMPLE};
+use super::member::{Member, RECHECK};
 use super::rest::Rest;
 use super::sample::Samples;
 use super::shards::Shards;
 use super::worker::{self, Next};
 use super::{prepare, report};
-use crate::database::{Error, Session, sqlstate};
+use crate::database::{Error, sqlstate};
 use crate::pace::{Backoff, Pace};
 use crate::position::{Position, Timestamp};
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
 
 mod next;
+mod wait;
 
 /// A look that takes longer hangs on a server that keeps its connection and does not answer.
 const STEP: Duration = Duration::from_secs(30);
@@ -111,61 +112,11 @@ impl Group {
                     pause
                 }
             };
-            self.wait(pause).await;
+            self.wait(pause, pause >= poll.max).await;
         }
         while let Some(done) = self.running.join_next_with_id().await {
             self.finished(done);
         }
-    }
-
-    /// Waits for the pause, a hint, the end of a turn, or the engine's end.
-    async fn wait(&mut self, pause: Duration) {
-        let stop = self.engine.stop.clone();
-        // With every relay in a turn there is nothing to look for before one of them is done.
-        let busy = self.members.iter().all(|member| member.busy);
-        let pause = if busy { pause.max(SAMPLE / 10) } else { pause };
-        let pause = self.wake.map_or(pause, |wake| pause.min(wake.saturating_duration_since(Instant::now())));
-        let sleeper = self.sleeper.clone();
-        let hint = hints::hint(sleeper.as_deref());
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = hint, if !busy => self.hinted = true,
-            () = stop.cancelled() => {}
-            Some(done) = self.running.join_next_with_id() => self.finished(done),
-        }
-        while let Some(done) = self.running.try_join_next_with_id() {
-            self.finished(done);
-        }
-    }
-
-    /// One look; true when some relay had work to do.
-    async fn step(&mut self) -> Result<bool, Error> {
-        let (Some(mut rest), Some(shape)) = (self.rest.take(), self.shape.clone()) else {
-            return self.look(CATALOGUE).await;
-        };
-        let session = self.engine.probe.session().await?;
-        if rest.is_over(self.engine.bulletin.number(&session, self.engine.call_deadline).await?) {
-            return self.look(CATALOGUE_AT_REST).await;
-        }
-        if !self.is_still(&session, &shape, &rest).await? {
-            return self.look(CATALOGUE).await;
-        }
-        if rest.wants_scan() {
-            rest.sighting = self.engine.watcher.scan(&shape).await?;
-        }
-        self.rest = Some(rest);
-        Ok(false)
-    }
-
-    /// A short look: whether the newest row is still the same.
-    async fn is_still(&mut self, session: &Session, shape: &Shape, rest: &Rest) -> Result<bool, Error> {
-        let (begun, now) = (rest.sighting.clock(), rest.sighting.latest_clock());
-        let newest = Look::glance(session, shape, now, self.engine.call_deadline).await?;
-        let still = rest.is_of(newest.as_ref());
-        if still {
-            self.seen = Some(begun);
-        }
-        Ok(still)
     }
 
     /// A full look, with a catalogue that was read as lately as `known`.

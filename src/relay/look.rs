@@ -46,11 +46,14 @@ impl Look {
         now: Timestamp,
         deadline: Duration,
     ) -> Result<Option<Position>, Error> {
-        let glance = async {
-            let statement = session.prepare_cached(&shape.newest_sql()).await?;
-            newest(session, &statement, &[&now]).await
-        };
+        let glance = Self::newest_of(session, shape, now);
         tokio::time::timeout(deadline, glance).await.map_err(|_| Error::Timeout(deadline))?
+    }
+
+    /// The same without a deadline.
+    pub(super) async fn newest_of(session: &Session, shape: &Shape, now: Timestamp) -> Result<Option<Position>, Error> {
+        let statement = session.prepare_cached(&shape.newest_sql()).await?;
+        newest(session, &statement, &[&now]).await
     }
 
     /// Looks, after the scan of `sighting`.

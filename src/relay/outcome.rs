@@ -143,6 +143,8 @@ pub struct Timings {
     pub fetch: Duration,
     /// Publishing, overlapping with reading.
     pub publish: Duration,
+    /// The part of it that only waited for the last acknowledgements.
+    pub tail: Duration,
     /// Moving the position.
     pub advance: Duration,
     /// Committing, sent together with the move.

@@ -1,5 +1,7 @@
 //! What a turn has read and published, in order: batches, and how far they were acknowledged.
 
+use std::time::{Duration, Instant};
+
 use super::ahead::Rows;
 use crate::batch::Batch;
 use crate::position::{Position, Timestamp};
@@ -49,8 +51,8 @@ impl Relayed {
     }
 }
 
-/// Pushes batches as they come, keeps them, and waits for the acknowledgements.
-pub(super) async fn pump(publication: &mut Publication<'_>, kept: &mut Vec<Batch>, mut rows: Rows) {
+/// Pushes batches as they come, keeps them, and waits for the acknowledgements; how long it waited for the last ones.
+pub(super) async fn pump(publication: &mut Publication<'_>, kept: &mut Vec<Batch>, mut rows: Rows) -> Duration {
     while let Some(batch) = rows.next().await {
         // Kept before it is pushed: a push that is cut half-way has published rows of it.
         kept.push(batch);
@@ -63,5 +65,7 @@ pub(super) async fn pump(publication: &mut Publication<'_>, kept: &mut Vec<Batch
         // With all rows read there is nothing to wait for, and the loss of the lock must be seen all the same.
         tokio::task::yield_now().await;
     }
+    let pushed = Instant::now();
     publication.settle().await;
+    pushed.elapsed()
 }

@@ -12,7 +12,8 @@
 //! What no row tells (an operator's wish, a pause, a halt, a redrive) the [`super::bulletin`] does, and a full look is made
 //! every five seconds all the same. The catalogue is read less often while a group rests, but never less than a second
 //! before a turn begins. The writers are looked for once a second, and at each short look while there are any: the bound of
-//! one whose start cannot be read is the last look before it.
+//! one whose start cannot be read is the last look before it. While the group's pause is the longest, [`super::sentry`] makes
+//! its short looks together with those of others.
 
 use std::time::{Duration, Instant};
 
@@ -47,6 +48,11 @@ impl Rest {
     /// Whether a full look is due, with this number of the bulletin.
     pub(super) fn is_over(&self, bulletin: u64) -> bool {
         self.begun.elapsed() >= FULL || self.bulletin != bulletin
+    }
+
+    /// How long it lasts at the most from now on.
+    pub(super) fn left(&self) -> Duration {
+        FULL.saturating_sub(self.begun.elapsed())
     }
 
     /// Whether to look for writers again.

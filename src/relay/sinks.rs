@@ -11,7 +11,7 @@ use crate::message::{ColumnType, Field};
 use crate::sink::command::CommandSink;
 use crate::sink::email::EmailSink;
 use crate::sink::http::HttpSink;
-use crate::sink::kafka::{self, KafkaSink, LetterTopic, describe_topic};
+use crate::sink::kafka::{self, KafkaSink, LetterTopic};
 use crate::sink::sql::SqlSink;
 use crate::sink::stdout::StdoutSink;
 use crate::sink::{self, Failure, InvalidSetting, Sink};
@@ -108,7 +108,7 @@ async fn kafka_sink(
     let mut limit = UNKNOWN_LIMIT;
     let mut topic = None;
     if !kafka.templated() {
-        let facts = describe_topic(cluster, &kafka.topic, engine.call_deadline).await?;
+        let facts = engine.topics.describe(cluster, &kafka.topic, engine.call_deadline).await?;
         kafka_topic(kafka, &facts).map_err(|(code, message, hint)| Unready::wrong(code, message, hint))?;
         match facts.max_message_bytes {
             Some(bytes) => limit = bytes,
@@ -132,7 +132,7 @@ async fn kafka_sink(
 /// The topic of a relay's dead letters, if it has one.
 pub(super) async fn letters(engine: &Engine, config: &Config) -> Result<Option<Arc<LetterTopic>>, Unready> {
     let (Some(topic), Some(cluster)) = (&config.dead_letter_topic, &engine.cluster) else { return Ok(None) };
-    let facts = describe_topic(cluster, topic, engine.call_deadline).await?;
+    let facts = engine.topics.describe(cluster, topic, engine.call_deadline).await?;
     if !facts.exists {
         let (code, message, hint) = missing(topic, "dead_letter_topic");
         return Err(Unready::wrong(code, message, hint));

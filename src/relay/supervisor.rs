@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use super::Config;
 use super::engine::Engine;
 use super::group::Group;
-use super::hints;
+use super::{Config, hints, sentry};
 use crate::pace::Backoff;
 use crate::source;
 
@@ -39,6 +38,11 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>) {
         } else {
             groups.entry(relay.source.clone()).or_default().push(relay);
         }
+    }
+    if !groups.is_empty() {
+        let sentry = Arc::clone(&engine);
+        let run = move || sentry::run(Arc::clone(&sentry));
+        tasks.spawn(again(Arc::clone(&engine), "all that rest".to_owned(), run));
     }
     for (source, relays) in groups {
         let group = Arc::clone(&engine);

@@ -151,7 +151,13 @@ impl Turn<'_> {
         let ready = self.ready;
         let closed = cursor.closed();
         let suspects = ready.suspects.load(Ordering::Relaxed);
-        let mode = Mode { alone: suspects > 0, replayed: false, partitions: self.partitions, until: Some(deadline) };
+        let mode = Mode {
+            alone: suspects > 0,
+            replayed: false,
+            partitions: self.partitions,
+            until: Some(deadline),
+            backlog: chain.backlog && suspects == 0,
+        };
         let mut publication = match ready.sink.begin_within(mode, cursor.transaction()).await {
             Ok(publication) => publication,
             Err(failure) => return Ok(Relayed::nothing(failure)),
@@ -168,7 +174,8 @@ impl Turn<'_> {
             chain.ahead = outcome.as_ref().ok().and_then(|fetched| self.read_on(fetched, suspects));
             fetched = Some(outcome);
         };
-        let publishing = pump(&mut publication, &mut batches, rows);
+        let mut tail = Duration::ZERO;
+        let publishing = async { tail = pump(&mut publication, &mut batches, rows).await };
         let cut = tokio::select! {
             biased;
             () = closed.cancelled() => return Err(TurnError::LockLost),
@@ -179,6 +186,7 @@ impl Turn<'_> {
         let published = publication.finish();
         self.timings.fetch = fetch_time;
         self.timings.publish = begun.elapsed();
+        self.timings.tail = tail;
         let rows: usize = batches.iter().map(Batch::len).sum();
         ready.slow.store(self.timings.publish > ready.config.turn.time, Ordering::Relaxed);
         if cut {

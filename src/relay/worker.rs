@@ -116,7 +116,8 @@ impl Worker<'_> {
         };
         self.ready.metrics.turn_begun(sighting.clock(), sighting.horizon.at);
         let outcome = turn.run(&mut self.chain).await;
-        if !matches!(outcome, Ok(Outcome::Relayed { more: true, .. })) {
+        self.chain.backlog = matches!(outcome, Ok(Outcome::Relayed { more: true, .. }));
+        if !self.chain.backlog {
             self.chain.ahead = None;
         }
         if self.chain.ahead.is_none() {
@@ -125,7 +126,7 @@ impl Worker<'_> {
         self.chain.stands_at = turn.stands_at.take();
         self.chain.place = turn.place.take();
         drop(probe);
-        if matches!(outcome, Ok(Outcome::Relayed { more: true, .. })) {
+        if self.chain.backlog {
             self.ready.stretch(&turn.timings);
         }
         self.ready.record(&turn, &outcome);

@@ -6,7 +6,7 @@
 //! first message that was not acknowledged. `enable.gapless.guarantee` keeps later records out of the partition.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
@@ -17,15 +17,19 @@ use rdkafka::producer::BaseRecord;
 mod classify;
 mod cluster;
 mod errors;
+mod kind;
 mod ledger;
+mod lending;
 mod letter_topic;
 mod partition;
+mod polled;
 mod record;
 mod statistics;
 mod topic;
 
-pub use cluster::Cluster;
+pub use cluster::{Cluster, ClusterConfig};
 pub use errors::known_errors;
+pub use kind::Kind;
 pub use letter_topic::{LetterTopic, Obituary};
 pub use partition::OnPartitionChange;
 pub use record::is_legal_topic;
@@ -34,27 +38,8 @@ pub use topic::{TopicFacts, describe_topic};
 use super::{Class, Failure, Flow, InvalidSetting, Mode, Published};
 use crate::batch::Batch;
 use crate::message::{Field, Message};
-use cluster::Lent;
+use lending::Lent;
 use record::{Layout, Record};
-
-/// `[kafka]` of the configuration: the cluster, shared by all relays.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ClusterConfig {
-    /// `host:port`, several with commas.
-    pub bootstrap_servers: String,
-    /// Raw librdkafka properties, already checked against those that would break a guarantee.
-    pub properties: BTreeMap<String, String>,
-}
-
-impl fmt::Debug for ClusterConfig {
-    /// The properties by name only: their values may be secrets.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClusterConfig")
-            .field("bootstrap_servers", &self.bootstrap_servers)
-            .field("properties", &self.properties.keys())
-            .finish()
-    }
-}
 
 /// `[relay.sink.kafka]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,7 +170,11 @@ impl KafkaSink {
     }
 
     pub(super) fn begin(&self, mode: Mode) -> Result<KafkaPublication<'_>, Failure> {
-        let producer = self.cluster.lend(self.limit)?;
+        let producer = if mode.backlog {
+            self.cluster.lend_for_backlog(self.limit, self.layout.topic())?
+        } else {
+            self.cluster.lend(self.limit)?
+        };
         producer.context().ledger.begin();
         Ok(KafkaPublication { sink: self, mode, producer: Some(producer), sent: 0, refused: None })
     }

@@ -9,22 +9,23 @@ use std::time::{Duration, Instant};
 
 use futures_util::{TryStreamExt, pin_mut};
 use tokio::sync::mpsc::UnboundedSender;
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{Row, RowStream, Statement};
+use tokio_postgres::Row;
 
-use super::family::Family;
-use super::shape::{After, Shape};
+use super::shape::Shape;
 use crate::batch::Batch;
 use crate::database::codec::Raw;
 use crate::database::{Error, Fragile, Loan};
 use crate::message::Field;
 use crate::position::{Position, Timestamp};
 
+mod error;
 mod pages;
+mod questions;
 mod types;
 
+pub use error::FetchError;
 use pages::Pages;
-use types::Types;
+use questions::Questions;
 pub use types::types_stand;
 
 /// A batch is handed over when it has this many rows or bytes.
@@ -83,90 +84,29 @@ pub struct Fetched {
     pub last: Option<Position>,
     /// The bytes of the largest row.
     pub row_bytes: usize,
-    /// Rows may still be on their way that nobody takes.
+    /// So many rows may still be on their way that nobody takes that it is quicker to close the connection.
     pub left_over: bool,
+    /// The transaction has ended.
+    pub ended: bool,
 }
 
-/// Why nothing may be read.
-#[derive(Debug, thiserror::Error)]
-pub enum FetchError {
-    /// The database said no.
-    #[error(transparent)]
-    Database(#[from] Error),
-    /// The relations differ from those that the horizon was computed for, or the columns' types from those that the sink
-    /// was made for: look at the catalogue again.
-    #[error("the table's partitions, or the types of its columns, have changed since the scan")]
-    FamilyChanged,
-    /// The name means another table now.
-    #[error(
-        "table {table} is another relation now (oid {found:?}, was {known}): it was replaced or renamed. Rename it back, \
-         or accept the new one: its rows after the cursor's position will be published"
-    )]
-    Replaced {
-        /// The configured name.
-        table: String,
-        /// What it means now.
-        found: Option<u32>,
-        /// What it meant.
-        known: u32,
-    },
-    /// A partition was attached with rows that the cursor has passed already.
-    #[error(
-        "partition {partition} was attached to {table} with rows at or below the cursor's position {position}: they \
-         would never be published. Publish them by hand or move the position back, then resume"
-    )]
-    AttachedBehind {
-        /// The configured table.
-        table: String,
-        /// The new partition.
-        partition: String,
-        /// The cursor's position.
-        position: String,
-    },
-    /// A partition with rows that the cursor has not passed is detached, or is being detached.
-    #[error(
-        "partition {partition} of {table} is detached, and reaches behind the cursor's position {position}: its rows \
-         cannot be read, and would be left out"
-    )]
-    Detached {
-        /// The configured table.
-        table: String,
-        /// The partition.
-        partition: String,
-        /// The cursor's position.
-        position: String,
-    },
-}
-
-impl From<tokio_postgres::Error> for FetchError {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Database(error.into())
-    }
-}
-
-/// Begins the transaction that [`fetch`] reads in. It has no snapshot before the first statement: the scan may still be
-/// under way.
-///
-/// # Errors
-/// The database's.
-pub async fn begin(reader: &Loan) -> Result<(), Error> {
-    Ok(reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?)
-}
-
-/// Ends it and gives the connection back, or closes it when that is quicker.
+/// Ends the transaction that [`fetch`] has read in and gives the connection back, or closes it when that is quicker.
 ///
 /// # Errors
 /// The database's; the connection is closed then.
 pub async fn end(reader: Fragile, fetched: &Fetched) -> Result<(), Error> {
-    if !fetched.left_over {
-        reader.batch_execute("COMMIT").await?;
-        reader.give_back();
+    if fetched.left_over {
+        return Ok(());
     }
+    if !fetched.ended {
+        reader.batch_execute("COMMIT").await?;
+    }
+    reader.give_back();
     Ok(())
 }
 
-/// Reads the rows on `reader`, in a transaction that has just begun, and hands them over in order. Stops early, without
-/// error, when nobody takes them.
+/// Reads the rows on `reader`, in a transaction of its own, and hands them over in order. Stops early, without error, when
+/// nobody takes them.
 ///
 /// # Errors
 /// See [`FetchError`]. Rows handed over before an error are a true prefix. After an error the connection is not fit for
@@ -176,10 +116,45 @@ pub async fn fetch(
     request: Request<'_>,
     batches: UnboundedSender<Batch>,
 ) -> Result<Fetched, FetchError> {
+    let questions = Questions::prepare(reader, &request).await?;
+    let pages = Pages::new(request.budget, request.row_bytes);
+    // Nothing can follow a page that has room for the whole budget: its end is sent with it.
+    let only_page = pages.next() == Some(request.budget.rows) && !questions.family.has_news();
+    let mut ended = false;
+    let mut fetched = {
+        let reading = read(reader, &request, &questions, pages, batches);
+        let ending = reader.batch_execute("COMMIT");
+        pin_mut!(reading, ending);
+        let fetched = loop {
+            tokio::select! {
+                // The reading sends all it has to say when it is asked for the first time.
+                biased;
+                fetched = &mut reading => break fetched?,
+                end = &mut ending, if only_page && !ended => {
+                    end?;
+                    ended = true;
+                }
+            }
+        };
+        if only_page && !ended && !fetched.left_over {
+            ending.await?;
+            ended = true;
+        }
+        fetched
+    };
+    fetched.ended = ended;
+    Ok(fetched)
+}
+
+async fn read(
+    reader: &Loan,
+    request: &Request<'_>,
+    questions: &Questions<'_>,
+    mut pages: Pages,
+    batches: UnboundedSender<Batch>,
+) -> Result<Fetched, FetchError> {
     let begun = Instant::now();
-    let pager = Pager::prepare(reader, &request).await?;
-    let mut pages = Pages::new(request.budget, request.row_bytes);
-    let (snapshot, mut rows) = open(reader, &request, &pager, pages.next()).await?;
+    let (snapshot, mut rows) = questions.open(reader, request, pages.next()).await?;
     let mut hand = Hand { batches, batch: Batch::new(request.fields.len()), last: None };
     let mut more = false;
     let mut left_over = false;
@@ -201,87 +176,12 @@ pub async fn fetch(
             && let Some(page) = pages.next()
         {
             hand.over();
-            rows = Some((page, pager.page(reader, &request, hand.last.as_ref(), page).await?));
+            rows = Some((page, questions.pager.page(reader, request, hand.last.as_ref(), page).await?));
         }
     }
     more |= !hand.over();
     let (rows, row_bytes) = (pages.rows(), pages.largest());
-    Ok(Fetched { rows, more, snapshot: Some(snapshot), last: hand.last, row_bytes, left_over })
-}
-
-/// The statements that read pages.
-struct Pager {
-    first: Statement,
-    next: Statement,
-}
-
-impl Pager {
-    async fn prepare(reader: &Loan, request: &Request<'_>) -> Result<Self, FetchError> {
-        let sql = |after| request.shape.fetch_sql(request.fields, after);
-        let next = reader.prepare_cached(&sql(After::Row)).await?;
-        let first = match After::of(request.after) {
-            After::Row => next.clone(),
-            after => reader.prepare_cached(&sql(after)).await?,
-        };
-        Ok(Self { first, next })
-    }
-
-    /// At most `rows` rows after a position of this fetch, or after the one that it began at.
-    async fn page(
-        &self,
-        reader: &Loan,
-        request: &Request<'_>,
-        last: Option<&Position>,
-        rows: usize,
-    ) -> Result<RowStream, tokio_postgres::Error> {
-        let limit = i64::try_from(rows).unwrap_or(i64::MAX);
-        let (statement, after) = match last {
-            Some(last) => (&self.next, Some(last)),
-            None => (&self.first, request.after),
-        };
-        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&request.horizon, &limit];
-        if let Some(position) = after {
-            parameters.push(&position.created_at);
-            if let Some(id) = &position.id {
-                parameters.push(id);
-            }
-        }
-        reader.query_raw(statement, parameters).await
-    }
-}
-
-/// Takes the snapshot and the table's lock, so that its name cannot move on, looks whether it is the right table, and asks
-/// for the first page; gives the snapshot's text.
-async fn open(
-    reader: &Loan,
-    request: &Request<'_>,
-    pager: &Pager,
-    first: Option<usize>,
-) -> Result<(String, Option<(usize, RowStream)>), FetchError> {
-    let family = Family::prepare(reader, request).await?;
-    let types = if request.typed { Types::prepare(reader, request.shape, request.fields).await? } else { None };
-    let page = async {
-        match first.filter(|_| !family.has_news()) {
-            Some(rows) => pager.page(reader, request, None, rows).await.map(|stream| Some((rows, stream))),
-            None => Ok(None),
-        }
-    };
-    // Sent at once, run one after the other: nothing of the page is looked at before the answers to the others.
-    let (facts, stand, page) = tokio::try_join!(
-        biased;
-        family.ask(reader, request.shape),
-        async { Ok(types::stand(reader, types.as_ref()).await?) },
-        async { Ok(page.await?) },
-    )?;
-    if !stand {
-        return Err(FetchError::FamilyChanged);
-    }
-    let snapshot = family.judge(reader, request, facts).await?;
-    let page = match (page, first) {
-        (None, Some(rows)) => Some((rows, pager.page(reader, request, None, rows).await?)),
-        (page, _) => page,
-    };
-    Ok((snapshot, page))
+    Ok(Fetched { rows, more, snapshot: Some(snapshot), last: hand.last, row_bytes, left_over, ended: false })
 }
 
 /// Where rows go.

@@ -141,8 +141,13 @@ pub async fn inspect(session: &Session, config: &Stream) -> Result<Table, Inspec
     table.descendants = family.try_get::<_, Vec<u32>>(3)?.into_iter().collect();
 
     let members = table.family();
-    let facts = session.prepare_cached(include_str!("sql/table.sql")).await?;
-    let row = session.query_one(&facts, &[&root, &members]).await?;
+    let facts = async {
+        let facts = session.prepare_cached(include_str!("sql/table.sql")).await?;
+        Ok(session.query_one(&facts, &[&root, &members]).await?)
+    };
+    // Asked at once: a look's price is mostly that of waiting for each answer.
+    let (row, columns, stamps) =
+        tokio::try_join!(facts, column::columns(session, &table), stamps(session, &members, config))?;
     table.kind = row.try_get(0)?;
     table.persistence = row.try_get(1)?;
     table.row_security = row.try_get(2)?;
@@ -153,8 +158,8 @@ pub async fn inspect(session: &Session, config: &Stream) -> Result<Table, Inspec
     table.subscribed = row.try_get(7)?;
     table.foreign = row.try_get(8)?;
     table.temporary = row.try_get(9)?;
-    table.columns = column::columns(session, &table).await?;
-    table.stamps = stamps(session, &members, config).await?;
+    table.columns = columns;
+    table.stamps = stamps;
     (table.indexed, table.indexes) = indexes(session, &table).await?;
     table.zone_fixed = zone_fixed(session, config).await?;
     Ok(table)
@@ -184,9 +189,10 @@ async fn indexes(session: &Session, table: &Table) -> Result<(Vec<String>, Vec<I
     let relations = table.relations_with_indexes();
     let named = "SELECT ARRAY(SELECT o::regclass::text FROM pg_catalog.unnest($1::oid[]) AS o)";
     let named = session.prepare_cached(named).await?;
-    let names = session.query_one(&named, &[&relations]).await?.try_get(0)?;
     let indexes = session.prepare_cached(include_str!("sql/indexes.sql")).await?;
-    let rows = session.query(&indexes, &[&relations]).await?;
+    let relations: [&(dyn ToSql + Sync); 1] = [&relations];
+    let (names, rows) = tokio::try_join!(session.query_one(&named, &relations), session.query(&indexes, &relations))?;
+    let names = names.try_get(0)?;
     let indexes: Result<_, InspectError> = rows
         .iter()
         .map(|row| {

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::Row;
 
 use super::horizon::{History, Holder, Horizon, Scan};
 use super::shape::Shape;
@@ -79,6 +79,14 @@ impl Watcher {
     /// # Errors
     /// When the connection fails; the next scan opens another.
     pub async fn scan(&self, shape: &Shape) -> Result<Sighting, Error> {
+        Ok(self.scan_all(&[shape]).await?.swap_remove(0))
+    }
+
+    /// The same of several tables by one look, in their order.
+    ///
+    /// # Errors
+    /// When the connection fails; the next scan opens another.
+    pub async fn scan_all(&self, shapes: &[&Shape]) -> Result<Vec<Sighting>, Error> {
         let mut guard = self.state.lock().await;
         let begun = Instant::now();
         let mut state = match guard.take() {
@@ -86,55 +94,102 @@ impl Watcher {
             _ => State { session: self.sessions.open().await?, tables: HashMap::new() },
         };
         // The state is put back only after a whole scan: a cancelled or failed one leaves no half-read history.
-        let first = self.bounded(&mut state, shape).await?;
-        let horizon = if first.rescan { self.bounded(&mut state, shape).await? } else { first };
+        let mut horizons = self.bounded(&mut state, shapes).await?;
+        let again: Vec<usize> = (0..shapes.len()).filter(|&index| horizons[index].rescan).collect();
+        if !again.is_empty() {
+            let new: Vec<&Shape> = again.iter().map(|&index| shapes[index]).collect();
+            for (index, horizon) in again.into_iter().zip(self.bounded(&mut state, &new).await?) {
+                horizons[index] = horizon;
+            }
+        }
         *guard = Some(state);
-        Ok(Sighting { horizon, answered: Instant::now(), took: begun.elapsed() })
+        let (answered, took) = (Instant::now(), begun.elapsed());
+        Ok(horizons.into_iter().map(|horizon| Sighting { horizon, answered, took }).collect())
     }
 
-    async fn bounded(&self, state: &mut State, shape: &Shape) -> Result<Horizon, Error> {
-        tokio::time::timeout(self.deadline, scan(state, shape)).await.map_err(|_| Error::Timeout(self.deadline))?
+    async fn bounded(&self, state: &mut State, shapes: &[&Shape]) -> Result<Vec<Horizon>, Error> {
+        tokio::time::timeout(self.deadline, scan(state, shapes)).await.map_err(|_| Error::Timeout(self.deadline))?
     }
 }
 
-async fn scan(state: &mut State, shape: &Shape) -> Result<Horizon, Error> {
-    let family = shape.family();
-    let session = &state.session;
-    let remembered = state.tables.entry(shape.config.clone()).or_default();
-    let looked_for = Some((shape.rule, shape.own_role_only_reads));
-    if remembered.family != family || remembered.looked_for != looked_for {
-        // What was absent from the old family, or was not looked for, says nothing about what is new in this one.
-        *remembered = Remembered { family: family.clone(), looked_for, ..Remembered::default() };
-    }
+/// One reading of the clock, and then one look at the writers of all these tables.
+async fn scan(state: &mut State, shapes: &[&Shape]) -> Result<Vec<Horizon>, Error> {
     let asked = Instant::now();
-    let clock = session.prepare_cached(CLOCK).await?;
-    // Clock and look are sent at once and run one after the other: the clock is read before the look begins.
-    let clock = session.query_one(&clock, &[]);
-    let family_parameter: [&(dyn ToSql + Sync); 1] = [&family];
-    let reads_parameter: [&(dyn ToSql + Sync); 1] = [&shape.own_role_only_reads];
-    let (at, rows) = match shape.rule {
-        Rule::Window => (clock.await?, Vec::new()),
-        Rule::Writers => {
-            let look = session.prepare_cached(include_str!("sql/writers.sql")).await?;
-            tokio::try_join!(biased; clock, session.query(&look, &family_parameter))?
+    let (at, rows) = look(&state.session, shapes).await?;
+    let answered = Instant::now();
+    let horizons = shapes.iter().map(|shape| {
+        let family = shape.family();
+        let remembered = state.tables.entry(shape.config.clone()).or_default();
+        let looked_for = Some((shape.rule, shape.own_role_only_reads));
+        if remembered.family != family || remembered.looked_for != looked_for {
+            // What was absent from the old family, or was not looked for, says nothing about what is new in this one.
+            *remembered = Remembered { family, looked_for, ..Remembered::default() };
         }
-        Rule::Transactions => {
-            let look = session.prepare_cached(include_str!("sql/transactions.sql")).await?;
-            tokio::try_join!(biased; clock, session.query(&look, &reads_parameter))?
-        }
-    };
-    let elapsed = remembered.answered.map_or(Duration::ZERO, |answered| asked.duration_since(answered));
-    remembered.answered = Some(Instant::now());
-    let mut seen = HashSet::new();
-    let holders = rows
-        .iter()
-        .map(|row| Holder {
+        let elapsed = remembered.answered.map_or(Duration::ZERO, |answered| asked.duration_since(answered));
+        remembered.answered = Some(answered);
+        let holders = rows.holders(shape, &remembered.family);
+        remembered.history.observe(Scan { at, elapsed, holders }, shape.margin)
+    });
+    Ok(horizons.collect())
+}
+
+/// Who was seen, by what was looked for.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Holders of locks on relations.
+    writers: Vec<Row>,
+    /// Open transactions: all, and those that need not be of the relay's own role.
+    transactions: [Vec<Row>; 2],
+}
+
+impl Seen {
+    fn holders(&self, shape: &Shape, family: &[u32]) -> Vec<Holder> {
+        let rows = match shape.rule {
+            Rule::Window => return Vec::new(),
+            Rule::Writers => &self.writers,
+            Rule::Transactions => &self.transactions[usize::from(shape.own_role_only_reads)],
+        };
+        let its_own = |row: &&Row| shape.rule != Rule::Writers || family.contains(&row.get(4));
+        let mut seen = HashSet::new();
+        let holder = |row: &Row| Holder {
             transaction: row.get(0),
             pid: row.get(1),
             application: row.get(2),
             started: row.get::<_, Option<Timestamp>>(3),
-        })
-        .filter(|holder| seen.insert(holder.transaction.clone()))
-        .collect();
-    Ok(remembered.history.observe(Scan { at: at.get(0), elapsed, holders }, shape.margin))
+        };
+        let holders = rows.iter().filter(its_own).map(holder);
+        holders.filter(|holder| seen.insert(holder.transaction.clone())).collect()
+    }
+}
+
+async fn look(session: &Session, shapes: &[&Shape]) -> Result<(Timestamp, Seen), Error> {
+    let of = |rule: Rule| shapes.iter().filter(move |shape| shape.rule == rule);
+    let family: Vec<u32> = of(Rule::Writers).flat_map(|shape| shape.family()).collect();
+    let reads = [false, true].map(|reads| of(Rule::Transactions).any(|shape| shape.own_role_only_reads == reads));
+    let clock = session.prepare_cached(CLOCK).await?;
+    let writers = match family.is_empty() {
+        true => None,
+        false => Some(session.prepare_cached(include_str!("sql/writers.sql")).await?),
+    };
+    let transactions = match reads {
+        [false, false] => None,
+        _ => Some(session.prepare_cached(include_str!("sql/transactions.sql")).await?),
+    };
+    // All are sent at once and run one after the other: the clock is read before the looks begin.
+    let writers = async {
+        let Some(statement) = &writers else { return Ok(Vec::new()) };
+        session.query(statement, &[&family]).await
+    };
+    let transactions = async |reads: bool, wanted: bool| {
+        let Some(statement) = transactions.as_ref().filter(|_| wanted) else { return Ok(Vec::new()) };
+        session.query(statement, &[&reads]).await
+    };
+    let (at, writers, all, others) = tokio::try_join!(
+        biased;
+        session.query_one(&clock, &[]),
+        writers,
+        transactions(false, reads[0]),
+        transactions(true, reads[1])
+    )?;
+    Ok((at.get(0), Seen { writers, transactions: [all, others] }))
 }

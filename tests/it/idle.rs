@@ -11,6 +11,8 @@ use crate::support::outside::{get, halted, listener, printed, stdout_relay};
 use crate::support::servers::prepare;
 use crate::support::{CLOCK, Database, PATIENCE, Process, bookings, database, eventually, outbox_relay, toml};
 
+mod tables;
+
 const INSERT: &str = "INSERT INTO public.bookings DEFAULT VALUES";
 /// Longer than a relay takes to rest, or to be told something while it does.
 const RESTED: Duration = Duration::from_millis(1_200);

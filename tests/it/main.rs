@@ -37,6 +37,7 @@ mod metrics;
 mod migrations;
 mod naive;
 mod notify;
+mod odd_rows;
 mod operators;
 mod ordering;
 mod outside;

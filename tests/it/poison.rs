@@ -28,7 +28,7 @@ async fn admin() -> AdminClient<DefaultClientContext> {
 }
 
 /// The topic accepts records of this many bytes from now on; the relay believes what it saw at its start.
-async fn limit(topic: &str, bytes: &str) {
+pub(crate) async fn limit(topic: &str, bytes: &str) {
     let wish = AlterConfig::new(ResourceSpecifier::Topic(topic)).set("max.message.bytes", bytes);
     let done = admin().await.alter_configs([&wish], &AdminOptions::new()).await.unwrap();
     assert!(done.iter().all(Result::is_ok), "{done:?}");

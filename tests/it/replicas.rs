@@ -13,6 +13,8 @@ use crate::support::{
     Database, PATIENCE, Process, Replica, broker, config, database, eventually, kafka_relay, toml, unique,
 };
 
+mod backlog;
+
 /// A running stage: a table, a topic, a consumer, and the text of a configuration.
 struct Stage {
     database: Database,

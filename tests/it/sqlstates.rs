@@ -122,12 +122,26 @@ async fn a_column_that_is_gone_is_said_and_waited_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_statement_that_takes_too_long_is_said_and_waited_out() {
+async fn a_table_that_stays_locked_is_said_and_waited_out() {
+    met(Trouble {
+        state: "55P03",
+        begin: "BEGIN|INSERT INTO bookings SELECT FROM generate_series(1, 20)|LOCK TABLE bookings IN ACCESS EXCLUSIVE MODE",
+        end: "COMMIT",
+        meanwhile: "",
+        status: true,
+        check: None,
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_that_are_cancelled_again_and_again_are_said_and_waited_out() {
     met(Trouble {
         state: "57014",
         begin: "BEGIN|INSERT INTO bookings SELECT FROM generate_series(1, 20)|LOCK TABLE bookings IN ACCESS EXCLUSIVE MODE",
         end: "COMMIT",
-        meanwhile: "",
+        meanwhile: "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'outbox-relay/%' \
+                    AND datname = current_database() AND wait_event_type = 'Lock'",
         status: true,
         check: None,
     })

@@ -1,64 +1,60 @@
-//! The Kafka cluster: producers, lent to one publication at a time and taken back only when they are empty.
+//! The Kafka cluster: how to connect to it, what it knows of topics, and the producers' settings and reports.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::ClientContext;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::KafkaError;
 use rdkafka::message::DeliveryResult;
-use rdkafka::producer::{NoCustomPartitioner, Producer as _, ProducerContext, PurgeConfig, ThreadedProducer};
+use rdkafka::producer::{NoCustomPartitioner, Producer as _, ProducerContext};
 
+use super::classify;
+use super::kind::{Kind, RECORD_BYTES};
 use super::ledger::Ledger;
+use super::lending::Lent;
+use super::polled::Polled;
 use super::statistics::{self, Reading, Statistics};
-use super::{ClusterConfig, classify};
 use crate::sink::Failure;
 
-/// A topic with a larger limit does not make batches larger.
-const BATCH_BYTES: usize = 1_000_000;
+const QUEUE: &str = "queue.buffering.max.kbytes";
+
+/// `[kafka]` of the configuration: the cluster, shared by all relays.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ClusterConfig {
+    /// `host:port`, several with commas.
+    pub bootstrap_servers: String,
+    /// Raw librdkafka properties, already checked against those that would break a guarantee.
+    pub properties: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for ClusterConfig {
+    /// The properties by name only: their values may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterConfig")
+            .field("bootstrap_servers", &self.bootstrap_servers)
+            .field("properties", &self.properties.keys())
+            .finish()
+    }
+}
 
 /// The cluster of `[kafka]`, shared by all relays of the process.
 #[derive(Debug)]
 pub struct Cluster {
     config: ClusterConfig,
-    idle: Mutex<HashMap<usize, Vec<Lent>>>,
-    statistics: Statistics,
-}
-
-/// A producer on loan, with the record size that it was made for.
-pub(super) struct Lent {
-    producer: Arc<ThreadedProducer<Context>>,
-    limit: usize,
-}
-
-impl fmt::Debug for Lent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lent").field("limit", &self.limit).finish_non_exhaustive()
-    }
-}
-
-impl Deref for Lent {
-    type Target = ThreadedProducer<Context>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.producer
-    }
-}
-
-impl Lent {
-    pub(super) fn context(&self) -> &Context {
-        self.producer.client().context()
-    }
+    idle: Mutex<HashMap<Kind, Vec<Lent>>>,
+    /// A producer for backlogs is being made, or was in vain, until then.
+    pub(super) making: Mutex<Option<Instant>>,
+    pub(super) statistics: Statistics,
 }
 
 impl Cluster {
     /// A cluster to connect to when something is asked of it.
     #[must_use]
     pub fn new(config: ClusterConfig) -> Self {
-        Self { config, idle: Mutex::default(), statistics: Statistics::default() }
+        Self { config, idle: Mutex::default(), making: Mutex::default(), statistics: Statistics::default() }
     }
 
     /// Where the cluster is, as configured.
@@ -85,21 +81,23 @@ impl Cluster {
         client
     }
 
-    /// The producer's settings for topics that accept records of `limit` bytes. Those of librdkafka are not ours:
-    /// without them it reorders, duplicates, drops, and invents topics.
+    /// A producer's settings. Those of librdkafka are not ours: without them it reorders, duplicates, drops, and invents
+    /// topics.
     #[must_use]
-    pub fn producer_config(&self, limit: usize) -> ClientConfig {
+    pub fn producer_config(&self, kind: Kind) -> ClientConfig {
         let mut client = ClientConfig::new();
         for (key, value) in [
-            ("linger.ms", "0"),
+            ("linger.ms", kind.linger()),
             ("reconnect.backoff.max.ms", "1000"),
-            ("queue.buffering.max.kbytes", "65536"),
             ("statistics.interval.ms", statistics::INTERVAL_MS),
         ] {
             client.set(key, value);
         }
         let mut client = self.with_operators(client);
-        let (limit, batch) = (limit.to_string(), limit.min(BATCH_BYTES).to_string());
+        let kind = Kind { limit: kind.limit.clamp(*RECORD_BYTES.start(), *RECORD_BYTES.end()), ..kind };
+        let configured = client.get(QUEUE).and_then(|kib| kib.parse().ok());
+        let queue = kind.queue_kib(configured).to_string();
+        let (limit, batch) = (kind.limit.to_string(), kind.batch_bytes().to_string());
         for (key, value) in [
             ("enable.idempotence", "true"),
             ("enable.gapless.guarantee", "true"),
@@ -109,6 +107,7 @@ impl Cluster {
             // with the old ones expired and the one in its hand fresh. The turn's deadline purges all of them together.
             ("message.timeout.ms", "0"),
             ("message.max.bytes", &limit),
+            (QUEUE, &queue),
             ("batch.size", &batch),
             ("topic.metadata.propagation.max.ms", "3000"),
             ("socket.nagle.disable", "true"),
@@ -116,22 +115,6 @@ impl Cluster {
             client.set(key, value);
         }
         client
-    }
-
-    /// A producer for one publication.
-    pub(super) fn lend(&self, limit: usize) -> Result<Lent, Failure> {
-        match self.idle().get_mut(&limit).and_then(Vec::pop) {
-            Some(lent) => Ok(lent),
-            None => self.another(limit),
-        }
-    }
-
-    fn another(&self, limit: usize) -> Result<Lent, Failure> {
-        let producer = self
-            .producer_config(limit)
-            .create_with_context(Context { reading: self.statistics.reading(), ..Context::default() })
-            .map_err(|error| classify::failure(&error, None))?;
-        Ok(Lent { producer: Arc::new(producer), limit })
     }
 
     /// Has a producer connected before it is needed: a first turn must not spend its time on a start that a broker makes
@@ -144,9 +127,17 @@ impl Cluster {
             (lent, met)
         });
         let Ok((lent, met)) = connected.await else { return Ok(()) };
-        met.map_err(|error| classify::failure(&error, lent.context().last_error()))?;
-        self.take_back(lent);
-        Ok(())
+        match met {
+            Ok(()) => {
+                self.take_back(lent);
+                Ok(())
+            }
+            Err(error) => {
+                let failure = classify::failure(&error, lent.context().last_error());
+                self.destroy(lent);
+                Err(failure)
+            }
+        }
     }
 
     /// How many partitions a topic has, as the cluster says now.
@@ -156,54 +147,56 @@ impl Cluster {
         topic: &str,
         patience: Duration,
     ) -> Result<usize, Failure> {
-        // Asked through a producer that waits for its next turn, so that it learns the answer itself. It stays where it is: a
-        // turn that found it lent to a question would have to connect another.
-        let resting = self.idle().get(&limit).and_then(|resting| resting.last()).map(|lent| Arc::clone(&lent.producer));
-        let (producer, new) = match resting {
-            Some(producer) => (producer, None),
-            None => {
-                let lent = self.another(limit)?;
-                (Arc::clone(&lent.producer), Some(lent))
-            }
+        // Asked through producers that wait for their next turn, so that they learn the answer themselves. They stay where they
+        // are: a turn that found its producer lent to a question would have to connect another.
+        let mut asking: Vec<_> = {
+            let idle = self.idle();
+            let resting = |backlog| idle.get(&Kind { limit, backlog }).and_then(|resting| resting.last());
+            [resting(false), resting(true)].into_iter().flatten().map(|lent| Arc::clone(&lent.producer)).collect()
         };
+        let new = if asking.is_empty() { Some(self.another(Kind::prompt(limit))?) } else { None };
+        asking.extend(new.iter().map(|lent| Arc::clone(&lent.producer)));
         let topic = topic.to_owned();
         let asked = tokio::task::spawn_blocking(move || {
-            let found = producer.client().fetch_metadata(Some(&topic), patience);
-            let found = found.map_err(|error| classify::failure(&error, producer.client().context().last_error()));
-            found.map(|found| found.topics().first().map_or(0, |topic| topic.partitions().len()))
+            let ask = |producer: &Arc<Polled>| {
+                producer.wake();
+                let client = producer.producer().client();
+                let found = client.fetch_metadata(Some(&topic), patience);
+                let found = found.map_err(|error| classify::failure(&error, client.context().last_error()));
+                producer.rest();
+                found.map(|found| found.topics().first().map_or(0, |topic| topic.partitions().len()))
+            };
+            let found = asking.first().map_or(Ok(0), ask);
+            if found.is_ok() {
+                // What another says does not matter: it is asked so that it knows.
+                let _ = asking.get(1).map(ask);
+            }
+            found
         });
         let found = asked.await.map_err(|_| classify::interrupted(None))?;
         if let Some(new) = new {
-            self.take_back(new);
+            // Below the others: it has sent nothing yet, and its first record would wait for what a producer asks at first.
+            self.idle().entry(new.kind).or_default().insert(0, new);
         }
         found
     }
 
-    /// Takes an empty producer back.
-    pub(super) fn take_back(&self, lent: Lent) {
-        if lent.client().fatal_error().is_some() {
-            return self.destroy(lent);
-        }
-        // What it once complained of is over; a lasting trouble is complained of again at the next connection.
-        *lent.context().last_error.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        self.idle().entry(lent.limit).or_default().push(lent);
-    }
-
-    /// Ends a producer with whatever it holds: nothing of it is sent later. That takes tens of milliseconds, so it is
-    /// done on a thread of its own.
-    pub(super) fn destroy(&self, lent: Lent) {
-        lent.producer.purge(PurgeConfig::default().queue().inflight());
-        std::thread::spawn(move || drop(lent));
-    }
-
-    /// What the producers say of themselves, together.
+    /// What the producers say of themselves, together. Asked about once a second.
     #[must_use]
     pub fn statistics(&self) -> statistics::Said {
+        self.tidy();
         self.statistics.said()
     }
 
-    fn idle(&self) -> MutexGuard<'_, HashMap<usize, Vec<Lent>>> {
+    pub(super) fn idle(&self) -> MutexGuard<'_, HashMap<Kind, Vec<Lent>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Cluster {
+    /// Ends all producers' threads at once: each needs a moment to see it, and they are dropped one after the other.
+    fn drop(&mut self) {
+        self.idle().values().flatten().for_each(|lent| lent.producer.end());
     }
 }
 
@@ -211,8 +204,8 @@ impl Cluster {
 #[derive(Debug, Default)]
 pub(super) struct Context {
     pub(super) ledger: Ledger,
-    reading: Reading,
-    last_error: Mutex<Option<(KafkaError, String)>>,
+    pub(super) reading: Reading,
+    pub(super) last_error: Mutex<Option<(KafkaError, String)>>,
 }
 
 impl Context {
@@ -242,5 +235,39 @@ impl ProducerContext<NoCustomPartitioner> for Context {
             Err((error, _)) => Some(error.rdkafka_error_code().unwrap_or(rdkafka::error::RDKafkaErrorCode::Fail)),
         };
         self.ledger.report(row, error);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rdkafka::producer::BaseProducer;
+
+    use super::*;
+
+    fn producer(limit: usize, queue: Option<&str>) -> ClientConfig {
+        let properties: BTreeMap<_, _> = queue.map(|kib| (QUEUE.to_owned(), kib.to_owned())).into_iter().collect();
+        Cluster::new(ClusterConfig { bootstrap_servers: "127.0.0.1:1".to_owned(), properties })
+            .producer_config(Kind::prompt(limit))
+    }
+
+    #[test]
+    fn a_producers_queue_has_room_for_two_records_of_the_topics_limit_whatever_it_is() {
+        let kib = |limit, queue| {
+            let kib = producer(limit, queue).get(QUEUE).and_then(|kib| kib.parse::<usize>().ok());
+            kib.expect("a number")
+        };
+        assert_eq!(kib(1_048_588, None), 32_768);
+        assert_eq!((kib(1_048_588, Some("65536")), kib(1_048_588, Some("4096"))), (65_536, 4_096), "the operator's");
+        for (limit, queue) in [(64 << 20, None), (100_000_000, None), (1_000_000_000, None), (64 << 20, Some("1"))] {
+            assert!(kib(limit, queue) * 1024 >= 2 * limit, "{limit} bytes");
+        }
+    }
+
+    #[test]
+    fn every_limit_that_a_topic_can_have_makes_a_producer() {
+        for limit in [0, 1, 999, 1_000, 1_048_588, 1_000_000_000, 2_147_483_647] {
+            let made = producer(limit, None).create_with_context::<_, BaseProducer<Context>>(Context::default());
+            assert!(made.is_ok(), "{limit} bytes: {:?}", made.err());
+        }
     }
 }

@@ -39,7 +39,8 @@ struct Reports {
     failed: Option<(usize, RDKafkaErrorCode)>,
     /// A record was refused for what it is, so that its neighbours' failures only follow from it.
     refused: Option<RDKafkaErrorCode>,
-    waiting: bool,
+    /// Somebody waits for so many reports.
+    wake_at: Option<usize>,
 }
 
 /// How a publication stands.
@@ -113,10 +114,10 @@ impl Ledger {
                 self.failed.store(true, Ordering::Release);
             }
         }
-        let wake = reports.waiting
-            && (reports.failed.is_some()
-                || reports.reported == self.sent.load(Ordering::Acquire)
-                || reports.reported.is_multiple_of(256));
+        let wake = reports.wake_at.is_some_and(|at| reports.failed.is_some() || reports.reported >= at);
+        if wake {
+            reports.wake_at = None;
+        }
         drop(reports);
         if wake {
             self.changed.notify_one();
@@ -128,9 +129,13 @@ impl Ledger {
         self.failed.load(Ordering::Acquire)
     }
 
-    /// Waits for some reports, after the client's queue was full.
+    /// Waits for a third of the reports that are to come, after the client's queue was full.
     pub(super) async fn progress(&self) {
-        self.reports().waiting = true;
+        {
+            let mut reports = self.reports();
+            let missing = self.sent.load(Ordering::Acquire).saturating_sub(reports.reported);
+            reports.wake_at = Some(reports.reported + (missing / 3).max(1));
+        }
         // The queue may have emptied between the refusal and this wait: the pause bounds a lost wake-up.
         let _ = tokio::time::timeout(Duration::from_millis(5), self.changed.notified()).await;
     }
@@ -147,10 +152,11 @@ impl Ledger {
         loop {
             {
                 let mut reports = self.reports();
-                if (or_failed && reports.failed.is_some()) || reports.reported == self.sent.load(Ordering::Acquire) {
+                let sent = self.sent.load(Ordering::Acquire);
+                if (or_failed && reports.failed.is_some()) || reports.reported == sent {
                     return;
                 }
-                reports.waiting = true;
+                reports.wake_at = Some(sent);
             }
             self.changed.notified().await;
         }

@@ -9,7 +9,7 @@ use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{FutureProducer, FutureRecord};
 
 use super::record::OVERHEAD;
-use super::{Cluster, classify};
+use super::{Cluster, Kind, classify};
 use crate::sink::{Class, Failure};
 
 /// What is said of a message that was put aside.
@@ -60,7 +60,7 @@ impl LetterTopic {
         if let Some(producer) = kept.as_ref() {
             return Ok(producer.clone());
         }
-        let producer: FutureProducer = self.cluster.producer_config(self.limit).create()?;
+        let producer: FutureProducer = self.cluster.producer_config(Kind::prompt(self.limit)).create()?;
         *kept = Some(producer.clone());
         Ok(producer)
     }

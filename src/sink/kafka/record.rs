@@ -119,6 +119,14 @@ impl Layout {
         (key, message.value(0).map(<[u8]>::to_vec))
     }
 
+    /// The topic of all rows, if there is one.
+    pub(super) fn topic(&self) -> Option<&str> {
+        match &self.topic {
+            Topic::Fixed(name) => Some(name),
+            Topic::Template(..) => None,
+        }
+    }
+
     /// Whether each row names its own topic.
     pub(super) fn is_routed(&self) -> bool {
         matches!(self.topic, Topic::Template(..))

@@ -8,6 +8,7 @@ use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
+use rdkafka::metadata::MetadataPartition;
 use rdkafka::producer::{BaseProducer, NoCustomPartitioner, Producer as _, ProducerContext};
 
 use super::{Cluster, KafkaSink, classify};
@@ -17,6 +18,11 @@ use crate::sink::Failure;
 /// Enough to take what already waits in the client's queue.
 const EVENTS: Duration = Duration::from_millis(20);
 
+/// Kafka's own `max.message.bytes`: only who has raised it comes near to what one request may have.
+const USUAL: usize = 1_048_588;
+/// What a request has beside its records, at the most.
+const REQUEST: usize = 4_096;
+
 /// A topic as the cluster describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicFacts {
@@ -24,7 +30,7 @@ pub struct TopicFacts {
     pub exists: bool,
     /// How many partitions it has.
     pub partitions: usize,
-    /// Its `max.message.bytes`; none when this user may not read it.
+    /// Its `max.message.bytes`, or less where its broker takes no request of that size; none when this user may not read it.
     pub max_message_bytes: Option<usize>,
 }
 
@@ -60,20 +66,21 @@ impl ProducerContext<NoCustomPartitioner> for Complaint {
 /// # Errors
 /// When the cluster cannot be asked.
 pub async fn describe_topic(cluster: &Arc<Cluster>, topic: &str, timeout: Duration) -> Result<TopicFacts, Failure> {
-    let partitions = {
+    let found = {
         let (cluster, topic) = (Arc::clone(cluster), topic.to_owned());
         tokio::task::spawn_blocking(move || partitions(&cluster, &topic, timeout))
             .await
             .unwrap_or_else(|_| Err(classify::failure(&KafkaError::MetadataFetch(RDKafkaErrorCode::Fail), None)))?
     };
-    let Some(partitions) = partitions else {
+    let Some((partitions, leader)) = found else {
         return Ok(TopicFacts { exists: false, partitions: 0, max_message_bytes: None });
     };
-    Ok(TopicFacts { exists: true, partitions, max_message_bytes: max_message_bytes(cluster, topic, timeout).await })
+    let max_message_bytes = max_message_bytes(cluster, topic, leader, timeout).await;
+    Ok(TopicFacts { exists: true, partitions, max_message_bytes })
 }
 
-/// How many partitions the topic has; none when it does not exist.
-fn partitions(cluster: &Cluster, topic: &str, timeout: Duration) -> Result<Option<usize>, Failure> {
+/// How many partitions the topic has, and who leads the first; none when it does not exist.
+fn partitions(cluster: &Cluster, topic: &str, timeout: Duration) -> Result<Option<(usize, Option<i32>)>, Failure> {
     // A producer, because a consumer throws the words of an error away.
     let client: BaseProducer<Complaint> = cluster
         .client_config()
@@ -87,18 +94,40 @@ fn partitions(cluster: &Cluster, topic: &str, timeout: Duration) -> Result<Optio
     let metadata = client.client().fetch_metadata(Some(topic), timeout).map_err(failure)?;
     let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else { return Ok(None) };
     match found.error().map(RDKafkaErrorCode::from) {
-        None => Ok(Some(found.partitions().len())),
+        None => {
+            let leader = found.partitions().first().map(MetadataPartition::leader).filter(|leader| *leader >= 0);
+            Ok(Some((found.partitions().len(), leader)))
+        }
         Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => Ok(None),
         Some(code) => Err(classify::failure(&KafkaError::MetadataFetch(code), None)),
     }
 }
 
-async fn max_message_bytes(cluster: &Cluster, topic: &str, timeout: Duration) -> Option<usize> {
+async fn max_message_bytes(cluster: &Cluster, topic: &str, leader: Option<i32>, timeout: Duration) -> Option<usize> {
     let admin: AdminClient<DefaultClientContext> = cluster.client_config().create().ok()?;
+    let limit = number(&admin, ResourceSpecifier::Topic(topic), "max.message.bytes", timeout).await?;
+    if limit <= USUAL {
+        return Some(limit);
+    }
+    // At a larger request a broker closes the connection without a word: the record would be sent again for ever. Brokers of
+    // one cluster are taken to be alike.
+    let request = match leader {
+        Some(leader) => number(&admin, ResourceSpecifier::Broker(leader), "socket.request.max.bytes", timeout).await,
+        None => None,
+    };
+    Some(request.map_or(limit, |bytes| limit.min(bytes.saturating_sub(REQUEST))))
+}
+
+async fn number(
+    admin: &AdminClient<DefaultClientContext>,
+    of: ResourceSpecifier<'_>,
+    setting: &str,
+    timeout: Duration,
+) -> Option<usize> {
     let options = AdminOptions::new().request_timeout(Some(timeout));
-    let described = admin.describe_configs(&[ResourceSpecifier::Topic(topic)], &options).await.ok()?;
+    let described = admin.describe_configs(&[of], &options).await.ok()?;
     let entry = described.into_iter().next()?.ok()?;
-    entry.get("max.message.bytes").and_then(|entry| entry.value.as_deref()?.parse().ok())
+    entry.get(setting).and_then(|entry| entry.value.as_deref()?.parse().ok())
 }
 
 impl KafkaSink {

@@ -16,7 +16,7 @@ async fn run(client: &Client, sql: &str) {
 
 /// What the planner knows of the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Statistics {
+pub enum Statistics {
     Fresh,
     Missing,
     Stale,
@@ -58,7 +58,7 @@ async fn fill(owner: &Client, partitioned: bool, created_at: &str, statistics: S
 }
 
 /// A statement and its parameters: an instant and an id in the middle, now, a limit.
-fn statements(shape: &Shape) -> Vec<(String, String)> {
+pub fn statements(shape: &Shape) -> Vec<(String, String)> {
     let (position, now, id) = ("'2026-03-01'", "'2026-04-29'", "'60000'");
     let bound = |after| match after {
         After::Nothing => String::new(),
@@ -77,7 +77,7 @@ fn statements(shape: &Shape) -> Vec<(String, String)> {
 }
 
 /// The plan of a statement as the relay's session runs it.
-async fn plan(session: &Session, sql: &str, parameters: &str) -> String {
+pub async fn plan(session: &Session, sql: &str, parameters: &str) -> String {
     session.batch_execute(&format!("PREPARE statement AS {sql}")).await.unwrap();
     let rows = session.query(&format!("EXPLAIN EXECUTE statement ({parameters})"), &[]).await.unwrap();
     session.batch_execute("DEALLOCATE statement").await.unwrap();

@@ -2,21 +2,13 @@
 
 use std::sync::Arc;
 
-use outbox_relay::database::Session;
-use outbox_relay::message::Field;
-use outbox_relay::source::shape::{After, Shape};
+use outbox_relay::source::shape::Shape;
 use outbox_relay::source::shard::Shard;
 
+use crate::ordering::plans::{self, Statistics, plan};
 use crate::support::{Reader, database, outbox_relay, sessions, toml};
 
 const ROWS: u32 = 200_000;
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Statistics {
-    Fresh,
-    Missing,
-    Stale,
-}
 
 async fn fill(owner: &tokio_postgres::Client, key_type: &str, partitioned: bool, statistics: Statistics) {
     let quiet = "WITH (autovacuum_enabled = off)";
@@ -56,31 +48,10 @@ async fn fill(owner: &tokio_postgres::Client, key_type: &str, partitioned: bool,
     owner.batch_execute(&rows(ROWS)).await.unwrap();
 }
 
-/// A statement and its parameters: an instant and an id in the middle, now, a limit.
+/// The statements of every relay, in the form that they have for a shard, and the one that only shards have.
 fn statements(shape: &Shape, shard: &Shard) -> Vec<(String, String)> {
-    let (position, now, id) = ("'2026-03-01'", "'2026-04-29'", "'60000'");
-    let bound = |after| match after {
-        After::Nothing => String::new(),
-        After::Instant => format!(", {position}"),
-        After::Row => format!(", {position}, {id}"),
-    };
-    let fields = [Field::Row, Field::Text("payload".to_owned())];
-    let mut list =
-        vec![(shape.newest_sql(), now.to_owned()), (shape.newest_of_shards_sql(shard), format!("{now}, {position}"))];
-    for after in [After::Nothing, After::Instant, After::Row] {
-        let bound = bound(after);
-        list.push((shape.fetch_sql(&fields, after), format!("{now}, 1000{bound}")));
-        list.push((shape.oldest_sql(after), format!("{now}{bound}")));
-        list.push((shape.backlog_sql(after), format!("{now}, 10000{bound}")));
-    }
-    list
-}
-
-async fn plan(session: &Session, sql: &str, parameters: &str) -> String {
-    session.batch_execute(&format!("PREPARE statement AS {sql}")).await.unwrap();
-    let rows = session.query(&format!("EXPLAIN EXECUTE statement ({parameters})"), &[]).await.unwrap();
-    session.batch_execute("DEALLOCATE statement").await.unwrap();
-    rows.iter().map(|row| row.get::<_, String>(0) + "\n").collect()
+    let newest = (shape.newest_of_shards_sql(shard), "'2026-04-29', '2026-03-01'".to_owned());
+    [plans::statements(shape), vec![newest]].concat()
 }
 
 #[tokio::test]

@@ -115,7 +115,6 @@ impl Reader {
             budget: Budget { rows: self.rows, bytes: 8 << 20, time: Duration::from_secs(5) },
             row_bytes: 0,
         };
-        fetch::begin(&loan).await?;
         let fetched = fetch::fetch(&loan, request, sender).await?;
         fetch::end(loan, &fetched).await?;
         while let Ok(batch) = batches.try_recv() {

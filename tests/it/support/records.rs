@@ -1,12 +1,12 @@
 //! What a topic holds, read by an independent consumer.
 
-use std::time::Duration;
-
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::{Headers, Message};
+use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rdkafka::{Offset, TopicPartitionList};
+
+use super::PATIENCE;
 
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +37,24 @@ impl Record {
 
 /// Everything that a topic holds now, partition by partition in their order.
 pub async fn records(servers: &str, topic: &str) -> Vec<Record> {
+    each(servers, topic, record).await
+}
+
+/// What `see` makes of everything that a topic holds now, partition by partition in their order.
+pub async fn each<T: Send + 'static>(
+    servers: &str,
+    topic: &str,
+    see: impl FnMut(&BorrowedMessage<'_>) -> T + Send + 'static,
+) -> Vec<T> {
     let (servers, topic) = (servers.to_owned(), topic.to_owned());
-    tokio::task::spawn_blocking(move || read(&servers, &topic)).await.unwrap()
+    tokio::task::spawn_blocking(move || read(&servers, &topic, see)).await.unwrap()
+}
+
+/// How many records a topic of one partition has been given, without reading them; none while its broker does not say.
+pub async fn count(servers: &str, topic: &str) -> Option<i64> {
+    let (servers, topic) = (servers.to_owned(), topic.to_owned());
+    let asked = tokio::task::spawn_blocking(move || consumer(&servers).fetch_watermarks(&topic, 0, PATIENCE));
+    asked.await.unwrap().ok().map(|(_, high)| high)
 }
 
 /// The ids of all records of a topic of one partition, in order.
@@ -46,42 +62,49 @@ pub async fn ids(servers: &str, topic: &str) -> Vec<String> {
     records(servers, topic).await.iter().map(|record| record.id().to_owned()).collect()
 }
 
-fn read(servers: &str, topic: &str) -> Vec<Record> {
-    let consumer: BaseConsumer = ClientConfig::new()
+fn consumer(servers: &str) -> BaseConsumer {
+    ClientConfig::new()
         .set("bootstrap.servers", servers)
         .set("group.id", "test")
         .set("enable.auto.commit", "false")
         .set("fetch.message.max.bytes", "8000000")
         .create()
-        .unwrap();
-    let patience = Duration::from_secs(10);
-    let metadata = consumer.fetch_metadata(Some(topic), patience).unwrap();
-    let mut records = Vec::new();
+        .unwrap()
+}
+
+fn read<T>(servers: &str, topic: &str, mut see: impl FnMut(&BorrowedMessage<'_>) -> T) -> Vec<T> {
+    let consumer = consumer(servers);
+    let metadata = consumer.fetch_metadata(Some(topic), PATIENCE).unwrap();
+    let mut seen = Vec::new();
     for partition in metadata.topics()[0].partitions() {
-        let (low, high) = consumer.fetch_watermarks(topic, partition.id(), patience).unwrap();
+        let (low, high) = consumer.fetch_watermarks(topic, partition.id(), PATIENCE).unwrap();
         let mut list = TopicPartitionList::new();
         list.add_partition_offset(topic, partition.id(), Offset::Offset(low)).unwrap();
         consumer.assign(&list).unwrap();
         let mut next = low;
         while next < high {
-            let message = match consumer.poll(patience).expect("a record below the high watermark") {
+            let message = match consumer.poll(PATIENCE).expect("a record below the high watermark") {
                 // News of a connection, not of the topic: the client opens another by itself.
                 Err(KafkaError::MessageConsumption(RDKafkaErrorCode::AllBrokersDown)) => continue,
                 message => message.unwrap(),
             };
             next = message.offset() + 1;
-            let headers = message.headers().map(|headers| {
-                let text = |value: Option<&[u8]>| String::from_utf8_lossy(value.unwrap_or_default()).into_owned();
-                headers.iter().map(|header| (header.key.to_owned(), text(header.value))).collect()
-            });
-            records.push(Record {
-                partition: message.partition(),
-                offset: message.offset(),
-                key: message.key().map(|key| String::from_utf8_lossy(key).into_owned()),
-                payload: message.payload().map(<[u8]>::to_vec),
-                headers: headers.unwrap_or_default(),
-            });
+            seen.push(see(&message));
         }
     }
-    records
+    seen
+}
+
+fn record(message: &BorrowedMessage<'_>) -> Record {
+    let headers = message.headers().map(|headers| {
+        let text = |value: Option<&[u8]>| String::from_utf8_lossy(value.unwrap_or_default()).into_owned();
+        headers.iter().map(|header| (header.key.to_owned(), text(header.value))).collect()
+    });
+    Record {
+        partition: message.partition(),
+        offset: message.offset(),
+        key: message.key().map(|key| String::from_utf8_lossy(key).into_owned()),
+        payload: message.payload().map(<[u8]>::to_vec),
+        headers: headers.unwrap_or_default(),
+    }
 }

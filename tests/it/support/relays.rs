@@ -113,6 +113,11 @@ impl Process {
         Self { child, dir, pid }
     }
 
+    /// Its process id.
+    pub fn id(&self) -> i32 {
+        self.pid
+    }
+
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.pid).unwrap(), signal).unwrap();

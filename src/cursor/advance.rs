@@ -1,0 +1,102 @@
+//! Advance and commit: the end of a turn.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use tokio_postgres::types::ToSql;
+
+use super::ErrorReport;
+use super::dead_letter::{self, DeadLetter};
+use super::lock::{LockedCursor, Place};
+use crate::database::{Error, Fragile};
+use crate::position::{Position, Timestamp};
+
+const ADVANCE: &str = "UPDATE outbox.cursor SET position_created_at = $2, position_id = $3, observed_at = $4, \
+     snapshot = COALESCE($5::text::pg_snapshot, snapshot), relations = $6::oid[], seek_applied = $7, identity = $8::text::jsonb, \
+     advanced_by = $9, partitions = COALESCE($10, partitions), advanced_at = pg_catalog.clock_timestamp(), updated_at = pg_catalog.clock_timestamp() \
+     WHERE ctid = $11::text::tid AND name = $1 RETURNING ctid::text";
+
+/// What an advance writes.
+#[derive(Clone, Debug)]
+pub struct Advance<'a> {
+    /// The end of the acknowledged prefix.
+    pub position: Option<&'a Position>,
+    /// `T_k` of the scan.
+    pub observed_at: Timestamp,
+    /// The snapshot that the rows were read with; none leaves the stored one.
+    pub snapshot: Option<&'a str>,
+    /// The table's own oid, then its relations.
+    pub relations: (u32, &'a BTreeSet<u32>),
+    /// Number of the last seek that is now applied.
+    pub seek_applied: i64,
+    /// What the cursor belongs to, as JSON.
+    pub identity: &'a str,
+    /// Over how many partitions keys are spread; none leaves the stored number.
+    pub partitions: Option<i32>,
+    /// The row at [`Self::position`] was not published but put aside, for this reason.
+    pub dead: Option<(&'a DeadLetter, ErrorReport<'a>)>,
+    /// This replica's name.
+    pub by: &'a str,
+    /// Whether the commit waits for the disk. Without it, a crash of PostgreSQL costs duplicates, never rows.
+    pub durable: bool,
+}
+
+impl Advance<'_> {
+    /// The table's own oid, then its relations'.
+    pub(super) fn oids(&self) -> Vec<u32> {
+        std::iter::once(self.relations.0).chain(self.relations.1.iter().copied()).collect()
+    }
+}
+
+impl LockedCursor {
+    /// Moves the position and commits, which frees the lock; says where the row lies now, and how long each took.
+    ///
+    /// # Errors
+    /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
+    pub async fn advance(self, to: Advance<'_>) -> Result<(Place, [Duration; 2]), Error> {
+        if let Some((letter, error)) = &to.dead {
+            dead_letter::bury(&self.connection, &self.name, letter, error, to.by).await?;
+        }
+        let (place, took) = advance(&self.connection, &self.name, &self.place, &to).await?;
+        let Some(place) = place else { return Err(Error::Vanished(self.name)) };
+        self.connection.give_back();
+        Ok((place, took))
+    }
+}
+
+/// Sets whether this transaction's commit waits for the disk.
+pub(super) const fn durability(durable: bool) -> &'static str {
+    if durable { "SET LOCAL synchronous_commit TO on" } else { "SET LOCAL synchronous_commit TO off" }
+}
+
+async fn advance(
+    loan: &Fragile,
+    name: &str,
+    Place(place): &Place,
+    to: &Advance<'_>,
+) -> Result<(Option<Place>, [Duration; 2]), tokio_postgres::Error> {
+    let statement = loan.prepare_cached(ADVANCE).await?;
+    let created_at = to.position.map(|position| position.created_at);
+    let id = to.position.and_then(|position| position.id.as_deref());
+    let relations = to.oids();
+    let parameters: [&(dyn ToSql + Sync); 11] = [
+        &name,
+        &created_at,
+        &id,
+        &to.observed_at,
+        &to.snapshot,
+        &relations,
+        &to.seek_applied,
+        &to.identity,
+        &to.by,
+        &to.partitions,
+        place,
+    ];
+    // When the update fails, PostgreSQL answers COMMIT with a rollback, and the error of the update is what is returned.
+    let begun = Instant::now();
+    let update = async { Ok((loan.query_opt(&statement, &parameters).await?, begun.elapsed())) };
+    let ((), (updated, advance), ()) =
+        tokio::try_join!(biased; loan.batch_execute(durability(to.durable)), update, loan.batch_execute("COMMIT"))?;
+    let place = updated.map(|row| row.try_get(0).map(Place)).transpose()?;
+    Ok((place, [advance, begun.elapsed().saturating_sub(advance)]))
+}

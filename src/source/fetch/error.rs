@@ -1,0 +1,60 @@
+//! Why rows may not be read.
+
+use crate::database::Error;
+
+/// Why nothing may be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The database said no.
+    #[error(transparent)]
+    Database(#[from] Error),
+    /// The relations differ from those that the horizon was computed for, or the columns' types from those that the sink
+    /// was made for: look at the catalogue again.
+    #[error("the table's partitions, or the types of its columns, have changed since the scan")]
+    FamilyChanged,
+    /// The name means another table now.
+    #[error(
+        "table {table} is another relation now (oid {found:?}, was {known}): it was replaced or renamed. Rename it back, \
+         or accept the new one: its rows after the cursor's position will be published"
+    )]
+    Replaced {
+        /// The configured name.
+        table: String,
+        /// What it means now.
+        found: Option<u32>,
+        /// What it meant.
+        known: u32,
+    },
+    /// A partition was attached with rows that the cursor has passed already.
+    #[error(
+        "partition {partition} was attached to {table} with rows at or below the cursor's position {position}: they \
+         would never be published. Publish them by hand or move the position back, then resume"
+    )]
+    AttachedBehind {
+        /// The configured table.
+        table: String,
+        /// The new partition.
+        partition: String,
+        /// The cursor's position.
+        position: String,
+    },
+    /// A partition with rows that the cursor has not passed is detached, or is being detached.
+    #[error(
+        "partition {partition} of {table} is detached, and reaches behind the cursor's position {position}: its rows \
+         cannot be read, and would be left out"
+    )]
+    Detached {
+        /// The configured table.
+        table: String,
+        /// The partition.
+        partition: String,
+        /// The cursor's position.
+        position: String,
+    },
+}
+
+impl From<tokio_postgres::Error> for FetchError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Database(error.into())
+    }
+}

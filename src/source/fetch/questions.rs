@@ -1,0 +1,102 @@
+//! The statements of one fetch, prepared and sent together.
+
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{RowStream, Statement};
+
+use super::types::{self, Types};
+use super::{FetchError, Request};
+use crate::database::Loan;
+use crate::position::Position;
+use crate::source::family::Family;
+use crate::source::shape::After;
+
+/// The statements that read pages.
+pub(super) struct Pager {
+    first: Statement,
+    next: Statement,
+}
+
+impl Pager {
+    async fn prepare(reader: &Loan, request: &Request<'_>) -> Result<Self, FetchError> {
+        let sql = |after| request.shape.fetch_sql(request.fields, after);
+        let next = reader.prepare_cached(&sql(After::Row)).await?;
+        let first = match After::of(request.after) {
+            After::Row => next.clone(),
+            after => reader.prepare_cached(&sql(after)).await?,
+        };
+        Ok(Self { first, next })
+    }
+
+    /// At most `rows` rows after a position of this fetch, or after the one that it began at.
+    pub(super) async fn page(
+        &self,
+        reader: &Loan,
+        request: &Request<'_>,
+        last: Option<&Position>,
+        rows: usize,
+    ) -> Result<RowStream, tokio_postgres::Error> {
+        let limit = i64::try_from(rows).unwrap_or(i64::MAX);
+        let (statement, after) = match last {
+            Some(last) => (&self.next, Some(last)),
+            None => (&self.first, request.after),
+        };
+        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&request.horizon, &limit];
+        if let Some(position) = after {
+            parameters.push(&position.created_at);
+            if let Some(id) = &position.id {
+                parameters.push(id);
+            }
+        }
+        reader.query_raw(statement, parameters).await
+    }
+}
+
+/// All that is asked, prepared.
+pub(super) struct Questions<'a> {
+    pub(super) family: Family<'a>,
+    types: Option<Types>,
+    pub(super) pager: Pager,
+}
+
+impl<'a> Questions<'a> {
+    pub(super) async fn prepare(reader: &Loan, request: &Request<'a>) -> Result<Self, FetchError> {
+        let pager = Pager::prepare(reader, request).await?;
+        let family = Family::prepare(reader, request).await?;
+        let types = if request.typed { Types::prepare(reader, request.shape, request.fields).await? } else { None };
+        Ok(Self { family, types, pager })
+    }
+
+    /// Begins the transaction, takes the snapshot and the table's lock, so that its name cannot move on, looks whether it is
+    /// the right table, and asks for the first page; gives the snapshot's text.
+    pub(super) async fn open(
+        &self,
+        reader: &Loan,
+        request: &Request<'_>,
+        first: Option<usize>,
+    ) -> Result<(String, Option<(usize, RowStream)>), FetchError> {
+        let Self { family, types, pager } = self;
+        let page = async {
+            match first.filter(|_| !family.has_news()) {
+                Some(rows) => pager.page(reader, request, None, rows).await.map(|stream| Some((rows, stream))),
+                None => Ok(None),
+            }
+        };
+        // Sent at once, run one after the other: nothing of the page is looked at before the answers to the others.
+        let ((), facts, stand, page) = tokio::try_join!(
+            biased;
+            async { Ok(reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?) },
+            family.ask(reader, request.shape),
+            async { Ok(types::stand(reader, types.as_ref()).await?) },
+            async { Ok(page.await?) },
+        )?;
+        if !stand {
+            return Err(FetchError::FamilyChanged);
+        }
+        let snapshot = family.judge(reader, request, facts).await?;
+        let page = match (page, first) {
+            (None, Some(rows)) => Some((rows, pager.page(reader, request, None, rows).await?)),
+            (page, _) => page,
+        };
+        Ok((snapshot, page))
+    }
+}
