@@ -1,6 +1,6 @@
 //! Payloads of a mebibyte and more, to topics that take them and to topics that do not.
 
-use outbox_relay::demo::kafka::RealBroker;
+use outbox_relay::demo::kafka::{BrokerOptions, Java, RealBroker};
 use rdkafka::message::Message;
 use rustix::process::Signal;
 
@@ -52,8 +52,10 @@ async fn rows_of_64_mebibytes_arrive_whole_and_in_order_with_their_neighbours() 
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
     fill(&owner, MANY, OF_MANY).await;
-    // One of its own: requests of this size fill a good part of a small broker's memory.
-    let broker = RealBroker::start().await.unwrap();
+    // One of its own, with the memory of a real one: each of a broker's network threads keeps a buffer as large as the largest
+    // request that it has read, and three of these are more than the tests' small Java has.
+    let lasting = BrokerOptions { java: Java::Lasting, ..BrokerOptions::default() };
+    let broker = RealBroker::start_with(&lasting).await.unwrap();
     let servers = broker.bootstrap_servers();
     broker.create_topic("large", 1, &[("max.message.bytes", "76000000")]).await.unwrap();
     let mut replica = Process::spawn(&toml(&database, "relay", Some(&servers), &relay("large", "large", "")), &["run"]);
