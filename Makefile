@@ -15,6 +15,8 @@ GUARANTEES = action_query:: basics:: chaos:: faults:: horizon:: identity:: idle:
     replicas:: retention:: schedules:: shards:: storm:: stage::the_server_has_the_major_version_that_was_asked_for
 # Some of them not, for example SKIP=chaos::
 SKIP ?=
+# Tests wait for servers most of their time: three at a time for two cores.
+export RUST_TEST_THREADS ?= $(shell echo $$(( $$(nproc) * 3 / 2 + ($$(nproc) == 1) )))
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -254,7 +254,7 @@ impl Sink {
     /// When the sink cannot even begin, for example because its client cannot be built.
     pub async fn begin(&self, mode: Mode) -> Result<Publication<'_>, Failure> {
         Ok(match self {
-            Self::Kafka(sink) => Publication::Kafka(sink.begin(mode)?),
+            Self::Kafka(sink) => Publication::Kafka(sink.begin(mode).await?),
             Self::Http(sink) => Publication::Http(sink.begin(mode)?),
             Self::Sql(_) => {
                 let hint = "Read the table by [relay.source.stream], under the guarantee in_database.";

@@ -1,8 +1,9 @@
 //! `latency`: how long a single committed row takes, at steady rates from nearly idle to busy.
 //!
-//! What is judged is the time from a row's `created_at`, taken before its commit, to its receipt by a consumer: more than
-//! from the commit to the broker's acknowledgement at both ends, and measured without the relay's own word. Beside it
-//! stand the time from the commit, as the writer learns of it, to that receipt, and what the relay says of itself.
+//! What is judged is the time from a row's commit, as its writer learns of it, to the broker's log: the topic has the broker
+//! stamp each record when it appends it, an instant before it acknowledges it, so that this is measured without the relay's
+//! own word and without a consumer that takes the machine's time while it is measured. Beside it stand the time from
+//! `created_at`, which is taken before the commit, and what the relay says of itself.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use super::payload::Payload;
 use super::process::{Process, Relay};
 use super::report::{Goal, Report, thousands};
 use super::stage::{LIVE, Stage};
-use super::tail::{Receipt, Tail, now};
+use super::tail::{self, Receipt, now};
 use super::writer::Writer;
 
 /// Single-row transactions a second.
@@ -40,8 +41,8 @@ struct Latency {
     per_second: f64,
     p50_ms: f64,
     p99_ms: f64,
-    commit_p50_ms: f64,
-    commit_p99_ms: f64,
+    created_p50_ms: f64,
+    created_p99_ms: f64,
     /// The relay's own mean, from `created_at` to the broker's acknowledgement.
     acknowledged_ms: f64,
     cpu_s_per_million: f64,
@@ -65,7 +66,7 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
 
 /// Relays what is written for some seconds, after a while that does not count.
 async fn watch(stage: &Stage, seconds: u64, per_second: u32) -> anyhow::Result<Latency> {
-    let topic = stage.topic().await?;
+    let topic = stage.stamped_topic().await?;
     let name = format!("latency-{topic}");
     let relay =
         Relay { name: &name, table: LIVE, topic: &topic, payload: Payload::Text.toml(), window: "1ms", shards: 1 };
@@ -73,36 +74,36 @@ async fn watch(stage: &Stage, seconds: u64, per_second: u32) -> anyhow::Result<L
     // A port that was free a moment ago.
     let admin = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
     let process = Process::spawn(&relay.toml(&stage.near(), &admin), "r1")?;
-    let tail = Tail::start(stage, &topic)?;
     let writer = Writer::start(stage, per_second).await?;
-    wait(&tail, 1).await?;
+    wait(|| stage.records(&topic), 1).await?;
     tokio::time::sleep(WARM).await;
     let (from, before, own) = (now(), process.usage()?, Own::ask(&admin).await?);
     tokio::time::sleep(Duration::from_secs(seconds)).await;
     let (until, after, own) = (now(), process.usage()?, Own::ask(&admin).await?.since(&own));
     let committed = writer.stop().await?;
-    wait(&tail, committed.len()).await?;
+    wait(|| stage.records(&topic), committed.len()).await?;
     process.stop().await?;
-    let receipts = tail.stop()?;
-    stage.close(&topic, u64::try_from(committed.len())?).await?;
+    let receipts = tail::read(stage, &topic, committed.len()).await?;
+    stage.close(&topic, committed.len() as u64).await?;
 
     let committed: HashMap<i64, f64> = committed.into_iter().collect();
     let watched: Vec<&Receipt> =
         receipts.iter().filter(|receipt| receipt.created >= from && receipt.created < until).collect();
     ensure!(!watched.is_empty(), "no row was written while it was watched");
-    let mut whole = each(&watched, |receipt| (receipt.received - receipt.created) * 1e3);
-    let since_commit = |receipt: &&Receipt| Some((receipt.received - committed.get(&receipt.id)?) * 1e3);
+    let mut since_created = each(&watched, |receipt| (receipt.stamped - receipt.created) * 1e3);
+    let since_commit = |receipt: &&Receipt| Some((receipt.stamped - committed.get(&receipt.id)?) * 1e3);
     let mut since_commit: Vec<f64> = watched.iter().filter_map(since_commit).collect();
+    ensure!(since_commit.len() == watched.len(), "a record has no row");
     let cpu_s = after.cpu_s - before.cpu_s;
     Ok(Latency {
-        rows: whole.len(),
-        per_second: whole.len() as f64 / (until - from),
-        p50_ms: percentile(&mut whole, 0.50),
-        p99_ms: percentile(&mut whole, 0.99),
-        commit_p50_ms: percentile(&mut since_commit, 0.50),
-        commit_p99_ms: percentile(&mut since_commit, 0.99),
+        rows: watched.len(),
+        per_second: watched.len() as f64 / (until - from),
+        p50_ms: percentile(&mut since_commit, 0.50),
+        p99_ms: percentile(&mut since_commit, 0.99),
+        created_p50_ms: percentile(&mut since_created, 0.50),
+        created_p99_ms: percentile(&mut since_created, 0.99),
         acknowledged_ms: own.mean_ms(),
-        cpu_s_per_million: cpu_s * 1e6 / whole.len() as f64,
+        cpu_s_per_million: cpu_s * 1e6 / watched.len() as f64,
         percent: cpu_s * 100.0 / (until - from),
         rss_max_bytes: after.rss_max_bytes,
     })
@@ -141,7 +142,7 @@ fn tell(report: &mut Report, per_second: u32, watched: &[Latency]) {
     let of = |value: fn(&Latency) -> f64| each(watched, value);
     let memory = watched.iter().map(|watch| watch.rss_max_bytes).max().unwrap_or(0);
     let rate = thousands(per_second.into());
-    report.section(format!("latency at {rate} rows/s, latency_window 1 ms: created_at to a consumer's receipt"));
+    report.section(format!("latency at {rate} rows/s, latency_window 1 ms: commit to the broker's log"));
     let judged = per_second == PER_SECOND;
     let mut line = |what: &str, runs: &[f64], unit: &str, most: Option<f64>| match most.filter(|_| judged) {
         Some(most) => report.judged(what, runs, unit, Goal::Most(most)),
@@ -149,8 +150,8 @@ fn tell(report: &mut Report, per_second: u32, watched: &[Latency]) {
     };
     line("p50", &of(|watch| watch.p50_ms), "ms", Some(P50_MS));
     line("p99", &of(|watch| watch.p99_ms), "ms", Some(P99_MS));
-    line("p50 from the commit", &of(|watch| watch.commit_p50_ms), "ms", None);
-    line("p99 from the commit", &of(|watch| watch.commit_p99_ms), "ms", None);
+    line("p50 from created_at", &of(|watch| watch.created_p50_ms), "ms", None);
+    line("p99 from created_at", &of(|watch| watch.created_p99_ms), "ms", None);
     line("created_at to acknowledgement, mean", &of(|watch| watch.acknowledged_ms), "ms (its own word)", None);
     line("processor", &of(|watch| watch.percent), "% of a core", Some(PERCENT));
     line("memory at most", &[mib(memory)], "MiB", Some(MEMORY_MIB));
@@ -161,19 +162,22 @@ fn tell(report: &mut Report, per_second: u32, watched: &[Latency]) {
         "rows": watched.iter().map(|watch| watch.rows).min(), "cursors": 1, "replicas": 1, "target_per_second": per_second,
         "rows_per_second": middle(|watch| watch.per_second), "cpu_s_per_million": middle(|watch| watch.cpu_s_per_million),
         "cpu_percent": middle(|watch| watch.percent), "rss_max_bytes": memory, "p50_ms": middle(|watch| watch.p50_ms),
-        "p99_ms": middle(|watch| watch.p99_ms), "commit_p50_ms": middle(|watch| watch.commit_p50_ms),
-        "commit_p99_ms": middle(|watch| watch.commit_p99_ms),
+        "p99_ms": middle(|watch| watch.p99_ms), "created_p50_ms": middle(|watch| watch.created_p50_ms),
+        "created_p99_ms": middle(|watch| watch.created_p99_ms),
         "acknowledged_mean_ms": middle(|watch| watch.acknowledged_ms), "runs": runs.collect::<Vec<_>>()}));
 }
 
-/// Waits until this many records have arrived.
-pub async fn wait(tail: &Tail, records: usize) -> anyhow::Result<()> {
+/// Waits until so many records have arrived.
+pub async fn wait(arrived: impl Fn() -> anyhow::Result<usize>, records: usize) -> anyhow::Result<()> {
     let begun = Instant::now();
-    while tail.len() < records {
+    loop {
+        let arrived = arrived()?;
+        if arrived >= records {
+            return Ok(());
+        }
         if begun.elapsed() > PATIENCE {
-            bail!("only {} of {records} records have arrived within {PATIENCE:?}", tail.len());
+            bail!("only {arrived} of {records} records have arrived within {PATIENCE:?}");
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    Ok(())
 }

@@ -67,6 +67,15 @@ pub fn head(way: &Way, admin: &str) -> String {
     format!("[postgres]\nurl = \"{url}\"\n[kafka]\nbootstrap_servers = \"{servers}\"\n[admin]\nlisten = \"{admin}\"\n")
 }
 
+/// Processor seconds of all threads of the process in a directory like `/proc/self`.
+pub fn cpu_s(proc: &str) -> anyhow::Result<f64> {
+    let stat = std::fs::read_to_string(format!("{proc}/stat"))?;
+    // After the name, which ends with the last parenthesis, come state (field 3) and the others; 14 and 15 are ticks.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks: u64 = [11, 12].iter().filter_map(|&field| fields.get(field)?.parse::<u64>().ok()).sum();
+    Ok(ticks as f64 / TICKS)
+}
+
 /// A free port of this machine for [`head`].
 pub const ANY: &str = "127.0.0.1:0";
 
@@ -110,14 +119,11 @@ impl Process {
     /// What it has used so far.
     pub fn usage(&self) -> anyhow::Result<Usage> {
         let proc = format!("/proc/{}", self.child.id());
-        let stat = std::fs::read_to_string(format!("{proc}/stat"))?;
-        // After the name, which ends with the last parenthesis, come state (field 3) and the others; 14 and 15 are ticks.
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks: u64 = [11, 12].iter().filter_map(|&field| fields.get(field)?.parse::<u64>().ok()).sum();
+        let cpu_s = cpu_s(&proc)?;
         let status = std::fs::read_to_string(format!("{proc}/status"))?;
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
         let kib: u64 = peak.trim().trim_end_matches("kB").trim().parse()?;
-        Ok(Usage { cpu_s: ticks as f64 / TICKS, rss_max_bytes: kib * 1024 })
+        Ok(Usage { cpu_s, rss_max_bytes: kib * 1024 })
     }
 
     /// Ends it like a crash.

@@ -9,6 +9,7 @@ use super::drain::Drain;
 use super::figure::{each, median, median_of, mib, rounded, runs};
 use super::options::Options;
 use super::payload::Payload;
+use super::process::cpu_s;
 use super::report::{Goal, Report, thousands};
 use super::stage::Stage;
 use super::{drain, produce, read, sequential};
@@ -18,15 +19,34 @@ const RATIO: f64 = 0.85;
 /// Of 200 bytes of text.
 const CPU_S_PER_MILLION: f64 = 1.3;
 
+/// A raw limit, once: of a client alone, which is this process.
+#[derive(Clone, Copy, Debug)]
+struct Raw {
+    rows_per_second: f64,
+    cpu_s_per_million: f64,
+}
+
+impl Raw {
+    async fn of(rows: u64, measured: impl Future<Output = anyhow::Result<f64>>) -> anyhow::Result<Self> {
+        let before = cpu_s("/proc/self")?;
+        let rows_per_second = measured.await?;
+        Ok(Self { rows_per_second, cpu_s_per_million: (cpu_s("/proc/self")? - before) * 1e6 / rows as f64 })
+    }
+}
+
+fn rates(raw: &[Raw]) -> Vec<f64> {
+    each(raw, |raw| raw.rows_per_second)
+}
+
 /// Rows a second with one kind of payload, per round.
 #[derive(Debug)]
 struct Rates {
     payload: Payload,
     rows: u64,
     payload_bytes: usize,
-    keyset: Vec<f64>,
-    copy: Vec<f64>,
-    produce: Vec<f64>,
+    keyset: Vec<Raw>,
+    copy: Vec<Raw>,
+    produce: Vec<Raw>,
     relay: Vec<Drain>,
 }
 
@@ -66,9 +86,9 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
 impl Rates {
     async fn round(&mut self, stage: &Stage) -> anyhow::Result<()> {
         let Self { payload, rows, payload_bytes, .. } = *self;
-        self.keyset.push(read::keyset(stage, payload, rows).await.context("keyset")?);
-        self.copy.push(read::copy(stage, payload, rows).await.context("copy")?);
-        self.produce.push(produce::measure(stage, payload_bytes, rows).await.context("produce")?);
+        self.keyset.push(Raw::of(rows, read::keyset(stage, payload, rows)).await.context("keyset")?);
+        self.copy.push(Raw::of(rows, read::copy(stage, payload, rows)).await.context("copy")?);
+        self.produce.push(Raw::of(rows, produce::measure(stage, payload_bytes, rows)).await.context("produce")?);
         self.relay.push(drain::measure(stage, &stage.near(), payload, rows).await.context("relay")?);
         Ok(())
     }
@@ -78,8 +98,14 @@ impl Rates {
     }
 
     /// The better way of reading, by its median: its name and its rounds.
-    fn read(&self) -> (&'static str, &[f64]) {
-        if median(&self.keyset) >= median(&self.copy) { ("keyset", &self.keyset) } else { ("COPY", &self.copy) }
+    fn read(&self) -> (&'static str, &[Raw]) {
+        let keyset = median(&rates(&self.keyset)) >= median(&rates(&self.copy));
+        if keyset { ("keyset", &self.keyset) } else { ("COPY", &self.copy) }
+    }
+
+    /// Processor seconds for a million rows that the clients of both raw limits take together.
+    fn raw_cpu(&self) -> f64 {
+        [self.read().1, &self.produce].iter().map(|raw| median_of(raw, |raw| raw.cpu_s_per_million)).sum()
     }
 
     fn relayed(&self) -> Vec<f64> {
@@ -87,7 +113,7 @@ impl Rates {
     }
 
     fn ratio(&self) -> f64 {
-        median(&self.relayed()) / median(self.read().1).min(median(&self.produce))
+        median(&self.relayed()) / median(&rates(self.read().1)).min(median(&rates(&self.produce)))
     }
 
     fn cpu(&self) -> Vec<f64> {
@@ -101,13 +127,17 @@ impl Rates {
     fn report(&self, report: &mut Report) {
         let (how, read) = self.read();
         report.section(format!("{}: {} rows, one cursor", self.payload.title(), thousands(self.rows)));
-        report.line(&format!("read_raw ({how})"), read, "rows/s", "");
-        report.line("produce_raw", &self.produce, "rows/s", "");
+        let cpu =
+            |raw: &[Raw]| format!("{:.1} s of processor per million", median_of(raw, |raw| raw.cpu_s_per_million));
+        report.line(&format!("read_raw ({how})"), &rates(read), "rows/s", cpu(read));
+        report.line("produce_raw", &rates(&self.produce), "rows/s", cpu(&self.produce));
         let ratio = self.ratio();
         let note = format!("{ratio:.2} of the slower raw rate; {}", Goal::Least(RATIO).told(ratio));
         report.line("relay", &self.relayed(), "rows/s", note);
-        let cpu = Goal::Most(CPU_S_PER_MILLION).told(median(&self.cpu()));
-        let cpu = if self.payload == Payload::Text { cpu } else { String::new() };
+        let mut cpu = format!("{:.2} of both raw clients", median(&self.cpu()) / self.raw_cpu());
+        if self.payload == Payload::Text {
+            cpu = format!("{cpu}; {}", Goal::Most(CPU_S_PER_MILLION).told(median(&self.cpu())));
+        }
         report.line("relay, processor", &self.cpu(), "s per million", cpu);
         report.line("relay, memory at most", &[mib(self.rss_max_bytes())], "MiB", "");
         self.results(report);
@@ -115,9 +145,10 @@ impl Rates {
 
     fn results(&self, report: &mut Report) {
         let (name, bytes, rows) = (self.payload.name(), self.payload_bytes, self.rows);
-        let raw = |what: &str, each: &[f64]| {
+        let raw = |what: &str, each: &[Raw]| {
             json!({"name": what, "payload": name, "payload_bytes": bytes, "rows": rows,
-                "rows_per_second": rounded(median(each)), "runs": runs(each)})
+                "rows_per_second": rounded(median(&rates(each))), "runs": runs(&rates(each)),
+                "cpu_s_per_million": rounded(median_of(each, |raw| raw.cpu_s_per_million))})
         };
         let relayed = self.relayed();
         report.results.push(raw("read_raw", self.read().1));

@@ -179,24 +179,33 @@ impl Stage {
 
     /// A new topic of one partition.
     pub async fn topic(&self) -> anyhow::Result<String> {
+        self.topic_with(&[]).await
+    }
+
+    /// The same, whose records have the time when the broker appended them.
+    pub async fn stamped_topic(&self) -> anyhow::Result<String> {
+        self.topic_with(&[("message.timestamp.type", "LogAppendTime")]).await
+    }
+
+    async fn topic_with(&self, settings: &[(&str, &str)]) -> anyhow::Result<String> {
         let name = format!("bench-{}", self.topics.fetch_add(1, Ordering::Relaxed));
         // Deleted at once when it is deleted: a full run would fill a small disk otherwise.
-        self.broker.create_topic(&name, 1, &[("file.delete.delay.ms", "0")]).await?;
+        self.broker.create_topic(&name, 1, &[&[("file.delete.delay.ms", "0")], settings].concat()).await?;
         Ok(name)
     }
 
     /// Checks that a topic holds exactly this many records, and removes it.
     pub async fn close(&self, topic: &str, records: u64) -> anyhow::Result<()> {
         let held = self.records(topic)?;
-        ensure!(held == records, "topic {topic} holds {held} records, expected {records}");
+        ensure!(held as u64 == records, "topic {topic} holds {held} records, expected {records}");
         delete_topic(&self.servers(), topic).await
     }
 
     /// How many records a topic of one partition holds, by its watermarks.
-    pub fn records(&self, topic: &str) -> anyhow::Result<u64> {
+    pub fn records(&self, topic: &str) -> anyhow::Result<usize> {
         let consumer: BaseConsumer = self.cluster().client_config().create()?;
         let (low, high) = consumer.fetch_watermarks(topic, 0, PATIENCE)?;
-        Ok(u64::try_from(high - low)?)
+        Ok(usize::try_from(high - low)?)
     }
 }
 

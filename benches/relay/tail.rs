@@ -11,6 +11,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::message::Headers as _;
 use rdkafka::{Offset, TopicPartitionList};
 
+use super::latency::wait;
 use super::stage::Stage;
 
 /// One record's times, in seconds since 1970 by this machine's clock, which PostgreSQL and the relay share.
@@ -20,8 +21,9 @@ pub struct Receipt {
     pub id: i64,
     /// The row's `created_at`.
     pub created: f64,
-    /// When a relay handed the record to its client, in whole milliseconds.
-    pub produced: f64,
+    /// The record's own time, in the middle of its millisecond: when a relay handed it to its client, or when the broker
+    /// appended it to a topic of [`Stage::stamped_topic`].
+    pub stamped: f64,
     /// When it arrived here.
     pub received: f64,
 }
@@ -63,7 +65,7 @@ impl Tail {
                 let receipt = Receipt {
                     id: header("id").and_then(|value| value.parse().ok()).unwrap_or(-1),
                     created: created.map_or(f64::NAN, Timestamp::unix_seconds),
-                    produced: message.timestamp().to_millis().map_or(f64::NAN, |millis| millis as f64 / 1e3),
+                    stamped: message.timestamp().to_millis().map_or(f64::NAN, |millis| (millis as f64 + 0.5) / 1e3),
                     received,
                 };
                 lock(&into).push(receipt);
@@ -94,6 +96,13 @@ impl Tail {
         self.thread.join().map_err(|_| anyhow::anyhow!("the consumer panicked"))??;
         Ok(std::mem::take(&mut *lock(&self.receipts)))
     }
+}
+
+/// The first records of a topic.
+pub async fn read(stage: &Stage, topic: &str, records: usize) -> anyhow::Result<Vec<Receipt>> {
+    let tail = Tail::start(stage, topic)?;
+    wait(|| Ok(tail.len()), records).await?;
+    tail.stop()
 }
 
 fn lock(receipts: &Mutex<Vec<Receipt>>) -> MutexGuard<'_, Vec<Receipt>> {

@@ -52,7 +52,7 @@ async fn kill(stage: &Stage, options: &Options) -> anyhow::Result<Vec<f64>> {
     }
     let tail = Tail::start(stage, &topic)?;
     let writer = Writer::start(stage, PER_SECOND).await?;
-    wait(&tail, 1).await?;
+    wait(|| Ok(tail.len()), 1).await?;
 
     let mut millis = Vec::new();
     for round in 0..options.kills {
@@ -68,7 +68,7 @@ async fn kill(stage: &Stage, options: &Options) -> anyhow::Result<Vec<f64>> {
         let produced_after = now() + 0.001;
         let begun = Instant::now();
         let first = loop {
-            if let Some(receipt) = tail.find(from, |receipt| receipt.produced >= produced_after) {
+            if let Some(receipt) = tail.find(from, |receipt| receipt.stamped >= produced_after) {
                 break receipt;
             }
             if begun.elapsed() > PATIENCE {
@@ -82,7 +82,7 @@ async fn kill(stage: &Stage, options: &Options) -> anyhow::Result<Vec<f64>> {
     }
     let written = writer.stop().await?.len();
     // What a killed replica had delivered and not advanced over comes twice.
-    wait(&tail, written).await?;
+    wait(|| Ok(tail.len()), written).await?;
     for (process, _) in replicas {
         process.stop().await?;
     }

@@ -19,6 +19,8 @@ use crate::position::Timestamp;
 use crate::sink::kafka::Cluster;
 use crate::source::watcher::Watcher;
 
+mod warm;
+
 /// The engine goes round at least every ten seconds, also while servers cannot be reached; longer than this, it is stuck.
 const STUCK: Duration = Duration::from_secs(60);
 /// How many relays may check a Kafka cluster at the same time.

@@ -17,7 +17,7 @@ use super::member::{Member, RECHECK};
 use super::rest::Rest;
 use super::sample::Samples;
 use super::shards::Shards;
-use super::worker::{self, Next};
+use super::worker::{self, Next, Start};
 use super::{prepare, report};
 use crate::database::{Error, sqlstate};
 use crate::pace::{Backoff, Pace};
@@ -140,7 +140,9 @@ impl Group {
             return Ok(true); // looks again at once, at the catalogue, too
         }
         self.seen = Some(look.sighting.horizon.observed_at);
-        for index in 0..self.members.len() {
+        // Replicas that begin at different ends seldom try the same cursor.
+        let first = fastrand::usize(..self.members.len().max(1));
+        for index in (first..self.members.len()).chain(0..first) {
             found |= self.consider(index, &look);
         }
         self.samples.take(&self.engine, &mut self.members, &look).await?;
@@ -224,6 +226,7 @@ impl Group {
         };
         ready.observe(standing, look);
         if member.busy {
+            member.tell(standing, look);
             return false;
         }
         if !member.tries_wish(standing) {
@@ -238,8 +241,10 @@ impl Group {
             }
         }
         member.busy = true;
+        member.needless = Arc::default();
         member.quiet = Some((standing.position.clone(), look.newest_for(standing).cloned()));
-        let task = worker::run(Arc::clone(&self.engine), ready, look.sighting.clone(), member.backoff);
+        let start = Start { sighting: look.sighting.clone(), needless: Arc::clone(&member.needless) };
+        let task = worker::run(Arc::clone(&self.engine), ready, start, member.backoff);
         self.tasks.insert(self.running.spawn(task).id(), index);
         true
     }

@@ -1,6 +1,7 @@
 //! One relay of a group: whether it is ready, busy, waiting or quiet.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
@@ -34,8 +35,10 @@ pub(super) struct Member {
     pub(super) backoff: Backoff,
     /// No turn and no check before this.
     pub(super) not_before: Instant,
-    /// A turn is running.
+    /// A turn is running, or waits for connections.
     pub(super) busy: bool,
+    /// Another replica has done meanwhile what that turn is to do.
+    pub(super) needless: Arc<AtomicBool>,
     /// Nothing was found with this newest row at this position: not worth another turn.
     pub(super) quiet: Option<(Option<Position>, Option<Position>)>,
     pub(super) sampled: Option<Instant>,
@@ -57,6 +60,7 @@ impl Member {
             backoff: Backoff::new(),
             not_before: Instant::now(),
             busy: false,
+            needless: Arc::default(),
             quiet: None,
             sampled: None,
             secrets_read: None,
@@ -139,6 +143,12 @@ impl Member {
         }
         let stands = standing.paused || standing.halted.as_deref() == Some(ready.fingerprint.as_str());
         stands || !self.is_wanted(standing, look)
+    }
+
+    /// Tells the turn that is running whether it is still wanted.
+    pub(super) fn tell(&self, standing: &Standing, look: &Look) {
+        let wanted = standing.wish || standing.in_flight || standing.redrive || look.is_behind(standing);
+        self.needless.store(!wanted, Relaxed);
     }
 
     /// Whether there is something for a turn.

@@ -1,7 +1,7 @@
 //! The task that runs one relay's turns as long as the next may begin at once, and what follows from how each ended.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::ahead::{Ahead, Chain, Plan};
@@ -47,9 +47,19 @@ pub(super) enum Then {
 /// have not each found some.
 const STREAK: u32 = 2;
 
-/// Runs turns while there is something to do. `sighting` was made for the first of them.
-pub async fn run(engine: Arc<Engine>, ready: Arc<Ready>, mut sighting: Sighting, backoff: Backoff) -> (Next, Backoff) {
-    let mut worker = Worker { engine: &engine, ready: &ready, backoff, chain: Chain::default(), streak: 0 };
+/// What the look that found something to do gives to the first turn.
+#[derive(Debug)]
+pub(super) struct Start {
+    pub(super) sighting: Sighting,
+    /// Becomes true when the turn is not wanted any more; it matters while the turn waits for connections.
+    pub(super) needless: Arc<AtomicBool>,
+}
+
+/// Runs turns while there is something to do.
+pub(super) async fn run(engine: Arc<Engine>, ready: Arc<Ready>, start: Start, backoff: Backoff) -> (Next, Backoff) {
+    let Start { mut sighting, needless } = start;
+    let chain = Chain::default();
+    let mut worker = Worker { engine: &engine, ready: &ready, backoff, chain, streak: 0, needless: Some(needless) };
     loop {
         let (next, then) = match worker.turn(&sighting).await {
             Ok(outcome) => worker.judge(outcome, &sighting).await,
@@ -85,6 +95,8 @@ pub(super) struct Worker<'a> {
     chain: Chain,
     /// How many looks one after the other have found rows.
     streak: u32,
+    /// See [`Start`]; none once the first turn has begun.
+    needless: Option<Arc<AtomicBool>>,
 }
 
 impl Worker<'_> {
@@ -100,6 +112,10 @@ impl Worker<'_> {
         };
         if self.chain.permits.is_empty() {
             self.chain.permits = self.engine.permits(self.ready.config.sink.one_by_one()).await?;
+        }
+        if self.needless.take().is_some_and(|needless| needless.load(Relaxed)) {
+            self.chain.permits.clear();
+            return Ok(Outcome::Early(Duration::ZERO));
         }
         if self.engine.stop.is_cancelled() {
             return Ok(Outcome::Busy);

@@ -169,11 +169,11 @@ impl KafkaSink {
         if self.layout.is_routed() { classify::routed(failure, error) } else { failure }
     }
 
-    pub(super) fn begin(&self, mode: Mode) -> Result<KafkaPublication<'_>, Failure> {
+    pub(super) async fn begin(&self, mode: Mode) -> Result<KafkaPublication<'_>, Failure> {
         let producer = if mode.backlog {
-            self.cluster.lend_for_backlog(self.limit, self.layout.topic())?
+            self.cluster.lend_for_backlog(self.limit, self.layout.topic()).await?
         } else {
-            self.cluster.lend(self.limit)?
+            self.cluster.lend(self.limit).await?
         };
         producer.context().ledger.begin();
         Ok(KafkaPublication { sink: self, mode, producer: Some(producer), sent: 0, refused: None })

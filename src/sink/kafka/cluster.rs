@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::KafkaError;
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{NoCustomPartitioner, Producer as _, ProducerContext};
+use tokio::sync::Notify;
 
 use super::classify;
 use super::kind::{Kind, RECORD_BYTES};
@@ -47,6 +49,10 @@ pub struct Cluster {
     idle: Mutex<HashMap<Kind, Vec<Lent>>>,
     /// A producer for backlogs is being made, or was in vain, until then.
     pub(super) making: Mutex<Option<Instant>>,
+    /// How many producers that send at once are on loan.
+    pub(super) loans: Arc<AtomicUsize>,
+    /// One was given back, or is no more.
+    pub(super) returned: Notify,
     pub(super) statistics: Statistics,
 }
 
@@ -54,7 +60,8 @@ impl Cluster {
     /// A cluster to connect to when something is asked of it.
     #[must_use]
     pub fn new(config: ClusterConfig) -> Self {
-        Self { config, idle: Mutex::default(), making: Mutex::default(), statistics: Statistics::default() }
+        let (idle, making, loans) = Default::default();
+        Self { config, idle, making, loans, returned: Notify::new(), statistics: Statistics::default() }
     }
 
     /// Where the cluster is, as configured.
@@ -120,7 +127,7 @@ impl Cluster {
     /// Has a producer connected before it is needed: a first turn must not spend its time on a start that a broker makes
     /// slow, or its deadline falls while records are on the wire.
     pub(super) async fn warm(self: &Arc<Self>, limit: usize, topic: &str, patience: Duration) -> Result<(), Failure> {
-        let lent = self.lend(limit)?;
+        let lent = self.lend(limit).await?;
         let topic = topic.to_owned();
         let connected = tokio::task::spawn_blocking(move || {
             let met = lent.client().fetch_metadata(Some(&topic), patience).map(|_| ());
