@@ -100,7 +100,7 @@ fn latency(entries: &[&Value], place: &str, file: &Path) -> Drawn {
     let backend = SVGBackend::new(file, (WIDTH as u32, HEIGHT as u32));
     let page = Page(backend.into_drawing_area());
     page.0.fill(&WHITE)?;
-    page.text("Latency: single rows, from created_at to a consumer's receipt", (32, 34), 22, &INK, HPos::Left)?;
+    page.text("Latency: single rows, from created_at to the broker's log", (32, 34), 22, &INK, HPos::Left)?;
     let sub = "milliseconds, latency_window 1 ms, each row committed by itself, 200 bytes";
     page.text(sub, (32, 60), 14, &SOFT, HPos::Left)?;
     for (x, colour, label) in [(WIDTH - 262, &RELAY, "median (p50)"), (WIDTH - 132, &SLOW, "p99")] {

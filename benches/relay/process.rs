@@ -1,7 +1,7 @@
 //! Relays as real processes, and what they take of the machine.
 
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use rustix::process::{Pid, Signal, kill_process};
@@ -68,13 +68,44 @@ pub fn head(way: &Way, admin: &str) -> String {
 }
 
 /// Processor seconds of all threads of the process in a directory like `/proc/self`.
-pub fn cpu_s(proc: &str) -> anyhow::Result<f64> {
+fn cpu_s(proc: &str) -> anyhow::Result<f64> {
     let stat = std::fs::read_to_string(format!("{proc}/stat"))?;
     // After the name, which ends with the last parenthesis, come state (field 3) and the others; 14 and 15 are ticks.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks: u64 = [11, 12].iter().filter_map(|&field| fields.get(field)?.parse::<u64>().ok()).sum();
     Ok(ticks as f64 / TICKS)
 }
+
+/// What this process, as a client of nothing but one server, takes for its rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Raw {
+    /// Rows a second.
+    pub rows_per_second: f64,
+    /// Processor seconds for a million rows.
+    pub cpu_s_per_million: f64,
+}
+
+/// Begins when the first row may.
+#[derive(Debug)]
+pub struct Stopwatch {
+    begun: Instant,
+    cpu_s: f64,
+}
+
+impl Stopwatch {
+    /// Starts.
+    pub fn start() -> anyhow::Result<Self> {
+        Ok(Self { cpu_s: cpu_s(OWN)?, begun: Instant::now() })
+    }
+
+    /// Stops behind the last row.
+    pub fn stop(self, rows: u64) -> anyhow::Result<Raw> {
+        let (seconds, cpu_s) = (self.begun.elapsed().as_secs_f64(), cpu_s(OWN)? - self.cpu_s);
+        Ok(Raw { rows_per_second: rows as f64 / seconds, cpu_s_per_million: cpu_s * 1e6 / rows as f64 })
+    }
+}
+
+const OWN: &str = "/proc/self";
 
 /// A free port of this machine for [`head`].
 pub const ANY: &str = "127.0.0.1:0";

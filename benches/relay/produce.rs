@@ -15,6 +15,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, NoCustomPartitioner, Producer as _, ProducerContext, ThreadedProducer};
 
+use super::process::{Raw, Stopwatch};
 use super::stage::Stage;
 
 /// A topic's limit unless it is configured, as the relay reads it.
@@ -49,8 +50,8 @@ impl ProducerContext<NoCustomPartitioner> for Counter {
     }
 }
 
-/// Produces `rows` records to a new topic of one partition; rows a second.
-pub async fn measure(stage: &Stage, payload_bytes: usize, rows: u64) -> anyhow::Result<f64> {
+/// Produces `rows` records to a new topic of one partition.
+pub async fn measure(stage: &Stage, payload_bytes: usize, rows: u64) -> anyhow::Result<Raw> {
     let topic = stage.topic().await?;
     let mut config = stage.cluster().producer_config(Kind::prompt(LIMIT));
     for (key, value) in SETTINGS {
@@ -58,7 +59,7 @@ pub async fn measure(stage: &Stage, payload_bytes: usize, rows: u64) -> anyhow::
     }
     config.remove("statistics.interval.ms");
     let to = topic.clone();
-    let rate = tokio::task::spawn_blocking(move || {
+    let raw = tokio::task::spawn_blocking(move || {
         let producer: ThreadedProducer<Counter> = config.create_with_context(Counter::default())?;
         let payload = vec![b'x'; payload_bytes];
         let keys: Vec<String> = (0..50).map(|number| format!("c{number}")).collect();
@@ -71,16 +72,16 @@ pub async fn measure(stage: &Stage, payload_bytes: usize, rows: u64) -> anyhow::
         };
         send(0)?; // connected, and the topic known
         wait(&producer, 1)?;
-        let begun = Instant::now();
+        let watch = Stopwatch::start()?;
         for number in 1..=rows {
             send(number)?;
         }
         wait(&producer, rows + 1)?;
-        anyhow::Ok(rows as f64 / begun.elapsed().as_secs_f64())
+        watch.stop(rows)
     })
     .await??;
     stage.close(&topic, rows + 1).await?;
-    Ok(rate)
+    Ok(raw)
 }
 
 fn send(

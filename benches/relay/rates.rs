@@ -9,7 +9,7 @@ use super::drain::Drain;
 use super::figure::{each, median, median_of, mib, rounded, runs};
 use super::options::Options;
 use super::payload::Payload;
-use super::process::cpu_s;
+use super::process::Raw;
 use super::report::{Goal, Report, thousands};
 use super::stage::Stage;
 use super::{drain, produce, read, sequential};
@@ -18,21 +18,6 @@ use super::{drain, produce, read, sequential};
 const RATIO: f64 = 0.85;
 /// Of 200 bytes of text.
 const CPU_S_PER_MILLION: f64 = 1.3;
-
-/// A raw limit, once: of a client alone, which is this process.
-#[derive(Clone, Copy, Debug)]
-struct Raw {
-    rows_per_second: f64,
-    cpu_s_per_million: f64,
-}
-
-impl Raw {
-    async fn of(rows: u64, measured: impl Future<Output = anyhow::Result<f64>>) -> anyhow::Result<Self> {
-        let before = cpu_s("/proc/self")?;
-        let rows_per_second = measured.await?;
-        Ok(Self { rows_per_second, cpu_s_per_million: (cpu_s("/proc/self")? - before) * 1e6 / rows as f64 })
-    }
-}
 
 fn rates(raw: &[Raw]) -> Vec<f64> {
     each(raw, |raw| raw.rows_per_second)
@@ -86,9 +71,9 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
 impl Rates {
     async fn round(&mut self, stage: &Stage) -> anyhow::Result<()> {
         let Self { payload, rows, payload_bytes, .. } = *self;
-        self.keyset.push(Raw::of(rows, read::keyset(stage, payload, rows)).await.context("keyset")?);
-        self.copy.push(Raw::of(rows, read::copy(stage, payload, rows)).await.context("copy")?);
-        self.produce.push(Raw::of(rows, produce::measure(stage, payload_bytes, rows)).await.context("produce")?);
+        self.keyset.push(read::keyset(stage, payload, rows).await.context("keyset")?);
+        self.copy.push(read::copy(stage, payload, rows).await.context("copy")?);
+        self.produce.push(produce::measure(stage, payload_bytes, rows).await.context("produce")?);
         self.relay.push(drain::measure(stage, &stage.near(), payload, rows).await.context("relay")?);
         Ok(())
     }
@@ -134,7 +119,8 @@ impl Rates {
         let ratio = self.ratio();
         let note = format!("{ratio:.2} of the slower raw rate; {}", Goal::Least(RATIO).told(ratio));
         report.line("relay", &self.relayed(), "rows/s", note);
-        let mut cpu = format!("{:.2} of both raw clients", median(&self.cpu()) / self.raw_cpu());
+        let mut cpu =
+            format!("{:.2} of both raw clients, which are tuned for rate", median(&self.cpu()) / self.raw_cpu());
         if self.payload == Payload::Text {
             cpu = format!("{cpu}; {}", Goal::Most(CPU_S_PER_MILLION).told(median(&self.cpu())));
         }

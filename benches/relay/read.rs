@@ -1,7 +1,5 @@
 //! `read_raw`: how quickly one connection reads the rows, and nothing else.
 
-use std::time::Instant;
-
 use anyhow::ensure;
 use futures_util::{TryStreamExt as _, pin_mut};
 use outbox_relay::position::Timestamp;
@@ -9,13 +7,14 @@ use tokio_postgres::binary_copy::BinaryCopyOutStream;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::payload::Payload;
+use super::process::{Raw, Stopwatch};
 use super::stage::Stage;
 
 /// Rows a page, as many as a turn of the relay has.
 const PAGE: i64 = 20_000;
 
-/// Reads typed columns page after page by keyset; rows a second.
-pub async fn keyset(stage: &Stage, payload: Payload, rows: u64) -> anyhow::Result<f64> {
+/// Reads typed columns page after page by keyset.
+pub async fn keyset(stage: &Stage, payload: Payload, rows: u64) -> anyhow::Result<Raw> {
     let client = stage.reader().await?;
     let sql = format!(
         "SELECT t.created_at, t.id, {} FROM {} t WHERE (t.created_at, t.id) > ($1, $2) ORDER BY t.created_at, t.id LIMIT $3",
@@ -23,7 +22,7 @@ pub async fn keyset(stage: &Stage, payload: Payload, rows: u64) -> anyhow::Resul
         payload.table()
     );
     let statement = client.prepare(&sql).await?;
-    let begun = Instant::now();
+    let watch = Stopwatch::start()?;
     let (mut at, mut id, mut read, mut bytes) = (Timestamp::NEG_INFINITY, 0_i64, 0_u64, 0);
     loop {
         let parameters: [&(dyn ToSql + Sync); 3] = [&at, &id, &PAGE];
@@ -39,20 +38,20 @@ pub async fn keyset(stage: &Stage, payload: Payload, rows: u64) -> anyhow::Resul
             break;
         }
     }
-    let took = begun.elapsed();
+    let raw = watch.stop(rows)?;
     ensure!(read == rows && bytes > 0, "read {read} rows, expected {rows}");
-    Ok(rows as f64 / took.as_secs_f64())
+    Ok(raw)
 }
 
-/// Reads the same by one binary COPY; rows a second.
-pub async fn copy(stage: &Stage, payload: Payload, rows: u64) -> anyhow::Result<f64> {
+/// Reads the same by one binary COPY.
+pub async fn copy(stage: &Stage, payload: Payload, rows: u64) -> anyhow::Result<Raw> {
     let client = stage.reader().await?;
     let sql = format!(
         "COPY (SELECT t.created_at, t.id, {} FROM {} t ORDER BY t.created_at, t.id) TO STDOUT (FORMAT binary)",
         payload.sql(),
         payload.table()
     );
-    let begun = Instant::now();
+    let watch = Stopwatch::start()?;
     let stream = BinaryCopyOutStream::new(client.copy_out(&sql).await?, &[Type::TIMESTAMPTZ, Type::INT8, Type::TEXT]);
     pin_mut!(stream);
     let (mut read, mut bytes) = (0, 0);
@@ -61,7 +60,7 @@ pub async fn copy(stage: &Stage, payload: Payload, rows: u64) -> anyhow::Result<
         bytes += row.try_get::<&str>(2)?.len();
         read += 1;
     }
-    let took = begun.elapsed();
+    let raw = watch.stop(rows)?;
     ensure!(read == rows && bytes > 0, "copied {read} rows, expected {rows}");
-    Ok(rows as f64 / took.as_secs_f64())
+    Ok(raw)
 }

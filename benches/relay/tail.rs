@@ -3,16 +3,18 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use anyhow::bail;
 use outbox_relay::position::Timestamp;
 use rdkafka::Message as _;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::message::Headers as _;
 use rdkafka::{Offset, TopicPartitionList};
 
-use super::latency::wait;
 use super::stage::Stage;
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One record's times, in seconds since 1970 by this machine's clock, which PostgreSQL and the relay share.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +100,7 @@ impl Tail {
     }
 }
 
-/// The first records of a topic.
+/// All that a topic holds, which is so many records.
 pub async fn read(stage: &Stage, topic: &str, records: usize) -> anyhow::Result<Vec<Receipt>> {
     let tail = Tail::start(stage, topic)?;
     wait(|| Ok(tail.len()), records).await?;
@@ -107,4 +109,19 @@ pub async fn read(stage: &Stage, topic: &str, records: usize) -> anyhow::Result<
 
 fn lock(receipts: &Mutex<Vec<Receipt>>) -> MutexGuard<'_, Vec<Receipt>> {
     receipts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until so many records have arrived.
+pub async fn wait(arrived: impl Fn() -> anyhow::Result<usize>, records: usize) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    loop {
+        let arrived = arrived()?;
+        if arrived >= records {
+            return Ok(());
+        }
+        if begun.elapsed() > PATIENCE {
+            bail!("only {arrived} of {records} records have arrived within {PATIENCE:?}");
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }

@@ -8,13 +8,13 @@ use serde_json::json;
 use tokio_postgres::Client;
 
 use super::figure::{median, rounded, runs};
-use super::latency::{PER_SECOND, wait};
+use super::latency::PER_SECOND;
 use super::options::Options;
 use super::payload::Payload;
 use super::process::{Process, Relay};
 use super::report::{Goal, Report};
 use super::stage::{LIVE, Stage};
-use super::tail::{Tail, now};
+use super::tail::{Tail, now, wait};
 use super::writer::Writer;
 
 const NAME: &str = "takeover";

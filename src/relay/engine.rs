@@ -75,6 +75,9 @@ pub struct Engine {
     /// No backlog is counted before this: counting takes only so much of the database's time.
     count_from: std::sync::Mutex<Instant>,
     slots: Arc<Semaphore>,
+    slot_count: usize,
+    /// For how many turns connections have been opened ahead.
+    warmed: AtomicUsize,
     /// Sinks that answer one by one may hang for long; they never take more than half of the slots.
     slow_slots: Arc<Semaphore>,
     /// How many wait for a slot.
@@ -182,6 +185,8 @@ impl Engine {
             checks: Arc::new(Semaphore::new(CHECKS)),
             count_from: std::sync::Mutex::new(Instant::now()),
             slots: Arc::new(Semaphore::new(slots)),
+            slot_count: slots,
+            warmed: AtomicUsize::new(0),
             slow_slots: Arc::new(Semaphore::new((slots / 2).max(1))),
             waiting: AtomicUsize::new(0),
             stop: CancellationToken::new(),

@@ -37,7 +37,7 @@ pub(super) struct Member {
     pub(super) not_before: Instant,
     /// A turn is running, or waits for connections.
     pub(super) busy: bool,
-    /// Another replica has done meanwhile what that turn is to do.
+    /// While that turn waits, a look has found nothing to do for it any more, as a rule because another replica did it.
     pub(super) needless: Arc<AtomicBool>,
     /// Nothing was found with this newest row at this position: not worth another turn.
     pub(super) quiet: Option<(Option<Position>, Option<Position>)>,
@@ -93,6 +93,10 @@ impl Member {
                 self.ready = Some(Arc::new(ready.with_shape(shape)));
                 self.unready = None;
                 engine.set_ready(&self.config.name);
+                // Those that answer one by one are seldom many at a time.
+                if !self.config.sink.one_by_one() {
+                    engine.warm();
+                }
                 return;
             }
             Ok(Ok(Err(unready))) => unready,

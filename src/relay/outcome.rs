@@ -16,7 +16,8 @@ pub enum Outcome {
     Paused,
     /// It is halted under the present configuration.
     Halted,
-    /// Another holder has used up the sink's rate, or tries the sink that is out: not before this pause is over.
+    /// Another holder has used up the sink's rate, or tries the sink that is out: not before this pause is over. Or nothing
+    /// was left to do when the turn could begin, and the next look decides.
     Early(Duration),
     /// It belongs to something else than the relay is configured for.
     Foreign,

@@ -44,7 +44,6 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>) {
         let run = move || sentry::run(Arc::clone(&sentry));
         tasks.spawn(again(Arc::clone(&engine), "all that rest".to_owned(), run));
     }
-    tasks.spawn(Arc::clone(&engine).warm(groups.values().map(Vec::len).sum()));
     for (source, relays) in groups {
         let group = Arc::clone(&engine);
         let table = source.table().to_string();

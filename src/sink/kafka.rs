@@ -173,7 +173,7 @@ impl KafkaSink {
         let producer = if mode.backlog {
             self.cluster.lend_for_backlog(self.limit, self.layout.topic()).await?
         } else {
-            self.cluster.lend(self.limit).await?
+            self.cluster.lend(self.limit, self.layout.topic()).await?
         };
         producer.context().ledger.begin();
         Ok(KafkaPublication { sink: self, mode, producer: Some(producer), sent: 0, refused: None })

@@ -1,19 +1,35 @@
 //! Connections before they are needed.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use super::Engine;
 
+/// For no more turns than this: each costs PostgreSQL two sessions.
+const TURNS: usize = 8;
+/// Turns wait no longer than this for what is being opened.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 impl Engine {
-    /// Opens the connections of so many turns, as far as there are slots: the first rows shall not wait for that.
-    pub(in crate::relay) async fn warm(self: Arc<Self>, turns: usize) {
-        let slots = self.slots.available_permits().min(turns);
-        let opened = futures_util::future::try_join_all((0..slots).map(|_| self.slot(false)));
-        tokio::select! {
-            () = self.stop.cancelled() => {}
-            opened = opened => if let Err(error) = opened {
-                tracing::debug!(%error, "connections cannot be opened ahead of the first turns");
-            },
+    /// Has the connections of one more turn opened, so that the first rows need not wait for that. One slot is left to those
+    /// who cannot wait.
+    pub(in crate::relay) fn warm(self: &Arc<Self>) {
+        let turns = self.warmed.fetch_add(1, Relaxed) + 1;
+        if turns > TURNS || turns >= self.slot_count {
+            return;
         }
+        let engine = Arc::clone(self);
+        tokio::spawn(async move {
+            // Those of the turns before, too, so that this one's are not taken for them.
+            let permits: Vec<_> =
+                (0..turns).map_while(|_| Arc::clone(&engine.slots).try_acquire_owned().ok()).collect();
+            let opened = futures_util::future::try_join_all((0..permits.len() * 2).map(|_| engine.connection()));
+            match tokio::time::timeout(PATIENCE, opened).await {
+                Ok(Ok(_back_in_the_pool)) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "connections cannot be opened ahead of the first turns"),
+                Err(_) => tracing::debug!("connections ahead of the first turns take too long"),
+            }
+        });
     }
 }

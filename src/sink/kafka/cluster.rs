@@ -1,22 +1,20 @@
 //! The Kafka cluster: how to connect to it, what it knows of topics, and the producers' settings and reports.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rdkafka::ClientContext;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::KafkaError;
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{NoCustomPartitioner, Producer as _, ProducerContext};
-use tokio::sync::Notify;
 
 use super::classify;
 use super::kind::{Kind, RECORD_BYTES};
 use super::ledger::Ledger;
-use super::lending::Lent;
+use super::lending::Shelves;
 use super::polled::Polled;
 use super::statistics::{self, Reading, Statistics};
 use crate::sink::Failure;
@@ -46,13 +44,7 @@ impl fmt::Debug for ClusterConfig {
 #[derive(Debug)]
 pub struct Cluster {
     config: ClusterConfig,
-    idle: Mutex<HashMap<Kind, Vec<Lent>>>,
-    /// A producer for backlogs is being made, or was in vain, until then.
-    pub(super) making: Mutex<Option<Instant>>,
-    /// How many producers that send at once are on loan.
-    pub(super) loans: Arc<AtomicUsize>,
-    /// One was given back, or is no more.
-    pub(super) returned: Notify,
+    pub(super) shelves: Arc<Mutex<Shelves>>,
     pub(super) statistics: Statistics,
 }
 
@@ -60,8 +52,7 @@ impl Cluster {
     /// A cluster to connect to when something is asked of it.
     #[must_use]
     pub fn new(config: ClusterConfig) -> Self {
-        let (idle, making, loans) = Default::default();
-        Self { config, idle, making, loans, returned: Notify::new(), statistics: Statistics::default() }
+        Self { config, shelves: Arc::default(), statistics: Statistics::default() }
     }
 
     /// Where the cluster is, as configured.
@@ -127,7 +118,7 @@ impl Cluster {
     /// Has a producer connected before it is needed: a first turn must not spend its time on a start that a broker makes
     /// slow, or its deadline falls while records are on the wire.
     pub(super) async fn warm(self: &Arc<Self>, limit: usize, topic: &str, patience: Duration) -> Result<(), Failure> {
-        let lent = self.lend(limit).await?;
+        let lent = self.lend(limit, Some(topic)).await?;
         let topic = topic.to_owned();
         let connected = tokio::task::spawn_blocking(move || {
             let met = lent.client().fetch_metadata(Some(&topic), patience).map(|_| ());
@@ -157,8 +148,8 @@ impl Cluster {
         // Asked through producers that wait for their next turn, so that they learn the answer themselves. They stay where they
         // are: a turn that found its producer lent to a question would have to connect another.
         let mut asking: Vec<_> = {
-            let idle = self.idle();
-            let resting = |backlog| idle.get(&Kind { limit, backlog }).and_then(|resting| resting.last());
+            let shelves = self.shelves();
+            let resting = |backlog| shelves.get(&Kind { limit, backlog }).and_then(|shelf| shelf.resting.last());
             [resting(false), resting(true)].into_iter().flatten().map(|lent| Arc::clone(&lent.producer)).collect()
         };
         let new = if asking.is_empty() { Some(self.another(Kind::prompt(limit))?) } else { None };
@@ -183,7 +174,7 @@ impl Cluster {
         let found = asked.await.map_err(|_| classify::interrupted(None))?;
         if let Some(new) = new {
             // Below the others: it has sent nothing yet, and its first record would wait for what a producer asks at first.
-            self.idle().entry(new.kind).or_default().insert(0, new);
+            self.shelves().entry(new.kind).or_default().resting.insert(0, new);
         }
         found
     }
@@ -194,16 +185,12 @@ impl Cluster {
         self.tidy();
         self.statistics.said()
     }
-
-    pub(super) fn idle(&self) -> MutexGuard<'_, HashMap<Kind, Vec<Lent>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Cluster {
     /// Ends all producers' threads at once: each needs a moment to see it, and they are dropped one after the other.
     fn drop(&mut self) {
-        self.idle().values().flatten().for_each(|lent| lent.producer.end());
+        self.shelves().values().flat_map(|shelf| &shelf.resting).for_each(|lent| lent.producer.end());
     }
 }
 

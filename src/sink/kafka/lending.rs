@@ -1,12 +1,14 @@
 //! Producers, lent to one publication at a time and taken back only when they are empty.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rdkafka::producer::{BaseProducer, Producer as _, PurgeConfig};
+use tokio::sync::Notify;
 
 use super::classify;
 use super::cluster::{Cluster, Context};
@@ -14,13 +16,13 @@ use super::kind::Kind;
 use super::polled::Polled;
 use crate::sink::Failure;
 
-/// A new producer for backlogs is not used before: librdkafka asks for a producer's id by a timer of half a second, and the
-/// first messages would wait for that.
+/// A producer that is made ahead of its use is not used before: librdkafka asks for a producer's id by a timer of half a
+/// second, and the first messages would wait for that.
 const SETTLING: Duration = Duration::from_secs(1);
-/// One that nobody has used for so long is ended.
+/// One for backlogs that nobody has used for so long is ended.
 const UNUSED: Duration = Duration::from_secs(30);
-/// While others are on loan, one of them is waited for so long before another is made: a few rows are acknowledged within
-/// milliseconds, and a new producer's first record takes a hundred times as long.
+/// While others of its kind are on loan, one of them is waited for so long: a few rows are acknowledged within milliseconds,
+/// and the first record of a producer that is made now may have to wait for its id.
 const RETURN: Duration = Duration::from_millis(20);
 
 /// A producer on loan, with what it was made for.
@@ -32,19 +34,63 @@ pub(super) struct Lent {
     loan: Option<Loan>,
 }
 
-/// Counts as long as somebody has a producer.
-struct Loan(Arc<AtomicUsize>);
+/// The producers of one kind.
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    pub(super) resting: Vec<Lent>,
+    /// How many are on loan, or made for somebody who waits.
+    out: usize,
+    /// One has come back, or is no more.
+    returned: Arc<Notify>,
+    /// One is being made ahead of its use, or was in vain, until then.
+    making: Option<Instant>,
+}
 
-impl Loan {
-    fn of(loans: &Arc<AtomicUsize>) -> Self {
-        loans.fetch_add(1, Relaxed);
-        Self(Arc::clone(loans))
+pub(super) type Shelves = HashMap<Kind, Shelf>;
+
+/// What a shelf has for somebody who asks.
+enum Found {
+    Resting(Lent),
+    /// Nothing, and nothing to wait for: another is to be made, and counts as out.
+    Nothing,
+    /// Nothing yet.
+    Wait,
+}
+
+impl Shelf {
+    /// One that rests and can be used; it counts as out.
+    fn rested(&mut self) -> Option<Lent> {
+        let now = Instant::now();
+        let place = self.resting.iter().rposition(|lent| lent.used <= now)?;
+        self.out += 1;
+        Some(self.resting.remove(place))
     }
+
+    /// What there is for somebody who has waited `long` enough, or has not yet.
+    fn take(&mut self, long: bool) -> Found {
+        if let Some(lent) = self.rested() {
+            return Found::Resting(lent);
+        }
+        if self.out > 0 && !long {
+            return Found::Wait;
+        }
+        self.out += 1;
+        Found::Nothing
+    }
+}
+
+/// Counts in a shelf's `out` until it is dropped, which is not to be done by who holds the shelves.
+struct Loan {
+    shelves: Arc<Mutex<Shelves>>,
+    kind: Kind,
 }
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
+        let mut shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
+        let shelf = shelves.entry(self.kind).or_default();
+        shelf.out -= 1;
+        shelf.returned.notify_one();
     }
 }
 
@@ -69,69 +115,85 @@ impl Lent {
 }
 
 impl Cluster {
-    /// A producer for one publication.
-    pub(super) async fn lend(&self, limit: usize) -> Result<Lent, Failure> {
-        let kind = Kind::prompt(limit);
-        let until = tokio::time::Instant::now() + RETURN;
-        let mut lent = loop {
-            let resting = self.idle().get_mut(&kind).and_then(Vec::pop);
-            if let Some(resting) = resting {
-                break resting;
-            }
-            let others = self.loans.load(Relaxed) > 0;
-            if !others || tokio::time::timeout_at(until, self.returned.notified()).await.is_err() {
-                break self.another(kind)?;
-            }
-        };
-        lent.loan = Some(Loan::of(&self.loans));
-        lent.producer.wake();
-        Ok(lent)
+    pub(super) fn shelves(&self) -> MutexGuard<'_, Shelves> {
+        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A producer for the publication of a backlog. The first time that there is none it is made meanwhile, for a later
-    /// publication; `topic` is one that it should know then.
-    pub(super) async fn lend_for_backlog(self: &Arc<Self>, limit: usize, topic: Option<&str>) -> Result<Lent, Failure> {
-        let kind = Kind { limit, backlog: true };
-        let rested = self.idle().get_mut(&kind).and_then(|resting| {
-            resting.iter().position(|lent| lent.used <= Instant::now()).map(|place| resting.swap_remove(place))
-        });
-        match rested {
-            Some(lent) => {
-                lent.producer.wake();
-                Ok(lent)
-            }
-            None => {
-                self.make(kind, topic.map(str::to_owned));
-                self.lend(limit).await
+    /// A producer for one publication: one that rests, or, soon, one that comes back, or another. Who has to wait has one made
+    /// for later; `topic` is what it should know then.
+    pub(super) async fn lend(self: &Arc<Self>, limit: usize, topic: Option<&str>) -> Result<Lent, Failure> {
+        let kind = Kind::prompt(limit);
+        let returned = Arc::clone(&self.shelves().entry(kind).or_default().returned);
+        let until = tokio::time::Instant::now() + RETURN;
+        let mut long = false;
+        loop {
+            let mut returned = pin!(returned.notified());
+            // Before the look: what comes back after it is heard.
+            returned.as_mut().enable();
+            let found = self.shelves().entry(kind).or_default().take(long);
+            match found {
+                Found::Resting(lent) => return Ok(self.on_loan(lent)),
+                Found::Nothing => {
+                    let loan = Loan { shelves: Arc::clone(&self.shelves), kind };
+                    let lent = Lent { loan: Some(loan), ..self.another(kind)? };
+                    lent.producer.wake();
+                    return Ok(lent);
+                }
+                Found::Wait => {
+                    self.make(kind, topic);
+                    long = tokio::time::timeout_at(until, returned).await.is_err();
+                }
             }
         }
     }
 
-    /// Makes a producer for backlogs, unless one is being made.
-    fn make(self: &Arc<Self>, kind: Kind, topic: Option<String>) {
+    /// A producer for the publication of a backlog. When none rests, one is made for a later publication.
+    pub(super) async fn lend_for_backlog(self: &Arc<Self>, limit: usize, topic: Option<&str>) -> Result<Lent, Failure> {
+        let kind = Kind { limit, backlog: true };
+        let rested = self.shelves().entry(kind).or_default().rested();
+        if let Some(lent) = rested {
+            return Ok(self.on_loan(lent));
+        }
+        self.make(kind, topic);
+        self.lend(limit, topic).await
+    }
+
+    /// One that rested, and counts as out already.
+    fn on_loan(&self, mut lent: Lent) -> Lent {
+        lent.loan = Some(Loan { shelves: Arc::clone(&self.shelves), kind: lent.kind });
+        lent.producer.wake();
+        lent
+    }
+
+    /// Makes a producer for later, unless one is being made.
+    fn make(self: &Arc<Self>, kind: Kind, topic: Option<&str>) {
         let now = Instant::now();
         {
-            let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut shelves = self.shelves();
+            let making = &mut shelves.entry(kind).or_default().making;
             if making.is_some_and(|until| until > now) {
                 return;
             }
             *making = Some(now + UNUSED);
         }
-        let cluster = Arc::clone(self);
+        let (cluster, topic) = (Arc::clone(self), topic.map(str::to_owned));
         tokio::task::spawn_blocking(move || match cluster.another(kind) {
             Ok(mut lent) => {
                 // Where each row names its own topic, all of the cluster's would be asked for.
                 let met = topic.map(|topic| lent.client().fetch_metadata(Some(&topic), SETTLING).map(|_| ()));
                 if let Some(Err(error)) = met {
-                    tracing::debug!(%error, "no producer for backlogs");
+                    tracing::debug!(%error, "no producer for later");
                     return;
                 }
-                lent.used = Instant::now() + SETTLING;
-                cluster.idle().entry(kind).or_default().push(lent);
+                let settled = Instant::now() + SETTLING;
+                lent.used = settled;
+                let mut shelves = cluster.shelves();
+                let shelf = shelves.entry(kind).or_default();
+                shelf.resting.push(lent);
                 // The next one may be made when this one can be used.
-                *cluster.making.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + SETTLING);
+                shelf.making = Some(settled);
             }
-            Err(failure) => tracing::debug!(error = failure.message, "no producer for backlogs"),
+            Err(failure) => tracing::debug!(error = failure.message, "no producer for later"),
         });
     }
 
@@ -150,18 +212,18 @@ impl Cluster {
         // What it once complained of is over; a lasting trouble is complained of again at the next connection.
         *lent.context().last_error.lock().unwrap_or_else(PoisonError::into_inner) = None;
         lent.used = Instant::now();
-        lent.loan = None;
         lent.producer.rest();
-        self.idle().entry(lent.kind).or_default().push(lent);
-        self.returned.notify_one();
+        let loan = lent.loan.take();
+        self.shelves().entry(lent.kind).or_default().resting.push(lent);
+        drop(loan); // says that it is there
     }
 
     /// Ends the producers for backlogs that are not needed any more.
     pub(super) fn tidy(&self) {
         let unused = |kind: &Kind, lent: &Lent| kind.backlog && lent.used.elapsed() > UNUSED;
         let mut over = Vec::new();
-        for (kind, resting) in self.idle().iter_mut() {
-            over.extend(resting.extract_if(.., |lent| unused(kind, lent)));
+        for (kind, shelf) in self.shelves().iter_mut() {
+            over.extend(shelf.resting.extract_if(.., |lent| unused(kind, lent)));
         }
         over.into_iter().for_each(|lent| self.destroy(lent));
     }
@@ -170,58 +232,10 @@ impl Cluster {
     /// done on a thread of its own.
     pub(super) fn destroy(&self, mut lent: Lent) {
         lent.loan = None;
-        self.returned.notify_one();
         lent.purge(PurgeConfig::default().queue().inflight());
         std::thread::spawn(move || drop(lent));
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-    use crate::sink::kafka::ClusterConfig;
-
-    const LIMIT: usize = 1_000_000;
-
-    /// Nobody listens there: producers are made, and never connected.
-    fn cluster() -> Arc<Cluster> {
-        let bootstrap_servers = "127.0.0.1:1".to_owned();
-        Arc::new(Cluster::new(ClusterConfig { bootstrap_servers, properties: BTreeMap::new() }))
-    }
-
-    fn waiting(cluster: &Arc<Cluster>) -> tokio::task::JoinHandle<Lent> {
-        let cluster = Arc::clone(cluster);
-        tokio::spawn(async move { cluster.lend(LIMIT).await.expect("a producer") })
-    }
-
-    #[tokio::test]
-    async fn a_producer_that_comes_back_soon_is_lent_again_and_no_other_is_made() {
-        let cluster = cluster();
-        let first = cluster.lend(LIMIT).await.expect("a producer");
-        let producer = Arc::clone(&first.producer);
-        let second = waiting(&cluster);
-        tokio::task::yield_now().await;
-        assert!(!second.is_finished(), "it waits");
-        cluster.take_back(first);
-        assert!(Arc::ptr_eq(&second.await.expect("no panic").producer, &producer));
-        assert_eq!(cluster.loans.load(Relaxed), 0);
-    }
-
-    #[tokio::test]
-    async fn another_producer_is_made_when_those_on_loan_do_not_come_back_soon_or_are_no_more() {
-        let cluster = cluster();
-        let first = cluster.lend(LIMIT).await.expect("a producer");
-        let second = waiting(&cluster).await.expect("no panic");
-        assert!(!Arc::ptr_eq(&second.producer, &first.producer));
-        assert_eq!(cluster.loans.load(Relaxed), 2);
-        let third = waiting(&cluster);
-        tokio::task::yield_now().await;
-        cluster.destroy(first);
-        cluster.destroy(second);
-        let third = third.await.expect("no panic");
-        assert_eq!(cluster.loans.load(Relaxed), 1, "theirs have ended");
-        cluster.destroy(third);
-    }
-}
+mod tests;
