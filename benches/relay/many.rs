@@ -16,7 +16,7 @@ use super::process::{ANY, Process, Relay, Usage, head};
 use super::report::{Goal, Report, thousands};
 use super::spent::Spent;
 use super::stage::Stage;
-use super::tail::{Receipt, Tail};
+use super::tail::{self, wait};
 
 /// Goals, per replica but for PostgreSQL.
 const PERCENT: f64 = 2.0;
@@ -74,9 +74,7 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
     let quiet = many.quiet(options.seconds).await?;
     quiet.tell(report);
     options.say("many_cursors: single rows");
-    let tail = Tail::start(stage, &many.topic)?;
-    let (written, mut millis) = many.single(options.seconds.max(SINGLE_SECONDS), &tail).await?;
-    tail.stop()?;
+    let (written, mut millis) = many.single(stage, options.seconds.max(SINGLE_SECONDS)).await?;
     let (p50, p99) = (percentile(&mut millis, 0.50), percentile(&mut millis, 0.99));
     let deliveries = format!("{written} rows, {} deliveries", millis.len());
     report.line("a row to each of its cursors, p50", &[p50], "ms", deliveries);
@@ -98,7 +96,7 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
 
 impl Many {
     async fn start(stage: &Stage, cursors: usize) -> anyhow::Result<Self> {
-        let topic = stage.topic().await?;
+        let topic = stage.stamped_topic().await?;
         let tables: Vec<String> = (0..TABLES).map(|number| format!("public.many_{number}")).collect();
         for table in &tables {
             stage.table(table).await?;
@@ -162,8 +160,9 @@ impl Many {
         })
     }
 
-    /// Commits rows to random tables; how many, and the milliseconds of each delivery.
-    async fn single(&mut self, seconds: u64, tail: &Tail) -> anyhow::Result<(u64, Vec<f64>)> {
+    /// Commits rows to random tables; how many, and the milliseconds from each row's `created_at` to each of its records in the
+    /// broker's log.
+    async fn single(&mut self, stage: &Stage, seconds: u64) -> anyhow::Result<(u64, Vec<f64>)> {
         let mut ticks = tokio::time::interval(PERIOD);
         let begun = Instant::now();
         let mut written = 0;
@@ -174,12 +173,10 @@ impl Many {
             self.owner.execute(&sql, &[]).await?;
             written += 1;
         }
-        let begun = Instant::now();
-        while tail.len() < written * self.cursors / TABLES {
-            self.check(begun, "not all rows have arrived")?;
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        let millis = each(&tail.all(), |receipt: &Receipt| (receipt.received - receipt.created) * 1e3);
+        let records = written * self.cursors / TABLES;
+        wait(|| stage.records(&self.topic), records).await?;
+        let receipts = tail::read(stage, &self.topic, records).await?;
+        let millis = each(&receipts, |receipt| (receipt.stamped - receipt.created) * 1e3);
         Ok((u64::try_from(written)?, millis))
     }
 

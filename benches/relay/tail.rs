@@ -87,11 +87,6 @@ impl Tail {
         lock(&self.receipts).len()
     }
 
-    /// All that have arrived so far.
-    pub fn all(&self) -> Vec<Receipt> {
-        lock(&self.receipts).clone()
-    }
-
     /// Ends it; all that arrived.
     pub fn stop(self) -> anyhow::Result<Vec<Receipt>> {
         self.stop.store(true, Ordering::Relaxed);
