@@ -15,7 +15,7 @@ use super::stage::Stage;
 use super::{drain, produce, read, sequential};
 
 /// Of the relay by the slower of the two raw rates.
-const RATIO: f64 = 0.85;
+pub const RATIO: f64 = 0.85;
 /// Of 200 bytes of text.
 const CPU_S_PER_MILLION: f64 = 1.3;
 
