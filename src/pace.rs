@@ -112,9 +112,9 @@ pub const LARGEST_STRETCH: usize = 4;
 /// The same for its bytes: those of two turns are in memory.
 pub const LARGEST_STRETCH_OF_BYTES: usize = 2;
 
-/// By how much the most rows of a turn are raised, and up to [`LARGEST_STRETCH_OF_BYTES`] its bytes, after a turn that took all it could. What a turn costs besides
-/// its rows, `fixed`, is the same for many as for few: where it is long, because servers are far away or dead versions of
-/// the cursor's row are in the way, turns become larger and not slower.
+/// By how much the most rows of a turn are raised, and up to [`LARGEST_STRETCH_OF_BYTES`] its bytes, after a turn that took
+/// all it could. What a turn costs besides its rows, `fixed`, is the same for many as for few: where it is long, because
+/// servers are far away or dead versions of the cursor's row are in the way, turns become larger and not slower.
 #[must_use]
 pub fn stretch(now: usize, fixed: Duration, published_in: Duration, deadline: Duration) -> usize {
     if published_in > deadline / 2 {

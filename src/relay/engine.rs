@@ -5,21 +5,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::bulletin::Bulletin;
 use super::hints::Hints;
 use super::sentry::Sentry;
 use super::topics::Topics;
-use crate::database::{self, Error, Limits, Loan, Pool, Session, Sessions};
+use crate::database::{self, Error, Limits, Loan, Pool, Sessions};
 use crate::health::{Heartbeat, Readiness};
 use crate::metrics::{self, PoolState};
 use crate::position::Timestamp;
 use crate::sink::kafka::Cluster;
 use crate::source::watcher::Watcher;
 
+mod shared;
 mod warm;
+
+pub use self::shared::Shared;
 
 /// The engine goes round at least every ten seconds, also while servers cannot be reached; longer than this, it is stuck.
 const STUCK: Duration = Duration::from_secs(60);
@@ -27,12 +30,6 @@ const STUCK: Duration = Duration::from_secs(60);
 const CHECKS: usize = 4;
 /// Counting backlogs rests for so many times as long as it took.
 const COUNTING: u32 = 9;
-
-/// The statements of many tasks wait for each other in one session: one that meets a locked table must not hold the others
-/// up for long.
-const NOBODY_WAITS: &str = "SET lock_timeout = '500ms'";
-/// Everybody waits for the session: a server that does not answer must not hold them for ever.
-const SETTING: Duration = Duration::from_secs(3);
 
 /// See the module.
 #[derive(Debug)]
@@ -121,42 +118,6 @@ impl<'a> Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// A session that many tasks use at the same time, each statement on its own; opened anew when it has ended.
-#[derive(Debug)]
-pub struct Shared {
-    sessions: Sessions,
-    session: Mutex<Option<Arc<Session>>>,
-}
-
-impl Shared {
-    /// Opens nothing yet.
-    #[must_use]
-    pub fn new(sessions: Sessions) -> Self {
-        Self { sessions, session: Mutex::new(None) }
-    }
-
-    /// The session.
-    ///
-    /// # Errors
-    /// When it cannot be opened.
-    pub async fn session(&self) -> Result<Arc<Session>, Error> {
-        let mut guard = self.session.lock().await;
-        if let Some(session) = guard.as_ref().filter(|session| !session.is_closed()) {
-            return Ok(Arc::clone(session));
-        }
-        let session = Arc::new(self.sessions.open().await?);
-        let set = tokio::time::timeout(SETTING, session.batch_execute(NOBODY_WAITS)).await;
-        set.map_err(|_| Error::Timeout(SETTING))??;
-        *guard = Some(Arc::clone(&session));
-        Ok(session)
-    }
-
-    /// Forgets the session: what it has prepared may be for a table that is no longer as it was.
-    pub async fn forget(&self) {
-        *self.session.lock().await = None;
     }
 }
 
