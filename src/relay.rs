@@ -198,6 +198,8 @@ pub struct Ready {
     pub shape: Arc<source::shape::Shape>,
     /// Its sink.
     pub sink: Arc<sink::Sink>,
+    /// The statements that read for the sink from the table.
+    pub texts: source::fetch::Texts,
     /// Where dead letters are copied to.
     pub letters: Option<Arc<sink::kafka::LetterTopic>>,
     /// What its cursor belongs to, as JSON.
@@ -232,8 +234,10 @@ impl Ready {
     /// The same relay with the table's new shape, of which it reads its shard.
     #[must_use]
     pub fn with_shape(&self, shape: &Arc<source::shape::Shape>) -> Self {
+        let shape = shape.for_shard(self.config.shard.as_ref());
         Self {
-            shape: shape.for_shard(self.config.shard.as_ref()),
+            texts: source::fetch::Texts::new(&shape, self.sink.fields()),
+            shape,
             config: self.config.clone(),
             sink: Arc::clone(&self.sink),
             letters: self.letters.clone(),

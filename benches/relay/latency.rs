@@ -73,6 +73,7 @@ async fn watch(stage: &Stage, seconds: u64, per_second: u32) -> anyhow::Result<L
     // A port that was free a moment ago.
     let admin = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
     let process = Process::spawn(&relay.toml(&stage.near(), &admin), "r1")?;
+    stage.rest().await?;
     let writer = Writer::start(stage, per_second).await?;
     wait(|| stage.records(&topic), 1).await?;
     tokio::time::sleep(WARM).await;

@@ -7,13 +7,18 @@ use super::read_model::{KINDS, Models};
 use super::report::Report;
 use super::stage::Stage;
 use super::{
-    ask, backlog, claim, compare, dead, delay, idle, latency, many, rates, read_model, rules, schedules, shards,
-    takeover, wake,
+    ask, backlog, claim, compare, dead, delay, idle, latency, many, produce, rates, read_model, rules, schedules,
+    shards, takeover, wake,
 };
 
 /// Runs all that is asked for.
 pub async fn measure(stage: &Stage, options: &Options) -> Report {
     let mut report = Report::default();
+    options.say("warming up the broker");
+    if let Err(error) = produce::warm(stage, options.seconds).await {
+        report.failed.push(format!("warming up: {error:#}"));
+        return report;
+    }
     let parts = options.parts();
     for (index, part) in parts.iter().enumerate() {
         let left = &parts[index + 1..];
@@ -31,6 +36,7 @@ pub async fn measure(stage: &Stage, options: &Options) -> Report {
 }
 
 async fn one(part: &str, stage: &Stage, options: &Options, report: &mut Report) -> anyhow::Result<()> {
+    stage.rest().await?;
     match part {
         "rates" => rates::measure(stage, options, report).await,
         "delay" => delay::measure(stage, options, report).await,

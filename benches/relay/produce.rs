@@ -50,6 +50,33 @@ impl ProducerContext<NoCustomPartitioner> for Counter {
     }
 }
 
+/// Rows and bytes of the large requests that the broker is warmed up with.
+const LARGE: [(u64, usize); 2] = [(1_000_000, 200), (20_000, 16_384)];
+
+/// Has the broker do all kinds of its work for a while: Java compiles what runs often, for about a minute, and what is
+/// measured until then is mostly that. `seconds` are for requests of a single record.
+pub async fn warm(stage: &Stage, seconds: u64) -> anyhow::Result<()> {
+    for (rows, payload_bytes) in LARGE {
+        measure(stage, payload_bytes, rows).await?;
+    }
+    let topic = stage.topic().await?;
+    let config = stage.cluster().producer_config(Kind::prompt(LIMIT));
+    let to = topic.clone();
+    let sent = tokio::task::spawn_blocking(move || {
+        let producer: ThreadedProducer<Counter> = config.create_with_context(Counter::default())?;
+        let begun = Instant::now();
+        let mut sent = 0;
+        while begun.elapsed() < Duration::from_secs(seconds) {
+            send(&producer, &to, b"x", "c", b"0", "")?;
+            sent += 1;
+            wait(&producer, sent)?;
+        }
+        anyhow::Ok(sent)
+    })
+    .await??;
+    stage.close(&topic, sent).await
+}
+
 /// Produces `rows` records to a new topic of one partition.
 pub async fn measure(stage: &Stage, payload_bytes: usize, rows: u64) -> anyhow::Result<Raw> {
     let topic = stage.topic().await?;

@@ -71,10 +71,11 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
 impl Rates {
     async fn round(&mut self, stage: &Stage) -> anyhow::Result<()> {
         let Self { payload, rows, payload_bytes, .. } = *self;
-        // What writes comes after what reads: so each finds the disk as much at rest as the other.
         self.keyset.push(read::keyset(stage, payload, rows).await.context("keyset")?);
+        stage.rest().await?;
         self.produce.push(produce::measure(stage, payload_bytes, rows).await.context("produce")?);
         self.copy.push(read::copy(stage, payload, rows).await.context("copy")?);
+        stage.rest().await?;
         self.relay.push(drain::measure(stage, &stage.near(), payload, rows).await.context("relay")?);
         Ok(())
     }

@@ -177,6 +177,11 @@ impl Stage {
         Ok(usize::try_from(bytes)?)
     }
 
+    /// Waits until all that has been written is on the disk: what is measured next would wait for it, too.
+    pub async fn rest(&self) -> anyhow::Result<()> {
+        Ok(tokio::task::spawn_blocking(rustix::fs::sync).await?)
+    }
+
     /// A new topic of one partition.
     pub async fn topic(&self) -> anyhow::Result<String> {
         self.topic_with(&[]).await

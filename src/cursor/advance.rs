@@ -92,11 +92,12 @@ async fn advance(
         &to.partitions,
         place,
     ];
-    // When the update fails, PostgreSQL answers COMMIT with a rollback, and the error of the update is what is returned.
+    // When the update fails, nothing behind it is carried out, and its error is what is returned. What can be said in one
+    // message is: each has an answer of its own, and this process is woken for it.
     let begun = Instant::now();
     let update = async { Ok((loan.query_opt(&statement, &parameters).await?, begun.elapsed())) };
-    let ((), (updated, advance), ()) =
-        tokio::try_join!(biased; loan.batch_execute(durability(to.durable)), update, loan.batch_execute("COMMIT"))?;
+    let commit = format!("{}; COMMIT", durability(to.durable));
+    let ((updated, advance), ()) = tokio::try_join!(biased; update, loan.batch_execute(&commit))?;
     let place = updated.map(|row| row.try_get(0).map(Place)).transpose()?;
     Ok((place, [advance, begun.elapsed().saturating_sub(advance)]))
 }

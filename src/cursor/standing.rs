@@ -15,7 +15,7 @@ const STANDINGS: &str = "SELECT c.name, c.position_created_at, c.position_id, c.
      FROM outbox.cursor AS c \
      LEFT JOIN outbox.control AS k ON k.cursor = c.name \
      LEFT JOIN outbox.cursor_status AS s ON s.cursor = c.name \
-     WHERE c.name = ANY ($1::text[])";
+     WHERE c.name = ANY ((SELECT $1::text[])::text[])";
 
 /// A cursor as it stands, whoever holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]

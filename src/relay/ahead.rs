@@ -201,6 +201,7 @@ pub(super) fn request<'a>(
     Request {
         shape: &ready.shape,
         fields: ready.sink.fields(),
+        texts: &ready.texts,
         typed: ready.sink.is_typed(),
         after,
         horizon,

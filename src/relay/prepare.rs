@@ -17,6 +17,7 @@ use crate::pace;
 use crate::position::Position;
 use crate::secret::Secret;
 use crate::sink::Sink;
+use crate::source::fetch::Texts;
 use crate::source::finding::{Finding, Level};
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
@@ -111,6 +112,7 @@ pub async fn ready(
         metrics: Arc::new(CursorMetrics::new(&config.name, config.sink.kind())),
         config: config.clone(),
         shape: Arc::clone(shape),
+        texts: Texts::new(shape, sink.fields()),
         sink: Arc::new(sink),
         letters,
         identity,

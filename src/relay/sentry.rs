@@ -52,6 +52,9 @@ struct Watched {
     tables: BTreeMap<u64, Table>,
     /// When the next look will be made.
     planned: Option<Instant>,
+    /// The looks have been moved by a part of their pause: those of replicas that were started together would all be at the
+    /// same moments, and a row would wait for the next one of all of them.
+    moved: bool,
     /// Everybody looks by himself before this.
     apart_until: Option<Instant>,
     failures: Backoff,
@@ -124,9 +127,10 @@ impl Sentry {
     fn found(&self, asked: &[Asked], found: Found) {
         let mut watched = self.watched();
         watched.failures = Backoff::new();
+        let part = if std::mem::replace(&mut watched.moved, true) { 1.0 } else { fastrand::f64() };
         for (asked, newest) in asked.iter().zip(found.newest) {
             let Some(table) = watched.tables.get_mut(&asked.number) else { continue };
-            table.due = Instant::now() + table.pause;
+            table.due = Instant::now() + table.pause.mul_f64(part);
             if table.rest.is_of(newest.as_ref()) {
                 table.seen = Some(found.begun);
             } else {

@@ -1,6 +1,7 @@
 //! What a relay does about a turn that did not end well.
 
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use super::outcome::TurnError;
 use super::worker::{Next, Worker};
@@ -8,10 +9,28 @@ use super::{circuit, report};
 use crate::cursor::unknown;
 use crate::database::sqlstate::{self, Cure};
 use crate::pace::Backoff;
+use crate::position::Timestamp;
 use crate::sink::{Class, Failure};
 use crate::source::fetch::FetchError;
+use crate::source::watcher::Sighting;
 
 impl Worker<'_> {
+    /// The database's clock shows less than it did at the last advance.
+    pub(super) fn regressed(&self, observed_at: Timestamp, clock: Timestamp, sighting: &Sighting) -> Next {
+        // Another replica may have advanced since this scan: only a clock that is behind even now has stepped back.
+        if sighting.latest_clock() >= observed_at {
+            return Next::Look;
+        }
+        tracing::error!(
+            cursor = self.ready.config.name,
+            %observed_at,
+            %clock,
+            "the database's clock has stepped back: held until it passes the last advance; rows stamped in between may lie \
+             below the position"
+        );
+        Next::After(observed_at.since(clock).clamp(Duration::from_millis(100), Duration::from_secs(1)))
+    }
+
     /// Another number of partitions: asks the cluster once more, because this replica may not have seen the last change,
     /// and does then as configured.
     pub(super) async fn repartitioned(&mut self, known: i32, found: i32) -> Next {

@@ -41,7 +41,7 @@ pub struct Turn<'a> {
     pub delivered: Vec<Timestamp>,
     /// Over how many partitions keys are spread in this turn.
     pub partitions: Option<i32>,
-    /// Where it has left the cursor, when it has moved it.
+    /// Where it has left the cursor, when it has come so far.
     pub stands_at: Option<Position>,
     /// Where it has left the cursor's row.
     pub place: Option<Place>,
@@ -256,12 +256,13 @@ impl Turn<'_> {
                 }
                 Err(source) => return Err(self.not_advanced(acknowledged, source)),
             }
+            self.stands_at = end;
         } else {
+            self.stands_at = cursor.position.clone();
             within(self.engine, cursor.release()).await?;
         }
         self.ready.searched(passed);
         self.delivered = relayed.instants(acknowledged);
-        self.stands_at = end;
         let (rows, suspects) = (acknowledged, relayed.published.suspects);
         Ok(match verdict {
             Verdict::Search(failure) => {

@@ -43,9 +43,9 @@ pub(super) enum Then {
     Soon,
 }
 
-/// Without a lock, a row is looked for before it is taken for granted that there is one: as long as this many looks in a row
-/// have not each found some.
-const STREAK: u32 = 2;
+/// Of looks behind the last turn, each that finds rows earns one, and each that finds none costs one: a writer who takes a few
+/// milliseconds to commit holds back all that is newer. With as many as this the lock is taken before a row has been seen.
+const CREDIT: u32 = 3;
 
 /// What the look that found something to do gives to the first turn.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub(super) struct Start {
 pub(super) async fn run(engine: Arc<Engine>, ready: Arc<Ready>, start: Start, backoff: Backoff) -> (Next, Backoff) {
     let Start { mut sighting, needless } = start;
     let chain = Chain::default();
-    let mut worker = Worker { engine: &engine, ready: &ready, backoff, chain, streak: 0, needless: Some(needless) };
+    let mut worker = Worker { engine: &engine, ready: &ready, backoff, chain, credit: 0, needless: Some(needless) };
     loop {
         let (next, then) = match worker.turn(&sighting).await {
             Ok(outcome) => worker.judge(outcome, &sighting).await,
@@ -93,8 +93,8 @@ pub(super) struct Worker<'a> {
     pub(super) ready: &'a Arc<Ready>,
     pub(super) backoff: Backoff,
     chain: Chain,
-    /// How many looks one after the other have found rows.
-    streak: u32,
+    /// See [`CREDIT`].
+    credit: u32,
     /// See [`Start`]; none once the first turn has begun.
     needless: Option<Arc<AtomicBool>>,
 }
@@ -157,23 +157,37 @@ impl Worker<'_> {
         }))
     }
 
-    /// After a moment, reads on behind the last turn; none when nothing is there, or when others need the connections more.
+    /// After a moment, reads on behind the last turn; none when nothing comes, or when others need the connections more.
     async fn look_soon(&mut self) -> Result<Option<Sighting>, TurnError> {
-        tokio::select! {
-            () = tokio::time::sleep(self.ready.config.poll.min) => {}
-            () = self.engine.stop.cancelled() => return Ok(None),
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(self.ready.config.poll.min) => {}
+                () = self.engine.stop.cancelled() => return Ok(None),
+            }
+            let is_wanted = !self.engine.is_crowded() && !self.ready.is_superseded();
+            let Some(after) = self.chain.stands_at.clone().filter(|_| is_wanted) else { return Ok(None) };
+            self.chain.permits = self.engine.permits(false).await?;
+            let plan =
+                Plan { after: Some(after), known: None, most: self.ready.appetite.load(Relaxed), sighting: None };
+            let ahead = self.chain.ahead.insert(Ahead::start(self.engine, self.ready, plan));
+            let sighting = bounded(self.engine, ahead.sighting()).await?;
+            // The lock costs a transaction id: it is taken on trust only where rows have come again and again.
+            if self.credit == CREDIT || bounded(self.engine, ahead.found()).await? {
+                self.credit = (self.credit + 1).min(CREDIT);
+                return Ok(Some(sighting));
+            }
+            self.chain.ahead = None;
+            self.chain.permits.clear();
+            if self.missed() == Then::End {
+                return Ok(None);
+            }
         }
-        let Some(after) = self.chain.stands_at.take().filter(|_| !self.engine.is_crowded()) else { return Ok(None) };
-        self.chain.permits = self.engine.permits(false).await?;
-        let plan = Plan { after: Some(after), known: None, most: self.ready.appetite.load(Relaxed), sighting: None };
-        let ahead = self.chain.ahead.insert(Ahead::start(self.engine, self.ready, plan));
-        let sighting = bounded(self.engine, ahead.sighting()).await?;
-        // The lock costs a transaction id: it is taken on trust only where rows have come again and again.
-        if self.streak < STREAK && !bounded(self.engine, ahead.found()).await? {
-            return Ok(None);
-        }
-        self.streak += 1;
-        Ok(Some(sighting))
+    }
+
+    /// After a look that found nothing.
+    fn missed(&mut self) -> Then {
+        self.credit = self.credit.saturating_sub(1);
+        if self.credit > 0 { Then::Soon } else { Then::End }
     }
 
     /// Whether rows that come now are likely to be followed by more, which a task that stays can see sooner.
@@ -190,7 +204,7 @@ impl Worker<'_> {
             Outcome::Paused => (Next::Look, Then::End),
             Outcome::Early(pause) => (Next::After(pause), Then::End),
             Outcome::Halted => (Next::Halted, Then::End),
-            Outcome::Idle => (Next::Quiet, Then::End),
+            Outcome::Idle => (Next::Quiet, self.missed()),
             Outcome::Moved { number, position } => {
                 let position = position.map_or_else(|| "before every row".to_owned(), |position| position.to_string());
                 tracing::info!(cursor = self.ready.config.name, number, position, "operator's wish carried out");
@@ -244,26 +258,6 @@ impl Worker<'_> {
     /// With a rate, the next row must wait for its time.
     fn at_once(&self) -> Then {
         if self.ready.sink.min_interval().is_none() { Then::Again } else { Then::End }
-    }
-
-    fn regressed(
-        &self,
-        observed_at: crate::position::Timestamp,
-        clock: crate::position::Timestamp,
-        sighting: &Sighting,
-    ) -> Next {
-        // Another replica may have advanced since this scan: only a clock that is behind even now has stepped back.
-        if sighting.latest_clock() >= observed_at {
-            return Next::Look;
-        }
-        tracing::error!(
-            cursor = self.ready.config.name,
-            %observed_at,
-            %clock,
-            "the database's clock has stepped back: held until it passes the last advance; rows stamped in between may lie \
-             below the position"
-        );
-        Next::After(observed_at.since(clock).clamp(Duration::from_millis(100), Duration::from_secs(1)))
     }
 
     pub(super) async fn recovered(&mut self) {

@@ -61,7 +61,7 @@ impl<'a> Family<'a> {
             _ => Vec::new(),
         };
         Ok(Self {
-            lock: reader.prepare_cached(&shape.lock_sql()).await?,
+            lock: reader.prepare_cached(&request.texts.lock).await?,
             facts: reader.prepare_cached(include_str!("sql/snapshot.sql")).await?,
             detached,
             news,
@@ -75,9 +75,8 @@ impl<'a> Family<'a> {
     }
 
     /// Takes the snapshot and the table's lock, and asks.
-    pub(super) async fn ask(&self, reader: &Loan, shape: &Shape) -> Result<Facts, FetchError> {
-        let name = shape.config.table.quoted();
-        let table: [&(dyn ToSql + Sync); 2] = [&shape.root, &name];
+    pub(super) async fn ask(&self, reader: &Loan, request: &Request<'_>) -> Result<Facts, FetchError> {
+        let table: [&(dyn ToSql + Sync); 2] = [&request.shape.root, &request.texts.table];
         let instant = self.after.map(|position| position.created_at);
         let detached = async {
             match &self.detached {

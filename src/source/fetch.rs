@@ -11,7 +11,7 @@ use futures_util::{TryStreamExt, pin_mut};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_postgres::Row;
 
-use super::shape::Shape;
+use super::shape::{After, Shape};
 use crate::batch::Batch;
 use crate::database::codec::Raw;
 use crate::database::{Error, Fragile, Loan};
@@ -46,6 +46,25 @@ pub struct Budget {
     pub time: Duration,
 }
 
+/// The statements of a fetch as text, made once for many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Texts {
+    /// The table's name.
+    pub(super) table: String,
+    pub(super) lock: String,
+    /// The rows after a row.
+    page: String,
+}
+
+impl Texts {
+    /// For a table, and what is read of each row.
+    #[must_use]
+    pub fn new(shape: &Shape, fields: &[Field]) -> Self {
+        let table = shape.config.table.quoted();
+        Self { table, lock: shape.lock_sql(), page: shape.fetch_sql(fields, After::Row) }
+    }
+}
+
 /// What to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
@@ -53,6 +72,8 @@ pub struct Request<'a> {
     pub shape: &'a Shape,
     /// What of each row.
     pub fields: &'a [Field],
+    /// The statements for both.
+    pub texts: &'a Texts,
     /// The fields are columns whose values are used in the types that the shape says: no row is handed over when they have
     /// others.
     pub typed: bool,

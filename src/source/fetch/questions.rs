@@ -18,11 +18,10 @@ pub(super) struct Pager {
 
 impl Pager {
     async fn prepare(reader: &Loan, request: &Request<'_>) -> Result<Self, FetchError> {
-        let sql = |after| request.shape.fetch_sql(request.fields, after);
-        let next = reader.prepare_cached(&sql(After::Row)).await?;
+        let next = reader.prepare_cached(&request.texts.page).await?;
         let first = match After::of(request.after) {
             After::Row => next.clone(),
-            after => reader.prepare_cached(&sql(after)).await?,
+            after => reader.prepare_cached(&request.shape.fetch_sql(request.fields, after)).await?,
         };
         Ok(Self { first, next })
     }
@@ -85,7 +84,7 @@ impl<'a> Questions<'a> {
         let ((), facts, stand, page) = tokio::try_join!(
             biased;
             async { Ok(reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?) },
-            family.ask(reader, request.shape),
+            family.ask(reader, request),
             async { Ok(types::stand(reader, types.as_ref()).await?) },
             async { Ok(page.await?) },
         )?;

@@ -5,7 +5,7 @@ SELECT a.attname::text,
        pg_catalog.format_type(a.atttypid, NULL),
        a.atttypmod,
        ARRAY(SELECT d.attrelid::regclass::text FROM pg_catalog.pg_attribute AS d
-             WHERE d.attrelid = ANY ($2::oid[]) AND d.attname = a.attname AND NOT d.attisdropped
+             WHERE d.attrelid = ANY ((SELECT $2::oid[])::oid[]) AND d.attname = a.attname AND NOT d.attisdropped
                AND (NOT d.attnotnull OR EXISTS (
                    SELECT FROM pg_catalog.pg_constraint AS n
                    WHERE n.conrelid = d.attrelid AND n.contype = 'n' AND NOT n.convalidated AND d.attnum = ANY (n.conkey)))
@@ -18,5 +18,5 @@ SELECT a.attname::text,
 FROM pg_catalog.pg_attribute AS a
 JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
 LEFT JOIN pg_catalog.pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
-WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE a.attrelid = (SELECT $1::oid) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum

@@ -18,4 +18,4 @@ SELECT i.indrelid::regclass::text,
 FROM pg_catalog.pg_index AS i
 JOIN pg_catalog.pg_class AS x ON x.oid = i.indexrelid
 JOIN pg_catalog.pg_am AS m ON m.oid = x.relam
-WHERE i.indrelid = ANY ($1::oid[]) AND i.indisvalid AND i.indisready AND i.indpred IS NULL
+WHERE i.indrelid = ANY ((SELECT $1::oid[])::oid[]) AND i.indisvalid AND i.indisready AND i.indpred IS NULL

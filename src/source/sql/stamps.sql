@@ -38,4 +38,4 @@ LEFT JOIN LATERAL (
     SELECT t.* FROM pg_catalog.pg_trigger AS t
     WHERE t.tgrelid = c.oid AND t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0 AND t.tgenabled <> 'D'
     ORDER BY t.tgname DESC LIMIT 1) AS last ON true
-WHERE c.oid = ANY ($1::oid[])
+WHERE c.oid = ANY ((SELECT $1::oid[])::oid[])

@@ -7,7 +7,7 @@ use outbox_relay::config::Config;
 use outbox_relay::database::{self, Limits, Pool, Session, Sessions};
 use outbox_relay::position::{Position, Timestamp};
 use outbox_relay::relay::prepare;
-use outbox_relay::source::fetch::{self, Budget, FetchError, Request};
+use outbox_relay::source::fetch::{self, Budget, FetchError, Request, Texts};
 use outbox_relay::source::shape::Shape;
 use outbox_relay::source::watcher::{Sighting, Watcher};
 use tokio::sync::Mutex;
@@ -104,9 +104,11 @@ impl Reader {
         let mut state = self.state.lock().await;
         let loan = database::Fragile::new(database::take(&self.pool).await.unwrap());
         let (sender, mut batches) = tokio::sync::mpsc::unbounded_channel();
+        let texts = Texts::new(&shape, &[]);
         let request = Request {
             shape: &shape,
             fields: &[],
+            texts: &texts,
             typed: false,
             after: state.position.as_ref(),
             horizon: sighting.horizon.at,
