@@ -1,7 +1,9 @@
 //! What the relay costs beside the raw limits of the machine it runs on: `make bench`, `make bench ARGS=--help`.
 //!
 //! One run, one throw-away PostgreSQL with fsync, one Apache Kafka broker at full speed. Rounds are interleaved, so that
-//! whatever disturbs the machine disturbs all kinds alike; a figure is the median of the rounds.
+//! whatever disturbs the machine disturbs all kinds alike; a figure is the median of the rounds. The broker is warmed up
+//! first, and what has been written before is on the disk when something is measured: Java that is being compiled, and a
+//! disk that is busy with others' data, take more of two cores than what is measured.
 
 /// The parts.
 #[allow(unreachable_pub, reason = "a program: `pub` says what a module offers the others")]
