@@ -2,7 +2,7 @@
 //!
 //! One run, one throw-away PostgreSQL with fsync, one Apache Kafka broker at full speed. Rounds are interleaved, so that
 //! whatever disturbs the machine disturbs all kinds alike; a figure is the median of the rounds. The broker is warmed up
-//! first, and what has been written before is on the disk when something is measured: Java that is being compiled, and a
+//! first, and what has been written before is on the disk when a rate or a latency is measured: Java that is being compiled, and a
 //! disk that is busy with others' data, take more of two cores than what is measured.
 
 /// The parts.

@@ -52,6 +52,41 @@ impl Pace {
     }
 }
 
+/// How long a stream of single rows is thought to go on. Each turn that relays rows earns one empty look, and each empty look
+/// costs one: a writer who takes a few milliseconds to commit holds back all that is newer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Patience(u32);
+
+impl Patience {
+    /// As many empty looks may be earned.
+    pub const MOST: u32 = 3;
+
+    /// A turn has relayed rows.
+    pub fn relayed(&mut self) {
+        self.0 = (self.0 + 1).min(Self::MOST);
+    }
+
+    /// Whether to take the lock, which costs a transaction id, before a row has been seen.
+    #[must_use]
+    pub fn trusts(self) -> bool {
+        self.0 == Self::MOST
+    }
+
+    /// A look has found nothing; whether to look again.
+    #[must_use]
+    pub fn missed(&mut self) -> bool {
+        self.0 = self.0.saturating_sub(1);
+        self.0 > 0
+    }
+
+    /// The lock was taken for nothing, which counts twice; whether to look again.
+    #[must_use]
+    pub fn wasted(&mut self) -> bool {
+        self.0 = self.0.saturating_sub(1);
+        self.missed()
+    }
+}
+
 /// Pauses between tries after a failure: doubling, bounded, for ever, each drawn between half and the whole so that
 /// replicas do not try in step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,5 +216,28 @@ mod tests {
         assert_eq!(pauses[3], Duration::from_millis(800));
         assert!(pauses[10..].iter().all(|pause| *pause == Backoff::LONGEST));
         assert_eq!(Backoff::new().failed(0.0), Duration::from_millis(50));
+    }
+
+    #[test]
+    fn a_stream_that_has_gone_on_outlives_as_many_empty_looks_as_turns_and_three_at_the_most() {
+        let mut patience = Patience::default();
+        patience.relayed();
+        assert!(!patience.missed(), "a single row is no stream");
+        (0..10).for_each(|_| patience.relayed());
+        assert_eq!([patience.missed(), patience.missed(), patience.missed()], [true, true, false]);
+    }
+
+    #[test]
+    fn a_lock_that_was_taken_for_nothing_is_not_taken_on_trust_again_before_rows_have_come_twice() {
+        let mut patience = Patience::default();
+        (0..2).for_each(|_| patience.relayed());
+        assert!(!patience.trusts());
+        patience.relayed();
+        assert!(patience.trusts());
+        assert!(patience.wasted() && !patience.trusts());
+        patience.relayed();
+        assert!(!patience.trusts());
+        patience.relayed();
+        assert!(patience.trusts());
     }
 }

@@ -63,8 +63,8 @@ fn document(machine: &Machine, report: &Report) -> Value {
 fn page(machine: &Machine, report: &Report, document: &Value) -> String {
     let (at, commit) = (document["at"].as_str().unwrap_or("?"), machine.commit.as_deref().unwrap_or("?"));
     format!(
-        "# Results of `make bench`\n\n{at}, commit {commit}.\n{}. The broker was warmed up before, and each part begins when all that was \
-         written is on the disk. Written by the run itself; the next one overwrites it.\n\n\
+        "# Results of `make bench`\n\n{at}, commit {commit}.\n{}. The broker was warmed up before, and nothing is measured before all \
+         that was written is on the disk. Written by the run itself; the next one overwrites it.\n\n\
          ![Throughput](throughput.svg)\n\n![Latency](latency.svg)\n\n{}",
         machine.sentence(),
         report.markdown()

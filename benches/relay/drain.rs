@@ -26,6 +26,7 @@ pub struct Drain {
 
 /// Drains a table into a new topic through a new cursor.
 pub async fn measure(stage: &Stage, way: &Way, payload: Payload, rows: u64) -> anyhow::Result<Drain> {
+    stage.rest().await?;
     let owner = stage.owner().await?;
     let topic = stage.topic().await?;
     let name = format!("drain-{topic}");
@@ -90,6 +91,7 @@ pub async fn watch(
     rows: u64,
     prepare: impl AsyncFnOnce(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<Watched> {
+    stage.rest().await?;
     let topic = stage.topic().await?;
     let name = format!("watched-{topic}");
     let relay = Relay { name: &name, table, topic: &topic, payload: Payload::Text.toml(), window: WINDOW, shards: 1 };

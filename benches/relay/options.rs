@@ -8,13 +8,13 @@ use super::payload::Payload;
 
 /// What is measured unless parts are named, in this order; minutes that each takes on two cores, about.
 pub const PARTS: [(&str, f64); 9] = [
-    ("rates", 2.4),
+    ("rates", 3.5),
     ("delay", 0.5),
     ("latency", 1.3),
     ("takeover", 0.3),
     ("idle", 0.6),
     ("many_cursors", 2.0),
-    ("backlog", 0.8),
+    ("backlog", 1.1),
     ("dead_versions", 1.3),
     ("shards", 0.5),
 ];
@@ -128,7 +128,7 @@ impl Options {
             seconds: 8,
             cursors: 1_000,
             busy_rows: 600,
-            backlog: 2_000_000,
+            backlog: 3_000_000,
             dead_versions: 100_000,
             compared: 20_000,
             due: 50_000,
@@ -137,7 +137,7 @@ impl Options {
             computations: 300_000,
             schedules: 100_000,
             schedule_seconds: 180,
-            rows: [1_000_000, 500_000, 150_000, 30_000],
+            rows: [1_500_000, 800_000, 250_000, 50_000],
             quick: false,
             only: Vec::new(),
             begun: Instant::now(),

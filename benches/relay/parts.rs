@@ -14,12 +14,15 @@ use super::{
 /// Runs all that is asked for.
 pub async fn measure(stage: &Stage, options: &Options) -> Report {
     let mut report = Report::default();
-    options.say("warming up the broker");
-    if let Err(error) = produce::warm(stage, options.seconds).await {
-        report.failed.push(format!("warming up: {error:#}"));
-        return report;
-    }
     let parts = options.parts();
+    if parts.iter().any(|part| PARTS.iter().any(|(name, _)| name == part)) {
+        options.say("warming up the broker");
+        if let Err(error) = produce::warm(stage, options.seconds).await {
+            options.say(&format!("warming up FAILED: {error:#}"));
+            report.failed.push(format!("warming up: {error:#}"));
+            return report;
+        }
+    }
     for (index, part) in parts.iter().enumerate() {
         let left = &parts[index + 1..];
         let minutes: f64 = PARTS.iter().filter(|(name, _)| left.contains(name)).map(|(_, minutes)| minutes).sum();

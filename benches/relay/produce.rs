@@ -53,8 +53,8 @@ impl ProducerContext<NoCustomPartitioner> for Counter {
 /// Rows and bytes of the large requests that the broker is warmed up with.
 const LARGE: [(u64, usize); 2] = [(1_000_000, 200), (20_000, 16_384)];
 
-/// Has the broker do all kinds of its work for a while: Java compiles what runs often, for about a minute, and what is
-/// measured until then is mostly that. `seconds` are for requests of a single record.
+/// Has the broker take large and small requests for a while: Java compiles what runs often, most of it in the first seconds
+/// of each kind, on cores that what is measured would need. `seconds` are for requests of a single record.
 pub async fn warm(stage: &Stage, seconds: u64) -> anyhow::Result<()> {
     for (rows, payload_bytes) in LARGE {
         measure(stage, payload_bytes, rows).await?;
@@ -79,6 +79,7 @@ pub async fn warm(stage: &Stage, seconds: u64) -> anyhow::Result<()> {
 
 /// Produces `rows` records to a new topic of one partition.
 pub async fn measure(stage: &Stage, payload_bytes: usize, rows: u64) -> anyhow::Result<Raw> {
+    stage.rest().await?;
     let topic = stage.topic().await?;
     let mut config = stage.cluster().producer_config(Kind::prompt(LIMIT));
     for (key, value) in SETTINGS {

@@ -72,10 +72,8 @@ impl Rates {
     async fn round(&mut self, stage: &Stage) -> anyhow::Result<()> {
         let Self { payload, rows, payload_bytes, .. } = *self;
         self.keyset.push(read::keyset(stage, payload, rows).await.context("keyset")?);
-        stage.rest().await?;
         self.produce.push(produce::measure(stage, payload_bytes, rows).await.context("produce")?);
         self.copy.push(read::copy(stage, payload, rows).await.context("copy")?);
-        stage.rest().await?;
         self.relay.push(drain::measure(stage, &stage.near(), payload, rows).await.context("relay")?);
         Ok(())
     }

@@ -15,6 +15,7 @@ const PAGE: i64 = 20_000;
 
 /// Reads typed columns page after page by keyset.
 pub async fn keyset(stage: &Stage, payload: Payload, rows: u64) -> anyhow::Result<Raw> {
+    stage.rest().await?;
     let client = stage.reader().await?;
     let sql = format!(
         "SELECT t.created_at, t.id, {} FROM {} t WHERE (t.created_at, t.id) > ($1, $2) ORDER BY t.created_at, t.id LIMIT $3",
@@ -45,6 +46,7 @@ pub async fn keyset(stage: &Stage, payload: Payload, rows: u64) -> anyhow::Resul
 
 /// Reads the same by one binary COPY.
 pub async fn copy(stage: &Stage, payload: Payload, rows: u64) -> anyhow::Result<Raw> {
+    stage.rest().await?;
     let client = stage.reader().await?;
     let sql = format!(
         "COPY (SELECT t.created_at, t.id, {} FROM {} t ORDER BY t.created_at, t.id) TO STDOUT (FORMAT binary)",

@@ -14,6 +14,7 @@ use super::stage::{Stage, Way, cluster};
 
 /// Relays the first `rows` rows of a table; rows a second.
 pub async fn measure(stage: &Stage, way: &Way, table: &str, rows: u64) -> anyhow::Result<f64> {
+    stage.rest().await?;
     stage
         .owner()
         .await?

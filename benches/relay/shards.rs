@@ -72,6 +72,7 @@ async fn drain_shared(stage: &Stage, rows: u64) -> anyhow::Result<Shared> {
     };
     let owner = Way { url: stage.owner_url(), ..stage.near() };
     run(&relay.toml(&owner, ANY), &["migrate", "up", "--indexes"])?;
+    stage.rest().await?;
     let watch = Watch::start(stage, &topic)?;
     let toml = relay.toml(&stage.near(), ANY);
     let started = (0..REPLICAS).map(|number| Process::spawn(&toml, &format!("shard{number}")));

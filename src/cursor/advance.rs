@@ -92,8 +92,8 @@ async fn advance(
         &to.partitions,
         place,
     ];
-    // When the update fails, nothing behind it is carried out, and its error is what is returned. What can be said in one
-    // message is: each has an answer of its own, and this process is woken for it.
+    // When the update fails, nothing behind it is carried out, and its error is what is returned. Setting and commit are one
+    // message, so that one answer wakes this process, and not two.
     let begun = Instant::now();
     let update = async { Ok((loan.query_opt(&statement, &parameters).await?, begun.elapsed())) };
     let commit = format!("{}; COMMIT", durability(to.durable));

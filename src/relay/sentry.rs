@@ -52,9 +52,6 @@ struct Watched {
     tables: BTreeMap<u64, Table>,
     /// When the next look will be made.
     planned: Option<Instant>,
-    /// The looks have been moved by a part of their pause: those of replicas that were started together would all be at the
-    /// same moments, and a row would wait for the next one of all of them.
-    moved: bool,
     /// Everybody looks by himself before this.
     apart_until: Option<Instant>,
     failures: Backoff,
@@ -89,7 +86,10 @@ impl Sentry {
         }
         let rest = rest.take()?;
         watched.next += 1;
-        let (number, due, woken) = (watched.next, now + pause, Arc::default());
+        // Replicas that were started together, or woken by the same row, would all look at the same moments from then on, and
+        // the next row would wait for all of them. The first of the tables decides for those that come after it.
+        let first = if watched.tables.is_empty() { pause.mul_f64(fastrand::f64()) } else { pause };
+        let (number, due, woken) = (watched.next, now + first, Arc::default());
         let table = Table { rest, shape: Arc::clone(shape), pause, due, seen: None, woken: Arc::clone(&woken) };
         watched.tables.insert(number, table);
         if watched.planned.is_none_or(|planned| due < planned) {
@@ -127,10 +127,9 @@ impl Sentry {
     fn found(&self, asked: &[Asked], found: Found) {
         let mut watched = self.watched();
         watched.failures = Backoff::new();
-        let part = if std::mem::replace(&mut watched.moved, true) { 1.0 } else { fastrand::f64() };
         for (asked, newest) in asked.iter().zip(found.newest) {
             let Some(table) = watched.tables.get_mut(&asked.number) else { continue };
-            table.due = Instant::now() + table.pause.mul_f64(part);
+            table.due = Instant::now() + table.pause;
             if table.rest.is_of(newest.as_ref()) {
                 table.seen = Some(found.begun);
             } else {

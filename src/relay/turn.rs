@@ -41,7 +41,7 @@ pub struct Turn<'a> {
     pub delivered: Vec<Timestamp>,
     /// Over how many partitions keys are spread in this turn.
     pub partitions: Option<i32>,
-    /// Where it has left the cursor, when it has come so far.
+    /// Where the cursor stands after it, if that was found out.
     pub stands_at: Option<Position>,
     /// Where it has left the cursor's row.
     pub place: Option<Place>,

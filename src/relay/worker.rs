@@ -11,7 +11,7 @@ use super::turn::{Turn, within};
 use super::{Guarantee, Ready, circuit};
 use crate::cursor;
 use crate::database::Error;
-use crate::pace::{self, Backoff};
+use crate::pace::{self, Backoff, Patience};
 use crate::source::fetch::FetchError;
 use crate::source::watcher::Sighting;
 
@@ -43,10 +43,6 @@ pub(super) enum Then {
     Soon,
 }
 
-/// Of looks behind the last turn, each that finds rows earns one, and each that finds none costs one: a writer who takes a few
-/// milliseconds to commit holds back all that is newer. With as many as this the lock is taken before a row has been seen.
-const CREDIT: u32 = 3;
-
 /// What the look that found something to do gives to the first turn.
 #[derive(Debug)]
 pub(super) struct Start {
@@ -59,7 +55,14 @@ pub(super) struct Start {
 pub(super) async fn run(engine: Arc<Engine>, ready: Arc<Ready>, start: Start, backoff: Backoff) -> (Next, Backoff) {
     let Start { mut sighting, needless } = start;
     let chain = Chain::default();
-    let mut worker = Worker { engine: &engine, ready: &ready, backoff, chain, credit: 0, needless: Some(needless) };
+    let mut worker = Worker {
+        engine: &engine,
+        ready: &ready,
+        backoff,
+        chain,
+        patience: Patience::default(),
+        needless: Some(needless),
+    };
     loop {
         let (next, then) = match worker.turn(&sighting).await {
             Ok(outcome) => worker.judge(outcome, &sighting).await,
@@ -93,8 +96,7 @@ pub(super) struct Worker<'a> {
     pub(super) ready: &'a Arc<Ready>,
     pub(super) backoff: Backoff,
     chain: Chain,
-    /// See [`CREDIT`].
-    credit: u32,
+    patience: Patience,
     /// See [`Start`]; none once the first turn has begun.
     needless: Option<Arc<AtomicBool>>,
 }
@@ -172,22 +174,15 @@ impl Worker<'_> {
             let ahead = self.chain.ahead.insert(Ahead::start(self.engine, self.ready, plan));
             let sighting = bounded(self.engine, ahead.sighting()).await?;
             // The lock costs a transaction id: it is taken on trust only where rows have come again and again.
-            if self.credit == CREDIT || bounded(self.engine, ahead.found()).await? {
-                self.credit = (self.credit + 1).min(CREDIT);
+            if self.patience.trusts() || bounded(self.engine, ahead.found()).await? {
                 return Ok(Some(sighting));
             }
             self.chain.ahead = None;
             self.chain.permits.clear();
-            if self.missed() == Then::End {
+            if !self.patience.missed() {
                 return Ok(None);
             }
         }
-    }
-
-    /// After a look that found nothing.
-    fn missed(&mut self) -> Then {
-        self.credit = self.credit.saturating_sub(1);
-        if self.credit > 0 { Then::Soon } else { Then::End }
     }
 
     /// Whether rows that come now are likely to be followed by more, which a task that stays can see sooner.
@@ -204,7 +199,7 @@ impl Worker<'_> {
             Outcome::Paused => (Next::Look, Then::End),
             Outcome::Early(pause) => (Next::After(pause), Then::End),
             Outcome::Halted => (Next::Halted, Then::End),
-            Outcome::Idle => (Next::Quiet, self.missed()),
+            Outcome::Idle => (Next::Quiet, if self.patience.wasted() { Then::Soon } else { Then::End }),
             Outcome::Moved { number, position } => {
                 let position = position.map_or_else(|| "before every row".to_owned(), |position| position.to_string());
                 tracing::info!(cursor = self.ready.config.name, number, position, "operator's wish carried out");
@@ -213,7 +208,11 @@ impl Worker<'_> {
             Outcome::Relayed { rows, more } => {
                 tracing::debug!(cursor = self.ready.config.name, rows, more, "turn");
                 self.recovered().await;
-                (Next::Look, if more { self.at_once() } else { self.stays() })
+                if more {
+                    return (Next::Look, self.at_once());
+                }
+                self.patience.relayed();
+                (Next::Look, self.stays())
             }
             Outcome::Foreign => (Next::Recheck(Duration::from_secs(1)), Then::End),
             Outcome::Partitions { known, found } => (self.repartitioned(known, found).await, Then::End),

@@ -1,8 +1,8 @@
 //! The catalogue's view of a source's table. Reading only; [`super::judge`] says what it means.
 //!
-//! It is read every few seconds for each table. Its statements have their parameters in sub-selects of their own, so that their
-//! plans are kept: where the planner sees the value, it takes the plan for this value to be better, and plans each time anew,
-//! for a millisecond.
+//! It is read every few seconds for each table. Its statements have lists of oids in sub-selects of their own, so that their
+//! plans are kept: where the planner sees the list, it takes a plan for this list to be better, and plans each time anew, for a
+//! millisecond.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -18,7 +18,7 @@ use crate::database::{Error, Session, Sessions};
 use crate::position::Timestamp;
 
 /// For looks that do not ask for writers of tables, who come with the clock.
-const CLOCK: &str = "SELECT pg_catalog.clock_timestamp()";
+const CLOCK: &str = "SELECT pg_catalog.clock_timestamp() AS at";
 
 /// See the module.
 #[derive(Debug)]
@@ -138,7 +138,7 @@ async fn scan(state: &mut State, shapes: &[&Shape]) -> Result<Vec<Horizon>, Erro
 /// Who was seen, by what was looked for.
 #[derive(Debug, Default)]
 struct Seen {
-    /// The clock, and beside it holders of locks on relations, if there are any and they were asked for.
+    /// Holders of locks on relations; a row of the clock alone when there are none.
     writers: Vec<Row>,
     /// Open transactions: all, and those that need not be of the relay's own role.
     transactions: [Vec<Row>; 2],
@@ -151,18 +151,16 @@ impl Seen {
             Rule::Writers => &self.writers,
             Rule::Transactions => &self.transactions[usize::from(shape.own_role_only_reads)],
         };
-        // Before a writer stands the clock.
-        let from = usize::from(shape.rule == Rule::Writers);
         let its_own = |row: &&Row| {
-            let relation = || row.get::<_, Option<u32>>(from + 4).is_some_and(|relation| family.contains(&relation));
+            let relation = || row.get::<_, Option<u32>>(4).is_some_and(|relation| family.contains(&relation));
             shape.rule != Rule::Writers || relation()
         };
         let mut seen = HashSet::new();
         let holder = |row: &Row| Holder {
-            transaction: row.get(from),
-            pid: row.get(from + 1),
-            application: row.get(from + 2),
-            started: row.get::<_, Option<Timestamp>>(from + 3),
+            transaction: row.get(0),
+            pid: row.get(1),
+            application: row.get(2),
+            started: row.get::<_, Option<Timestamp>>(3),
         };
         let holders = rows.iter().filter(its_own).map(holder);
         holders.filter(|holder| seen.insert(holder.transaction.clone())).collect()
@@ -173,24 +171,26 @@ async fn look(session: &Session, shapes: &[&Shape]) -> Result<(Timestamp, Seen),
     let of = |rule: Rule| shapes.iter().filter(move |shape| shape.rule == rule);
     let family: Vec<u32> = of(Rule::Writers).flat_map(|shape| shape.family()).collect();
     let reads = [false, true].map(|reads| of(Rule::Transactions).any(|shape| shape.own_role_only_reads == reads));
-    let clock = if family.is_empty() { CLOCK } else { include_str!("sql/writers.sql") };
-    let clock = session.prepare_cached(clock).await?;
+    let (first, parameters): (_, &[&(dyn ToSql + Sync)]) = match family.is_empty() {
+        true => (CLOCK, &[]),
+        false => (include_str!("sql/writers.sql"), &[&family]),
+    };
+    let first = session.prepare_cached(first).await?;
     let transactions = match reads {
         [false, false] => None,
         _ => Some(session.prepare_cached(include_str!("sql/transactions.sql")).await?),
     };
     // All are sent at once and run one after the other: the clock is read before the looks begin.
-    let writers: Vec<&(dyn ToSql + Sync)> = if family.is_empty() { Vec::new() } else { vec![&family] };
     let transactions = async |reads: bool, wanted: bool| {
         let Some(statement) = transactions.as_ref().filter(|_| wanted) else { return Ok(Vec::new()) };
         session.query(statement, &[&reads]).await
     };
     let (writers, all, others) = tokio::try_join!(
         biased;
-        session.query(&clock, &writers),
+        session.query(&first, parameters),
         transactions(false, reads[0]),
         transactions(true, reads[1])
     )?;
-    let at = writers.first().expect("the clock has a row, with and without writers").get(0);
+    let at = writers.first().expect("the clock has a row, with and without writers").get("at");
     Ok((at, Seen { writers, transactions: [all, others] }))
 }

@@ -1,6 +1,7 @@
 //! The horizon: no row is skipped, and nobody but the table's writers is waited for. Transactions are scripted on
 //! several connections; each test runs as the least-privilege role, and again as one that may read all statistics.
 
+mod clock;
 mod family;
 mod prepared;
 mod roles;

@@ -11,6 +11,7 @@ use crate::support::outside::{get, halted, listener, printed, stdout_relay};
 use crate::support::servers::prepare;
 use crate::support::{CLOCK, Database, PATIENCE, Process, bookings, database, eventually, outbox_relay, toml};
 
+mod plans;
 mod tables;
 
 const INSERT: &str = "INSERT INTO public.bookings DEFAULT VALUES";

@@ -2,7 +2,7 @@
 -- ($1). The clock is read before the look: a left join without a condition can only be made from left to right, and its left
 -- side is made first. Without a writer there is the clock alone.
 -- The functions behind the views are called directly: half the planning, and no join that could hide a lock.
-SELECT clock.at, writer.*
+SELECT writer.*, clock.at
 FROM (SELECT pg_catalog.clock_timestamp() AS at OFFSET 0) AS clock
 LEFT JOIN LATERAL (
   SELECT l.virtualtransaction, l.pid, a.application_name, a.xact_start, l.relation
