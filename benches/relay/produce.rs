@@ -53,12 +53,20 @@ impl ProducerContext<NoCustomPartitioner> for Counter {
 /// Rows and bytes of the large requests that the broker is warmed up with.
 const LARGE: [(u64, usize); 2] = [(1_000_000, 200), (20_000, 16_384)];
 
-/// Has the broker take large and small requests for a while: Java compiles what runs often, most of it in the first seconds
-/// of each kind, on cores that what is measured would need. `seconds` are for requests of a single record.
+/// Has the broker take large requests, and for `seconds` such of a single record, again and again for a minute (with few
+/// seconds, less): Java compiles what runs often, for minutes, on cores that what is measured would need.
 pub async fn warm(stage: &Stage, seconds: u64) -> anyhow::Result<()> {
-    for (rows, payload_bytes) in LARGE {
-        measure(stage, payload_bytes, rows).await?;
+    let (begun, enough) = (Instant::now(), Duration::from_secs((8 * seconds).min(60)));
+    while begun.elapsed() < enough {
+        for (rows, payload_bytes) in LARGE {
+            measure(stage, payload_bytes, rows).await?;
+        }
+        singles(stage, seconds).await?;
     }
+    Ok(())
+}
+
+async fn singles(stage: &Stage, seconds: u64) -> anyhow::Result<()> {
     let topic = stage.topic().await?;
     let config = stage.cluster().producer_config(Kind::prompt(LIMIT));
     let to = topic.clone();
