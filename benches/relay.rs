@@ -1,9 +1,9 @@
 //! What the relay costs beside the raw limits of the machine it runs on: `make bench`, `make bench ARGS=--help`.
 //!
 //! One run, one throw-away PostgreSQL with fsync, one Apache Kafka broker at full speed. Rounds are interleaved, so that
-//! whatever disturbs the machine disturbs all kinds alike; a figure is the median of the rounds. The broker is warmed up
-//! first, and what has been written before is on the disk when a rate or a latency is measured: Java that is being compiled, and a
-//! disk that is busy with others' data, take more of two cores than what is measured.
+//! whatever disturbs the machine disturbs all kinds alike; a figure is the median of the rounds. For the
+//! parts of a whole run the broker is warmed up first, and what has been written before is on the disk when a rate or a
+//! latency is measured: a compiling Java and a disk busy with older data take time of the two cores, and of each commit.
 
 /// The parts.
 #[allow(unreachable_pub, reason = "a program: `pub` says what a module offers the others")]

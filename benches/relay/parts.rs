@@ -16,7 +16,7 @@ pub async fn measure(stage: &Stage, options: &Options) -> Report {
     let mut report = Report::default();
     let parts = options.parts();
     if parts.iter().any(|part| PARTS.iter().any(|(name, _)| name == part)) {
-        options.say("warming up the broker, about a minute");
+        options.say("warming up the broker");
         if let Err(error) = produce::warm(stage, options.seconds).await {
             options.say(&format!("warming up FAILED: {error:#}"));
             report.failed.push(format!("warming up: {error:#}"));

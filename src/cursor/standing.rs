@@ -7,7 +7,8 @@ use super::wish::Facts;
 use crate::database::{Error, Session};
 use crate::position::{Position, Timestamp};
 
-/// The names stand in a sub-select for the reason that [`crate::source::table`] gives; without the cast it would be one of rows.
+/// The names stand in a sub-select for the reason that [`crate::source::table`] gives; without the cast, its rows would be
+/// compared with, and not its list.
 const STANDINGS: &str = "SELECT c.name, c.position_created_at, c.position_id, c.observed_at, c.advanced_at, \
      COALESCE(k.paused, false), COALESCE(k.seek_seq, 0) > c.seek_applied, COALESCE(s.halted, false), s.fingerprint, \
      c.created_at, COALESCE(s.state, ''), c.advanced_by, s.circuit_opened_at, s.updated_at, \
