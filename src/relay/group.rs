@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
 use tokio::task::{Id, JoinSet};
 
 use super::engine::Engine;
@@ -56,6 +57,8 @@ pub(super) struct Group {
     hinted: bool,
     /// The newest row of each shard.
     shards: Shards,
+    /// A relay's checks have ended.
+    prepared: Arc<Notify>,
     /// When the first relay may go on that has something to do but must wait.
     wake: Option<Instant>,
     running: JoinSet<(Next, Backoff)>,
@@ -81,6 +84,7 @@ impl Group {
             sleeper,
             hinted: false,
             shards: Shards::default(),
+            prepared: Arc::default(),
             wake: None,
             running: JoinSet::new(),
             tasks: HashMap::new(),
@@ -212,7 +216,7 @@ impl Group {
     /// Makes relays ready that are not, each in a task of its own: a sink that cannot be reached must not hold the others.
     async fn prepare(&mut self, shape: &Arc<Shape>, sighting: &Sighting) {
         for member in &mut self.members {
-            member.prepare(&self.engine, shape, sighting).await;
+            member.prepare(&self.engine, shape, sighting, &self.prepared).await;
         }
     }
 

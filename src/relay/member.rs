@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::engine::Engine;
@@ -71,16 +72,25 @@ impl Member {
     }
 
     /// Starts its checks when they are due, and takes their result when they have ended.
-    pub(super) async fn prepare(&mut self, engine: &Arc<Engine>, shape: &Arc<Shape>, sighting: &Sighting) {
+    /// Whoever waits at `prepared` hears of their end.
+    pub(super) async fn prepare(
+        &mut self,
+        engine: &Arc<Engine>,
+        shape: &Arc<Shape>,
+        sighting: &Sighting,
+        prepared: &Arc<Notify>,
+    ) {
         let Some(preparing) = self.preparing.take_if(|task| task.is_finished()) else {
             if self.ready.is_none() && self.preparing.is_none() && !self.busy && self.not_before <= Instant::now() {
                 let (engine, config) = (Arc::clone(engine), self.config.clone());
-                let (shape, sighting) = (Arc::clone(shape), sighting.clone());
+                let (shape, sighting, prepared) = (Arc::clone(shape), sighting.clone(), Arc::clone(prepared));
                 self.preparing = Some(tokio::spawn(async move {
                     let own_client = matches!(config.sink, crate::sink::Config::Kafka(_));
                     let _permit = if own_client { engine.check().await } else { None };
                     let checks = prepare::ready(&engine, &config, &shape, &sighting);
-                    tokio::time::timeout(CHECKS, checks).await.unwrap_or(Err(Error::Timeout(CHECKS)))
+                    let ready = tokio::time::timeout(CHECKS, checks).await.unwrap_or(Err(Error::Timeout(CHECKS)));
+                    prepared.notify_one();
+                    ready
                 }));
             }
             return;

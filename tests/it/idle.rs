@@ -42,6 +42,16 @@ async fn resting(database: &Database, owner: &Client, role: &str) -> Process {
 }
 
 #[tokio::test]
+async fn a_relay_that_has_passed_its_checks_does_not_wait_for_the_next_look() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    run(&owner, INSERT).await;
+    let relays = stdout_relay("ready", "[relay.poll]\nmin = \"60s\"\nmax = \"60s\"\n");
+    let process = Process::spawn(&toml(&database, "relay", None, &relays), &["run"]);
+    prints(&process, "ready", &["1"]).await;
+}
+
+#[tokio::test]
 async fn a_row_committed_late_below_a_newer_one_reaches_an_idle_relay_in_order() {
     for role in ["relay", "relay_stats"] {
         let database = database().await;

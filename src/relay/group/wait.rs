@@ -34,6 +34,7 @@ impl Group {
             () = tokio::time::sleep(pause) => {}
             () = ended(watch.as_ref()) => {}
             () = hint, if !busy => self.hinted = true,
+            () = self.prepared.notified() => {}
             () = stop.cancelled() => {}
             Some(done) = self.running.join_next_with_id() => self.finished(done),
         }
