@@ -151,8 +151,9 @@ impl Sessions {
     /// # Errors
     /// See [`Error`].
     pub async fn open(&self) -> Result<Session, Error> {
-        let session = connect::open(&self.config, &self.limits, &self.application_name, self.planned_freely).await;
-        session.map_err(|error| self.named(error))
+        let opening = connect::open(&self.config, &self.limits, &self.application_name, self.planned_freely);
+        // Boxed: it is rare, and whoever may have to open a session would be kilobytes larger, and is moved for each turn.
+        Box::pin(opening).await.map_err(|error| self.named(error))
     }
 
     /// Makes sure that each session is one server process for all its life: `count` of them at once, so that a

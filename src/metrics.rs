@@ -14,6 +14,7 @@ use metrics::{Counter, Gauge, Histogram, Label, counter, gauge, histogram};
 use crate::position::Timestamp;
 
 pub mod exporter;
+mod histogram;
 pub mod intake;
 mod label;
 mod pending;

@@ -87,13 +87,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         "outbox-relay starts"
     );
     let database = engine.readiness.latch("PostgreSQL has not been reached yet");
-    let state = admin::State {
-        heartbeat: Arc::clone(&engine.heartbeat),
-        readiness: engine.readiness.clone(),
-        exporter: exporter.clone(),
-    };
+    let state =
+        admin::State { heartbeat: Arc::clone(&engine.heartbeat), readiness: engine.readiness.clone(), exporter };
     let admin = tokio::spawn(admin::serve(listener, state, engine.cut.clone().cancelled_owned()));
-    tokio::spawn(exporter.upkeep());
     let intake = intake.map(|intake| intake.serve(&engine));
 
     let sessions = Sessions::new(config.postgres.clone(), limits, format!("outbox-relay/{replica}"));

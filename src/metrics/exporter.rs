@@ -1,30 +1,25 @@
 //! The recorder behind the metrics, and its text form.
 
-use std::time::Duration;
-
 use metrics::gauge;
-use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
+use super::histogram::{Histograms, Recorder};
 use super::process;
 use super::table::{describe_all, name};
-
-/// From a phase of half a millisecond to a lag of an hour. Every histogram gets them: one without buckets would be
-/// exported as a summary, and summaries of several replicas cannot be put together.
-const BUCKETS: [f64; 20] = [
-    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
-    600.0, 3600.0,
-];
-
-/// Measured values are folded into their buckets this often, so that they do not pile up where nobody scrapes.
-const UPKEEP: Duration = Duration::from_secs(5);
 
 /// The content type of [`Exporter::render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
+/// A recorder is installed in this process already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("something else measures in this process already")]
+pub struct Installed;
+
 /// The process's metrics.
 #[derive(Clone)]
 pub struct Exporter {
-    handle: PrometheusHandle,
+    others: PrometheusHandle,
+    histograms: Histograms,
 }
 
 impl Exporter {
@@ -32,27 +27,26 @@ impl Exporter {
     ///
     /// # Errors
     /// When a recorder is installed already.
-    pub fn install() -> Result<Self, BuildError> {
-        let handle = builder()?.install_recorder()?;
+    pub fn install() -> Result<Self, Installed> {
+        let (recorder, exporter) = Self::new();
+        metrics::set_global_recorder(recorder).map_err(|_| Installed)?;
         announce();
-        Ok(Self { handle })
+        Ok(exporter)
+    }
+
+    fn new() -> (Recorder, Self) {
+        let (others, histograms) = (PrometheusBuilder::new().build_recorder(), Histograms::default());
+        let exporter = Self { others: others.handle(), histograms: histograms.clone() };
+        (Recorder { others, histograms }, exporter)
     }
 
     /// All metrics in Prometheus' text format.
     #[must_use]
     pub fn render(&self) -> String {
-        let mut text = self.handle.render();
+        let mut text = self.others.render();
+        self.histograms.render(&mut text);
         process::render(&mut text);
         text
-    }
-
-    /// Keeps memory bounded, for ever: to be spawned.
-    pub async fn upkeep(self) {
-        let mut tick = tokio::time::interval(UPKEEP);
-        loop {
-            tick.tick().await;
-            self.handle.run_upkeep();
-        }
     }
 
     /// An exporter of a recorder of its own, which nothing is measured with, for tests.
@@ -66,10 +60,10 @@ impl Exporter {
     /// Runs `measure` with a recorder of its own, for tests of what is exported.
     #[cfg(test)]
     pub(crate) fn local(measure: impl FnOnce(&Self)) {
-        let recorder = builder().expect("buckets are given").build_recorder();
+        let (recorder, exporter) = Self::new();
         metrics::with_local_recorder(&recorder, || {
             announce();
-            measure(&Self { handle: recorder.handle() });
+            measure(&exporter);
         });
     }
 }
@@ -78,12 +72,6 @@ impl std::fmt::Debug for Exporter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Exporter")
     }
-}
-
-fn builder() -> Result<PrometheusBuilder, BuildError> {
-    PrometheusBuilder::new()
-        .set_buckets(&BUCKETS)?
-        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &BUCKETS)
 }
 
 fn announce() {

@@ -78,7 +78,7 @@ impl Ahead {
         let (ended, outcome) = oneshot::channel();
         let (after, most) = (plan.after.clone(), plan.most);
         let (engine, ready) = (Arc::clone(engine), Arc::clone(ready));
-        let task = tokio::spawn(async move {
+        let task = tokio::spawn(Box::pin(async move {
             let (outcome, reader) = match read(&engine, &ready, plan, batches, tell).await {
                 Ok((fetched, reader)) => (Ok(fetched), Some(reader)),
                 Err(error) => (Err(error), None),
@@ -91,7 +91,7 @@ impl Ahead {
             {
                 tracing::debug!(%error, "a reading connection ended");
             }
-        });
+        }));
         let rows = Rows { first: None, batches: rows };
         Self { after, most, begun: Instant::now(), scanned, rows, end: End { outcome, known: false, task } }
     }

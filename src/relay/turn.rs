@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
+
 use super::ahead::{Ahead, Chain};
 use super::engine::Engine;
 use super::outcome::{Outcome, Timings, TurnError};
@@ -95,10 +97,11 @@ impl Turn<'_> {
         // The slot has two connections.
         chain.ahead = None;
         let reader = within(self.engine, self.engine.connection()).await?;
+        // Boxed: the turns of most relays are never these, and would carry their room along.
         match letters.first() {
-            Some(first) if at_most_once => self.redrive_once(cursor, reader, first, deadline).await,
-            Some(_) => self.redrive(cursor, reader, &letters, deadline).await,
-            None => self.at_most_once(cursor, reader, deadline).await,
+            Some(first) if at_most_once => Box::pin(self.redrive_once(cursor, reader, first, deadline)).await,
+            Some(_) => Box::pin(self.redrive(cursor, reader, &letters, deadline)).await,
+            None => Box::pin(self.at_most_once(cursor, reader, deadline)).await,
         }
     }
 
@@ -290,7 +293,11 @@ impl Turn<'_> {
 
 /// Bounds a call by this process's clock, too: a server that hangs keeps its connection alive and never answers. What
 /// is given up closes its connection, and the lock ends with it.
-pub(super) async fn within<T>(engine: &Engine, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+pub(super) fn within<T>(
+    engine: &Engine,
+    call: impl Future<Output = Result<T, Error>>,
+) -> impl Future<Output = Result<T, Error>> {
+    // Not an async function: that would hold the call twice, and copy kilobytes for each statement.
     let limit = engine.call_deadline;
-    tokio::time::timeout(limit, call).await.unwrap_or(Err(Error::Timeout(limit)))
+    tokio::time::timeout(limit, call).map(move |done| done.unwrap_or(Err(Error::Timeout(limit))))
 }
