@@ -33,3 +33,9 @@ pub mod sink;
 pub mod source;
 pub mod telemetry;
 pub mod visible;
+
+/// Everything that links this library allocates by jemalloc, librdkafka too: a row is a dozen allocations, most of which end on
+/// another thread than the one that made them.
+#[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -85,7 +85,11 @@ fn describe(name: &str, sink: &Sink, rate: f64) -> String {
     let mut line = format!("{name:<9} {:>8} rows {rate:>6.0} rows/s", sink.delivered);
     match &sink.halted {
         Some(error) => line.push_str(&format!("   HALTED: {error}")),
-        None => line.push_str(&format!("   lag {:.2} s   held by {}", sink.lag_seconds, sink.holder)),
+        None => {
+            // Who has the lock at this instant cannot be seen from outside: who moved the cursor last can.
+            let holder = if sink.holder.is_empty() { "nobody yet" } else { &sink.holder };
+            line.push_str(&format!("   lag {:.2} s   last moved by {holder}", sink.lag_seconds));
+        }
     }
     line
 }

@@ -158,8 +158,10 @@ impl Summary {
             let _ = writeln!(text, "killed  {replica} (pid {pid}, {}), which held {cursor}: {end}", kill.signal);
         }
         let Latency { p50, p99, max } = self.latency_ms;
-        let _ =
-            writeln!(text, "latency p50 {p50:.0} ms, p99 {p99:.0} ms, max {max:.0} ms (long transactions included)");
+        let _ = writeln!(
+            text,
+            "latency to Kafka p50 {p50:.0} ms, p99 {p99:.0} ms, max {max:.0} ms (long transactions included)"
+        );
         if self.sinks.kafka.gaps > 0 {
             let _ = writeln!(text, "The broker lost records before the consumer saw them: nothing is proven.");
         }
