@@ -11,7 +11,7 @@ use super::scene::{EVENTS, SMS, Scene};
 
 /// Lag: the age of the oldest committed row beyond the position, held back or not.
 const CURSORS: &str = "
-    SELECT c.name, coalesce(s.holder, ''), s.halted, coalesce(s.last_error ->> 'message', ''),
+    SELECT c.name, coalesce(c.advanced_by, ''), s.halted, coalesce(s.last_error ->> 'message', ''),
            coalesce(extract(epoch FROM clock_timestamp() - (
                SELECT b.created_at FROM public.bookings AS b
                WHERE (b.created_at, b.id) > (coalesce(c.position_created_at, '-infinity'),
@@ -40,7 +40,8 @@ pub(super) struct Sample {
 pub(super) struct Sink {
     pub(super) delivered: u64,
     pub(super) lag_seconds: f64,
-    pub(super) holder: String,
+    /// Which replica has moved the cursor last; empty before anyone has. Who holds it changes many times a second.
+    pub(super) advanced_by: String,
     /// The last error of a halted relay.
     pub(super) halted: Option<String>,
 }
@@ -86,9 +87,8 @@ fn describe(name: &str, sink: &Sink, rate: f64) -> String {
     match &sink.halted {
         Some(error) => line.push_str(&format!("   HALTED: {error}")),
         None => {
-            // Who has the lock at this instant cannot be seen from outside: who moved the cursor last can.
-            let holder = if sink.holder.is_empty() { "nobody yet" } else { &sink.holder };
-            line.push_str(&format!("   lag {:.2} s   last moved by {holder}", sink.lag_seconds));
+            let by = if sink.advanced_by.is_empty() { "nobody yet" } else { &sink.advanced_by };
+            line.push_str(&format!("   lag {:.2} s   last moved by {by}", sink.lag_seconds));
         }
     }
     line
@@ -97,11 +97,11 @@ fn describe(name: &str, sink: &Sink, rate: f64) -> String {
 async fn cursors(owner: &Client) -> anyhow::Result<(Sink, Sink)> {
     let (mut kafka, mut sms) = (Sink::default(), Sink::default());
     for row in owner.query(CURSORS, &[]).await? {
-        let (name, holder): (&str, &str) = (row.get(0), row.get(1));
+        let (name, advanced_by): (&str, &str) = (row.get(0), row.get(1));
         let sink = Sink {
             delivered: 0,
             lag_seconds: row.get(4),
-            holder: holder.rsplit('/').next().unwrap_or_default().to_owned(),
+            advanced_by: advanced_by.rsplit('/').next().unwrap_or_default().to_owned(),
             halted: row.get::<_, bool>(2).then(|| row.get(3)),
         };
         match name {

@@ -13,12 +13,12 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// A recorder is installed in this process already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("something else measures in this process already")]
-pub struct Installed;
+pub struct AlreadyInstalled;
 
 /// The process's metrics.
 #[derive(Clone)]
 pub struct Exporter {
-    others: PrometheusHandle,
+    counters_and_gauges: PrometheusHandle,
     histograms: Histograms,
 }
 
@@ -27,23 +27,23 @@ impl Exporter {
     ///
     /// # Errors
     /// When a recorder is installed already.
-    pub fn install() -> Result<Self, Installed> {
+    pub fn install() -> Result<Self, AlreadyInstalled> {
         let (recorder, exporter) = Self::new();
-        metrics::set_global_recorder(recorder).map_err(|_| Installed)?;
+        metrics::set_global_recorder(recorder).map_err(|_| AlreadyInstalled)?;
         announce();
         Ok(exporter)
     }
 
     fn new() -> (Recorder, Self) {
-        let (others, histograms) = (PrometheusBuilder::new().build_recorder(), Histograms::default());
-        let exporter = Self { others: others.handle(), histograms: histograms.clone() };
-        (Recorder { others, histograms }, exporter)
+        let (counters_and_gauges, histograms) = (PrometheusBuilder::new().build_recorder(), Histograms::default());
+        let exporter = Self { counters_and_gauges: counters_and_gauges.handle(), histograms: histograms.clone() };
+        (Recorder { counters_and_gauges, histograms }, exporter)
     }
 
     /// All metrics in Prometheus' text format.
     #[must_use]
     pub fn render(&self) -> String {
-        let mut text = self.others.render();
+        let mut text = self.counters_and_gauges.render();
         self.histograms.render(&mut text);
         process::render(&mut text);
         text

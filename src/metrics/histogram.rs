@@ -1,7 +1,8 @@
 //! Histograms that count a value in its bucket when it is measured.
 //!
-//! The exporter's own keep every value until somebody scrapes, and a value of many rows as many times: sixteen bytes and a
-//! reading of the clock for each row that is published. Here a distribution has the same few numbers whatever it has seen.
+//! The exporter's own keep every value until somebody scrapes or has them folded, and a value of many rows as many times:
+//! sixteen bytes and a reading of the clock for each row that is published. Here a distribution has the same few numbers
+//! whatever it has seen.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,7 +22,7 @@ const BOUNDS: [f64; 20] = [
 /// A recorder that has histograms of its own, and leaves counters and gauges to another.
 #[derive(Debug)]
 pub(super) struct Recorder {
-    pub(super) others: PrometheusRecorder,
+    pub(super) counters_and_gauges: PrometheusRecorder,
     pub(super) histograms: Histograms,
 }
 
@@ -30,7 +31,7 @@ pub(super) struct Recorder {
 pub(super) struct Histograms(Arc<Mutex<BTreeMap<String, Family>>>);
 
 /// The histograms of one name.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Family {
     help: SharedString,
     distributions: BTreeMap<Key, Arc<Distribution>>,
@@ -48,12 +49,15 @@ struct Distribution {
 impl Histograms {
     /// Appends them in Prometheus' text format.
     pub(super) fn render(&self, text: &mut String) {
-        for (name, family) in self.families().iter().filter(|(_, family)| !family.distributions.is_empty()) {
+        // Whoever measures something new meanwhile must not wait for the text.
+        let families = self.families().clone();
+        let bounds: Vec<String> = BOUNDS.iter().map(ToString::to_string).chain(["+Inf".to_owned()]).collect();
+        for (name, family) in families.iter().filter(|(_, family)| !family.distributions.is_empty()) {
             write_help_line(text, name, None, None, &family.help);
             write_type_line(text, name, None, None, "histogram");
             for (key, distribution) in &family.distributions {
                 let labels = LabelSet::from_key_and_global(key, &Default::default());
-                distribution.render(text, name, &labels);
+                distribution.render(text, name, &labels, &bounds);
             }
             text.push('\n');
         }
@@ -65,10 +69,9 @@ impl Histograms {
 }
 
 impl Distribution {
-    fn render(&self, text: &mut String, name: &str, labels: &LabelSet) {
+    fn render(&self, text: &mut String, name: &str, labels: &LabelSet, bounds: &[String]) {
         let mut count = 0;
-        let bounds = BOUNDS.iter().map(ToString::to_string).chain(["+Inf".to_owned()]);
-        for (bound, of_bucket) in bounds.zip(&self.counts) {
+        for (bound, of_bucket) in bounds.iter().zip(&self.counts) {
             count += of_bucket.load(Relaxed);
             write_metric_line(text, name, Some("bucket"), labels, Some(("le", bound)), count, None);
         }
@@ -93,11 +96,11 @@ impl HistogramFn for Distribution {
 
 impl metrics::Recorder for Recorder {
     fn describe_counter(&self, name: KeyName, unit: Option<Unit>, help: SharedString) {
-        self.others.describe_counter(name, unit, help);
+        self.counters_and_gauges.describe_counter(name, unit, help);
     }
 
     fn describe_gauge(&self, name: KeyName, unit: Option<Unit>, help: SharedString) {
-        self.others.describe_gauge(name, unit, help);
+        self.counters_and_gauges.describe_gauge(name, unit, help);
     }
 
     fn describe_histogram(&self, name: KeyName, _: Option<Unit>, help: SharedString) {
@@ -105,11 +108,11 @@ impl metrics::Recorder for Recorder {
     }
 
     fn register_counter(&self, key: &Key, metadata: &Metadata<'_>) -> Counter {
-        self.others.register_counter(key, metadata)
+        self.counters_and_gauges.register_counter(key, metadata)
     }
 
     fn register_gauge(&self, key: &Key, metadata: &Metadata<'_>) -> Gauge {
-        self.others.register_gauge(key, metadata)
+        self.counters_and_gauges.register_gauge(key, metadata)
     }
 
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
@@ -126,12 +129,18 @@ mod tests {
 
     #[test]
     fn a_value_counts_in_all_buckets_from_its_own_as_often_as_it_was_measured() {
-        let distribution = Distribution::default();
+        let histograms = Histograms::default();
+        let distribution = Arc::new(Distribution::default());
+        let family = Family {
+            distributions: BTreeMap::from([(Key::from_name("d"), Arc::clone(&distribution))]),
+            ..Family::default()
+        };
+        histograms.families().insert("d".to_owned(), family);
         distribution.record(0.0005);
         distribution.record_many(0.02, 3);
         distribution.record(4_000.0);
         let mut text = String::new();
-        distribution.render(&mut text, "d", &LabelSet::from_key_and_global(&Key::from_name("d"), &Default::default()));
+        histograms.render(&mut text);
         for line in [
             "d_bucket{le=\"0.0005\"} 1",
             "d_bucket{le=\"0.01\"} 1",

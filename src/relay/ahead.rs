@@ -78,6 +78,7 @@ impl Ahead {
         let (ended, outcome) = oneshot::channel();
         let (after, most) = (plan.after.clone(), plan.most);
         let (engine, ready) = (Arc::clone(engine), Arc::clone(ready));
+        // Boxed: a task is moved several times before it has a place of its own.
         let task = tokio::spawn(Box::pin(async move {
             let (outcome, reader) = match read(&engine, &ready, plan, batches, tell).await {
                 Ok((fetched, reader)) => (Ok(fetched), Some(reader)),

@@ -8,13 +8,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
 use tokio::task::{Id, JoinSet};
 
 use super::engine::Engine;
 use super::hints::Sleeper;
 use super::look::Look;
-use super::member::{Member, RECHECK};
+use super::member::{Member, Prepared, RECHECK};
 use super::rest::Rest;
 use super::sample::Samples;
 use super::shards::Shards;
@@ -57,11 +56,12 @@ pub(super) struct Group {
     hinted: bool,
     /// The newest row of each shard.
     shards: Shards,
-    /// A relay's checks have ended.
-    prepared: Arc<Notify>,
     /// When the first relay may go on that has something to do but must wait.
     wake: Option<Instant>,
     running: JoinSet<(Next, Backoff)>,
+    /// Relays' checks.
+    preparing: JoinSet<Prepared>,
+    /// Whose turns or checks these are.
     tasks: HashMap<Id, usize>,
 }
 
@@ -84,9 +84,9 @@ impl Group {
             sleeper,
             hinted: false,
             shards: Shards::default(),
-            prepared: Arc::default(),
             wake: None,
             running: JoinSet::new(),
+            preparing: JoinSet::new(),
             tasks: HashMap::new(),
         }
     }
@@ -215,8 +215,11 @@ impl Group {
 
     /// Makes relays ready that are not, each in a task of its own: a sink that cannot be reached must not hold the others.
     async fn prepare(&mut self, shape: &Arc<Shape>, sighting: &Sighting) {
-        for member in &mut self.members {
-            member.prepare(&self.engine, shape, sighting, &self.prepared).await;
+        for (index, member) in self.members.iter_mut().enumerate() {
+            member.prepare(&self.engine, shape).await;
+            if let Some(checks) = member.checks(&self.engine, shape, sighting) {
+                self.tasks.insert(self.preparing.spawn(checks).id(), index);
+            }
         }
     }
 

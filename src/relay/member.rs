@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
-use tokio::task::JoinHandle;
+use tokio::task::JoinError;
 
 use super::engine::Engine;
 use super::look::Look;
@@ -26,7 +25,8 @@ pub(super) const RECHECK: Duration = Duration::from_secs(5);
 /// How long the checks may take, some of them of servers that hang.
 const CHECKS: Duration = Duration::from_secs(60);
 
-type Prepared = Result<Result<Ready, Unready>, Error>;
+/// What checks find.
+pub(super) type Prepared = Result<Result<Ready, Unready>, Error>;
 
 /// See the module.
 #[derive(Debug)]
@@ -47,8 +47,10 @@ pub(super) struct Member {
     secrets_read: Option<Instant>,
     /// When it last tried to carry an operator's wish out.
     wished: Option<Instant>,
-    /// Its checks, while they run.
-    preparing: Option<JoinHandle<Prepared>>,
+    /// Its checks run.
+    preparing: bool,
+    /// What they found, until a look takes it.
+    prepared: Option<Result<Prepared, JoinError>>,
     /// Why it could not run at the last check; said again only when it changes.
     unready: Option<Unready>,
 }
@@ -66,36 +68,43 @@ impl Member {
             sampled: None,
             secrets_read: None,
             wished: None,
-            preparing: None,
+            preparing: false,
+            prepared: None,
             unready: None,
         }
     }
 
-    /// Starts its checks when they are due, and takes their result when they have ended.
-    /// Whoever waits at `prepared` hears of their end.
-    pub(super) async fn prepare(
+    /// Its checks, to be run when they are due; what they find comes back to [`Self::checked`].
+    pub(super) fn checks(
         &mut self,
         engine: &Arc<Engine>,
         shape: &Arc<Shape>,
         sighting: &Sighting,
-        prepared: &Arc<Notify>,
-    ) {
-        let Some(preparing) = self.preparing.take_if(|task| task.is_finished()) else {
-            if self.ready.is_none() && self.preparing.is_none() && !self.busy && self.not_before <= Instant::now() {
-                let (engine, config) = (Arc::clone(engine), self.config.clone());
-                let (shape, sighting, prepared) = (Arc::clone(shape), sighting.clone(), Arc::clone(prepared));
-                self.preparing = Some(tokio::spawn(async move {
-                    let own_client = matches!(config.sink, crate::sink::Config::Kafka(_));
-                    let _permit = if own_client { engine.check().await } else { None };
-                    let checks = prepare::ready(&engine, &config, &shape, &sighting);
-                    let ready = tokio::time::timeout(CHECKS, checks).await.unwrap_or(Err(Error::Timeout(CHECKS)));
-                    prepared.notify_one();
-                    ready
-                }));
-            }
-            return;
-        };
-        let unready = match preparing.await {
+    ) -> Option<impl Future<Output = Prepared> + Send + 'static> {
+        if self.ready.is_some() || self.preparing || self.busy || self.not_before > Instant::now() {
+            return None;
+        }
+        self.preparing = true;
+        let (engine, config) = (Arc::clone(engine), self.config.clone());
+        let (shape, sighting) = (Arc::clone(shape), sighting.clone());
+        Some(async move {
+            let own_client = matches!(config.sink, crate::sink::Config::Kafka(_));
+            let _permit = if own_client { engine.check().await } else { None };
+            let checks = prepare::ready(&engine, &config, &shape, &sighting);
+            tokio::time::timeout(CHECKS, checks).await.unwrap_or(Err(Error::Timeout(CHECKS)))
+        })
+    }
+
+    /// Its checks have ended; the next look takes what they found.
+    pub(super) fn checked(&mut self, prepared: Result<Prepared, JoinError>) {
+        self.preparing = false;
+        self.prepared = Some(prepared);
+    }
+
+    /// Takes what its checks found.
+    pub(super) async fn prepare(&mut self, engine: &Arc<Engine>, shape: &Arc<Shape>) {
+        let Some(prepared) = self.prepared.take() else { return };
+        let unready = match prepared {
             // The columns' types have changed meanwhile: it is made anew.
             Ok(Ok(Ok(ready))) if !ready.sink.fits(&shape.columns) => return,
             Ok(Ok(Ok(ready))) => {

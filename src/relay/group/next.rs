@@ -1,14 +1,34 @@
 //! What follows for a group when a relay's turns have ended.
 
+use std::collections::HashMap;
 use std::time::Instant;
 
-use tokio::task::{Id, JoinError};
+use tokio::task::{Id, JoinError, JoinSet};
 
 use super::Group;
 use crate::pace::Backoff;
+use crate::relay::member::{Member, Prepared};
 use crate::relay::worker::Next;
 
 impl Group {
+    /// Waits until no relay's checks run, and keeps what they found for the next look. Those that have ended before it is given
+    /// up are kept, too.
+    pub(super) async fn checked(
+        preparing: &mut JoinSet<Prepared>,
+        tasks: &mut HashMap<Id, usize>,
+        members: &mut [Member],
+    ) {
+        while let Some(done) = preparing.join_next_with_id().await {
+            let (id, prepared) = match done {
+                Ok((id, prepared)) => (id, Ok(prepared)),
+                Err(error) => (error.id(), Err(error)),
+            };
+            if let Some(member) = tasks.remove(&id).and_then(|index| members.get_mut(index)) {
+                member.checked(prepared);
+            }
+        }
+    }
+
     /// Takes a relay's turns' end in.
     pub(super) fn finished(&mut self, done: Result<(Id, (Next, Backoff)), JoinError>) {
         let (id, outcome) = match done {

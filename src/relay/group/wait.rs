@@ -13,7 +13,7 @@ use crate::relay::sentry::Watch;
 use crate::source::shape::Shape;
 
 impl Group {
-    /// Waits for the pause, a hint, the end of a turn, or the engine's end. A group that rests leaves looking to the sentry
+    /// Waits for the pause, a hint, the end of a turn or of the last checks, or the engine's end. A group that rests leaves looking to the sentry
     /// once its pause is the `longest`.
     pub(super) async fn wait(&mut self, pause: Duration, longest: bool) {
         let engine = Arc::clone(&self.engine);
@@ -21,6 +21,7 @@ impl Group {
         // With every relay in a turn there is nothing to look for before one of them is done.
         let busy = self.members.iter().all(|member| member.busy);
         let pause = if busy { pause.max(SAMPLE / 10) } else { pause };
+        let preparing = !self.preparing.is_empty();
         let left = self.rest.as_ref().map_or(pause, Rest::left);
         let watch = match &self.shape {
             Some(shape) if longest => engine.sentry.watch(&mut self.rest, shape, pause),
@@ -34,7 +35,7 @@ impl Group {
             () = tokio::time::sleep(pause) => {}
             () = ended(watch.as_ref()) => {}
             () = hint, if !busy => self.hinted = true,
-            () = self.prepared.notified() => {}
+            () = Self::checked(&mut self.preparing, &mut self.tasks, &mut self.members), if preparing => {}
             () = stop.cancelled() => {}
             Some(done) = self.running.join_next_with_id() => self.finished(done),
         }
