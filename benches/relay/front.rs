@@ -38,14 +38,21 @@ fn figures(machine: &Machine, document: &Value) -> Option<String> {
     let number = |entry: &Value, key: &str| entry[key].as_f64();
     let ratios =
         [("200 B", relay), ("row as JSON", of("row", 0)?), ("1.6 KiB", of("text", 1)?), ("16 KiB", of("text", 2)?)];
-    let ratios: Option<Vec<String>> =
-        ratios.iter().map(|(what, entry)| Some(format!("{:.2} ({what})", number(entry, "ratio")?))).collect();
+    let ratio = |(what, entry): &(&str, &Value)| {
+        let ratio = number(entry, "ratio")?;
+        let met = if ratio >= super::rates::RATIO { "met" } else { "missed" };
+        Some(format!("{ratio:.2} ({what}: {met})"))
+    };
+    let ratios: Option<Vec<String>> = ratios.iter().map(ratio).collect();
+    let many = find(&|entry| entry["name"] == "many_cursors")?;
     Some(format!(
         "![Rows a second, beside what can be read and produced at most](benches/results/throughput.svg)\n\n\
          ![Latency at three rates](benches/results/latency.svg)\n\n\
          {date}, {place}: **{rate} rows/s** of 200 bytes of text by one cursor, {cpu:.1} s of processor for a million;\n\
          at 1,000 rows/s p50 {p50:.1} ms, p99 {p99:.1} ms from `created_at` to the broker's log and {percent:.1} % of a core; \
-         idle {idle:.2} %; take-over\nafter SIGKILL {takeover:.0} ms. Of the slower raw limit: {ratios}; the goal is {goal}.\n\
+         idle {idle:.2} %; take-over\nafter SIGKILL {takeover:.0} ms. Of the slower raw limit, where the goal is {goal}: {ratios}.\n\
+         {cursors} cursors over {tables} tables with nothing to do: {each:.1} % of a core for each of {replicas} replicas, {postgres:.1} % for \
+         PostgreSQL;\na row to all cursors of its table: p99 {row:.0} ms.\n\
          Every figure with its goal, met or missed: [benches/results](benches/results/README.md).\n",
         ratios = ratios?.join(", "),
         goal = super::rates::RATIO,
@@ -58,5 +65,11 @@ fn figures(machine: &Machine, document: &Value) -> Option<String> {
         percent = number(latency, "cpu_percent")?,
         idle = number(idle, "cpu_percent")?,
         takeover = number(takeover, "p50_ms")?,
+        cursors = thousands(many["cursors"].as_u64()?),
+        tables = many["tables"],
+        replicas = many["replicas"],
+        each = number(&many["idle"], "cpu_percent_median")?,
+        postgres = number(&many["idle"], "postgres_cpu_percent")?,
+        row = number(many, "p99_ms")?,
     ))
 }
