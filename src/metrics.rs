@@ -17,6 +17,7 @@ pub mod exporter;
 mod histogram;
 pub mod intake;
 mod label;
+mod lazy_gauge;
 mod pending;
 pub mod process;
 mod schedule;
@@ -24,6 +25,7 @@ mod stage;
 pub mod table;
 
 pub use label::{Phase, PoolState, PublishError, Stage, TurnResult};
+use lazy_gauge::LazyGauge;
 pub use pending::PendingMetrics;
 pub use schedule::ScheduleMetrics;
 pub use stage::Looked;
@@ -65,7 +67,7 @@ impl CursorMetrics {
     pub fn new(cursor: &str, sink: &'static str) -> Self {
         let cursor = Label::new("cursor", cursor.to_owned());
         let to_sink = vec![cursor.clone(), Label::new("sink", sink)];
-        let lazy = |name| LazyGauge { name, labels: vec![cursor.clone()], gauge: OnceLock::new() };
+        let lazy = |name| LazyGauge::new(name, vec![cursor.clone()]);
         let with = |labels: &[Label], key, value| [labels, &[Label::from_static_parts(key, value)]].concat();
         let metrics = Self {
             turns: TurnResult::ALL
@@ -82,7 +84,7 @@ impl CursorMetrics {
             dead_lettered: counter!(name::DEAD_LETTERED_ROWS, to_sink.clone()),
             rate_limited: counter!(name::RATE_LIMITED, to_sink.clone()),
             rate_limited_micros: AtomicU64::new(0),
-            circuit_open: LazyGauge { name: name::CIRCUIT_OPEN, labels: to_sink, gauge: OnceLock::new() },
+            circuit_open: LazyGauge::new(name::CIRCUIT_OPEN, to_sink),
             dead_letters: lazy(name::DEAD_LETTER_ROWS),
             unknown_outcomes: lazy(name::UNKNOWN_OUTCOMES),
             lag: lazy(name::LAG),
@@ -268,29 +270,6 @@ pub fn set_kafka(queued: u64, round_trips: &BTreeMap<String, Duration>) {
     gauge!(name::KAFKA_QUEUE).set(count(queued));
     for (broker, round_trip) in round_trips {
         gauge!(name::KAFKA_RTT, "broker" => broker.clone()).set(round_trip.as_secs_f64());
-    }
-}
-
-/// A gauge that does not exist before it is first set.
-struct LazyGauge {
-    name: &'static str,
-    labels: Vec<Label>,
-    gauge: OnceLock<Gauge>,
-}
-
-impl LazyGauge {
-    fn set(&self, value: f64) {
-        self.gauge.get_or_init(|| gauge!(self.name, self.labels.clone())).set(value);
-    }
-
-    fn set_flag(&self, value: bool) {
-        self.set(f64::from(u8::from(value)));
-    }
-
-    fn set_instant(&self, at: Timestamp) {
-        if at.is_finite() {
-            self.set(at.since(Timestamp::from_unix_micros(0)).as_secs_f64());
-        }
     }
 }
 

@@ -6,7 +6,8 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 use super::machine::Machine;
-use super::report::thousands;
+use super::rates::RATIO;
+use super::report::{Goal, thousands};
 
 const BEGIN: &str = "<!-- figures -->\n";
 const END: &str = "<!-- /figures -->";
@@ -40,8 +41,7 @@ fn figures(machine: &Machine, document: &Value) -> Option<String> {
         [("200 B", relay), ("row as JSON", of("row", 0)?), ("1.6 KiB", of("text", 1)?), ("16 KiB", of("text", 2)?)];
     let ratio = |(what, entry): &(&str, &Value)| {
         let ratio = number(entry, "ratio")?;
-        let met = if ratio >= super::rates::RATIO { "met" } else { "missed" };
-        Some(format!("{ratio:.2} ({what}: {met})"))
+        Some(format!("{ratio:.2} ({what}: {})", Goal::Least(RATIO).judged(ratio)))
     };
     let ratios: Option<Vec<String>> = ratios.iter().map(ratio).collect();
     let many = find(&|entry| entry["name"] == "many_cursors")?;
@@ -55,7 +55,7 @@ fn figures(machine: &Machine, document: &Value) -> Option<String> {
          PostgreSQL;\na row to all cursors of its table: p99 {row:.0} ms.\n\
          Every figure with its goal, met or missed: [benches/results](benches/results/README.md).\n",
         ratios = ratios?.join(", "),
-        goal = super::rates::RATIO,
+        goal = RATIO,
         date = document["at"].as_str()?.split('T').next()?,
         place = machine.sentence(),
         rate = thousands(number(relay, "rows_per_second")?.round() as u64),

@@ -43,11 +43,20 @@ pub enum Goal {
 impl Goal {
     /// The goal, and whether a value meets it. Below the noise of what is printed nothing is decided.
     pub fn told(self, value: f64) -> String {
-        let (sign, bound, met) = match self {
-            Self::Least(bound) => ("≥", bound, value >= bound),
-            Self::Most(bound) => ("≤", bound, value <= bound),
+        let (sign, bound) = match self {
+            Self::Least(bound) => ("≥", bound),
+            Self::Most(bound) => ("≤", bound),
         };
-        format!("goal {sign} {bound}: {}", if met { "met" } else { "missed" })
+        format!("goal {sign} {bound}: {}", self.judged(value))
+    }
+
+    /// Whether a value meets it, in a word.
+    pub fn judged(self, value: f64) -> &'static str {
+        let met = match self {
+            Self::Least(bound) => value >= bound,
+            Self::Most(bound) => value <= bound,
+        };
+        if met { "met" } else { "missed" }
     }
 }
 
