@@ -132,7 +132,9 @@ impl Default for Backoff {
 /// turns begin small, grow while they are quick, and shrink before a slow receiver makes them late.
 #[must_use]
 pub fn appetite(rows: usize, most: usize, published_in: Duration, deadline: Duration) -> usize {
-    let next = if published_in < deadline / 5 {
+    let next = if published_in < deadline / 50 {
+        rows.saturating_mul(4)
+    } else if published_in < deadline / 5 {
         rows.saturating_mul(2)
     } else if published_in > deadline / 2 {
         rows / 4
@@ -143,21 +145,34 @@ pub fn appetite(rows: usize, most: usize, published_in: Duration, deadline: Dura
 }
 
 /// How much larger than configured a turn may become while a backlog is read.
-pub const LARGEST_STRETCH: usize = 4;
-/// The same for its bytes: those of two turns are in memory.
-pub const LARGEST_STRETCH_OF_BYTES: usize = 2;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Largest {
+    /// Of its rows.
+    pub rows: usize,
+    /// Of its bytes.
+    pub bytes: usize,
+}
 
-/// By how much the most rows of a turn are raised, and up to [`LARGEST_STRETCH_OF_BYTES`] its bytes, after a turn that took
-/// all it could. What a turn costs besides its rows, `fixed`, is the same for many as for few: where it is long, because
-/// servers are far away or dead versions of the cursor's row are in the way, turns become larger and not slower.
+impl Largest {
+    /// Where a turn's rows stay in memory to its end, and those of the next are there already.
+    pub const KEPT: Self = Self { rows: 4, bytes: 2 };
+    /// Where rows leave the memory when they are acknowledged.
+    pub const RELEASED: Self = Self { rows: 16, bytes: 16 };
+}
+
+/// By how much the rows of a turn are raised, up to `largest`, and its bytes, after a turn that took all it could. What a turn
+/// costs besides its rows, `fixed`, is the same for many as for few: where it is long, because servers are far away or dead
+/// versions of the cursor's row are in the way, turns become larger and not slower. They stay shorter than `time`, for which a
+/// turn may read.
 #[must_use]
-pub fn stretch(now: usize, fixed: Duration, published_in: Duration, deadline: Duration) -> usize {
-    if published_in > deadline / 2 {
-        1 // a turn that reaches its deadline is cut, and what was on the wire then comes again
-    } else if fixed > published_in / 20 && published_in < deadline / 5 {
-        (now * 2).min(LARGEST_STRETCH)
-    } else if fixed < published_in / 100 {
+pub fn stretch(now: usize, largest: Largest, fixed: Duration, published_in: Duration, time: Duration) -> usize {
+    if published_in > time * 2 {
+        1 // far from the turn's deadline: one that reaches it is cut, and what was on the wire then comes again
+    } else if published_in > time || fixed < published_in / 100 {
         (now / 2).max(1)
+    } else if fixed > published_in / 20 && published_in < time * 2 / 5 {
+        let step = if published_in < time / 10 { 4 } else { 2 };
+        (now * step).min(largest.rows)
     } else {
         now
     }
@@ -187,6 +202,7 @@ mod tests {
     #[test]
     fn turns_grow_while_they_are_quick_and_shrink_before_they_are_late() {
         let deadline = Duration::from_secs(5);
+        assert_eq!(appetite(2_000, 20_000, Duration::from_millis(10), deadline), 8_000);
         assert_eq!(appetite(2_000, 20_000, Duration::from_millis(100), deadline), 4_000);
         assert_eq!(appetite(16_000, 20_000, Duration::from_millis(100), deadline), 20_000);
         assert_eq!(appetite(2_000, 20_000, Duration::from_secs(2), deadline), 2_000);
@@ -197,15 +213,18 @@ mod tests {
     #[test]
     fn turns_stretch_while_what_they_cost_whatever_their_rows_is_more_than_a_twentieth_of_them() {
         let millis = Duration::from_millis;
-        let after = |now, fixed, published| stretch(now, millis(fixed), millis(published), millis(5_000));
+        let after = |now, fixed, published| stretch(now, Largest::KEPT, millis(fixed), millis(published), millis(500));
         assert_eq!(after(1, 6, 100), 2);
+        assert_eq!(after(1, 6, 40), 4);
         assert_eq!(after(4, 50, 100), 4);
         assert_eq!(after(4, 3, 100), 4);
         assert_eq!(after(4, 0, 100), 2);
         assert_eq!(after(1, 0, 100), 1);
-        // Never towards the deadline.
-        assert_eq!(after(2, 400, 1_500), 2);
-        assert_eq!(after(4, 400, 3_000), 1);
+        assert_eq!(stretch(4, Largest::RELEASED, millis(6), millis(100), millis(500)), 8);
+        // Never beyond the time for which a turn may read, and far from the deadline.
+        assert_eq!(after(2, 100, 300), 2);
+        assert_eq!(after(4, 100, 600), 2);
+        assert_eq!(after(4, 400, 1_500), 1);
     }
 
     #[test]

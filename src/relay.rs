@@ -22,6 +22,7 @@ pub mod engine;
 pub mod facts;
 mod group;
 mod hints;
+mod kept;
 pub mod lag;
 mod look;
 mod measure;
@@ -277,13 +278,23 @@ impl Ready {
         self.config.turn.rows.saturating_mul(self.stretch.load(Ordering::Relaxed))
     }
 
+    /// The most bytes that a turn may take now.
+    fn most_bytes(&self) -> usize {
+        self.config.turn.bytes.saturating_mul(self.stretch.load(Ordering::Relaxed).min(self.largest().bytes))
+    }
+
+    fn largest(&self) -> pace::Largest {
+        let released = self.sink.says_what_is_acknowledged() && self.config.guarantee != Guarantee::AtMostOnce;
+        if released { pace::Largest::RELEASED } else { pace::Largest::KEPT }
+    }
+
     /// Learns from a turn that left rows behind whether the next should be larger than configured.
     fn stretch(&self, timings: &outcome::Timings) {
         // Who sends one by one, or keeps a rate, is not held up by what a turn costs whatever its rows.
         if !self.config.sink.one_by_one() && self.sink.min_interval().is_none() {
             let fixed = timings.lock + timings.tail + timings.advance + timings.commit;
             let now = self.stretch.load(Ordering::Relaxed);
-            let next = pace::stretch(now, fixed, timings.publish, self.config.turn.deadline);
+            let next = pace::stretch(now, self.largest(), fixed, timings.publish, self.config.turn.time);
             self.stretch.store(next, Ordering::Relaxed);
         }
     }

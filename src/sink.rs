@@ -175,6 +175,12 @@ impl Sink {
         matches!(self, Self::Sql(_))
     }
 
+    /// Whether its publications say how far they are acknowledged while they go on.
+    #[must_use]
+    pub const fn says_what_is_acknowledged(&self) -> bool {
+        matches!(self, Self::Kafka(_))
+    }
+
     /// The least time between two messages, when a rate is configured. The engine keeps it, by the cursor's own last
     /// advance, so that it holds across replicas.
     #[must_use]

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -21,9 +20,8 @@ use super::turn::{Turn, within};
 use crate::batch::Batch;
 use crate::cursor::{LockedCursor, Place};
 use crate::database::{Error, Fragile};
-use crate::pace;
 use crate::position::{Position, Timestamp};
-use crate::source::fetch::{self, Budget, FetchError, Fetched, Request};
+use crate::source::fetch::{self, Budget, FetchError, Fetched, Giver, Request, Room, Taker};
 use crate::source::watcher::Sighting;
 
 /// The table's own oid and the relations that a cursor has known.
@@ -33,7 +31,8 @@ pub(super) type Relations = (u32, BTreeSet<u32>);
 #[derive(Debug)]
 pub(super) struct Ahead {
     after: Option<Position>,
-    most: usize,
+    /// The most rows.
+    pub(super) most: usize,
     begun: Instant,
     scanned: oneshot::Receiver<Sighting>,
     /// The rows as they come.
@@ -58,8 +57,8 @@ pub(super) struct Plan {
 /// Rows as they come.
 #[derive(Debug)]
 pub(super) struct Rows {
-    first: Option<Batch>,
-    batches: UnboundedReceiver<Batch>,
+    first: Option<(Batch, Room)>,
+    batches: Taker,
 }
 
 /// How a reading ends. Dropped before it has, the reading is given up and its connection closed.
@@ -73,7 +72,7 @@ pub(super) struct End {
 impl Ahead {
     /// Starts to read.
     pub(super) fn start(engine: &Arc<Engine>, ready: &Arc<Ready>, plan: Plan) -> Self {
-        let (batches, rows) = unbounded_channel();
+        let (batches, rows) = fetch::handoff(ready.config.turn.bytes);
         let (tell, scanned) = oneshot::channel();
         let (ended, outcome) = oneshot::channel();
         let (after, most) = (plan.after.clone(), plan.most);
@@ -117,17 +116,17 @@ impl Ahead {
 
     /// Whether there is a row at all.
     pub(super) async fn found(&mut self) -> Result<bool, FetchError> {
-        self.rows.first = self.rows.batches.recv().await;
+        self.rows.first = self.rows.batches.next().await;
         if self.rows.first.is_some() { Ok(true) } else { self.end.wait().await.map(|_| false) }
     }
 }
 
 impl Rows {
-    /// The next rows; none when there are no more.
-    pub(super) async fn next(&mut self) -> Option<Batch> {
+    /// The next rows, and the room to give back when they have been published; none when there are no more.
+    pub(super) async fn next(&mut self) -> Option<(Batch, Room)> {
         match self.first.take() {
             Some(first) => Some(first),
-            None => self.batches.recv().await,
+            None => self.batches.next().await,
         }
     }
 
@@ -170,7 +169,7 @@ async fn read(
     engine: &Arc<Engine>,
     ready: &Arc<Ready>,
     plan: Plan,
-    batches: UnboundedSender<Batch>,
+    batches: Giver,
     tell: oneshot::Sender<Sighting>,
 ) -> Result<(Fetched, Fragile), FetchError> {
     let reader = Fragile::new(engine.connection().await?);
@@ -198,7 +197,6 @@ pub(super) fn request<'a>(
     most: usize,
 ) -> Request<'a> {
     let turn = ready.config.turn;
-    let bytes = turn.bytes.saturating_mul(ready.stretch.load(Relaxed).min(pace::LARGEST_STRETCH_OF_BYTES));
     Request {
         shape: &ready.shape,
         fields: ready.sink.fields(),
@@ -208,7 +206,12 @@ pub(super) fn request<'a>(
         horizon,
         known: known.map(|(_, known)| known),
         root: known.map(|(root, _)| *root),
-        budget: Budget { rows: most.min(ready.most_rows()), bytes, time: turn.time },
+        budget: Budget {
+            rows: most.min(ready.most_rows()),
+            bytes: ready.most_bytes(),
+            page: turn.bytes,
+            time: turn.time,
+        },
         row_bytes: ready.row_bytes.load(Relaxed),
     }
 }

@@ -8,8 +8,6 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc::unbounded_channel;
-
 use super::outcome::{Outcome, TurnError};
 use super::relayed::Relayed;
 use super::report;
@@ -51,11 +49,11 @@ impl Turn<'_> {
         };
         let before = cursor.position.clone();
         let rows: Vec<Position> =
-            relayed.batches.iter().flat_map(|batch| (0..batch.len()).map(|row| batch.position(row))).collect();
+            relayed.kept.batches().flat_map(|batch| (0..batch.len()).map(|row| batch.position(row))).collect();
         let flight =
             Flight { rows: &rows, end: rows.last(), snapshot: relayed.fetched.snapshot.as_deref(), letter: None };
         let Some(reserved) = self.reserve(cursor, flight, deadline).await? else { return Ok(Outcome::Busy) };
-        self.transmit(&reserved, &mut publication, &relayed.batches, deadline).await?;
+        self.transmit(&reserved, &mut publication, relayed.kept.batches(), deadline).await?;
         relayed.published = publication.finish();
         self.settle(reserved, relayed, before.as_ref()).await
     }
@@ -72,7 +70,7 @@ impl Turn<'_> {
         &mut self,
         reserved: &Reserved,
         publication: &mut Publication<'_>,
-        batches: &[Batch],
+        batches: impl Iterator<Item = &Batch>,
         deadline: Instant,
     ) -> Result<(), TurnError> {
         let (closed, begun) = (reserved.closed(), Instant::now());
@@ -101,18 +99,16 @@ impl Turn<'_> {
         let most = if self.ready.sink.min_interval().is_some() { 1 } else { MOST };
         let request = self.request(cursor, self.appetite(suspects).min(most));
         let begun = Instant::now();
-        let (sender, mut receiver) = unbounded_channel();
+        // Taken when the reading is over, so that nothing may wait for it.
+        let (sender, mut receiver) = fetch::handoff(usize::MAX);
         let reader = Fragile::new(reader);
         let late = Error::Timeout(self.ready.config.turn.deadline);
         let reading = tokio::time::timeout_at(deadline.into(), fetch::fetch(&reader, request, sender));
         let fetched = reading.await.map_err(|_| TurnError::from(late))??;
         within(self.engine, fetch::end(reader, &fetched)).await?;
         self.timings.fetch = begun.elapsed();
-        let mut batches = Vec::new();
-        while let Ok(batch) = receiver.try_recv() {
-            batches.push(batch);
-        }
-        Ok(Relayed { batches, published: Published { acknowledged: 0, stopped: None, suspects: 1 }, fetched })
+        let kept = std::iter::from_fn(|| receiver.take()).collect();
+        Ok(Relayed { kept, published: Published { acknowledged: 0, stopped: None, suspects: 1 }, fetched })
     }
 
     /// While the sink is out, one relay tries it at a time; the right to do so ended with the first transaction.
@@ -244,7 +240,7 @@ async fn begin<'a>(
 }
 
 /// Hands the rows over one by one, each after the one before it is settled.
-async fn send(publication: &mut Publication<'_>, batches: &[Batch]) {
+async fn send(publication: &mut Publication<'_>, batches: impl Iterator<Item = &Batch>) {
     for batch in batches {
         for row in 0..batch.len() {
             if publication.push(&batch.alone(row)).await == Flow::Stop {

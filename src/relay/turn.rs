@@ -13,11 +13,11 @@ use futures_util::FutureExt as _;
 
 use super::ahead::{Ahead, Chain};
 use super::engine::Engine;
+use super::kept::Kept;
 use super::outcome::{Outcome, Timings, TurnError};
 use super::relayed::{Relayed, pump};
 use super::verdict::Verdict;
 use super::{Guarantee, Ready, circuit, report};
-use crate::batch::Batch;
 use crate::cursor::{Advance, Facts, LockedCursor, Place};
 use crate::database::Error;
 use crate::position::{Position, Timestamp};
@@ -47,6 +47,8 @@ pub struct Turn<'a> {
     pub stands_at: Option<Position>,
     /// Where it has left the cursor's row.
     pub place: Option<Place>,
+    /// It would have taken more rows or bytes, were it larger.
+    pub filled: bool,
 }
 
 impl Turn<'_> {
@@ -167,8 +169,8 @@ impl Turn<'_> {
         };
         let appetite = self.appetite(suspects);
         let begun = Instant::now();
-        let Ahead { rows, mut end, .. } = self.reading(cursor, chain, appetite);
-        let mut batches = Vec::new();
+        let Ahead { rows, mut end, most, .. } = self.reading(cursor, chain, appetite);
+        let mut kept = Kept::default();
         let mut fetched = None;
         let mut fetch_time = Duration::ZERO;
         let reading = async {
@@ -178,7 +180,7 @@ impl Turn<'_> {
             fetched = Some(outcome);
         };
         let mut tail = Duration::ZERO;
-        let publishing = async { tail = pump(&mut publication, &mut batches, rows).await };
+        let publishing = async { tail = pump(&mut publication, &mut kept, rows).await };
         let cut = tokio::select! {
             biased;
             () = closed.cancelled() => return Err(TurnError::LockLost),
@@ -190,7 +192,8 @@ impl Turn<'_> {
         self.timings.fetch = fetch_time;
         self.timings.publish = begun.elapsed();
         self.timings.tail = tail;
-        let rows: usize = batches.iter().map(Batch::len).sum();
+        let rows = kept.rows();
+        self.filled = rows >= ready.most_rows() || rows < most;
         ready.slow.store(self.timings.publish > ready.config.turn.time, Ordering::Relaxed);
         if cut {
             ready.stretch.store(1, Ordering::Relaxed);
@@ -216,7 +219,7 @@ impl Turn<'_> {
             None if cut => Fetched { rows, more: true, ..Fetched::default() },
             None => Fetched { rows, ..Fetched::default() },
         };
-        Ok(Relayed { batches, published, fetched })
+        Ok(Relayed { kept, published, fetched })
     }
 
     /// Advances over the acknowledged prefix, and over a poison row behind it when that is the policy.

@@ -131,6 +131,7 @@ impl Worker<'_> {
             partitions: self.ready.sink.partitions(),
             stands_at: None,
             place: None,
+            filled: false,
         };
         self.ready.metrics.turn_begun(sighting.clock(), sighting.horizon.at);
         let outcome = turn.run(&mut self.chain).await;
@@ -144,7 +145,9 @@ impl Worker<'_> {
         self.chain.stands_at = turn.stands_at.take();
         self.chain.place = turn.place.take();
         drop(probe);
-        if self.chain.backlog {
+        if !self.chain.backlog {
+            self.ready.stretch.store(1, Relaxed);
+        } else if turn.filled {
             self.ready.stretch(&turn.timings);
         }
         self.ready.record(&turn, &outcome);

@@ -247,6 +247,10 @@ impl KafkaPublication<'_> {
         }
     }
 
+    pub(super) fn acknowledged(&self) -> usize {
+        self.producer.as_ref().map_or(0, |producer| producer.context().ledger.acknowledged())
+    }
+
     pub(super) async fn settle(&mut self) {
         if let Some(producer) = &self.producer {
             producer.context().ledger.settled().await;

@@ -30,6 +30,14 @@ impl Publication<'_> {
         }
     }
 
+    /// So many of the first messages are acknowledged for good, as far as the sink can say so before the end.
+    pub(crate) fn acknowledged(&self) -> usize {
+        match self {
+            Self::Kafka(publication) => publication.acknowledged(),
+            Self::Http(_) | Self::Email(_) | Self::Sql(_) | Self::Stdout(_) => 0,
+        }
+    }
+
     /// Waits until every pushed message is acknowledged or publishing has failed. The caller bounds the wait.
     pub async fn settle(&mut self) {
         match self {

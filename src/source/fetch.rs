@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use futures_util::{TryStreamExt, pin_mut};
-use tokio::sync::mpsc::UnboundedSender;
 use tokio_postgres::Row;
 
 use super::shape::{After, Shape};
@@ -19,11 +18,13 @@ use crate::message::Field;
 use crate::position::{Position, Timestamp};
 
 mod error;
+mod handoff;
 mod pages;
 mod questions;
 mod types;
 
 pub use error::FetchError;
+pub use handoff::{Giver, Room, Taker, handoff};
 use pages::Pages;
 use questions::Questions;
 pub use types::types_stand;
@@ -42,6 +43,8 @@ pub struct Budget {
     pub rows: usize,
     /// The most bytes; the row that passes it is the last.
     pub bytes: usize,
+    /// The most bytes to ask for at a time: as many may wait on the connection.
+    pub page: usize,
     /// The longest time.
     pub time: Duration,
 }
@@ -127,16 +130,12 @@ pub async fn end(reader: Fragile, fetched: &Fetched) -> Result<(), Error> {
 }
 
 /// Reads the rows on `reader`, in a transaction of its own, and hands them over in order. Stops early, without error, when
-/// nobody takes them.
+/// nobody takes them, or not soon enough.
 ///
 /// # Errors
 /// See [`FetchError`]. Rows handed over before an error are a true prefix. After an error the connection is not fit for
 /// further use.
-pub async fn fetch(
-    reader: &Loan,
-    request: Request<'_>,
-    batches: UnboundedSender<Batch>,
-) -> Result<Fetched, FetchError> {
+pub async fn fetch(reader: &Loan, request: Request<'_>, batches: Giver) -> Result<Fetched, FetchError> {
     let questions = Questions::prepare(reader, &request).await?;
     let pages = Pages::new(request.budget, request.row_bytes);
     // Nothing can follow a page that has room for the whole budget: its end is sent with it.
@@ -172,11 +171,11 @@ async fn read(
     request: &Request<'_>,
     questions: &Questions<'_>,
     mut pages: Pages,
-    batches: UnboundedSender<Batch>,
+    batches: Giver,
 ) -> Result<Fetched, FetchError> {
-    let begun = Instant::now();
+    let until = Instant::now() + request.budget.time;
     let (snapshot, mut rows) = questions.open(reader, request, pages.next()).await?;
-    let mut hand = Hand { batches, batch: Batch::new(request.fields.len()), last: None };
+    let mut hand = Hand { batches, until, batch: Batch::new(request.fields.len()), last: None };
     let mut more = false;
     let mut left_over = false;
     'turn: while let Some((page, stream)) = rows.take() {
@@ -186,7 +185,7 @@ async fn read(
             got += 1;
             pages.took(push(&mut hand.batch, &row, request.fields.len())?);
             let full = hand.batch.len() >= BATCH_ROWS || hand.batch.bytes() >= BATCH_BYTES;
-            let over = full && (!hand.over() || begun.elapsed() >= request.budget.time);
+            let over = full && (!hand.over().await || Instant::now() >= until);
             if over || pages.spent() {
                 more = true;
                 left_over = (page - got).saturating_mul(pages.largest()) > LEFT_OVER;
@@ -196,30 +195,35 @@ async fn read(
         if got == page
             && let Some(page) = pages.next()
         {
-            hand.over();
+            if !hand.over().await {
+                more = true;
+                break 'turn;
+            }
             rows = Some((page, questions.pager.page(reader, request, hand.last.as_ref(), page).await?));
         }
     }
-    more |= !hand.over();
+    more |= !hand.over().await;
     let (rows, row_bytes) = (pages.rows(), pages.largest());
     Ok(Fetched { rows, more, snapshot: Some(snapshot), last: hand.last, row_bytes, left_over, ended: false })
 }
 
 /// Where rows go.
 struct Hand {
-    batches: UnboundedSender<Batch>,
+    batches: Giver,
+    /// The end of the reading's time.
+    until: Instant,
     batch: Batch,
     /// The last row of the last batch.
     last: Option<Position>,
 }
 
 impl Hand {
-    /// Hands over what has gathered; false when nobody takes it any more.
-    fn over(&mut self) -> bool {
+    /// Hands over what has gathered; false when nobody takes it any more, or not before the time is over.
+    async fn over(&mut self) -> bool {
         let Some(row) = self.batch.len().checked_sub(1) else { return true };
         self.last = Some(self.batch.position(row));
         let next = self.batch.successor();
-        self.batches.send(std::mem::replace(&mut self.batch, next)).is_ok()
+        self.batches.give(std::mem::replace(&mut self.batch, next), self.until).await
     }
 }
 

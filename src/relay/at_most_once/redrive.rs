@@ -42,7 +42,7 @@ impl Turn<'_> {
         let rows = [batch.position(0)];
         let flight = Flight { rows: &rows, end: before.as_ref(), snapshot: None, letter: Some(letter.id) };
         let Some(reserved) = self.reserve(cursor, flight, deadline).await? else { return Ok(Outcome::Busy) };
-        self.transmit(&reserved, &mut publication, std::slice::from_ref(&batch), deadline).await?;
+        self.transmit(&reserved, &mut publication, std::iter::once(&batch), deadline).await?;
         let published = publication.finish();
         let (rows, doubt) = (published.acknowledged, in_doubt(&published));
         let message = batch.message(0);

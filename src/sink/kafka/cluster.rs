@@ -250,7 +250,7 @@ mod tests {
             let kib = producer(limit, queue).get(QUEUE).and_then(|kib| kib.parse::<usize>().ok());
             kib.expect("a number")
         };
-        assert_eq!(kib(1_048_588, None), 32_768);
+        assert_eq!(kib(1_048_588, None), 8_192);
         assert_eq!((kib(1_048_588, Some("65536")), kib(1_048_588, Some("4096"))), (65_536, 4_096), "the operator's");
         for (limit, queue) in [(64 << 20, None), (100_000_000, None), (1_000_000_000, None), (64 << 20, Some("1"))] {
             assert!(kib(limit, queue) * 1024 >= 2 * limit, "{limit} bytes");

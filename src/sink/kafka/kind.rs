@@ -45,7 +45,7 @@ impl Kind {
     /// How much may wait and be under way, in KiB, unless the operator has `configured` something else; always enough for the
     /// largest record and its neighbour: a record that no empty queue has room for would be offered for ever.
     pub(super) fn queue_kib(self, configured: Option<usize>) -> usize {
-        let usual = if self.backlog { self.batch_bytes() * 5 / 2 / KIB } else { 32 * KIB };
+        let usual = if self.backlog { self.batch_bytes() * 5 / 2 / KIB } else { 8 * KIB };
         configured.unwrap_or(usual).max((2 * self.limit).div_ceil(KIB))
     }
 }

@@ -162,6 +162,11 @@ impl Ledger {
         }
     }
 
+    /// How many leading records are acknowledged.
+    pub(super) fn acknowledged(&self) -> usize {
+        self.reports().prefix
+    }
+
     /// How it stands now.
     pub(super) fn outcome(&self) -> Outcome {
         let reports = self.reports();

@@ -180,12 +180,16 @@ impl Cluster {
         tokio::task::spawn_blocking(move || match cluster.another(kind) {
             Ok(mut lent) => {
                 // Where each row names its own topic, all of the cluster's would be asked for.
-                let met = topic.map(|topic| lent.client().fetch_metadata(Some(&topic), SETTLING).map(|_| ()));
+                // Twice: behind the first answer most new producers still waited for that timer, behind the second none.
+                let ask = |topic: &String| lent.client().fetch_metadata(Some(topic), SETTLING).map(|_| ());
+                let met = topic.as_ref().map(|topic| ask(topic).and_then(|()| ask(topic)));
                 if let Some(Err(error)) = met {
                     tracing::debug!(%error, "no producer for later");
                     return;
                 }
-                let settled = Instant::now() + SETTLING;
+                // A backlog would lose more by waiting than by the timer.
+                let settling = if kind.backlog && topic.is_some() { Duration::ZERO } else { SETTLING };
+                let settled = Instant::now() + settling;
                 lent.used = settled;
                 let mut shelves = cluster.shelves();
                 let shelf = shelves.entry(kind).or_default();

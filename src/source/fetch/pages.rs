@@ -31,7 +31,7 @@ impl Pages {
         let size = if self.rows < UNKNOWN { self.largest.max(self.expected) } else { self.largest };
         let room = match size {
             0 => UNKNOWN,
-            size => (self.budget.bytes - self.bytes) / size + 1,
+            size => (self.budget.bytes - self.bytes).min(self.budget.page) / size + 1,
         };
         Some(left.min(room))
     }
@@ -67,7 +67,16 @@ mod tests {
     use super::*;
 
     fn pages(rows: usize, bytes: usize, row_bytes: usize) -> Pages {
-        Pages::new(Budget { rows, bytes, time: Duration::from_secs(1) }, row_bytes)
+        Pages::new(Budget { rows, bytes, page: bytes, time: Duration::from_secs(1) }, row_bytes)
+    }
+
+    #[test]
+    fn a_page_is_no_larger_than_may_wait_on_the_connection() {
+        let budget = Budget { rows: 320_000, bytes: 128_000_000, page: 8_000_000, time: Duration::from_secs(1) };
+        let mut pages = Pages::new(budget, 200);
+        assert_eq!(pages.next(), Some(40_001));
+        (0..310_000).for_each(|_| pages.took(200));
+        assert_eq!(pages.next(), Some(10_000));
     }
 
     #[test]

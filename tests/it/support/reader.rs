@@ -103,7 +103,7 @@ impl Reader {
         let shape = self.shape.lock().await.clone();
         let mut state = self.state.lock().await;
         let loan = database::Fragile::new(database::take(&self.pool).await.unwrap());
-        let (sender, mut batches) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, mut batches) = fetch::handoff(usize::MAX);
         let texts = Texts::new(&shape, &[]);
         let request = Request {
             shape: &shape,
@@ -114,12 +114,12 @@ impl Reader {
             horizon: sighting.horizon.at,
             known: state.known.as_ref().map(|(_, known)| known),
             root: state.known.as_ref().map(|(root, _)| *root),
-            budget: Budget { rows: self.rows, bytes: 8 << 20, time: Duration::from_secs(5) },
+            budget: Budget { rows: self.rows, bytes: 8 << 20, page: 8 << 20, time: Duration::from_secs(5) },
             row_bytes: 0,
         };
         let fetched = fetch::fetch(&loan, request, sender).await?;
         fetch::end(loan, &fetched).await?;
-        while let Ok(batch) = batches.try_recv() {
+        while let Some(batch) = batches.take() {
             state.delivered.extend(batch.messages().map(|message| message.id.to_owned()));
             state.position = Some(batch.position(batch.len() - 1));
         }

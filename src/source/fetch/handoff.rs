@@ -1,0 +1,133 @@
+//! Batches on their way from whoever reads to whoever publishes. Only so many bytes wait to be taken, however large a turn is.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::batch::Batch;
+
+/// Room for the bytes of one batch; dropped, there is room for the next.
+pub type Room = Option<OwnedSemaphorePermit>;
+
+/// The end that reads.
+#[derive(Debug)]
+pub struct Giver {
+    batches: UnboundedSender<(Batch, Room)>,
+    room: Arc<Semaphore>,
+    window: u32,
+}
+
+/// The end that publishes.
+#[derive(Debug)]
+pub struct Taker {
+    batches: UnboundedReceiver<(Batch, Room)>,
+}
+
+/// Two ends, between which at most `window` bytes wait, or a single batch that is larger.
+#[must_use]
+pub fn handoff(window: usize) -> (Giver, Taker) {
+    let window = u32::try_from(window).unwrap_or(u32::MAX).max(1);
+    let (sender, receiver) = unbounded_channel();
+    let room = Arc::new(Semaphore::new(window as usize));
+    (Giver { batches: sender, room, window }, Taker { batches: receiver })
+}
+
+impl Giver {
+    /// Gives a batch, as soon as there is room; false when no more is wanted. Nobody waits for room beyond `until`: the batch
+    /// is given without, and is to be the last.
+    pub(super) async fn give(&self, batch: Batch, until: Instant) -> bool {
+        let bytes = u32::try_from(batch.bytes()).unwrap_or(u32::MAX).clamp(1, self.window);
+        let room = match Arc::clone(&self.room).try_acquire_many_owned(bytes) {
+            Ok(room) => Some(room),
+            Err(_) => tokio::select! {
+                room = Arc::clone(&self.room).acquire_many_owned(bytes) => room.ok(),
+                () = self.batches.closed() => None,
+                () = tokio::time::sleep_until(until.into()) => None,
+            },
+        };
+        let goes_on = room.is_some();
+        self.batches.send((batch, room)).is_ok() && goes_on
+    }
+}
+
+impl Taker {
+    /// The next batch, and the room to give back when it has been published; none when there are no more.
+    pub async fn next(&mut self) -> Option<(Batch, Room)> {
+        self.batches.recv().await
+    }
+
+    /// The next batch, if one is there.
+    pub fn take(&mut self) -> Option<Batch> {
+        self.batches.try_recv().ok().map(|(batch, _)| batch)
+    }
+
+    /// No more are wanted.
+    pub fn close(&mut self) {
+        self.batches.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::position::Timestamp;
+
+    fn batch(bytes: usize) -> Batch {
+        let mut batch = Batch::new(1);
+        batch.push(Timestamp::from_pg_micros(0), "", [Some(&vec![b'x'; bytes][..])]);
+        batch
+    }
+
+    fn later() -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+
+    #[tokio::test]
+    async fn no_more_bytes_wait_than_there_is_room_for() {
+        let (giver, mut taker) = handoff(100);
+        assert!(giver.give(batch(60), later()).await && giver.give(batch(40), later()).await);
+        let third = giver.give(batch(1), later());
+        tokio::pin!(third);
+        assert!(futures_util::poll!(&mut third).is_pending());
+        let (_, room) = taker.next().await.expect("a batch");
+        assert!(futures_util::poll!(&mut third).is_pending(), "it is taken, and not published yet");
+        drop(room);
+        assert!(third.await);
+    }
+
+    #[tokio::test]
+    async fn a_batch_larger_than_the_room_goes_alone() {
+        let (giver, mut taker) = handoff(100);
+        assert!(giver.give(batch(1_000), later()).await);
+        let next = giver.give(batch(1), later());
+        tokio::pin!(next);
+        assert!(futures_util::poll!(&mut next).is_pending());
+        assert!(taker.next().await.is_some());
+        assert!(next.await);
+    }
+
+    #[tokio::test]
+    async fn waiting_for_room_ends_with_the_time_and_nothing_is_left_out() {
+        let (giver, mut taker) = handoff(100);
+        assert!(giver.give(batch(100), later()).await);
+        assert!(!giver.give(batch(7), Instant::now()).await, "it is to be the last");
+        drop(giver);
+        let bytes: Vec<_> = std::iter::from_fn(|| taker.take()).map(|batch| batch.bytes()).collect();
+        assert_eq!(bytes, [100, 7]);
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_room_hears_that_no_more_is_wanted() {
+        let (giver, mut taker) = handoff(100);
+        assert!(giver.give(batch(100), later()).await);
+        let next = giver.give(batch(1), later());
+        tokio::pin!(next);
+        assert!(futures_util::poll!(&mut next).is_pending());
+        taker.close();
+        assert!(!next.await);
+    }
+}
