@@ -72,7 +72,7 @@ pub(super) struct End {
 impl Ahead {
     /// Starts to read.
     pub(super) fn start(engine: &Arc<Engine>, ready: &Arc<Ready>, plan: Plan) -> Self {
-        let (batches, rows) = fetch::handoff(ready.config.turn.bytes);
+        let (batches, rows) = fetch::handoff(ready.window());
         let (tell, scanned) = oneshot::channel();
         let (ended, outcome) = oneshot::channel();
         let (after, most) = (plan.after.clone(), plan.most);
@@ -209,7 +209,7 @@ pub(super) fn request<'a>(
         budget: Budget {
             rows: most.min(ready.most_rows()),
             bytes: ready.most_bytes(),
-            page: turn.bytes,
+            page: ready.page(),
             time: turn.time,
         },
         row_bytes: ready.row_bytes.load(Relaxed),

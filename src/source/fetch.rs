@@ -180,6 +180,7 @@ async fn read(
     let mut left_over = false;
     'turn: while let Some((page, stream)) = rows.take() {
         pin_mut!(stream);
+        let asked = Instant::now();
         let mut got = 0;
         while let Some(row) = stream.try_next().await? {
             got += 1;
@@ -195,7 +196,8 @@ async fn read(
         if got == page
             && let Some(page) = pages.next()
         {
-            if !hand.over().await {
+            // One more page that took as long would be cut, and what was left of it thrown away.
+            if !hand.over().await || Instant::now() + asked.elapsed() > until {
                 more = true;
                 break 'turn;
             }
