@@ -175,6 +175,26 @@ impl RealBroker {
         self.end(Signal::KILL).await
     }
 
+    /// Stops its process where it stands, connections and all; [`Self::thaw`] has it go on.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn freeze(&self) -> anyhow::Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Has it go on after [`Self::freeze`].
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn thaw(&self) -> anyhow::Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+        Ok(self.process.as_ref().context("the broker does not run")?.signal(signal)?)
+    }
+
     /// Stops it if it runs and starts it again on the same port and data.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Servers and connections fail under load; the relay heals without a restart, nothing is lost, order is kept.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outbox_relay::delivery::{Verdict, check, verdict};
 use outbox_relay::demo::bookings::{self, Load, Table, Writers};
@@ -97,6 +97,79 @@ async fn broker_killed_and_restarted_under_load_loses_nothing_and_keeps_order() 
     faithful(&database, consumer).await;
     replica.stop().await;
     broker.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_hangs_in_the_midst_of_a_backlog_leaves_the_applications_ddl_alone() {
+    const ROWS: usize = 200_000;
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    Table::PLAIN.create(&owner).await.unwrap();
+    let sql = format!(
+        "INSERT INTO public.bookings (created_at, customer, region, phone, payload) \
+         SELECT now() - interval '1 hour' + n * interval '100 us', 'c' || n % 97, 'eu', '+4912345', repeat('x', 120) \
+         FROM generate_series(1, {ROWS}) AS n"
+    );
+    owner.batch_execute(&sql).await.unwrap();
+    let broker = RealBroker::start().await.unwrap();
+    let (servers, topic) = (broker.bootstrap_servers(), unique("hangs"));
+    broker.create_topic(&topic, 2, &[]).await.unwrap();
+    let consumer = Consumer::start(&servers, &topic).await.unwrap();
+    // So little may wait to be published that readings wait for room.
+    let relays = kafka_relay("bookings", &topic, "turn.bytes = \"64KiB\"");
+    let replica = Replica::start(&config(&database, "relay", Some(&servers), &relays), "r1");
+    eventually(PATIENCE * 2, async || consumer.count() > 20_000).await;
+    broker.freeze().unwrap();
+    assert!(consumer.count() < ROWS);
+    let mut worst = Duration::ZERO;
+    for n in 0..3 {
+        let begun = Instant::now();
+        owner.batch_execute(&format!("ALTER TABLE bookings ADD COLUMN note{n} text")).await.unwrap();
+        worst = worst.max(begun.elapsed());
+    }
+    println!("with the broker hanging: slowest ALTER TABLE {worst:?}");
+    assert!(worst < Duration::from_secs(2), "{worst:?}");
+    broker.thaw().unwrap();
+    faithful(&database, consumer).await;
+    replica.stop().await;
+    broker.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_advance_that_fails_leaves_the_cursor_where_it_was_and_the_rows_come_again() {
+    const ROWS: usize = 10;
+    let (database, broker) = (database().await, broker().await);
+    let owner = database.connect("postgres").await;
+    Table::PLAIN.create(&owner).await.unwrap();
+    let (servers, topic) = (broker.bootstrap_servers(), unique("refused"));
+    broker.create_topic(&topic, 1, &[]).await.unwrap();
+    let consumer = Consumer::start(&servers, &topic).await.unwrap();
+    let relays = kafka_relay("bookings", &topic, "");
+    let replica = Replica::start(&config(&database, "relay", Some(&servers), &relays), "r1");
+    let insert = format!(
+        "INSERT INTO public.bookings (customer, region, phone, payload) \
+         SELECT 'c' || n, 'eu', '+4912345', 'x' FROM generate_series(1, {ROWS}) AS n"
+    );
+    owner.batch_execute(&insert).await.unwrap();
+    eventually(PATIENCE, async || consumer.count() == ROWS).await;
+    let place = "SELECT position_created_at::text, position_id FROM outbox.cursor";
+    let advanced = async || {
+        let row = owner.query_one(place, &[]).await.unwrap();
+        (row.get::<_, Option<String>>(0), row.get::<_, Option<String>>(1))
+    };
+    eventually(PATIENCE, async || advanced().await.1 == Some(ROWS.to_string())).await;
+    let before = advanced().await;
+    let refuse = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE 'no'; END$$; \
+                  CREATE TRIGGER refuse BEFORE UPDATE ON outbox.cursor FOR EACH ROW EXECUTE FUNCTION refuse()";
+    owner.batch_execute(refuse).await.unwrap();
+    owner.batch_execute(&insert).await.unwrap();
+    // Sent, not advanced over, and sent again.
+    eventually(PATIENCE * 2, async || consumer.count() >= 3 * ROWS).await;
+    assert_eq!(advanced().await, before);
+    owner.batch_execute("DROP TRIGGER refuse ON outbox.cursor").await.unwrap();
+    eventually(PATIENCE * 2, async || advanced().await.1 == Some((2 * ROWS).to_string())).await;
+    assert!(faithful(&database, consumer).await >= ROWS);
+    replica.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
