@@ -101,13 +101,13 @@ async fn broker_killed_and_restarted_under_load_loses_nothing_and_keeps_order() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broker_that_hangs_in_the_midst_of_a_backlog_leaves_the_applications_ddl_alone() {
-    const ROWS: usize = 200_000;
+    const ROWS: usize = 60_000;
     let database = database().await;
     let owner = database.connect("postgres").await;
     Table::PLAIN.create(&owner).await.unwrap();
     let sql = format!(
         "INSERT INTO public.bookings (created_at, customer, region, phone, payload) \
-         SELECT now() - interval '1 hour' + n * interval '100 us', 'c' || n % 97, 'eu', '+4912345', repeat('x', 120) \
+         SELECT now() - interval '1 hour' + n * interval '100 us', 'c' || n % 97, 'eu', '+4912345', repeat('x', 1000) \
          FROM generate_series(1, {ROWS}) AS n"
     );
     owner.batch_execute(&sql).await.unwrap();
@@ -115,8 +115,8 @@ async fn a_broker_that_hangs_in_the_midst_of_a_backlog_leaves_the_applications_d
     let (servers, topic) = (broker.bootstrap_servers(), unique("hangs"));
     broker.create_topic(&topic, 2, &[]).await.unwrap();
     let consumer = Consumer::start(&servers, &topic).await.unwrap();
-    // So little may wait to be published that readings wait for room.
-    let relays = kafka_relay("bookings", &topic, "turn.bytes = \"64KiB\"");
+    // Turns grow to several times what may wait to be published and what the producer takes: readings wait for room.
+    let relays = kafka_relay("bookings", &topic, "turn.bytes = \"1MiB\"");
     let replica = Replica::start(&config(&database, "relay", Some(&servers), &relays), "r1");
     eventually(PATIENCE * 2, async || consumer.count() > 20_000).await;
     broker.freeze().unwrap();
