@@ -283,24 +283,8 @@ impl Ready {
         self.config.turn.bytes.saturating_mul(self.stretch.load(Ordering::Relaxed).min(self.largest().bytes))
     }
 
-    /// The most bytes that wait between who reads and who publishes. Less than a turn's where turns are stretched: what is read
-    /// long before it is published is old when its turn begins.
-    fn window(&self) -> usize {
-        self.config.turn.bytes / if self.is_stretched() { 2 } else { 1 }
-    }
-
-    /// The most bytes to ask for at a time. A turn that is not stretched is read in one page.
-    fn page(&self) -> usize {
-        self.config.turn.bytes / if self.is_stretched() { 4 } else { 1 }
-    }
-
-    fn is_stretched(&self) -> bool {
-        self.stretch.load(Ordering::Relaxed) > 1
-    }
-
     fn largest(&self) -> pace::Largest {
-        let released = self.sink.says_what_is_acknowledged() && self.config.guarantee != Guarantee::AtMostOnce;
-        if released { pace::Largest::RELEASED } else { pace::Largest::KEPT }
+        if self.sink.says_what_is_acknowledged() { pace::Largest::RELEASED } else { pace::Largest::KEPT }
     }
 
     /// Learns from a turn that left rows behind whether the next should be larger than configured.

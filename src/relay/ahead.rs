@@ -33,6 +33,8 @@ pub(super) struct Ahead {
     after: Option<Position>,
     /// The most rows.
     pub(super) most: usize,
+    /// By how much turns were stretched then.
+    pub(super) stretch: usize,
     begun: Instant,
     scanned: oneshot::Receiver<Sighting>,
     /// The rows as they come.
@@ -72,10 +74,10 @@ pub(super) struct End {
 impl Ahead {
     /// Starts to read.
     pub(super) fn start(engine: &Arc<Engine>, ready: &Arc<Ready>, plan: Plan) -> Self {
-        let (batches, rows) = fetch::handoff(ready.window());
+        let (batches, rows) = fetch::handoff(ready.config.turn.bytes);
         let (tell, scanned) = oneshot::channel();
         let (ended, outcome) = oneshot::channel();
-        let (after, most) = (plan.after.clone(), plan.most);
+        let (after, most, stretch) = (plan.after.clone(), plan.most, ready.stretch.load(Relaxed));
         let (engine, ready) = (Arc::clone(engine), Arc::clone(ready));
         // Boxed: a task is moved several times before it has a place of its own.
         let task = tokio::spawn(Box::pin(async move {
@@ -93,7 +95,7 @@ impl Ahead {
             }
         }));
         let rows = Rows { first: None, batches: rows };
-        Self { after, most, begun: Instant::now(), scanned, rows, end: End { outcome, known: false, task } }
+        Self { after, most, stretch, begun: Instant::now(), scanned, rows, end: End { outcome, known: false, task } }
     }
 
     /// Whether the turn that has locked `cursor`, and may take `most` rows, may publish it.
@@ -209,7 +211,7 @@ pub(super) fn request<'a>(
         budget: Budget {
             rows: most.min(ready.most_rows()),
             bytes: ready.most_bytes(),
-            page: ready.page(),
+            page: turn.bytes,
             time: turn.time,
         },
         row_bytes: ready.row_bytes.load(Relaxed),

@@ -25,7 +25,7 @@ impl Relayed {
         }
     }
 
-    /// The batch and the row in it of message number `n`, unless it is acknowledged.
+    /// The batch and the row in it of message number `n`, unless it has been released.
     pub(super) fn locate(&self, n: usize) -> Option<(&Batch, usize)> {
         self.kept.locate(n)
     }

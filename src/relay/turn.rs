@@ -47,7 +47,7 @@ pub struct Turn<'a> {
     pub stands_at: Option<Position>,
     /// Where it has left the cursor's row.
     pub place: Option<Place>,
-    /// It would have taken more rows or bytes, were it larger.
+    /// It took all that one stretched as they are now may take.
     pub filled: bool,
 }
 
@@ -169,7 +169,7 @@ impl Turn<'_> {
         };
         let appetite = self.appetite(suspects);
         let begun = Instant::now();
-        let Ahead { rows, mut end, most, .. } = self.reading(cursor, chain, appetite);
+        let Ahead { rows, mut end, most, stretch, .. } = self.reading(cursor, chain, appetite);
         let mut kept = Kept::default();
         let mut fetched = None;
         let mut fetch_time = Duration::ZERO;
@@ -193,7 +193,12 @@ impl Turn<'_> {
         self.timings.publish = begun.elapsed();
         self.timings.tail = tail;
         let rows = kept.rows();
-        self.filled = rows >= ready.most_rows() || rows < most;
+        // Rows that were read ahead by an older appetite, or in too little time, say nothing about a larger turn.
+        let spent =
+            matches!(&fetched, Some(Ok(fetched)) if fetched.spent) && stretch == ready.stretch.load(Ordering::Relaxed);
+        self.filled = spent && (rows >= ready.most_rows() || rows < most);
+        // However many it wanted, it could take no more than this.
+        let appetite = appetite.min(ready.most_rows());
         ready.slow.store(self.timings.publish > ready.config.turn.time, Ordering::Relaxed);
         if cut {
             ready.stretch.store(1, Ordering::Relaxed);

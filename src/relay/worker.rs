@@ -145,10 +145,10 @@ impl Worker<'_> {
         self.chain.stands_at = turn.stands_at.take();
         self.chain.place = turn.place.take();
         drop(probe);
-        if !self.chain.backlog {
-            self.ready.stretch.store(1, Relaxed);
-        } else if turn.filled {
-            self.ready.stretch(&turn.timings);
+        match outcome {
+            Ok(Outcome::Relayed { more: false, .. } | Outcome::Idle) => self.ready.stretch.store(1, Relaxed),
+            _ if self.chain.backlog && turn.filled => self.ready.stretch(&turn.timings),
+            _ => {}
         }
         self.ready.record(&turn, &outcome);
         outcome

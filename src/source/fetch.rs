@@ -24,6 +24,7 @@ mod questions;
 mod types;
 
 pub use error::FetchError;
+use handoff::Given;
 pub use handoff::{Giver, Room, Taker, handoff};
 use pages::Pages;
 use questions::Questions;
@@ -43,7 +44,7 @@ pub struct Budget {
     pub rows: usize,
     /// The most bytes; the row that passes it is the last.
     pub bytes: usize,
-    /// The most bytes to ask for at a time: as many may wait on the connection.
+    /// The most bytes to ask for at a time, of which what is left is thrown away when the time is over.
     pub page: usize,
     /// The longest time.
     pub time: Duration,
@@ -100,8 +101,10 @@ pub struct Request<'a> {
 pub struct Fetched {
     /// How many rows were handed over.
     pub rows: usize,
-    /// Whether the budget ended it, so that more rows may be waiting.
+    /// Whether more rows may be waiting.
     pub more: bool,
+    /// Whether the budget of rows or bytes ended it.
+    pub spent: bool,
     /// The snapshot that all rows were read with; none when the fetch was cut.
     pub snapshot: Option<String>,
     /// The last row handed over.
@@ -186,7 +189,7 @@ async fn read(
             got += 1;
             pages.took(push(&mut hand.batch, &row, request.fields.len())?);
             let full = hand.batch.len() >= BATCH_ROWS || hand.batch.bytes() >= BATCH_BYTES;
-            let over = full && (!hand.over().await || Instant::now() >= until);
+            let over = full && (hand.over().await != Given::InTime || Instant::now() >= until);
             if over || pages.spent() {
                 more = true;
                 left_over = (page - got).saturating_mul(pages.largest()) > LEFT_OVER;
@@ -197,16 +200,16 @@ async fn read(
             && let Some(page) = pages.next()
         {
             // One more page that took as long would be cut, and what was left of it thrown away.
-            if !hand.over().await || Instant::now() + asked.elapsed() > until {
+            if hand.over().await != Given::InTime || Instant::now() + asked.elapsed() > until {
                 more = true;
                 break 'turn;
             }
             rows = Some((page, questions.pager.page(reader, request, hand.last.as_ref(), page).await?));
         }
     }
-    more |= !hand.over().await;
-    let (rows, row_bytes) = (pages.rows(), pages.largest());
-    Ok(Fetched { rows, more, snapshot: Some(snapshot), last: hand.last, row_bytes, left_over, ended: false })
+    more |= hand.over().await == Given::Unwanted;
+    let (rows, row_bytes, spent) = (pages.rows(), pages.largest(), pages.spent());
+    Ok(Fetched { rows, more, spent, snapshot: Some(snapshot), last: hand.last, row_bytes, left_over, ended: false })
 }
 
 /// Where rows go.
@@ -220,9 +223,9 @@ struct Hand {
 }
 
 impl Hand {
-    /// Hands over what has gathered; false when nobody takes it any more, or not before the time is over.
-    async fn over(&mut self) -> bool {
-        let Some(row) = self.batch.len().checked_sub(1) else { return true };
+    /// Hands over what has gathered.
+    async fn over(&mut self) -> Given {
+        let Some(row) = self.batch.len().checked_sub(1) else { return Given::InTime };
         self.last = Some(self.batch.position(row));
         let next = self.batch.successor();
         self.batches.give(std::mem::replace(&mut self.batch, next), self.until).await

@@ -16,8 +16,8 @@ use super::kind::Kind;
 use super::polled::Polled;
 use crate::sink::Failure;
 
-/// A producer that is made ahead of its use is not used before: librdkafka asks for a producer's id by a timer of half a
-/// second, and the first messages would wait for that.
+/// A producer for single rows that is made ahead is not used before: librdkafka may ask for a producer's id only by a timer of
+/// half a second, and the first messages would wait for that. Its brokers have as long to answer.
 const SETTLING: Duration = Duration::from_secs(1);
 /// One for backlogs that nobody has used for so long is ended.
 const UNUSED: Duration = Duration::from_secs(30);
@@ -180,14 +180,15 @@ impl Cluster {
         tokio::task::spawn_blocking(move || match cluster.another(kind) {
             Ok(mut lent) => {
                 // Where each row names its own topic, all of the cluster's would be asked for.
-                // Twice: behind the first answer most new producers still waited for that timer, behind the second none.
+                // Twice: behind the first answer most new producers still waited for that timer, behind the second none did
+                // that was seen (8 of 8).
                 let ask = |topic: &String| lent.client().fetch_metadata(Some(topic), SETTLING).map(|_| ());
                 let met = topic.as_ref().map(|topic| ask(topic).and_then(|()| ask(topic)));
                 if let Some(Err(error)) = met {
                     tracing::debug!(%error, "no producer for later");
                     return;
                 }
-                // A backlog would lose more by waiting than by the timer.
+                // A backlog that waited for certainty would lose more than one that meets the timer after all.
                 let settling = if kind.backlog && topic.is_some() { Duration::ZERO } else { SETTLING };
                 let settled = Instant::now() + settling;
                 lent.used = settled;

@@ -25,19 +25,30 @@ pub struct Taker {
     batches: UnboundedReceiver<(Batch, Room)>,
 }
 
+/// How giving a batch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Given {
+    /// The next one may follow.
+    InTime,
+    /// There was no room in time: it is to be the last.
+    Late,
+    /// Nobody takes it any more.
+    Unwanted,
+}
+
 /// Two ends, between which at most `window` bytes wait, or a single batch that is larger.
 #[must_use]
 pub fn handoff(window: usize) -> (Giver, Taker) {
-    let window = u32::try_from(window).unwrap_or(u32::MAX).max(1);
+    let most = u32::try_from(Semaphore::MAX_PERMITS).unwrap_or(u32::MAX);
+    let window = u32::try_from(window).unwrap_or(u32::MAX).clamp(1, most);
     let (sender, receiver) = unbounded_channel();
     let room = Arc::new(Semaphore::new(window as usize));
     (Giver { batches: sender, room, window }, Taker { batches: receiver })
 }
 
 impl Giver {
-    /// Gives a batch, as soon as there is room; false when no more is wanted. Nobody waits for room beyond `until`: the batch
-    /// is given without, and is to be the last.
-    pub(super) async fn give(&self, batch: Batch, until: Instant) -> bool {
+    /// Gives a batch, as soon as there is room. Nobody waits for room beyond `until`: the batch is given without.
+    pub(super) async fn give(&self, batch: Batch, until: Instant) -> Given {
         let bytes = u32::try_from(batch.bytes()).unwrap_or(u32::MAX).clamp(1, self.window);
         let room = match Arc::clone(&self.room).try_acquire_many_owned(bytes) {
             Ok(room) => Some(room),
@@ -47,8 +58,8 @@ impl Giver {
                 () = tokio::time::sleep_until(until.into()) => None,
             },
         };
-        let goes_on = room.is_some();
-        self.batches.send((batch, room)).is_ok() && goes_on
+        let given = if room.is_some() { Given::InTime } else { Given::Late };
+        self.batches.send((batch, room)).map_or(Given::Unwanted, |()| given)
     }
 }
 
@@ -89,32 +100,33 @@ mod tests {
     #[tokio::test]
     async fn no_more_bytes_wait_than_there_is_room_for() {
         let (giver, mut taker) = handoff(100);
-        assert!(giver.give(batch(60), later()).await && giver.give(batch(40), later()).await);
+        assert_eq!(giver.give(batch(60), later()).await, Given::InTime);
+        assert_eq!(giver.give(batch(40), later()).await, Given::InTime);
         let third = giver.give(batch(1), later());
         tokio::pin!(third);
         assert!(futures_util::poll!(&mut third).is_pending());
         let (_, room) = taker.next().await.expect("a batch");
         assert!(futures_util::poll!(&mut third).is_pending(), "it is taken, and not published yet");
         drop(room);
-        assert!(third.await);
+        assert_eq!(third.await, Given::InTime);
     }
 
     #[tokio::test]
     async fn a_batch_larger_than_the_room_goes_alone() {
         let (giver, mut taker) = handoff(100);
-        assert!(giver.give(batch(1_000), later()).await);
+        assert_eq!(giver.give(batch(1_000), later()).await, Given::InTime);
         let next = giver.give(batch(1), later());
         tokio::pin!(next);
         assert!(futures_util::poll!(&mut next).is_pending());
         assert!(taker.next().await.is_some());
-        assert!(next.await);
+        assert_eq!(next.await, Given::InTime);
     }
 
     #[tokio::test]
     async fn waiting_for_room_ends_with_the_time_and_nothing_is_left_out() {
         let (giver, mut taker) = handoff(100);
-        assert!(giver.give(batch(100), later()).await);
-        assert!(!giver.give(batch(7), Instant::now()).await, "it is to be the last");
+        assert_eq!(giver.give(batch(100), later()).await, Given::InTime);
+        assert_eq!(giver.give(batch(7), Instant::now()).await, Given::Late);
         drop(giver);
         let bytes: Vec<_> = std::iter::from_fn(|| taker.take()).map(|batch| batch.bytes()).collect();
         assert_eq!(bytes, [100, 7]);
@@ -123,11 +135,11 @@ mod tests {
     #[tokio::test]
     async fn who_waits_for_room_hears_that_no_more_is_wanted() {
         let (giver, mut taker) = handoff(100);
-        assert!(giver.give(batch(100), later()).await);
+        assert_eq!(giver.give(batch(100), later()).await, Given::InTime);
         let next = giver.give(batch(1), later());
         tokio::pin!(next);
         assert!(futures_util::poll!(&mut next).is_pending());
         taker.close();
-        assert!(!next.await);
+        assert_eq!(next.await, Given::Unwanted);
     }
 }

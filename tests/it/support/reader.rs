@@ -103,7 +103,9 @@ impl Reader {
         let shape = self.shape.lock().await.clone();
         let mut state = self.state.lock().await;
         let loan = database::Fragile::new(database::take(&self.pool).await.unwrap());
-        let (sender, mut batches) = fetch::handoff(usize::MAX);
+        // However little may wait to be taken or is asked for at a time, what is read is the same.
+        let (window, page) = (fastrand::usize(1..2_000), fastrand::choice([1, 500, 8 << 20]).unwrap());
+        let (sender, mut taker) = fetch::handoff(window);
         let texts = Texts::new(&shape, &[]);
         let request = Request {
             shape: &shape,
@@ -114,12 +116,20 @@ impl Reader {
             horizon: sighting.horizon.at,
             known: state.known.as_ref().map(|(_, known)| known),
             root: state.known.as_ref().map(|(root, _)| *root),
-            budget: Budget { rows: self.rows, bytes: 8 << 20, page: 8 << 20, time: Duration::from_secs(5) },
+            budget: Budget { rows: self.rows, bytes: 8 << 20, page, time: Duration::from_secs(5) },
             row_bytes: 0,
         };
-        let fetched = fetch::fetch(&loan, request, sender).await?;
+        let taking = async {
+            let mut batches = Vec::new();
+            while let Some((batch, _room)) = taker.next().await {
+                batches.push(batch);
+            }
+            batches
+        };
+        let (fetched, batches) = tokio::join!(fetch::fetch(&loan, request, sender), taking);
+        let fetched = fetched?;
         fetch::end(loan, &fetched).await?;
-        while let Some(batch) = batches.take() {
+        for batch in batches {
             state.delivered.extend(batch.messages().map(|message| message.id.to_owned()));
             state.position = Some(batch.position(batch.len() - 1));
         }
