@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Config {
     /// Pause after a turn that found rows, and the first one after an empty look.
     pub min: Duration,
-    /// Pause that the doubling ends at while nothing happens.
+    /// Pause that its growth ends at while nothing happens.
     pub max: Duration,
     /// Pause of a replica that found the cursor held by another.
     pub standby: Duration,
@@ -26,7 +26,8 @@ impl Default for Config {
     }
 }
 
-/// A pause that doubles while nothing happens.
+/// A pause that grows by a quarter of itself while nothing happens, and so is about a fifth of the time since something did: a
+/// row that comes after `t` waits `t / 10` on average, and costs two dozen looks at the most before pauses are the longest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     min: Duration,
@@ -47,7 +48,7 @@ impl Pace {
             self.next = self.min;
         }
         let pause = self.next;
-        self.next = (self.next * 2).min(self.max);
+        self.next = (self.next + self.next / 4).min(self.max);
         pause
     }
 }
@@ -192,11 +193,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pause_doubles_while_idle_and_starts_again_when_something_is_found() {
-        let mut pace = Pace::new(Duration::from_millis(1), Duration::from_millis(5));
-        let pauses: Vec<_> = (0..5).map(|_| pace.after(false).as_millis()).collect();
-        assert_eq!(pauses, [1, 2, 4, 5, 5]);
-        assert_eq!(pace.after(true).as_millis(), 1);
+    fn pause_grows_while_idle_and_starts_again_when_something_is_found() {
+        let mut pace = Pace::new(Duration::from_micros(1000), Duration::from_micros(2000));
+        let pauses: Vec<_> = (0..6).map(|_| pace.after(false).as_micros()).collect();
+        assert_eq!(pauses, [1000, 1250, 1562, 1953, 2000, 2000]);
+        assert_eq!(pace.after(true).as_micros(), 1000);
+    }
+
+    #[test]
+    fn a_pause_is_a_small_part_of_the_time_since_something_happened() {
+        let mut pace = Pace::new(Duration::from_millis(1), Duration::from_millis(200));
+        let (mut since, mut looks) = (Duration::ZERO, 0);
+        loop {
+            let pause = pace.after(false);
+            assert!(pause <= since / 4 + Duration::from_millis(1), "{pause:?} after {since:?}");
+            if pause == Duration::from_millis(200) {
+                break;
+            }
+            since += pause;
+            looks += 1;
+        }
+        assert_eq!((looks, since.as_millis()), (24, 843));
     }
 
     #[test]

@@ -140,6 +140,7 @@ impl Group {
         // A row that has only just come is safe to read soon: it is worth looking often again.
         let mut found = self.latest != look.latest;
         self.latest.clone_from(&look.latest);
+        self.wake = look.safe_at();
         if known > CATALOGUE && !self.rests(&look) {
             return Ok(true); // looks again at once, at the catalogue, too
         }

@@ -1,7 +1,7 @@
 //! One look at a table: who is writing, which row is the newest that is safe to read, where the cursors stand.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_postgres::Statement;
 use tokio_postgres::types::ToSql;
@@ -83,6 +83,14 @@ impl Look {
         Ok(Self { sighting, latest, newest, before: None, standings, shards: HashMap::new() })
     }
 
+    /// When the newest row will be safe to read, if nothing but the latency window is in its way now.
+    pub(super) fn safe_at(&self) -> Option<Instant> {
+        let horizon = &self.sighting.horizon;
+        let newest = self.latest.as_ref().filter(|latest| latest.created_at >= horizon.at)?;
+        let free = horizon.held_by.is_empty() && horizon.at.is_finite();
+        free.then(|| self.sighting.answered + newest.created_at.since(horizon.at))
+    }
+
     /// Where the cursor of this name stands.
     pub(super) fn standing(&self, name: &str) -> Option<&Standing> {
         self.standings.get(name)
@@ -136,9 +144,31 @@ fn behind(position: Option<&Position>, newest: Option<&Position>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::horizon::{Held, Holder, Horizon};
 
     fn at(micros: i64, id: Option<&str>) -> Position {
         Position { created_at: Timestamp::from_pg_micros(micros), id: id.map(str::to_owned) }
+    }
+
+    fn look(latest: Option<Position>, horizon: Timestamp, held_by: Vec<Held>) -> Look {
+        let observed_at = Timestamp::from_pg_micros(1_000);
+        let horizon = Horizon { at: horizon, observed_at, held_by, rescan: false, stepped_back: None };
+        let sighting = Sighting { horizon, answered: Instant::now(), took: Duration::ZERO };
+        let (standings, shards) = Default::default();
+        Look { sighting, latest, newest: None, before: None, standings, shards }
+    }
+
+    #[test]
+    fn a_row_that_only_the_latency_window_holds_back_is_looked_for_when_it_is_safe() {
+        let horizon = Timestamp::from_pg_micros(900);
+        let waits = |look: &Look| look.safe_at().map(|at| at.duration_since(look.sighting.answered).as_micros());
+        assert_eq!(waits(&look(Some(at(950, None)), horizon, Vec::new())), Some(50));
+        assert_eq!(waits(&look(Some(at(899, None)), horizon, Vec::new())), None, "safe already");
+        assert_eq!(waits(&look(None, horizon, Vec::new())), None);
+        assert_eq!(waits(&look(Some(at(950, None)), Timestamp::NEG_INFINITY, Vec::new())), None);
+        let holder = Holder { transaction: "3/1".to_owned(), pid: None, application: None, started: None };
+        let held = Held { holder, bound: Some(horizon) };
+        assert_eq!(waits(&look(Some(at(950, None)), horizon, vec![held])), None, "nobody knows when a writer ends");
     }
 
     #[test]

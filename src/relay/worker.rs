@@ -15,6 +15,9 @@ use crate::pace::{self, Backoff, Patience};
 use crate::source::fetch::FetchError;
 use crate::source::watcher::Sighting;
 
+/// A task that stays for rows that come in a moment waits no longer than this.
+const SOON: Duration = Duration::from_millis(20);
+
 /// What the relay should do after its turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
@@ -192,7 +195,9 @@ impl Worker<'_> {
     fn stays(&self) -> Then {
         let config = &self.ready.config;
         let one_by_one = config.sink.one_by_one() || config.guarantee == Guarantee::AtMostOnce;
-        if one_by_one || self.ready.sink.min_interval().is_some() { Then::End } else { Then::Soon }
+        // It hears no hint, and keeps nothing ready that is worth a longer wait.
+        let long = config.poll.min > SOON;
+        if one_by_one || long || self.ready.sink.min_interval().is_some() { Then::End } else { Then::Soon }
     }
 
     /// What follows from a turn.
