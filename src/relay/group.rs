@@ -56,7 +56,7 @@ pub(super) struct Group {
     hinted: bool,
     /// The newest row of each shard.
     shards: Shards,
-    /// When the first relay may go on that has something to do but must wait.
+    /// When the first relay may go on that has something to do but must wait, or the newest row is safe to read.
     wake: Option<Instant>,
     running: JoinSet<(Next, Backoff)>,
     /// Relays' checks.

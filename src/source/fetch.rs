@@ -192,7 +192,7 @@ async fn read(
             let over = full && (hand.over().await != Given::InTime || Instant::now() >= until);
             if over || pages.spent() {
                 more = true;
-                left_over = (page - got).saturating_mul(pages.largest()) > LEFT_OVER;
+                left_over = (page - got).saturating_mul(pages.mean()) > LEFT_OVER;
                 break 'turn;
             }
         }

@@ -28,7 +28,8 @@ impl Group {
             _ => None,
         };
         let pause = if watch.is_some() { pause.max(left) } else { pause };
-        let pause = self.wake.map_or(pause, |wake| pause.min(wake.saturating_duration_since(Instant::now())));
+        let wake = self.wake.filter(|_| !busy);
+        let pause = wake.map_or(pause, |wake| pause.min(wake.saturating_duration_since(Instant::now())));
         let sleeper = self.sleeper.clone();
         let hint = hints::hint(sleeper.as_deref());
         tokio::select! {

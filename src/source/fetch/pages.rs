@@ -1,4 +1,8 @@
 //! How many rows to ask for at a time: as many as the budget has room for, when something is known of their size.
+//!
+//! Where all rows are alike that is one page. Where a few are much larger than the others, room for the largest alone would make
+//! a round trip for every few rows; so half of the room is filled by the mean size, then half of what is left, and so on.
+//! Rows that turn out larger than that end the turn within a page, as they do when they come by surprise.
 
 use super::Budget;
 
@@ -27,13 +31,22 @@ impl Pages {
             return None;
         }
         let left = self.budget.rows - self.rows;
+        let room = (self.budget.bytes - self.bytes).min(self.budget.page);
         // What has come says more than what was expected, as soon as it is more than a row or two.
-        let size = if self.rows < UNKNOWN { self.largest.max(self.expected) } else { self.largest };
-        let room = match size {
-            0 => UNKNOWN,
-            size => (self.budget.bytes - self.bytes).min(self.budget.page) / size + 1,
+        let rows = if self.rows < UNKNOWN {
+            match self.largest.max(self.expected) {
+                0 => UNKNOWN,
+                largest => room / largest + 1,
+            }
+        } else {
+            (room / self.largest + 1).max(room / (2 * self.mean()))
         };
-        Some(left.min(room))
+        Some(left.min(rows))
+    }
+
+    /// The bytes of the rows that have come, on average; 1 at least.
+    pub(super) fn mean(&self) -> usize {
+        (self.bytes / self.rows.max(1)).max(1)
     }
 
     /// A row of so many bytes has come.
@@ -103,6 +116,22 @@ mod tests {
         assert_eq!(pages.next(), Some(21));
         (0..21).for_each(|_| pages.took(200));
         assert_eq!((pages.next(), pages.largest()), (Some(19_979), 200));
+    }
+
+    #[test]
+    fn a_few_large_rows_among_small_ones_do_not_make_a_round_trip_for_every_few_rows() {
+        let mut pages = pages(20_000, 8_000_000, 1_000_000);
+        let mut trips = 0;
+        while let Some(page) = pages.next() {
+            trips += 1;
+            for _ in 0..page {
+                pages.took(if pages.rows() % 1_000 == 5 { 1_000_000 } else { 200 });
+                if pages.spent() {
+                    break;
+                }
+            }
+        }
+        assert_eq!((pages.rows(), trips), (6_006, 10));
     }
 
     #[test]
