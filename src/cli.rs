@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::{self, Config, Environment, Problems};
-use crate::database::{Error, Session, Sessions, sqlstate};
+use crate::database::{Error, Session, Sessions};
 use crate::source::watcher::Watcher;
 use crate::telemetry;
 
@@ -157,10 +157,11 @@ fn story(error: &anyhow::Error) -> String {
     text
 }
 
-/// What to do about a refusal of PostgreSQL.
+/// What to do about a PostgreSQL that cannot be reached, or refuses.
 fn hint(error: &anyhow::Error) -> Option<&'static str> {
-    let error = error.downcast_ref::<Error>().filter(|error| matches!(error, Error::Connect { state: Some(_), .. }))?;
-    Some(sqlstate::meaning(error).hint)
+    let error = error.downcast_ref::<Error>()?;
+    let connecting = matches!(error, Error::Connect { .. } | Error::PasswordFile { .. } | Error::Authorities(_));
+    if connecting { error.mend() } else { None }
 }
 
 /// Errors of configuration and usage end with 2, wherever they are found; everything else failed.

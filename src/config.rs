@@ -89,7 +89,7 @@ impl Config {
             .or_else(|| environment.get("OUTBOX_RELAY_CONFIG").filter(|name| !name.is_empty()).map(PathBuf::from));
         let Some(path) = named.clone().or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists()))
         else {
-            return Self::read("", None, environment);
+            return Self::read("", None, environment).map_err(|problems| problems.without_file(DEFAULT_FILE));
         };
         let file = path.display().to_string();
         match std::fs::read_to_string(&path) {

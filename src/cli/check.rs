@@ -83,6 +83,7 @@ fn render(findings: &[Finding]) -> String {
     }
     let errors = findings.iter().filter(|finding| finding.level == Level::Error).count();
     let warnings = findings.iter().filter(|finding| finding.level == Level::Warn).count();
-    text.push_str(&format!("{errors} errors, {warnings} warnings\n"));
+    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    text.push_str(&format!("{}, {}\n", counted(errors, "error"), counted(warnings, "warning")));
     text
 }

@@ -22,7 +22,7 @@ Examples:
 A redriven row is read again, so that a mended row goes out mended; where it is gone, what was stored is sent. The message
 keeps its id and is marked as replayed.
 
-Exit codes: 0 done; 1 failed, or declined; 2 usage, or nobody could be asked.")]
+Exit codes: 0 done; 1 failed, or declined; 2 usage, or nobody is there to confirm it: add --yes.")]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]

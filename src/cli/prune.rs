@@ -22,7 +22,7 @@ Examples:
 
 How old things get is said in [retention]; what has no time there is kept for ever.
 
-Exit codes: 0 done; 1 failed, declined, or another prune is under way; 2 usage, or nobody could be asked.")]
+Exit codes: 0 done; 1 failed, declined, or another prune is under way; 2 usage, or nobody is there to confirm it: add --yes.")]
 pub struct Args {
     /// How to print it
     #[arg(short = 'o', long = "output", value_enum, default_value_t)]

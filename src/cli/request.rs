@@ -25,7 +25,7 @@ An unknown outcome: see at the receiver whether it has arrived. A request of the
 by `redrive`; its Idempotency-Key is the same as before, and so is its body, unless it was refused. A row of another relay
 (guarantee = \"at_most_once\") is never sent again: when it is settled, delete its row from outbox.claim.
 
-Exit codes: 0 done; 1 failed, or declined; 2 usage or configuration, or nobody could be asked.")]
+Exit codes: 0 done; 1 failed, or declined; 2 usage or configuration, or nobody is there to confirm it: add --yes.")]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]

@@ -47,6 +47,18 @@ impl Problems {
         Self { file, list }
     }
 
+    /// The same where no file was read, which may be all that is wrong: `looked_for` is not there, and none is named.
+    #[must_use]
+    pub(super) fn without_file(mut self, looked_for: &str) -> Self {
+        let place =
+            std::env::current_dir().map_or_else(|_| "this directory".to_owned(), |dir| dir.display().to_string());
+        let what = format!("no configuration file: there is no {looked_for} in {place}, and none is named");
+        let mend = "start it where the file is, or name the file by --config FILE or OUTBOX_RELAY_CONFIG".to_owned();
+        let (key, value) = (String::new(), None);
+        self.list.insert(0, Problem { place: Place::File, key, value, what, mend, missing: true });
+        self
+    }
+
     /// The problems, by place.
     #[must_use]
     pub fn list(&self) -> &[Problem] {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::future::poll_fn;
+use std::io;
 use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
@@ -60,10 +61,14 @@ pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &st
     let mut connection = config.connection.clone();
     connection.application_name(application_name);
     if let Some(path) = &config.password_file {
-        let password = tokio::fs::read_to_string(path)
-            .await
-            .map_err(|source| Error::PasswordFile { path: path.clone(), source })?;
-        connection.password(password.trim_end_matches(['\r', '\n']));
+        let unusable =
+            |source| Error::PasswordFile { path: std::path::absolute(path).unwrap_or_else(|_| path.clone()), source };
+        let text = tokio::fs::read_to_string(path).await.map_err(unusable)?;
+        let password = text.trim_end_matches(['\r', '\n']);
+        if password.is_empty() {
+            return Err(unusable(io::Error::new(io::ErrorKind::InvalidData, "it is empty")));
+        }
+        connection.password(password);
     }
     let timeout = *connection.get_connect_timeout().unwrap_or(&CONNECT_TIMEOUT);
     connection.connect_timeout(timeout);
@@ -73,7 +78,7 @@ pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &st
     let failed = |source: tokio_postgres::Error| {
         error::distrust(&source, &config.target()).unwrap_or_else(|| Error::Connect {
             target: config.target(),
-            reason: error::describe(&source),
+            reason: error::refusal(&source),
             state: source.code().cloned(),
         })
     };

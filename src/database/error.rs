@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use tokio_postgres::error::SqlState;
 
+use super::sqlstate;
 use crate::visible::visible;
 
 /// An error of a connection or a statement.
@@ -101,6 +102,29 @@ impl Error {
         }
     }
 
+    /// What an operator can do about a connection that there is not, or that failed; none where the message says it already.
+    #[must_use]
+    pub fn mend(&self) -> Option<&'static str> {
+        match self {
+            Self::PasswordFile { .. } => Some(
+                "Write the password into that file, or correct [postgres] password_file: a relative path counts from the \
+                 directory that the program is started in.",
+            ),
+            Self::Authorities(_) => Some("Correct [postgres] ca_file."),
+            Self::Connect { reason, state: None, .. } if reason == NO_PASSWORD => {
+                Some("Write [postgres] password_file, or set PGPASSWORD.")
+            }
+            Self::Connect { state: None, .. } => {
+                Some("Check host and port of [postgres] url, and that the server runs and can be reached from here.")
+            }
+            Self::Tls { .. } | Self::Standby(_) | Self::Pooler(_) => None,
+            Self::Setting { .. } => Some("Point [postgres] url at PostgreSQL itself."),
+            Self::Connect { .. } | Self::Statement(_) | Self::Vanished(_) | Self::Pool(_) | Self::Timeout(_) => {
+                Some(sqlstate::meaning(self).hint)
+            }
+        }
+    }
+
     /// Whether a session lost its prepared statements, or met another's: it is not always the same server process.
     #[must_use]
     pub(super) fn tells_of_pooler(&self) -> bool {
@@ -121,6 +145,15 @@ impl Error {
                 .contains(state)
             })
     }
+}
+
+/// What is said when the server asks for a password and there is none; the driver's words are about its own configuration.
+const NO_PASSWORD: &str = "the server asks for a password, and none is configured";
+
+/// Why there is no connection.
+pub(super) fn refusal(error: &tokio_postgres::Error) -> String {
+    let reason = describe(error);
+    if reason.ends_with("password missing") { NO_PASSWORD.to_owned() } else { reason }
 }
 
 /// What the driver says, without a source of a type of its own, when TLS is asked for and the server has none.

@@ -81,10 +81,16 @@ const TABLE: &[Meaning] = &[
         hint: "Free the resource that the message names; too many connections: raise max_connections or lower pool_size.",
     },
     Meaning {
-        states: &["28", "3D"],
-        about: "credentials, or the database's name",
+        states: &["28"],
+        about: "credentials",
         cure: Cure::Again,
         hint: "Mend the role, its password or pg_hba.conf; the password file is read anew at every connection.",
+    },
+    Meaning {
+        states: &["3D"],
+        about: "the database's name",
+        cure: Cure::Again,
+        hint: "Correct the database's name in [postgres] url, or create the database.",
     },
     Meaning {
         states: &["42", "3F", "0A", "26"],

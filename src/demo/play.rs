@@ -29,7 +29,10 @@ pub(super) async fn play(options: &Options, scene: &mut Scene, view: &mut View) 
     scene.begun().await?;
     view.start();
     let load = Load { seed: options.seed, ..Load::default() };
-    view.note(&format!("{} writers begin, with long transactions, rollbacks, savepoints and COPY", load.writers));
+    view.note(&format!(
+        "time counts from here: {} writers begin, with long transactions, rollbacks, savepoints and COPY",
+        load.writers
+    ));
     let started = super::now();
     let writers = Writers::start(&scene.app_url(), load).await?;
 

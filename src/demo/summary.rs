@@ -160,12 +160,15 @@ impl Summary {
         let Latency { p50, p99, max } = self.latency_ms;
         let _ = writeln!(
             text,
-            "latency to Kafka p50 {p50:.0} ms, p99 {p99:.0} ms, max {max:.0} ms (long transactions included)"
+            "latency to Kafka p50 {p50:.0} ms, p99 {p99:.0} ms, max {max:.0} ms (a row waits for the long transactions that began before it)"
         );
         if self.sinks.kafka.gaps > 0 {
             let _ = writeln!(text, "The broker lost records before the consumer saw them: nothing is proven.");
         }
-        let _ = write!(text, "verdict {}", self.verdict);
+        let sinks = [&self.sinks.kafka, &self.sinks.sms];
+        let all = |count: fn(&Counts) -> usize| sinks.into_iter().map(count).sum::<usize>();
+        let (lost, disordered, made_up) = (all(|s| s.lost), all(|s| s.out_of_order), all(|s| s.phantom));
+        let _ = write!(text, "verdict {}: {lost} lost, {disordered} out of order, {made_up} phantom", self.verdict);
         text
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct View {
     /// Lines of the last drawing, which the next one replaces.
     drawn: usize,
     last_plain: Option<Instant>,
+    /// What the last plain line told.
+    told: Vec<String>,
     /// The present, in lines.
     present: Vec<String>,
     notes: VecDeque<String>,
@@ -35,6 +37,7 @@ impl View {
             started: Instant::now(),
             drawn: 0,
             last_plain: None,
+            told: Vec::new(),
             present: Vec::new(),
             notes: VecDeque::new(),
         }
@@ -66,8 +69,17 @@ impl View {
             self.draw();
         } else if self.last_plain.is_none_or(|last| last.elapsed() >= PLAIN) {
             self.last_plain = Some(Instant::now());
-            eprintln!("{:6.1} s  {}", self.started.elapsed().as_secs_f64(), self.present.join("; "));
+            eprintln!("{:6.1} s  {}", self.started.elapsed().as_secs_f64(), self.news());
+            self.told.clone_from(&self.present);
         }
+    }
+
+    /// The present in one line, without what is as the last line told it, and without the columns of a terminal.
+    fn news(&self) -> String {
+        let told = |(index, line): &(usize, &String)| self.told.get(*index) != Some(*line);
+        let narrow = |(_, line): (usize, &String)| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let news = self.present.iter().enumerate().filter(told).map(narrow).collect::<Vec<_>>().join("; ");
+        if news.is_empty() { "as before".to_owned() } else { news }
     }
 
     fn draw(&mut self) {

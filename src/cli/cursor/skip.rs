@@ -25,7 +25,7 @@ Examples:
 Exactly one message is passed: the one that comes next where the cursor stands now. If the cursor has moved when the wish
 reaches it, nothing is passed. The halt at this message ends.
 
-Exit codes: 0 done, or stored where no replica runs; 1 failed, refused or declined; 2 nobody could be asked; 3 not carried
+Exit codes: 0 done, or stored where no replica runs; 1 failed, refused or declined; 2 nobody is there to confirm it: add --yes; 3 not carried
 out in time.")]
 pub struct Args {
     /// The cursor's name

@@ -22,7 +22,7 @@ Reasons: paused, halted, missing, no_replica, clock_regression, circuit_open, ba
 not_taken; and moving, idle. It looks for two seconds at the most. Lines of SQL are for a superuser, or a role that is a
 member of pg_signal_backend.
 
-Exit codes: 0 it moves or has nothing to do; 3 it does not move; 1 there is no such cursor, or nobody could be asked.")]
+Exit codes: 0 it moves or has nothing to do; 3 it does not move; 1 there is no such cursor, or PostgreSQL could not be asked.")]
 pub struct Args {
     /// The cursor's name
     #[arg(value_name = "NAME")]

@@ -142,6 +142,23 @@ fn without_a_file_the_environment_is_named() {
 }
 
 #[test]
+fn where_no_file_is_and_none_is_named_that_is_told_first() {
+    let told = Config::load(None, &Environment::new()).expect_err("nothing is configured").to_string();
+    assert!(
+        told.starts_with(
+            "2 problems in the configuration\nenvironment: no configuration file: there is no outbox-relay.toml in /"
+        ),
+        "{told}"
+    );
+    assert!(
+        told.contains(
+            "name the file by --config FILE or OUTBOX_RELAY_CONFIG\nenvironment: postgres.url: no PostgreSQL"
+        ),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_named() {
     let variables = environment(&[("OUTBOX_RELAY_CONFIG", "/no/such/relay.toml")]);
     assert_eq!(

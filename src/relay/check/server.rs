@@ -15,13 +15,17 @@ const SKEW: Duration = Duration::from_secs(5);
 /// Why there is no connection.
 pub(super) fn connection(error: &Error) -> Finding {
     let (code, mend) = match error {
-        Error::Standby(_) => ("standby", "Point [postgres] url at the primary."),
-        Error::Pooler(_) | Error::Setting { .. } => ("pooler", "Point [postgres] url at PostgreSQL itself."),
-        Error::Tls { mend, .. } => ("tls", *mend),
-        _ if error.refused_credentials() => ("credentials", "Check [postgres] url and password_file."),
-        _ => ("connection", "Check [postgres] url, sslmode and ca_file, and that the server runs."),
+        Error::Standby(_) => ("standby", Some("Point [postgres] url at the primary.")),
+        Error::Pooler(_) | Error::Setting { .. } => ("pooler", Some("Point [postgres] url at PostgreSQL itself.")),
+        Error::Tls { mend, .. } => ("tls", Some(*mend)),
+        _ if error.refused_credentials() => ("credentials", error.mend()),
+        _ => ("connection", error.mend()),
     };
-    Finding::new(Level::Error, code, error.to_string()).setting(mend)
+    let finding = Finding::new(Level::Error, code, error.to_string());
+    match mend {
+        Some(mend) => finding.setting(mend),
+        None => finding,
+    }
 }
 
 pub(super) async fn server(session: &Session) -> Vec<Finding> {

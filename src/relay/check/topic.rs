@@ -63,8 +63,16 @@ pub(super) async fn letters(cluster: Option<&Arc<Cluster>>, topic: &str) -> Find
 }
 
 fn unanswered(failure: Failure) -> Finding {
-    let code = if failure.class == Class::Fatal { "kafka_refused" } else { "kafka_unreachable" };
-    Finding::new(Level::Error, code, failure.message).setting(failure.hint)
+    let (code, hint) = match failure.class {
+        Class::Fatal => ("kafka_refused", failure.hint),
+        Class::Retry | Class::Poison => (
+            "kafka_unreachable",
+            "Check [kafka] bootstrap_servers, and that the brokers run, accept this security.protocol and can be reached \
+             from here under the names that they tell (advertised.listeners)."
+                .to_owned(),
+        ),
+    };
+    Finding::new(Level::Error, code, failure.message).setting(hint)
 }
 
 /// Compares the largest of the newest 1,000 rows' values with what the topic accepts.
