@@ -160,8 +160,12 @@ fn story(error: &anyhow::Error) -> String {
 /// What to do about a PostgreSQL that cannot be reached, or refuses.
 fn hint(error: &anyhow::Error) -> Option<&'static str> {
     let error = error.downcast_ref::<Error>()?;
-    let connecting = matches!(error, Error::Connect { .. } | Error::PasswordFile { .. } | Error::Authorities(_));
-    if connecting { error.mend() } else { None }
+    // The others say it themselves.
+    let connecting = matches!(
+        error,
+        Error::Connect { .. } | Error::PasswordFile { .. } | Error::PasswordMissing(_) | Error::Authorities(_)
+    );
+    connecting.then(|| error.mend())
 }
 
 /// Errors of configuration and usage end with 2, wherever they are found; everything else failed.

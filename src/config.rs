@@ -141,7 +141,9 @@ impl Config {
             problems.push((format!("relay[{name}]"), "no relay of this name is configured".to_owned(), mend));
         }
         if known.is_empty() && (self.intake.is_none() || !names.is_empty()) {
-            let mend = "add a section [[relay]] to the configuration".to_owned();
+            let mend = format!(
+                "add a section [[relay]] to the configuration file: --config FILE, else OUTBOX_RELAY_CONFIG, else ./{DEFAULT_FILE}"
+            );
             problems = vec![("relay".to_owned(), "no relay is configured".to_owned(), mend)];
         }
         if !problems.is_empty() {

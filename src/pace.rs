@@ -27,7 +27,7 @@ impl Default for Config {
 }
 
 /// A pause that grows by a quarter of itself while nothing happens, and so is about a fifth of the time since something did: a
-/// row that comes after `t` waits `t / 10` on average, and costs two dozen looks at the most before pauses are the longest.
+/// row that comes after `t` waits `t / 10` on average. From the default's shortest pause to its longest it is two dozen looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     min: Duration,

@@ -217,8 +217,10 @@ pub struct Ready {
     pub stretch: Arc<AtomicUsize>,
     /// The last turn published for longer than a turn may read: what is read ahead would be too old.
     pub slow: Arc<AtomicBool>,
-    /// The bytes of the largest row of the last fetch; 0 before the first.
-    pub row_bytes: Arc<AtomicUsize>,
+    /// The bytes of the largest row of the last fetch, and of its rows on average; 0 before the first.
+    pub largest_row: Arc<AtomicUsize>,
+    /// See there.
+    pub mean_row: Arc<AtomicUsize>,
     /// Another took its place: the table has another shape, or it is made ready anew.
     pub superseded: AtomicBool,
     /// How many of the next messages are published one by one, because one among them was refused with its batch.
@@ -249,7 +251,8 @@ impl Ready {
             appetite: Arc::clone(&self.appetite),
             stretch: Arc::clone(&self.stretch),
             slow: Arc::clone(&self.slow),
-            row_bytes: Arc::clone(&self.row_bytes),
+            largest_row: Arc::clone(&self.largest_row),
+            mean_row: Arc::clone(&self.mean_row),
             superseded: AtomicBool::new(false),
             suspects: Arc::clone(&self.suspects),
             accepted_partitions: Arc::clone(&self.accepted_partitions),

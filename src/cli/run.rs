@@ -145,7 +145,7 @@ async fn reach(engine: &Engine, sessions: &Sessions, waiting: &Latch) -> anyhow:
             Err(error) if hopeless(&error) => return Err(error.into()),
             Err(error) => {
                 let pause = backoff.failed(fastrand::f64());
-                tracing::warn!(%error, ?pause, "PostgreSQL cannot be reached; trying again");
+                tracing::warn!(%error, hint = error.mend(), ?pause, "PostgreSQL cannot be reached; trying again");
                 waiting.set_reason(&error.to_string());
                 engine.heartbeat.beat();
                 tokio::select! {

@@ -55,6 +55,7 @@ impl Problems {
         let what = format!("no configuration file: there is no {looked_for} in {place}, and none is named");
         let mend = "start it where the file is, or name the file by --config FILE or OUTBOX_RELAY_CONFIG".to_owned();
         let (key, value) = (String::new(), None);
+        self.file = Some("configuration".to_owned());
         self.list.insert(0, Problem { place: Place::File, key, value, what, mend, missing: true });
         self
     }

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::future::poll_fn;
-use std::io;
 use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
@@ -61,14 +60,15 @@ pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &st
     let mut connection = config.connection.clone();
     connection.application_name(application_name);
     if let Some(path) = &config.password_file {
-        let unusable =
-            |source| Error::PasswordFile { path: std::path::absolute(path).unwrap_or_else(|_| path.clone()), source };
-        let text = tokio::fs::read_to_string(path).await.map_err(unusable)?;
+        let text = tokio::fs::read_to_string(path).await.map_err(|source| {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            Error::PasswordFile { path, source }
+        })?;
         let password = text.trim_end_matches(['\r', '\n']);
-        if password.is_empty() {
-            return Err(unusable(io::Error::new(io::ErrorKind::InvalidData, "it is empty")));
+        // An empty one is none: whether the server asks for one it will say.
+        if !password.is_empty() {
+            connection.password(password);
         }
-        connection.password(password);
     }
     let timeout = *connection.get_connect_timeout().unwrap_or(&CONNECT_TIMEOUT);
     connection.connect_timeout(timeout);
@@ -76,9 +76,12 @@ pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &st
     let plain = config.tls == TlsMode::Disable || local(config);
     connection.ssl_mode(if plain { SslMode::Disable } else { SslMode::Require });
     let failed = |source: tokio_postgres::Error| {
+        if error::misses_password(&source) {
+            return Error::PasswordMissing(config.target());
+        }
         error::distrust(&source, &config.target()).unwrap_or_else(|| Error::Connect {
             target: config.target(),
-            reason: error::refusal(&source),
+            reason: error::describe(&source),
             state: source.code().cloned(),
         })
     };

@@ -21,6 +21,9 @@ pub enum Error {
     /// The certificate authorities cannot be used.
     #[error("cannot use the certificate authorities ([postgres] ca_file): {0}")]
     Authorities(String),
+    /// The server asks for a password.
+    #[error("PostgreSQL at {0} asks for a password, and none is configured")]
+    PasswordMissing(String),
     /// No connection: the server cannot be reached or refused it.
     #[error("cannot connect to PostgreSQL at {target}: {reason}")]
     Connect {
@@ -91,6 +94,7 @@ impl Error {
             Self::Connect { state, .. } => state.as_ref(),
             Self::Statement(error) => error.code(),
             Self::PasswordFile { .. }
+            | Self::PasswordMissing(_)
             | Self::Authorities(_)
             | Self::Tls { .. }
             | Self::Standby(_)
@@ -102,25 +106,22 @@ impl Error {
         }
     }
 
-    /// What an operator can do about a connection that there is not, or that failed; none where the message says it already.
+    /// What an operator can do about it.
     #[must_use]
-    pub fn mend(&self) -> Option<&'static str> {
+    pub fn mend(&self) -> &'static str {
         match self {
-            Self::PasswordFile { .. } => Some(
+            Self::PasswordFile { .. } => {
                 "Write the password into that file, or correct [postgres] password_file: a relative path counts from the \
-                 directory that the program is started in.",
-            ),
-            Self::Authorities(_) => Some("Correct [postgres] ca_file."),
-            Self::Connect { reason, state: None, .. } if reason == NO_PASSWORD => {
-                Some("Write [postgres] password_file, or set PGPASSWORD.")
+                 directory that the program is started in."
             }
-            Self::Connect { state: None, .. } => {
-                Some("Check host and port of [postgres] url, and that the server runs and can be reached from here.")
-            }
-            Self::Tls { .. } | Self::Standby(_) | Self::Pooler(_) => None,
-            Self::Setting { .. } => Some("Point [postgres] url at PostgreSQL itself."),
+            Self::Authorities(_) => "Correct [postgres] ca_file.",
+            Self::PasswordMissing(_) => "Write it into the file of [postgres] password_file, or set PGPASSWORD.",
+            Self::Connect { state: None, .. } => UNREACHABLE,
+            Self::Tls { mend, .. } => mend,
+            Self::Standby(_) => "Point [postgres] url at the primary.",
+            Self::Pooler(_) | Self::Setting { .. } => "Point [postgres] url at PostgreSQL itself.",
             Self::Connect { .. } | Self::Statement(_) | Self::Vanished(_) | Self::Pool(_) | Self::Timeout(_) => {
-                Some(sqlstate::meaning(self).hint)
+                sqlstate::meaning(self).hint
             }
         }
     }
@@ -135,7 +136,7 @@ impl Error {
     /// Whether the credentials were refused: a wrong password, an unknown role or database, or no right to connect.
     #[must_use]
     pub fn refused_credentials(&self) -> bool {
-        matches!(self, Self::PasswordFile { .. })
+        matches!(self, Self::PasswordFile { .. } | Self::PasswordMissing(_))
             || self.state().is_some_and(|state| {
                 [
                     SqlState::INVALID_PASSWORD,
@@ -147,13 +148,16 @@ impl Error {
     }
 }
 
-/// What is said when the server asks for a password and there is none; the driver's words are about its own configuration.
-const NO_PASSWORD: &str = "the server asks for a password, and none is configured";
+/// What to look at when no server answers.
+pub const UNREACHABLE: &str =
+    "Check host, port and sslmode of [postgres] url, and that the server runs and can be reached from here.";
 
-/// Why there is no connection.
-pub(super) fn refusal(error: &tokio_postgres::Error) -> String {
-    let reason = describe(error);
-    if reason.ends_with("password missing") { NO_PASSWORD.to_owned() } else { reason }
+/// How the driver says that the server asks for a password and that it has none; it has no kind for it.
+const NO_PASSWORD: &str = "password missing";
+
+/// Whether that is what the driver's error is.
+pub(super) fn misses_password(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().is_none() && describe(error).ends_with(NO_PASSWORD)
 }
 
 /// What the driver says, without a source of a type of its own, when TLS is asked for and the server has none.

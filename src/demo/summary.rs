@@ -167,8 +167,9 @@ impl Summary {
         }
         let sinks = [&self.sinks.kafka, &self.sinks.sms];
         let all = |count: fn(&Counts) -> usize| sinks.into_iter().map(count).sum::<usize>();
-        let (lost, disordered, made_up) = (all(|s| s.lost), all(|s| s.out_of_order), all(|s| s.phantom));
-        let _ = write!(text, "verdict {}: {lost} lost, {disordered} out of order, {made_up} phantom", self.verdict);
+        let (lost, disordered, repeated) = (all(|s| s.lost), all(|s| s.out_of_order), all(|s| s.duplicates));
+        let _ = write!(text, "verdict {}: {lost} lost, {disordered} out of order, {repeated} repeated", self.verdict);
+        let _ = write!(text, ", {} phantom", all(|s| s.phantom));
         text
     }
 }

@@ -21,7 +21,7 @@ use crate::batch::Batch;
 use crate::cursor::{LockedCursor, Place};
 use crate::database::{Error, Fragile};
 use crate::position::{Position, Timestamp};
-use crate::source::fetch::{self, Budget, FetchError, Fetched, Giver, Request, Room, Taker};
+use crate::source::fetch::{self, Budget, FetchError, Fetched, Giver, Request, Room, Sizes, Taker};
 use crate::source::watcher::Sighting;
 
 /// The table's own oid and the relations that a cursor has known.
@@ -185,7 +185,8 @@ async fn read(
     let request = request(ready, plan.after.as_ref(), plan.known.as_ref(), horizon, plan.most);
     let fetched = fetch::fetch(&reader, request, batches).await?;
     if fetched.rows > 0 {
-        ready.row_bytes.store(fetched.row_bytes, Relaxed);
+        ready.largest_row.store(fetched.sizes.largest, Relaxed);
+        ready.mean_row.store(fetched.sizes.mean, Relaxed);
     }
     Ok((fetched, reader))
 }
@@ -214,7 +215,7 @@ pub(super) fn request<'a>(
             page: turn.bytes,
             time: turn.time,
         },
-        row_bytes: ready.row_bytes.load(Relaxed),
+        sizes: Sizes { largest: ready.largest_row.load(Relaxed), mean: ready.mean_row.load(Relaxed) },
     }
 }
 

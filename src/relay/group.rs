@@ -19,7 +19,7 @@ use super::sample::Samples;
 use super::shards::Shards;
 use super::worker::{self, Next, Start};
 use super::{prepare, report};
-use crate::database::{Error, sqlstate};
+use crate::database::Error;
 use crate::pace::{Backoff, Pace};
 use crate::position::{Position, Timestamp};
 use crate::source::shape::Shape;
@@ -34,6 +34,8 @@ const STEP: Duration = Duration::from_secs(30);
 /// [`CATALOGUE_AT_REST`].
 const CATALOGUE: Duration = Duration::from_secs(1);
 const CATALOGUE_AT_REST: Duration = Duration::from_secs(5);
+/// Between two looks for a row that a hint has told of.
+const HINTED: Duration = Duration::from_millis(1);
 
 /// The relays of one source.
 #[derive(Debug)]
@@ -107,7 +109,8 @@ impl Group {
                 Err(error) => {
                     self.engine.probe.forget().await;
                     let pause = backoff.failed(fastrand::f64());
-                    let hint = sqlstate::meaning(&error).hint;
+                    self.wake = None;
+                    let hint = error.mend();
                     tracing::warn!(table = %self.source.table(), %error, hint, ?pause, "cannot look at the table");
                     // Without a connection nothing can be written down either; one slip is no news for the status.
                     if matches!(error, Error::Statement(_) | Error::Timeout(_)) && backoff.failures() > 1 {
@@ -140,7 +143,10 @@ impl Group {
         // A row that has only just come is safe to read soon: it is worth looking often again.
         let mut found = self.latest != look.latest;
         self.latest.clone_from(&look.latest);
-        self.wake = look.safe_at();
+        // No sooner than the shortest pause, unless this group is woken by hints: it would wait for rows that it has heard of.
+        let shortest = self.members.iter().map(|member| member.config.poll.min).min().unwrap_or_default();
+        let floor = if self.sleeper.is_some() { HINTED } else { shortest };
+        self.wake = look.safe_at().map(|at| at.max(Instant::now() + floor));
         if known > CATALOGUE && !self.rests(&look) {
             return Ok(true); // looks again at once, at the catalogue, too
         }

@@ -36,6 +36,8 @@ pub(super) struct Member {
     pub(super) backoff: Backoff,
     /// No turn and no check before this.
     pub(super) not_before: Instant,
+    /// No turn before this, unless a hint comes.
+    pub(super) paces_until: Option<Instant>,
     /// A turn is running, or waits for connections.
     pub(super) busy: bool,
     /// While that turn waits, a look has found nothing to do for it any more, as a rule because another replica did it.
@@ -62,6 +64,7 @@ impl Member {
             ready: None,
             backoff: Backoff::new(),
             not_before: Instant::now(),
+            paces_until: None,
             busy: false,
             needless: Arc::default(),
             quiet: None,
@@ -182,11 +185,15 @@ impl Member {
         standing.redrive || (look.is_behind(standing) && !self.quiet.as_ref().is_some_and(quiet))
     }
 
-    /// When it may go on, if it must wait: after a failure, as a standby, for a sink that is out, or for its rate.
+    /// When it may go on, if it must wait: after a failure, as a standby, for its pace, for a sink that is out, or for its rate.
     pub(super) fn due(&mut self, ready: &Ready, standing: &Standing, sighting: &Sighting) -> Option<Instant> {
         let now = Instant::now();
         if self.not_before > now {
             return Some(self.not_before);
+        }
+        self.paces_until = self.paces_until.filter(|until| *until > now);
+        if self.paces_until.is_some() {
+            return self.paces_until;
         }
         if let Some(wait) = standing.circuit.map(|circuit| circuit::wait(&circuit, sighting.clock()))
             && !wait.is_zero()

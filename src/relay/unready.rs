@@ -75,7 +75,7 @@ impl From<&Error> for Unready {
     fn from(error: &Error) -> Self {
         let meaning = sqlstate::meaning(error);
         let passing = meaning.cure != sqlstate::Cure::Halt;
-        Self::Wrong { code: sqlstate::word(error), message: error.to_string(), hint: meaning.hint.to_owned(), passing }
+        Self::Wrong { code: sqlstate::word(error), message: error.to_string(), hint: error.mend().to_owned(), passing }
     }
 }
 

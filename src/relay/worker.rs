@@ -15,7 +15,7 @@ use crate::pace::{self, Backoff, Patience};
 use crate::source::fetch::FetchError;
 use crate::source::watcher::Sighting;
 
-/// A task that stays for rows that come in a moment waits no longer than this.
+/// A task that stays for rows that come in a moment waits no longer than this: it hears no hint.
 const SOON: Duration = Duration::from_millis(20);
 
 /// What the relay should do after its turns.
@@ -27,6 +27,8 @@ pub enum Next {
     Quiet,
     /// Not before this pause is over.
     After(Duration),
+    /// Rows were there, and more may come: not before this pause is over, or a hint comes.
+    Pause(Duration),
     /// Stand still until the cursor's standing changes.
     Halted,
     /// The table is not what it was: read the catalogue again.
@@ -191,13 +193,17 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether rows that come now are likely to be followed by more, which a task that stays can see sooner.
-    fn stays(&self) -> Then {
+    /// Rows that come now are likely to be followed by more, which a task that stays can see sooner.
+    fn stays(&self) -> (Next, Then) {
         let config = &self.ready.config;
         let one_by_one = config.sink.one_by_one() || config.guarantee == Guarantee::AtMostOnce;
-        // It hears no hint, and keeps nothing ready that is worth a longer wait.
-        let long = config.poll.min > SOON;
-        if one_by_one || long || self.ready.sink.min_interval().is_some() { Then::End } else { Then::Soon }
+        if one_by_one || self.ready.sink.min_interval().is_some() {
+            (Next::Look, Then::End)
+        } else if config.poll.min > SOON {
+            (Next::Pause(config.poll.min), Then::End)
+        } else {
+            (Next::Look, Then::Soon)
+        }
     }
 
     /// What follows from a turn.
@@ -220,7 +226,7 @@ impl Worker<'_> {
                     return (Next::Look, self.at_once());
                 }
                 self.patience.relayed();
-                (Next::Look, self.stays())
+                self.stays()
             }
             Outcome::Foreign => (Next::Recheck(Duration::from_secs(1)), Then::End),
             Outcome::Partitions { known, found } => (self.repartitioned(known, found).await, Then::End),

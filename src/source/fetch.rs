@@ -36,6 +36,8 @@ const BATCH_BYTES: usize = 256 * 1024;
 /// Rows of a page that nobody takes any more are read to their end if they are no more than this; else the connection is
 /// given up, which is quicker.
 const LEFT_OVER: usize = 1024 * 1024;
+/// They are counted by the mean row; where they were larger, and take longer than this, the connection is given up after all.
+const DRAIN: Duration = Duration::from_secs(1);
 
 /// How much one fetch may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +46,7 @@ pub struct Budget {
     pub rows: usize,
     /// The most bytes; the row that passes it is the last.
     pub bytes: usize,
-    /// The most bytes to ask for at a time, of which what is left is thrown away when the time is over.
+    /// The most bytes to expect of what is asked for at a time: what is left of it is thrown away when the time is over.
     pub page: usize,
     /// The longest time.
     pub time: Duration,
@@ -92,8 +94,17 @@ pub struct Request<'a> {
     pub root: Option<u32>,
     /// How much.
     pub budget: Budget,
-    /// The bytes of the largest row to be expected; 0 when nothing is known of the rows.
-    pub row_bytes: usize,
+    /// How large rows are, by the last fetch.
+    pub sizes: Sizes,
+}
+
+/// How large rows are, in bytes; 0 when nothing is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// The largest.
+    pub largest: usize,
+    /// On average.
+    pub mean: usize,
 }
 
 /// How a fetch ended.
@@ -109,8 +120,8 @@ pub struct Fetched {
     pub snapshot: Option<String>,
     /// The last row handed over.
     pub last: Option<Position>,
-    /// The bytes of the largest row.
-    pub row_bytes: usize,
+    /// How large they were.
+    pub sizes: Sizes,
     /// So many rows may still be on their way that nobody takes that it is quicker to close the connection.
     pub left_over: bool,
     /// The transaction has ended.
@@ -126,7 +137,10 @@ pub async fn end(reader: Fragile, fetched: &Fetched) -> Result<(), Error> {
         return Ok(());
     }
     if !fetched.ended {
-        reader.batch_execute("COMMIT").await?;
+        match tokio::time::timeout(DRAIN, reader.batch_execute("COMMIT")).await {
+            Ok(end) => end?,
+            Err(_) => return Ok(()),
+        }
     }
     reader.give_back();
     Ok(())
@@ -140,7 +154,7 @@ pub async fn end(reader: Fragile, fetched: &Fetched) -> Result<(), Error> {
 /// further use.
 pub async fn fetch(reader: &Loan, request: Request<'_>, batches: Giver) -> Result<Fetched, FetchError> {
     let questions = Questions::prepare(reader, &request).await?;
-    let pages = Pages::new(request.budget, request.row_bytes);
+    let pages = Pages::new(request.budget, request.sizes);
     // Nothing can follow a page that has room for the whole budget: its end is sent with it.
     let only_page = pages.next() == Some(request.budget.rows) && !questions.family.has_news();
     let mut ended = false;
@@ -148,7 +162,7 @@ pub async fn fetch(reader: &Loan, request: Request<'_>, batches: Giver) -> Resul
         let reading = read(reader, &request, &questions, pages, batches);
         let ending = reader.batch_execute("COMMIT");
         pin_mut!(reading, ending);
-        let fetched = loop {
+        let mut fetched = loop {
             tokio::select! {
                 // The reading sends all it has to say when it is asked for the first time.
                 biased;
@@ -160,8 +174,13 @@ pub async fn fetch(reader: &Loan, request: Request<'_>, batches: Giver) -> Resul
             }
         };
         if only_page && !ended && !fetched.left_over {
-            ending.await?;
-            ended = true;
+            match tokio::time::timeout(DRAIN, ending).await {
+                Ok(end) => {
+                    end?;
+                    ended = true;
+                }
+                Err(_) => fetched.left_over = true,
+            }
         }
         fetched
     };
@@ -208,8 +227,8 @@ async fn read(
         }
     }
     more |= hand.over().await == Given::Unwanted;
-    let (rows, row_bytes, spent) = (pages.rows(), pages.largest(), pages.spent());
-    Ok(Fetched { rows, more, spent, snapshot: Some(snapshot), last: hand.last, row_bytes, left_over, ended: false })
+    let (rows, sizes, spent) = (pages.rows(), pages.sizes(), pages.spent());
+    Ok(Fetched { rows, more, spent, snapshot: Some(snapshot), last: hand.last, sizes, left_over, ended: false })
 }
 
 /// Where rows go.

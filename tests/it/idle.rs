@@ -1,7 +1,7 @@
 //! Relays that have nothing to do look only for the newest row: what that must not miss, and what it costs.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outbox_relay::demo::postgres::{Options, Postgres};
 use serde_json::Value;
@@ -16,7 +16,7 @@ mod tables;
 
 const INSERT: &str = "INSERT INTO public.bookings DEFAULT VALUES";
 /// Longer than a relay takes to rest, or to be told something while it does.
-const RESTED: Duration = Duration::from_millis(1_200);
+const RESTED: Duration = Duration::from_secs(2);
 
 async fn run(client: &Client, sql: &str) {
     client.batch_execute(sql).await.unwrap();
@@ -49,6 +49,26 @@ async fn a_relay_that_has_passed_its_checks_does_not_wait_for_the_next_look() {
     let relays = stdout_relay("ready", "[relay.poll]\nmin = \"60s\"\nmax = \"60s\"\n");
     let process = Process::spawn(&toml(&database, "relay", None, &relays), &["run"]);
     prints(&process, "ready", &["1"]).await;
+}
+
+#[tokio::test]
+async fn rows_that_keep_coming_make_turns_no_more_often_than_the_shortest_pause() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let relays = stdout_relay("paced", "[relay.poll]\nmin = \"2s\"\nmax = \"2s\"\n");
+    let process = Process::spawn(&toml(&database, "relay", None, &relays), &["run"]);
+    let begun = Instant::now();
+    let mut rows = 0;
+    while begun.elapsed() < Duration::from_secs(6) {
+        run(&owner, INSERT).await;
+        rows += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    eventually(PATIENCE, async || printed(&process, "paced").len() == rows).await;
+    let metrics = get(&format!("{}/metrics", listener(&process).await)).await.1;
+    let turns = "outbox_relay_turns_total{cursor=\"paced\",result=\"relayed\"} ";
+    let turns: u64 = metrics.lines().find_map(|line| line.strip_prefix(turns)).unwrap().parse().unwrap();
+    assert!(turns <= 1 + begun.elapsed().as_secs() / 2, "{turns} turns in {:?}", begun.elapsed());
 }
 
 #[tokio::test]

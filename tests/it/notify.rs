@@ -114,8 +114,8 @@ async fn a_listener_that_is_cut_comes_back_and_no_row_is_lost() {
 async fn a_replica_listens_on_one_connection_only_when_a_relay_asks_and_within_its_pool_size() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
-    let quiet = Process::spawn(&toml(&database, "relay", None, &sleepy(false)), &["run"]);
     owner.batch_execute(INSERT).await.unwrap();
+    let quiet = Process::spawn(&toml(&database, "relay", None, &sleepy(false)), &["run"]);
     prints(&quiet, 1).await;
     assert!(listeners(&owner).await.is_empty());
     drop(quiet);

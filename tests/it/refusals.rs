@@ -42,6 +42,70 @@ async fn a_wrong_password_ends_the_start_with_1() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn each_reason_why_there_is_no_connection_has_its_own_mend() {
+    let postgres = Postgres::start(Options { auth: Auth::Password, ..Options::default() }).await.unwrap();
+    let owner = postgres.connect("postgres", "postgres").await.unwrap();
+    owner.batch_execute("CREATE ROLE relay LOGIN PASSWORD 'right'").await.unwrap();
+    let empty = tempfile::NamedTempFile::new().unwrap();
+    let (port, free) =
+        (postgres.port(), std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
+    let with_file = |file: &str| format!("relay@127.0.0.1:{port}/postgres?sslmode=disable\"\npassword_file = \"{file}");
+    for (rest, finding, reason, mend) in [
+        (
+            format!("relay@127.0.0.1:{port}/postgres?sslmode=disable"),
+            "credentials",
+            "asks for a password, and none is configured",
+            "Write it into the file of [postgres] password_file, or set PGPASSWORD.",
+        ),
+        (
+            with_file(empty.path().to_str().unwrap()),
+            "credentials",
+            "asks for a password, and none is configured",
+            "Write it into the file of [postgres] password_file, or set PGPASSWORD.",
+        ),
+        (
+            with_file("no/such/file"),
+            "credentials",
+            "/no/such/file: No such file or directory",
+            "a relative path counts from the directory that the program is started in.",
+        ),
+        (
+            format!("relay:right@127.0.0.1:{port}/bookings?sslmode=disable"),
+            "credentials",
+            "database \"bookings\" does not exist (3D000)",
+            "Correct the database's name in [postgres] url, or create the database.",
+        ),
+        (
+            format!("relay:right@127.0.0.1:{free}/postgres?sslmode=disable"),
+            "connection",
+            "Connection refused",
+            "Check host, port and sslmode of [postgres] url, and that the server runs and can be reached from here.",
+        ),
+    ] {
+        let text = format!("[postgres]\nurl = \"postgresql://{rest}\"\n{}", stdout_relay("r", ""));
+        let (code, _, log) = outbox_relay(&text, &["status"]).await;
+        assert!(log.contains(reason) && last(&log).ends_with(mend) && code == Some(1), "{rest}: {log}");
+        let (code, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
+        let found = json(&out)["findings"][0].clone();
+        assert_eq!((found["code"].as_str(), code), (Some(finding), Some(3)), "{rest}: {out}");
+        assert!(found["fix_setting"].as_str().unwrap().ends_with(mend), "{rest}: {out}");
+    }
+    postgres.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_kafka_that_does_not_answer_is_told_with_where_to_look() {
+    let database = database().await;
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let text = toml(&database, "relay", Some(&free), &kafka_relay("r", "bookings", ""));
+    let (code, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
+    let document = json(&out);
+    let found = document["findings"].as_array().unwrap().iter().find(|finding| finding["code"] == "kafka_unreachable");
+    let mend = found.unwrap_or_else(|| panic!("{out}"))["fix_setting"].as_str().unwrap().to_owned();
+    assert!(mend.starts_with("Check [kafka] bootstrap_servers, and that the brokers run") && code == Some(3), "{mend}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_key_ends_with_2_and_names_line_key_and_mend() {
     let database = database().await;
     let text = toml(&database, "relay", None, &stdout_relay("r", "latencywindow = \"5ms\""));

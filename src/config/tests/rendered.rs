@@ -146,13 +146,13 @@ fn where_no_file_is_and_none_is_named_that_is_told_first() {
     let told = Config::load(None, &Environment::new()).expect_err("nothing is configured").to_string();
     assert!(
         told.starts_with(
-            "2 problems in the configuration\nenvironment: no configuration file: there is no outbox-relay.toml in /"
+            "2 problems in the configuration\nconfiguration: no configuration file: there is no outbox-relay.toml in /"
         ),
         "{told}"
     );
     assert!(
         told.contains(
-            "name the file by --config FILE or OUTBOX_RELAY_CONFIG\nenvironment: postgres.url: no PostgreSQL"
+            "name the file by --config FILE or OUTBOX_RELAY_CONFIG\nconfiguration: postgres.url: no PostgreSQL"
         ),
         "{told}"
     );

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::database::error::UNREACHABLE;
 use crate::database::{Error, Session, Sessions};
 use crate::migrate::{self, MigrateError};
 use crate::position::Timestamp;
@@ -14,18 +15,15 @@ const SKEW: Duration = Duration::from_secs(5);
 
 /// Why there is no connection.
 pub(super) fn connection(error: &Error) -> Finding {
-    let (code, mend) = match error {
-        Error::Standby(_) => ("standby", Some("Point [postgres] url at the primary.")),
-        Error::Pooler(_) | Error::Setting { .. } => ("pooler", Some("Point [postgres] url at PostgreSQL itself.")),
-        Error::Tls { mend, .. } => ("tls", Some(*mend)),
-        _ if error.refused_credentials() => ("credentials", error.mend()),
-        _ => ("connection", error.mend()),
+    let code = match error {
+        Error::Standby(_) => "standby",
+        Error::Pooler(_) | Error::Setting { .. } => "pooler",
+        Error::Tls { .. } => "tls",
+        _ if error.refused_credentials() => "credentials",
+        _ => "connection",
     };
-    let finding = Finding::new(Level::Error, code, error.to_string());
-    match mend {
-        Some(mend) => finding.setting(mend),
-        None => finding,
-    }
+    let mend = if matches!(error, Error::Timeout(_)) { UNREACHABLE } else { error.mend() };
+    Finding::new(Level::Error, code, error.to_string()).setting(mend)
 }
 
 pub(super) async fn server(session: &Session) -> Vec<Finding> {

@@ -11,6 +11,11 @@ use crate::sink::{Class, Failure};
 use crate::source::finding::{Finding, Level};
 
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Codes of a broker that does not answer.
+const AWAY: [&str; 4] =
+    ["kafka_broker_transport_failure", "kafka_all_brokers_down", "kafka_operation_timed_out", "kafka_resolve"];
+const UNREACHABLE: &str = "Check [kafka] bootstrap_servers, and that the brokers run, accept this security.protocol and can \
+     be reached from here under the names that they tell (advertised.listeners).";
 
 /// Asks Kafka, whatever is wrong with the table; sizes only where rows can be read.
 pub(super) async fn topic(
@@ -63,15 +68,9 @@ pub(super) async fn letters(cluster: Option<&Arc<Cluster>>, topic: &str) -> Find
 }
 
 fn unanswered(failure: Failure) -> Finding {
-    let (code, hint) = match failure.class {
-        Class::Fatal => ("kafka_refused", failure.hint),
-        Class::Retry | Class::Poison => (
-            "kafka_unreachable",
-            "Check [kafka] bootstrap_servers, and that the brokers run, accept this security.protocol and can be reached \
-             from here under the names that they tell (advertised.listeners)."
-                .to_owned(),
-        ),
-    };
+    let code = if failure.class == Class::Fatal { "kafka_refused" } else { "kafka_unreachable" };
+    let away = AWAY.contains(&failure.code.as_str());
+    let hint = if away { UNREACHABLE.to_owned() } else { failure.hint };
     Finding::new(Level::Error, code, failure.message).setting(hint)
 }
 

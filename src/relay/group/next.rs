@@ -60,6 +60,10 @@ impl Group {
                 member.quiet = None;
                 member.not_before = Instant::now() + pause;
             }
+            Next::Pause(pause) => {
+                member.quiet = None;
+                member.paces_until = Some(Instant::now() + pause);
+            }
             Next::Catalogue => {
                 member.quiet = None;
                 self.shape_read = None;

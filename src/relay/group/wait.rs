@@ -40,6 +40,9 @@ impl Group {
             () = stop.cancelled() => {}
             Some(done) = self.running.join_next_with_id() => self.finished(done),
         }
+        if self.hinted {
+            self.members.iter_mut().for_each(|member| member.paces_until = None);
+        }
         if let Some((rest, seen)) = watch.and_then(Watch::end) {
             self.rest = Some(rest);
             self.seen = seen.or(self.seen);

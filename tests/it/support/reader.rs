@@ -7,7 +7,7 @@ use outbox_relay::config::Config;
 use outbox_relay::database::{self, Limits, Pool, Session, Sessions};
 use outbox_relay::position::{Position, Timestamp};
 use outbox_relay::relay::prepare;
-use outbox_relay::source::fetch::{self, Budget, FetchError, Request, Texts};
+use outbox_relay::source::fetch::{self, Budget, FetchError, Request, Sizes, Texts};
 use outbox_relay::source::shape::Shape;
 use outbox_relay::source::watcher::{Sighting, Watcher};
 use tokio::sync::Mutex;
@@ -117,7 +117,7 @@ impl Reader {
             known: state.known.as_ref().map(|(_, known)| known),
             root: state.known.as_ref().map(|(root, _)| *root),
             budget: Budget { rows: self.rows, bytes: 8 << 20, page, time: Duration::from_secs(5) },
-            row_bytes: 0,
+            sizes: Sizes::default(),
         };
         let taking = async {
             let mut batches = Vec::new();
