@@ -26,8 +26,7 @@ impl Default for Config {
     }
 }
 
-/// A pause that grows by a quarter of itself while nothing happens, and so is about a fifth of the time since something did: a
-/// row that comes after `t` waits `t / 10` on average. From the default's shortest pause to its longest it is two dozen looks.
+/// A pause that grows while nothing happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     min: Duration,
@@ -42,11 +41,20 @@ impl Pace {
         Self { min, max, next: min }
     }
 
-    /// The pause before the next look, given whether the last one found anything.
+    /// The pause before the next look, given whether the last one found anything; twice as long each time nothing was.
     pub fn after(&mut self, found: bool) -> Duration {
         if found {
             self.next = self.min;
         }
+        let pause = self.next;
+        self.next = (self.next * 2).min(self.max);
+        pause
+    }
+
+    /// The same after a look that cost little and found nothing: a quarter longer each time, and so about a fifth of the time
+    /// since something happened. A row that comes after `t` waits `t / 10` on average; from the default's shortest pause to its
+    /// longest it is two dozen looks.
+    pub fn after_glance(&mut self) -> Duration {
         let pause = self.next;
         self.next = (self.next + self.next / 4).min(self.max);
         pause
@@ -193,19 +201,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pause_grows_while_idle_and_starts_again_when_something_is_found() {
-        let mut pace = Pace::new(Duration::from_micros(1000), Duration::from_micros(2000));
-        let pauses: Vec<_> = (0..6).map(|_| pace.after(false).as_micros()).collect();
-        assert_eq!(pauses, [1000, 1250, 1562, 1953, 2000, 2000]);
-        assert_eq!(pace.after(true).as_micros(), 1000);
+    fn pause_doubles_while_idle_and_starts_again_when_something_is_found() {
+        let mut pace = Pace::new(Duration::from_millis(1), Duration::from_millis(5));
+        let pauses: Vec<_> = (0..5).map(|_| pace.after(false).as_millis()).collect();
+        assert_eq!(pauses, [1, 2, 4, 5, 5]);
+        assert_eq!(pace.after(true).as_millis(), 1);
     }
 
     #[test]
-    fn a_pause_is_a_small_part_of_the_time_since_something_happened() {
+    fn a_pause_after_glances_is_a_small_part_of_the_time_since_something_happened() {
         let mut pace = Pace::new(Duration::from_millis(1), Duration::from_millis(200));
         let (mut since, mut looks) = (Duration::ZERO, 0);
         loop {
-            let pause = pace.after(false);
+            let pause = pace.after_glance();
             assert!(pause <= since / 4 + Duration::from_millis(1), "{pause:?} after {since:?}");
             if pause == Duration::from_millis(200) {
                 break;
@@ -214,6 +222,7 @@ mod tests {
             looks += 1;
         }
         assert_eq!((looks, since.as_millis()), (24, 843));
+        assert_eq!(pace.after(true).as_millis(), 1);
     }
 
     #[test]

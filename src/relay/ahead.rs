@@ -185,8 +185,8 @@ async fn read(
     let request = request(ready, plan.after.as_ref(), plan.known.as_ref(), horizon, plan.most);
     let fetched = fetch::fetch(&reader, request, batches).await?;
     if fetched.rows > 0 {
-        ready.largest_row.store(fetched.sizes.largest, Relaxed);
         ready.mean_row.store(fetched.sizes.mean, Relaxed);
+        ready.largest_row.store(fetched.sizes.largest, Relaxed);
     }
     Ok((fetched, reader))
 }

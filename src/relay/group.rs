@@ -104,7 +104,9 @@ impl Group {
             let pause = match step {
                 Ok(found) => {
                     backoff = Backoff::new();
-                    pace.after(found | std::mem::take(&mut self.hinted))
+                    let found = found | std::mem::take(&mut self.hinted);
+                    // A group that rests asks for one row; a full look is several statements, and may come to nothing again and again.
+                    if self.rest.is_some() && !found { pace.after_glance() } else { pace.after(found) }
                 }
                 Err(error) => {
                     self.engine.probe.forget().await;
