@@ -140,11 +140,14 @@ pub async fn create(client: &Client, creation: Creation<'_>) -> Result<bool, Err
 pub(super) async fn insert(client: &impl GenericClient, creation: Creation<'_>) -> Result<bool, Error> {
     let created_at = creation.position.map(|position| position.created_at);
     let id = creation.position.and_then(|position| position.id.as_deref());
+    // A row that a reshard is about to delete is one that exists: waiting for its end, as ON CONFLICT alone would, would make the
+    // row anew beside the cursors that have taken its place, which the snapshot does not show.
     let made = client
         .execute(
             "INSERT INTO outbox.cursor (name, relay, identity, position_created_at, position_id) \
              SELECT $1::text, $2::text, $3::text::jsonb, $4::timestamptz, $5::text \
-             WHERE NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.relay = $2::text \
+             WHERE NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.name = $1::text) \
+             AND NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.relay = $2::text \
              AND (c.identity ->> 'shards', c.identity ->> 'shard_key') IS DISTINCT FROM \
              ($3::text::jsonb ->> 'shards', $3::text::jsonb ->> 'shard_key')) ON CONFLICT DO NOTHING",
             &[&creation.name, &creation.relay, &creation.identity, &created_at, &id],

@@ -1,11 +1,15 @@
 //! Another number of shards: refused, and handed over.
 
+use std::time::Duration;
+
+use outbox_relay::cursor::{self, Creation};
 use outbox_relay::demo::bookings::{CreatedAt, Layout, Table};
 use rustix::process::Signal;
 
 use super::{Stage, assert_faithful};
 use crate::support::outside::{get, listener};
-use crate::support::{PATIENCE, Process, eventually, outbox_relay};
+use crate::support::reader::sessions;
+use crate::support::{PATIENCE, Process, database, eventually, outbox_relay};
 
 /// Runs the hand-over to so many shards, as the table's owner.
 async fn reshard(stage: &Stage, shards: u32, more: &[&str]) -> (Option<i32>, String, String) {
@@ -49,6 +53,46 @@ async fn another_number_of_shards_is_refused_and_the_former_cursors_go_on() {
     let (_, report) = stage.settle(writers).await;
     assert_faithful(&report, false);
     drop(old);
+}
+
+/// A replica of the former number that starts in the moment of the hand-over: what it saw is over when it may write.
+#[tokio::test]
+async fn a_replica_of_the_former_number_makes_no_cursor_anew_that_a_hand_over_ends() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    let identity = |shards: u32| {
+        format!("{{\"table\": \"public.bookings\", \"shards\": \"{shards}\", \"shard_key\": \"customer\"}}")
+    };
+    let session = sessions(&database, "relay", "outbox-relay/late").open().await.unwrap();
+    let make = async |name: &str, shards: u32| {
+        let identity = identity(shards);
+        let creation = Creation { name, relay: "events", identity: &identity, position: None };
+        cursor::create(&session, creation).await.unwrap()
+    };
+    for name in ["events#0", "events#1", "events#2"] {
+        assert!(make(name, 3).await, "{name}");
+    }
+    let hand_over = database.connect("postgres").await;
+    let two = identity(2);
+    hand_over
+        .batch_execute(&format!(
+            "BEGIN; DELETE FROM outbox.cursor; INSERT INTO outbox.cursor (name, relay, identity) \
+             VALUES ('events#0', 'events', '{two}'), ('events#1', 'events', '{two}')"
+        ))
+        .await
+        .unwrap();
+    let late = async {
+        let made = make("events#2", 3).await;
+        assert!(!made);
+    };
+    let end = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        hand_over.batch_execute("COMMIT").await.unwrap();
+    };
+    tokio::join!(late, end);
+    assert!(!make("events#2", 3).await, "cursors of another number are there");
+    let names = owner.query("SELECT name FROM outbox.cursor ORDER BY name", &[]).await.unwrap();
+    assert_eq!(names.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>(), ["events#0", "events#1"]);
 }
 
 /// Writers write and replicas of each number run, from the first number on to the last.
