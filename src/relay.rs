@@ -217,9 +217,9 @@ pub struct Ready {
     pub stretch: Arc<AtomicUsize>,
     /// The last turn published for longer than a turn may read: what is read ahead would be too old.
     pub slow: Arc<AtomicBool>,
-    /// The bytes of the largest row of the last fetch, and of its rows on average; 0 before the first.
+    /// The bytes of the largest row of the last fetch; 0 before the first.
     pub largest_row: Arc<AtomicUsize>,
-    /// See there.
+    /// The bytes of a row of the last fetch, on average; 0 before the first.
     pub mean_row: Arc<AtomicUsize>,
     /// Another took its place: the table has another shape, or it is made ready anew.
     pub superseded: AtomicBool,

@@ -167,9 +167,13 @@ impl Summary {
         }
         let sinks = [&self.sinks.kafka, &self.sinks.sms];
         let all = |count: fn(&Counts) -> usize| sinks.into_iter().map(count).sum::<usize>();
-        let (lost, disordered, repeated) = (all(|s| s.lost), all(|s| s.out_of_order), all(|s| s.duplicates));
-        let _ = write!(text, "verdict {}: {lost} lost, {disordered} out of order, {repeated} repeated", self.verdict);
-        let _ = write!(text, ", {} phantom", all(|s| s.phantom));
+        let (lost, disordered) = (all(|sink| sink.lost), all(|sink| sink.out_of_order));
+        let (repeated, phantom) = (all(|sink| sink.duplicates), all(|sink| sink.phantom));
+        let _ = write!(
+            text,
+            "verdict {}: {lost} lost, {disordered} out of order, {repeated} repeated, {phantom} phantom",
+            self.verdict
+        );
         text
     }
 }
