@@ -39,7 +39,7 @@ impl Kind {
 
     /// Milliseconds.
     pub(super) fn linger(self) -> &'static str {
-        if self.backlog { "10" } else { "0" }
+        if self.backlog { "15" } else { "0" }
     }
 
     /// How much may wait and be under way, in KiB, unless the operator has `configured` something else; always enough for the
