@@ -1,27 +1,38 @@
-//! Ordered messages of one turn, as one block of memory.
+//! Ordered messages of one turn, in a few blocks of memory.
 //!
-//! Pure. A batch holds the bytes of all its rows in a single buffer, so that a row costs no allocation of its own.
+//! Pure. A batch holds the bytes of all its rows together, so that a row costs no allocation of its own.
 
 use crate::message::Message;
 use crate::position::{Position, Timestamp};
 
-const NULL: usize = usize::MAX;
+/// Marks the end of a value that is NULL; no buffer is so large that an end has this bit by itself.
+const NULL: usize = 1 << (usize::BITS - 1);
 
 /// Messages in the order in which they must be published.
 #[derive(Clone, Debug)]
 pub struct Batch {
     fields: usize,
     created_at: Vec<Timestamp>,
-    /// Per row: the end of the id, then of each field, in `buffer`; `NULL` for a field that is NULL.
+    ids: String,
+    /// Per row: the end of its id in `ids`.
+    id_ends: Vec<usize>,
+    values: Vec<u8>,
+    /// Per row and field: the end of the value in `values`, with `NULL` where it is NULL.
     ends: Vec<usize>,
-    buffer: Vec<u8>,
 }
 
 impl Batch {
     /// An empty batch whose rows have `fields` values each.
     #[must_use]
     pub fn new(fields: usize) -> Self {
-        Self { fields, created_at: Vec::new(), ends: Vec::new(), buffer: Vec::new() }
+        Self {
+            fields,
+            created_at: Vec::new(),
+            ids: String::new(),
+            id_ends: Vec::new(),
+            values: Vec::new(),
+            ends: Vec::new(),
+        }
     }
 
     /// An empty batch with room for as much as this one holds.
@@ -30,30 +41,25 @@ impl Batch {
         Self {
             fields: self.fields,
             created_at: Vec::with_capacity(self.created_at.len()),
+            ids: String::with_capacity(self.ids.len()),
+            id_ends: Vec::with_capacity(self.id_ends.len()),
+            values: Vec::with_capacity(self.values.len()),
             ends: Vec::with_capacity(self.ends.len()),
-            buffer: Vec::with_capacity(self.buffer.len()),
         }
     }
 
     /// Appends a row; `values` must yield as many values as the batch has fields.
     pub fn push<'a>(&mut self, created_at: Timestamp, id: &str, values: impl IntoIterator<Item = Option<&'a [u8]>>) {
-        self.buffer.extend_from_slice(id.as_bytes());
-        self.ends.push(self.buffer.len());
+        self.ids.push_str(id);
+        self.id_ends.push(self.ids.len());
         for value in values {
-            match value {
-                Some(bytes) => {
-                    self.buffer.extend_from_slice(bytes);
-                    self.ends.push(self.buffer.len());
-                }
-                None => self.ends.push(NULL),
+            if let Some(bytes) = value {
+                self.values.extend_from_slice(bytes);
             }
+            self.ends.push(self.values.len() | if value.is_none() { NULL } else { 0 });
         }
         self.created_at.push(created_at);
-        debug_assert_eq!(
-            self.ends.len(),
-            self.created_at.len() * (self.fields + 1),
-            "a row has a value for every field"
-        );
+        debug_assert_eq!(self.ends.len(), self.created_at.len() * self.fields, "a row has a value for every field");
     }
 
     /// How many rows there are.
@@ -71,7 +77,7 @@ impl Batch {
     /// How many bytes ids and values take.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.buffer.len()
+        self.ids.len() + self.values.len()
     }
 
     /// The row number `row`.
@@ -80,14 +86,8 @@ impl Batch {
     /// When there is no such row.
     #[must_use]
     pub fn message(&self, row: usize) -> Message<'_> {
-        let start = self.start(row * (self.fields + 1));
-        let id = &self.buffer[start..self.ends[row * (self.fields + 1)]];
-        Message {
-            created_at: self.created_at[row],
-            id: std::str::from_utf8(id).expect("ids are pushed as str"),
-            batch: self,
-            row,
-        }
+        let start = row.checked_sub(1).map_or(0, |before| self.id_ends[before]);
+        Message { created_at: self.created_at[row], id: &self.ids[start..self.id_ends[row]], batch: self, row }
     }
 
     /// A batch of the row number `row` alone.
@@ -119,16 +119,13 @@ impl Batch {
 
     pub(crate) fn value(&self, row: usize, field: usize) -> Option<&[u8]> {
         assert!(field < self.fields, "a sink reads only the fields it asked for");
-        let index = row * (self.fields + 1) + 1 + field;
-        match self.ends[index] {
-            NULL => None,
-            end => Some(&self.buffer[self.start(index)..end]),
+        let index = row * self.fields + field;
+        let end = self.ends[index];
+        if end & NULL != 0 {
+            return None;
         }
-    }
-
-    /// Where the value whose end is number `index` begins: at the last end before it that is not a NULL's.
-    fn start(&self, index: usize) -> usize {
-        self.ends[..index].iter().rev().copied().find(|end| *end != NULL).unwrap_or(0)
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before] & !NULL);
+        Some(&self.values[start..end])
     }
 }
 

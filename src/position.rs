@@ -99,38 +99,70 @@ impl Timestamp {
     /// (<https://howardhinnant.github.io/date_algorithms.html>), with years that begin in March.
     fn common_text(self) -> Option<[u8; 27]> {
         let unix = self.0.checked_add(EPOCH_MICROS)?;
-        let (day, micros) = (unix.div_euclid(DAY_MICROS), unix.rem_euclid(DAY_MICROS));
-        let shifted = day + 719_468;
-        let era = shifted.div_euclid(146_097);
-        let day_of_era = shifted.rem_euclid(146_097);
+        let micros = usize::try_from(unix.rem_euclid(DAY_MICROS)).ok()?;
+        let shifted = usize::try_from(unix.div_euclid(DAY_MICROS) + 719_468).ok()?;
+        let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
         let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let march_month = (5 * day_of_year + 2) / 153;
         let date = day_of_year - (153 * march_month + 2) / 5 + 1;
         let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-        let year = year_of_era + era * 400 + i64::from(month <= 2);
-        if !(0..=9_999).contains(&year) {
+        let year = year_of_era + era * 400 + usize::from(month <= 2);
+        if year > 9_999 {
             return None;
         }
+        let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
         let mut text = *b"0000-00-00T00:00:00.000000Z";
-        let seconds = micros / 1_000_000;
-        for (at, width, value) in [
-            (0, 4, year),
-            (5, 2, month),
-            (8, 2, date),
-            (11, 2, seconds / 3_600),
-            (14, 2, seconds / 60 % 60),
-            (17, 2, seconds % 60),
-            (20, 6, micros % 1_000_000),
-        ] {
-            let mut rest = value;
-            for digit in text[at..at + width].iter_mut().rev() {
-                // A digit is below ten.
-                *digit = b'0' + u8::try_from(rest % 10).unwrap_or(0);
-                rest /= 10;
-            }
-        }
+        let mut pair = |at: usize, value: usize| text[at..at + 2].copy_from_slice(&PAIRS[value]);
+        pair(0, year / 100);
+        pair(2, year % 100);
+        pair(5, month);
+        pair(8, date);
+        pair(11, seconds / 3_600);
+        pair(14, seconds / 60 % 60);
+        pair(17, seconds % 60);
+        pair(20, fraction / 10_000);
+        pair(22, fraction / 100 % 100);
+        pair(24, fraction % 100);
         Some(text)
+    }
+
+    /// The bytes of its text.
+    pub(crate) fn text(self) -> Text {
+        self.common_text().map_or_else(|| Text::Rare(self.to_string()), Text::Common)
+    }
+}
+
+/// The numbers below a hundred in two digits.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [*b"00"; 100];
+    let (mut tens, mut at) = (b'0', 0);
+    while tens <= b'9' {
+        let mut ones = b'0';
+        while ones <= b'9' {
+            pairs[at] = [tens, ones];
+            at += 1;
+            ones += 1;
+        }
+        tens += 1;
+    }
+    pairs
+};
+
+/// A timestamp's text; see its `Display`.
+pub(crate) enum Text {
+    /// Nearly always.
+    Common([u8; 27]),
+    /// Infinite, or of a year that has not four digits.
+    Rare(String),
+}
+
+impl AsRef<[u8]> for Text {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Common(text) => text,
+            Self::Rare(text) => text.as_bytes(),
+        }
     }
 }
 
@@ -192,7 +224,10 @@ mod tests {
         fn is_printed_as_chrono_prints_it(micros in -80_000_000_000_000_000_i64..300_000_000_000_000_000) {
             let at = DateTime::<Utc>::from_timestamp_micros(micros + EPOCH_MICROS).expect("in chrono's range");
             let known = at.to_rfc3339_opts(SecondsFormat::Micros, true);
-            proptest::prop_assert_eq!(Timestamp::from_pg_micros(micros).to_string(), known);
+            let at = Timestamp::from_pg_micros(micros);
+            let text = at.text();
+            proptest::prop_assert_eq!(text.as_ref(), known.as_bytes());
+            proptest::prop_assert_eq!(at.to_string(), known);
         }
     }
 
@@ -201,6 +236,7 @@ mod tests {
         for micros in [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX] {
             let at = Timestamp::from_pg_micros(micros);
             assert!(!at.to_string().is_empty());
+            assert_eq!(at.text().as_ref(), at.to_string().as_bytes());
             assert_eq!(at.minus(Duration::MAX).is_finite(), at.is_finite());
             assert_eq!(at.plus(Duration::MAX).is_finite(), at.is_finite());
         }

@@ -83,10 +83,11 @@ impl Layout {
                 )
             })?),
         };
-        let created_at = message.created_at.to_string();
+        let created_at = message.created_at.text();
+        let created_at = created_at.as_ref();
         let mut headers = OwnedHeaders::new_with_capacity(4 + self.headers.len())
             .insert(Header { key: "id", value: Some(message.id) })
-            .insert(Header { key: "created_at", value: Some(&created_at) })
+            .insert(Header { key: "created_at", value: Some(created_at) })
             .insert(Header { key: "relay", value: Some(relay) });
         let mut size = OVERHEAD + message.id.len() + created_at.len() + relay.len();
         if replayed {
