@@ -96,6 +96,12 @@ const RULES: &[Rule] = &[
         mend: REMOVE,
     },
     Rule {
+        names: &["queue.buffering.backpressure.threshold"],
+        harmless: &["1"],
+        why: "librdkafka takes no other number than 1 together with idempotence",
+        mend: REMOVE,
+    },
+    Rule {
         names: &["delivery.report.only.error"],
         harmless: &["false"],
         why: "without reports of success no record would ever count as delivered",

@@ -28,7 +28,7 @@ mod statistics;
 mod topic;
 
 pub use cluster::{Cluster, ClusterConfig};
-pub use errors::known_errors;
+pub use errors::{NO_CLIENT_CODE, known_errors};
 pub use kind::Kind;
 pub use letter_topic::{LetterTopic, Obituary};
 pub use partition::OnPartitionChange;

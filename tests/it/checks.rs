@@ -7,9 +7,9 @@ use std::process::Stdio;
 use outbox_relay::demo::startup::free_port;
 use serde_json::Value;
 
-use crate::support::outside::{finding, json, keys, stdout_relay};
+use crate::support::outside::{finding, json, keys, line, lines, stdout_relay};
 use crate::support::{
-    CLOCK, Database, PATIENCE, bookings, broker, database, eventually, kafka_relay, outbox_relay, toml, unique,
+    CLOCK, Database, PATIENCE, Process, bookings, broker, database, eventually, kafka_relay, outbox_relay, toml, unique,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,6 +97,49 @@ async fn check_says_all_errors_with_their_mends_and_ends_with_3() {
     let (code, out, _) = outbox_relay(&text, &["check"]).await;
     assert_eq!(code, Some(3));
     assert!(out.contains("  ERROR  table_missing            table public.gone does not exist\n"), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_that_the_client_refuses_together_are_named_by_check_and_by_run() {
+    let (database, broker) = (database().await, broker().await);
+    bookings(&database, CLOCK).await;
+    let topic = unique("refused_settings");
+    broker.create_topic(&topic, 1, &[]).await.unwrap();
+    let relays = kafka_relay("r", &topic, "");
+    let relays = format!("[kafka.properties]\n\"reconnect.backoff.ms\" = \"5000\"\n{relays}");
+    let text = toml(&database, "relay", Some(&broker.bootstrap_servers()), &relays);
+    let (reason, mend) =
+        ("`reconnect.backoff.max.ms` must be >= `reconnect.", "mend what it names, in [kafka.properties]");
+    let document = json(&outbox_relay(&text, &["check", "-o", "json"]).await.1);
+    let found = finding(&document, "kafka_refused").unwrap_or_else(|| panic!("{document}"));
+    assert!(found["message"].as_str().unwrap().contains(reason), "{found}");
+    assert!(found["fix_setting"].as_str().unwrap().contains(mend), "{found}");
+    let process = Process::spawn(&text, &["run"]);
+    let told = line(&process, "relay cannot run; it is checked every 5 s").await;
+    assert_eq!((&told["cursor"], &told["code"]), (&"r".into(), &"kafka_client".into()));
+    assert!(
+        told["error"].as_str().unwrap().contains(reason) && told["hint"].as_str().unwrap().contains(mend),
+        "{told}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_warns_of_a_configuration_without_relays() {
+    let database = database().await;
+    let (code, out, _) = outbox_relay(&toml(&database, "relay", None, ""), &["check", "-o", "json"]).await;
+    let document = json(&out);
+    assert_eq!((code, &finding(&document, "no_relay").unwrap()["level"]), (Some(0), &"warn".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_kafka_client_logs_names_no_file_of_the_machine_that_built_it() {
+    let database = database().await;
+    bookings(&database, CLOCK).await;
+    let text = toml(&database, "relay", Some("127.0.0.1:1"), &kafka_relay("away", "any", ""));
+    let process = Process::spawn(&text, &["run"]);
+    let clients = || lines(&process).into_iter().find(|line| line["target"] == "librdkafka");
+    eventually(PATIENCE, || async { clients().is_some() }).await;
+    assert_eq!(keys(&clients().unwrap()), BTreeSet::from(["timestamp", "level", "message", "target"]));
 }
 
 /// Debian's pgbouncer in front of a database, one server process a transaction.

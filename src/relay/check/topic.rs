@@ -68,7 +68,8 @@ pub(super) async fn letters(cluster: Option<&Arc<Cluster>>, topic: &str) -> Find
 }
 
 fn unanswered(failure: Failure) -> Finding {
-    let code = if failure.class == Class::Fatal { "kafka_refused" } else { "kafka_unreachable" };
+    let refused = failure.class == Class::Fatal || failure.code == kafka::NO_CLIENT_CODE;
+    let code = if refused { "kafka_refused" } else { "kafka_unreachable" };
     let away = AWAY.contains(&failure.code.as_str());
     let hint = if away { UNREACHABLE.to_owned() } else { failure.hint };
     Finding::new(Level::Error, code, failure.message).setting(hint)

@@ -2,12 +2,22 @@
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 
-use super::errors::{meaning, word};
+use super::errors::{NO_CLIENT, NO_CLIENT_CODE, meaning, word};
 use crate::sink::{Class, Failure, Phase};
 
 /// The failure that an error of the producer is; `last` is the client's last complaint about the cluster as a whole,
 /// which tells a time-out's reason.
 pub(super) fn failure(error: &KafkaError, last: Option<(KafkaError, String)>) -> Failure {
+    if matches!(error, KafkaError::ClientCreation(_) | KafkaError::ClientConfig(..)) {
+        return Failure {
+            class: NO_CLIENT.class,
+            ambiguous: false,
+            code: NO_CLIENT_CODE.to_owned(),
+            message: error.to_string(),
+            hint: NO_CLIENT.hint.to_owned(),
+            retry_after: None,
+        };
+    }
     let code = error.rdkafka_error_code().unwrap_or(Code::Fail);
     let away = matches!(code, Code::BrokerTransportFailure | Code::AllBrokersDown);
     let timed_out =

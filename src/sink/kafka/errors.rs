@@ -16,6 +16,19 @@ pub(super) struct Meaning {
     codes: &'static [Code],
 }
 
+/// The code of a client that could not be made.
+pub const NO_CLIENT_CODE: &str = "kafka_client";
+
+/// What follows when no client can be made: settings that do not go together, a file that is not there, no more threads. Tried
+/// again, because the last two pass.
+pub(super) const NO_CLIENT: Meaning = Meaning {
+    class: Class::Retry,
+    phase: Phase::Unsent,
+    hint: "The Kafka client cannot be made: mend what it names, in [kafka.properties] or in a file named there; the relay \
+           tries again by itself.",
+    codes: &[],
+};
+
 /// What follows from a code.
 pub(super) fn meaning(code: Code) -> &'static Meaning {
     TABLE.iter().find(|meaning| meaning.codes.contains(&code)).unwrap_or(&UNHEARD_OF)
@@ -30,7 +43,8 @@ pub fn known_errors() -> Vec<KnownError> {
         phase: meaning.phase,
         hint: meaning.hint.to_owned(),
     };
-    TABLE.iter().map(line).collect()
+    let no_client = KnownError { codes: format!("`{NO_CLIENT_CODE}`"), ..line(&NO_CLIENT) };
+    TABLE.iter().map(line).chain([no_client]).collect()
 }
 
 /// A code as a short stable word.

@@ -11,7 +11,7 @@ use rdkafka::message::DeliveryResult;
 use rdkafka::metadata::MetadataPartition;
 use rdkafka::producer::{BaseProducer, NoCustomPartitioner, Producer as _, ProducerContext};
 
-use super::{Cluster, KafkaSink, classify};
+use super::{Cluster, KafkaSink, Kind, classify};
 use crate::message::Message;
 use crate::sink::Failure;
 
@@ -81,9 +81,11 @@ pub async fn describe_topic(cluster: &Arc<Cluster>, topic: &str, timeout: Durati
 
 /// How many partitions the topic has, and who leads the first; none when it does not exist.
 fn partitions(cluster: &Cluster, topic: &str, timeout: Duration) -> Result<Option<(usize, Option<i32>)>, Failure> {
-    // A producer, because a consumer throws the words of an error away.
+    // A producer, because a consumer throws the words of an error away; with every setting of those that send, so that the
+    // client refuses now what it would refuse then.
     let client: BaseProducer<Complaint> = cluster
-        .client_config()
+        .producer_config(Kind::prompt(USUAL))
+        .set("statistics.interval.ms", "0")
         .create_with_context(Complaint::default())
         .map_err(|error| classify::failure(&error, None))?;
     let failure = |error: KafkaError| {
