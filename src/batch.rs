@@ -2,6 +2,8 @@
 //!
 //! Pure. A batch holds the bytes of all its rows together, so that a row costs no allocation of its own.
 
+use std::convert::Infallible;
+
 use crate::message::Message;
 use crate::position::{Position, Timestamp};
 
@@ -19,6 +21,33 @@ pub struct Batch {
     values: Vec<u8>,
     /// Per row and field: the end of the value in `values`, with `NULL` where it is NULL.
     ends: Vec<usize>,
+}
+
+/// A row that is being appended.
+#[derive(Debug)]
+pub struct Row<'a> {
+    values: &'a mut Vec<u8>,
+    ends: &'a mut Vec<usize>,
+}
+
+impl Row<'_> {
+    /// Its next value; none is SQL's NULL.
+    pub fn put(&mut self, value: Option<&[u8]>) {
+        if let Some(bytes) = value {
+            self.values.extend_from_slice(bytes);
+        }
+        self.ends.push(self.values.len() | if value.is_none() { NULL } else { 0 });
+    }
+
+    /// Its next value, which `make` appends to what it is given.
+    ///
+    /// # Errors
+    /// What `make` fails with; the row is then not to be used any more.
+    pub fn make<E>(&mut self, make: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
+        make(self.values)?;
+        self.ends.push(self.values.len());
+        Ok(())
+    }
 }
 
 impl Batch {
@@ -50,16 +79,37 @@ impl Batch {
 
     /// Appends a row; `values` must yield as many values as the batch has fields.
     pub fn push<'a>(&mut self, created_at: Timestamp, id: &str, values: impl IntoIterator<Item = Option<&'a [u8]>>) {
+        let pushed = self.write(created_at, id, |row| {
+            values.into_iter().for_each(|value| row.put(value));
+            Ok::<_, Infallible>(())
+        });
+        match pushed {
+            Ok(()) => {}
+            Err(never) => match never {},
+        }
+    }
+
+    /// Appends a row whose values `fill` puts, as many as the batch has fields; nothing when it fails.
+    ///
+    /// # Errors
+    /// What `fill` fails with.
+    pub fn write<E>(
+        &mut self,
+        created_at: Timestamp,
+        id: &str,
+        fill: impl FnOnce(&mut Row<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (values, ends) = (self.values.len(), self.ends.len());
+        if let Err(error) = fill(&mut Row { values: &mut self.values, ends: &mut self.ends }) {
+            self.values.truncate(values);
+            self.ends.truncate(ends);
+            return Err(error);
+        }
         self.ids.push_str(id);
         self.id_ends.push(self.ids.len());
-        for value in values {
-            if let Some(bytes) = value {
-                self.values.extend_from_slice(bytes);
-            }
-            self.ends.push(self.values.len() | if value.is_none() { NULL } else { 0 });
-        }
         self.created_at.push(created_at);
         debug_assert_eq!(self.ends.len(), self.created_at.len() * self.fields, "a row has a value for every field");
+        Ok(())
     }
 
     /// How many rows there are.

@@ -8,14 +8,22 @@ use crate::position::Timestamp;
 /// One value that a sink needs of every row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Field {
-    /// The whole row as one JSON object, made by PostgreSQL (`row_to_json`), so that ids above 2^53 stay as they are.
+    /// The whole row as one JSON object, as PostgreSQL's `row_to_json` makes it: ids above 2^53 stay as they are.
     Row,
-    /// The named columns as one JSON object, made by PostgreSQL.
+    /// The named columns as one JSON object, made alike.
     Columns(Vec<String>),
     /// A column in PostgreSQL's own text form.
     Text(String),
     /// A payload column: `bytea` as its bytes, every other type as its text.
     Payload(String),
+}
+
+impl Field {
+    /// Whether it is a JSON object of columns.
+    #[must_use]
+    pub const fn is_document(&self) -> bool {
+        matches!(self, Self::Row | Self::Columns(_))
+    }
 }
 
 impl std::fmt::Display for Field {

@@ -95,22 +95,12 @@ fn micros(duration: Duration) -> i64 {
 
 impl Timestamp {
     /// Its text of four-digit years, which nearly all instants have: 27 bytes, no allocation, because it is made of every
-    /// message. None for others. The date is computed as in Howard Hinnant's `civil_from_days`
-    /// (<https://howardhinnant.github.io/date_algorithms.html>), with years that begin in March.
+    /// message. None for others.
     fn common_text(self) -> Option<[u8; 27]> {
         let unix = self.0.checked_add(EPOCH_MICROS)?;
         let micros = usize::try_from(unix.rem_euclid(DAY_MICROS)).ok()?;
-        let shifted = usize::try_from(unix.div_euclid(DAY_MICROS) + 719_468).ok()?;
-        let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let march_month = (5 * day_of_year + 2) / 153;
-        let date = day_of_year - (153 * march_month + 2) / 5 + 1;
-        let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-        let year = year_of_era + era * 400 + usize::from(month <= 2);
-        if year > 9_999 {
-            return None;
-        }
+        let (year, month, date) = civil(unix.div_euclid(DAY_MICROS));
+        let year = usize::try_from(year).ok().filter(|year| *year <= 9_999)?;
         let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
         let mut text = *b"0000-00-00T00:00:00.000000Z";
         let mut pair = |at: usize, value: usize| text[at..at + 2].copy_from_slice(&PAIRS[value]);
@@ -133,8 +123,23 @@ impl Timestamp {
     }
 }
 
+/// Year (0 is 1 BC), month and date of the day so many days after 1970-01-01, in the Gregorian calendar: Howard Hinnant's
+/// `civil_from_days` (<https://howardhinnant.github.io/date_algorithms.html>), with years that begin in March.
+pub(crate) fn civil(day: i64) -> (i64, usize, usize) {
+    let shifted = day + 719_468;
+    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let date = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    // Both lie between 1 and 31.
+    (year, usize::try_from(month).unwrap_or(0), usize::try_from(date).unwrap_or(0))
+}
+
 /// The numbers below a hundred in two digits.
-const PAIRS: [[u8; 2]; 100] = {
+pub(crate) const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [*b"00"; 100];
     let (mut tens, mut at) = (b'0', 0);
     while tens <= b'9' {

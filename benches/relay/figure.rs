@@ -30,9 +30,9 @@ pub fn median_of<T>(all: &[T], value: impl Fn(&T) -> f64) -> f64 {
     median(&each(all, value))
 }
 
-/// For the document: whole numbers above a thousand, thousandths below.
+/// For the document: whole numbers above a thousand, below it more digits than anybody prints, who would round twice otherwise.
 pub fn rounded(value: f64) -> Value {
-    if value >= 1_000.0 { json!(value.round() as i64) } else { json!((value * 1e3).round() / 1e3) }
+    if value >= 1_000.0 { json!(value.round() as i64) } else { json!((value * 1e5).round() / 1e5) }
 }
 
 /// The same of each.

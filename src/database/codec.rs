@@ -36,3 +36,17 @@ impl<'a> FromSql<'a> for Raw<'a> {
 
     accepts!(TEXT, BYTEA, VARCHAR, BPCHAR, NAME, JSON);
 }
+
+/// The binary value of a column of any type.
+#[derive(Clone, Copy, Debug)]
+pub struct Wire<'a>(pub &'a [u8]);
+
+impl<'a> FromSql<'a> for Wire<'a> {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(raw))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}

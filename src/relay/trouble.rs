@@ -187,6 +187,15 @@ impl Worker<'_> {
                 let failure = Failure::of(Class::Retry, "partition_detached", error.to_string(), hint);
                 return self.back_off(&failure, None).await;
             }
+            TurnError::Fetch(FetchError::Malformed(_)) => {
+                let hint =
+                    "It is a defect: please report it with the table's definition. A payload of one text column is \
+                            read in another way."
+                        .to_owned();
+                tracing::error!(cursor = self.ready.config.name, %error, hint, "turn failed");
+                let failure = Failure::of(Class::Retry, "value_malformed", error.to_string(), hint);
+                return self.back_off(&failure, None).await;
+            }
             TurnError::LockLost => None,
             TurnError::NotAdvanced { source, .. }
             | TurnError::NotSettled { source, .. }

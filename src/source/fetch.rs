@@ -8,15 +8,15 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use futures_util::{TryStreamExt, pin_mut};
-use tokio_postgres::Row;
 
 use super::shape::{After, Shape};
 use crate::batch::Batch;
-use crate::database::codec::Raw;
 use crate::database::{Error, Fragile, Loan};
 use crate::message::Field;
 use crate::position::{Position, Timestamp};
 
+mod columns;
+mod document;
 mod error;
 mod handoff;
 mod pages;
@@ -60,15 +60,39 @@ pub struct Texts {
     pub(super) lock: String,
     /// The rows after a row.
     page: String,
+    /// The JSON object among the fields is read as its columns, and made here.
+    in_parts: bool,
 }
 
 impl Texts {
     /// For a table, and what is read of each row.
     #[must_use]
     pub fn new(shape: &Shape, fields: &[Field]) -> Self {
-        let table = shape.config.table.quoted();
-        Self { table, lock: shape.lock_sql(), page: shape.fetch_sql(fields, After::Row) }
+        let (table, lock) = (shape.config.table.quoted(), shape.lock_sql());
+        let mut texts = Self { table, lock, page: String::new(), in_parts: is_made_here(shape, fields) };
+        texts.page = texts.first(shape, fields, After::Row);
+        texts
     }
+
+    /// The rows after a position of that form.
+    fn first(&self, shape: &Shape, fields: &[Field], after: After) -> String {
+        if self.in_parts { shape.parts_sql(fields, after) } else { shape.fetch_sql(fields, after) }
+    }
+}
+
+/// A statement may have 1,664 columns.
+const MOST_PARTS: usize = 1_000;
+
+/// Whether there is one JSON object among the fields, of columns that all have types which are written here.
+fn is_made_here(shape: &Shape, fields: &[Field]) -> bool {
+    let known = |oid| document::is_made_here(oid);
+    let mut documents = fields.iter().filter(|field| field.is_document());
+    let (Some(document), None) = (documents.next(), documents.next()) else { return false };
+    let parts = match document {
+        Field::Columns(columns) => columns.iter().map(|name| shape.columns.get(name)).collect::<Option<Vec<_>>>(),
+        _ => Some(shape.columns.values().collect()),
+    };
+    parts.is_some_and(|parts| parts.len() + fields.len() <= MOST_PARTS && parts.iter().all(|column| known(column.oid)))
 }
 
 /// What to read.
@@ -206,7 +230,7 @@ async fn read(
         let mut got = 0;
         while let Some(row) = stream.try_next().await? {
             got += 1;
-            pages.took(push(&mut hand.batch, &row, request.fields.len())?);
+            pages.took(questions.pager.columns().push(&mut hand.batch, &row)?);
             let full = hand.batch.len() >= BATCH_ROWS || hand.batch.bytes() >= BATCH_BYTES;
             let over = full && (hand.over().await != Given::InTime || Instant::now() >= until);
             if over || pages.spent() {
@@ -248,25 +272,5 @@ impl Hand {
         self.last = Some(self.batch.position(row));
         let next = self.batch.successor();
         self.batches.give(std::mem::replace(&mut self.batch, next), self.until).await
-    }
-}
-
-/// Appends a row; gives its size.
-fn push(batch: &mut Batch, row: &Row, fields: usize) -> Result<usize, FetchError> {
-    let created_at: Timestamp = row.try_get(0)?;
-    let id: &str = row.try_get(1)?;
-    let before = batch.bytes();
-    let mut failed = None;
-    let values = (0..fields).map(|field| match row.try_get::<_, Option<Raw<'_>>>(field + 2) {
-        Ok(value) => value.map(|raw| raw.0),
-        Err(error) => {
-            failed = Some(error);
-            None
-        }
-    });
-    batch.push(created_at, id, values);
-    match failed {
-        Some(error) => Err(error.into()),
-        None => Ok(batch.bytes() - before),
     }
 }

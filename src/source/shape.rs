@@ -128,9 +128,24 @@ impl Shape {
     /// Columns: instant, id, then the fields.
     #[must_use]
     pub fn fetch_sql(&self, fields: &[Field], after: After) -> String {
+        self.page_sql(fields.iter().map(|field| self.value(field)), after)
+    }
+
+    /// The same, with the columns of the JSON document among the fields, the only one, behind the others.
+    #[must_use]
+    pub fn parts_sql(&self, fields: &[Field], after: After) -> String {
+        let (documents, others): (Vec<_>, Vec<_>) = fields.iter().partition(|field| field.is_document());
+        let others = others.into_iter().map(|field| self.value(field));
+        let parts = documents.into_iter().flat_map(|document| match document {
+            Field::Columns(columns) => columns.iter().map(|column| format!("t.{}", quote_ident(column))).collect(),
+            _ => vec!["t.*".to_owned()],
+        });
+        self.page_sql(others.chain(parts), after)
+    }
+
+    fn page_sql(&self, fields: impl Iterator<Item = String>, after: After) -> String {
         let [_, id] = self.order();
-        let mut list = vec![self.instant(), format!("{id}::text")];
-        list.extend(fields.iter().map(|field| self.value(field)));
+        let list: Vec<_> = [self.instant(), format!("{id}::text")].into_iter().chain(fields).collect();
         format!(
             "SELECT {} FROM {} AS t WHERE {}{} ORDER BY {} LIMIT $2::bigint",
             list.join(", "),

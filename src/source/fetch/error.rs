@@ -1,5 +1,8 @@
 //! Why rows may not be read.
 
+use tokio_postgres::error::SqlState;
+
+use super::document::Malformed;
 use crate::database::Error;
 
 /// Why nothing may be read.
@@ -8,10 +11,13 @@ pub enum FetchError {
     /// The database said no.
     #[error(transparent)]
     Database(#[from] Error),
-    /// The relations differ from those that the horizon was computed for, or the columns' types from those that the sink
-    /// was made for: look at the catalogue again.
-    #[error("the table's partitions, or the types of its columns, have changed since the scan")]
+    /// The relations differ from those that the horizon was computed for, or the columns from those that the sink or the
+    /// statements were made for: look at the catalogue again.
+    #[error("the table's partitions, or its columns, have changed since the scan")]
     FamilyChanged,
+    /// A value of the row is not what its type says.
+    #[error("{0}")]
+    Malformed(String),
     /// The name means another table now.
     #[error(
         "table {table} is another relation now (oid {found:?}, was {known}): it was replaced or renamed. Rename it back, \
@@ -53,8 +59,21 @@ pub enum FetchError {
     },
 }
 
+/// Where PostgreSQL says that a prepared statement would have other columns now.
+const REVALIDATED: &str = "RevalidateCachedQuery";
+
 impl From<tokio_postgres::Error> for FetchError {
     fn from(error: tokio_postgres::Error) -> Self {
-        Self::Database(error.into())
+        // Its words depend on the server's language.
+        let other_columns = error
+            .as_db_error()
+            .is_some_and(|said| *said.code() == SqlState::FEATURE_NOT_SUPPORTED && said.routine() == Some(REVALIDATED));
+        if other_columns { Self::FamilyChanged } else { Self::Database(error.into()) }
+    }
+}
+
+impl From<Malformed> for FetchError {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed.to_string())
     }
 }

@@ -3,6 +3,7 @@
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{RowStream, Statement};
 
+use super::columns::Columns;
 use super::types::{self, Types};
 use super::{FetchError, Request};
 use crate::database::Loan;
@@ -14,6 +15,7 @@ use crate::source::shape::After;
 pub(super) struct Pager {
     first: Statement,
     next: Statement,
+    columns: Columns,
 }
 
 impl Pager {
@@ -21,9 +23,20 @@ impl Pager {
         let next = reader.prepare_cached(&request.texts.page).await?;
         let first = match After::of(request.after) {
             After::Row => next.clone(),
-            after => reader.prepare_cached(&request.shape.fetch_sql(request.fields, after)).await?,
+            after => reader.prepare_cached(&request.texts.first(request.shape, request.fields, after)).await?,
         };
-        Ok(Self { first, next })
+        let columns = |statement: &Statement| Columns::new(request, statement).ok_or(FetchError::FamilyChanged);
+        let known = columns(&next)?;
+        // Each was prepared at a moment of its own.
+        if columns(&first)? != known {
+            return Err(FetchError::FamilyChanged);
+        }
+        Ok(Self { first, next, columns: known })
+    }
+
+    /// What the rows of both are made of.
+    pub(super) fn columns(&self) -> &Columns {
+        &self.columns
     }
 
     /// At most `rows` rows after a position of this fetch, or after the one that it began at.

@@ -1,8 +1,11 @@
 //! A row's JSON is PostgreSQL's own, byte for byte, whatever its types, and whatever the database's own settings are.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
-use rdkafka::message::Message;
+use rdkafka::message::{BorrowedMessage, Message};
 use tokio_postgres::Client;
 
 use super::random::Values;
@@ -47,6 +50,11 @@ pub(super) fn quoted(name: &str) -> String {
 /// Relays the table `public.odd` once for each payload, and compares every record with what a session with the relay's
 /// settings makes of the row.
 pub(super) async fn compare(database: &Database, rows: i64, payloads: &[Payload]) {
+    compare_as(database, rows, payloads, "relay").await;
+}
+
+/// The same, where another role asks PostgreSQL.
+async fn compare_as(database: &Database, rows: i64, payloads: &[Payload], role: &str) {
     let (mut relays, mut topics) = (String::new(), Vec::new());
     for payload in payloads {
         let topic = topic("json", &[("max.message.bytes", "4000000")]).await;
@@ -59,7 +67,7 @@ pub(super) async fn compare(database: &Database, rows: i64, payloads: &[Payload]
         topics.push(topic);
     }
     let replica = replica(database, &relays).await;
-    let witness = database.connect("relay").await;
+    let witness = database.connect(role).await;
     witness.batch_execute(SETTINGS).await.unwrap();
     let servers = broker().await.bootstrap_servers();
     for (payload, topic) in payloads.iter().zip(&topics) {
@@ -158,4 +166,169 @@ async fn the_json_of_rows_drawn_at_random_is_postgresqls_own_byte_for_byte() {
     }
     owner.batch_execute("COMMIT").await.unwrap();
     compare(&database, i64::try_from(ROWS).unwrap(), &[Payload::Row, backwards(Values::COLUMNS)]).await;
+}
+
+/// Types whose JSON the relay makes itself, by their names in the lists of columns.
+const MADE_HERE: &[&str] = &[
+    "bool",
+    "int2",
+    "int4",
+    "int8",
+    "numeric",
+    "scaled",
+    "text",
+    "varchar",
+    "char",
+    "uuid",
+    "date",
+    "timestamp",
+    "timestamptz",
+    "timestamptz0",
+    "json",
+    "jsonb",
+];
+
+/// From then on nobody but a superuser has PostgreSQL make JSON of a row.
+async fn forbid(owner: &Client) {
+    owner
+        .batch_execute(
+            "REVOKE EXECUTE ON FUNCTION pg_catalog.row_to_json(record), pg_catalog.row_to_json(record, boolean) FROM PUBLIC",
+        )
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_json_that_the_relay_makes_itself_is_postgresqls_own_byte_for_byte() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    contrary(&owner, &database).await;
+    forbid(&owner).await;
+    let made: Vec<_> = COLUMNS.iter().filter(|(name, _, _)| MADE_HERE.contains(name)).collect();
+    assert_eq!(made.len(), MADE_HERE.len(), "each is in the list");
+    let names: Vec<_> = made.iter().enumerate().map(|(n, _)| odd_name(n)).collect();
+    let columns: Vec<_> = made.iter().zip(&names).map(|((_, of, _), name)| (name.as_str(), *of)).collect();
+    table(&owner, &columns).await;
+    let rows = made.iter().map(|(_, _, values)| values.len()).max().unwrap();
+    for row in 0..rows {
+        let values: Vec<_> = made.iter().map(|(_, _, values)| values[row % values.len()].to_owned()).collect();
+        insert(&owner, &columns, &values).await;
+    }
+    insert(&owner, &columns, &vec!["DEFAULT".to_owned(); columns.len()]).await;
+    let rows = i64::try_from(rows).unwrap() + 1;
+    compare_as(&database, rows, &[Payload::Row, backwards(&columns)], "postgres").await;
+}
+
+/// A name that JSON thinks something of.
+fn odd_name(number: usize) -> String {
+    ["\"quoted\"", "back\\slash", "line\nfeed\t\u{1}", "Käfer 🦀", "{a:1}, ' b '"][number % 5].to_owned()
+        + &number.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_json_that_the_relay_makes_of_rows_drawn_at_random_is_postgresqls_own_byte_for_byte() {
+    const ROWS: usize = 2_000;
+    let seed = std::env::var("OUTBOX_RELAY_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
+    println!("OUTBOX_RELAY_SEED={seed}");
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    forbid(&owner).await;
+    let is_made = |(name, _): &&(&str, &str)| MADE_HERE.contains(name);
+    let columns: Vec<_> = Values::COLUMNS.iter().filter(is_made).copied().collect();
+    table(&owner, &columns).await;
+    let mut values = Values::new(seed);
+    owner.batch_execute("BEGIN").await.unwrap();
+    for _ in 0..ROWS {
+        let row = values.row();
+        let row = Values::COLUMNS.iter().zip(row).filter(|(column, _)| is_made(column)).map(|(_, value)| value);
+        insert(&owner, &columns, &row.collect::<Vec<_>>()).await;
+    }
+    owner.batch_execute("COMMIT").await.unwrap();
+    compare_as(&database, i64::try_from(ROWS).unwrap(), &[Payload::Row, backwards(&columns)], "postgres").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_table_shows_in_the_json_of_the_first_row_behind_the_change() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    owner.batch_execute("SET TimeZone = 'UTC'").await.unwrap();
+    table(&owner, &[("payload", "text")]).await;
+    let topic = topic("changed", &[]).await;
+    let servers = broker().await.bootstrap_servers();
+    let relay = format!(
+        "[[relay]]\nname = \"{topic}\"\n[relay.source.stream]\ntable = \"public.odd\"\n[relay.sink.kafka]\n\
+         topic = \"{topic}\"\nkey = \"id\"\npayload = {{ row = true }}\n"
+    );
+    let replica = replica(&database, &relay).await;
+    let mut known = Vec::new();
+    for change in [
+        "SELECT",
+        "ALTER TABLE odd ADD COLUMN extra integer DEFAULT 7",
+        "ALTER TABLE odd ALTER COLUMN extra TYPE text",
+        "ALTER TABLE odd RENAME COLUMN extra TO more",
+        // Only PostgreSQL makes JSON of this type.
+        "ALTER TABLE odd ADD COLUMN list text[] DEFAULT '{a,NULL}'",
+        "ALTER TABLE odd DROP COLUMN list",
+        "ALTER TABLE odd DROP COLUMN more, ADD COLUMN more uuid DEFAULT '01890a5d-ac96-774b-bcce-b302099a8057'",
+    ] {
+        owner.batch_execute(change).await.unwrap();
+        for _ in 0..2 {
+            let sql = "INSERT INTO odd (payload) VALUES ('x') RETURNING pg_catalog.row_to_json(odd)::text";
+            known.push(owner.query_one(sql, &[]).await.unwrap().get::<_, String>(0));
+        }
+        // What was inserted before a change and is read behind it has the columns behind it.
+        holds(&servers, &topic, i64::try_from(known.len()).unwrap()).await;
+    }
+    let text = |message: &BorrowedMessage<'_>| String::from_utf8(message.payload().unwrap().to_vec()).unwrap();
+    assert_eq!(each(&servers, &topic, text).await, known);
+    drop(replica);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_is_changed_while_it_is_written_loses_no_row_and_no_column() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    table(&owner, &[("payload", "text")]).await;
+    let topic = topic("changing", &[]).await;
+    let servers = broker().await.bootstrap_servers();
+    let relay = format!(
+        "[[relay]]\nname = \"{topic}\"\n[relay.source.stream]\ntable = \"public.odd\"\n[relay.sink.kafka]\n\
+         topic = \"{topic}\"\nkey = \"id\"\npayload = {{ row = true }}\n"
+    );
+    let replica = replica(&database, &relay).await;
+    let writer = database.connect("postgres").await;
+    let insert =
+        "INSERT INTO odd (payload) SELECT 'x' FROM generate_series(1, 20) RETURNING pg_catalog.row_to_json(odd)::text";
+    let first = writer.query(insert, &[]).await.unwrap().len();
+    holds(&servers, &topic, i64::try_from(first).unwrap()).await;
+    let over = Arc::new(AtomicBool::new(false));
+    let writing = tokio::spawn({
+        let over = Arc::clone(&over);
+        async move {
+            let mut written: Vec<String> = Vec::new();
+            while !over.load(Relaxed) {
+                written.extend(writer.query(insert, &[]).await.unwrap().iter().map(|row| row.get::<_, String>(0)));
+            }
+            written
+        }
+    });
+    for change in 0..20 {
+        owner
+            .batch_execute(&format!("ALTER TABLE odd ADD COLUMN more{change} integer DEFAULT {change}"))
+            .await
+            .unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    over.store(true, Relaxed);
+    let written = writing.await.unwrap();
+    holds(&servers, &topic, i64::try_from(first + written.len()).unwrap()).await;
+    let text = |message: &BorrowedMessage<'_>| String::from_utf8(message.payload().unwrap().to_vec()).unwrap();
+    let came = each(&servers, &topic, text).await.split_off(first);
+    assert_eq!(came.len(), written.len());
+    let more = came.iter().zip(&written).filter(|(came, written)| came != written).map(|(came, written)| {
+        // Columns that were added between its insertion and its reading.
+        assert!(came.starts_with(written.strip_suffix('}').unwrap()), "{came} for {written}");
+    });
+    println!("{} rows, {} of them read behind a later change", written.len(), more.count());
+    drop(replica);
 }

@@ -69,7 +69,9 @@ pub fn statements(shape: &Shape) -> Vec<(String, String)> {
     let mut list = vec![(shape.newest_sql(), now.to_owned())];
     for after in [After::Nothing, After::Instant, After::Row] {
         let bound = bound(after);
-        list.push((shape.fetch_sql(&fields, after), format!("{now}, 1000{bound}")));
+        for sql in [shape.fetch_sql(&fields, after), shape.parts_sql(&fields, after)] {
+            list.push((sql, format!("{now}, 1000{bound}")));
+        }
         list.push((shape.oldest_sql(after), format!("{now}{bound}")));
         list.push((shape.backlog_sql(after), format!("{now}, 10000{bound}")));
     }

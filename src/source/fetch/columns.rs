@@ -1,0 +1,62 @@
+//! What a row of a page is made of, and how it becomes a row of a batch.
+
+use tokio_postgres::{Row, Statement};
+
+use super::document::Document;
+use super::{FetchError, Request};
+use crate::batch::{self, Batch};
+use crate::database::codec::{Raw, Wire};
+use crate::position::Timestamp;
+
+/// Instant and id.
+const BEFORE: usize = 2;
+
+/// The columns of a statement.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Columns {
+    fields: usize,
+    /// Which field is made of the columns behind the others, and how.
+    document: Option<(usize, Document)>,
+}
+
+impl Columns {
+    /// Of a statement with the text of `request`; none when it has columns now whose JSON only PostgreSQL can make.
+    pub(super) fn new(request: &Request<'_>, statement: &Statement) -> Option<Self> {
+        let fields = request.fields.len();
+        let place = request.fields.iter().position(|field| request.texts.in_parts && field.is_document());
+        let Some(place) = place else { return Some(Self { fields, document: None }) };
+        let parts = statement.columns().iter().skip(BEFORE + fields - 1);
+        let document = Document::new(parts.map(|column| (column.name(), column.type_().oid())))?;
+        Some(Self { fields, document: Some((place, document)) })
+    }
+
+    /// Appends a row; gives its size.
+    pub(super) fn push(&self, batch: &mut Batch, row: &Row) -> Result<usize, FetchError> {
+        let created_at: Timestamp = row.try_get(0)?;
+        let id: &str = row.try_get(1)?;
+        let before = batch.bytes();
+        batch.write(created_at, id, |values| self.values(row, values))?;
+        Ok(batch.bytes() - before)
+    }
+
+    fn values(&self, row: &Row, values: &mut batch::Row<'_>) -> Result<(), FetchError> {
+        let mut column = BEFORE;
+        for field in 0..self.fields {
+            match &self.document {
+                Some((place, document)) if *place == field => {
+                    let parts = BEFORE + self.fields - 1;
+                    let part = |number| {
+                        let wire: Option<Wire<'_>> = row.try_get(parts + number)?;
+                        Ok::<_, FetchError>(wire.map(|wire| wire.0))
+                    };
+                    values.make(|out| document.write(part, out))?;
+                }
+                _ => {
+                    values.put(row.try_get::<_, Option<Raw<'_>>>(column)?.map(|raw| raw.0));
+                    column += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+}
