@@ -207,4 +207,26 @@ mod tests {
         }
         assert_eq!(batch.position(2), Position { created_at: at(2), id: Some("c".into()) });
     }
+
+    #[test]
+    fn a_row_that_could_not_be_written_leaves_nothing_behind_and_one_without_fields_is_a_row() {
+        let at = Timestamp::from_pg_micros;
+        let mut batch = Batch::new(2);
+        assert!(batch.is_empty() && batch.messages().next().is_none());
+        batch.push(at(1), "a", [Some(&b"x"[..]), None]);
+        let failed = batch.write(at(2), "b", |row| {
+            row.put(Some(b"half"));
+            row.make(|out| {
+                out.extend_from_slice(b"a quarter");
+                Err("no more")
+            })
+        });
+        assert_eq!(failed, Err("no more"));
+        batch.push(at(3), "c", [None, Some(&b"y"[..])]);
+        let seen: Vec<_> = batch.messages().map(|m| (m.id, m.value(0), m.value(1))).collect();
+        assert_eq!(seen, [("a", Some(&b"x"[..]), None), ("c", None, Some(&b"y"[..]))]);
+        let mut bare = Batch::new(0);
+        bare.push(at(1), "a", []);
+        assert_eq!((bare.len(), bare.message(0).id, bare.bytes()), (1, "a", 1));
+    }
 }

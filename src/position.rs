@@ -237,6 +237,20 @@ mod tests {
     }
 
     #[test]
+    fn the_ends_of_four_digit_years_and_leap_days_are_printed_right() {
+        for (text, micros) in [
+            ("0000-01-01T00:00:00.000000Z", -63_113_904_000_000_000),
+            ("0000-02-29T00:00:00.000000Z", -63_108_806_400_000_000),
+            ("0000-03-01T00:00:00.000000Z", -63_108_720_000_000_000),
+            ("9999-12-31T23:59:59.999999Z", 252_455_615_999_999_999),
+            ("+10000-01-01T00:00:00.000000Z", 252_455_616_000_000_000),
+        ] {
+            let at = Timestamp::from_pg_micros(micros);
+            assert_eq!((at.to_string().as_str(), at.text().as_ref()), (text, text.as_bytes()));
+        }
+    }
+
+    #[test]
     fn every_stored_value_can_be_printed_and_moved() {
         for micros in [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX] {
             let at = Timestamp::from_pg_micros(micros);

@@ -50,7 +50,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     findings.extend(intake::findings(&config));
     if config.relays.is_empty() && config.intake.is_none() {
         let message = "no relay is configured: `run` refuses to start";
-        findings.push(Finding::new(Level::Warn, "no_relay", message).setting("Add a section [[relay]]."));
+        findings.push(Finding::new(Level::Warn, "no_relay", message).setting("Add a section [[relay]], or [intake]."));
     }
     // Each relay's together; the server's stay first.
     findings.sort_by_key(|finding| config.relays.iter().position(|relay| relay.relay == finding.relay));

@@ -98,7 +98,7 @@ const RULES: &[Rule] = &[
     Rule {
         names: &["queue.buffering.backpressure.threshold"],
         harmless: &["1"],
-        why: "librdkafka takes no other number than 1 together with idempotence",
+        why: "the client takes no other number than 1 together with idempotence, without which records are duplicated and reordered",
         mend: REMOVE,
     },
     Rule {
@@ -196,7 +196,7 @@ pub(super) fn first_name(name: &str) -> &str {
     ALIASES.iter().find(|(_, other)| *other == name).map_or(name, |(first, _)| first)
 }
 
-/// How long the properties let a record wait for company, in milliseconds; the relay's own setting is 0.
+/// How long the properties let a record wait for company, in milliseconds; 0 when they do not say.
 pub(super) fn linger_ms(properties: &BTreeMap<String, String>) -> f64 {
     properties.get(LINGER).and_then(|value| value.parse().ok()).unwrap_or(0.0)
 }

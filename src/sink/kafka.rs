@@ -29,7 +29,7 @@ mod topic;
 
 pub use cluster::{Cluster, ClusterConfig};
 pub use errors::{NO_CLIENT_CODE, known_errors};
-pub use kind::Kind;
+pub use kind::{Kind, Spread};
 pub use letter_topic::{LetterTopic, Obituary};
 pub use partition::OnPartitionChange;
 pub use record::is_legal_topic;
@@ -130,6 +130,11 @@ impl KafkaSink {
         }
     }
 
+    fn spread(&self) -> Spread {
+        let one = self.first_only || (!self.layout.is_routed() && self.partitions.load(Ordering::Relaxed) == 1);
+        if one { Spread::One } else { Spread::Several }
+    }
+
     pub(super) fn partitions(&self) -> Option<i32> {
         let seen = self.partitions.load(Ordering::Relaxed);
         (self.keyed.is_some() && seen > 0).then_some(seen)
@@ -171,7 +176,7 @@ impl KafkaSink {
 
     pub(super) async fn begin(&self, mode: Mode) -> Result<KafkaPublication<'_>, Failure> {
         let producer = if mode.backlog {
-            self.cluster.lend_for_backlog(self.limit, self.layout.topic()).await?
+            self.cluster.lend_for_backlog(self.limit, self.spread(), self.layout.topic()).await?
         } else {
             self.cluster.lend(self.limit, self.layout.topic()).await?
         };

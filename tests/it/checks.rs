@@ -105,18 +105,24 @@ async fn settings_that_the_client_refuses_together_are_named_by_check_and_by_run
     bookings(&database, CLOCK).await;
     let topic = unique("refused_settings");
     broker.create_topic(&topic, 1, &[]).await.unwrap();
-    let relays = kafka_relay("r", &topic, "");
-    let relays = format!("[kafka.properties]\n\"reconnect.backoff.ms\" = \"5000\"\n{relays}");
+    let relays = kafka_relay("r", &topic, "") + &kafka_relay("routed", "{{ customer }}", "");
+    let settings = "\"reconnect.backoff.ms\" = \"5000\"\n\"reconnect.backoff.max.ms\" = \"1000\"";
+    let relays = format!("[kafka.properties]\n{settings}\n{relays}");
     let text = toml(&database, "relay", Some(&broker.bootstrap_servers()), &relays);
     let (reason, mend) =
-        ("`reconnect.backoff.max.ms` must be >= `reconnect.", "mend what it names, in [kafka.properties]");
-    let document = json(&outbox_relay(&text, &["check", "-o", "json"]).await.1);
-    let found = finding(&document, "kafka_refused").unwrap_or_else(|| panic!("{document}"));
-    assert!(found["message"].as_str().unwrap().contains(reason), "{found}");
-    assert!(found["fix_setting"].as_str().unwrap().contains(mend), "{found}");
+        ("`reconnect.backoff.max.ms` must be >= `reconnect.", "mend what it names in [kafka.properties]");
+    let (code, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
+    let document = json(&out);
+    let refused: Vec<_> =
+        document["findings"].as_array().unwrap().iter().filter(|found| found["code"] == "kafka_refused").collect();
+    assert_eq!((code, refused.len()), (Some(3), 2), "for each relay, whether or not rows name its topic: {document}");
+    for found in refused {
+        assert!(found["message"].as_str().unwrap().contains(reason), "{found}");
+        assert!(found["fix_setting"].as_str().unwrap().contains(mend), "{found}");
+    }
     let process = Process::spawn(&text, &["run"]);
     let told = line(&process, "relay cannot run; it is checked every 5 s").await;
-    assert_eq!((&told["cursor"], &told["code"]), (&"r".into(), &"kafka_client".into()));
+    assert_eq!(told["code"], "kafka_client");
     assert!(
         told["error"].as_str().unwrap().contains(reason) && told["hint"].as_str().unwrap().contains(mend),
         "{told}"
@@ -129,6 +135,9 @@ async fn check_warns_of_a_configuration_without_relays() {
     let (code, out, _) = outbox_relay(&toml(&database, "relay", None, ""), &["check", "-o", "json"]).await;
     let document = json(&out);
     assert_eq!((code, &finding(&document, "no_relay").unwrap()["level"]), (Some(0), &"warn".into()));
+    let document =
+        json(&outbox_relay(&toml(&database, "relay", None, &stdout_relay("r", "")), &["check", "-o", "json"]).await.1);
+    assert!(finding(&document, "no_relay").is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -125,6 +125,7 @@ fn properties_that_would_break_a_guarantee() {
         ("batch.size = 1000", "it follows from the topic's own limit"),
         ("max.in.flight = 6", "with more than 5 requests in flight"),
         ("max.in.flight.requests.per.connection = 6", "with more than 5 requests in flight"),
+        ("queue.buffering.backpressure.threshold = 2", "the client takes no other number than 1"),
         ("retries = 3", "a counted retry gives up"),
         ("message.send.max.retries = 3", "a counted retry gives up"),
         ("bootstrap.servers = \"a\"", "the brokers would be given twice"),

@@ -27,6 +27,9 @@ pub(super) async fn topic(
         return vec![Finding::new(Level::Error, "kafka_missing", "no [kafka] section").setting("Add [kafka].")];
     };
     if config.templated() {
+        if let Err(failure) = cluster.takes_its_settings() {
+            return vec![unanswered(failure)];
+        }
         return vec![Finding::new(Level::Ok, "topic", "the topic depends on the row: it is checked when it is used")];
     }
     let facts = match describe_topic(cluster, &config.topic, PATIENCE).await {

@@ -13,7 +13,11 @@ pub(super) fn failure(error: &KafkaError, last: Option<(KafkaError, String)>) ->
             class: NO_CLIENT.class,
             ambiguous: false,
             code: NO_CLIENT_CODE.to_owned(),
-            message: error.to_string(),
+            message: match error {
+                // Its own words have the value, which may be a secret.
+                KafkaError::ClientConfig(_, reason, name, _) => format!("Client config error: {name}: {reason}"),
+                error => error.to_string(),
+            },
             hint: NO_CLIENT.hint.to_owned(),
             retry_after: None,
         };

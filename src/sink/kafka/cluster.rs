@@ -12,7 +12,7 @@ use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{NoCustomPartitioner, Producer as _, ProducerContext};
 
 use super::classify;
-use super::kind::{Kind, RECORD_BYTES};
+use super::kind::{Kind, RECORD_BYTES, Spread};
 use super::ledger::Ledger;
 use super::lending::Shelves;
 use super::polled::Polled;
@@ -86,7 +86,8 @@ impl Cluster {
         let mut client = ClientConfig::new();
         for (key, value) in [
             ("linger.ms", kind.linger()),
-            ("reconnect.backoff.max.ms", "1000"),
+            ("reconnect.backoff.max.ms", self.longest_reconnect()),
+            ("queue.buffering.max.messages", kind.queue_messages()),
             ("statistics.interval.ms", statistics::INTERVAL_MS),
         ] {
             client.set(key, value);
@@ -113,6 +114,12 @@ impl Cluster {
             client.set(key, value);
         }
         client
+    }
+
+    /// Milliseconds: a second, or what the operator has set as the shortest pause, which may not be longer.
+    fn longest_reconnect(&self) -> &str {
+        let shortest = self.config.properties.get("reconnect.backoff.ms");
+        shortest.filter(|text| text.parse().is_ok_and(|shortest: u64| shortest > 1_000)).map_or("1000", String::as_str)
     }
 
     /// Has a producer connected before it is needed: a first turn must not spend its time on a start that a broker makes
@@ -150,7 +157,8 @@ impl Cluster {
         let mut asking: Vec<_> = {
             let shelves = self.shelves();
             let resting = |backlog| shelves.get(&Kind { limit, backlog }).and_then(|shelf| shelf.resting.last());
-            [resting(false), resting(true)].into_iter().flatten().map(|lent| Arc::clone(&lent.producer)).collect()
+            let kinds = [None, Some(Spread::One), Some(Spread::Several)];
+            kinds.into_iter().filter_map(resting).map(|lent| Arc::clone(&lent.producer)).collect()
         };
         let new = if asking.is_empty() { Some(self.another(Kind::prompt(limit))?) } else { None };
         asking.extend(new.iter().map(|lent| Arc::clone(&lent.producer)));
@@ -166,8 +174,8 @@ impl Cluster {
             };
             let found = asking.first().map_or(Ok(0), ask);
             if found.is_ok() {
-                // What another says does not matter: it is asked so that it knows.
-                let _ = asking.get(1).map(ask);
+                // What others say does not matter: they are asked so that they know.
+                asking.iter().skip(1).for_each(|other| drop(ask(other)));
             }
             found
         });
@@ -254,6 +262,18 @@ mod tests {
         assert_eq!((kib(1_048_588, Some("65536")), kib(1_048_588, Some("4096"))), (65_536, 4_096), "the operator's");
         for (limit, queue) in [(64 << 20, None), (100_000_000, None), (1_000_000_000, None), (64 << 20, Some("1"))] {
             assert!(kib(limit, queue) * 1024 >= 2 * limit, "{limit} bytes");
+        }
+    }
+
+    #[test]
+    fn the_operators_shortest_pause_before_a_reconnection_is_never_above_the_longest() {
+        for (shortest, longest) in [("5000", "5000"), ("100", "1000")] {
+            let properties = BTreeMap::from([("reconnect.backoff.ms".to_owned(), shortest.to_owned())]);
+            let cluster = Cluster::new(ClusterConfig { bootstrap_servers: "127.0.0.1:1".to_owned(), properties });
+            let config = cluster.producer_config(Kind::prompt(1_048_588));
+            assert_eq!(config.get("reconnect.backoff.max.ms"), Some(longest));
+            let made = config.create_with_context::<_, BaseProducer<Context>>(Context::default());
+            assert!(made.is_ok(), "{:?}", made.err());
         }
     }
 

@@ -24,8 +24,8 @@ pub const NO_CLIENT_CODE: &str = "kafka_client";
 pub(super) const NO_CLIENT: Meaning = Meaning {
     class: Class::Retry,
     phase: Phase::Unsent,
-    hint: "The Kafka client cannot be made: mend what it names, in [kafka.properties] or in a file named there; the relay \
-           tries again by itself.",
+    hint: "The Kafka client cannot be made: mend what it names in [kafka.properties], and restart the replicas; a file named \
+           there is read again at the next try.",
     codes: &[],
 };
 

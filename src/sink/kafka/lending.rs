@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::classify;
 use super::cluster::{Cluster, Context};
-use super::kind::Kind;
+use super::kind::{Kind, Spread};
 use super::polled::Polled;
 use crate::sink::Failure;
 
@@ -148,8 +148,13 @@ impl Cluster {
     }
 
     /// A producer for the publication of a backlog. When none rests, one is made for a later publication.
-    pub(super) async fn lend_for_backlog(self: &Arc<Self>, limit: usize, topic: Option<&str>) -> Result<Lent, Failure> {
-        let kind = Kind { limit, backlog: true };
+    pub(super) async fn lend_for_backlog(
+        self: &Arc<Self>,
+        limit: usize,
+        spread: Spread,
+        topic: Option<&str>,
+    ) -> Result<Lent, Failure> {
+        let kind = Kind { limit, backlog: Some(spread) };
         let rested = self.shelves().entry(kind).or_default().rested();
         if let Some(lent) = rested {
             return Ok(self.on_loan(lent));
@@ -189,7 +194,7 @@ impl Cluster {
                     return;
                 }
                 // A backlog that waited for certainty would lose more than one that meets the timer after all.
-                let settling = if kind.backlog && topic.is_some() { Duration::ZERO } else { SETTLING };
+                let settling = if kind.backlog.is_some() && topic.is_some() { Duration::ZERO } else { SETTLING };
                 let settled = Instant::now() + settling;
                 lent.used = settled;
                 let mut shelves = cluster.shelves();
@@ -225,7 +230,7 @@ impl Cluster {
 
     /// Ends the producers for backlogs that are not needed any more.
     pub(super) fn tidy(&self) {
-        let unused = |kind: &Kind, lent: &Lent| kind.backlog && lent.used.elapsed() > UNUSED;
+        let unused = |kind: &Kind, lent: &Lent| kind.backlog.is_some() && lent.used.elapsed() > UNUSED;
         let mut over = Vec::new();
         for (kind, shelf) in self.shelves().iter_mut() {
             over.extend(shelf.resting.extract_if(.., |lent| unused(kind, lent)));

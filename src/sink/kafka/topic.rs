@@ -79,15 +79,27 @@ pub async fn describe_topic(cluster: &Arc<Cluster>, topic: &str, timeout: Durati
     Ok(TopicFacts { exists: true, partitions, max_message_bytes })
 }
 
+impl Cluster {
+    /// Whether a client can be made with the settings; it is not connected.
+    ///
+    /// # Errors
+    /// What the client refuses.
+    pub fn takes_its_settings(&self) -> Result<(), Failure> {
+        self.asking().map(drop)
+    }
+
+    /// A client of one question. A producer, because a consumer throws the words of an error away; with every setting of those
+    /// that send, so that it refuses now which settings it would refuse then.
+    fn asking(&self) -> Result<BaseProducer<Complaint>, Failure> {
+        let mut settings = self.producer_config(Kind::prompt(USUAL));
+        let client = settings.set("statistics.interval.ms", "0").create_with_context(Complaint::default());
+        client.map_err(|error| classify::failure(&error, None))
+    }
+}
+
 /// How many partitions the topic has, and who leads the first; none when it does not exist.
 fn partitions(cluster: &Cluster, topic: &str, timeout: Duration) -> Result<Option<(usize, Option<i32>)>, Failure> {
-    // A producer, because a consumer throws the words of an error away; with every setting of those that send, so that the
-    // client refuses now what it would refuse then.
-    let client: BaseProducer<Complaint> = cluster
-        .producer_config(Kind::prompt(USUAL))
-        .set("statistics.interval.ms", "0")
-        .create_with_context(Complaint::default())
-        .map_err(|error| classify::failure(&error, None))?;
+    let client = cluster.asking()?;
     let failure = |error: KafkaError| {
         // The reason, a refused certificate for example, waits to be fetched; the time-out alone would blame the brokers.
         client.poll(EVENTS);
