@@ -216,7 +216,7 @@ pub async fn not_ready(engine: &Engine, config: &Config, unready: &Unready, news
     }
 }
 
-/// Whether every column that the sink asks for exists and may be read: the statement that will be used is prepared.
+/// Whether every column that the sink asks for exists and may be read: a statement that reads them is prepared.
 async fn columns(session: &Session, config: &Config, shape: &Shape, fields: &[Field]) -> Result<(), Unready> {
     let sql = shape.fetch_sql(fields, crate::source::shape::After::Row);
     match session.prepare(&sql).await {

@@ -166,7 +166,10 @@ impl Worker<'_> {
     /// The database said no or fell silent, or the table is not what it was.
     pub(super) async fn failed(&mut self, error: &TurnError) -> Next {
         let database = match error {
-            TurnError::Fetch(FetchError::FamilyChanged) => return Next::Catalogue,
+            TurnError::Fetch(FetchError::FamilyChanged) => {
+                tracing::debug!(cursor = self.ready.config.name, %error, "the catalogue is read anew");
+                return Next::Catalogue;
+            }
             TurnError::Fetch(FetchError::Replaced { .. }) => {
                 let hint = self.adopt("Rename it back, then `outbox-relay cursor resume NAME`");
                 return self.halted("relation_replaced", error, hint).await;
@@ -187,15 +190,7 @@ impl Worker<'_> {
                 let failure = Failure::of(Class::Retry, "partition_detached", error.to_string(), hint);
                 return self.back_off(&failure, None).await;
             }
-            TurnError::Fetch(FetchError::Malformed(_)) => {
-                let hint =
-                    "It is a defect: please report it with the table's definition. A payload of one text column is \
-                            read in another way."
-                        .to_owned();
-                tracing::error!(cursor = self.ready.config.name, %error, hint, "turn failed");
-                let failure = Failure::of(Class::Retry, "value_malformed", error.to_string(), hint);
-                return self.back_off(&failure, None).await;
-            }
+            TurnError::Fetch(FetchError::Malformed { id, .. }) => return self.malformed(error, id).await,
             TurnError::LockLost => None,
             TurnError::NotAdvanced { source, .. }
             | TurnError::NotSettled { source, .. }
@@ -216,6 +211,17 @@ impl Worker<'_> {
             report::retry(self.engine, self.ready, &failure, None, None).await;
         }
         if meaning.cure == Cure::Recheck { Next::Recheck(pause) } else { Next::After(pause) }
+    }
+
+    /// No JSON can be made of the row with this id. The sink has no part in that: its circuit stays as it is.
+    async fn malformed(&mut self, error: &TurnError, id: &str) -> Next {
+        let hint = "Mend the row, or publish other columns. If the value is sound it is a defect: please report it with the \
+                    table's definition.";
+        let pause = self.backoff.failed(fastrand::f64());
+        tracing::error!(cursor = self.ready.config.name, code = "value_malformed", %error, hint, ?pause, "turn failed");
+        let failure = Failure::of(Class::Retry, "value_malformed", error.to_string(), hint);
+        report::retry(self.engine, self.ready, &failure, Some(id), None).await;
+        Next::After(pause)
     }
 
     async fn halted(&self, code: &str, error: &TurnError, hint: String) -> Next {

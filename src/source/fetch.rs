@@ -23,6 +23,7 @@ mod pages;
 mod questions;
 mod types;
 
+pub use document::Malformed;
 pub use error::FetchError;
 use handoff::Given;
 pub use handoff::{Giver, Room, Taker, handoff};
@@ -80,7 +81,8 @@ impl Texts {
     }
 }
 
-/// A statement may have 1,664 columns.
+/// The most columns of a JSON object that is read in parts, and fields beside it: a statement may have 1,664, and columns may be
+/// added behind the catalogue's back.
 const MOST_PARTS: usize = 1_000;
 
 /// Whether there is one JSON object among the fields, of columns that all have types which are written here.
@@ -230,7 +232,14 @@ async fn read(
         let mut got = 0;
         while let Some(row) = stream.try_next().await? {
             got += 1;
-            pages.took(questions.pager.columns().push(&mut hand.batch, &row)?);
+            match questions.pager.columns().push(&mut hand.batch, &row) {
+                Ok(size) => pages.took(size),
+                Err(error) => {
+                    // The rows before it are sound.
+                    hand.over().await;
+                    return Err(error);
+                }
+            }
             let full = hand.batch.len() >= BATCH_ROWS || hand.batch.bytes() >= BATCH_BYTES;
             let over = full && (hand.over().await != Given::InTime || Instant::now() >= until);
             if over || pages.spent() {

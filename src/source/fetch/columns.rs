@@ -2,7 +2,7 @@
 
 use tokio_postgres::{Row, Statement};
 
-use super::document::Document;
+use super::document::{Document, Malformed};
 use super::{FetchError, Request};
 use crate::batch::{self, Batch};
 use crate::database::codec::{Raw, Wire};
@@ -10,6 +10,24 @@ use crate::position::Timestamp;
 
 /// Instant and id.
 const BEFORE: usize = 2;
+
+/// Why a row cannot be appended.
+enum Unread {
+    Value(tokio_postgres::Error),
+    Document(Malformed),
+}
+
+impl From<tokio_postgres::Error> for Unread {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Value(error)
+    }
+}
+
+impl From<Malformed> for Unread {
+    fn from(malformed: Malformed) -> Self {
+        Self::Document(malformed)
+    }
+}
 
 /// The columns of a statement.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,11 +53,14 @@ impl Columns {
         let created_at: Timestamp = row.try_get(0)?;
         let id: &str = row.try_get(1)?;
         let before = batch.bytes();
-        batch.write(created_at, id, |values| self.values(row, values))?;
+        batch.write(created_at, id, |values| self.values(row, values)).map_err(|unread| match unread {
+            Unread::Value(error) => error.into(),
+            Unread::Document(source) => FetchError::Malformed { id: id.to_owned(), source },
+        })?;
         Ok(batch.bytes() - before)
     }
 
-    fn values(&self, row: &Row, values: &mut batch::Row<'_>) -> Result<(), FetchError> {
+    fn values(&self, row: &Row, values: &mut batch::Row<'_>) -> Result<(), Unread> {
         let mut column = BEFORE;
         for field in 0..self.fields {
             match &self.document {
@@ -47,7 +68,7 @@ impl Columns {
                     let parts = BEFORE + self.fields - 1;
                     let part = |number| {
                         let wire: Option<Wire<'_>> = row.try_get(parts + number)?;
-                        Ok::<_, FetchError>(wire.map(|wire| wire.0))
+                        Ok::<_, Unread>(wire.map(|wire| wire.0))
                     };
                     values.make(|out| document.write(part, out))?;
                 }

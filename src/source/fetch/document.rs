@@ -59,10 +59,19 @@ pub(super) fn is_made_here(oid: u32) -> bool {
     Form::of(oid).is_some()
 }
 
-/// A value that is not what its type says.
-#[derive(Debug, thiserror::Error)]
-#[error("a value of type {0:?} has an unknown binary form")]
-pub(super) struct Malformed(Form);
+/// PostgreSQL makes no text that is longer (`MaxAllocSize`).
+const MOST_BYTES: usize = 0x3fff_ffff;
+
+/// Why an object cannot be made, with the column's name as JSON.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// A value is not what its type says.
+    #[error("the value of column {0} is not in the binary form of its type")]
+    Value(String),
+    /// It would be longer than PostgreSQL would make it.
+    #[error("with column {0} the row's JSON is longer than 1 GiB, which PostgreSQL would refuse, too")]
+    Long(String),
+}
 
 /// The columns of an object.
 #[derive(Debug, PartialEq, Eq)]
@@ -72,9 +81,9 @@ impl Document {
     /// Of columns by name and type; none when one of them has a type that is not made here.
     pub(super) fn new<'a>(columns: impl Iterator<Item = (&'a str, u32)>) -> Option<Self> {
         let mut first = true;
-        let column = |(name, oid)| {
+        let column = |(name, oid): (&str, u32)| {
             let mut key = if std::mem::take(&mut first) { b"{".to_vec() } else { b",".to_vec() };
-            string(name, &mut key);
+            string(name.as_bytes(), &mut key);
             key.push(b':');
             Some((key, Form::of(oid)?))
         };
@@ -90,11 +99,17 @@ impl Document {
         mut value: impl FnMut(usize) -> Result<Option<&'a [u8]>, E>,
         out: &mut Vec<u8>,
     ) -> Result<(), E> {
+        let begin = out.len();
         for (number, (key, form)) in self.0.iter().enumerate() {
+            // Behind the brace or the comma, before the colon.
+            let name = || String::from_utf8_lossy(&key[1..key.len() - 1]).into_owned();
             out.extend_from_slice(key);
             match value(number)? {
                 None => out.extend_from_slice(b"null"),
-                Some(bytes) => json(*form, bytes, out).ok_or(Malformed(*form))?,
+                Some(bytes) => json(*form, bytes, out).ok_or_else(|| Malformed::Value(name()))?,
+            }
+            if out.len() - begin > MOST_BYTES {
+                return Err(Malformed::Long(name()).into());
             }
         }
         out.push(b'}');
@@ -114,13 +129,14 @@ fn json(form: Form, bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
         Form::Integer => serde_json::to_writer(out, &i32::from_be_bytes(bytes.try_into().ok()?)).ok()?,
         Form::BigInt => serde_json::to_writer(out, &i64::from_be_bytes(bytes.try_into().ok()?)).ok()?,
         Form::Numeric => numeric(bytes, out)?,
-        Form::Text => string(std::str::from_utf8(bytes).ok()?, out),
+        // Byte for byte, as `escape_json` takes it: what is stored need not be well formed.
+        Form::Text => string(bytes, out),
         Form::Uuid => uuid(bytes.try_into().ok()?, out),
         Form::Date => {
             let instant = match i32::from_be_bytes(bytes.try_into().ok()?) {
                 i32::MAX => Instant::Infinity,
                 i32::MIN => Instant::NegInfinity,
-                day => Instant::At { day: i64::from(day), micros: None },
+                day => Instant::At { day: i64::from(day), time: None },
             };
             instant.write("", out);
         }
@@ -128,7 +144,7 @@ fn json(form: Form, bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
             let instant = match i64::from_be_bytes(bytes.try_into().ok()?) {
                 i64::MAX => Instant::Infinity,
                 i64::MIN => Instant::NegInfinity,
-                at => Instant::At { day: at.div_euclid(DAY_MICROS), micros: Some(at.rem_euclid(DAY_MICROS)) },
+                at => Instant::At { day: at.div_euclid(DAY_MICROS), time: Some(Time::of(at.rem_euclid(DAY_MICROS))?) },
             };
             // The sessions of a relay have the time zone UTC.
             instant.write(if form == Form::TimestampTz { "+00:00" } else { "" }, out);
@@ -149,8 +165,7 @@ const fn is_escaped(byte: u8) -> bool {
 }
 
 /// A text with quotes.
-fn string(text: &str, out: &mut Vec<u8>) {
-    let bytes = text.as_bytes();
+fn string(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     let mut written = 0;
     for (number, chunk) in bytes.chunks(CHUNK).enumerate() {
@@ -200,8 +215,8 @@ fn uuid(bytes: [u8; 16], out: &mut Vec<u8>) {
 
 /// Digits to the base of 10,000; see `numeric_send` and `get_str_from_var`.
 fn numeric(bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    let mut words = bytes.chunks_exact(2).map(|word| u16::from_be_bytes([word[0], word[1]]));
-    let (count, weight, sign, scale) = (words.next()?, words.next()?.cast_signed(), words.next()?, words.next()?);
+    let word = |n: usize| Some(u16::from_be_bytes([*bytes.get(2 * n)?, *bytes.get(2 * n + 1)?]));
+    let (count, weight, sign, scale) = (usize::from(word(0)?), i32::from(word(1)?.cast_signed()), word(2)?, word(3)?);
     let special: &[u8] = match sign {
         0x0000 => b"",
         0x4000 => b"-",
@@ -214,12 +229,11 @@ fn numeric(bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
     if special.len() > 1 {
         return Some(());
     }
-    let digits: Vec<u16> = words.collect();
-    if digits.len() != usize::from(count) || digits.iter().any(|digit| *digit > 9_999) {
+    const HEADER: usize = 4;
+    if bytes.len() != 2 * (HEADER + count) || (0..count).any(|n| word(HEADER + n).is_none_or(|digit| digit > 9_999)) {
         return None;
     }
-    let weight = i32::from(weight);
-    let digit = |n: i32| usize::try_from(n).ok().and_then(|n| digits.get(n)).copied().unwrap_or(0);
+    let digit = |n: i32| usize::try_from(n).ok().and_then(|n| word(HEADER + n)).unwrap_or(0);
     // The first digit without zeros before it.
     serde_json::to_writer(&mut *out, &if weight < 0 { 0 } else { digit(0) }).ok()?;
     for n in 1..=weight {
@@ -251,17 +265,30 @@ enum Instant {
     At {
         /// Since PostgreSQL's epoch.
         day: i64,
-        /// Of the day; none for a date.
-        micros: Option<i64>,
+        /// None for a date.
+        time: Option<Time>,
     },
+}
+
+/// A time of the day.
+struct Time {
+    seconds: usize,
+    micros: usize,
+}
+
+impl Time {
+    fn of(micros: i64) -> Option<Self> {
+        let [seconds, micros] = [micros / 1_000_000, micros % 1_000_000].map(usize::try_from);
+        Some(Self { seconds: seconds.ok()?, micros: micros.ok()? })
+    }
 }
 
 impl Instant {
     fn write(self, zone: &str, out: &mut Vec<u8>) {
-        let (day, micros) = match self {
+        let (day, time) = match self {
             Self::Infinity => return out.extend_from_slice(b"\"infinity\""),
             Self::NegInfinity => return out.extend_from_slice(b"\"-infinity\""),
-            Self::At { day, micros } => (day, micros.and_then(|micros| usize::try_from(micros).ok())),
+            Self::At { day, time } => (day, time),
         };
         let (year, month, date) = civil(day + EPOCH_DAYS);
         let shown = if year > 0 { year } else { 1 - year };
@@ -280,15 +307,14 @@ impl Instant {
         };
         pair(b'-', month);
         pair(b'-', date);
-        if let Some(micros) = micros {
-            let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
+        if let Some(Time { seconds, micros }) = time {
             pair(b'T', seconds / 3_600);
             pair(b':', seconds / 60 % 60);
             pair(b':', seconds % 60);
-            if fraction > 0 {
-                pair(b'.', fraction / 10_000);
-                out.extend_from_slice(&PAIRS[fraction / 100 % 100]);
-                out.extend_from_slice(&PAIRS[fraction % 100]);
+            if micros > 0 {
+                pair(b'.', micros / 10_000);
+                out.extend_from_slice(&PAIRS[micros / 100 % 100]);
+                out.extend_from_slice(&PAIRS[micros % 100]);
                 while out.last() == Some(&b'0') {
                     out.pop();
                 }
@@ -333,7 +359,6 @@ mod tests {
             (Type::BOOL, &b""[..]),
             (Type::INT4, b"123"),
             (Type::INT8, b"1234"),
-            (Type::TEXT, b"\xff"),
             (Type::UUID, b"short"),
             (Type::DATE, b"12345"),
             (Type::TIMESTAMPTZ, b"1234"),
@@ -343,7 +368,23 @@ mod tests {
             (Type::NUMERIC, b"\0\x01\0\0\0\0\0\0\xff\xff"),
             (Type::NUMERIC, b"\0\0\0\0\x12\x34\0\0"),
         ] {
-            assert!(made(&[("c", of.oid())], &[Some(value)]).is_err(), "{of} {value:?}");
+            let refused = made(&[("c", of.oid())], &[Some(value)]);
+            assert_eq!(refused, Err(Malformed::Value("\"c\"".to_owned())), "{of} {value:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_not_well_formed_goes_through_as_it_is() {
+        let mut out = Vec::new();
+        let document = Document::new([("c", Type::TEXT.oid())].into_iter()).expect("a known type");
+        document.write(|_| Ok::<_, Malformed>(Some(&b"\xff\"a"[..])), &mut out).expect("well formed for PostgreSQL");
+        assert_eq!(out, b"{\"c\":\"\xff\\\"a\"}");
+    }
+
+    #[test]
+    fn what_is_no_number_is_a_text() {
+        for (sign, text) in [(0xC0, "NaN"), (0xD0, "Infinity"), (0xF0, "-Infinity")] {
+            assert_eq!(one(&Type::NUMERIC, &[0, 0, 0, 0, sign, 0, 0, 0]), format!("before{{\"c\":\"{text}\"}}"));
         }
     }
 
@@ -355,10 +396,16 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_bytes_make_it_panic(oid in 0_u32..4_000, value: Vec<u8>) {
-            if let Some(document) = Document::new([("c", oid)].into_iter()) {
-                let _: Result<(), Malformed> = document.write(|_| Ok(Some(&value[..])), &mut Vec::new());
-            }
+        fn no_bytes_make_it_panic(
+            of in proptest::sample::select(vec![
+                Type::BOOL, Type::INT2, Type::INT4, Type::INT8, Type::NUMERIC, Type::TEXT, Type::VARCHAR, Type::BPCHAR, Type::UUID,
+                Type::DATE, Type::TIMESTAMP, Type::TIMESTAMPTZ, Type::JSON, Type::JSONB,
+            ]),
+            size in proptest::sample::select(vec![0_usize, 1, 2, 4, 8, 10, 16, 20]),
+            bytes: [u8; 20],
+        ) {
+            let document = Document::new([("c", of.oid())].into_iter()).expect("a known type");
+            let _: Result<(), Malformed> = document.write(|_| Ok(Some(&bytes[..size])), &mut Vec::new());
         }
 
         #[test]

@@ -15,9 +15,14 @@ pub enum FetchError {
     /// statements were made for: look at the catalogue again.
     #[error("the table's partitions, or its columns, have changed since the scan")]
     FamilyChanged,
-    /// A value of the row is not what its type says.
-    #[error("{0}")]
-    Malformed(String),
+    /// No JSON can be made of a row.
+    #[error("row {id}: {source}")]
+    Malformed {
+        /// Its id.
+        id: String,
+        /// Why.
+        source: Malformed,
+    },
     /// The name means another table now.
     #[error(
         "table {table} is another relation now (oid {found:?}, was {known}): it was replaced or renamed. Rename it back, \
@@ -69,11 +74,5 @@ impl From<tokio_postgres::Error> for FetchError {
             .as_db_error()
             .is_some_and(|said| *said.code() == SqlState::FEATURE_NOT_SUPPORTED && said.routine() == Some(REVALIDATED));
         if other_columns { Self::FamilyChanged } else { Self::Database(error.into()) }
-    }
-}
-
-impl From<Malformed> for FetchError {
-    fn from(malformed: Malformed) -> Self {
-        Self::Malformed(malformed.to_string())
     }
 }

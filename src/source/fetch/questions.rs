@@ -20,17 +20,20 @@ pub(super) struct Pager {
 
 impl Pager {
     async fn prepare(reader: &Loan, request: &Request<'_>) -> Result<Self, FetchError> {
+        let columns = |statement: &Statement| Columns::new(request, statement).ok_or(FetchError::FamilyChanged);
         let next = reader.prepare_cached(&request.texts.page).await?;
+        let known = columns(&next)?;
         let first = match After::of(request.after) {
             After::Row => next.clone(),
-            after => reader.prepare_cached(&request.texts.first(request.shape, request.fields, after)).await?,
+            after => {
+                let first = reader.prepare_cached(&request.texts.first(request.shape, request.fields, after)).await?;
+                // Each was prepared at a moment of its own.
+                if columns(&first)? != known {
+                    return Err(FetchError::FamilyChanged);
+                }
+                first
+            }
         };
-        let columns = |statement: &Statement| Columns::new(request, statement).ok_or(FetchError::FamilyChanged);
-        let known = columns(&next)?;
-        // Each was prepared at a moment of its own.
-        if columns(&first)? != known {
-            return Err(FetchError::FamilyChanged);
-        }
         Ok(Self { first, next, columns: known })
     }
 
