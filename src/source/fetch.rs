@@ -87,14 +87,15 @@ const MOST_PARTS: usize = 1_000;
 
 /// Whether there is one JSON object among the fields, of columns that all have types which are written here.
 fn is_made_here(shape: &Shape, fields: &[Field]) -> bool {
-    let known = |oid| document::is_made_here(oid);
     let mut documents = fields.iter().filter(|field| field.is_document());
     let (Some(document), None) = (documents.next(), documents.next()) else { return false };
     let parts = match document {
         Field::Columns(columns) => columns.iter().map(|name| shape.columns.get(name)).collect::<Option<Vec<_>>>(),
         _ => Some(shape.columns.values().collect()),
     };
-    parts.is_some_and(|parts| parts.len() + fields.len() <= MOST_PARTS && parts.iter().all(|column| known(column.oid)))
+    parts.is_some_and(|parts| {
+        parts.len() + fields.len() <= MOST_PARTS && parts.iter().all(|column| document::is_made_here(column.oid))
+    })
 }
 
 /// What to read.
