@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use rdkafka::message::{BorrowedMessage, Message};
+use rdkafka::message::Message;
 use tokio_postgres::Client;
 
 use super::random::Values;
 use super::types::{self, COLUMNS, TYPES};
 use super::{holds, replica, topic};
-use crate::support::records::each;
+use crate::support::records::{count, each};
 use crate::support::{Database, broker, database};
 
 /// What a relay's session sets, as far as it shows in values; written down here, so that the product cannot change its mind.
@@ -47,6 +47,20 @@ pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+/// A relay of the table `public.odd`, named like its topic.
+fn relay(topic: &str, payload: &Payload) -> String {
+    format!(
+        "[[relay]]\nname = \"{topic}\"\n[relay.source.stream]\ntable = \"public.odd\"\n[relay.sink.kafka]\n\
+         topic = \"{topic}\"\nkey = \"id\"\npayload = {}\n",
+        payload.toml()
+    )
+}
+
+/// The payloads of a topic, in order.
+async fn payloads(servers: &str, topic: &str) -> Vec<String> {
+    each(servers, topic, |message| String::from_utf8(message.payload().unwrap().to_vec()).unwrap()).await
+}
+
 /// Relays the table `public.odd` once for each payload, and compares every record with what a session with the relay's
 /// settings makes of the row.
 pub(super) async fn compare(database: &Database, rows: i64, payloads: &[Payload]) {
@@ -58,12 +72,7 @@ async fn compare_as(database: &Database, rows: i64, payloads: &[Payload], role: 
     let (mut relays, mut topics) = (String::new(), Vec::new());
     for payload in payloads {
         let topic = topic("json", &[("max.message.bytes", "4000000")]).await;
-        let _ = write!(
-            relays,
-            "[[relay]]\nname = \"{topic}\"\n[relay.source.stream]\ntable = \"public.odd\"\n[relay.sink.kafka]\n\
-             topic = \"{topic}\"\nkey = \"id\"\npayload = {}\n",
-            payload.toml()
-        );
+        relays += &relay(&topic, payload);
         topics.push(topic);
     }
     let replica = replica(database, &relays).await;
@@ -122,6 +131,18 @@ async fn insert(owner: &Client, columns: &[(&str, &str)], values: &[String]) {
     owner.batch_execute(&sql).await.unwrap_or_else(|error| panic!("{error:?}: {sql}"));
 }
 
+/// Rows of each column's values in turn, and one without any; how many.
+async fn fill(owner: &Client, columns: &[(&str, &str)], of: &[&types::Column]) -> i64 {
+    let rows = of.iter().map(|(_, _, values)| values.len()).max().unwrap();
+    for row in 0..rows {
+        let values: Vec<_> = of.iter().map(|(_, _, values)| values[row % values.len()].to_owned()).collect();
+        insert(owner, columns, &values).await;
+    }
+    // Without a default: NULL, where the server does not make the value.
+    insert(owner, columns, &vec!["DEFAULT".to_owned(); columns.len()]).await;
+    i64::try_from(rows).unwrap() + 1
+}
+
 /// All columns, in another order than the table's.
 fn backwards(columns: &[(&str, &str)]) -> Payload {
     let names = columns.iter().rev().map(|(name, _)| (*name).to_owned());
@@ -138,15 +159,9 @@ async fn the_json_of_a_row_of_every_type_is_postgresqls_own_byte_for_byte() {
     let all: Vec<_> = COLUMNS.iter().chain(&more).collect();
     let columns: Vec<(&str, &str)> = all.iter().map(|(name, of, _)| (*name, *of)).collect();
     table(&owner, &columns).await;
-    let rows = all.iter().map(|(_, _, values)| values.len()).max().unwrap();
-    for row in 0..rows {
-        let values: Vec<_> = all.iter().map(|(_, _, values)| values[row % values.len()].to_owned()).collect();
-        insert(&owner, &columns, &values).await;
-    }
-    // Without a default: NULL, where the server does not make the value.
-    insert(&owner, &columns, &vec!["DEFAULT".to_owned(); columns.len()]).await;
-    println!("{} types, {} rows", columns.len(), rows + 1);
-    compare(&database, i64::try_from(rows).unwrap() + 1, &[Payload::Row, backwards(&columns)]).await;
+    let rows = fill(&owner, &columns, &all).await;
+    println!("{} types, {rows} rows", columns.len());
+    compare(&database, rows, &[Payload::Row, backwards(&columns)]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -209,13 +224,7 @@ async fn the_json_that_the_relay_makes_itself_is_postgresqls_own_byte_for_byte()
     let names: Vec<_> = made.iter().enumerate().map(|(n, _)| odd_name(n)).collect();
     let columns: Vec<_> = made.iter().zip(&names).map(|((_, of, _), name)| (name.as_str(), *of)).collect();
     table(&owner, &columns).await;
-    let rows = made.iter().map(|(_, _, values)| values.len()).max().unwrap();
-    for row in 0..rows {
-        let values: Vec<_> = made.iter().map(|(_, _, values)| values[row % values.len()].to_owned()).collect();
-        insert(&owner, &columns, &values).await;
-    }
-    insert(&owner, &columns, &vec!["DEFAULT".to_owned(); columns.len()]).await;
-    let rows = i64::try_from(rows).unwrap() + 1;
+    let rows = fill(&owner, &columns, &made).await;
     compare_as(&database, rows, &[Payload::Row, backwards(&columns)], "postgres").await;
 }
 
@@ -255,11 +264,7 @@ async fn a_changed_table_shows_in_the_json_of_the_first_row_behind_the_change() 
     table(&owner, &[("payload", "text")]).await;
     let topic = topic("changed", &[]).await;
     let servers = broker().await.bootstrap_servers();
-    let relay = format!(
-        "[[relay]]\nname = \"{topic}\"\n[relay.source.stream]\ntable = \"public.odd\"\n[relay.sink.kafka]\n\
-         topic = \"{topic}\"\nkey = \"id\"\npayload = {{ row = true }}\n"
-    );
-    let replica = replica(&database, &relay).await;
+    let replica = replica(&database, &relay(&topic, &Payload::Row)).await;
     let mut known = Vec::new();
     for change in [
         "SELECT",
@@ -279,8 +284,7 @@ async fn a_changed_table_shows_in_the_json_of_the_first_row_behind_the_change() 
         // What was inserted before a change and is read behind it has the columns behind it.
         holds(&servers, &topic, i64::try_from(known.len()).unwrap()).await;
     }
-    let text = |message: &BorrowedMessage<'_>| String::from_utf8(message.payload().unwrap().to_vec()).unwrap();
-    assert_eq!(each(&servers, &topic, text).await, known);
+    assert_eq!(payloads(&servers, &topic).await, known);
     drop(replica);
 }
 
@@ -292,11 +296,7 @@ async fn a_table_that_is_changed_while_it_is_written_loses_no_row_and_no_column(
     forbid(&owner).await;
     let topic = topic("changing", &[]).await;
     let servers = broker().await.bootstrap_servers();
-    let relay = format!(
-        "[[relay]]\nname = \"{topic}\"\n[relay.source.stream]\ntable = \"public.odd\"\n[relay.sink.kafka]\n\
-         topic = \"{topic}\"\nkey = \"id\"\npayload = {{ row = true }}\n"
-    );
-    let replica = replica(&database, &relay).await;
+    let replica = replica(&database, &relay(&topic, &Payload::Row)).await;
     let writer = database.connect("postgres").await;
     let insert =
         "INSERT INTO odd (payload) SELECT 'x' FROM generate_series(1, 20) RETURNING pg_catalog.row_to_json(odd)::text";
@@ -314,17 +314,18 @@ async fn a_table_that_is_changed_while_it_is_written_loses_no_row_and_no_column(
         }
     });
     for change in 0..20 {
+        let so_far = count(&servers, &topic).await.unwrap();
         owner
             .batch_execute(&format!("ALTER TABLE odd ADD COLUMN more{change} integer DEFAULT {change}"))
             .await
             .unwrap();
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        // The relay goes on behind the change, and has something to read when the next one comes.
+        holds(&servers, &topic, so_far + 1_000).await;
     }
     over.store(true, Relaxed);
     let written = writing.await.unwrap();
     holds(&servers, &topic, i64::try_from(first + written.len()).unwrap()).await;
-    let text = |message: &BorrowedMessage<'_>| String::from_utf8(message.payload().unwrap().to_vec()).unwrap();
-    let came = each(&servers, &topic, text).await.split_off(first);
+    let came = payloads(&servers, &topic).await.split_off(first);
     assert_eq!(came.len(), written.len());
     let mut behind = 0;
     for (came, written) in came.iter().zip(&written).filter(|(came, written)| came != written) {
