@@ -6,15 +6,12 @@
 //! `src/backend/utils/adt/json.c`, `numeric_out`, `EncodeDateTime` with `USE_XSD_DATES`; and the test that compares the
 //! records of both for every type.
 
-use std::io::Write as _;
-
 use tokio_postgres::types::Type;
 
-use crate::position::{PAIRS, civil};
+use self::instant::Instant;
+use crate::position::PAIRS;
 
-/// Days between 1970-01-01 and 2000-01-01, PostgreSQL's epoch.
-const EPOCH_DAYS: i64 = 10_957;
-const DAY_MICROS: i64 = 86_400_000_000;
+mod instant;
 
 /// How a value of a type is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,23 +129,10 @@ fn json(form: Form, bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
         // Byte for byte, as `escape_json` takes it: what is stored need not be well formed.
         Form::Text => string(bytes, out),
         Form::Uuid => uuid(bytes.try_into().ok()?, out),
-        Form::Date => {
-            let instant = match i32::from_be_bytes(bytes.try_into().ok()?) {
-                i32::MAX => Instant::Infinity,
-                i32::MIN => Instant::NegInfinity,
-                day => Instant::At { day: i64::from(day), time: None },
-            };
-            instant.write("", out);
-        }
-        Form::Timestamp | Form::TimestampTz => {
-            let instant = match i64::from_be_bytes(bytes.try_into().ok()?) {
-                i64::MAX => Instant::Infinity,
-                i64::MIN => Instant::NegInfinity,
-                at => Instant::At { day: at.div_euclid(DAY_MICROS), time: Some(Time::of(at.rem_euclid(DAY_MICROS))?) },
-            };
-            // The sessions of a relay have the time zone UTC.
-            instant.write(if form == Form::TimestampTz { "+00:00" } else { "" }, out);
-        }
+        Form::Date => Instant::of_date(i32::from_be_bytes(bytes.try_into().ok()?)).write("", out),
+        // The sessions of a relay have the time zone UTC.
+        Form::TimestampTz => Instant::of_micros(i64::from_be_bytes(bytes.try_into().ok()?))?.write("+00:00", out),
+        Form::Timestamp => Instant::of_micros(i64::from_be_bytes(bytes.try_into().ok()?))?.write("", out),
         Form::Json => out.extend_from_slice(bytes),
         // The first byte is the version of the binary form.
         Form::Jsonb => out.extend_from_slice(bytes.strip_prefix(&[1])?),
@@ -256,76 +240,6 @@ fn four(digit: u16, out: &mut Vec<u8>) {
     let digit = usize::from(digit);
     out.extend_from_slice(&PAIRS[digit / 100]);
     out.extend_from_slice(&PAIRS[digit % 100]);
-}
-
-/// A date, or a point of time.
-enum Instant {
-    Infinity,
-    NegInfinity,
-    At {
-        /// Since PostgreSQL's epoch.
-        day: i64,
-        /// None for a date.
-        time: Option<Time>,
-    },
-}
-
-/// A time of the day.
-struct Time {
-    seconds: usize,
-    micros: usize,
-}
-
-impl Time {
-    fn of(micros: i64) -> Option<Self> {
-        let [seconds, micros] = [micros / 1_000_000, micros % 1_000_000].map(usize::try_from);
-        Some(Self { seconds: seconds.ok()?, micros: micros.ok()? })
-    }
-}
-
-impl Instant {
-    fn write(self, zone: &str, out: &mut Vec<u8>) {
-        let (day, time) = match self {
-            Self::Infinity => return out.extend_from_slice(b"\"infinity\""),
-            Self::NegInfinity => return out.extend_from_slice(b"\"-infinity\""),
-            Self::At { day, time } => (day, time),
-        };
-        let (year, month, date) = civil(day + EPOCH_DAYS);
-        let shown = if year > 0 { year } else { 1 - year };
-        out.push(b'"');
-        match usize::try_from(shown) {
-            Ok(shown) if shown <= 9_999 => {
-                out.extend_from_slice(&PAIRS[shown / 100]);
-                out.extend_from_slice(&PAIRS[shown % 100]);
-            }
-            // A vector takes all that it is given.
-            _ => drop(write!(out, "{shown}")),
-        }
-        let mut pair = |before: u8, value: usize| {
-            out.push(before);
-            out.extend_from_slice(&PAIRS[value]);
-        };
-        pair(b'-', month);
-        pair(b'-', date);
-        if let Some(Time { seconds, micros }) = time {
-            pair(b'T', seconds / 3_600);
-            pair(b':', seconds / 60 % 60);
-            pair(b':', seconds % 60);
-            if micros > 0 {
-                pair(b'.', micros / 10_000);
-                out.extend_from_slice(&PAIRS[micros / 100 % 100]);
-                out.extend_from_slice(&PAIRS[micros % 100]);
-                while out.last() == Some(&b'0') {
-                    out.pop();
-                }
-            }
-            out.extend_from_slice(zone.as_bytes());
-        }
-        if year <= 0 {
-            out.extend_from_slice(b" BC");
-        }
-        out.push(b'"');
-    }
 }
 
 #[cfg(test)]
