@@ -7,11 +7,11 @@ use tokio_postgres::Client;
 
 use super::process::TICKS;
 
-/// PostgreSQL itself writes a record of running transactions 15 seconds after the last change: without changes for longer
-/// there is none to come.
-const QUIET: Duration = Duration::from_secs(16);
+/// PostgreSQL itself writes a record of running transactions 15 seconds after the last change, or 10 later when its background
+/// writer rests: without changes for longer there is none to come.
+const QUIET: Duration = Duration::from_secs(26);
 /// After this much time somebody writes all the time, which is then what is measured.
-const PATIENCE: Duration = Duration::from_secs(45);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A record is flushed this long after it was written, at the latest.
 const FLUSHED: Duration = Duration::from_secs(10);

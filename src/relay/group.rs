@@ -256,7 +256,7 @@ impl Group {
                 return false;
             }
         }
-        member.busy = true;
+        (member.busy, member.woken) = (true, false);
         member.needless = Arc::default();
         member.quiet = Some((standing.position.clone(), look.newest_for(standing).cloned()));
         let start = Start { sighting: look.sighting.clone(), needless: Arc::clone(&member.needless) };

@@ -46,11 +46,12 @@ impl Sleeper {
 }
 
 /// Until a hint comes; for ever when nobody listens. Under load hints come faster than looks can follow: those that come
-/// within [`TOGETHER`] are answered together.
-pub(super) async fn hint(sleeper: Option<&Sleeper>) {
+/// within [`TOGETHER`] are answered together. A hint is `heard` before that time is over: whoever gives up waiting has it.
+pub(super) async fn hint(sleeper: Option<&Sleeper>, heard: &mut bool) {
     match sleeper {
         Some(sleeper) => {
             sleeper.woken().await;
+            *heard = true;
             tokio::time::sleep(TOGETHER).await;
         }
         None => std::future::pending().await,
@@ -112,4 +113,22 @@ async fn hear(hints: &Hints, backoff: &mut Backoff) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_hint_that_comes_as_the_pause_ends_is_not_forgotten() {
+        let sleeper = Sleeper::default();
+        sleeper.woken.notify_one();
+        let mut heard = false;
+        tokio::select! {
+            biased;
+            () = hint(Some(&sleeper), &mut heard) => {}
+            () = std::future::ready(()) => {} // something else that ends the pause
+        }
+        assert!(heard);
+    }
 }

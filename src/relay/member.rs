@@ -38,6 +38,8 @@ pub(super) struct Member {
     pub(super) not_before: Instant,
     /// No turn before this, unless a hint comes.
     pub(super) paces_until: Option<Instant>,
+    /// A hint has come since its turn began: that turn may have read before the row came.
+    pub(super) woken: bool,
     /// A turn is running, or waits for connections.
     pub(super) busy: bool,
     /// While that turn waits, a look has found nothing to do for it any more, as a rule because another replica did it.
@@ -65,6 +67,7 @@ impl Member {
             backoff: Backoff::new(),
             not_before: Instant::now(),
             paces_until: None,
+            woken: false,
             busy: false,
             needless: Arc::default(),
             quiet: None,
@@ -75,6 +78,17 @@ impl Member {
             prepared: None,
             unready: None,
         }
+    }
+
+    /// A hint has come: no turn waits for the end of a pause that rows before it have earned.
+    pub(super) fn hinted(&mut self) {
+        self.paces_until = None;
+        self.woken = self.busy;
+    }
+
+    /// Rows were there, and more may come after this pause.
+    pub(super) fn paces(&mut self, pause: Duration) {
+        self.paces_until = (!self.woken).then(|| Instant::now() + pause);
     }
 
     /// Its checks, to be run when they are due; what they find comes back to [`Self::checked`].

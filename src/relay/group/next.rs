@@ -62,7 +62,7 @@ impl Group {
             }
             Next::Pause(pause) => {
                 member.quiet = None;
-                member.paces_until = Some(Instant::now() + pause);
+                member.paces(pause);
             }
             Next::Catalogue => {
                 member.quiet = None;

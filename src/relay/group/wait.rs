@@ -7,7 +7,7 @@ use super::{CATALOGUE, CATALOGUE_AT_REST, Group};
 use crate::database::{Error, Session};
 use crate::relay::hints;
 use crate::relay::look::Look;
-use crate::relay::member::SAMPLE;
+use crate::relay::member::{Member, SAMPLE};
 use crate::relay::rest::Rest;
 use crate::relay::sentry::Watch;
 use crate::source::shape::Shape;
@@ -31,17 +31,17 @@ impl Group {
         let wake = self.wake.filter(|_| !busy);
         let pause = wake.map_or(pause, |wake| pause.min(wake.saturating_duration_since(Instant::now())));
         let sleeper = self.sleeper.clone();
-        let hint = hints::hint(sleeper.as_deref());
+        let hint = hints::hint(sleeper.as_deref(), &mut self.hinted);
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = ended(watch.as_ref()) => {}
-            () = hint, if !busy => self.hinted = true,
+            () = hint, if !busy => {}
             () = Self::checked(&mut self.preparing, &mut self.tasks, &mut self.members), if preparing => {}
             () = stop.cancelled() => {}
             Some(done) = self.running.join_next_with_id() => self.finished(done),
         }
         if self.hinted {
-            self.members.iter_mut().for_each(|member| member.paces_until = None);
+            self.members.iter_mut().for_each(Member::hinted);
         }
         if let Some((rest, seen)) = watch.and_then(Watch::end) {
             self.rest = Some(rest);
