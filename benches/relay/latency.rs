@@ -25,9 +25,9 @@ const RATES: [u32; 3] = [10, 1_000, 5_000];
 /// The rate that the goals are for, and with it the rate of the part `takeover`.
 pub const PER_SECOND: u32 = RATES[1];
 
-const P50_MS: f64 = 4.0;
-const P99_MS: f64 = 10.0;
-const PERCENT: f64 = 12.0;
+pub const P50_MS: f64 = 4.0;
+pub const P99_MS: f64 = 10.0;
+pub const PERCENT: f64 = 12.0;
 const MEMORY_MIB: f64 = 40.0;
 
 const WARM: Duration = Duration::from_secs(2);

@@ -17,7 +17,7 @@ use super::{drain, produce, read, sequential};
 /// Of the relay by the slower of the two raw rates.
 pub const RATIO: f64 = 0.85;
 /// Of 200 bytes of text.
-const CPU_S_PER_MILLION: f64 = 1.3;
+pub const CPU_S_PER_MILLION: f64 = 1.3;
 
 fn rates(raw: &[Raw]) -> Vec<f64> {
     each(raw, |raw| raw.rows_per_second)

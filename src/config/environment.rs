@@ -64,7 +64,10 @@ fn stranger(place: Place, lower: &str) -> Problem {
         let what = "names no key that a variable can set".to_owned();
         let mend = match keys::nearest(section, SECTIONS) {
             Some(meant) if meant != section => format!("did you mean {PREFIX}{}__…?", meant.to_ascii_uppercase()),
-            _ => format!("the form is {PREFIX}SECTION__KEY, the sections are POSTGRES, KAFKA, ADMIN, INTAKE, SHUTDOWN"),
+            _ => {
+                let sections = SECTIONS.join(", ").to_ascii_uppercase();
+                format!("the form is {PREFIX}SECTION__KEY, the sections are {sections}")
+            }
         };
         (what, mend)
     };

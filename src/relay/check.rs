@@ -16,6 +16,7 @@ use crate::source::{self, Pending, Requests, judge, table};
 
 mod email;
 mod notify;
+mod secrets;
 mod server;
 mod topic;
 
@@ -63,6 +64,7 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
         if let sink::Config::Kafka(config) = &relay.sink {
             found.extend(topic::topic(cluster, config, session.as_ref().zip(readable.as_ref())).await);
         }
+        found.extend(secrets::usable(relay));
         if let sink::Config::Email(config) = &relay.sink {
             found.extend(email::server(relay, config).await);
         }

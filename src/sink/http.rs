@@ -141,6 +141,14 @@ impl HttpSink {
         Ok(Self { client, requests, preset, min_interval, once: config.once.clone() })
     }
 
+    /// Reads its secrets as a publication does, and keeps nothing of them.
+    ///
+    /// # Errors
+    /// Why one cannot be used; nothing of its content.
+    pub fn secrets(&self) -> Result<(), Failure> {
+        self.preset.seal().map(drop)
+    }
+
     /// The least time between two requests of one cursor. A publication keeps it between its own requests; between
     /// turns the cursor's holder keeps it, by the cursor's last advance.
     #[must_use]

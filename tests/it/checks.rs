@@ -130,6 +130,44 @@ async fn settings_that_the_client_refuses_together_are_named_by_check_and_by_run
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn secrets_that_would_halt_a_relay_at_its_first_row_are_found_by_check() {
+    let database = database().await;
+    bookings(&database, CLOCK).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("secret");
+    let source = "start = \"now\"\n[relay.source.stream]\ntable = \"public.bookings\"\n";
+    let sms = format!(
+        "[[relay]]\nname = \"sms\"\n{source}[relay.sink.sms]\nprovider = \"twilio\"\naccount_sid = \"AC1\"\n\
+         auth_token_file = \"{0}\"\nfrom = \"+491\"\nto = \"{{{{ customer }}}}\"\ntext = \"t\"\n",
+        file.display()
+    );
+    let hook = format!(
+        "[[relay]]\nname = \"hook\"\n{source}[relay.sink.webhook]\nurl = \"https://example.org/\"\nsecret_file = \"{}\"\n",
+        file.display()
+    );
+    let text = toml(&database, "relay", None, &(sms + &hook));
+    let told = async || {
+        let (code, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
+        let document = json(&out);
+        let found =
+            document["findings"].as_array().unwrap().iter().filter(|found| found["code"] == "secret_unreadable");
+        let found = found.map(|found| {
+            assert_eq!(found["level"], "error");
+            (found["relay"].as_str().unwrap().to_owned(), found["message"].as_str().unwrap().to_owned())
+        });
+        (code, found.collect::<Vec<_>>())
+    };
+    let named =
+        |relay: &str, wrong: &str| (relay.to_owned(), format!("The secret cannot be used: {} {wrong}", file.display()));
+    let missing = "cannot be read: No such file or directory (os error 2)";
+    assert_eq!(told().await, (Some(3), vec![named("sms", missing), named("hook", missing)]));
+    std::fs::write(&file, "\n").unwrap();
+    assert_eq!(told().await, (Some(3), vec![named("sms", "is empty"), named("hook", "does not begin with whsec_")]));
+    std::fs::write(&file, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n").unwrap();
+    assert_eq!(told().await.1, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn check_warns_of_a_configuration_without_relays() {
     let database = database().await;
     let (code, out, _) = outbox_relay(&toml(&database, "relay", None, ""), &["check", "-o", "json"]).await;

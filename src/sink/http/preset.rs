@@ -89,13 +89,17 @@ impl Seal {
 }
 
 fn basic(user: &str, secret: &Secret) -> Result<HeaderValue, Failure> {
-    let secret = secret.read().map_err(|error| unreadable(error.to_string()))?;
+    let wrong = |what: String| match secret {
+        Secret::File(path) => unreadable(format!("{} {what}", path.display())),
+        Secret::Value(_) => unreadable(format!("it {what}")),
+    };
+    let secret = secret.read().map_err(|error| wrong(format!("cannot be read: {error}")))?;
     if secret.expose_secret().is_empty() {
-        return Err(unreadable("it is empty".to_owned()));
+        return Err(wrong("is empty".to_owned()));
     }
     let encoded = STANDARD.encode(format!("{user}:{}", secret.expose_secret()));
     let mut value = HeaderValue::try_from(format!("Basic {encoded}"))
-        .map_err(|_| unreadable("it cannot be sent in a header".to_owned()))?;
+        .map_err(|_| wrong("cannot be sent in a header".to_owned()))?;
     value.set_sensitive(true);
     Ok(value)
 }
