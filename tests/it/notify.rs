@@ -2,18 +2,24 @@
 
 use std::time::Duration;
 
+use outbox_relay::demo::consumer::Consumer;
+use outbox_relay::demo::kafka::RealBroker;
 use tokio_postgres::Client;
 
 use crate::support::outside::{finding, json, printed, stdout_relay};
-use crate::support::{CLOCK, Database, PATIENCE, Process, bookings, database, eventually, outbox_relay, toml};
+use crate::support::{
+    CLOCK, Database, PATIENCE, Process, bookings, database, eventually, kafka_relay, outbox_relay, toml, unique,
+};
 
 const INSERT: &str = "INSERT INTO public.bookings DEFAULT VALUES";
 const LISTENERS: &str =
     "SELECT pid FROM pg_stat_activity WHERE query = 'LISTEN \"outbox_relay\"' AND datname = current_database()";
 
-/// A relay that looks seldom, unless it is woken: less often than anybody waits here.
+/// Makes a relay look seldom, unless it is woken: less often than anybody waits here.
+const SLEEPY: &str = "[relay.poll]\nmin = \"30s\"\nmax = \"60s\"\n";
+
 fn sleepy(notify: bool) -> String {
-    format!("{}[relay.poll]\nmin = \"30s\"\nmax = \"60s\"\nnotify = {notify}\n", stdout_relay("woken", ""))
+    format!("{}{SLEEPY}notify = {notify}\n", stdout_relay("woken", ""))
 }
 
 async fn prints(process: &Process, rows: usize) {
@@ -54,6 +60,31 @@ async fn a_hint_wakes_a_relay_whose_next_look_is_far_away() {
     let process = asleep(&database, &owner).await;
     owner.batch_execute(INSERT).await.unwrap();
     prints(&process, 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hint_that_comes_during_a_relays_turn_is_heard_when_the_turn_has_ended() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    install(&database).await;
+    let broker = RealBroker::start().await.unwrap();
+    let (servers, topic) = (broker.bootstrap_servers(), unique("busy"));
+    broker.create_topic(&topic, 1, &[]).await.unwrap();
+    let consumer = Consumer::start(&servers, &topic).await.unwrap();
+    let relays = sleepy(true) + &kafka_relay("busy", &topic, "") + SLEEPY + "notify = true\n";
+    let process = Process::spawn(&toml(&database, "relay", Some(&servers), &relays), &["run"]);
+    owner.batch_execute(INSERT).await.unwrap();
+    prints(&process, 1).await;
+    eventually(PATIENCE, async || consumer.count() == 1).await;
+    broker.freeze().unwrap();
+    owner.batch_execute(INSERT).await.unwrap();
+    prints(&process, 2).await;
+    // The other's turn hangs with row 2: what has no turn hears this.
+    owner.batch_execute(INSERT).await.unwrap();
+    prints(&process, 3).await;
+    broker.thaw().unwrap();
+    eventually(PATIENCE, async || consumer.count() >= 3).await;
+    broker.stop().await.unwrap();
 }
 
 #[tokio::test]
