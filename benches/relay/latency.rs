@@ -25,8 +25,11 @@ const RATES: [u32; 3] = [10, 1_000, 5_000];
 /// The rate that the goals are for, and with it the rate of the part `takeover`.
 pub const PER_SECOND: u32 = RATES[1];
 
+/// Goal at that rate, in milliseconds.
 pub const P50_MS: f64 = 4.0;
+/// Goal at that rate, in milliseconds.
 pub const P99_MS: f64 = 10.0;
+/// Goal for the relay's processor time at that rate, of one core.
 pub const PERCENT: f64 = 12.0;
 const MEMORY_MIB: f64 = 40.0;
 

@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 use super::process::TICKS;
 
 /// PostgreSQL itself writes a record of running transactions 15 seconds after the last change, or 10 later when its background
-/// writer rests: without changes for longer there is none to come.
+/// writer rests (`bgwriter.c`): without changes for longer there is none to come.
 const QUIET: Duration = Duration::from_secs(26);
 /// After this much time somebody writes all the time, which is then what is measured.
 const PATIENCE: Duration = Duration::from_secs(60);
