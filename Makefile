@@ -11,7 +11,8 @@ KAFKA ?=
 # The major version of PostgreSQL for test-pg: what is installed, or 16 or 18, which are inside a package.
 PG ?= 18
 # The guarantees that rest on PostgreSQL, by module of tests/it; the others meet it only through these.
-GUARANTEES = action_query:: basics:: chaos:: faults:: horizon:: identity:: idle:: lock_kill:: migrations:: notify:: ordering:: refusals:: \
+GUARANTEES = action_query:: basics:: chaos:: faults:: horizon:: identity:: idle:: lock_kill:: losses:: migrations:: notify:: ordering:: \
+    postgres_facts:: refusals:: \
     replicas:: retention:: schedules:: shards:: storm:: stage::the_server_has_the_major_version_that_was_asked_for
 # Some of them not, for example SKIP=chaos::
 SKIP ?=

@@ -1,0 +1,1 @@
+//! Partitions that are detached, wait to be detached, or return.

@@ -1,0 +1,1 @@
+//! Keys that the database takes for equal, and shard keys that change.

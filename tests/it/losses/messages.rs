@@ -1,0 +1,1 @@
+//! One client message that holds several transactions.

@@ -1,0 +1,1 @@
+//! Transactions that are prepared while a scan runs.

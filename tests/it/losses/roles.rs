@@ -1,0 +1,1 @@
+//! Relays that share the role of the application.

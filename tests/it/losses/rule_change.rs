@@ -1,0 +1,1 @@
+//! A table whose rule becomes weaker under a running relay.

@@ -1,0 +1,1 @@
+//! Snapshots that are older than the lock of the table they read.

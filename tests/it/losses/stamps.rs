@@ -1,0 +1,1 @@
+//! Tables whose created_at somebody can set although a default or trigger stands there.

@@ -1,0 +1,1 @@
+//! What status and cursor why say of rows that are not delivered.
