@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool::managed;
@@ -76,6 +77,35 @@ pub struct Limits {
     pub lock_kill: Duration,
 }
 
+/// Which server a session is on.
+///
+/// While a name or a proxy moves from one server to another, the sessions of one replica can be on both. What a scan of one
+/// server's writers says is nothing about the rows of the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Server {
+    /// The cluster's system identifier, which a promoted standby shares with its former primary.
+    pub system: String,
+    /// When its postmaster started, in microseconds since the Unix epoch: no two servers share it.
+    pub started: i64,
+}
+
+impl Server {
+    /// Whether a session on `other` may work with what was learned on this one.
+    ///
+    /// # Errors
+    /// [`Error::TwoServers`] when it is another server.
+    pub fn same_as(&self, other: &Self) -> Result<(), Error> {
+        if self == other { Ok(()) } else { Err(Error::TwoServers { one: self.to_string(), other: other.to_string() }) }
+    }
+}
+
+impl std::fmt::Display for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let started = crate::position::Timestamp::from_unix_micros(self.started);
+        write!(f, "system {} started at {started}", self.system)
+    }
+}
+
 /// One connection, ready for use.
 #[derive(Debug)]
 pub struct Session {
@@ -83,6 +113,8 @@ pub struct Session {
     closed: CancellationToken,
     /// The server process.
     pub pid: i32,
+    /// The server that the process belongs to.
+    pub server: Arc<Server>,
 }
 
 impl Session {

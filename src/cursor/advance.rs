@@ -11,10 +11,13 @@ use super::lock::{LockedCursor, Place};
 use crate::database::{Error, Fragile};
 use crate::position::{Position, Timestamp};
 
-const ADVANCE: &str = "UPDATE outbox.cursor SET position_created_at = $2, position_id = $3, observed_at = $4, \
+/// COMMIT is sent with it, before its answer is here. So a row that is not there must be an error, which keeps the commit
+/// from taking place: [`deleted`] knows it.
+const ADVANCE: &str = "WITH moved AS (UPDATE outbox.cursor SET position_created_at = $2, position_id = $3, observed_at = $4, \
      snapshot = COALESCE($5::text::pg_snapshot, snapshot), relations = $6::oid[], seek_applied = $7, identity = $8::text::jsonb, \
      advanced_by = $9, partitions = COALESCE($10, partitions), advanced_at = pg_catalog.clock_timestamp(), updated_at = pg_catalog.clock_timestamp() \
-     WHERE ctid = $11::text::tid AND name = $1 RETURNING ctid::text";
+     WHERE ctid = $11::text::tid AND name = $1 RETURNING ctid::text AS place) \
+     SELECT COALESCE((SELECT place FROM moved), pg_catalog.current_setting('outbox.cursor_row_deleted'))";
 
 /// What an advance writes.
 #[derive(Clone, Debug)]
@@ -57,11 +60,17 @@ impl LockedCursor {
         if let Some((letter, error)) = &to.dead {
             dead_letter::bury(&self.connection, &self.name, letter, error, to.by).await?;
         }
-        let (place, took) = advance(&self.connection, &self.name, &self.place, &to).await?;
-        let Some(place) = place else { return Err(Error::Vanished(self.name)) };
+        let moved = advance(&self.connection, &self.name, &self.place, &to).await;
+        let moved = moved.map_err(|error| deleted(&self.name, error))?;
         self.connection.give_back();
-        Ok((place, took))
+        Ok(moved)
     }
+}
+
+/// The error of a statement that reads the parameter `outbox.cursor_row_deleted`, which is never set, because it found no row.
+pub(super) fn deleted(name: &str, error: tokio_postgres::Error) -> Error {
+    let found_none = error.as_db_error().is_some_and(|error| error.message().contains("outbox.cursor_row_deleted"));
+    if found_none { Error::Vanished(name.to_owned()) } else { error.into() }
 }
 
 /// Sets whether this transaction's commit waits for the disk.
@@ -74,7 +83,7 @@ async fn advance(
     name: &str,
     Place(place): &Place,
     to: &Advance<'_>,
-) -> Result<(Option<Place>, [Duration; 2]), tokio_postgres::Error> {
+) -> Result<(Place, [Duration; 2]), tokio_postgres::Error> {
     let statement = loan.prepare_cached(ADVANCE).await?;
     let created_at = to.position.map(|position| position.created_at);
     let id = to.position.and_then(|position| position.id.as_deref());
@@ -95,9 +104,8 @@ async fn advance(
     // When the update fails, nothing behind it is carried out, and its error is what is returned. Setting and commit are one
     // message, so that one answer wakes this process, and not two.
     let begun = Instant::now();
-    let update = async { Ok((loan.query_opt(&statement, &parameters).await?, begun.elapsed())) };
+    let update = async { Ok((loan.query_one(&statement, &parameters).await?, begun.elapsed())) };
     let commit = format!("{}; COMMIT", durability(to.durable));
     let ((updated, advance), ()) = tokio::try_join!(biased; update, loan.batch_execute(&commit))?;
-    let place = updated.map(|row| row.try_get(0).map(Place)).transpose()?;
-    Ok((place, [advance, begun.elapsed().saturating_sub(advance)]))
+    Ok((Place(updated.try_get(0)?), [advance, begun.elapsed().saturating_sub(advance)]))
 }

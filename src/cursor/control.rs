@@ -2,7 +2,7 @@
 
 use tokio_postgres::{Client, GenericClient};
 
-use super::standing::{Creation, insert};
+use super::standing::{self, Creation};
 use crate::database::Error;
 use crate::position::Timestamp;
 
@@ -182,7 +182,7 @@ pub async fn resume(client: &mut Client, name: &str, by: &str) -> Result<Outcome
 pub async fn create(client: &mut Client, creation: Creation<'_>, by: &str, detail: &str) -> Result<bool, Error> {
     let name = creation.name;
     let transaction = client.transaction().await?;
-    if !insert(&transaction, creation).await? {
+    if !standing::create(transaction.client(), creation).await? {
         return Ok(false);
     }
     note(&transaction, "cursor create", name, by, Some(detail)).await?;

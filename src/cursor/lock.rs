@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::dead_letter::{self, Redrive, Redriven};
 use super::reserve::{self, InFlight};
 use super::{Wish, position};
-use crate::database::{Error, Fragile, Loan};
+use crate::database::{Error, Fragile, Loan, Server};
 use crate::position::{Position, Timestamp};
 
 /// Locks the row that a condition finds.
@@ -164,6 +164,12 @@ impl LockedCursor {
             connection,
             closed,
         })
+    }
+
+    /// The server that the lock is held on.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        &self.connection.server
     }
 
     /// The transaction that holds the lock: what is changed in it is committed by [`Self::advance`] or

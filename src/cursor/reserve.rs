@@ -14,7 +14,7 @@ use tokio_postgres::types::ToSql;
 use tokio_util::sync::CancellationToken;
 
 use super::ErrorReport;
-use super::advance::{Advance, durability};
+use super::advance::{self, Advance, durability};
 use super::dead_letter::{self, DeadLetter};
 use super::lock::{self, LockedCursor};
 use super::unknown::{self, Unknown};
@@ -42,9 +42,11 @@ const RESERVE: &str = "UPDATE outbox.cursor SET position_created_at = $2, positi
 
 const AGAIN: &str = "SELECT token ->> 'token' = $2 FROM outbox.cursor WHERE name = $1 FOR UPDATE";
 
-const SETTLE: &str = "UPDATE outbox.cursor SET position_created_at = $2, position_id = $3, token = NULL, \
+/// COMMIT is sent with it: see [`advance::deleted`].
+const SETTLE: &str = "WITH moved AS (UPDATE outbox.cursor SET position_created_at = $2, position_id = $3, token = NULL, \
      advanced_at = pg_catalog.clock_timestamp(), updated_at = pg_catalog.clock_timestamp() \
-     WHERE name = $1 AND token ->> 'token' = $4";
+     WHERE name = $1 AND token ->> 'token' = $4 RETURNING true AS moved) \
+     SELECT COALESCE((SELECT moved FROM moved), pg_catalog.current_setting('outbox.cursor_row_deleted')::boolean)";
 
 const FORGET: &str = "UPDATE outbox.cursor SET token = NULL, updated_at = pg_catalog.clock_timestamp() WHERE name = $1";
 
@@ -258,16 +260,17 @@ impl Reserved {
         let created_at = to.position.map(|position| position.created_at);
         let id = to.position.and_then(|position| position.id.as_deref());
         let parameters: [&(dyn ToSql + Sync); 4] = [&self.name, &created_at, &id, &self.token];
-        let update = async { Ok((self.connection.execute(&statement, &parameters).await?, begun.elapsed())) };
-        let ((), (updated, settled), ()) = tokio::try_join!(
+        let update = async {
+            self.connection.query_one(&statement, &parameters).await?;
+            Ok(begun.elapsed())
+        };
+        let settled = tokio::try_join!(
             biased;
             self.connection.batch_execute(durability(to.durable)),
             update,
             self.connection.batch_execute("COMMIT"),
-        )?;
-        if updated != 1 {
-            return Err(Error::Vanished(self.name));
-        }
+        );
+        let ((), settled, ()) = settled.map_err(|error| advance::deleted(&self.name, error))?;
         self.connection.give_back();
         Ok([settled, begun.elapsed().saturating_sub(settled)])
     }

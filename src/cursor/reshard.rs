@@ -1,12 +1,15 @@
 //! The cursors of a relay in place of others: one transaction, under the locks of all that end.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 
 use super::control::note;
 use super::position;
-use crate::database::Error;
+use super::standing::set_lock;
+use crate::database::{Error, quote_literal};
 use crate::position::{Position, Timestamp};
 
 const OLD: &str = "SELECT c.name, COALESCE(c.identity, '{}')::text, c.position_created_at, c.position_id, c.observed_at, \
@@ -42,6 +45,22 @@ pub struct Old {
     pub letters: i64,
     /// Its outcomes that nobody has settled.
     pub unknown: i64,
+}
+
+impl Old {
+    /// The relations that it has known, the table among them; none before its first advance.
+    #[must_use]
+    pub fn known(&self) -> Option<BTreeSet<u32>> {
+        Some(self.relations.as_ref()?.iter().skip(1).copied().collect())
+    }
+}
+
+/// The relations that all of them have known, the table's own oid first. One that some cursor does not know is new to the
+/// cursors that follow: its rows below their position are looked for then.
+fn known(old: &[Old]) -> Option<Vec<u32>> {
+    let root = *old.iter().find_map(|old| old.relations.as_ref())?.first()?;
+    let all = old.iter().filter_map(Old::known).reduce(|all, known| &all & &known)?;
+    Some(std::iter::once(root).chain(all).collect())
 }
 
 /// The cursors that shall be.
@@ -81,11 +100,13 @@ pub async fn old(client: &Client, relay: &str) -> anyhow::Result<Vec<Old>> {
         .collect()
 }
 
-/// Waits for the turns that run and lets no other begin, until the transaction ends that the client is in.
+/// Waits for the turns that run and lets no other begin, and no cursor of the relay be created, until the transaction ends
+/// that the client is in.
 ///
 /// # Errors
 /// The database's.
 pub async fn lock(client: &Client, relay: &str) -> Result<(), Error> {
+    client.batch_execute(&set_lock(&quote_literal(relay))).await?;
     client.execute(LOCK, &[&relay]).await?;
     Ok(())
 }
@@ -99,7 +120,7 @@ pub async fn replace(client: &Client, old: &[Old], new: New<'_>, by: &str, detai
     let gone: Vec<&str> = old.iter().map(|old| old.name.as_str()).collect();
     let latest = old.iter().max_by_key(|old| old.observed_at);
     let observed_at = latest.and_then(|old| old.observed_at);
-    let relations = latest.and_then(|old| old.relations.clone());
+    let relations = known(old);
     let partitions = old.iter().filter_map(|old| old.partitions).max();
     client.execute("DELETE FROM outbox.cursor WHERE name = ANY ($1::text[])", &[&gone]).await?;
     client.execute("DELETE FROM outbox.control WHERE cursor = ANY ($1::text[])", &[&gone]).await?;

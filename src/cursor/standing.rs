@@ -1,10 +1,10 @@
 //! Where cursors stand, read without any lock; and the rows of new cursors.
 
-use tokio_postgres::{Client, GenericClient, Row};
+use tokio_postgres::{Client, Row, SimpleQueryMessage};
 
 use super::position;
 use super::wish::Facts;
-use crate::database::{Error, Session};
+use crate::database::{Error, Session, quote_literal};
 use crate::position::{Position, Timestamp};
 
 /// The names stand in a sub-select for the reason that [`crate::source::table`] gives; without the cast, its rows would be
@@ -128,30 +128,41 @@ pub async fn foreign_identity(session: &Session, name: &str, facts: Facts<'_>) -
     })
 }
 
-/// Makes a cursor's row unless it exists, or its relay has cursors of another set of shards; says whether it made it.
+/// Creates a cursor's row unless it exists, or its relay has cursors of another set of shards; whether it did.
+///
+/// One message, and so one transaction: creations of one relay and its `cursor reshard` come one after another, and the
+/// second statement's snapshot is newer than the lock. So of two configurations that start at the same instant, one creates
+/// its cursors, and the other finds them.
 ///
 /// # Errors
 /// The database's.
 pub async fn create(client: &Client, creation: Creation<'_>) -> Result<bool, Error> {
-    insert(client, creation).await
+    let [name, relay, identity] = [creation.name, creation.relay, creation.identity].map(quote_literal);
+    let position = creation.position;
+    let created_at = position.map_or_else(|| "NULL".to_owned(), |p| quote_literal(&p.created_at.to_string()));
+    let id = position.and_then(|p| p.id.as_deref()).map_or_else(|| "NULL".to_owned(), quote_literal);
+    // A row that a reshard is about to delete is one that exists: waiting for its end, as ON CONFLICT alone would, would create
+    // the row again beside the cursors that have taken its place.
+    let sql = format!(
+        "{}; INSERT INTO outbox.cursor (name, relay, identity, position_created_at, position_id) \
+         SELECT {name}, {relay}, {identity}::jsonb, {created_at}::timestamptz, {id}::text \
+         WHERE NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.name = {name}) \
+         AND NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.relay = {relay} \
+         AND (c.identity ->> 'shards', c.identity ->> 'shard_key') IS DISTINCT FROM \
+         ({identity}::jsonb ->> 'shards', {identity}::jsonb ->> 'shard_key')) ON CONFLICT DO NOTHING",
+        set_lock(&relay)
+    );
+    let messages = client.simple_query(&sql).await?;
+    let rows = messages.iter().rev().find_map(|message| match message {
+        SimpleQueryMessage::CommandComplete(rows) => Some(*rows),
+        _ => None,
+    });
+    Ok(rows == Some(1))
 }
 
-/// The same, as part of a transaction.
-pub(super) async fn insert(client: &impl GenericClient, creation: Creation<'_>) -> Result<bool, Error> {
-    let created_at = creation.position.map(|position| position.created_at);
-    let id = creation.position.and_then(|position| position.id.as_deref());
-    // A row that a reshard is about to delete is one that exists: waiting for its end, as ON CONFLICT alone would, would make the
-    // row anew beside the cursors that have taken its place, which the snapshot does not show.
-    let made = client
-        .execute(
-            "INSERT INTO outbox.cursor (name, relay, identity, position_created_at, position_id) \
-             SELECT $1::text, $2::text, $3::text::jsonb, $4::timestamptz, $5::text \
-             WHERE NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.name = $1::text) \
-             AND NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.relay = $2::text \
-             AND (c.identity ->> 'shards', c.identity ->> 'shard_key') IS DISTINCT FROM \
-             ($3::text::jsonb ->> 'shards', $3::text::jsonb ->> 'shard_key')) ON CONFLICT DO NOTHING",
-            &[&creation.name, &creation.relay, &creation.identity, &created_at, &id],
-        )
-        .await?;
-    Ok(made == 1)
+/// Locks the set of a relay's cursors, by the SQL literal of its name, until the transaction ends.
+pub(super) fn set_lock(relay: &str) -> String {
+    format!(
+        "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('outbox-relay cursors of ' || {relay}, 0))"
+    )
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
@@ -12,11 +13,15 @@ use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Socket};
 use tokio_util::sync::CancellationToken;
 
-use super::{Config, Error, Limits, Session, TlsMode, error};
+use super::{Config, Error, Limits, Server, Session, TlsMode, error};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The version that brought `transaction_timeout`, which ends a holder that is silent in the middle of a statement, too.
 const TRANSACTION_TIMEOUT: i32 = 170_000;
+
+/// The server process, and which server it belongs to.
+const WHERE: &str = "SELECT pg_catalog.pg_backend_pid(), (SELECT system_identifier::text FROM pg_catalog.pg_control_system()), \
+     (EXTRACT(EPOCH FROM pg_catalog.pg_postmaster_start_time()) * 1000000)::bigint";
 
 /// The planner's part keeps every statement on the `(created_at, id)` index whatever the statistics say: a plan that sorts
 /// the table would take longer with each row.
@@ -31,7 +36,9 @@ pub(super) async fn open(
     let mut session = connect(config, limits, application_name).await?;
     // A pooler without a free server connection lets a client in and then says nothing.
     tokio::time::timeout(limits.lock_kill, async {
-        session.pid = session.query_one("SELECT pg_catalog.pg_backend_pid()", &[]).await?.try_get(0)?;
+        let row = session.query_one(WHERE, &[]).await?;
+        session.pid = row.try_get(0)?;
+        session.server = Arc::new(Server { system: row.try_get(1)?, started: row.try_get(2)? });
         prepare(&session, config, limits, planned_freely).await
     })
     .await
@@ -52,7 +59,7 @@ async fn connect(config: &Config, limits: &Limits, application_name: &str) -> Re
         let _guard = guard;
         while wire.next().await.is_some() {}
     });
-    Ok(Session { client: ClientWrapper::new(client, task), closed, pid: 0 })
+    Ok(Session { client: ClientWrapper::new(client, task), closed, pid: 0, server: Arc::default() })
 }
 
 /// A connection as the server gives it, without settings; whoever has it drives it.

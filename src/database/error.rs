@@ -72,6 +72,14 @@ pub enum Error {
     /// A cursor's row is gone while it was held.
     #[error("the row of cursor {0} was deleted while it was held; it is made anew at the next start")]
     Vanished(String),
+    /// Connections of this replica are on two servers.
+    #[error("connections of this replica reach two PostgreSQL servers: {one}; {other}")]
+    TwoServers {
+        /// One of them.
+        one: String,
+        /// The other.
+        other: String,
+    },
     /// The pool is closed.
     #[error("connection pool: {0}")]
     Pool(String),
@@ -102,6 +110,7 @@ impl Error {
             | Self::Setting { .. }
             | Self::Pool(_)
             | Self::Vanished(_)
+            | Self::TwoServers { .. }
             | Self::Timeout(_) => None,
         }
     }
@@ -119,6 +128,10 @@ impl Error {
             Self::Connect { state: None, .. } => UNREACHABLE,
             Self::Tls { mend, .. } => mend,
             Self::Standby(_) => "Point [postgres] url at the primary.",
+            Self::TwoServers { .. } => {
+                "No action needed during a failover: the relay reconnects until all its connections are on one server. If it \
+                 persists, point [postgres] url at one primary."
+            }
             Self::Pooler(_) | Self::Setting { .. } => "Point [postgres] url at PostgreSQL itself.",
             Self::Connect { .. } | Self::Statement(_) | Self::Vanished(_) | Self::Pool(_) | Self::Timeout(_) => {
                 sqlstate::meaning(self).hint

@@ -164,6 +164,9 @@ fn of(code: &str) -> &'static Meaning {
 /// A short stable word for an error, as in `last_error.code`: `postgres_` and the server's code.
 #[must_use]
 pub fn word(error: &Error) -> String {
+    if matches!(error, Error::TwoServers { .. }) {
+        return "postgres_two_servers".to_owned();
+    }
     error.state().map_or_else(|| "postgres".to_owned(), |state| format!("postgres_{}", state.code()))
 }
 

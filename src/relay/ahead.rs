@@ -19,7 +19,7 @@ use super::engine::Engine;
 use super::turn::{Turn, within};
 use crate::batch::Batch;
 use crate::cursor::{LockedCursor, Place};
-use crate::database::{Error, Fragile};
+use crate::database::{Error, Fragile, Server};
 use crate::position::{Position, Timestamp};
 use crate::source::fetch::{self, Budget, FetchError, Fetched, Giver, Request, Room, Sizes, Taker};
 use crate::source::watcher::Sighting;
@@ -179,10 +179,10 @@ async fn read(
         Some(sighting) => sighting,
         None => scan(engine, ready).await?,
     };
-    let horizon = sighting.horizon.at;
+    let safe = (sighting.horizon.at, Arc::clone(&sighting.server));
     // Whoever started it may have gone on without it.
     let _ = tell.send(sighting);
-    let request = request(ready, plan.after.as_ref(), plan.known.as_ref(), horizon, plan.most);
+    let request = request(ready, plan.after.as_ref(), plan.known.as_ref(), (safe.0, &safe.1), plan.most);
     let fetched = fetch::fetch(&reader, request, batches).await?;
     if fetched.rows > 0 {
         ready.mean_row.store(fetched.sizes.mean, Relaxed);
@@ -196,12 +196,13 @@ pub(super) fn request<'a>(
     ready: &'a Ready,
     after: Option<&'a Position>,
     known: Option<&'a Relations>,
-    horizon: Timestamp,
+    (horizon, server): (Timestamp, &'a Server),
     most: usize,
 ) -> Request<'a> {
     let turn = ready.config.turn;
     Request {
         shape: &ready.shape,
+        server,
         fields: ready.sink.fields(),
         texts: &ready.texts,
         typed: ready.sink.is_typed(),
@@ -238,7 +239,8 @@ impl Turn<'_> {
     /// What to read: at most `rows` rows behind the cursor's position.
     pub(super) fn request<'a>(&'a self, cursor: &'a LockedCursor, rows: usize) -> Request<'a> {
         let known = cursor.relations.as_ref();
-        request(self.ready, cursor.position.as_ref(), known, self.sighting.horizon.at, rows)
+        let safe = (self.sighting.horizon.at, &*self.sighting.server);
+        request(self.ready, cursor.position.as_ref(), known, safe, rows)
     }
 
     /// The rows behind the cursor's position: what was read ahead, if it is that, or a reading that begins now.

@@ -13,10 +13,10 @@ use tokio::task::{Id, JoinSet};
 use super::engine::Engine;
 use super::hints::Sleeper;
 use super::look::Look;
-use super::member::{Member, Prepared, RECHECK};
+use super::member::{Member, Prepared, Quiet, RECHECK};
 use super::rest::Rest;
 use super::sample::Samples;
-use super::shards::Shards;
+use super::shards::{self, Shards};
 use super::worker::{self, Next, Start};
 use super::{prepare, report};
 use crate::database::Error;
@@ -136,6 +136,10 @@ impl Group {
         let sighting = self.engine.watcher.scan(&shape).await?;
         self.prepare(&shape, &sighting).await;
         let session = self.engine.probe.session().await?;
+        if let Err(error) = sighting.server.same_as(&session.server) {
+            self.engine.watcher.forget().await;
+            return Err(error);
+        }
         let names: Vec<&str> = self.members.iter().map(|member| member.config.name.as_str()).collect();
         let bulletin = self.engine.bulletin.number(&session, self.engine.call_deadline).await?;
         let look = Look::take(&session, &shape, &names, sighting, self.engine.call_deadline).await?;
@@ -246,7 +250,7 @@ impl Group {
             return false;
         }
         if !member.tries_wish(standing) {
-            let wanted = member.is_wanted(standing, look);
+            let wanted = member.is_wanted(&ready, standing, look);
             // What an ended replica had in flight is recorded also while nothing may be published.
             if !standing.in_flight && (!wanted || standing.paused || member.is_halted(&ready, standing)) {
                 return false;
@@ -258,8 +262,10 @@ impl Group {
         }
         (member.busy, member.woken) = (true, false);
         member.needless = Arc::default();
-        member.quiet = Some((standing.position.clone(), look.newest_for(standing).cloned()));
-        let start = Start { sighting: look.sighting.clone(), needless: Arc::clone(&member.needless) };
+        let quiet = Quiet::begin(member.quiet.take(), standing.position.as_ref(), look.newest_for(standing));
+        member.quiet = Some(quiet);
+        let follow = shards::follows(&ready, standing, look);
+        let start = Start { sighting: look.sighting.clone(), needless: Arc::clone(&member.needless), follow };
         let task = worker::run(Arc::clone(&self.engine), ready, start, member.backoff);
         self.tasks.insert(self.running.spawn(task).id(), index);
         true

@@ -9,7 +9,7 @@ use tokio::task::JoinError;
 use super::engine::Engine;
 use super::look::Look;
 use super::prepare::{self, Unready};
-use super::{Config, Ready, circuit};
+use super::{Config, Ready, circuit, rest, shards};
 use crate::cursor::Standing;
 use crate::database::Error;
 use crate::pace::Backoff;
@@ -44,8 +44,8 @@ pub(super) struct Member {
     pub(super) busy: bool,
     /// While that turn waits, a look has found nothing to do for it any more, as a rule because another replica did it.
     pub(super) needless: Arc<AtomicBool>,
-    /// Nothing was found with this newest row at this position: not worth another turn.
-    pub(super) quiet: Option<(Option<Position>, Option<Position>)>,
+    /// Nothing was found with this newest row at this position: not worth another turn for a while.
+    pub(super) quiet: Option<Quiet>,
     pub(super) sampled: Option<Instant>,
     /// When its secrets' files were last read, while it is halted.
     secrets_read: Option<Instant>,
@@ -57,6 +57,34 @@ pub(super) struct Member {
     prepared: Option<Result<Prepared, JoinError>>,
     /// Why it could not run at the last check; said again only when it changes.
     unready: Option<Unready>,
+}
+
+/// That a turn found nothing to read, although the newest row is not the one at the position.
+///
+/// The turn's snapshot is the evidence, and it ages: so the memory ends after a second, and the next turn looks again. Where
+/// that finds nothing either (the row at the position was deleted, say), the following memories last longer.
+#[derive(Debug)]
+pub(super) struct Quiet {
+    position: Option<Position>,
+    newest: Option<Position>,
+    until: Instant,
+    lasts: Duration,
+}
+
+impl Quiet {
+    const FIRST: Duration = Duration::from_secs(1);
+    const LONGEST: Duration = Duration::from_secs(60);
+
+    /// Begins with a turn, after the memory of the turn before.
+    pub(super) fn begin(before: Option<Self>, position: Option<&Position>, newest: Option<&Position>) -> Self {
+        let again = before.filter(|quiet| quiet.is_of(position, newest));
+        let lasts = again.map_or(Self::FIRST, |quiet| (quiet.lasts * 4).min(Self::LONGEST));
+        Self { position: position.cloned(), newest: newest.cloned(), until: Instant::now() + lasts, lasts }
+    }
+
+    fn is_of(&self, position: Option<&Position>, newest: Option<&Position>) -> bool {
+        self.position.as_ref() == position && self.newest.as_ref() == newest
+    }
 }
 
 impl Member {
@@ -181,8 +209,18 @@ impl Member {
         if self.busy || standing.wish || standing.in_flight {
             return false;
         }
+        // A short memory ends before the group would look again.
+        if look.is_behind(standing) && self.quiet_for(standing, look).is_some_and(|quiet| quiet.lasts < rest::FULL) {
+            return false;
+        }
         let stands = standing.paused || standing.halted.as_deref() == Some(ready.fingerprint.as_str());
-        stands || !self.is_wanted(standing, look)
+        stands || !self.is_wanted(ready, standing, look)
+    }
+
+    /// The memory of a turn that found nothing, when it is of what the look shows.
+    fn quiet_for(&self, standing: &Standing, look: &Look) -> Option<&Quiet> {
+        let (position, newest) = (standing.position.as_ref(), look.newest_for(standing));
+        self.quiet.as_ref().filter(|quiet| quiet.is_of(position, newest))
     }
 
     /// Tells the turn that is running whether it is still wanted.
@@ -192,11 +230,10 @@ impl Member {
     }
 
     /// Whether there is something for a turn.
-    pub(super) fn is_wanted(&self, standing: &Standing, look: &Look) -> bool {
-        let quiet = |(position, newest): &(Option<Position>, Option<Position>)| {
-            position == &standing.position && newest.as_ref() == look.newest_for(standing)
-        };
-        standing.redrive || (look.is_behind(standing) && !self.quiet.as_ref().is_some_and(quiet))
+    pub(super) fn is_wanted(&self, ready: &Ready, standing: &Standing, look: &Look) -> bool {
+        let quiet = self.quiet_for(standing, look).is_some_and(|quiet| quiet.until > Instant::now());
+        let unread = look.is_behind(standing) && !quiet;
+        standing.redrive || unread || shards::follows(ready, standing, look).is_some()
     }
 
     /// When it may go on, if it must wait: after a failure, as a standby, for its pace, for a sink that is out, or for its rate.
@@ -222,5 +259,28 @@ impl Member {
         self.not_before = now + wait;
         ready.metrics.rate_limited(wait);
         Some(self.not_before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::Timestamp;
+
+    fn at(micros: i64) -> Option<Position> {
+        Some(Position { created_at: Timestamp::from_pg_micros(micros), id: Some("1".to_owned()) })
+    }
+
+    #[test]
+    fn quiet_memory_ends_after_a_second_and_grows_when_confirmed() {
+        let begin = |before, newest: i64| Quiet::begin(before, at(1).as_ref(), at(newest).as_ref());
+        let first = begin(None, 2);
+        assert_eq!(first.lasts, Duration::from_secs(1));
+        assert!(first.until <= Instant::now() + Duration::from_secs(1));
+        let second = begin(Some(first), 2);
+        assert_eq!(second.lasts, Duration::from_secs(4));
+        let tenth = (0..8).fold(second, |before, _| begin(Some(before), 2));
+        assert_eq!(tenth.lasts, Duration::from_secs(60));
+        assert_eq!(begin(Some(tenth), 3).lasts, Duration::from_secs(1), "another row");
     }
 }

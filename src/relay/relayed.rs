@@ -25,6 +25,11 @@ impl Relayed {
         }
     }
 
+    /// Whether the reading came to its end and found no row.
+    pub(super) fn read_nothing(&self) -> bool {
+        self.fetched.rows == 0 && !self.fetched.more && self.fetched.snapshot.is_some()
+    }
+
     /// The batch and the row in it of message number `n`, unless it has been released.
     pub(super) fn locate(&self, n: usize) -> Option<(&Batch, usize)> {
         self.kept.locate(n)

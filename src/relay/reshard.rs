@@ -18,7 +18,7 @@ use crate::position::{Position, Timestamp};
 use crate::source::shape::Shape;
 use crate::source::shard::Shard;
 use crate::source::watcher::Watcher;
-use crate::source::{Rule, span};
+use crate::source::{Rule, family, span};
 
 const LOOK: Duration = Duration::from_millis(50);
 /// How long the horizon is held at a time, and how long it may go on in between: replicas look several times a second.
@@ -234,6 +234,7 @@ impl Handover<'_> {
         barrier.batch_execute("ROLLBACK").await?;
         let begins = begins(olds);
         self.safe(begins).await?;
+        self.whole(holder, olds).await?;
         if let Some(name) = self.behind(holder, olds).await? {
             anyhow::bail!(
                 "rows of cursor {name} were committed before where others stand: nothing has changed, run it again"
@@ -248,6 +249,23 @@ impl Handover<'_> {
         replace(holder, olds, new, by, &detail).await?;
         holder.batch_execute("COMMIT").await?;
         Ok(Resharded::Done(at))
+    }
+
+    /// Locks the table against detachment and rewriting until the exchange, and makes sure that it is all there: rows of a
+    /// partition that is away for an instant would be passed without a trace.
+    async fn whole(&self, holder: &Session, olds: &[Old]) -> anyhow::Result<()> {
+        let name = self.shape.config.table.quoted();
+        holder
+            .batch_execute(&format!("SET LOCAL lock_timeout TO '2s'; LOCK TABLE {name} IN ACCESS SHARE MODE"))
+            .await?;
+        let family = family::read(holder, self.shape.root, &name).await?;
+        let missing = olds.iter().filter_map(Old::known).any(|known| !known.is_subset(&family));
+        anyhow::ensure!(
+            family == self.shape.descendants && !missing,
+            "partitions of {name} were attached or detached meanwhile, or one that the cursors have read is missing: attach \
+             it, or let the relay read on without it, and run it again. Nothing has changed"
+        );
+        Ok(())
     }
 
     /// Waits until nobody can commit a row before this instant any more.

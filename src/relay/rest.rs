@@ -22,7 +22,7 @@ use crate::position::Position;
 use crate::source::watcher::Sighting;
 
 /// A full look is made as often as this, whatever the newest row is.
-const FULL: Duration = Duration::from_secs(5);
+pub(super) const FULL: Duration = Duration::from_secs(5);
 /// Writers are looked for as often as this.
 const SCAN: Duration = Duration::from_secs(1);
 
@@ -85,7 +85,7 @@ mod tests {
             rescan: false,
             stepped_back: None,
         };
-        let sighting = Sighting { horizon, answered: Instant::now(), took: Duration::ZERO };
+        let sighting = Sighting { horizon, answered: Instant::now(), took: Duration::ZERO, server: Default::default() };
         let (standings, shards) = Default::default();
         Look { sighting, latest, newest, before: None, standings, shards }
     }

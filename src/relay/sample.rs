@@ -13,7 +13,6 @@ use super::engine::Engine;
 use super::lag::{self, Lag};
 use super::look::Look;
 use super::member::{Member, SAMPLE};
-use super::shards;
 use crate::cursor::{self, Standing};
 use crate::database::{Error, Session};
 use crate::source::shape::Shape;
@@ -55,9 +54,6 @@ impl Samples {
             let trouble = ready.reported() || standing.circuit.is_some();
             if trouble && !waits && !member.busy {
                 cursor::clear(&session, &member.config.name, None).await?;
-            }
-            if !member.busy {
-                shards::follow(&session, ready, standing, look).await?;
             }
             let lag = lag(engine, &session, &ready.shape, look, standing).await?;
             let found = attention.get(&member.config.name).copied().unwrap_or_default();

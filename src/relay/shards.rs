@@ -61,16 +61,13 @@ pub(super) async fn alone(session: &Session, config: &Config, identity: &str) ->
     })
 }
 
-/// Has a shard that has nothing to read follow the table's newest row that is safe to read: all of its own rows up to there
-/// are passed.
-pub(super) async fn follow(session: &Session, ready: &Ready, standing: &Standing, look: &Look) -> Result<(), Error> {
-    let moves = standing.paused || standing.wish || standing.in_flight || look.is_behind(standing);
-    let (Some(_), Some(newest), false) = (&ready.config.shard, &look.newest, moves) else { return Ok(()) };
-    let position = standing.position.as_ref();
-    if position.is_none_or(|position| newest.created_at.since(position.created_at) > FOLLOWS) {
-        cursor::shards::follow(session, &standing.name, position, newest).await?;
-    }
-    Ok(())
+/// Where a shard's cursor that has nothing to read should follow to: the table's newest row that is safe to read, when the
+/// cursor is far behind it. A turn moves it there, and only after it has read that no row of the shard lies before.
+pub(super) fn follows(ready: &Ready, standing: &Standing, look: &Look) -> Option<Position> {
+    ready.config.shard.as_ref()?;
+    let newest = look.newest.as_ref().filter(|_| !look.is_behind(standing))?;
+    let far = standing.position.as_ref().is_none_or(|at| newest.created_at.since(at.created_at) > FOLLOWS);
+    far.then(|| newest.clone())
 }
 
 /// The newest rows of all shards of a table, read anew only when the table's own newest row is another, or some are not safe

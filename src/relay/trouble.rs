@@ -7,6 +7,7 @@ use super::outcome::TurnError;
 use super::worker::{Next, Worker};
 use super::{circuit, report};
 use crate::cursor::unknown;
+use crate::database::Error;
 use crate::database::sqlstate::{self, Cure};
 use crate::pace::Backoff;
 use crate::position::Timestamp;
@@ -197,9 +198,14 @@ impl Worker<'_> {
             | TurnError::Fetch(FetchError::Database(source))
             | TurnError::Database(source) => Some(source),
         };
+        if matches!(database, Some(Error::TwoServers { .. })) {
+            // Which of them is the one that has gone cannot be told: all are opened again.
+            self.engine.watcher.forget().await;
+            self.engine.probe.forget().await;
+        }
         let meaning = database.map_or(&sqlstate::SILENT, sqlstate::meaning);
         let code = database.map_or_else(|| "lock_lost".to_owned(), sqlstate::word);
-        let hint = meaning.hint.replace("NAME", &self.ready.config.name);
+        let hint = database.map_or(meaning.hint, Error::mend).replace("NAME", &self.ready.config.name);
         if meaning.cure == Cure::Halt {
             return self.halted(&code, error, hint).await;
         }

@@ -49,6 +49,8 @@ pub struct Turn<'a> {
     pub place: Option<Place>,
     /// It took all that one stretched as they are now may take.
     pub filled: bool,
+    /// Where the cursor moves if the turn finds nothing to read up to there: the table's newest row, of another shard.
+    pub follow: Option<Position>,
 }
 
 impl Turn<'_> {
@@ -65,6 +67,7 @@ impl Turn<'_> {
         let locked = within(self.engine, lock).await?;
         self.timings.lock = begun.elapsed();
         let Some(cursor) = locked else { return Ok(Outcome::Busy) };
+        self.sighting.server.same_as(cursor.server())?;
         if let Some(lost) = cursor.in_flight.clone() {
             return Ok(match within(self.engine, cursor.record_in_flight()).await? {
                 Some(rows) => Outcome::Abandoned { rows, by: lost.by },
@@ -209,8 +212,9 @@ impl Turn<'_> {
             // One statement took all the time, for these rows and not for as many as there might have been.
             ready.learn(rows, self.timings.publish);
         }
-        if cut && fetched.is_none() && published.acknowledged == 0 && published.stopped.is_none() {
-            // Nothing was read in time: that is no sign that nothing is there.
+        let read_nothing = matches!(&fetched, Some(Ok(fetched)) if fetched.rows == 0);
+        if cut && !read_nothing && published.acknowledged == 0 && published.stopped.is_none() {
+            // Nothing was read, or nothing was handed over, in time: that is no sign that nothing is there.
             return Err(Error::Timeout(ready.config.turn.deadline).into());
         }
         let fetched = match fetched {
@@ -245,7 +249,12 @@ impl Turn<'_> {
             Verdict::Done | Verdict::Search(_) | Verdict::Retry(_) | Verdict::Halt(_) => None,
         };
         let passed = acknowledged + usize::from(dead.is_some());
-        let end = relayed.end(passed);
+        let end = match &verdict {
+            Verdict::Done if relayed.read_nothing() => {
+                self.follow.take().filter(|to| to.created_at < self.sighting.horizon.at)
+            }
+            _ => relayed.end(passed),
+        };
         let known = self.ready.shape.descendants.clone();
         if end.is_some() {
             let advance = Advance {
@@ -282,8 +291,8 @@ impl Turn<'_> {
             }
             Verdict::Bury(failure, letter) => Outcome::Buried { rows, failure, message_id: letter.message_id },
             Verdict::Retry(failure) | Verdict::Halt(failure) => Outcome::Stalled { rows, failure, message_id },
-            Verdict::Done if acknowledged == 0 => Outcome::Idle,
-            Verdict::Done => Outcome::Relayed { rows, more: relayed.fetched.more },
+            Verdict::Done if relayed.fetched.rows == 0 => Outcome::Idle,
+            Verdict::Done => Outcome::Relayed { rows, more: relayed.fetched.more || rows < relayed.fetched.rows },
         })
     }
 

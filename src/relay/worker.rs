@@ -12,6 +12,7 @@ use super::{Guarantee, Ready, circuit};
 use crate::cursor;
 use crate::database::Error;
 use crate::pace::{self, Backoff, Patience};
+use crate::position::Position;
 use crate::source::fetch::FetchError;
 use crate::source::watcher::Sighting;
 
@@ -54,11 +55,13 @@ pub(super) struct Start {
     pub(super) sighting: Sighting,
     /// Becomes true when the turn is not wanted any more; it matters while the turn waits for connections.
     pub(super) needless: Arc<AtomicBool>,
+    /// Where an idle shard's cursor should follow to.
+    pub(super) follow: Option<Position>,
 }
 
 /// Runs turns while there is something to do.
 pub(super) async fn run(engine: Arc<Engine>, ready: Arc<Ready>, start: Start, backoff: Backoff) -> (Next, Backoff) {
-    let Start { mut sighting, needless } = start;
+    let Start { mut sighting, needless, follow } = start;
     let chain = Chain::default();
     let mut worker = Worker {
         engine: &engine,
@@ -67,6 +70,7 @@ pub(super) async fn run(engine: Arc<Engine>, ready: Arc<Ready>, start: Start, ba
         chain,
         patience: Patience::default(),
         needless: Some(needless),
+        follow,
     };
     loop {
         let (next, then) = match worker.turn(&sighting).await {
@@ -104,6 +108,8 @@ pub(super) struct Worker<'a> {
     patience: Patience,
     /// See [`Start`]; none once the first turn has begun.
     needless: Option<Arc<AtomicBool>>,
+    /// See [`Start`]; for the first turn.
+    follow: Option<Position>,
 }
 
 impl Worker<'_> {
@@ -137,6 +143,7 @@ impl Worker<'_> {
             stands_at: None,
             place: None,
             filled: false,
+            follow: self.follow.take(),
         };
         self.ready.metrics.turn_begun(sighting.clock(), sighting.horizon.at);
         let outcome = turn.run(&mut self.chain).await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{GenericClient, Row, Statement};
+use tokio_postgres::{Client, GenericClient, Row, Statement};
 
 use super::fetch::{FetchError, Request};
 use super::shape::{After, Shape, Within};
@@ -36,9 +36,17 @@ pub async fn detached(
     row.map(|row| row.try_get(0)).transpose()
 }
 
+/// The table's own oid and its descendants', as the statement's snapshot shows them.
+///
+/// # Errors
+/// The database's.
+pub async fn read(client: &Client, root: u32, table: &str) -> Result<BTreeSet<u32>, tokio_postgres::Error> {
+    let row = client.query_one(include_str!("sql/snapshot.sql"), &[&root, &table]).await?;
+    Ok(row.try_get::<_, Vec<u32>>(3)?.into_iter().collect())
+}
+
 /// The questions that [`super::fetch`] asks of the table in the snapshot that it reads with.
 pub(super) struct Family<'a> {
-    lock: Statement,
     facts: Statement,
     detached: Option<Statement>,
     /// Partitions that the cursor does not know yet, where rows follow a position.
@@ -61,7 +69,6 @@ impl<'a> Family<'a> {
             _ => Vec::new(),
         };
         Ok(Self {
-            lock: reader.prepare_cached(&request.texts.lock).await?,
             facts: reader.prepare_cached(include_str!("sql/snapshot.sql")).await?,
             detached,
             news,
@@ -74,7 +81,7 @@ impl<'a> Family<'a> {
         !self.news.is_empty()
     }
 
-    /// Takes the snapshot and the table's lock, and asks.
+    /// Takes the snapshot, and asks.
     pub(super) async fn ask(&self, reader: &Loan, request: &Request<'_>) -> Result<Facts, FetchError> {
         let table: [&(dyn ToSql + Sync); 2] = [&request.shape.root, &request.texts.table];
         let instant = self.after.map(|position| position.created_at);
@@ -84,7 +91,7 @@ impl<'a> Family<'a> {
                 None => Ok(None),
             }
         };
-        let (_, row, detached) = tokio::try_join!(biased; reader.query_opt(&self.lock, &[]), reader.query_one(&self.facts, &table), detached)?;
+        let (row, detached) = tokio::try_join!(biased; reader.query_one(&self.facts, &table), detached)?;
         Ok(Facts { row, detached })
     }
 

@@ -11,7 +11,7 @@ use futures_util::{TryStreamExt, pin_mut};
 
 use super::shape::{After, Shape};
 use crate::batch::Batch;
-use crate::database::{Error, Fragile, Loan};
+use crate::database::{Error, Fragile, Loan, Server};
 use crate::message::Field;
 use crate::position::{Position, Timestamp};
 
@@ -58,7 +58,7 @@ pub struct Budget {
 pub struct Texts {
     /// The table's name.
     pub(super) table: String,
-    pub(super) lock: String,
+    begin: String,
     /// The rows after a row.
     page: String,
     /// The JSON object among the fields is read as its columns, and made here.
@@ -69,8 +69,8 @@ impl Texts {
     /// For a table, and what is read of each row.
     #[must_use]
     pub fn new(shape: &Shape, fields: &[Field]) -> Self {
-        let (table, lock) = (shape.config.table.quoted(), shape.lock_sql());
-        let mut texts = Self { table, lock, page: String::new(), in_parts: is_made_here(shape, fields) };
+        let (table, begin) = (shape.config.table.quoted(), shape.begin_sql());
+        let mut texts = Self { table, begin, page: String::new(), in_parts: is_made_here(shape, fields) };
         texts.page = texts.first(shape, fields, After::Row);
         texts
     }
@@ -103,6 +103,8 @@ fn is_made_here(shape: &Shape, fields: &[Field]) -> bool {
 pub struct Request<'a> {
     /// The table.
     pub shape: &'a Shape,
+    /// The server that the horizon is of.
+    pub server: &'a Server,
     /// What of each row.
     pub fields: &'a [Field],
     /// The statements for both.
@@ -180,6 +182,7 @@ pub async fn end(reader: Fragile, fetched: &Fetched) -> Result<(), Error> {
 /// See [`FetchError`]. Rows handed over before an error are a true prefix. After an error the connection is not fit for
 /// further use.
 pub async fn fetch(reader: &Loan, request: Request<'_>, batches: Giver) -> Result<Fetched, FetchError> {
+    request.server.same_as(&reader.server)?;
     let questions = Questions::prepare(reader, &request).await?;
     let pages = Pages::new(request.budget, request.sizes);
     // Nothing can follow a page that has room for the whole budget: its end is sent with it.
@@ -257,7 +260,7 @@ async fn read(
                 more = true;
                 break 'turn;
             }
-            rows = Some((page, questions.pager.page(reader, request, hand.last.as_ref(), page).await?));
+            rows = Some((page, questions.pager.next_page(reader, request, hand.last.as_ref(), page).await?));
         }
     }
     more |= hand.over().await == Given::Unwanted;

@@ -5,6 +5,7 @@
 //! virtual transaction ids are used again after a restart of the server.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
@@ -14,7 +15,7 @@ use tokio_postgres::types::ToSql;
 use super::horizon::{History, Holder, Horizon, Scan};
 use super::shape::Shape;
 use super::{Rule, Stream};
-use crate::database::{Error, Session, Sessions};
+use crate::database::{Error, Server, Session, Sessions};
 use crate::position::Timestamp;
 
 /// For looks that do not ask for writers of tables, who come with the clock.
@@ -37,6 +38,8 @@ pub struct Sighting {
     pub answered: Instant,
     /// How long the look took.
     pub took: Duration,
+    /// The server whose writers were looked at: the horizon says nothing about another one's rows.
+    pub server: Arc<Server>,
 }
 
 impl Sighting {
@@ -104,9 +107,18 @@ impl Watcher {
                 horizons[index] = horizon;
             }
         }
+        let server = Arc::clone(&state.session.server);
         *guard = Some(state);
         let (answered, took) = (Instant::now(), begun.elapsed());
-        Ok(horizons.into_iter().map(|horizon| Sighting { horizon, answered, took }).collect())
+        Ok(horizons
+            .into_iter()
+            .map(|horizon| Sighting { horizon, answered, took, server: Arc::clone(&server) })
+            .collect())
+    }
+
+    /// Closes the session: the next scan opens another, perhaps on another server, and remembers nothing.
+    pub async fn forget(&self) {
+        *self.state.lock().await = None;
     }
 
     async fn bounded(&self, state: &mut State, shapes: &[&Shape]) -> Result<Vec<Horizon>, Error> {

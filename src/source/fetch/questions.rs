@@ -1,5 +1,7 @@
 //! The statements of one fetch, prepared and sent together.
 
+use std::collections::BTreeSet;
+
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{RowStream, Statement};
 
@@ -11,10 +13,16 @@ use crate::position::Position;
 use crate::source::family::Family;
 use crate::source::shape::After;
 
+/// The partitions of the table $1 as the next plan reads them: a catalog function sees a partition that was attached after
+/// the transaction's snapshot was taken, and so does the planner.
+const TREE: &str = "SELECT ARRAY(SELECT t.relid::oid FROM pg_catalog.pg_partition_tree($1::oid::regclass) AS t)";
+
 /// The statements that read pages.
 pub(super) struct Pager {
     first: Statement,
     next: Statement,
+    /// Reads the partitions; none for a table without descendants.
+    tree: Option<Statement>,
     columns: Columns,
 }
 
@@ -34,7 +42,37 @@ impl Pager {
                 first
             }
         };
-        Ok(Self { first, next, columns: known })
+        let tree = match request.shape.descendants.len() {
+            1 => None,
+            _ => Some(reader.prepare_cached(TREE).await?),
+        };
+        Ok(Self { first, next, tree, columns: known })
+    }
+
+    /// A further page: at most `rows` rows after a position of this fetch, unless a partition was attached since the snapshot.
+    /// The rows of such a partition that lie before the position would be passed.
+    pub(super) async fn next_page(
+        &self,
+        reader: &Loan,
+        request: &Request<'_>,
+        last: Option<&Position>,
+        rows: usize,
+    ) -> Result<RowStream, FetchError> {
+        let root: [&(dyn ToSql + Sync); 1] = [&request.shape.root];
+        let tree = async {
+            match &self.tree {
+                Some(statement) => Ok(Some(reader.query_one(statement, &root).await?)),
+                None => Ok(None),
+            }
+        };
+        let page = async { Ok::<_, FetchError>(self.page(reader, request, last, rows).await?) };
+        let (tree, page) = tokio::try_join!(biased; tree, page)?;
+        let partitions: BTreeSet<u32> = match tree {
+            Some(row) => row.try_get::<_, Vec<u32>>(0)?.into_iter().collect(),
+            None => BTreeSet::new(),
+        };
+        // Of tables that inherit the function knows nothing: the next turn finds a new one.
+        if partitions.is_subset(&request.shape.descendants) { Ok(page) } else { Err(FetchError::FamilyChanged) }
     }
 
     /// What the rows of both are made of.
@@ -81,8 +119,8 @@ impl<'a> Questions<'a> {
         Ok(Self { family, types, pager })
     }
 
-    /// Begins the transaction, takes the snapshot and the table's lock, so that its name cannot move on, looks whether it is
-    /// the right table, and asks for the first page; gives the snapshot's text.
+    /// Begins the transaction, takes the table's lock, so that its name cannot move on, and then the snapshot; checks that it
+    /// is the right table, and asks for the first page. Returns the snapshot's text.
     pub(super) async fn open(
         &self,
         reader: &Loan,
@@ -99,7 +137,7 @@ impl<'a> Questions<'a> {
         // Sent at once, run one after the other: nothing of the page is looked at before the answers to the others.
         let ((), facts, stand, page) = tokio::try_join!(
             biased;
-            async { Ok(reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?) },
+            async { Ok(reader.batch_execute(&request.texts.begin).await?) },
             family.ask(reader, request),
             async { Ok(types::stand(reader, types.as_ref()).await?) },
             async { Ok(page.await?) },

@@ -10,7 +10,8 @@ SELECT a.attname::text,
                    SELECT FROM pg_catalog.pg_constraint AS n
                    WHERE n.conrelid = d.attrelid AND n.contype = 'n' AND NOT n.convalidated AND d.attnum = ANY (n.conkey)))
              ORDER BY 1),
-       pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT'),
+       -- Of the whole table: LOCK TABLE asks for no less.
+       pg_catalog.has_table_privilege(a.attrelid, 'SELECT'),
        pg_catalog.pg_get_expr(f.adbin, f.adrelid),
        a.atttypid,
        t.typarray,

@@ -1,5 +1,7 @@
 -- Taken with the rows, in their snapshot: the snapshot itself, and what the table is made of ($1: its oid, $2: its name).
 -- The horizon was computed for one family of relations; a partition attached since then would not be covered by it.
+-- A partition whose DETACH CONCURRENTLY is pending is still listed, but no plan reads it: when it returns, it is new. Its
+-- ancestors count all the same, because writers that came in through them may still be under way.
 WITH RECURSIVE
   up AS (
     SELECT i.inhparent AS oid FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = $1::oid
@@ -9,7 +11,7 @@ WITH RECURSIVE
   down AS (
     SELECT $1::oid AS oid
     UNION
-    SELECT i.inhrelid FROM pg_catalog.pg_inherits AS i JOIN down ON i.inhparent = down.oid
+    SELECT i.inhrelid FROM pg_catalog.pg_inherits AS i JOIN down ON i.inhparent = down.oid WHERE NOT i.inhdetachpending
   )
 SELECT pg_catalog.pg_current_snapshot()::text,
        pg_catalog.to_regclass($2::text)::oid,

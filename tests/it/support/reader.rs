@@ -109,6 +109,7 @@ impl Reader {
         let texts = Texts::new(&shape, &[]);
         let request = Request {
             shape: &shape,
+            server: &sighting.server,
             fields: &[],
             texts: &texts,
             typed: false,
