@@ -50,6 +50,7 @@ mod trouble;
 pub mod turn;
 mod unready;
 mod verdict;
+mod weaker;
 pub mod why;
 pub mod worker;
 

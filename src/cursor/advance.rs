@@ -7,7 +7,7 @@ use tokio_postgres::types::ToSql;
 
 use super::ErrorReport;
 use super::dead_letter::{self, DeadLetter};
-use super::lock::{LockedCursor, Place};
+use super::lock::{LockedCursor, Place, RestsOn};
 use crate::database::{Error, Fragile};
 use crate::position::{Position, Timestamp};
 
@@ -15,7 +15,7 @@ use crate::position::{Position, Timestamp};
 /// from taking place: [`deleted`] knows it.
 const ADVANCE: &str = "WITH moved AS (UPDATE outbox.cursor SET position_created_at = $2, position_id = $3, observed_at = $4, \
      snapshot = COALESCE($5::text::pg_snapshot, snapshot), relations = $6::oid[], seek_applied = $7, identity = $8::text::jsonb, \
-     advanced_by = $9, partitions = COALESCE($10, partitions), advanced_at = pg_catalog.clock_timestamp(), updated_at = pg_catalog.clock_timestamp() \
+     advanced_by = $9, partitions = COALESCE($10, partitions), rule = $12, open_since = $13, advanced_at = pg_catalog.clock_timestamp(), updated_at = pg_catalog.clock_timestamp() \
      WHERE ctid = $11::text::tid AND name = $1 RETURNING ctid::text AS place) \
      SELECT COALESCE((SELECT place FROM moved), pg_catalog.current_setting('outbox.cursor_row_deleted'))";
 
@@ -38,6 +38,8 @@ pub struct Advance<'a> {
     pub partitions: Option<i32>,
     /// The row at [`Self::position`] was not published but put aside, for this reason.
     pub dead: Option<(&'a DeadLetter, ErrorReport<'a>)>,
+    /// The rule of the scan, and from when on transactions count under a weaker one.
+    pub rests_on: &'a RestsOn,
     /// This replica's name.
     pub by: &'a str,
     /// Whether the commit waits for the disk. Without it, a crash of PostgreSQL costs duplicates, never rows.
@@ -88,7 +90,7 @@ async fn advance(
     let created_at = to.position.map(|position| position.created_at);
     let id = to.position.and_then(|position| position.id.as_deref());
     let relations = to.oids();
-    let parameters: [&(dyn ToSql + Sync); 11] = [
+    let parameters: [&(dyn ToSql + Sync); 13] = [
         &name,
         &created_at,
         &id,
@@ -100,6 +102,8 @@ async fn advance(
         &to.by,
         &to.partitions,
         place,
+        &to.rests_on.rule,
+        &to.rests_on.open_since,
     ];
     // When the update fails, nothing behind it is carried out, and its error is what is returned. Setting and commit are one
     // message, so that one answer wakes this process, and not two.

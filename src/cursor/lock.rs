@@ -23,7 +23,7 @@ macro_rules! lock {
              CASE WHEN advanced_by IS NOT NULL \
              THEN (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - advanced_at) * 1000000)::bigint END, partitions, \
              token ->> 'by', CASE WHEN token IS NOT NULL THEN COALESCE(pg_catalog.jsonb_array_length(token -> 'rows'), 0) END, \
-             ctid::text FROM outbox.cursor WHERE ",
+             ctid::text, rule, open_since FROM outbox.cursor WHERE ",
             $condition,
             " FOR UPDATE SKIP LOCKED"
         )
@@ -52,6 +52,15 @@ const PROBE: &str = "SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hash
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place(pub(super) String);
 
+/// The horizon rule that a position rests on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RestsOn {
+    /// The rule's word; none before the first advance.
+    pub rule: Option<String>,
+    /// No transaction that was open at the last advance, or began later, has an earlier start; none when that is not known.
+    pub open_since: Option<Timestamp>,
+}
+
 /// A cursor whose row this process has locked. Dropping it without [`Self::advance`] or [`Self::release`] closes the
 /// connection, so that the lock is free at once, also after a panic.
 #[derive(Debug)]
@@ -69,6 +78,8 @@ pub struct LockedCursor {
     pub rested: Option<Duration>,
     /// The relations it has known; the table's own oid first.
     pub relations: Option<(u32, BTreeSet<u32>)>,
+    /// The horizon rule that its position rests on.
+    pub rests_on: RestsOn,
     /// Number of the last seek that was applied.
     pub seek_applied: i64,
     /// It belongs to something else than the relay is configured for.
@@ -161,6 +172,7 @@ impl LockedCursor {
             redrive: control.try_get(10)?,
             in_flight: reserve::in_flight(row, 8)?,
             place: Place(row.try_get(10)?),
+            rests_on: RestsOn { rule: row.try_get(11)?, open_since: row.try_get(12)? },
             connection,
             closed,
         })

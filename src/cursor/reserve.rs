@@ -34,7 +34,7 @@ const IS_GONE: &str = holder!("pg_try_advisory_xact_lock");
 
 const RESERVE: &str = "UPDATE outbox.cursor SET position_created_at = $2, position_id = $3, observed_at = $4, \
      snapshot = COALESCE($5::text::pg_snapshot, snapshot), relations = $6::oid[], seek_applied = $7, identity = $8::text::jsonb, \
-     advanced_by = $9, partitions = COALESCE($10, partitions), advanced_at = pg_catalog.clock_timestamp(), updated_at = pg_catalog.clock_timestamp(), \
+     advanced_by = $9, partitions = COALESCE($10, partitions), rule = $14, open_since = $15, advanced_at = pg_catalog.clock_timestamp(), updated_at = pg_catalog.clock_timestamp(), \
      token = pg_catalog.jsonb_build_object('token', $11::text, 'by', $9::text, 'xid', pg_catalog.pg_current_xact_id()::text, \
      'rows', (SELECT pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('id', u.id, 'created_at', u.created_at) ORDER BY u.n) \
      FROM ROWS FROM (pg_catalog.unnest($12::text[]), pg_catalog.unnest($13::timestamptz[])) WITH ORDINALITY AS u(id, created_at, n))) \
@@ -123,7 +123,7 @@ impl LockedCursor {
         let relations = to.oids();
         let ids: Vec<&str> = reservation.rows.iter().map(|row| row.id.as_deref().unwrap_or_default()).collect();
         let instants: Vec<Timestamp> = reservation.rows.iter().map(|row| row.created_at).collect();
-        let parameters: [&(dyn ToSql + Sync); 13] = [
+        let parameters: [&(dyn ToSql + Sync); 15] = [
             &self.name,
             &created_at,
             &id,
@@ -137,6 +137,8 @@ impl LockedCursor {
             &reservation.token,
             &ids,
             &instants,
+            &to.rests_on.rule,
+            &to.rests_on.open_since,
         ];
         let names: [&(dyn ToSql + Sync); 1] = [&self.name];
         let ((), _, row) = tokio::try_join!(

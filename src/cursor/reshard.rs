@@ -7,22 +7,24 @@ use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 
 use super::control::note;
-use super::position;
 use super::standing::set_lock;
+use super::{RestsOn, position};
 use crate::database::{Error, quote_literal};
 use crate::position::{Position, Timestamp};
 
 const OLD: &str = "SELECT c.name, COALESCE(c.identity, '{}')::text, c.position_created_at, c.position_id, c.observed_at, \
      c.relations, c.partitions, COALESCE(k.paused, false), COALESCE(k.seek_seq, 0) > c.seek_applied OR c.token IS NOT NULL, \
      (SELECT pg_catalog.count(*) FROM outbox.dead_letter AS d WHERE d.cursor = c.name AND d.state IN ('dead', 'redriving')), \
-     (SELECT pg_catalog.count(*) FROM outbox.claim AS u WHERE u.relay = c.name AND u.state = 'unknown') \
+     (SELECT pg_catalog.count(*) FROM outbox.claim AS u WHERE u.relay = c.name AND u.state = 'unknown'), \
+     c.rule, c.open_since \
      FROM outbox.cursor AS c LEFT JOIN outbox.control AS k ON k.cursor = c.name WHERE c.relay = $1 ORDER BY c.name";
 
 const LOCK: &str = "SELECT FROM outbox.cursor WHERE relay = $1 ORDER BY name FOR UPDATE";
 
 /// An old wish for a name that comes back must not be carried out again.
 const MAKE: &str = "INSERT INTO outbox.cursor (name, relay, identity, position_created_at, observed_at, relations, partitions, \
-     seek_applied) SELECT n, $2, $3::text::jsonb, $4::timestamptz, $5::timestamptz, $6::oid[], $7::integer, \
+     rule, open_since, seek_applied) SELECT n, $2, $3::text::jsonb, $4::timestamptz, $5::timestamptz, $6::oid[], $7::integer, \
+     $8, $9, \
      COALESCE((SELECT k.seek_seq FROM outbox.control AS k WHERE k.cursor = n), 0) FROM pg_catalog.unnest($1::text[]) AS n";
 
 /// A cursor that is to end.
@@ -37,6 +39,7 @@ pub struct Old {
     observed_at: Option<Timestamp>,
     relations: Option<Vec<u32>>,
     partitions: Option<i32>,
+    rests_on: RestsOn,
     /// An operator has paused it.
     pub paused: bool,
     /// A wish, or rows in flight, wait for its next turn.
@@ -95,6 +98,7 @@ pub async fn old(client: &Client, relay: &str) -> anyhow::Result<Vec<Old>> {
                 waits: row.try_get(8)?,
                 letters: row.try_get(9)?,
                 unknown: row.try_get(10)?,
+                rests_on: RestsOn { rule: row.try_get(11)?, open_since: row.try_get(12)? },
             })
         })
         .collect()
@@ -126,8 +130,12 @@ pub async fn replace(client: &Client, old: &[Old], new: New<'_>, by: &str, detai
     client.execute("DELETE FROM outbox.control WHERE cursor = ANY ($1::text[])", &[&gone]).await?;
     let told: Vec<&str> = gone.iter().copied().chain(new.names.iter().map(String::as_str)).collect();
     client.execute("DELETE FROM outbox.cursor_status WHERE cursor = ANY ($1::text[])", &[&told]).await?;
-    let parameters: [&(dyn ToSql + Sync); 7] =
-        [&new.names, &new.relay, &new.identity, &new.at, &observed_at, &relations, &partitions];
+    let rule = latest.and_then(|old| old.rests_on.rule.clone());
+    // Not known of one is not known of all.
+    let open_since: Option<Vec<Timestamp>> = old.iter().map(|old| old.rests_on.open_since).collect();
+    let open_since = open_since.and_then(|all| all.into_iter().min());
+    let parameters: [&(dyn ToSql + Sync); 9] =
+        [&new.names, &new.relay, &new.identity, &new.at, &observed_at, &relations, &partitions, &rule, &open_since];
     client.execute(MAKE, &parameters).await?;
     note(client, "cursor reshard", new.relay, by, Some(&detail.to_string())).await
 }

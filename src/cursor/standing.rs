@@ -13,7 +13,7 @@ const STANDINGS: &str = "SELECT c.name, c.position_created_at, c.position_id, c.
      COALESCE(k.paused, false), COALESCE(k.seek_seq, 0) > c.seek_applied, COALESCE(s.halted, false), s.fingerprint, \
      c.created_at, COALESCE(s.state, ''), c.advanced_by, s.circuit_opened_at, s.updated_at, \
      EXISTS (SELECT FROM outbox.dead_letter AS d WHERE d.cursor = c.name AND d.state = 'redriving'), \
-     c.token IS NOT NULL \
+     c.token IS NOT NULL, c.rule \
      FROM outbox.cursor AS c \
      LEFT JOIN outbox.control AS k ON k.cursor = c.name \
      LEFT JOIN outbox.cursor_status AS s ON s.cursor = c.name \
@@ -46,6 +46,8 @@ pub struct Standing {
     pub redrive: bool,
     /// Somebody has rows in flight, or had when he ended.
     pub in_flight: bool,
+    /// The horizon rule that its position rests on.
+    pub rule: Option<String>,
 }
 
 /// An open circuit: the sink is out, and one relay at a time tries it.
@@ -103,6 +105,7 @@ fn standing(row: &Row) -> Result<Standing, tokio_postgres::Error> {
         },
         redrive: row.try_get(14)?,
         in_flight: row.try_get(15)?,
+        rule: row.try_get(16)?,
     })
 }
 

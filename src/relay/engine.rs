@@ -12,6 +12,7 @@ use super::bulletin::Bulletin;
 use super::hints::Hints;
 use super::sentry::Sentry;
 use super::topics::Topics;
+use super::weaker::LastOpenSince;
 use crate::database::{self, Error, Limits, Loan, Pool, Sessions};
 use crate::health::{Heartbeat, Readiness};
 use crate::metrics::{self, PoolState};
@@ -79,6 +80,8 @@ pub struct Engine {
     slow_slots: Arc<Semaphore>,
     /// How many wait for a slot.
     waiting: AtomicUsize,
+    /// See [`Self::open_since`].
+    pub(super) last_open_since: tokio::sync::Mutex<LastOpenSince>,
     /// The longest single call to the database.
     pub call_deadline: Duration,
 }
@@ -158,6 +161,7 @@ impl Engine {
             probes: std::sync::Mutex::default(),
             once: OnceLock::new(),
             progress: std::sync::Mutex::default(),
+            last_open_since: tokio::sync::Mutex::default(),
             call_deadline: limits.statement,
             cluster,
             replica,

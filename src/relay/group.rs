@@ -13,18 +13,20 @@ use tokio::task::{Id, JoinSet};
 use super::engine::Engine;
 use super::hints::Sleeper;
 use super::look::Look;
-use super::member::{Member, Prepared, Quiet, RECHECK};
+use super::member::{Member, Prepared, Quiet};
+use super::report;
 use super::rest::Rest;
 use super::sample::Samples;
 use super::shards::{self, Shards};
+use super::weaker::OpenSince;
 use super::worker::{self, Next, Start};
-use super::{prepare, report};
 use crate::database::Error;
 use crate::pace::{Backoff, Pace};
 use crate::position::{Position, Timestamp};
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
 
+mod catalog;
 mod next;
 mod wait;
 
@@ -51,6 +53,8 @@ pub(super) struct Group {
     seen: Option<Timestamp>,
     /// While nothing is to be done before the newest row is another.
     rest: Option<Rest>,
+    /// Of the shape as it is; another shape has another.
+    open_since: Arc<OpenSince>,
     samples: Samples,
     /// Hears of rows, when some relay asks for that.
     sleeper: Option<Arc<Sleeper>>,
@@ -82,6 +86,7 @@ impl Group {
             latest: None,
             seen: None,
             rest: None,
+            open_since: Arc::default(),
             samples: Samples::default(),
             sleeper,
             hinted: false,
@@ -172,60 +177,6 @@ impl Group {
         self.members.iter().all(|member| member.rests(look))
     }
 
-    /// Reads the table's shape again unless it was read as lately as `known`; halts the relays whose rule has changed under
-    /// them.
-    async fn catalogue(&mut self, known: Duration) -> Result<(), Error> {
-        if self.shape.is_some() && self.shape_read.is_some_and(|read| read.elapsed() < known) {
-            return Ok(());
-        }
-        if self.shape.is_none() && self.shape_read.is_some_and(|read| read.elapsed() < RECHECK) {
-            return Ok(());
-        }
-        self.shape_read = Some(Instant::now());
-        let session = self.engine.probe.session().await?;
-        let shape = prepare::shape(&session, &self.source).await?;
-        // The server answers, whatever it says of the table.
-        match shape {
-            Ok(shape) => {
-                if let Some(before) = self.shape.as_ref().filter(|before| ***before != shape) {
-                    let weaker = before.rule != shape.rule || (before.proven && !shape.proven);
-                    // Another relation under the name is another matter: a turn halts at it, and its rule is not compared.
-                    if weaker && before.root == shape.root {
-                        let ready = self.members.iter().filter_map(|member| member.ready.as_ref());
-                        report::rule_changed(&session, ready, before.rule, &shape).await?;
-                    }
-                }
-                if self.shape.as_deref() != Some(&shape) {
-                    self.shape = Some(Arc::new(shape));
-                    self.reshape();
-                }
-            }
-            Err(unready) => {
-                self.shape = None;
-                for member in &mut self.members {
-                    member.ready = None;
-                    member.not_ready(&self.engine, &unready).await;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives the relays that are ready the new shape; those whose sink it does not fit are made ready anew.
-    fn reshape(&mut self) {
-        let Some(shape) = &self.shape else { return };
-        if let Some(sleeper) = &self.sleeper {
-            sleeper.waits_for(shape.root);
-        }
-        for member in &mut self.members {
-            if let Some(ready) = &member.ready {
-                ready.supersede();
-                member.ready = ready.sink.fits(&shape.columns).then(|| Arc::new(ready.with_shape(shape)));
-            }
-            member.quiet = None;
-        }
-    }
-
     /// Makes relays ready that are not, each in a task of its own: a sink that cannot be reached must not hold the others.
     async fn prepare(&mut self, shape: &Arc<Shape>, sighting: &Sighting) {
         for (index, member) in self.members.iter_mut().enumerate() {
@@ -265,7 +216,12 @@ impl Group {
         let quiet = Quiet::begin(member.quiet.take(), standing.position.as_ref(), look.newest_for(standing));
         member.quiet = Some(quiet);
         let follow = shards::follows(&ready, standing, look);
-        let start = Start { sighting: look.sighting.clone(), needless: Arc::clone(&member.needless), follow };
+        let start = Start {
+            sighting: look.sighting.clone(),
+            needless: Arc::clone(&member.needless),
+            open_since: Arc::clone(&self.open_since),
+            follow,
+        };
         let task = worker::run(Arc::clone(&self.engine), ready, start, member.backoff);
         self.tasks.insert(self.running.spawn(task).id(), index);
         true

@@ -9,7 +9,7 @@ use tokio::task::JoinError;
 use super::engine::Engine;
 use super::look::Look;
 use super::prepare::{self, Unready};
-use super::{Config, Ready, circuit, rest, shards};
+use super::{Config, Ready, circuit, rest, shards, weaker};
 use crate::cursor::Standing;
 use crate::database::Error;
 use crate::pace::Backoff;
@@ -233,7 +233,8 @@ impl Member {
     pub(super) fn is_wanted(&self, ready: &Ready, standing: &Standing, look: &Look) -> bool {
         let quiet = self.quiet_for(standing, look).is_some_and(|quiet| quiet.until > Instant::now());
         let unread = look.is_behind(standing) && !quiet;
-        standing.redrive || unread || shards::follows(ready, standing, look).is_some()
+        let weaker = weaker::is_weaker(standing.rule.as_deref(), &ready.shape);
+        standing.redrive || unread || weaker || shards::follows(ready, standing, look).is_some()
     }
 
     /// When it may go on, if it must wait: after a failure, as a standby, for its pace, for a sink that is out, or for its rate.

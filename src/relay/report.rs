@@ -52,11 +52,7 @@ pub(super) async fn rule_changed<'a>(
     before: Rule,
     shape: &Shape,
 ) -> Result<(), Error> {
-    let (table, column, rule) = (&shape.config.table, &shape.config.created_at, shape.rule.as_str());
-    let (before, proven) = (before.as_str(), if shape.proven { "" } else { ", not proven" });
-    let message = format!(
-        "the default or trigger of {table}.{column} has changed: the horizon rule was {before} and is {rule} now{proven}"
-    );
+    let message = changed(shape, before);
     for ready in relays {
         let name = &ready.config.name;
         let hint = format!("Restore the default, or accept the new rule: `outbox-relay cursor resume {name}`.");
@@ -66,6 +62,15 @@ pub(super) async fn rule_changed<'a>(
         cursor::report(session, name, &report, Some(&ready.fingerprint), None).await?;
     }
     Ok(())
+}
+
+/// That the horizon rule of a table has changed.
+pub(super) fn changed(shape: &Shape, before: Rule) -> String {
+    let (table, column, rule) = (&shape.config.table, &shape.config.created_at, shape.rule.as_str());
+    let (before, proven) = (before.as_str(), if shape.proven { "" } else { ", not proven" });
+    format!(
+        "the default or trigger of {table}.{column} has changed: the horizon rule was {before} and is {rule} now{proven}"
+    )
 }
 
 /// A failure as operators see it.

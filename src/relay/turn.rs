@@ -17,8 +17,8 @@ use super::kept::Kept;
 use super::outcome::{Outcome, Timings, TurnError};
 use super::relayed::{Relayed, pump};
 use super::verdict::Verdict;
-use super::{Guarantee, Ready, circuit, report};
-use crate::cursor::{Advance, Facts, LockedCursor, Place};
+use super::{Guarantee, Ready, circuit, report, weaker};
+use crate::cursor::{Advance, Facts, LockedCursor, Place, RestsOn};
 use crate::database::Error;
 use crate::position::{Position, Timestamp};
 use crate::sink::{Failure, Mode};
@@ -49,6 +49,8 @@ pub struct Turn<'a> {
     pub place: Option<Place>,
     /// It took all that one stretched as they are now may take.
     pub filled: bool,
+    /// The rule of the scan, and from when on transactions count under a weaker one.
+    pub rests_on: RestsOn,
     /// Where the cursor moves if the turn finds nothing to read up to there: the table's newest row, of another shard.
     pub follow: Option<Position>,
 }
@@ -85,6 +87,11 @@ impl Turn<'_> {
         if let Some(reason) = self.refused(&cursor) {
             within(self.engine, cursor.release()).await?;
             return Ok(reason);
+        }
+        // Another relation under the name is refused by the reading.
+        let same = cursor.relations.as_ref().is_none_or(|(root, _)| *root == shape.root);
+        if same && weaker::is_weaker(cursor.rests_on.rule.as_deref(), shape) {
+            return self.weaken(cursor).await;
         }
         let out = self.ready.circuit_open.load(Ordering::Relaxed);
         let (sink, looked) = (self.ready.config.sink.circuit(), self.sighting.horizon.observed_at);
@@ -265,6 +272,7 @@ impl Turn<'_> {
                 seek_applied: cursor.seek_applied,
                 identity: &self.ready.identity,
                 partitions: self.partitions,
+                rests_on: &self.rests_on,
                 durable: self.ready.config.waits_for_disk() || dead.is_some(),
                 dead,
                 by: &self.engine.replica,

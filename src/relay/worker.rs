@@ -8,11 +8,13 @@ use super::ahead::{Ahead, Chain, Plan};
 use super::engine::Engine;
 use super::outcome::{Outcome, Timings, TurnError};
 use super::turn::{Turn, within};
+use super::weaker::OpenSince;
 use super::{Guarantee, Ready, circuit};
-use crate::cursor;
+use crate::cursor::{self, RestsOn};
 use crate::database::Error;
 use crate::pace::{self, Backoff, Patience};
 use crate::position::Position;
+use crate::source::Rule;
 use crate::source::fetch::FetchError;
 use crate::source::watcher::Sighting;
 
@@ -55,13 +57,15 @@ pub(super) struct Start {
     pub(super) sighting: Sighting,
     /// Becomes true when the turn is not wanted any more; it matters while the turn waits for connections.
     pub(super) needless: Arc<AtomicBool>,
+    /// From when on transactions were open when the catalog was last read.
+    pub(super) open_since: Arc<OpenSince>,
     /// Where an idle shard's cursor should follow to.
     pub(super) follow: Option<Position>,
 }
 
 /// Runs turns while there is something to do.
 pub(super) async fn run(engine: Arc<Engine>, ready: Arc<Ready>, start: Start, backoff: Backoff) -> (Next, Backoff) {
-    let Start { mut sighting, needless, follow } = start;
+    let Start { mut sighting, needless, open_since, follow } = start;
     let chain = Chain::default();
     let mut worker = Worker {
         engine: &engine,
@@ -70,6 +74,7 @@ pub(super) async fn run(engine: Arc<Engine>, ready: Arc<Ready>, start: Start, ba
         chain,
         patience: Patience::default(),
         needless: Some(needless),
+        open_since,
         follow,
     };
     loop {
@@ -108,6 +113,7 @@ pub(super) struct Worker<'a> {
     patience: Patience,
     /// See [`Start`]; none once the first turn has begun.
     needless: Option<Arc<AtomicBool>>,
+    open_since: Arc<OpenSince>,
     /// See [`Start`]; for the first turn.
     follow: Option<Position>,
 }
@@ -143,6 +149,10 @@ impl Worker<'_> {
             stands_at: None,
             place: None,
             filled: false,
+            rests_on: RestsOn {
+                rule: Some(self.ready.shape.rule.as_str().to_owned()),
+                open_since: self.open_since.get().filter(|_| self.ready.shape.rule == Rule::Writers),
+            },
             follow: self.follow.take(),
         };
         self.ready.metrics.turn_begun(sighting.clock(), sighting.horizon.at);

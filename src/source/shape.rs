@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::horizon::Margin;
 use super::shard::Shard;
-use super::{Rule, Stream};
+use super::{Rule, Stream, TableName};
 use crate::database::{quote_ident, quote_literal};
 use crate::message::{ColumnType, Field};
 use crate::position::Position;
@@ -88,6 +88,21 @@ impl Shape {
     #[must_use]
     pub fn family(&self) -> Vec<u32> {
         self.ancestors.union(&self.descendants).copied().collect()
+    }
+
+    /// What a scan of every open transaction of the database needs, whichever table this is.
+    #[must_use]
+    pub fn of_all_transactions(&self) -> Self {
+        let table = TableName { schema: String::new(), name: String::new() };
+        Self {
+            config: Stream { table, ..self.config.clone() },
+            ancestors: BTreeSet::new(),
+            descendants: BTreeSet::new(),
+            rule: Rule::Transactions,
+            margin: Margin { window: Self::window(&self.config, Rule::Transactions), ..self.margin },
+            own_role_only_reads: false,
+            ..self.clone()
+        }
     }
 
     /// The latency window in force.

@@ -39,6 +39,7 @@ impl Turn<'_> {
             seek_applied: cursor.seek_applied,
             identity: &self.ready.identity,
             partitions: self.partitions,
+            rests_on: &self.rests_on,
             dead: None,
             by: &self.engine.replica,
             durable: true,

@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 use super::servers::Database;
 use super::{PATIENCE, config};
 
-const LIMITS: Limits = Limits { statement: Duration::from_secs(10), lock_kill: Duration::from_secs(30) };
+pub const LIMITS: Limits = Limits { statement: Duration::from_secs(10), lock_kill: Duration::from_secs(30) };
 
 /// Reads one table as a relay does, with its position in memory.
 pub struct Reader {
@@ -100,11 +100,25 @@ impl Reader {
 
     /// Reads what is safe by an earlier look; gives how many rows.
     pub async fn read(&self, sighting: &Sighting) -> Result<usize, FetchError> {
+        // However little may wait to be taken or is asked for at a time, what is read is the same.
+        let (window, page) = (fastrand::usize(1..2_000), fastrand::choice([1, 500, 8 << 20]).unwrap());
+        self.fetch(sighting, (window, page), async || {}).await
+    }
+
+    /// The same in pages, of which the second is given only when `between` has ended.
+    pub async fn read_in_pages(&self, sighting: &Sighting, between: impl AsyncFnOnce()) -> Result<usize, FetchError> {
+        self.fetch(sighting, (1, 1), between).await
+    }
+
+    async fn fetch(
+        &self,
+        sighting: &Sighting,
+        (window, page): (usize, usize),
+        between: impl AsyncFnOnce(),
+    ) -> Result<usize, FetchError> {
         let shape = self.shape.lock().await.clone();
         let mut state = self.state.lock().await;
         let loan = database::Fragile::new(database::take(&self.pool).await.unwrap());
-        // However little may wait to be taken or is asked for at a time, what is read is the same.
-        let (window, page) = (fastrand::usize(1..2_000), fastrand::choice([1, 500, 8 << 20]).unwrap());
         let (sender, mut taker) = fetch::handoff(window);
         let texts = Texts::new(&shape, &[]);
         let request = Request {
@@ -122,21 +136,27 @@ impl Reader {
         };
         let taking = async {
             let mut batches = Vec::new();
+            let mut between = Some(between);
             while let Some((batch, _room)) = taker.next().await {
                 batches.push(batch);
+                if let Some(between) = between.take() {
+                    between().await;
+                }
             }
             batches
         };
         let (fetched, batches) = tokio::join!(fetch::fetch(&loan, request, sender), taking);
-        let fetched = fetched?;
-        fetch::end(loan, &fetched).await?;
+        // Rows that came before an error are a true prefix, and are published.
+        let rows = !batches.is_empty();
         for batch in batches {
             state.delivered.extend(batch.messages().map(|message| message.id.to_owned()));
             state.position = Some(batch.position(batch.len() - 1));
         }
-        if fetched.rows > 0 {
+        if rows {
             state.known = Some((shape.root, shape.descendants.clone()));
         }
+        let fetched = fetched?;
+        fetch::end(loan, &fetched).await?;
         Ok(fetched.rows)
     }
 

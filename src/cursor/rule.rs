@@ -1,0 +1,39 @@
+//! A cursor whose position rests on a stronger horizon rule than the table has now.
+
+use tokio_postgres::types::ToSql;
+
+use super::lock::LockedCursor;
+use crate::database::Error;
+use crate::position::{Position, Timestamp};
+
+const WEAKEN: &str = "UPDATE outbox.cursor SET rule = $2, open_since = NULL, \
+     position_created_at = COALESCE($3::timestamptz, position_created_at), \
+     position_id = CASE WHEN $3::timestamptz IS NULL THEN position_id END, updated_at = pg_catalog.clock_timestamp() \
+     WHERE name = $1";
+
+const NOTE: &str = "INSERT INTO outbox.operation (operator, verb, cursor, detail) \
+     VALUES (session_user || '/' || $1::text, 'position moved back', $2::text, \
+     pg_catalog.jsonb_build_object('rule', $3::text, 'from', $4::text, 'to', $5::timestamptz))";
+
+impl LockedCursor {
+    /// Records the weaker rule and commits, which frees the lock. With `back`, the position goes back to that instant, whose
+    /// rows come again; a row in `outbox.operation` says so.
+    ///
+    /// # Errors
+    /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
+    pub async fn weaken(self, rule: &str, back: Option<Timestamp>, by: &str) -> Result<(), Error> {
+        let connection = &self.connection;
+        connection.batch_execute("SET LOCAL synchronous_commit TO on").await?;
+        if connection.execute(WEAKEN, &[&self.name, &rule, &back]).await? != 1 {
+            return Err(Error::Vanished(self.name));
+        }
+        if let Some(back) = back {
+            let from = self.position.as_ref().map(Position::to_string);
+            let parameters: [&(dyn ToSql + Sync); 5] = [&by, &self.name, &rule, &from, &back];
+            connection.execute(NOTE, &parameters).await?;
+        }
+        connection.batch_execute("COMMIT").await?;
+        self.connection.give_back();
+        Ok(())
+    }
+}
