@@ -1,8 +1,11 @@
 //! Sessions of one relay that are on two servers, and cursors made at the same instant.
 
-use outbox_relay::cursor::{self, Creation};
-use outbox_relay::database::Error;
+use std::collections::BTreeSet;
+
+use outbox_relay::cursor::{self, Advance, Creation, LockedCursor, RestsOn};
+use outbox_relay::database::{self, Error};
 use outbox_relay::demo::postgres::{Options, Postgres};
+use outbox_relay::position::{Position, Timestamp};
 use outbox_relay::source::fetch::FetchError;
 
 use super::run;
@@ -79,4 +82,33 @@ async fn two_sets_of_cursors_are_never_created() {
     assert!(!late.await.unwrap(), "a cursor of another set is there");
     let names = owner.query("SELECT name FROM outbox.cursor", &[]).await.unwrap();
     assert_eq!(names.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>(), ["events#0"]);
+}
+
+#[tokio::test]
+async fn advance_of_deleted_row_commits_nothing() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    run(&owner, "INSERT INTO outbox.cursor (name, relay) VALUES ('r', 'r'); CREATE TABLE model (n integer)").await;
+    let pool = database::pool(sessions(&database, "postgres", "outbox-relay/test"), 1).unwrap();
+    let locked = LockedCursor::lock(database::take(&pool).await.unwrap(), "r", "{}", None).await.unwrap().unwrap();
+    // As a statement of the SQL sink could: what it has written must not be committed without the advance.
+    locked.transaction().batch_execute("INSERT INTO public.model VALUES (1); DELETE FROM outbox.cursor").await.unwrap();
+    let position = Position { created_at: Timestamp::from_unix_micros(0), id: Some("1".to_owned()) };
+    let advance = Advance {
+        position: Some(&position),
+        observed_at: position.created_at,
+        snapshot: None,
+        relations: (1, &BTreeSet::new()),
+        seek_applied: 0,
+        identity: "{}",
+        partitions: None,
+        dead: None,
+        rests_on: &RestsOn::default(),
+        by: "test",
+        durable: true,
+    };
+    let error = locked.advance(advance).await.unwrap_err();
+    assert!(matches!(error, Error::Vanished(_)), "{error}");
+    let left = "SELECT (SELECT count(*) FROM model) + (SELECT count(*) - 1 FROM outbox.cursor)";
+    eventually(PATIENCE, || async { owner.query_one(left, &[]).await.unwrap().get::<_, i64>(0) == 0 }).await;
 }
