@@ -1,0 +1,1 @@
+//! Rows with bytes that are no UTF-8.
