@@ -1,7 +1,5 @@
 //! One message of the simple protocol that holds several transactions: whose time `now()` is, and what is seen of it.
 
-use std::time::Duration;
-
 use tokio_postgres::Client;
 
 use super::{background, pid, run, table, value};
