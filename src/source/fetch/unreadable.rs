@@ -3,7 +3,6 @@
 //! Promise: a row is named only after it alone has failed to be read again; without that proof the error stays the
 //! database's, and is retried.
 
-use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
 use super::document::Malformed;
@@ -43,13 +42,6 @@ pub enum Unreadable {
     },
 }
 
-/// Whether PostgreSQL could not convert a value to UTF-8.
-fn is_encoding(error: &Error) -> bool {
-    error.state().is_some_and(|state| {
-        [SqlState::CHARACTER_NOT_IN_REPERTOIRE, SqlState::UNTRANSLATABLE_CHARACTER].contains(state)
-    })
-}
-
 /// Names the row after `last` that a page's `error` is about, if it is about one; else gives the error back. The
 /// transaction has failed, so the row is looked for without it, and must fail once more by itself.
 pub(super) async fn named(
@@ -59,7 +51,7 @@ pub(super) async fn named(
     error: FetchError,
 ) -> FetchError {
     let FetchError::Database(cause) = &error else { return error };
-    if !is_encoding(cause) {
+    if !cause.is_not_utf8() {
         return error;
     }
     match find(reader, request, last.or(request.after)).await {
@@ -81,7 +73,7 @@ async fn find(reader: &Loan, request: &Request<'_>, after: Option<&Position>) ->
     let position = match reader.query_opt(&next, &parameters).await.map_err(Error::from) {
         Ok(None) => return Ok(None),
         Ok(Some(row)) => Position { created_at: row.try_get(0)?, id: row.try_get(1)? },
-        Err(error) if is_encoding(&error) => {
+        Err(error) if error.is_not_utf8() => {
             let bytes = "pg_catalog.encode(pg_catalog.convert_to(r.id, pg_catalog.getdatabaseencoding()), 'hex')";
             let row =
                 reader.query_opt(&format!("SELECT r.at, {bytes} FROM ({next}) AS r (at, id)"), &parameters).await?;
@@ -93,7 +85,7 @@ async fn find(reader: &Loan, request: &Request<'_>, after: Option<&Position>) ->
     };
     let again = reader.query_opt(&request.shape.row_sql(request.fields), &[&position.created_at, &position.id]).await;
     Ok(match again.map_err(Error::from) {
-        Err(error) if is_encoding(&error) => {
+        Err(error) if error.is_not_utf8() => {
             let state = error.state().map_or_else(String::new, |state| state.code().to_owned());
             Some(Unreadable::Value { position, state })
         }
