@@ -48,6 +48,7 @@ pub mod supervisor;
 mod topics;
 mod trouble;
 pub mod turn;
+mod unreadable;
 mod unready;
 mod verdict;
 mod weaker;

@@ -115,6 +115,13 @@ impl Error {
         }
     }
 
+    /// Whether the server could not convert a value to the client's encoding, which is UTF-8.
+    #[must_use]
+    pub fn is_not_utf8(&self) -> bool {
+        let states = [SqlState::CHARACTER_NOT_IN_REPERTOIRE, SqlState::UNTRANSLATABLE_CHARACTER];
+        self.state().is_some_and(|state| states.contains(state))
+    }
+
     /// What an operator can do about it.
     #[must_use]
     pub fn mend(&self) -> &'static str {

@@ -8,6 +8,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::kept::Kept;
 use super::outcome::{Outcome, TurnError};
 use super::relayed::Relayed;
 use super::report;
@@ -20,7 +21,7 @@ use crate::database::{Error, Fragile, Loan};
 use crate::message::Message;
 use crate::position::Position;
 use crate::sink::{Class, Failure, Flow, Mode, Publication, Published, Sink};
-use crate::source::fetch;
+use crate::source::fetch::{self, FetchError, Fetched};
 
 mod flight;
 mod redrive;
@@ -41,7 +42,8 @@ impl Turn<'_> {
         let ready = self.ready;
         let suspects = ready.suspects.load(Ordering::Relaxed);
         let mut relayed = self.read(&cursor, reader, suspects, deadline).await?;
-        let Some((first, _)) = relayed.locate(0) else { return self.advance(cursor, relayed).await };
+        let first = relayed.locate(0).filter(|_| !relayed.unread);
+        let Some((first, _)) = first else { return self.advance(cursor, relayed).await };
         let mode = self.mode(false, deadline);
         let mut publication = match begin(&ready.sink, &first.message(0), mode, self.engine.call_deadline).await {
             Ok(publication) => publication,
@@ -104,11 +106,21 @@ impl Turn<'_> {
         let reader = Fragile::new(reader);
         let late = Error::Timeout(self.ready.config.turn.deadline);
         let reading = tokio::time::timeout_at(deadline.into(), fetch::fetch(&reader, request, sender));
-        let fetched = reading.await.map_err(|_| TurnError::from(late))??;
-        within(self.engine, fetch::end(reader, &fetched)).await?;
+        let fetched = reading.await.map_err(|_| TurnError::from(late))?;
+        let kept: Kept = std::iter::from_fn(|| receiver.take()).collect();
+        let fetched = match fetched {
+            Ok(fetched) => {
+                within(self.engine, fetch::end(reader, &fetched)).await?;
+                fetched
+            }
+            Err(FetchError::Unreadable(row)) if kept.rows() == 0 => return Ok(Relayed::unreadable(&row)),
+            // The rows before it go first.
+            Err(FetchError::Unreadable(_)) => Fetched { rows: kept.rows(), more: true, ..Fetched::default() },
+            Err(error) => return Err(error.into()),
+        };
         self.timings.fetch = begun.elapsed();
-        let kept = std::iter::from_fn(|| receiver.take()).collect();
-        Ok(Relayed { kept, published: Published { acknowledged: 0, stopped: None, suspects: 1 }, fetched })
+        let published = Published { acknowledged: 0, stopped: None, suspects: 1 };
+        Ok(Relayed { kept, published, fetched, unread: false })
     }
 
     /// While the sink is out, one relay tries it at a time; the right to do so ended with the first transaction.

@@ -19,20 +19,31 @@ use crate::source::fetch::{FetchError, types_stand};
 /// How many dead letters one turn sends again at the most: each waits for the one before.
 const REDRIVES: usize = 100;
 
-/// All that is needed to look at a poison row, and to send it again.
-pub(super) fn letter(config: &Config, sink: &Sink, message: &Message<'_>) -> DeadLetter {
-    let fields = sink.fields();
-    let (key, payload) = sink.rendered(message);
+/// The place of a row that cannot be read; it can be sent again when it has been corrected.
+pub(super) fn unread(config: &Config, message: &Message<'_>) -> DeadLetter {
     DeadLetter {
         source: config.source.table().to_string(),
         created_at: message.created_at,
         message_id: message.id.to_owned(),
         sink: config.sink.kind(),
         target: config.sink.target(),
+        key: None,
+        payload: None,
+        fields: Vec::new(),
+        values: Vec::new(),
+    }
+}
+
+/// All that is needed to look at a poison row, and to send it again.
+pub(super) fn letter(config: &Config, sink: &Sink, message: &Message<'_>) -> DeadLetter {
+    let fields = sink.fields();
+    let (key, payload) = sink.rendered(message);
+    DeadLetter {
         key,
         payload,
         fields: words(fields),
         values: (0..fields.len()).map(|field| message.value(field).map(<[u8]>::to_vec)).collect(),
+        ..unread(config, message)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::facts::{Facts, Holder, LastError, Lock, Retrying, Schedules, Waiting};
-use super::lag::CAP;
+use super::facts::{Facts, Holder, LastError, Lock, OutOfReach, Retrying, Schedules, Waiting};
+use super::lag::{self, CAP};
 use super::replicas;
 use super::status::{CursorStatus, HeldStatus, status};
 use super::{Config, actions, prepare};
@@ -46,6 +46,9 @@ pub async fn facts(
     }
     if let Some(cursor) = &cursor {
         facts.holders = holders(session, cursor).await?;
+    }
+    if let (Some(relay), Some(before)) = (relay, &before) {
+        facts.out_of_reach = out_of_reach(session, relay, before).await?;
     }
     let settled = facts.paused.is_some() || facts.halted || facts.waiting.is_some_and(|waiting| waiting.rows == 0);
     let after = watch(session, name, before.as_ref(), if settled { Duration::ZERO } else { WATCH }).await?;
@@ -173,11 +176,22 @@ async fn watch(
     }
 }
 
+/// The rows of a stream that no turn reads now; none where its table cannot be read.
+async fn out_of_reach(session: &Session, relay: &Config, standing: &Standing) -> Result<OutOfReach, Error> {
+    let Some(shape) = shape(session, relay).await? else { return Ok(OutOfReach::default()) };
+    lag::out_of_reach(session, &shape, standing.position.as_ref(), clock(session).await?).await
+}
+
+/// What a stream's table looks like to this relay; none for other sources, and where the table cannot be read.
+async fn shape(session: &Session, relay: &Config) -> Result<Option<Shape>, Error> {
+    let shape = prepare::shape(session, &relay.source).await?;
+    Ok(shape.ok().map(|shape| Shape { shard: relay.shard.clone(), ..shape }))
+}
+
 /// How many rows lie between two standings, as far as that can be counted.
 async fn rows(session: &Session, relay: Option<&Config>, before: &Standing, after: &Standing) -> Result<f64, Error> {
     let Some(relay) = relay else { return Ok(0.0) };
-    let Ok(shape) = prepare::shape(session, &relay.source).await? else { return Ok(0.0) };
-    let shape = Shape { shard: relay.shard.clone(), ..shape };
+    let Some(shape) = shape(session, relay).await? else { return Ok(0.0) };
     let span = between(session, &shape, (before.position.as_ref(), after.position.as_ref()), CAP).await?;
     Ok(span.rows as f64)
 }

@@ -21,6 +21,8 @@ pub struct Facts {
     pub regressed_until: Option<String>,
     /// What waits for it; none when its table cannot be read here.
     pub waiting: Option<Waiting>,
+    /// Rows that no turn reads now, whatever the horizon.
+    pub out_of_reach: OutOfReach,
     /// All that waits lies above the horizon.
     pub held: bool,
     /// The number of an operator's wish that waits for a turn.
@@ -66,6 +68,51 @@ pub struct Waiting {
     /// Age of the oldest.
     pub lag_seconds: f64,
     /// How many.
+    pub rows: i64,
+    /// There may be more.
+    pub capped: bool,
+}
+
+/// Rows of a stream whose `created_at` keeps them from being read now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OutOfReach {
+    /// How many have a finite `created_at` after now.
+    pub ahead: Counted,
+    /// The nearest of their instants.
+    pub nearest: Option<String>,
+    /// How many have `created_at` infinity.
+    pub never: Counted,
+    /// How many have `created_at` -infinity below a position: only those from before the first turn were delivered.
+    pub below: Counted,
+}
+
+impl OutOfReach {
+    /// Each kind of which there are rows, as the end of a sentence.
+    pub fn named(&self) -> impl Iterator<Item = String> {
+        let some = |counted: Counted, what: &dyn Fn(&str, &str) -> String| {
+            let more = if counted.capped { "+" } else { "" };
+            let (rows, have, are) = if counted.rows == 1 { ("row", "has", "is") } else { ("rows", "have", "are") };
+            (counted.rows > 0).then(|| format!("{}{more} {rows} {}", counted.rows, what(have, are)))
+        };
+        let nearest = self.nearest.as_deref().unwrap_or("an unknown time");
+        [
+            some(self.ahead, &|have, are| {
+                format!("{have} a created_at after now, the nearest at {nearest}, and {are} delivered when that time comes")
+            }),
+            some(self.never, &|have, are| format!("{have} created_at infinity and {are} never delivered")),
+            some(self.below, &|have, are| {
+                format!("{have} created_at -infinity, below the position, and {are} not delivered if committed after the first turn")
+            }),
+        ]
+        .into_iter()
+        .flatten()
+    }
+}
+
+/// A number of rows, counted up to a cap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// How many were counted.
     pub rows: i64,
     /// There may be more.
     pub capped: bool,

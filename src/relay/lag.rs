@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio_postgres::types::ToSql;
 
+use super::facts::{Counted, OutOfReach};
 use super::{Config, actions, pending, requests};
 use crate::database::{Error, Session};
 use crate::position::{Position, Timestamp};
@@ -58,6 +59,40 @@ pub async fn measure(
     };
     let rows: i64 = session.query_one(&count, &count_parameters).await?.try_get(0)?;
     Ok(Lag { age, rows, capped: rows >= CAP, observed_at: now })
+}
+
+/// Counts the rows of a stream that no turn reads at the database's time `now`: those after now, at infinity, and at
+/// -infinity below a position.
+///
+/// # Errors
+/// The database's.
+pub async fn out_of_reach(
+    session: &Session,
+    shape: &Shape,
+    position: Option<&Position>,
+    now: Timestamp,
+) -> Result<OutOfReach, Error> {
+    let (first, last) = (Timestamp::NEG_INFINITY, Timestamp::INFINITY);
+    let after_now = now.plus(Duration::from_micros(1));
+    let ahead = format!(
+        "SELECT pg_catalog.count(*), pg_catalog.min(ahead.at) FROM ({}) AS ahead (at, id)",
+        shape.fetch_sql(&[], After::Instant)
+    );
+    let ahead = session.query_one(&ahead, &[&last, &CAP, &after_now]).await?;
+    let never = session.query_one(&shape.backlog_sql(After::Instant), &[&last, &CAP, &last]).await?.try_get(0)?;
+    let below = match position {
+        Some(position) if position.created_at > first => {
+            session.query_one(&shape.backlog_sql(After::Nothing), &[&first, &CAP]).await?.try_get(0)?
+        }
+        _ => 0,
+    };
+    let counted = |rows: i64| Counted { rows, capped: rows >= CAP };
+    Ok(OutOfReach {
+        ahead: counted(ahead.try_get(0)?),
+        nearest: ahead.try_get::<_, Option<Timestamp>>(1)?.map(|at| at.to_string()),
+        never: counted(never),
+        below: counted(below),
+    })
 }
 
 /// The lag of a relay whose rows are sent each on their own; none when its table cannot be read, or it reads a stream.

@@ -53,7 +53,7 @@ impl Look {
     /// The same without a deadline.
     pub(super) async fn newest_of(session: &Session, shape: &Shape, now: Timestamp) -> Result<Option<Position>, Error> {
         let statement = session.prepare_cached(&shape.newest_sql()).await?;
-        newest(session, &statement, &[&now]).await
+        newest(session, shape, &statement, &[&now]).await
     }
 
     /// Looks, after the scan of `sighting`.
@@ -67,12 +67,13 @@ impl Look {
         let statement = session.prepare_cached(&shape.newest_sql()).await?;
         let look = async {
             let now = [&sighting.clock() as &(dyn ToSql + Sync)];
-            let both = async { tokio::try_join!(newest(session, &statement, &now), cursor::standings(session, names)) };
+            let both =
+                async { tokio::try_join!(newest(session, shape, &statement, &now), cursor::standings(session, names)) };
             let (latest, standings) = both.await?;
             let horizon = sighting.horizon.at;
             let newest = match &latest {
                 Some(position) if position.created_at < horizon => latest.clone(),
-                Some(_) if horizon.is_finite() => newest(session, &statement, &[&horizon]).await?,
+                Some(_) if horizon.is_finite() => newest(session, shape, &statement, &[&horizon]).await?,
                 Some(_) | None => None,
             };
             Ok::<_, Error>((latest, newest, standings))
@@ -126,10 +127,19 @@ impl Look {
 
 async fn newest(
     session: &Session,
+    shape: &Shape,
     statement: &Statement,
     below: &[&(dyn ToSql + Sync)],
 ) -> Result<Option<Position>, Error> {
-    Ok(match session.query_opt(statement, below).await? {
+    let row = match session.query_opt(statement, below).await.map_err(Error::from) {
+        // Its id is for a turn to name, and the rows before it are not to wait: here its instant is enough.
+        Err(error) if error.is_not_utf8() => {
+            let instant = format!("SELECT r.at, NULL::text FROM ({}) AS r (at, id)", shape.newest_sql());
+            session.query_opt(&instant, below).await?
+        }
+        row => row?,
+    };
+    Ok(match row {
         Some(row) => Some(Position { created_at: row.try_get(0)?, id: row.try_get(1)? }),
         None => None,
     })

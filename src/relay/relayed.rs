@@ -4,16 +4,19 @@ use std::time::{Duration, Instant};
 
 use super::ahead::Rows;
 use super::kept::Kept;
+use super::unreadable;
 use crate::batch::Batch;
 use crate::position::{Position, Timestamp};
 use crate::sink::{Failure, Flow, Publication, Published};
-use crate::source::fetch::Fetched;
+use crate::source::fetch::{Fetched, Unreadable};
 
 /// What happened between fetch and advance.
 pub(super) struct Relayed {
     pub(super) kept: Kept,
     pub(super) published: Published,
     pub(super) fetched: Fetched,
+    /// The only row that was kept cannot be read: nothing of it is there but its place.
+    pub(super) unread: bool,
 }
 
 impl Relayed {
@@ -22,12 +25,30 @@ impl Relayed {
             kept: Kept::default(),
             published: Published { acknowledged: 0, stopped: Some(failure), suspects: 1 },
             fetched: Fetched::default(),
+            unread: false,
         }
     }
 
     /// Whether the reading came to its end and found no row.
     pub(super) fn read_nothing(&self) -> bool {
         self.fetched.rows == 0 && !self.fetched.more && self.fetched.snapshot.is_some()
+    }
+
+    /// The first row after the position cannot be read: it is treated as refused, by its place, without its values.
+    pub(super) fn unreadable(row: &Unreadable) -> Self {
+        let place = match row {
+            Unreadable::Malformed { position, .. } | Unreadable::Value { position, .. } => Some(position),
+            Unreadable::Id { .. } => None,
+        };
+        let named = place.and_then(|position| Some((position.created_at, position.id.as_deref()?)));
+        let kept = named.map(|(created_at, id)| {
+            let mut batch = Batch::new(0);
+            batch.push(created_at, id, []);
+            batch
+        });
+        let failure = unreadable::failure(row);
+        let fetched = Fetched { more: true, ..Fetched::default() };
+        Self { kept: kept.into_iter().collect(), fetched, unread: true, ..Self::nothing(failure) }
     }
 
     /// The batch and the row in it of message number `n`, unless it has been released.

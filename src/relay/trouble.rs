@@ -191,7 +191,8 @@ impl Worker<'_> {
                 let failure = Failure::of(Class::Retry, "partition_detached", error.to_string(), hint);
                 return self.back_off(&failure, None).await;
             }
-            TurnError::Fetch(FetchError::Malformed { id, .. }) => return self.malformed(error, id).await,
+            // Found by reading ahead: only the turn that has the lock decides about the row.
+            TurnError::Fetch(FetchError::Unreadable(_)) => return Next::Look,
             TurnError::LockLost => None,
             TurnError::NotAdvanced { source, .. }
             | TurnError::NotSettled { source, .. }
@@ -217,17 +218,6 @@ impl Worker<'_> {
             report::retry(self.engine, self.ready, &failure, None, None).await;
         }
         if meaning.cure == Cure::Recheck { Next::Recheck(pause) } else { Next::After(pause) }
-    }
-
-    /// No JSON can be made of the row with this id. The sink has no part in that: its circuit stays as it is.
-    async fn malformed(&mut self, error: &TurnError, id: &str) -> Next {
-        let hint = "Mend the row, or publish other columns. If the value is sound it is a defect: please report it with the \
-                    table's definition.";
-        let pause = self.backoff.failed(fastrand::f64());
-        tracing::error!(cursor = self.ready.config.name, code = "value_malformed", %error, hint, ?pause, "turn failed");
-        let failure = Failure::of(Class::Retry, "value_malformed", error.to_string(), hint);
-        report::retry(self.engine, self.ready, &failure, Some(id), None).await;
-        Next::After(pause)
     }
 
     async fn halted(&self, code: &str, error: &TurnError, hint: String) -> Next {

@@ -22,7 +22,7 @@ use crate::cursor::{Advance, Facts, LockedCursor, Place, RestsOn};
 use crate::database::Error;
 use crate::position::{Position, Timestamp};
 use crate::sink::{Failure, Mode};
-use crate::source::fetch::Fetched;
+use crate::source::fetch::{FetchError, Fetched};
 use crate::source::watcher::Sighting;
 
 /// How many rows a turn publishes that sends one by one: each waits for the broker.
@@ -226,6 +226,9 @@ impl Turn<'_> {
         }
         let fetched = match fetched {
             Some(Ok(fetched)) => fetched,
+            Some(Err(FetchError::Unreadable(row))) if rows == 0 && published.stopped.is_none() => {
+                return Ok(Relayed::unreadable(&row));
+            }
             // Rows that were published before the reading failed are a true prefix; without any, the error is the turn's.
             Some(Err(error)) if published.acknowledged == 0 && published.stopped.is_none() => return Err(error.into()),
             Some(Err(error)) => {
@@ -235,7 +238,7 @@ impl Turn<'_> {
             None if cut => Fetched { rows, more: true, ..Fetched::default() },
             None => Fetched { rows, ..Fetched::default() },
         };
-        Ok(Relayed { kept, published, fetched })
+        Ok(Relayed { kept, published, fetched, unread: false })
     }
 
     /// Advances over the acknowledged prefix, and over a poison row behind it when that is the policy.

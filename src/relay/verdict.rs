@@ -39,6 +39,10 @@ impl Turn<'_> {
             (Class::Retry, _) => Verdict::Retry(failure),
             (Class::Poison, _) if relayed.published.suspects > 1 => Verdict::Search(failure),
             (Class::Poison, OnPoison::DeadLetter) => match relayed.locate(acknowledged) {
+                Some((batch, row)) if relayed.unread => {
+                    let letter = dead_letter::unread(&self.ready.config, &batch.message(row));
+                    Verdict::Bury(failure, Box::new(letter))
+                }
                 Some((batch, row)) => {
                     let letter = dead_letter::letter(&self.ready.config, &self.ready.sink, &batch.message(row));
                     Verdict::Bury(failure, Box::new(letter))

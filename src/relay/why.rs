@@ -24,6 +24,10 @@ const HOLDERS: usize = 5;
 #[must_use]
 pub fn why(facts: &Facts) -> Why {
     let mut why = reason(facts);
+    for named in facts.out_of_reach.named() {
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; {named}."));
+    }
     if facts.unknown > 0 {
         let listed = format!("`outbox-relay request list --unknown --relay {}`", facts.name);
         why.sentence.pop();
@@ -76,7 +80,7 @@ fn reason(facts: &Facts) -> Why {
         (None, Some(error)) => backing_off(facts, error),
         _ if nothing && facts.unknown > 0 => answer("idle", true, format!("{name} has nothing to do")),
         _ if nothing && facts.schedules.is_some() => answer("idle", true, format!("no action of {name} waits")),
-        _ if nothing => answer("idle", true, format!("{name} has nothing to do: every committed row is delivered")),
+        _ if nothing => answer("idle", true, format!("{name} has nothing to do: no committed row waits after the position")),
         _ if facts.held => held(facts),
         _ if facts.waiting.is_some_and(|waiting| facts.retrying.as_ref().is_some_and(|r| r.rows >= waiting.rows)) => {
             retrying(facts)

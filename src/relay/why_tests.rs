@@ -1,4 +1,4 @@
-use super::super::facts::{Lock, Schedules};
+use super::super::facts::{Counted, Lock, OutOfReach, Schedules};
 use super::*;
 
 /// Rows wait, a replica runs, nothing is known to be wrong.
@@ -76,7 +76,24 @@ fn a_cursor_without_a_row_says_how_it_gets_one() {
 #[test]
 fn a_wish_that_waits_is_told_whatever_the_reason() {
     let facts = Facts { wish: Some(3), waiting: Some(Waiting::default()), ..facts() };
-    says(&facts, "idle", true, &["is delivered; wish 3 of an operator waits for a turn."], &[]);
+    says(&facts, "idle", true, &["after the position; wish 3 of an operator waits for a turn."], &[]);
+}
+
+#[test]
+fn rows_out_of_reach_are_named_beside_the_reason() {
+    let counted = |rows| Counted { rows, capped: rows > 9 };
+    let out_of_reach = OutOfReach {
+        ahead: counted(10),
+        nearest: Some("2027-01-01T00:00:00Z".to_owned()),
+        never: counted(1),
+        below: counted(2),
+    };
+    let facts = Facts { out_of_reach, waiting: Some(Waiting::default()), ..facts() };
+    let parts = [
+        "after the position; 10+ rows have a created_at after now, the nearest at 2027-01-01T00:00:00Z, and are delivered",
+        "; 1 row has created_at infinity and is never delivered; 2 rows have created_at -infinity, below the position",
+    ];
+    says(&facts, "idle", true, &parts, &[]);
 }
 
 #[test]

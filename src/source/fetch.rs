@@ -22,6 +22,7 @@ mod handoff;
 mod pages;
 mod questions;
 mod types;
+mod unreadable;
 
 pub use document::Malformed;
 pub use error::FetchError;
@@ -30,6 +31,7 @@ pub use handoff::{Giver, Room, Taker, handoff};
 use pages::Pages;
 use questions::Questions;
 pub use types::types_stand;
+pub use unreadable::Unreadable;
 
 /// A batch is handed over when it has this many rows or bytes.
 const BATCH_ROWS: usize = 500;
@@ -234,15 +236,16 @@ async fn read(
         pin_mut!(stream);
         let asked = Instant::now();
         let mut got = 0;
-        while let Some(row) = stream.try_next().await? {
+        loop {
+            let row = match stream.try_next().await {
+                Ok(Some(row)) => row,
+                Ok(None) => break,
+                Err(error) => return Err(hand.failed(reader, request, error.into()).await),
+            };
             got += 1;
             match questions.pager.columns().push(&mut hand.batch, &row) {
                 Ok(size) => pages.took(size),
-                Err(error) => {
-                    // The rows before it are sound.
-                    hand.over().await;
-                    return Err(error);
-                }
+                Err(error) => return Err(hand.failed(reader, request, error).await),
             }
             let full = hand.batch.len() >= BATCH_ROWS || hand.batch.bytes() >= BATCH_BYTES;
             let over = full && (hand.over().await != Given::InTime || Instant::now() >= until);
@@ -279,6 +282,13 @@ struct Hand {
 }
 
 impl Hand {
+    /// Hands over the rows before one that failed, which are sound; gives the error, with that row's name if it is about
+    /// the row.
+    async fn failed(&mut self, reader: &Loan, request: &Request<'_>, error: FetchError) -> FetchError {
+        self.over().await;
+        unreadable::named(reader, request, self.last.as_ref(), error).await
+    }
+
     /// Hands over what has gathered.
     async fn over(&mut self) -> Given {
         let Some(row) = self.batch.len().checked_sub(1) else { return Given::InTime };

@@ -3,10 +3,10 @@
 use tokio_postgres::{Row, Statement};
 
 use super::document::{Document, Malformed};
-use super::{FetchError, Request};
+use super::{FetchError, Request, Unreadable};
 use crate::batch::{self, Batch};
 use crate::database::codec::{Raw, Wire};
-use crate::position::Timestamp;
+use crate::position::{Position, Timestamp};
 
 /// Instant and id.
 const BEFORE: usize = 2;
@@ -55,7 +55,10 @@ impl Columns {
         let before = batch.bytes();
         batch.write(created_at, id, |values| self.values(row, values)).map_err(|unread| match unread {
             Unread::Value(error) => error.into(),
-            Unread::Document(source) => FetchError::Malformed { id: id.to_owned(), source },
+            Unread::Document(reason) => {
+                let position = Position { created_at, id: Some(id.to_owned()) };
+                FetchError::Unreadable(Unreadable::Malformed { position, reason })
+            }
         })?;
         Ok(batch.bytes() - before)
     }

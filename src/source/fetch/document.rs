@@ -60,7 +60,7 @@ pub(super) fn is_made_here(oid: u32) -> bool {
 const MOST_BYTES: usize = 0x3fff_ffff;
 
 /// Why an object cannot be made, with the column's name as JSON.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// A value is not what its type says.
     #[error("the value of column {0} is not in the binary form of its type")]

@@ -2,7 +2,7 @@
 
 use tokio_postgres::error::SqlState;
 
-use super::document::Malformed;
+use super::unreadable::Unreadable;
 use crate::database::Error;
 
 /// Why nothing may be read.
@@ -15,14 +15,9 @@ pub enum FetchError {
     /// statements were made for: look at the catalogue again.
     #[error("the table's partitions, or its columns, have changed since the scan")]
     FamilyChanged,
-    /// No JSON can be made of a row.
-    #[error("row {id}: {source}")]
-    Malformed {
-        /// Its id.
-        id: String,
-        /// Why.
-        source: Malformed,
-    },
+    /// A row cannot be read; all rows before it were handed over.
+    #[error(transparent)]
+    Unreadable(Unreadable),
     /// The name means another table now.
     #[error(
         "table {table} is another relation now (oid {found:?}, was {known}): it was replaced or renamed. Rename it back, \
