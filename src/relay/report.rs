@@ -53,9 +53,9 @@ pub(super) async fn rule_changed<'a>(
     shape: &Shape,
 ) -> Result<(), Error> {
     let (table, column, rule) = (&shape.config.table, &shape.config.created_at, shape.rule.as_str());
-    let (before, proven) = (before.as_str(), if shape.proven { "" } else { ", not proven" });
+    let (before, sure) = (before.as_str(), shape.certainty.as_str());
     let message = format!(
-        "the default or trigger of {table}.{column} has changed: the horizon rule was {before} and is {rule} now{proven}"
+        "the default or trigger of {table}.{column} has changed: the horizon rule was {before} and is {rule} now, {sure}"
     );
     for ready in relays {
         let name = &ready.config.name;

@@ -7,10 +7,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::Stream;
 use super::finding::{Finding, Level};
+use super::guard::Guard;
 use super::shape::{IdType, Shape};
 use super::{Rule, judge::Verdict};
 use crate::database::{Error, Session, quote_literal};
@@ -40,6 +42,8 @@ pub struct Table {
     pub schema_usage: bool,
     /// This role is a superuser.
     pub superuser: bool,
+    /// This role may read when the transactions of other roles began.
+    pub reads_activity: bool,
     /// This role, or one that it is a member of, may insert or update in some relation of the family.
     pub may_write: bool,
     /// Relations of the family that a logical subscription writes.
@@ -63,20 +67,16 @@ pub struct Table {
 /// How `created_at` comes about in one relation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// The relation's oid.
-    pub relation: u32,
-    /// Its name, quoted where needed.
-    pub name: String,
-    /// The column's default.
+    /// The relation, and whether the stamping trigger has the last word in it.
+    pub guard: Guard,
+    /// The column's default, or what it is generated from.
     pub default: Option<String>,
-    /// The stamping trigger is there, enabled, and has the last word on every way to change the column.
-    pub trigger: bool,
+    /// It is computed from other columns, after all triggers.
+    pub generated: bool,
+    /// The relation's owner, who may send any value.
+    pub owner: String,
     /// Roles other than owner and superusers that may send a value.
     pub writers: Vec<String>,
-    /// Some trigger runs before a row is stored, and could change the value.
-    pub other_trigger: bool,
-    /// One of them runs on updates: a stamping trigger must not be bound to `UPDATE OF` the column then.
-    pub update_trigger: bool,
 }
 
 /// An index.
@@ -84,8 +84,13 @@ pub struct Stamp {
 pub struct Index {
     /// The relation that it is on.
     pub relation: String,
+    /// Its name, quoted where needed.
+    pub name: String,
     /// Whether it is unique.
     pub unique: bool,
+    /// Whether it takes for equal what its columns take for equal: a column of a nondeterministic collation may count more
+    /// rows as equal than an index of another collation.
+    pub compares_as_columns: bool,
     /// Whether it yields rows in the order of its first two columns.
     pub ordered: bool,
     /// Its key columns; empty for an expression.
@@ -162,6 +167,7 @@ pub async fn inspect(session: &Session, config: &Stream) -> Result<Table, Inspec
     table.subscribed = row.try_get(7)?;
     table.foreign = row.try_get(8)?;
     table.temporary = row.try_get(9)?;
+    table.reads_activity = row.try_get(10)?;
     table.columns = columns;
     table.stamps = stamps;
     (table.indexed, table.indexes) = indexes(session, &table).await?;
@@ -176,16 +182,28 @@ async fn stamps(session: &Session, family: &[u32], config: &Stream) -> Result<Ve
     rows.iter()
         .map(|row| {
             Ok(Stamp {
-                relation: row.try_get(0)?,
-                name: row.try_get(1)?,
-                default: row.try_get(2)?,
-                trigger: row.try_get(3)?,
-                writers: row.try_get(4)?,
-                other_trigger: row.try_get(5)?,
-                update_trigger: row.try_get(6)?,
+                guard: guard(row)?,
+                default: row.try_get(8)?,
+                generated: row.try_get(9)?,
+                owner: row.try_get(10)?,
+                writers: row.try_get(11)?,
             })
         })
         .collect()
+}
+
+/// The guard that the first columns of a row tell of, as `stamps.sql` and `shard_key.sql` begin.
+pub(super) fn guard(row: &Row) -> Result<Guard, tokio_postgres::Error> {
+    Ok(Guard {
+        relation: row.try_get(0)?,
+        name: row.try_get(1)?,
+        parent: row.try_get(2)?,
+        last: row.try_get(3)?,
+        fits: row.try_get(4)?,
+        always: row.try_get(5)?,
+        taken: row.try_get(6)?,
+        update_trigger: row.try_get(7)?,
+    })
 }
 
 /// A partitioned table's index covers all partitions; a plain table's covers none of the tables that inherit from it.
@@ -205,6 +223,8 @@ async fn indexes(session: &Session, table: &Table) -> Result<(Vec<String>, Vec<I
                 unique: row.try_get(1)?,
                 ordered: row.try_get(2)?,
                 columns: row.try_get(3)?,
+                name: row.try_get(4)?,
+                compares_as_columns: row.try_get(5)?,
             })
         })
         .collect();
@@ -226,6 +246,12 @@ async fn zone_fixed(session: &Session, config: &Stream) -> Result<Option<bool>, 
     }
 }
 
+impl Index {
+    fn unique_within(&self, columns: [&str; 2]) -> bool {
+        self.unique && self.columns.iter().all(|have| columns.contains(&have.as_str()))
+    }
+}
+
 impl Table {
     /// The column of this name.
     #[must_use]
@@ -239,7 +265,7 @@ impl Table {
     }
 
     /// All relations that rows can come in through: ancestors, itself, descendants.
-    fn family(&self) -> Vec<u32> {
+    pub(super) fn family(&self) -> Vec<u32> {
         self.ancestors.union(&self.descendants).copied().collect()
     }
 
@@ -250,7 +276,14 @@ impl Table {
 
     /// The relations in which rows need not be unique by a subset of these columns.
     pub fn not_unique_within(&self, columns: [&str; 2]) -> impl Iterator<Item = &str> {
-        self.without(move |index| index.unique && index.columns.iter().all(|have| columns.contains(&have.as_str())))
+        self.without(move |index| index.compares_as_columns && index.unique_within(columns))
+    }
+
+    /// The unique index of a relation over a subset of these columns that takes rows apart which its columns take for equal.
+    #[must_use]
+    pub fn unique_by_another_collation(&self, relation: &str, columns: [&str; 2]) -> Option<&Index> {
+        let other = |index: &&Index| index.relation == relation && !index.compares_as_columns;
+        self.indexes.iter().filter(other).find(|index| index.unique_within(columns))
     }
 
     fn without(&self, fits: impl Fn(&Index) -> bool) -> impl Iterator<Item = &str> {
@@ -269,7 +302,7 @@ impl Table {
             ancestors: self.ancestors.clone(),
             descendants: self.descendants.clone(),
             rule: verdict.rule,
-            proven: verdict.proven,
+            certainty: verdict.certainty,
             margin: super::horizon::Margin {
                 // A stamp by day is set back by up to a millisecond at midnight.
                 window: Shape::window(config, verdict.rule).max(Duration::from_millis(1)),
