@@ -148,7 +148,7 @@ mod tests {
         };
         assert_eq!(named("a", &[]).as_deref(), Some("zz_guard"));
         assert_eq!(named("a", &["zz_guard"]).as_deref(), Some("zzz_guard"));
-        assert_eq!(named("zzz", &[]).as_deref(), Some("zzzz_guard"));
+        assert_eq!(named("zzz_h", &[]).as_deref(), Some("zzzz_guard"));
         assert_eq!(named("~", &[]).as_deref(), Some("~_1"));
         assert_eq!(named(&"~".repeat(LONGEST), &[]), None);
     }

@@ -7,19 +7,20 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::Stream;
 use super::finding::{Finding, Level};
-use super::guard::Guard;
 use super::shape::{IdType, Shape};
 use super::{Rule, judge::Verdict};
 use crate::database::{Error, Session, quote_literal};
 
 mod column;
+mod stamp;
 
 pub use column::Column;
+pub use stamp::Stamp;
+pub(super) use stamp::guard;
 
 /// A table as the catalogue shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,21 +63,6 @@ pub struct Table {
     pub indexed: Vec<String>,
     /// Whether the configured zone has one offset all through the years; none when no zone is configured or it is unknown.
     pub zone_fixed: Option<bool>,
-}
-
-/// How `created_at` comes about in one relation.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stamp {
-    /// The relation, and whether the stamping trigger has the last word in it.
-    pub guard: Guard,
-    /// The column's default, or what it is generated from.
-    pub default: Option<String>,
-    /// It is computed from other columns, after all triggers.
-    pub generated: bool,
-    /// The relation's owner, who may send any value.
-    pub owner: String,
-    /// Roles other than owner and superusers that may send a value.
-    pub writers: Vec<String>,
 }
 
 /// An index.
@@ -156,7 +142,7 @@ pub async fn inspect(session: &Session, config: &Stream) -> Result<Table, Inspec
     };
     // Asked at once: a look's price is mostly that of waiting for each answer.
     let (row, columns, stamps) =
-        tokio::try_join!(facts, column::columns(session, &table), stamps(session, &members, config))?;
+        tokio::try_join!(facts, column::columns(session, &table), stamp::stamps(session, &members, config))?;
     table.kind = row.try_get(0)?;
     table.persistence = row.try_get(1)?;
     table.row_security = row.try_get(2)?;
@@ -173,37 +159,6 @@ pub async fn inspect(session: &Session, config: &Stream) -> Result<Table, Inspec
     (table.indexed, table.indexes) = indexes(session, &table).await?;
     table.zone_fixed = zone_fixed(session, config).await?;
     Ok(table)
-}
-
-async fn stamps(session: &Session, family: &[u32], config: &Stream) -> Result<Vec<Stamp>, InspectError> {
-    let parameters: [&(dyn ToSql + Sync); 2] = [&family, &config.created_at];
-    let stamps = session.prepare_cached(include_str!("sql/stamps.sql")).await?;
-    let rows = session.query(&stamps, &parameters).await?;
-    rows.iter()
-        .map(|row| {
-            Ok(Stamp {
-                guard: guard(row)?,
-                default: row.try_get(8)?,
-                generated: row.try_get(9)?,
-                owner: row.try_get(10)?,
-                writers: row.try_get(11)?,
-            })
-        })
-        .collect()
-}
-
-/// The guard that the first columns of a row tell of, as `stamps.sql` and `shard_key.sql` begin.
-pub(super) fn guard(row: &Row) -> Result<Guard, tokio_postgres::Error> {
-    Ok(Guard {
-        relation: row.try_get(0)?,
-        name: row.try_get(1)?,
-        parent: row.try_get(2)?,
-        last: row.try_get(3)?,
-        fits: row.try_get(4)?,
-        always: row.try_get(5)?,
-        taken: row.try_get(6)?,
-        update_trigger: row.try_get(7)?,
-    })
 }
 
 /// A partitioned table's index covers all partitions; a plain table's covers none of the tables that inherit from it.
