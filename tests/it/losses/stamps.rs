@@ -182,3 +182,117 @@ async fn generated_created_at_is_unproven_whatever_trigger_stands() {
     assert!(found["fix_sql"].is_null(), "no trigger helps: {found}");
     assert!(found["fix_setting"].as_str().unwrap().contains("DROP EXPRESSION"), "{found}");
 }
+
+/// What stands before `check` prints its SQL: how `s.bookings` is made, and a partition that comes later.
+const KINDS: &[(&str, &str)] = &[
+    ("CREATE TABLE s.bookings (id bigint PRIMARY KEY, created_at DEFAULT_CLOCK)", ""),
+    ("CREATE TABLE s.bookings (id bigint PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT now())", ""),
+    ("CREATE TABLE s.bookings (id bigint PRIMARY KEY, created_at timestamptz NOT NULL)", ""),
+    (
+        "CREATE TABLE s.bookings (id bigint PRIMARY KEY, created_at DEFAULT_CLOCK) PARTITION BY HASH (id); \
+         CREATE TABLE s.half PARTITION OF s.bookings FOR VALUES WITH (MODULUS 2, REMAINDER 1) PARTITION BY HASH (id); \
+         CREATE TABLE s.leaf PARTITION OF s.half FOR VALUES WITH (MODULUS 1, REMAINDER 0)",
+        "CREATE TABLE s.other PARTITION OF s.bookings FOR VALUES WITH (MODULUS 2, REMAINDER 0)",
+    ),
+    (
+        "CREATE TABLE s.bookings (id bigint, created_at DEFAULT_CLOCK, PRIMARY KEY (created_at, id)) \
+         PARTITION BY RANGE (created_at); \
+         CREATE TABLE s.past PARTITION OF s.bookings FOR VALUES FROM (MINVALUE) TO ('2000-01-01')",
+        "CREATE TABLE s.rest (LIKE s.bookings INCLUDING ALL); \
+         ALTER TABLE s.bookings ATTACH PARTITION s.rest FOR VALUES FROM ('2000-01-01') TO (MAXVALUE)",
+    ),
+    (
+        "CREATE TABLE s.bookings (id bigint PRIMARY KEY, created_at DEFAULT_CLOCK); \
+         CREATE TABLE s.child (PRIMARY KEY (id)) INHERITS (s.bookings)",
+        "",
+    ),
+    // Other triggers: one that sorts later, one that changes the column in updates of others.
+    (
+        "CREATE TABLE s.bookings (id bigint PRIMARY KEY, created_at DEFAULT_CLOCK); \
+         CREATE TRIGGER zzz_late BEFORE INSERT ON s.bookings FOR EACH ROW EXECUTE FUNCTION back_date(); \
+         CREATE TRIGGER \"~\" BEFORE UPDATE OF id ON s.bookings FOR EACH ROW EXECUTE FUNCTION back_date()",
+        "",
+    ),
+    // The trigger is there, but not always.
+    (
+        "CREATE TABLE s.bookings (id bigint PRIMARY KEY, created_at DEFAULT_CLOCK) PARTITION BY HASH (id); \
+         CREATE TABLE s.leaf PARTITION OF s.bookings FOR VALUES WITH (MODULUS 2, REMAINDER 0); STAMP ON s.bookings CALL",
+        "CREATE TABLE s.other PARTITION OF s.bookings FOR VALUES WITH (MODULUS 2, REMAINDER 1)",
+    ),
+    (
+        "CREATE TABLE s.bookings (id bigint PRIMARY KEY, created_at DEFAULT_CLOCK); STAMP ON s.bookings CALL; \
+         ALTER TABLE s.bookings DISABLE TRIGGER zz_stamp_created_at",
+        "",
+    ),
+    // A partition has one of its own, or another state of its parent's.
+    (
+        "CREATE TABLE s.bookings (id bigint PRIMARY KEY, created_at DEFAULT_CLOCK) PARTITION BY HASH (id); \
+         CREATE TABLE s.leaf PARTITION OF s.bookings FOR VALUES WITH (MODULUS 2, REMAINDER 0); STAMP ON s.leaf CALL; \
+         ALTER TABLE s.leaf ENABLE ALWAYS TRIGGER zz_stamp_created_at",
+        "CREATE TABLE s.other PARTITION OF s.bookings FOR VALUES WITH (MODULUS 2, REMAINDER 1)",
+    ),
+    (
+        "CREATE TABLE s.bookings (id bigint PRIMARY KEY, created_at DEFAULT_CLOCK) PARTITION BY HASH (id); \
+         CREATE TABLE s.leaf PARTITION OF s.bookings FOR VALUES WITH (MODULUS 1, REMAINDER 0); STAMP ON s.bookings CALL; \
+         ALTER TABLE s.bookings ENABLE ALWAYS TRIGGER zz_stamp_created_at; \
+         ALTER TABLE s.leaf ENABLE REPLICA TRIGGER zz_stamp_created_at",
+        "",
+    ),
+    // The relay reads a partition.
+    (
+        "CREATE TABLE s.root (id bigint PRIMARY KEY, created_at DEFAULT_CLOCK) PARTITION BY HASH (id); \
+         CREATE TABLE s.bookings PARTITION OF s.root FOR VALUES WITH (MODULUS 1, REMAINDER 0); STAMP ON s.bookings CALL",
+        "",
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn printed_sql_proves_every_kind_of_table() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    let back_date = format!(
+        "CREATE FUNCTION back_date() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN NEW.created_at := {OLD}; RETURN NEW; END $$"
+    );
+    owner.batch_execute(&back_date).await.unwrap();
+    let mut relays = String::new();
+    for (n, (made, _)) in KINDS.iter().enumerate() {
+        let made = made
+            .replace("DEFAULT_CLOCK", CLOCK)
+            .replace("STAMP", "CREATE TRIGGER zz_stamp_created_at BEFORE INSERT OR UPDATE OF created_at")
+            .replace("CALL", "FOR EACH ROW EXECUTE FUNCTION outbox.stamp_created_at()")
+            .replace("s.", &format!("s{n}."));
+        let grants = format!("GRANT USAGE ON SCHEMA s{n} TO relay; GRANT SELECT ON ALL TABLES IN SCHEMA s{n} TO relay");
+        owner.batch_execute(&format!("CREATE SCHEMA s{n}; {made}; {grants}")).await.unwrap();
+        relays += &stdout_relay(&format!("r{n}"), "").replace("public.bookings", &format!("s{n}.bookings"));
+    }
+    let text = toml(&database, "relay", None, &relays);
+    let verdicts = async || -> Vec<Value> {
+        let (_, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
+        let findings = json(&out)["findings"].as_array().unwrap().clone();
+        findings.into_iter().filter(|found| found["code"].as_str().unwrap().starts_with("created_at_")).collect()
+    };
+    let before = verdicts().await;
+    assert_eq!(before.len(), KINDS.len());
+    for found in before {
+        assert_eq!(found["code"], "created_at_unproven", "{found}");
+        let sql = found["fix_sql"].as_str().unwrap();
+        owner.batch_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    }
+    for (n, (_, later)) in KINDS.iter().enumerate() {
+        owner.batch_execute(&later.replace("s.", &format!("s{n}."))).await.unwrap();
+    }
+    for found in verdicts().await {
+        assert_eq!(found["code"], "created_at_proven", "{found}");
+    }
+    owner.batch_execute("SET session_replication_role = replica").await.unwrap();
+    for n in 0..KINDS.len() {
+        // A value that chooses another partition is refused, not stamped.
+        let value = if KINDS[n].0.contains("RANGE") { "now()" } else { OLD };
+        let insert =
+            format!("INSERT INTO s{n}.bookings (id, created_at) SELECT id, {value} FROM generate_series(1, 8) AS id");
+        owner.batch_execute(&insert).await.unwrap();
+        let late = format!("SELECT count(*) FROM s{n}.bookings WHERE created_at < now() - interval '1 minute'");
+        assert_eq!(owner.query_one(&late, &[]).await.unwrap().get::<_, i64>(0), 0, "s{n}");
+    }
+}
