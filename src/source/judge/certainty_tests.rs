@@ -74,3 +74,24 @@ fn lower_certainty_weakens_a_shape() {
     let transactions = Shape { rule: Rule::Transactions, ..proven.clone() };
     assert!(transactions.weakens(&proven) && proven.weakens(&transactions), "another rule always does");
 }
+
+#[test]
+fn every_gap_has_its_fix() {
+    type Spoil = fn(&mut Table);
+    let cases: [(Spoil, &str); 5] = [
+        (|t| t.columns[1].type_name = WITHOUT_ZONE.into(), "Correct the type"),
+        (|t| t.stamps[0].generated = true, "DROP EXPRESSION"),
+        (|t| t.stamps[0].guard.always = false, "ALTER TABLE bookings ENABLE ALWAYS TRIGGER \"zz_stamp_created_at\";"),
+        (|t| t.stamps[0].guard.fits = false, "CREATE TRIGGER \"zzz_stamp_created_at\""),
+        (|t| t.stamps[0].guard = Guard { last: Some("~".repeat(63)), ..Guard::default() }, "Rename the triggers"),
+    ];
+    for (spoil, fix) in cases {
+        let mut table = table("clock_timestamp()");
+        table.stamps[0].guard = stamped();
+        spoil(&mut table);
+        let verdict = judge(&table, &config());
+        let found = verdict.findings.iter().find(|finding| finding.code == "created_at_unproven").expect("a gap");
+        let printed = [&found.fix_sql, &found.fix_setting].map(|fix| fix.as_deref().unwrap_or_default()).concat();
+        assert!(printed.contains(fix), "{fix}: {printed}");
+    }
+}

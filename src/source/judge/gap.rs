@@ -34,6 +34,9 @@ pub(super) fn closed(finding: Finding, weakest: &Weakest<'_>, table: &Table, con
     }
     let guards: Vec<&Guard> = table.stamps.iter().map(|stamp| &stamp.guard).collect();
     match closing(&guards, &STAMP) {
+        Some(trigger) if trigger.is_empty() => {
+            finding.setting("Correct the type of the column: only a timestamptz is stamped right.")
+        }
         // Where a trigger has to be made, the column may lack a good default, too: it is what rows show until then.
         Some(trigger) if trigger.contains("CREATE TRIGGER") => {
             finding.sql(default(weakest, &relation, config).unwrap_or_default() + &trigger)
