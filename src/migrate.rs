@@ -64,6 +64,11 @@ const MIGRATIONS: &[Migration] = &[
         down: include_str!("../schema/0007_notify.down.sql"),
     },
     Migration {
+        version: 8,
+        up: include_str!("../schema/0008_always.up.sql"),
+        down: include_str!("../schema/0008_always.down.sql"),
+    },
+    Migration {
         version: 9,
         up: include_str!("../schema/0009_rule.up.sql"),
         down: include_str!("../schema/0009_rule.down.sql"),

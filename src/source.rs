@@ -5,9 +5,11 @@ use std::time::Duration;
 use crate::database::quote_ident;
 
 pub mod action_query;
+pub mod certainty;
 pub mod family;
 pub mod fetch;
 pub mod finding;
+pub mod guard;
 pub mod horizon;
 pub mod judge;
 pub mod pending;

@@ -42,6 +42,7 @@ const PURE: &[&str] = &[
     "message.rs",
     "batch.rs",
     "pace.rs",
+    "source/certainty.rs",
     "source/horizon.rs",
     "delivery.rs",
     "schedule/calendar.rs",

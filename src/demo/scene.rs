@@ -21,13 +21,16 @@ pub(super) const SMS: &str = "booking_sms";
 /// So many that what the in-process broker keeps of each is never full before the consumer has read it.
 const PARTITIONS: i32 = 8;
 
-/// The application can write, but not say when a row was made: so the order is proven, not assumed.
+/// The application can write, and the trigger says when a row was made: so the order is proven, not assumed.
 const ROLES: &str = "
     CREATE ROLE relay LOGIN;
     CREATE ROLE app LOGIN;";
 const GRANTS: &str = "
     REVOKE ALL ON public.bookings FROM app;
-    GRANT SELECT, INSERT (customer, region, phone, payload) ON public.bookings TO app;";
+    GRANT SELECT, INSERT (customer, region, phone, payload) ON public.bookings TO app;
+    CREATE TRIGGER zz_stamp_created_at BEFORE INSERT OR UPDATE OF created_at ON public.bookings
+        FOR EACH ROW EXECUTE FUNCTION outbox.stamp_created_at();
+    ALTER TABLE public.bookings ENABLE ALWAYS TRIGGER zz_stamp_created_at;";
 
 /// All of it. Dropped, it is gone, too, except for a topic on somebody else's broker.
 #[derive(Debug)]

@@ -67,9 +67,9 @@ pub(super) async fn rule_changed<'a>(
 /// That the horizon rule of a table has changed.
 pub(super) fn changed(shape: &Shape, before: Rule) -> String {
     let (table, column, rule) = (&shape.config.table, &shape.config.created_at, shape.rule.as_str());
-    let (before, proven) = (before.as_str(), if shape.proven { "" } else { ", not proven" });
+    let (before, sure) = (before.as_str(), shape.certainty.as_str());
     format!(
-        "the default or trigger of {table}.{column} has changed: the horizon rule was {before} and is {rule} now{proven}"
+        "the default or trigger of {table}.{column} has changed: the horizon rule was {before} and is {rule} now, {sure}"
     )
 }
 

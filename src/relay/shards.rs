@@ -14,7 +14,7 @@ use crate::database::{Error, Session};
 use crate::position::{Position, Timestamp};
 use crate::source::finding::{Finding, Level};
 use crate::source::shape::Shape;
-use crate::source::shard::{Shard, index};
+use crate::source::shard::{Shard, index, key};
 use crate::source::table::{self, InspectError, Table};
 use crate::source::{self, Stream};
 
@@ -36,6 +36,7 @@ pub(super) async fn findings(
         let message = format!("{} shards by {}, read by an index", shard.of, shard.key);
         findings.push(Finding::new(Level::Ok, "shards", message));
     }
+    findings.extend(key::judge(&key::read(session, table, shard).await?, stream, shard));
     Ok(findings)
 }
 

@@ -14,6 +14,7 @@ use crate::database::{Error, Session};
 use crate::migrate;
 use crate::position::{Position, Timestamp};
 use crate::source;
+use crate::source::certainty::Certainty;
 use crate::source::shape::Shape;
 use crate::source::watcher::{Sighting, Watcher};
 
@@ -122,6 +123,8 @@ pub struct HorizonStatus {
     at: Option<String>,
     rule: &'static str,
     proven: bool,
+    #[serde(skip)]
+    certainty: Certainty,
     held_seconds: Option<f64>,
     /// Who holds it back.
     pub held_by: Vec<HeldStatus>,
@@ -284,7 +287,8 @@ fn horizon(shape: &Shape, sighting: &Sighting) -> HorizonStatus {
     HorizonStatus {
         at: known.then(|| horizon.at.to_string()),
         rule: shape.rule.as_str(),
-        proven: shape.proven,
+        proven: shape.certainty.proven(),
+        certainty: shape.certainty,
         held_seconds: known.then(|| horizon.observed_at.since(horizon.at.plus(margin)).as_secs_f64()),
         held_by: held_by.collect(),
     }

@@ -2,19 +2,22 @@
 //!
 //! | `created_at` | rule | how sure |
 //! |---|---|---|
-//! | `DEFAULT clock_timestamp()`, and nobody may send another value | `writers` | proven |
-//! | `DEFAULT clock_timestamp()`, writers could send their own | `writers` | for rows that use the default |
-//! | `DEFAULT now()` and its like | `transactions` | bounded by the window |
+//! | stamped by the trigger, `ENABLE ALWAYS`, last by name | `writers` | proven |
+//! | `DEFAULT clock_timestamp()` | `writers` | proven for rows that use the default |
+//! | `DEFAULT now()` and its like, and this role has `pg_read_all_stats` | `transactions` | bounded by the window |
 //! | anything else | `transactions` | unproven |
 //!
 //! The rule is the weakest over the table, its ancestors and its descendants: rows can come in through each.
 
+use super::certainty::Certainty;
 use super::finding::{Finding, Level};
 use super::table::Table;
 use super::{Rule, Stream};
 use crate::database::quote_ident;
 
+mod clock;
 mod columns;
+mod gap;
 mod indexes;
 mod stamp;
 
@@ -25,8 +28,8 @@ pub use columns::precision;
 pub struct Verdict {
     /// Which writers hold the horizon back.
     pub rule: Rule,
-    /// Nobody can write a row that the rule does not cover.
-    pub proven: bool,
+    /// How sure it is that the rule covers every row.
+    pub certainty: Certainty,
     /// How it came about, and what is wrong.
     pub findings: Vec<Finding>,
 }
@@ -39,8 +42,8 @@ pub fn judge(table: &Table, config: &Stream) -> Verdict {
     access(table, config, &mut findings);
     columns::judge(table, config, &mut findings);
     indexes::judge(table, config, &mut findings);
-    let (rule, proven) = stamp::judge(table, config, &mut findings);
-    Verdict { rule, proven, findings }
+    let (rule, certainty) = stamp::judge(table, config, &mut findings);
+    Verdict { rule, certainty, findings }
 }
 
 /// Whether its writers can be seen at all.

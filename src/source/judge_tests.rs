@@ -1,9 +1,13 @@
 use std::time::Duration;
 
+use super::super::guard::Guard;
 use super::super::table::{Column, Index, Stamp};
 use super::super::{RuleChoice, TableName};
 use super::stamp::{WITH_ZONE, WITHOUT_ZONE};
 use super::*;
+
+#[path = "judge/certainty_tests.rs"]
+mod certainty;
 
 fn config() -> Stream {
     Stream {
@@ -18,11 +22,24 @@ fn config() -> Stream {
 
 fn stamp(default: &str) -> Stamp {
     Stamp {
-        relation: 1,
-        name: "bookings".into(),
+        guard: Guard { relation: 1, name: "bookings".into(), ..Guard::default() },
         default: Some(default.into()),
+        owner: "boss".into(),
         writers: vec!["app".into()],
         ..Stamp::default()
+    }
+}
+
+/// The stamping trigger has the last word, in every session.
+fn stamped() -> Guard {
+    Guard {
+        relation: 1,
+        name: "bookings".into(),
+        last: Some("zz_stamp_created_at".into()),
+        fits: true,
+        always: true,
+        update_trigger: true,
+        ..Guard::default()
     }
 }
 
@@ -45,10 +62,19 @@ fn table(default: &str) -> Table {
         columns: vec![column("id", "bigint"), column("created_at", WITH_ZONE)],
         stamps: vec![stamp(default)],
         indexes: vec![
-            Index { relation: "bookings".into(), unique: true, ordered: false, columns: vec!["id".into()] },
             Index {
                 relation: "bookings".into(),
+                name: "bookings_pkey".into(),
+                unique: true,
+                compares_as_columns: true,
+                ordered: false,
+                columns: vec!["id".into()],
+            },
+            Index {
+                relation: "bookings".into(),
+                name: "bookings_created_at_id_idx".into(),
                 unique: false,
+                compares_as_columns: true,
                 ordered: true,
                 columns: vec!["created_at".into(), "id".into()],
             },
@@ -64,30 +90,12 @@ fn codes(verdict: &Verdict, level: Level) -> Vec<&'static str> {
 }
 
 #[test]
-fn clock_timestamp_that_writers_may_override_is_writers_and_not_proven() {
-    let verdict = judge(&table("clock_timestamp()"), &config());
-    assert_eq!((verdict.rule, verdict.proven), (Rule::Writers, false));
-    assert_eq!(codes(&verdict, Level::Warn), ["created_at_unproven"]);
-    assert!(verdict.findings[0].fix_sql.as_deref().is_some_and(|sql| sql.contains("outbox.stamp_created_at()")));
-}
-
-#[test]
-fn nobody_else_may_write_the_column_or_the_trigger_stamps_it_is_proven() {
-    let mut alone = table("clock_timestamp()");
-    alone.stamps[0].writers.clear();
-    assert!(judge(&alone, &config()).proven);
-    let mut stamped = table("now()");
-    stamped.stamps[0].trigger = true;
-    let verdict = judge(&stamped, &config());
-    assert_eq!((verdict.rule, verdict.proven), (Rule::Writers, true));
-}
-
-#[test]
-fn a_trigger_of_others_can_change_the_value_so_the_default_proves_nothing() {
+fn index_of_another_collation_is_not_unique() {
     let mut table = table("clock_timestamp()");
-    table.stamps[0].writers.clear();
-    table.stamps[0].other_trigger = true;
-    assert!(!judge(&table, &config()).proven);
+    table.indexes[0].compares_as_columns = false;
+    let verdict = judge(&table, &config());
+    assert_eq!(codes(&verdict, Level::Error), ["not_unique"]);
+    assert!(verdict.findings[0].message.starts_with("the unique index bookings_pkey compares by another collation"));
 }
 
 #[test]
@@ -101,7 +109,7 @@ fn transaction_start_and_unknown_expressions_need_the_rule_transactions() {
         "'2020-01-01'::timestamptz",
     ] {
         let verdict = judge(&table(default), &config());
-        assert_eq!((verdict.rule, verdict.proven), (Rule::Transactions, false), "{default}");
+        assert_eq!((verdict.rule, verdict.certainty), (Rule::Transactions, Certainty::Unproven), "{default}");
     }
     let mut none = table("x");
     none.stamps[0].default = None;
@@ -111,7 +119,7 @@ fn transaction_start_and_unknown_expressions_need_the_rule_transactions() {
 #[test]
 fn the_weakest_relation_of_the_family_decides() {
     let mut table = table("clock_timestamp()");
-    table.stamps[0].trigger = true;
+    table.stamps[0].guard = stamped();
     table.stamps.push(stamp("now()"));
     assert_eq!(judge(&table, &config()).rule, Rule::Transactions);
 }
@@ -249,10 +257,13 @@ fn the_mend_names_the_weakest_relation_and_fits_its_triggers() {
         found.and_then(|finding| finding.fix_sql).expect("a mend")
     };
     let mut table = table("clock_timestamp()");
-    table.stamps.push(Stamp { name: "leaf".into(), update_trigger: true, ..stamp("now()") });
+    let leaf =
+        Guard { relation: 2, name: "leaf".into(), last: Some("a".into()), update_trigger: true, ..Guard::default() };
+    table.stamps.push(Stamp { guard: leaf, ..stamp("now()") });
     let sql = mend(&table, &config());
     assert!(sql.starts_with("ALTER TABLE leaf ALTER COLUMN \"created_at\" SET DEFAULT clock_timestamp(); "), "{sql}");
     assert!(sql.contains("BEFORE INSERT OR UPDATE ON leaf"), "a trigger bound to the column sleeps: {sql}");
+    assert!(sql.contains("ALTER TABLE bookings ENABLE ALWAYS"), "and all other relations: {sql}");
 
     let mut renamed = self::table("clock_timestamp()");
     renamed.columns[1].name = "at".into();
@@ -266,17 +277,17 @@ fn the_mend_names_the_weakest_relation_and_fits_its_triggers() {
 #[test]
 fn the_rule_that_is_in_force_is_the_one_that_is_told() {
     let mut table = table("clock_timestamp()");
-    table.stamps[0].trigger = true;
+    table.stamps[0].guard = stamped();
     let verdict = judge(&table, &Stream { horizon: RuleChoice::Transactions, ..config() });
-    assert_eq!((verdict.rule, verdict.proven), (Rule::Transactions, true));
+    assert_eq!((verdict.rule, verdict.certainty), (Rule::Transactions, Certainty::Proven));
     assert!(verdict.findings[0].message.ends_with("rule transactions, proven"));
 }
 
 #[test]
 fn the_window_alone_is_warned_of_and_never_proven() {
     let mut table = table("clock_timestamp()");
-    table.stamps[0].trigger = true;
+    table.stamps[0].guard = stamped();
     let verdict = judge(&table, &Stream { horizon: RuleChoice::Window, ..config() });
-    assert_eq!((verdict.rule, verdict.proven), (Rule::Window, false));
+    assert_eq!((verdict.rule, verdict.certainty), (Rule::Window, Certainty::Unproven));
     assert_eq!(codes(&verdict, Level::Warn), ["horizon_window"]);
 }

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::certainty::Certainty;
 use super::horizon::Margin;
 use super::shard::Shard;
 use super::{Rule, Stream, TableName};
@@ -67,8 +68,8 @@ pub struct Shape {
     pub descendants: BTreeSet<u32>,
     /// Which writers hold the horizon back.
     pub rule: Rule,
-    /// Whether the rule is proven for this table.
-    pub proven: bool,
+    /// How sure the rule is for this table.
+    pub certainty: Certainty,
     /// What is subtracted from their bounds.
     pub margin: Margin,
     /// The relay's own role cannot write the table, so its transactions need not hold the horizon back.
@@ -103,6 +104,13 @@ impl Shape {
             own_role_only_reads: false,
             ..self.clone()
         }
+    }
+
+    /// Whether positions that were reached by the shape before do not rest on what holds now: another rule, or one that is
+    /// less sure.
+    #[must_use]
+    pub fn weakens(&self, before: &Self) -> bool {
+        before.rule != self.rule || self.certainty < before.certainty
     }
 
     /// The latency window in force.

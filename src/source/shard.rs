@@ -14,6 +14,7 @@ use super::shape::{After, Shape};
 use crate::database::quote_ident;
 
 pub mod index;
+pub mod key;
 
 /// The most shards of one relay: each costs a cursor, and a turn's two connections while it is busy.
 pub const MOST: u64 = 64;

@@ -16,8 +16,11 @@ use super::{Rule, judge::Verdict};
 use crate::database::{Error, Session, quote_literal};
 
 mod column;
+mod stamp;
 
 pub use column::Column;
+pub use stamp::Stamp;
+pub(super) use stamp::guard;
 
 /// A table as the catalogue shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub struct Table {
     pub schema_usage: bool,
     /// This role is a superuser.
     pub superuser: bool,
+    /// This role may read when the transactions of other roles began.
+    pub reads_activity: bool,
     /// This role, or one that it is a member of, may insert or update in some relation of the family.
     pub may_write: bool,
     /// Relations of the family that a logical subscription writes.
@@ -60,32 +65,18 @@ pub struct Table {
     pub zone_fixed: Option<bool>,
 }
 
-/// How `created_at` comes about in one relation.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stamp {
-    /// The relation's oid.
-    pub relation: u32,
-    /// Its name, quoted where needed.
-    pub name: String,
-    /// The column's default.
-    pub default: Option<String>,
-    /// The stamping trigger is there, enabled, and has the last word on every way to change the column.
-    pub trigger: bool,
-    /// Roles other than owner and superusers that may send a value.
-    pub writers: Vec<String>,
-    /// Some trigger runs before a row is stored, and could change the value.
-    pub other_trigger: bool,
-    /// One of them runs on updates: a stamping trigger must not be bound to `UPDATE OF` the column then.
-    pub update_trigger: bool,
-}
-
 /// An index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Index {
     /// The relation that it is on.
     pub relation: String,
+    /// Its name, quoted where needed.
+    pub name: String,
     /// Whether it is unique.
     pub unique: bool,
+    /// Whether it takes for equal what its columns take for equal: a column of a nondeterministic collation may count more
+    /// rows as equal than an index of another collation.
+    pub compares_as_columns: bool,
     /// Whether it yields rows in the order of its first two columns.
     pub ordered: bool,
     /// Its key columns; empty for an expression.
@@ -151,7 +142,7 @@ pub async fn inspect(session: &Session, config: &Stream) -> Result<Table, Inspec
     };
     // Asked at once: a look's price is mostly that of waiting for each answer.
     let (row, columns, stamps) =
-        tokio::try_join!(facts, column::columns(session, &table), stamps(session, &members, config))?;
+        tokio::try_join!(facts, column::columns(session, &table), stamp::stamps(session, &members, config))?;
     table.kind = row.try_get(0)?;
     table.persistence = row.try_get(1)?;
     table.row_security = row.try_get(2)?;
@@ -162,30 +153,12 @@ pub async fn inspect(session: &Session, config: &Stream) -> Result<Table, Inspec
     table.subscribed = row.try_get(7)?;
     table.foreign = row.try_get(8)?;
     table.temporary = row.try_get(9)?;
+    table.reads_activity = row.try_get(10)?;
     table.columns = columns;
     table.stamps = stamps;
     (table.indexed, table.indexes) = indexes(session, &table).await?;
     table.zone_fixed = zone_fixed(session, config).await?;
     Ok(table)
-}
-
-async fn stamps(session: &Session, family: &[u32], config: &Stream) -> Result<Vec<Stamp>, InspectError> {
-    let parameters: [&(dyn ToSql + Sync); 2] = [&family, &config.created_at];
-    let stamps = session.prepare_cached(include_str!("sql/stamps.sql")).await?;
-    let rows = session.query(&stamps, &parameters).await?;
-    rows.iter()
-        .map(|row| {
-            Ok(Stamp {
-                relation: row.try_get(0)?,
-                name: row.try_get(1)?,
-                default: row.try_get(2)?,
-                trigger: row.try_get(3)?,
-                writers: row.try_get(4)?,
-                other_trigger: row.try_get(5)?,
-                update_trigger: row.try_get(6)?,
-            })
-        })
-        .collect()
 }
 
 /// A partitioned table's index covers all partitions; a plain table's covers none of the tables that inherit from it.
@@ -205,6 +178,8 @@ async fn indexes(session: &Session, table: &Table) -> Result<(Vec<String>, Vec<I
                 unique: row.try_get(1)?,
                 ordered: row.try_get(2)?,
                 columns: row.try_get(3)?,
+                name: row.try_get(4)?,
+                compares_as_columns: row.try_get(5)?,
             })
         })
         .collect();
@@ -226,6 +201,12 @@ async fn zone_fixed(session: &Session, config: &Stream) -> Result<Option<bool>, 
     }
 }
 
+impl Index {
+    fn unique_within(&self, columns: [&str; 2]) -> bool {
+        self.unique && self.columns.iter().all(|have| columns.contains(&have.as_str()))
+    }
+}
+
 impl Table {
     /// The column of this name.
     #[must_use]
@@ -239,7 +220,7 @@ impl Table {
     }
 
     /// All relations that rows can come in through: ancestors, itself, descendants.
-    fn family(&self) -> Vec<u32> {
+    pub(super) fn family(&self) -> Vec<u32> {
         self.ancestors.union(&self.descendants).copied().collect()
     }
 
@@ -250,7 +231,14 @@ impl Table {
 
     /// The relations in which rows need not be unique by a subset of these columns.
     pub fn not_unique_within(&self, columns: [&str; 2]) -> impl Iterator<Item = &str> {
-        self.without(move |index| index.unique && index.columns.iter().all(|have| columns.contains(&have.as_str())))
+        self.without(move |index| index.compares_as_columns && index.unique_within(columns))
+    }
+
+    /// The unique index of a relation over a subset of these columns that takes rows apart which its columns take for equal.
+    #[must_use]
+    pub fn unique_by_another_collation(&self, relation: &str, columns: [&str; 2]) -> Option<&Index> {
+        let other = |index: &&Index| index.relation == relation && !index.compares_as_columns;
+        self.indexes.iter().filter(other).find(|index| index.unique_within(columns))
     }
 
     fn without(&self, fits: impl Fn(&Index) -> bool) -> impl Iterator<Item = &str> {
@@ -269,7 +257,7 @@ impl Table {
             ancestors: self.ancestors.clone(),
             descendants: self.descendants.clone(),
             rule: verdict.rule,
-            proven: verdict.proven,
+            certainty: verdict.certainty,
             margin: super::horizon::Margin {
                 // A stamp by day is set back by up to a millisecond at midnight.
                 window: Shape::window(config, verdict.rule).max(Duration::from_millis(1)),

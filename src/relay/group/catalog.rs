@@ -32,11 +32,10 @@ impl Group {
         match shape {
             Ok(shape) => {
                 if let Some(before) = self.shape.as_ref().filter(|before| ***before != shape) {
-                    let weaker = before.rule != shape.rule || (before.proven && !shape.proven);
                     // Another relation under the name is another matter: a turn halts at it, and its rule is not compared. So
                     // does a turn that finds its cursor on a stronger rule.
                     let by_turn = weaker::is_weaker(Some(before.rule.as_str()), &shape);
-                    if weaker && before.root == shape.root && !by_turn {
+                    if shape.weakens(before) && before.root == shape.root && !by_turn {
                         let ready = self.members.iter().filter_map(|member| member.ready.as_ref());
                         report::rule_changed(&session, ready, before.rule, &shape).await?;
                     }

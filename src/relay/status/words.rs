@@ -39,8 +39,7 @@ impl fmt::Display for HolderStatus {
 
 impl fmt::Display for HorizonStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sure = if self.proven { "proven" } else { "unproven" };
-        write!(f, "{} ({sure}), ", self.rule)?;
+        write!(f, "{} ({}), ", self.rule, self.certainty.as_str())?;
         match self.held_seconds {
             Some(held) => write!(f, "{held:.1}s behind")?,
             None => f.write_str("unknown")?,

@@ -11,9 +11,16 @@ pub(super) fn judge(table: &Table, config: &Stream, findings: &mut Vec<Finding>)
     // PostgreSQL cannot build a partitioned table's index concurrently.
     let concurrently = if table.kind == "p" { "" } else { "CONCURRENTLY " };
     for relation in table.not_unique_within(pair) {
-        let message = format!(
-            "no unique index on {relation} covers only {list}: rows with equal values would be skipped silently"
-        );
+        let message = match table.unique_by_another_collation(relation, pair) {
+            None => format!(
+                "no unique index on {relation} covers only {list}: rows with equal values would be skipped silently"
+            ),
+            Some(index) => format!(
+                "the unique index {} compares by another collation than the columns of {relation}: rows that the columns \
+                 take for equal would be skipped silently",
+                index.name
+            ),
+        };
         let finding = Finding::new(Level::Error, "not_unique", message);
         findings.push(finding.sql(format!("CREATE UNIQUE INDEX {concurrently}ON {relation} {list};")));
     }

@@ -28,6 +28,8 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// The columns of each valid, unconditional unique index.
     pub unique: Vec<Vec<String>>,
+    /// Names and columns of those that take rows apart which their columns take for equal.
+    pub unique_by_another_collation: Vec<(String, Vec<String>)>,
     /// The valid indexes that begin with the due column.
     pub by_due: Vec<Index>,
     /// Whether PostgreSQL knows the configured zone; none when none is configured.
@@ -107,7 +109,11 @@ pub async fn inspect(session: &Session, config: &Pending) -> Result<Option<Table
         let columns: Vec<String> = row.try_get(1)?;
         let (unique, predicate): (bool, Option<String>) = (row.try_get(2)?, row.try_get(3)?);
         if unique && predicate.is_none() {
-            table.unique.push(columns.clone());
+            if row.try_get(4)? {
+                table.unique.push(columns.clone());
+            } else {
+                table.unique_by_another_collation.push((row.try_get(0)?, columns.clone()));
+            }
         }
         if columns.first() == Some(&config.due) {
             table.by_due.push(Index { name: row.try_get(0)?, predicate });

@@ -157,9 +157,20 @@ fn key(table: &Table, config: &Pending, findings: &mut Vec<Finding>) {
         let sql = format!("ALTER TABLE {table} ALTER COLUMN {column} SET NOT NULL;");
         findings.push(error("key_nullable", message).sql(sql));
     }
-    let unique = table.unique.iter().any(|index| index.iter().all(|column| config.key.contains(column)));
+    let within = |index: &[String]| index.iter().all(|column| config.key.contains(column));
+    let unique = table.unique.iter().any(|index| within(index));
     if !unique && config.key.iter().all(|name| table.column(name).is_some()) {
-        let message = format!("({list}) is not unique in {}: several rows would be taken for one", config.table);
+        let other = table.unique_by_another_collation.iter().find(|(_, index)| within(index));
+        let message = other.map_or_else(
+            || format!("({list}) is not unique in {}: several rows would be taken for one", config.table),
+            |(name, _)| {
+                format!(
+                    "({list}) is not unique in {} by the collation of its columns: the unique index {name} compares by \
+                     another, and several rows would be taken for one",
+                    config.table
+                )
+            },
+        );
         let quoted: Vec<_> = config.key.iter().map(|column| quote_ident(column)).collect();
         let sql = format!("CREATE UNIQUE INDEX CONCURRENTLY ON {} ({});", config.table.quoted(), quoted.join(", "));
         findings.push(error("key_not_unique", message).sql(sql));

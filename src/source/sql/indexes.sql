@@ -1,5 +1,6 @@
 -- The valid, complete indexes of the relations $1: whose, uniqueness, whether rows come out of them in the order of their
--- first two columns, and the key columns' names in order ('' for an expression).
+-- first two columns, the key columns' names in order ('' for an expression), its name, and whether it takes for equal what
+-- its columns take for equal: rows are compared by the collations of the columns.
 SELECT i.indrelid::regclass::text,
        i.indisunique,
        m.amname = 'btree' AND i.indnkeyatts >= 2
@@ -14,7 +15,16 @@ SELECT i.indrelid::regclass::text,
        ARRAY(SELECT COALESCE(a.attname::text, '')
              FROM pg_catalog.generate_series(0, i.indnkeyatts - 1) AS k
              LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[k]
-             ORDER BY k)
+             ORDER BY k),
+       i.indexrelid::regclass::text,
+       NOT EXISTS (SELECT FROM pg_catalog.generate_series(0, i.indnkeyatts - 1) AS k
+                   JOIN pg_catalog.pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[k]
+                   JOIN pg_catalog.pg_collation AS l ON l.oid = a.attcollation
+                   WHERE NOT l.collisdeterministic AND i.indcollation[k] <> a.attcollation)
+         -- Operator classes of extensions may have another equality.
+         AND NOT EXISTS (SELECT FROM pg_catalog.generate_series(0, i.indnkeyatts - 1) AS k
+                         JOIN pg_catalog.pg_opclass AS o ON o.oid = i.indclass[k]
+                         WHERE o.opcnamespace <> 'pg_catalog'::regnamespace)
 FROM pg_catalog.pg_index AS i
 JOIN pg_catalog.pg_class AS x ON x.oid = i.indexrelid
 JOIN pg_catalog.pg_am AS m ON m.oid = x.relam

@@ -16,7 +16,8 @@ SELECT c.relkind::text,
        ARRAY(SELECT f.oid::regclass::text FROM pg_catalog.pg_class AS f
              WHERE f.oid = ANY ((SELECT $2::oid[])::oid[]) AND f.oid <> c.oid AND f.relkind = 'f' ORDER BY 1),
        ARRAY(SELECT f.oid::regclass::text FROM pg_catalog.pg_class AS f
-             WHERE f.oid = ANY ((SELECT $2::oid[])::oid[]) AND f.oid <> c.oid AND f.relpersistence = 't' ORDER BY 1)
+             WHERE f.oid = ANY ((SELECT $2::oid[])::oid[]) AND f.oid <> c.oid AND f.relpersistence = 't' ORDER BY 1),
+       me.rolsuper OR pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')
 FROM pg_catalog.pg_class AS c
 JOIN pg_catalog.pg_roles AS me ON me.rolname = current_user
 WHERE c.oid = $1::oid
