@@ -3,7 +3,7 @@
 use crate::sink::{Class, Failure};
 use crate::source::fetch::Unreadable;
 
-/// The failure of a row. One without a readable id is nobody's to pass: no position can stand at it.
+/// The failure of a row. One without a readable id cannot be passed: no position can be at it.
 pub(super) fn failure(row: &Unreadable) -> Failure {
     let message = row.to_string();
     match row {
