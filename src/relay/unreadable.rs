@@ -3,7 +3,7 @@
 use crate::sink::{Class, Failure};
 use crate::source::fetch::Unreadable;
 
-/// The failure of a row. One without a readable id is nobody's to pass: no position can stand at it.
+/// The failure of a row. One without a readable id cannot be passed: no position can be at it.
 pub(super) fn failure(row: &Unreadable) -> Failure {
     let message = row.to_string();
     match row {
@@ -25,5 +25,30 @@ pub(super) fn failure(row: &Unreadable) -> Failure {
             message,
             "Give the row an id that can be converted to UTF-8: a position and a message need it.",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::{Position, Timestamp};
+    use crate::source::fetch::Malformed;
+
+    #[test]
+    fn unreadable_row_is_poison_unless_its_id_is_unknown() {
+        let created_at = Timestamp::from_pg_micros(0);
+        let position = Position { created_at, id: Some("7".to_owned()) };
+        let reason = Malformed::Long("\"payload\"".to_owned());
+        let rows = [
+            (Unreadable::Malformed { position: position.clone(), reason }, Class::Poison, "row 7"),
+            (Unreadable::Value { position, state: "22021".to_owned() }, Class::Poison, "row 7"),
+            (Unreadable::Id { created_at, id: "41ff".to_owned() }, Class::Fatal, "x'41ff'"),
+        ];
+        for (row, class, named) in rows {
+            let failure = failure(&row);
+            assert!(failure.class == class && failure.message.contains(named), "{failure:?}");
+            // `cursor why` adds the verbs to a hint that has none.
+            assert!(!failure.hint.contains("outbox-relay cursor"), "{failure:?}");
+        }
     }
 }

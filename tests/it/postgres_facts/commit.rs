@@ -69,7 +69,7 @@ async fn commit_awaiting_standby_keeps_locks_and_stays_invisible() {
     postgres.stop().await.unwrap();
 }
 
-/// COMMIT after a failed statement of the same pipeline rolls back, and says ROLLBACK by no error.
+/// COMMIT after a failed statement of the same pipeline rolls back, and reports no error.
 #[tokio::test]
 async fn pipelined_commit_after_failed_statement_rolls_back() {
     let (database, owner) = table("id bigint PRIMARY KEY").await;
