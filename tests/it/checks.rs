@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::support::outside::{finding, json, keys, line, lines, stdout_relay};
 use crate::support::{
-    CLOCK, Database, PATIENCE, Process, bookings, broker, database, eventually, kafka_relay, outbox_relay, toml, unique,
+    CLOCK, Database, NOW, PATIENCE, Process, bookings, broker, database, eventually, kafka_relay, outbox_relay, toml,
+    unique,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -187,6 +188,28 @@ async fn what_the_kafka_client_logs_names_no_file_of_the_machine_that_built_it()
     let clients = || lines(&process).into_iter().find(|line| line["target"] == "librdkafka");
     eventually(PATIENCE, || async { clients().is_some() }).await;
     assert_eq!(keys(&clients().unwrap()), BTreeSet::from(["timestamp", "level", "message", "target"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn now_is_bounded_only_with_rights_to_read_activity() {
+    let database = database().await;
+    bookings(&database, NOW).await;
+    let told = async |role: &str| {
+        let text = toml(&database, role, None, &stdout_relay("r", ""));
+        let document = json(&outbox_relay(&text, &["check", "-o", "json"]).await.1);
+        finding(&document, "created_at_unproven").expect("the default proves nothing").clone()
+    };
+    let found = told("relay").await;
+    assert!(found["message"].as_str().unwrap().ends_with("rule transactions, unproven"), "{found}");
+    assert!(found["fix_setting"].as_str().unwrap().contains("GRANT pg_read_all_stats TO \"relay\";"), "{found}");
+    let found = told("relay_stats").await;
+    assert!(found["message"].as_str().unwrap().ends_with("transactions, bounded by the latency window"), "{found}");
+    assert!(found["fix_setting"].is_null(), "{found}");
+
+    let process = Process::spawn(&toml(&database, "relay_stats", None, &stdout_relay("r", "")), &["run"]);
+    line(&process, "relay ready").await;
+    let (_, out, _) = outbox_relay(&toml(&database, "relay_stats", None, &stdout_relay("r", "")), &["status"]).await;
+    assert!(out.contains("transactions (bounded by the latency window)"), "{out}");
 }
 
 /// Debian's pgbouncer in front of a database, one server process a transaction.

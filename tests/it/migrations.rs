@@ -154,3 +154,28 @@ async fn the_relays_role_gets_exactly_what_it_needs_deletes_only_claims_and_mark
         format!("error: migration {VERSION} down failed, nothing of it remains: ERROR: must be owner of function");
     assert!(log.starts_with(&said), "{log}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn message_stamp_is_always_on_after_an_upgrade() {
+    let (_database, owner, text) = bare().await;
+    let migrate = |arguments: &'static [&'static str]| outbox_relay(&text, arguments);
+    let states = async || -> BTreeSet<String> {
+        let sql = "SELECT format('%s %s', c.relkind, t.tgenabled) FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid \
+                   WHERE c.relnamespace = 'outbox'::regnamespace AND t.tgname = 'zz_stamp_created_at'";
+        owner.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+    };
+    let are = |expected: &[&str]| expected.iter().map(|&state| state.to_owned()).collect::<BTreeSet<String>>();
+    assert_eq!(migrate(&["migrate", "up"]).await.0, Some(0));
+    assert_eq!(states().await, are(&["p A", "r A"]), "root and partitions");
+    assert_eq!(migrate(&["migrate", "down", "--to", "7"]).await.0, Some(0));
+    assert_eq!(states().await, are(&["p O", "r O"]));
+    assert_eq!(migrate(&["migrate", "up"]).await.0, Some(0));
+    assert_eq!(states().await, are(&["p A", "r A"]));
+    // A table with rows stays without partitions until its owner makes them.
+    assert_eq!(migrate(&["migrate", "down", "--to", "4"]).await.0, Some(0));
+    owner.batch_execute("INSERT INTO outbox.message (topic) VALUES ('t')").await.unwrap();
+    assert_eq!(migrate(&["migrate", "up"]).await.0, Some(0));
+    assert_eq!(states().await, are(&["r A"]));
+    owner.batch_execute("SELECT outbox.partition_messages()").await.unwrap();
+    assert_eq!(states().await, are(&["p A", "r A"]));
+}

@@ -3,6 +3,8 @@
 //! A row belongs to the shard of its key. A row whose key is updated moves to another shard: before that shard's position,
 //! where it is lost, or after it, where it is sent again.
 
+use std::collections::BTreeSet;
+
 use super::Shard;
 use crate::database::{Error, Session};
 use crate::source::Stream;
@@ -44,16 +46,17 @@ pub async fn read(session: &Session, table: &Table, shard: &Shard) -> Result<Vec
 /// Warns where a key can be updated, with the trigger that refuses it.
 #[must_use]
 pub fn judge(keys: &[Key], config: &Stream, shard: &Shard) -> Option<Finding> {
-    let open = keys.iter().find(|key| key.generated || !key.guard.holds())?;
-    let roles = match open.writers.as_slice() {
-        [] => String::new(),
-        [one] => format!(" and role {one}"),
-        many => format!(" and roles {}", many.join(", ")),
-    };
+    let open: Vec<&Key> = keys.iter().filter(|key| key.generated || !key.guard.holds()).collect();
+    if open.is_empty() {
+        return None;
+    }
+    let owners: BTreeSet<&str> = open.iter().map(|key| key.owner.as_str()).collect();
+    let roles = open.iter().flat_map(|key| &key.writers).map(String::as_str);
+    let roles: BTreeSet<&str> = roles.filter(|role| !owners.contains(role)).collect();
+    let who = [named("owner", &owners), named("role", &roles)].into_iter().flatten().collect::<Vec<_>>().join(" and ");
     let message = format!(
-        "owner {}{roles} may update {}.{}, by which shards are told apart: such a row is lost, or sent twice under every \
-         guarantee",
-        open.owner, config.table, shard.key
+        "{who} may update {}.{}, by which shards are told apart: such a row is lost, or sent twice under every guarantee",
+        config.table, shard.key
     );
     let finding = Finding::new(Level::Warn, "shard_key_updatable", message);
     if keys.iter().any(|key| key.generated) {
@@ -68,4 +71,14 @@ pub fn judge(keys: &[Key], config: &Stream, shard: &Shard) -> Option<Finding> {
         Some(sql) => finding.sql(sql),
         None => finding.setting("Rename the triggers that run before an update, so that refuse_key_update is last."),
     })
+}
+
+/// One name after its kind, several after its plural.
+fn named(kind: &str, names: &BTreeSet<&str>) -> Option<String> {
+    let list = names.iter().copied().collect::<Vec<_>>().join(", ");
+    match names.len() {
+        0 => None,
+        1 => Some(format!("{kind} {list}")),
+        _ => Some(format!("{kind}s {list}")),
+    }
 }

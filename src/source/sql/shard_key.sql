@@ -21,6 +21,7 @@ SELECT c.oid,
                  AND t.tgfoid <> ALL (ours.stamping)),
        a.attgenerated <> '',
        pg_catalog.pg_get_userbyid(c.relowner)::text,
+       -- A predefined role without members lets no one in.
        ARRAY(
            SELECT r.rolname::text FROM pg_catalog.pg_roles AS r
            WHERE NOT r.rolsuper AND r.oid <> c.relowner

@@ -1,4 +1,4 @@
-//! How `created_at` comes about, as the catalogue shows it.
+//! How `created_at` comes about, as the catalog shows it.
 
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;

@@ -45,7 +45,7 @@ async fn sent(owner: &Client) -> Vec<String> {
 async fn closes(way: Way<'_>) {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
-    // What `check` took for a proof once: nobody else has a right to the column.
+    // What `check` took for a proof once: no other role has a right to the column.
     owner
         .batch_execute("REVOKE INSERT ON bookings FROM app; GRANT INSERT (customer) ON bookings TO app")
         .await
