@@ -1,0 +1,333 @@
+//! What a storm is made of, drawn from one seed.
+//!
+//! The same seed gives the same draw. What happens when is the machine's: a replay is another run of the same storm.
+
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use fastrand::Rng;
+use serde::Serialize;
+
+/// Words of an enumeration: for pins, lines and documents.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident => $word:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+        pub enum $name { $($(#[$doc])* $variant),+ }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// Its word.
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+
+            fn parse(word: &str) -> anyhow::Result<Self> {
+                let known = || Self::ALL.iter().map(|one| one.word()).collect::<Vec<_>>().join(", ");
+                Self::ALL.iter().copied().find(|one| one.word() == word).with_context(|| format!("{word} is none of {}", known()))
+            }
+        }
+    };
+}
+
+words! {
+    /// How the table is made.
+    Kind {
+        /// One table.
+        Plain => "plain",
+        /// Four partitions by a hash of the id.
+        Hash => "hash",
+        /// Partitions of ten seconds each by `created_at`.
+        Range => "range",
+        /// A table with two children that rows are inserted into directly, too.
+        Inheritance => "inheritance",
+    }
+}
+
+words! {
+    /// Where `created_at` comes from.
+    CreatedAt {
+        /// `DEFAULT clock_timestamp()`.
+        Clock => "clock",
+        /// The same, and the stamp trigger.
+        Stamp => "stamp",
+        /// The same, and the stamp trigger, `ENABLE ALWAYS`.
+        Always => "always",
+        /// `DEFAULT now()`.
+        Now => "now",
+        /// No default: writers send the server's clock, read inside the transaction.
+        Sent => "sent",
+    }
+}
+
+words! {
+    /// Where messages go.
+    Sink {
+        /// A real Apache Kafka.
+        Kafka => "kafka",
+        /// The SMS gateway.
+        Sms => "sms",
+        /// The HTTP provider.
+        Http => "http",
+        /// Standard output, appended to one file by all replicas.
+        Stdout => "stdout",
+    }
+}
+
+words! {
+    /// What a writer's transaction does; all draws have `single` and `block`.
+    Move {
+        /// A statement of its own.
+        Single => "single",
+        /// Several statements with pauses, savepoints kept and undone, sometimes rolled back.
+        Block => "block",
+        /// COPY inside a block.
+        Copy => "copy",
+        /// Two-phase commit; the session goes on to its next transaction before the second phase.
+        Prepared => "prepared",
+        /// One message to the server that holds two transactions.
+        Message => "message",
+        /// UPDATE of recent rows; neither keys nor `created_at` change.
+        Update => "update",
+        /// INSERT into a child of an inheritance table.
+        Child => "child",
+    }
+}
+
+words! {
+    /// What the owner does to the table meanwhile.
+    Ddl {
+        /// `ALTER TABLE … ADD COLUMN … DEFAULT random()`.
+        Rewrite => "rewrite",
+        /// `VACUUM FULL` of a member.
+        VacuumFull => "vacuum_full",
+        /// `CLUSTER` of a member.
+        Cluster => "cluster",
+        /// `SET ACCESS METHOD` of a member, to a second name of heap and back.
+        AccessMethod => "access_method",
+        /// A member emptied and filled again in one transaction.
+        Swap => "swap",
+        /// `pg_repack` of a member.
+        Repack => "repack",
+        /// `DETACH` and `ATTACH` (or `NO INHERIT` and `INHERIT`) in one transaction.
+        Reattach => "reattach",
+        /// The same in two transactions, so that the table is seen without the member.
+        Detach => "detach",
+        /// `DETACH CONCURRENTLY`, then `ATTACH`.
+        DetachConcurrently => "detach_concurrently",
+    }
+}
+
+words! {
+    /// What goes wrong.
+    Fault {
+        /// SIGKILL to a replica, which is started again.
+        Kill => "kill",
+        /// SIGTERM to a replica, which is started again.
+        Term => "term",
+        /// SIGSTOP for up to ten seconds, past every time-out of the relay.
+        Stop => "stop",
+        /// Sessions of the relay ended by `pg_terminate_backend`.
+        Sessions => "sessions",
+        /// Sessions of writers ended the same way.
+        Writers => "writers",
+        /// PostgreSQL killed with SIGKILL and started again.
+        Postgres => "postgres",
+        /// PostgreSQL shut down (fast) and started again.
+        Restart => "restart",
+        /// The broker killed with SIGKILL and started again; the other receivers refuse for a while.
+        Receiver => "receiver",
+        /// The receiver hangs for some seconds.
+        Hang => "hang",
+        /// The network delays by up to 200 ms, to PostgreSQL and to Kafka.
+        Delay => "delay",
+        /// The network cuts all connections, to PostgreSQL and to Kafka.
+        Cut => "cut",
+        /// The network carries nothing for some seconds, and connections stay.
+        Silence => "silence",
+    }
+}
+
+/// What a storm is made of.
+#[derive(Clone, Debug, Serialize)]
+pub struct Draw {
+    /// What everything else follows from.
+    pub seed: u64,
+    /// The table.
+    pub table: Kind,
+    /// See [`CreatedAt`].
+    pub created_at: CreatedAt,
+    /// Whether the relay's role has `pg_read_all_stats`.
+    pub stats: bool,
+    /// See [`Sink`].
+    pub sink: Sink,
+    /// `at_most_once`; otherwise `at_least_once`.
+    pub at_most_once: bool,
+    /// How many cursors share the rows.
+    pub shards: u32,
+    /// How many processes relay.
+    pub replicas: usize,
+    /// `deadline` of `[relay.turn]`, in seconds: the lock of a stopped holder ends after 12/5 of it.
+    pub deadline: u64,
+    /// `rows` of `[relay.turn]`; none is the default.
+    pub turn_rows: Option<u32>,
+    /// `latency_window` in milliseconds; none is the default.
+    pub window: Option<u32>,
+    /// How many write.
+    pub writers: usize,
+    /// Rows a second of all of them.
+    pub rate: f64,
+    /// How long they write, in seconds.
+    pub seconds: u64,
+    /// The longest pause inside a transaction, in milliseconds.
+    pub pause: u64,
+    /// See [`Move`].
+    pub moves: Vec<Move>,
+    /// See [`Ddl`].
+    pub ddl: Vec<Ddl>,
+    /// See [`Fault`].
+    pub faults: Vec<Fault>,
+}
+
+impl Draw {
+    /// The draw of a seed, with `pins` in place of what was drawn.
+    pub fn new(seed: u64, pins: &[(String, String)]) -> anyhow::Result<Self> {
+        let random = &mut Rng::with_seed(seed);
+        let table = weighted(random, &[(Kind::Plain, 3), (Kind::Hash, 3), (Kind::Range, 2), (Kind::Inheritance, 2)]);
+        let (clock, now) =
+            ([(CreatedAt::Clock, 2), (CreatedAt::Stamp, 2), (CreatedAt::Always, 2)], (CreatedAt::Now, 3));
+        let created_at = weighted(random, &[clock[0], clock[1], clock[2], now, (CreatedAt::Sent, 1)]);
+        let sink = weighted(random, &[(Sink::Kafka, 14), (Sink::Sms, 1), (Sink::Http, 2), (Sink::Stdout, 2)]);
+        let (one_by_one, kafka) = (matches!(sink, Sink::Sms | Sink::Http), sink == Sink::Kafka);
+        let mut draw = Self {
+            seed,
+            table,
+            created_at,
+            stats: random.u8(0..3) > 0,
+            sink,
+            at_most_once: random.u8(0..5) == 0 && sink != Sink::Stdout,
+            shards: if random.u8(0..5) == 0 && kafka { 3 } else { 1 },
+            replicas: random.usize(2..=3),
+            deadline: weighted(random, &[(1, 1), (2, 2), (5, 1)]),
+            turn_rows: (random.u8(0..3) == 0).then(|| random.u32(20..400)),
+            window: None,
+            writers: random.usize(4..=12),
+            rate: if one_by_one { random.u32(20..60) } else { random.u32(200..1_500) }.into(),
+            seconds: random.u64(25..=45),
+            pause: weighted(random, &[(50, 1), (400, 2), (2_500, 1)]),
+            moves: Vec::new(),
+            ddl: Vec::new(),
+            faults: Vec::new(),
+        };
+        let optional = [Move::Copy, Move::Prepared, Move::Message, Move::Update, Move::Child];
+        draw.moves = [Move::Single, Move::Block].into();
+        draw.moves.extend(optional.into_iter().filter(|_| random.bool()));
+        let mut ddl: Vec<Ddl> = Ddl::ALL.iter().copied().filter(|ddl| draw.allows_ddl(*ddl)).collect();
+        random.shuffle(&mut ddl);
+        draw.ddl = ddl.into_iter().take(weighted(random, &[(0, 1), (1, 3), (2, 2)])).collect();
+        let mut faults = Fault::ALL.to_vec();
+        random.shuffle(&mut faults);
+        draw.faults = faults.into_iter().take(weighted(random, &[(0, 1), (1, 2), (2, 3), (3, 2)])).collect();
+        for (key, value) in pins {
+            draw.pin(key, value).with_context(|| format!("--pin {key}={value}"))?;
+        }
+        draw.leave_out_what_loses_by_design();
+        Ok(draw)
+    }
+
+    /// Whether the table can have this done to it, and the guarantee bears what follows.
+    fn allows_ddl(&self, ddl: Ddl) -> bool {
+        let family = self.table != Kind::Plain;
+        let partitioned = matches!(self.table, Kind::Hash | Kind::Range);
+        match ddl {
+            Ddl::Rewrite | Ddl::VacuumFull | Ddl::Cluster | Ddl::AccessMethod | Ddl::Repack => true,
+            // The stamp trigger would stamp the rows that are filled in.
+            Ddl::Swap => self.created_at != CreatedAt::Always,
+            Ddl::Reattach => family,
+            // What is passed meanwhile halts the relay; the cure, to move the position back, sends rows twice.
+            Ddl::Detach => family && !self.at_most_once,
+            Ddl::DetachConcurrently => partitioned && !self.at_most_once,
+        }
+    }
+
+    /// docs/SOAK.md says why, for each.
+    fn leave_out_what_loses_by_design(&mut self) {
+        if self.table != Kind::Inheritance {
+            self.moves.retain(|one| *one != Move::Child);
+        }
+        if self.created_at == CreatedAt::Now && !self.stats {
+            self.moves.retain(|one| !matches!(one, Move::Message | Move::Prepared));
+            self.window = Some(1_000);
+        }
+        let kept = self.ddl.iter().copied().filter(|ddl| self.allows_ddl(*ddl)).collect();
+        self.ddl = kept;
+        if self.sink == Sink::Stdout {
+            self.faults.retain(|fault| !matches!(fault, Fault::Receiver | Fault::Hang));
+        }
+    }
+
+    fn pin(&mut self, key: &str, value: &str) -> anyhow::Result<()> {
+        match key {
+            "table" => self.table = Kind::parse(value)?,
+            "created_at" => self.created_at = CreatedAt::parse(value)?,
+            "stats" => self.stats = value.parse()?,
+            "sink" => self.sink = Sink::parse(value)?,
+            "guarantee" => self.at_most_once = value == "at_most_once",
+            "shards" => self.shards = value.parse()?,
+            "replicas" => self.replicas = value.parse()?,
+            "rate" => self.rate = value.parse()?,
+            "seconds" => self.seconds = value.parse()?,
+            "writers" => self.moves = list(value, Move::parse)?,
+            "ddl" => self.ddl = list(value, Ddl::parse)?,
+            "faults" => self.faults = list(value, Fault::parse)?,
+            _ => bail!("there is no such key"),
+        }
+        Ok(())
+    }
+
+    /// The relay's role.
+    pub fn role(&self) -> &'static str {
+        if self.stats { "relay_stats" } else { "relay" }
+    }
+
+    /// How long they write.
+    pub fn writing(&self) -> Duration {
+        Duration::from_secs(self.seconds)
+    }
+}
+
+/// Words with commas between them; `none` is an empty list.
+fn list<T>(words: &str, parse: impl Fn(&str) -> anyhow::Result<T>) -> anyhow::Result<Vec<T>> {
+    if words == "none" { Ok(Vec::new()) } else { words.split(',').map(parse).collect() }
+}
+
+fn weighted<T: Copy>(random: &mut Rng, choices: &[(T, u32)]) -> T {
+    let mut at = random.u32(0..choices.iter().map(|(_, weight)| weight).sum());
+    for (choice, weight) in choices {
+        match at.checked_sub(*weight) {
+            Some(rest) => at = rest,
+            None => return *choice,
+        }
+    }
+    unreachable!("the weights add up")
+}
+
+impl fmt::Display for Draw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |words: Vec<&str>| if words.is_empty() { "-".to_owned() } else { words.join(",") };
+        let stats = if self.stats { "+stats" } else { "" };
+        write!(f, "{}/{}{stats}", self.table.word(), self.created_at.word())?;
+        let guarantee = if self.at_most_once { "/at_most_once" } else { "" };
+        write!(f, " {}{guarantee}", self.sink.word())?;
+        if self.shards > 1 {
+            write!(f, "/{} shards", self.shards)?;
+        }
+        write!(f, " x{}", self.replicas)?;
+        write!(f, " writers={}", list(self.moves.iter().map(|one| one.word()).collect()))?;
+        write!(f, " ddl={}", list(self.ddl.iter().map(|one| one.word()).collect()))?;
+        write!(f, " faults={}", list(self.faults.iter().map(|one| one.word()).collect()))
+    }
+}
