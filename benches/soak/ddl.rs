@@ -60,7 +60,12 @@ impl Owner {
                 Ok(what) => self.journal.count(ddl.word(), what),
                 Err(error) => self.journal.note(format!("{} failed: {error:#}", ddl.word())),
             }
-            let pause = Duration::from_millis(random.u64(50..800));
+            // After a halt the operator needs a moment; the others come as often as the table bears it.
+            let pause = match ddl {
+                Ddl::Detach | Ddl::DetachConcurrently => random.u64(500..4_000),
+                _ => random.u64(10..300),
+            };
+            let pause = Duration::from_millis(pause);
             if tokio::time::timeout(pause, end.cancelled()).await.is_ok() {
                 return;
             }

@@ -176,6 +176,10 @@ pub struct Draw {
     pub turn_rows: Option<u32>,
     /// `latency_window` in milliseconds; none is the default.
     pub window: Option<u32>,
+    /// `min` of `[relay.poll]` in milliseconds; none is the default. The longer, the more rows a turn has.
+    pub poll: Option<u32>,
+    /// Rows that are there before the relay, for each of the members.
+    pub preloaded: u32,
     /// How many write.
     pub writers: usize,
     /// Rows a second of all of them.
@@ -214,6 +218,8 @@ impl Draw {
             deadline: weighted(random, &[(1, 1), (2, 2), (5, 1)]),
             turn_rows: (random.u8(0..3) == 0).then(|| random.u32(20..400)),
             window: None,
+            poll: (random.u8(0..3) == 0).then(|| random.u32(5..60)),
+            preloaded: if one_by_one { 0 } else { weighted(random, &[(0, 1), (5_000, 2), (20_000, 1)]) },
             writers: random.usize(4..=12),
             rate: if one_by_one { random.u32(20..60) } else { random.u32(200..1_500) }.into(),
             seconds: random.u64(25..=45),
@@ -280,6 +286,8 @@ impl Draw {
             "replicas" => self.replicas = value.parse()?,
             "rate" => self.rate = value.parse()?,
             "seconds" => self.seconds = value.parse()?,
+            "pause" => self.pause = value.parse()?,
+            "preloaded" => self.preloaded = value.parse()?,
             "writers" => self.moves = list(value, Move::parse)?,
             "ddl" => self.ddl = list(value, Ddl::parse)?,
             "faults" => self.faults = list(value, Fault::parse)?,

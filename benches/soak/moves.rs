@@ -152,8 +152,10 @@ impl Moves {
     /// `now()` of the second transaction is when the message came.
     async fn message(&mut self, client: &Client, rows: usize) -> Result<Done, Error> {
         let (insert, pause) = (self.insert_into("bookings", rows), self.some_pause().as_secs_f64());
-        let begin = ["BEGIN", "START TRANSACTION"][self.random.usize(0..2)];
-        send(client, &format!("BEGIN; SELECT pg_sleep({pause}); COMMIT; {begin}; {insert}; COMMIT")).await
+        // The longer the second transaction is open, the more likely it is seen.
+        let open = self.random.f64() * 0.1;
+        let first = format!("BEGIN; SELECT pg_sleep({pause}); COMMIT");
+        send(client, &format!("{first}; BEGIN; {insert}; SELECT pg_sleep({open}); COMMIT")).await
     }
 
     async fn update(&mut self, client: &Client) -> Result<Done, Error> {

@@ -57,7 +57,7 @@ impl Operator {
                 (row.get(0), row.get(1), row.get(2));
             let (code, message) = (code.unwrap_or_default(), message.unwrap_or_default());
             if code == "partition_attached" && !self.taken.all().is_empty() {
-                self.journal.count("halt_cured", format!("{cursor}: {message}"));
+                self.journal.note(format!("halt of {cursor}: {message}"));
                 self.move_back(&owner, &cursor, receiver).await.with_context(|| cursor.clone())?;
             } else {
                 let said = format!("{cursor}: {code}: {message}");
@@ -71,8 +71,8 @@ impl Operator {
         Ok(())
     }
 
-    /// To the first row that was passed while its partition was away, as the hint says; or the partition is accepted, when
-    /// there is none.
+    /// To the first row that was passed while its partition was away, if there is one; then the partition is accepted, for
+    /// it has older rows that were delivered long ago.
     async fn move_back(&self, owner: &Client, cursor: &str, receiver: &Receiver) -> anyhow::Result<()> {
         let arrived = receiver.arrived().await?;
         let ids = arrived.ids();
@@ -89,19 +89,14 @@ impl Operator {
             let missing = missing.map(|row| (row.get::<_, String>(1), row.get::<_, String>(0)));
             first = [first, missing].into_iter().flatten().min();
         }
-        let said = match &first {
-            Some((at, _)) => {
-                let sought = ["cursor", "seek", cursor, "--at", at, "--yes", "--timeout", "20s"];
-                let sought = verb(&self.relay, &self.config, &sought).await?;
-                let resumed = verb(&self.relay, &self.config, &["cursor", "resume", cursor]).await?;
-                format!("moved back to {at}: {sought}{resumed}")
-            }
-            None => {
-                let adopt = ["cursor", "adopt", cursor, "--yes", "--timeout", "20s"];
-                format!("nothing is missing: {}", verb(&self.relay, &self.config, &adopt).await?)
-            }
-        };
-        self.journal.note(format!("the operator: {said}"));
+        let mut said = String::new();
+        if let Some((at, _)) = &first {
+            let seek = ["cursor", "seek", cursor, "--at", at, "--yes", "--timeout", "20s"];
+            said = verb(&self.relay, &self.config, &seek).await?;
+        }
+        let adopt = ["cursor", "adopt", cursor, "--yes", "--timeout", "20s"];
+        said.push_str(&verb(&self.relay, &self.config, &adopt).await?);
+        self.journal.count("halt_cured", said);
         Ok(())
     }
 }

@@ -57,6 +57,9 @@ pub fn config(draw: &Draw, postgres: &str, broker: &str, target: &str) -> String
     if let Some(rows) = draw.turn_rows.filter(|_| matches!(draw.sink, Sink::Kafka | Sink::Stdout)) {
         let _ = writeln!(text, "rows = {rows}");
     }
+    if let Some(poll) = draw.poll {
+        let _ = writeln!(text, "[relay.poll]\nmin = \"{poll}ms\"");
+    }
     text.push_str(&match draw.sink {
         Sink::Kafka => format!(
             "[relay.sink.kafka]\ntopic = \"{target}\"\nkey = \"customer\"\npayload = {{ column = \"payload\" }}\n"

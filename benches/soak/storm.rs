@@ -109,6 +109,8 @@ impl Scene {
             journal: self.journal.clone(),
             unexplained: Arc::default(),
         };
+        let preloaded: i64 =
+            self.access.owner().await?.query_one("SELECT count(*) FROM public.bookings", &[]).await?.get(0);
         let begun = Instant::now();
         let writers = Writers::start(draw, &self.access, &self.journal);
         let end = CancellationToken::new();
@@ -122,7 +124,8 @@ impl Scene {
         stage.heal().await?;
         receiver.heal();
         replicas.heal().await?;
-        let written = writers.stop().await?;
+        let mut written = writers.stop().await?;
+        written.rows += u64::try_from(preloaded)?;
         let wrote = begun.elapsed();
         self.settle_prepared().await?;
         tokio::time::timeout(PUT_BACK, changes).await.context("the owner does not end")??;
@@ -158,6 +161,9 @@ impl Scene {
     async fn make_table(&self, draw: &Draw) -> anyhow::Result<()> {
         let owner = self.access.owner().await?;
         owner.batch_execute(&table::make(draw)).await?;
+        if draw.preloaded > 0 {
+            owner.batch_execute(&table::preload(draw)).await?;
+        }
         if draw.ddl.contains(&Ddl::AccessMethod) {
             owner.batch_execute("CREATE ACCESS METHOD second_heap TYPE TABLE HANDLER heap_tableam_handler").await?;
         }

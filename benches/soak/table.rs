@@ -70,6 +70,23 @@ fn hashes() -> String {
     (0..4).map(leaf).collect()
 }
 
+/// Rows of the last hour, which the relay finds when it begins; the answer has their number.
+pub fn preload(draw: &Draw) -> String {
+    let tables: &[&str] = match draw.table {
+        Kind::Plain | Kind::Hash | Kind::Range => &["bookings"],
+        Kind::Inheritance => &["bookings", "bookings_0", "bookings_1"],
+    };
+    let fill = |table: &&str| {
+        format!(
+            "INSERT INTO public.{table} (created_at, customer, region, phone, payload) \
+             SELECT now() - interval '1 hour' + n * interval '50 ms', 'customer-' || n % 200, 'north', '+15550000000', \
+             repeat('x', 200) FROM generate_series(1, {}) AS n;\n",
+            draw.preloaded
+        )
+    };
+    tables.iter().map(fill).collect()
+}
+
 /// The stamp trigger, where the draw has one: on the root, and on what does not get it from there.
 pub fn stamp(draw: &Draw) -> String {
     if !matches!(draw.created_at, CreatedAt::Stamp | CreatedAt::Always) {
