@@ -62,7 +62,7 @@ impl Owner {
             }
             // After a halt the operator needs a moment; the others come as often as the table bears it.
             let pause = match ddl {
-                Ddl::Detach | Ddl::DetachConcurrently => random.u64(500..4_000),
+                Ddl::Detach | Ddl::DetachConcurrently => random.u64(100..3_000),
                 _ => random.u64(10..300),
             };
             let pause = Duration::from_millis(pause);
@@ -169,7 +169,8 @@ impl Owner {
         let out = if ddl == Ddl::DetachConcurrently { format!("{out} CONCURRENTLY") } else { out };
         let taken = client.batch_execute(&out).await;
         self.journal.note(format!("{out}: {taken:?}"));
-        if taken.is_ok() {
+        // Back at once, it may have been away in one reading only; later, it is a partition that is attached.
+        if taken.is_ok() && random.bool() {
             tokio::time::sleep(Duration::from_millis(random.u64(0..600))).await;
         }
         self.put_back(client, leaf, &back).await?;

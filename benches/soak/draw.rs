@@ -178,7 +178,7 @@ pub struct Draw {
     pub window: Option<u32>,
     /// `min` of `[relay.poll]` in milliseconds; none is the default. The longer, the more rows a turn has.
     pub poll: Option<u32>,
-    /// Rows that are there before the relay, for each of the members.
+    /// Rows that are there before the relay, in each table that rows are inserted into.
     pub preloaded: u32,
     /// How many write.
     pub writers: usize,
