@@ -11,6 +11,7 @@ mod soak {
     pub mod faults;
     pub mod journal;
     pub mod judge;
+    pub mod kinds;
     pub mod moves;
     pub mod operator;
     pub mod options;

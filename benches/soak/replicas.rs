@@ -14,6 +14,10 @@ use super::journal::Journal;
 
 /// The relay's name, and its cursor's.
 pub const RELAY: &str = "storm";
+/// What they read.
+pub const CONFIG: &str = "relay.toml";
+/// How often it is looked whether all of them run.
+const LOOK: Duration = Duration::from_millis(500);
 /// Longer than the grace period of `run`.
 const DRAIN: Duration = Duration::from_secs(30);
 
@@ -81,7 +85,7 @@ impl Replicas {
         let mut watchdog = Watchdog::start("soak")?;
         let mut all = Vec::new();
         for number in 1..=draw.replicas {
-            let run = [dir.join("relay.toml").display().to_string(), format!("replica-{number}")];
+            let run = [dir.join(CONFIG).display().to_string(), format!("replica-{number}")];
             let script = "out=$1 relay=$2; exec \"$relay\" --config \"$3\" run --replica-id \"$4\" >>\"$out\"";
             let paths = [out.display().to_string(), relay.display().to_string()];
             let args = ["-c".to_owned(), script.to_owned(), "sh".to_owned()].into_iter().chain(paths).chain(run);
@@ -141,6 +145,16 @@ impl Replicas {
             replica.process = self.watchdog.spawn(&replica.program)?;
         }
         Ok(())
+    }
+
+    /// Looks after them until it is dropped, or fails.
+    pub async fn keep_running(&mut self) -> anyhow::Error {
+        loop {
+            if let Err(error) = self.revive().await {
+                return error;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     /// All go on, and run.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use outbox_relay::demo::bookings::{self, Written};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::ddl::Owner;
 use super::draw::{Ddl, Draw};
@@ -16,13 +17,16 @@ use super::journal::Journal;
 use super::judge::{Findings, Verdict, judge, keep};
 use super::operator::Operator;
 use super::receiver::Receiver;
-use super::replicas::{Replicas, config, verb};
+use super::replicas::{CONFIG, Replicas, config, verb};
 use super::stage::{Access, Stage};
 use super::table;
 use super::writers::Writers;
 
 /// How long the owner may take to put back what it has taken out.
 const PUT_BACK: Duration = Duration::from_secs(120);
+
+/// The configuration that leads to the servers directly, for verbs.
+const DIRECT: &str = "direct.toml";
 
 /// A storm that is over.
 #[derive(Debug)]
@@ -35,8 +39,8 @@ pub struct Storm {
     pub journal: Journal,
     /// How long all of it took.
     pub took: Duration,
-    /// How long the writers wrote.
-    pub wrote: Duration,
+    /// Rows that the writers committed in a second.
+    pub rate: f64,
     /// Where it is kept; none when it passed.
     pub kept: Option<PathBuf>,
 }
@@ -74,68 +78,84 @@ pub async fn play(stage: &mut Stage, draw: Draw, relay: &Path) -> anyhow::Result
     } else {
         copy_from(stage.postgres.log(), log, &scene.dir.join("postgres.log"))?;
     }
-    let (findings, wrote) = played.with_context(|| format!("kept in {}", scene.dir.display()))?;
+    let (findings, rate) = played.with_context(|| format!("kept in {}", scene.dir.display()))?;
     stage.drop_database(&scene.access).await?;
     let kept = (!passed).then_some(scene.dir);
-    Ok(Storm { draw, findings, journal: scene.journal, took: begun.elapsed(), wrote, kept })
+    Ok(Storm { draw, findings, journal: scene.journal, took: begun.elapsed(), rate, kept })
 }
 
 impl Scene {
-    async fn play(&self, stage: &mut Stage, draw: &Draw) -> anyhow::Result<(Findings, Duration)> {
+    async fn play(&self, stage: &mut Stage, draw: &Draw) -> anyhow::Result<(Findings, f64)> {
         self.journal.note(draw.to_string());
         self.make_table(draw).await.context("the table")?;
         let out = self.dir.join("out.jsonl");
         let (receiver, target) = Receiver::start(draw, &self.access, &out).await.context("the receiver")?;
-        let Access { broker, relay_broker, .. } = &self.access;
-        let text = config(draw, &self.access.relay_url(draw.role()), relay_broker, &target);
-        std::fs::write(self.dir.join("relay.toml"), text)?;
-        let direct = self.dir.join("direct.toml");
-        std::fs::write(&direct, config(draw, &self.access.url(draw.role()), broker, &target))?;
-        // As an owner of the database: for the schema, the grants, and the indexes of shards.
-        let owner_config = self.dir.join("owner.toml");
-        std::fs::write(&owner_config, config(draw, &self.access.url("postgres"), broker, &target))?;
-        let mut up = vec!["migrate", "up", "--relay-role", draw.role()];
-        up.extend((draw.shards > 1).then_some("--indexes"));
-        verb(&self.relay, &owner_config, &up).await?;
-        self.access.owner().await?.batch_execute(&table::stamp(draw)).await.context("the stamp trigger")?;
-
+        self.configure(draw, &target).await?;
         let mut replicas = Replicas::start(draw, &self.relay, &self.dir, &out, &self.journal)?;
         let owner = Owner::new(draw, &self.access, &self.journal);
         let operator = Operator {
             relay: self.relay.clone(),
-            config: direct,
+            config: self.dir.join(DIRECT),
             access: self.access.clone(),
             taken: owner.taken(),
             journal: self.journal.clone(),
             unexplained: Arc::default(),
         };
-        let preloaded: i64 =
-            self.access.owner().await?.query_one("SELECT count(*) FROM public.bookings", &[]).await?.get(0);
+        let (written, rate) = self.rage(stage, draw, (&mut replicas, &receiver), owner, &operator).await?;
+        let findings = tokio::select! {
+            findings = self.judge(draw, &written, &receiver, &operator) => findings?,
+            () = operator.watch(&receiver) => unreachable!("it watches until it is dropped"),
+            ended = replicas.keep_running() => return Err(ended),
+        };
+        replicas.stop().await?;
+        Ok((findings, rate))
+    }
+
+    /// The schema, the grants, the indexes of shards, the trigger; and what the replicas read.
+    async fn configure(&self, draw: &Draw, target: &str) -> anyhow::Result<()> {
+        let Access { broker, relay_broker, .. } = &self.access;
+        let (url, relay_url) = (self.access.url(draw.role()), self.access.relay_url(draw.role()));
+        std::fs::write(self.dir.join(CONFIG), config(draw, &relay_url, relay_broker, target))?;
+        std::fs::write(self.dir.join(DIRECT), config(draw, &url, broker, target))?;
+        let owner = self.dir.join("owner.toml");
+        std::fs::write(&owner, config(draw, &self.access.url("postgres"), broker, target))?;
+        let mut up = vec!["migrate", "up", "--relay-role", draw.role()];
+        up.extend((draw.shards > 1).then_some("--indexes"));
+        verb(&self.relay, &owner, &up).await?;
+        self.access.owner().await?.batch_execute(&table::stamp(draw)).await.context("the stamp trigger")
+    }
+
+    /// Everybody writes, changes and fails; then everything is healed, and all that was begun is ended.
+    async fn rage(
+        &self,
+        stage: &mut Stage,
+        draw: &Draw,
+        (replicas, receiver): (&mut Replicas, &Receiver),
+        owner: Owner,
+        operator: &Operator,
+    ) -> anyhow::Result<(Written, f64)> {
+        let preloaded = "SELECT count(*) FROM public.bookings";
+        let preloaded: i64 = self.access.owner().await?.query_one(preloaded, &[]).await?.get(0);
         let begun = Instant::now();
         let writers = Writers::start(draw, &self.access, &self.journal);
         let end = CancellationToken::new();
-        let changes = AbortOnDrop(tokio::spawn(owner.work(end.clone())));
+        let changes = AbortOnDropHandle::new(tokio::spawn(owner.work(end.clone())));
         let faults = Faults::plan(draw, &self.access, &self.journal);
         tokio::select! {
-            done = faults.carry_out(draw, stage, &mut replicas, &receiver) => done?,
-            () = operator.watch(&receiver) => {}
+            done = faults.carry_out(draw, stage, replicas, receiver) => done?,
+            () = operator.watch(receiver) => {}
         }
         end.cancel();
         stage.heal().await?;
         receiver.heal();
         replicas.heal().await?;
         let mut written = writers.stop().await?;
+        let rate = written.rows as f64 / begun.elapsed().as_secs_f64();
         written.rows += u64::try_from(preloaded)?;
-        let wrote = begun.elapsed();
         self.settle_prepared().await?;
         tokio::time::timeout(PUT_BACK, changes).await.context("the owner does not end")??;
         self.journal.note(format!("calm; {} rows in {} transactions", written.rows, written.transactions));
-        let findings = tokio::select! {
-            findings = self.judge(draw, &written, &receiver, &operator, &mut replicas) => findings?,
-            () = operator.watch(&receiver) => unreachable!("it watches until it is dropped"),
-        };
-        replicas.stop().await?;
-        Ok((findings, wrote))
+        Ok((written, rate))
     }
 
     async fn judge(
@@ -144,9 +164,7 @@ impl Scene {
         written: &Written,
         receiver: &Receiver,
         operator: &Operator,
-        replicas: &mut Replicas,
     ) -> anyhow::Result<Findings> {
-        replicas.revive().await?;
         let owner = self.access.owner().await?;
         let mut findings = judge(draw, &owner, receiver, operator).await?;
         if let Err(error) = written.agrees_with(&bookings::committed(&owner).await?) {
@@ -183,23 +201,6 @@ impl Scene {
             self.journal.note(format!("{name} was left prepared, and is committed"));
         }
         Ok(())
-    }
-}
-
-/// A task that does not outlive its storm.
-struct AbortOnDrop(tokio::task::JoinHandle<()>);
-
-impl Future for AbortOnDrop {
-    type Output = Result<(), tokio::task::JoinError>;
-
-    fn poll(mut self: std::pin::Pin<&mut Self>, context: &mut std::task::Context<'_>) -> std::task::Poll<Self::Output> {
-        std::pin::Pin::new(&mut self.0).poll(context)
-    }
-}
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

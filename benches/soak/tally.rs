@@ -53,14 +53,13 @@ impl Tally {
 
     /// Adds a storm and prints its line.
     pub fn add(&mut self, storm: &Storm) -> anyhow::Result<()> {
-        let Storm { draw, findings, journal, took, wrote, kept } = storm;
+        let Storm { draw, findings, journal, took, rate, kept } = storm;
         let counts = journal.counts();
         self.rows += findings.rows;
         self.duplicates += findings.duplicates;
         for (word, count) in &counts {
             *self.counts.entry(word.clone()).or_default() += count;
         }
-        let rate = findings.rows as f64 / wrote.as_secs_f64();
         let done = words(&counts);
         let kept = kept.as_ref().map(|dir| format!(" kept in {}", dir.display())).unwrap_or_default();
         let line = format!(
