@@ -40,6 +40,8 @@ pub struct Draw {
     pub poll: Option<u32>,
     /// Rows that are there before the relay, in each table that rows are inserted into.
     pub preloaded: u32,
+    /// Locks that a session holds on other things: the more, the longer a look at all locks takes.
+    pub locks: u32,
     /// How many write.
     pub writers: usize,
     /// Rows a second of all of them.
@@ -80,6 +82,7 @@ impl Draw {
             window: None,
             poll: (random.u8(0..3) == 0).then(|| random.u32(5..60)),
             preloaded: if one_by_one { 0 } else { weighted(random, &[(0, 1), (5_000, 2), (20_000, 1)]) },
+            locks: weighted(random, &[(0, 2), (3_000, 1), (10_000, 1)]),
             writers: random.usize(4..=12),
             rate: if one_by_one { random.u32(20..60) } else { random.u32(200..1_500) }.into(),
             seconds: random.u64(25..=45),
@@ -147,6 +150,7 @@ impl Draw {
             "rate" => self.rate = value.parse()?,
             "seconds" => self.seconds = value.parse()?,
             "pause" => self.pause = value.parse()?,
+            "locks" => self.locks = value.parse()?,
             "preloaded" => self.preloaded = value.parse()?,
             "writers" => self.moves = list(value, Move::parse)?,
             "ddl" => self.ddl = list(value, Ddl::parse)?,

@@ -15,7 +15,7 @@ Runs storms one after the other, each drawn from a seed of its own, and prints a
   --storms N       end after this many
   --relay PATH     the program to test (default: target/release/outbox-relay)
   --pin KEY=VALUE  replace a part of every draw; keys: table, created_at, stats, sink, guarantee, shards, replicas, rate,
-                   seconds, pause, preloaded, writers, ddl, faults; lists with commas, none for an empty one
+                   seconds, pause, preloaded, locks, writers, ddl, faults; lists with commas, none for an empty one
 
 The exit code is 0 when every storm passed, 1 when one failed, 3 when none failed and one is undecided.
 ";

@@ -165,8 +165,14 @@ impl Replicas {
         self.revive().await
     }
 
-    /// Kills them all.
-    pub async fn stop(self) -> anyhow::Result<()> {
+    /// Kills them all; reaped, they are no zombies for the hours to come.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        for replica in &mut self.all {
+            if replica.process.is_running() {
+                replica.process.signal(Signal::KILL)?;
+            }
+            self.watchdog.reap(&mut replica.process, DRAIN).await?;
+        }
         self.watchdog.stop().await
     }
 }

@@ -138,6 +138,10 @@ impl Scene {
         let preloaded: i64 = self.access.owner().await?.query_one(preloaded, &[]).await?.get(0);
         let begun = Instant::now();
         let writers = Writers::start(draw, &self.access, &self.journal);
+        // Held until the session ends, and not by a transaction, which would hold the relay.
+        let crowd = self.access.owner().await?;
+        let locks = "SELECT count(pg_advisory_lock(n)) FROM generate_series(1, $1::bigint) AS n";
+        crowd.query_one(locks, &[&i64::from(draw.locks)]).await?;
         let end = CancellationToken::new();
         let changes = AbortOnDropHandle::new(tokio::spawn(owner.work(end.clone())));
         let faults = Faults::plan(draw, &self.access, &self.journal);
@@ -152,6 +156,7 @@ impl Scene {
         let mut written = writers.stop().await?;
         let rate = written.rows as f64 / begun.elapsed().as_secs_f64();
         written.rows += u64::try_from(preloaded)?;
+        drop(crowd);
         self.settle_prepared().await?;
         tokio::time::timeout(PUT_BACK, changes).await.context("the owner does not end")??;
         self.journal.note(format!("calm; {} rows in {} transactions", written.rows, written.transactions));
