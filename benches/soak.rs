@@ -36,6 +36,9 @@ use soak::storm;
 use soak::tally::Tally;
 use tokio_util::sync::CancellationToken;
 
+/// After so many storms in a row that could not be played the next one could not be, either.
+const BROKEN: u32 = 3;
+
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     let Some(options) = Options::from_args(std::env::args().skip(1))? else { return Ok(ExitCode::SUCCESS) };
@@ -47,7 +50,8 @@ async fn main() -> anyhow::Result<ExitCode> {
     let mut stage = Stage::start().await.context("the stage")?;
     let mut tally = Tally::new(&options.relay, stage.access.major);
     println!("seed {}, PostgreSQL {}, {}", options.seed, stage.access.major, options.relay.display());
-    while tally.storms() < options.storms && tally.elapsed() < options.duration {
+    let mut broken = 0;
+    while broken < BROKEN && tally.storms() < options.storms && tally.elapsed() < options.duration {
         let draw = Draw::new(options.seed.wrapping_add(tally.storms()), &options.pins)?;
         let played = tokio::select! {
             played = storm::play(&mut stage, draw.clone(), &options.relay) => played,
@@ -55,8 +59,12 @@ async fn main() -> anyhow::Result<ExitCode> {
             () = stop.cancelled() => break,
         };
         match played {
-            Ok(storm) => tally.add(&storm)?,
+            Ok(storm) => {
+                broken = 0;
+                tally.add(&storm)?;
+            }
             Err(error) => {
+                broken += 1;
                 tally.add_broken(&draw, &error)?;
                 drop(stage);
                 stage = Stage::start().await.context("the stage, again")?;

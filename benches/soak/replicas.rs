@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use outbox_relay::demo::gateway::{ACCOUNT_SID, AUTH_TOKEN};
@@ -18,6 +18,8 @@ pub const RELAY: &str = "storm";
 pub const CONFIG: &str = "relay.toml";
 /// How often it is looked whether all of them run.
 const LOOK: Duration = Duration::from_millis(500);
+/// One that ends by itself is not started again sooner after its start.
+const PAUSE: Duration = Duration::from_secs(1);
 /// Longer than the grace period of `run`.
 const DRAIN: Duration = Duration::from_secs(30);
 
@@ -34,6 +36,7 @@ struct Replica {
     program: Program,
     process: Process,
     stopped: bool,
+    started: Instant,
 }
 
 /// The text of the configuration; `target` is the receiver's address, or the topic.
@@ -98,7 +101,7 @@ impl Replicas {
                 stop: Signal::KILL,
             };
             let process = watchdog.spawn(&program)?;
-            all.push(Replica { program, process, stopped: false });
+            all.push(Replica { program, process, stopped: false, started: Instant::now() });
         }
         Ok(Self { watchdog, all, journal: journal.clone() })
     }
@@ -123,6 +126,7 @@ impl Replicas {
             self.watchdog.reap(&mut replica.process, DRAIN).await?;
         }
         replica.process = self.watchdog.spawn(&replica.program)?;
+        replica.started = Instant::now();
         Ok(())
     }
 
@@ -139,10 +143,12 @@ impl Replicas {
 
     /// Starts those again that have ended by themselves, for example because PostgreSQL was away when they began.
     pub async fn revive(&mut self) -> anyhow::Result<()> {
-        for (index, replica) in self.all.iter_mut().enumerate().filter(|(_, replica)| !replica.process.is_running()) {
+        let ended = |replica: &Replica| !replica.process.is_running() && replica.started.elapsed() > PAUSE;
+        for (index, replica) in self.all.iter_mut().enumerate().filter(|(_, replica)| ended(replica)) {
             let status = self.watchdog.reap(&mut replica.process, DRAIN).await?;
             self.journal.count("ended_itself", format!("replica {}: {}", index + 1, describe(status)));
             replica.process = self.watchdog.spawn(&replica.program)?;
+            replica.started = Instant::now();
         }
         Ok(())
     }

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use outbox_relay::demo::bookings::{self, Written};
+use outbox_relay::demo::kafka::delete_topic;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::ddl::Owner;
-use super::draw::{Ddl, Draw};
+use super::draw::{Ddl, Draw, Sink};
 use super::faults::Faults;
 use super::journal::Journal;
 use super::judge::{Findings, Verdict, judge, keep};
@@ -79,6 +80,9 @@ pub async fn play(stage: &mut Stage, draw: Draw, relay: &Path) -> anyhow::Result
         copy_from(stage.postgres.log(), log, &scene.dir.join("postgres.log"))?;
     }
     let (findings, rate) = played.with_context(|| format!("kept in {}", scene.dir.display()))?;
+    if draw.sink == Sink::Kafka {
+        delete_topic(&scene.access.broker, &scene.access.database).await?;
+    }
     stage.drop_database(&scene.access).await?;
     let kept = (!passed).then_some(scene.dir);
     Ok(Storm { draw, findings, journal: scene.journal, took: begun.elapsed(), rate, kept })
