@@ -68,7 +68,16 @@ pub async fn judge(draw: &Draw, owner: &Client, receiver: &Receiver, operator: &
     let committed = bookings::committed(owner).await?;
     let (mut moved, mut last) = (Instant::now(), (0, 0));
     let look = loop {
-        let look = look(draw, owner, &committed, receiver).await?;
+        let look = match look(draw, owner, &committed, receiver).await {
+            Ok(look) => look,
+            // A broker that was started a moment ago may not know its partitions yet.
+            Err(error) if moved.elapsed() < PATIENCE => {
+                operator.journal.note(format!("cannot look: {error:#}"));
+                tokio::time::sleep(LOOK).await;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         if look.missing.is_empty() && !look.open {
             break look;
         }

@@ -130,7 +130,9 @@ impl Moves {
         let name = format!("writer-{}-{}", self.writer, self.prepared);
         let (insert, pause) = (self.insert_into("bookings", rows), self.some_pause());
         self.unresolved.push(name.clone());
-        let first = format!("BEGIN; {insert}; PREPARE TRANSACTION '{name}'");
+        // Long enough that no latency window hides a bound that is the next transaction's.
+        let open = self.random.f64() * 0.3;
+        let first = format!("BEGIN; {insert}; SELECT pg_sleep({open}); PREPARE TRANSACTION '{name}'");
         let next = format!("BEGIN; SELECT pg_sleep({}); COMMIT", pause.as_secs_f64());
         let told = if self.random.bool() {
             let told = ids(&client.simple_query(&format!("{first}; {next}")).await?);
