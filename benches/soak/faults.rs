@@ -8,6 +8,7 @@ use outbox_relay::demo::watchdog::Signal;
 
 use super::draw::{Draw, Fault, Sink};
 use super::journal::Journal;
+use super::proxy::Proxy;
 use super::receiver::Receiver;
 use super::replicas::Replicas;
 use super::stage::{Access, Stage};
@@ -150,24 +151,26 @@ impl Faults {
                 receiver.misbehave(false);
                 "hangs".to_owned()
             }
-            Fault::Delay => {
-                let delay = Duration::from_millis(self.random.u64(1..=200));
-                stage.to_postgres.delay(delay);
-                stage.to_broker.delay(delay);
-                format!("{delay:?} one way")
-            }
-            Fault::Cut => {
-                stage.to_postgres.cut();
-                stage.to_broker.cut();
-                "all connections".to_owned()
-            }
-            Fault::Silence => {
-                stage.to_postgres.silence(true);
-                stage.to_broker.silence(true);
-                "nothing is carried".to_owned()
-            }
+            Fault::Delay | Fault::Cut | Fault::Silence => self.disturb(fault, [&stage.to_postgres, &stage.to_broker]),
         };
         Ok(Some(what))
+    }
+
+    /// The network on both ways.
+    fn disturb(&mut self, fault: Fault, ways: [&Proxy; 2]) -> String {
+        let delay = Duration::from_millis(self.random.u64(1..=200));
+        for way in ways {
+            match fault {
+                Fault::Cut => way.cut(),
+                Fault::Silence => way.silence(true),
+                _ => way.delay(delay),
+            }
+        }
+        match fault {
+            Fault::Cut => "all connections".to_owned(),
+            Fault::Silence => "nothing is carried".to_owned(),
+            _ => format!("{delay:?} one way"),
+        }
     }
 
     /// Ends some of the sessions with this application name, chosen at random.

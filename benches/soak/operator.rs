@@ -96,6 +96,10 @@ impl Operator {
         }
         let adopt = ["cursor", "adopt", cursor, "--yes", "--timeout", "20s"];
         said.push_str(&verb(&self.relay, &self.config, &adopt).await?);
+        // The member is away again, or was taken in meanwhile: nothing is left to accept, but the halt stays.
+        if said.contains("cursor resume") {
+            said.push_str(&verb(&self.relay, &self.config, &["cursor", "resume", cursor]).await?);
+        }
         self.journal.count("halt_cured", said);
         Ok(())
     }
