@@ -1,6 +1,6 @@
 # Everything runs through cargo; make only installs what is missing first. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-demo deps-test deps-consumers deps-lint demo test test-pg lint audit bench bench-compare
+.PHONY: help deps deps-demo deps-test deps-consumers deps-lint demo test test-pg lint audit bench bench-compare soak
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
 ARGS ?=
@@ -16,6 +16,11 @@ GUARANTEES = action_query:: basics:: chaos:: faults:: horizon:: identity:: idle:
     replicas:: retention:: schedules:: shards:: storm:: stage::the_server_has_the_major_version_that_was_asked_for
 # Some of them not, for example SKIP=chaos::
 SKIP ?=
+# make soak: how long, the seed of the first storm, how many storms, and a program to test in place of the built one.
+HOURS ?= 8
+SEED ?=
+STORMS ?=
+RELAY ?=
 # Tests wait for servers most of their time: three at a time for two cores.
 export RUST_TEST_THREADS ?= $(shell echo $$(( $$(nproc) * 3 / 2 + ($$(nproc) == 1) )))
 
@@ -71,3 +76,10 @@ bench: deps-test ## Measure against the raw limits of this machine, in about ten
 
 bench-compare: deps-test ## Measure the usual loop (one row, one send, one UPDATE) beside the relay, over the same rows
 	cargo bench --bench relay -- compare $(ARGS)
+
+soak: ## Storms one after the other, in search of a lost row (docs/SOAK.md); HOURS=3, SEED=17 STORMS=1, RELAY=PATH, ARGS=--help
+	@scripts/install build postgres kafka soak
+	@scripts/kafka-jars
+	$(if $(RELAY),,cargo build --release --bin outbox-relay)
+	cargo bench --profile dev --bench soak -- --hours $(HOURS) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(STORMS),--storms $(STORMS)) $(if $(RELAY),--relay $(RELAY)) $(ARGS)
