@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use outbox_relay::source::Rule;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
@@ -97,4 +98,20 @@ async fn message_of_procedure_with_commits_is_not_lost() {
     unlock(&gate, 8).await;
     sending.await.unwrap();
     reader.expect(&[2, 1]).await;
+}
+
+#[tokio::test]
+async fn session_without_activity_holds_everything() {
+    let database = database().await;
+    let owner = bookings(&database, NOW).await;
+    owner.batch_execute(INSERT).await.unwrap();
+    let silent = database.connect("postgres").await;
+    silent.batch_execute("SET track_activities = off").await.unwrap();
+    let reader = Reader::new(&database, "relay_stats").await;
+    let pid: i32 = silent.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    let sighting = reader.settled(&NONE).await;
+    let held = sighting.horizon.held_by.iter().find(|held| held.holder.pid == Some(pid)).unwrap();
+    assert_eq!((held.bound, held.reason(Rule::Transactions)), (None, "unknown_start"));
+    drop(silent);
+    reader.expect(&[1]).await;
 }

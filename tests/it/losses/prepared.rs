@@ -6,7 +6,7 @@ use outbox_relay::demo::postgres::{Options, Postgres};
 use tokio_postgres::Client;
 
 use crate::support::servers::prepare;
-use crate::support::{CLOCK, Database, PATIENCE, Reader, bookings, eventually};
+use crate::support::{CLOCK, Database, NOW, PATIENCE, Reader, bookings, database, eventually};
 
 const INSERT: &str = "INSERT INTO public.bookings DEFAULT VALUES";
 /// So many locks of others that a scan lasts long enough to come between.
@@ -55,4 +55,22 @@ async fn transaction_prepared_during_scan_is_not_lost() {
     }
     reader.settled(&expected).await;
     drop(locks);
+}
+
+#[tokio::test]
+async fn prepared_transaction_of_other_database_holds_nothing() {
+    let (here, there) = (database().await, database().await);
+    let other = bookings(&there, NOW).await;
+    let gid = format!("other_{}", there.name);
+    other.batch_execute(&format!("BEGIN; {INSERT}; PREPARE TRANSACTION '{gid}'")).await.unwrap();
+    for (role, default) in [("relay", CLOCK), ("relay_stats", CLOCK), ("relay", NOW), ("relay_stats", NOW)] {
+        let owner = bookings(&here, default).await;
+        owner.batch_execute(INSERT).await.unwrap();
+        let reader = Reader::new(&here, role).await;
+        reader.expect(&[1]).await;
+        let held = reader.settled(&[1]).await.horizon.held_by;
+        assert!(held.iter().all(|held| held.holder.pid.is_some()), "{role} {default}: {held:?}");
+        owner.batch_execute("DROP TABLE public.bookings").await.unwrap();
+    }
+    other.batch_execute(&format!("ROLLBACK PREPARED '{gid}'")).await.unwrap();
 }
