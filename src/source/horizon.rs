@@ -9,8 +9,8 @@
 //! session, cannot stamp a row that is still to become visible. What bounds them differs by rule:
 //!
 //! - **`writers`** (`created_at` is read from the clock after the table is locked): a transaction that holds a lock in
-//!   scan k and held none in scan j stamps after `T_j`. It also stamps after its start, which counts only when the locks
-//!   read before and after the activity show that its session ran this very transaction in between.
+//!   scan k and held none in scan j stamps after `T_j`. It also stamps after a start that its process reported before the
+//!   locks were read: that process ran this transaction then, or an earlier one. A prepared one has no process.
 //! - **`transactions`** (`created_at` is `now()`, the instant at which the client's message came): see
 //!   [`sessions`](self::sessions).
 //!

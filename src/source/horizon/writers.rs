@@ -29,15 +29,17 @@ impl History {
         let mut rescan = false;
         let mut held_by = Vec::with_capacity(writers.len());
         for Writer { transaction, pid } in writers {
-            let mut current = known.remove(&transaction).unwrap_or_else(|| {
+            let before = known.remove(&transaction);
+            let ran = before.as_ref().is_some_and(|before| before.pid == pid);
+            let mut current = before.unwrap_or_else(|| {
                 rescan = true;
                 first_seen(&transaction, pid, now.previous)
             });
-            // Run by the same process in the locks before and after: what was read in between is of this transaction.
-            let same = current.pid == pid;
-            if let Some(start) = starts.iter().find(|start| same && Some(start.pid) == pid) {
+            // The process that runs it after activity was read ran it, or an earlier one, when that was read. A prepared
+            // transaction has no process.
+            if let Some(start) = starts.iter().find(|start| Some(start.pid) == pid) {
                 current.application.clone_from(&start.application);
-                current.started = start.started;
+                current.started = start.started.filter(|_| ran);
                 let trusted = start.started.filter(|started| self.clock.trusts(*started));
                 if let Bound::After(at) = &mut current.bound {
                     // Absence and start are both true lower bounds, so the later one is, too; unknown sorts first.
