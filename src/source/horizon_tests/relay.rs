@@ -6,6 +6,11 @@ use super::variant::{FirstRule, Variant};
 use super::world::{Client, LEAVES, Transaction, World};
 use super::*;
 
+#[path = "readings.rs"]
+mod readings;
+
+use readings::reported;
+
 /// How the relay works, in ticks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
@@ -44,7 +49,10 @@ struct Scanned {
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) rows: usize,
+    /// Passed without being read.
     pub(super) lost: usize,
+    /// Held back although everything has ended.
+    pub(super) stuck: usize,
     /// The relay found a partition whose rows it has passed.
     pub(super) halted: bool,
 }
@@ -111,9 +119,10 @@ impl<'a> Relay<'a> {
             // A turn waits for the table's lock, and the next scan for the turn.
             tick = self.world.granted(scanned) + 1 + self.pace.every;
         }
-        let lost = (0..self.rows.len()).filter(|row| !self.seen.contains(row) && !self.is_excused(*row));
-        let lost = if halted { 0 } else { lost.count() };
-        Outcome { rows: self.rows.len(), lost, halted }
+        let missing = (0..self.rows.len()).filter(|row| !halted && !self.seen.contains(row) && !self.is_excused(*row));
+        let (lost, stuck): (Vec<usize>, Vec<usize>) =
+            missing.partition(|row| Some((self.rows[*row].stamp, *row)) <= self.position);
+        Outcome { rows: self.rows.len(), lost: lost.len(), stuck: stuck.len(), halted }
     }
 
     /// A scan and, when it asks for one, a second. Returns the horizon and the tick of the result.
@@ -214,85 +223,6 @@ impl<'a> Relay<'a> {
         (horizon.at, horizon.rescan, stepped)
     }
 
-    /// Transactions that have begun, by `from`, and whose locks are not released, each with its client and process.
-    fn transactions(&self, ticks: &[i64], from: impl Fn(&Transaction) -> i64) -> Vec<(String, usize, Option<i32>)> {
-        let mut found = Vec::new();
-        for (n, (client, tick)) in self.world.clients.iter().zip(ticks).enumerate() {
-            for (number, transaction) in client.transactions.iter().enumerate() {
-                if from(transaction) <= *tick && *tick < transaction.unlock {
-                    let running = transaction.prepared.is_none_or(|prepared| *tick < prepared);
-                    found.push((format!("{n}/{number}"), n, running.then_some(n as i32)));
-                }
-            }
-        }
-        found
-    }
-
-    fn writers(&self, activity: &[i64], locks: &[i64], with_starts: bool) -> Found {
-        let first = self.scanned.is_empty();
-        let mut writers = self.transactions(locks, |transaction| transaction.lock);
-        if self.variant == Variant::PreparedTakenForRunning {
-            writers.iter_mut().for_each(|(_, client, pid)| *pid = Some(*client as i32));
-        }
-        let starts = self.world.clients.iter().zip(activity).enumerate().map(|(n, (client, tick))| {
-            let (started, _) = reported(self.world, client, *tick);
-            Start { pid: n as i32, application: None, started: started.filter(|_| !client.hidden && !client.silent) }
-        });
-        Found::Writers {
-            starts: if with_starts { starts.collect() } else { Vec::new() },
-            writers: writers
-                .into_iter()
-                .filter(|_| !(first && self.variant == Variant::UnknownSkipped))
-                .map(|(transaction, _, pid)| Writer { transaction, pid })
-                .collect(),
-        }
-    }
-
-    fn sessions(&self, activity: &[i64], locks: &[i64]) -> Found {
-        let left_out =
-            |client: usize| self.variant == Variant::RelayRoleLeftOut && self.world.clients[client].relay_role;
-        let sessions = self.world.clients.iter().zip(activity).enumerate().filter_map(|(n, (client, tick))| {
-            let connected = client.connected.0 <= *tick && *tick < client.connected.1;
-            (connected && !left_out(n)).then(|| Session {
-                pid: n as i32,
-                application: None,
-                activity: self.activity(client, *tick),
-            })
-        });
-        let mut running = self.transactions(locks, |transaction| transaction.begin);
-        running.retain(|(_, client, pid)| !left_out(*client) || pid.is_none());
-        if self.variant == Variant::PreparedByFirstSeen {
-            // As one of a session that cannot be read.
-            running
-                .iter_mut()
-                .filter(|(.., pid)| pid.is_none())
-                .for_each(|(_, client, pid)| *pid = Some(1_000 + *client as i32));
-        }
-        let began = |client: usize| Some(self.world.clock(self.world.clients[client].connected.0));
-        Found::Sessions {
-            sessions: sessions.collect(),
-            running: running
-                .into_iter()
-                .map(|(transaction, client, pid)| {
-                    let session_began = pid.filter(|pid| *pid < 1_000).and_then(|_| began(client));
-                    Running { transaction, pid, session_began }
-                })
-                .collect(),
-        }
-    }
-
-    fn activity(&self, client: &Client, tick: i64) -> Activity {
-        let (transaction, message) = reported(self.world, client, tick);
-        match self.variant {
-            Variant::FirstSeenUnderTransactions => Activity::Hidden,
-            _ if client.hidden => Activity::Hidden,
-            Variant::SilentSkipped if client.silent => Activity::Reported { transaction: None, message: None },
-            _ if client.silent => Activity::Silent,
-            Variant::MessageIgnored => Activity::Reported { transaction, message: None },
-            _ => Activity::Reported { transaction, message },
-        }
-    }
-
     /// Reads what is below the horizon and advances; false when it must halt.
     fn read(&mut self, horizon: Timestamp, scanned: i64, asked: i64) -> bool {
         let locked = self.world.granted(asked);
@@ -360,12 +290,4 @@ impl<'a> Relay<'a> {
         };
         unseen || below || passed || highest.is_some_and(hidden) || hidden(self.world.clock(message))
     }
-}
-
-/// What the session reports: when its transaction began, and when the message in progress came.
-fn reported(world: &World, client: &Client, tick: i64) -> (Option<Timestamp>, Option<Timestamp>) {
-    let open = |transaction: &&Transaction| transaction.begin <= tick && tick < transaction.left();
-    let transaction = client.transactions.iter().find(open).map(|transaction| world.clock(transaction.message));
-    let message = client.messages.iter().find(|(came, ended)| *came <= tick && tick < *ended);
-    (transaction, message.map(|(came, _)| world.clock(*came)))
 }
