@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use crate::config::Config;
 use crate::intake::{self, Intake, Tokens};
 use crate::relay::engine::Engine;
+use crate::relay::replicas;
 use crate::source::finding::{Finding, Level};
 
 /// Well below what makes `/livez` fail.
@@ -29,7 +30,7 @@ pub(super) struct Open {
 /// A port in use, or a file without a token.
 pub(super) async fn open(config: &Config, replica: &str) -> anyhow::Result<Option<Open>> {
     let Some(section) = &config.intake else { return Ok(None) };
-    let intake = Intake::new(section, config.postgres.clone(), format!("outbox-relay/{replica}"))?;
+    let intake = Intake::new(section, config.postgres.clone(), replicas::intake_application(replica))?;
     if !section.listen.ip().is_loopback() {
         tracing::warn!(listen = %section.listen, "the intake speaks plain HTTP: put TLS in front of it");
     }

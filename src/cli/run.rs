@@ -16,7 +16,7 @@ use crate::listener::BindError;
 use crate::metrics::exporter::Exporter;
 use crate::relay::engine::Engine;
 use crate::relay::once::{self, Once};
-use crate::relay::{self, supervisor};
+use crate::relay::{self, replicas, supervisor};
 use crate::sink::kafka::Cluster;
 use crate::{admin, migrate, retention, shutdown};
 
@@ -51,7 +51,7 @@ pub struct Args {
 
 /// It becomes part of `application_name`, which PostgreSQL cuts at 63 bytes and takes only ASCII in.
 fn valid_replica_id(text: &str) -> Result<String, String> {
-    let longest = 63 - "outbox-relay/".len();
+    let longest = 63 - "outbox-relay/sql:".len();
     if (1..=longest).contains(&text.len()) && text.chars().all(|c| c.is_ascii_graphic()) {
         Ok(text.to_owned())
     } else {
@@ -73,7 +73,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let replica = args.replica_id.unwrap_or_else(replica_id);
     let limits = limits(&relays);
     let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka)));
-    let engine = Arc::new(Engine::new(&config.postgres, limits, replica.clone(), cluster)?);
+    let engine = Arc::new(Engine::new(&config.postgres, limits, replica.clone(), cluster, &relays)?);
     shutdown::watch(engine.stop.clone(), engine.cut.clone(), config.grace).context("cannot catch signals")?;
     let listener = listen(config.admin, args.once).await?;
     let intake = intake::open(&config, &replica).await?;
@@ -92,7 +92,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let admin = tokio::spawn(admin::serve(listener, state, engine.cut.clone().cancelled_owned()));
     let intake = intake.map(|intake| intake.serve(&engine));
 
-    let sessions = Sessions::new(config.postgres.clone(), limits, format!("outbox-relay/{replica}"));
+    let sessions = Sessions::new(config.postgres.clone(), limits, replicas::application(&replica, &relays));
     let begun = Instant::now();
     let reached = if args.once {
         tokio::time::timeout(args.timeout, reach(&engine, &sessions, &database))

@@ -13,6 +13,7 @@ use super::hints::Hints;
 use super::sentry::Sentry;
 use super::topics::Topics;
 use super::weaker::LastOpenSince;
+use super::{Config, replicas};
 use crate::database::{self, Error, Limits, Loan, Pool, Sessions};
 use crate::health::{Heartbeat, Readiness};
 use crate::metrics::{self, PoolState};
@@ -125,7 +126,8 @@ impl Drop for Waiting<'_> {
 }
 
 impl Engine {
-    /// An engine for a database. `limits` are those of the relay with the longest deadline.
+    /// An engine for a database. `limits` are those of the relay with the longest deadline; what the `relays` run names
+    /// its sessions.
     ///
     /// # Errors
     /// When the pool cannot be built.
@@ -134,8 +136,9 @@ impl Engine {
         limits: Limits,
         replica: String,
         cluster: Option<Arc<Cluster>>,
+        relays: &[Config],
     ) -> anyhow::Result<Self> {
-        let application = format!("outbox-relay/{replica}");
+        let application = replicas::application(&replica, relays);
         let sessions = || Sessions::new(database.clone(), limits, application.clone());
         let slots = (database.pool_size.saturating_sub(2 + usize::from(database.listens)) / 2).max(1);
         Ok(Self {

@@ -1,8 +1,46 @@
 //! Who relays: the replicas that are connected to this database.
 
+use std::collections::BTreeSet;
+
 use tokio_postgres::Client;
 
+use super::Config;
 use crate::database::Error;
+use crate::{sink, source};
+
+/// What comes before a replica's name in the names of its sessions.
+const RELAY: &str = "outbox-relay/";
+/// And of a replica that runs the user's SQL.
+const USER_SQL: &str = "sql:";
+
+/// What the sessions of a replica call themselves.
+///
+/// The watcher leaves sessions of other replicas out where the relay's role cannot write the table. That would lose what
+/// the user's SQL writes in them through a `SECURITY DEFINER` function or a trigger, so the name tells.
+#[must_use]
+pub fn application(replica: &str, relays: &[Config]) -> String {
+    let mark = if relays.iter().any(runs_user_sql) { USER_SQL } else { "" };
+    format!("{RELAY}{mark}{replica}")
+}
+
+/// What the sessions of an intake call themselves: their functions write by the rights of their owner.
+#[must_use]
+pub fn intake_application(replica: &str) -> String {
+    format!("{RELAY}{USER_SQL}{replica}")
+}
+
+/// The replica's name in the name of one of its sessions; the whole name when it is another's.
+#[must_use]
+pub fn replica(application: &str) -> &str {
+    let name = application.strip_prefix(RELAY);
+    name.map_or(application, |name| name.strip_prefix(USER_SQL).unwrap_or(name))
+}
+
+/// Marks of pending rows fire triggers of their table, and schedules run queries.
+fn runs_user_sql(relay: &Config) -> bool {
+    matches!(relay.source, source::Config::Pending(_) | source::Config::Schedule(_))
+        || matches!(relay.sink, sink::Config::Sql(_))
+}
 
 /// Names of the replicas with a session in this database. Verbs of the command line call themselves otherwise.
 ///
@@ -11,10 +49,23 @@ use crate::database::Error;
 pub async fn running(client: &Client) -> Result<Vec<String>, Error> {
     let rows = client
         .query(
-            "SELECT DISTINCT pg_catalog.substr(a.application_name, 14) AS replica FROM pg_catalog.pg_stat_activity AS a \
+            "SELECT DISTINCT a.application_name FROM pg_catalog.pg_stat_activity AS a \
              WHERE a.datname = pg_catalog.current_database() AND a.application_name LIKE 'outbox-relay/%' ORDER BY 1",
             &[],
         )
         .await?;
-    Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
+    let names = rows.iter().map(|row| Ok(replica(row.try_get(0)?).to_owned()));
+    Ok(names.collect::<Result<BTreeSet<_>, Error>>()?.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replica_is_named_alike_with_and_without_user_sql() {
+        assert_eq!(replica(&application("eu-1", &[])), "eu-1");
+        assert_eq!(replica(&intake_application("eu-1")), "eu-1");
+        assert_eq!(replica("psql"), "psql");
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Config, lag, prepare};
+use super::{Config, lag, prepare, replicas};
 use crate::cursor::control::{self, Listed};
 use crate::cursor::unknown;
 use crate::database::{Error, Session};
@@ -241,7 +241,7 @@ async fn cursor(
         () if measured.as_ref().is_some_and(|lag| lag.rows == 0) => "idle",
         () => "running",
     };
-    let replica = |holder: String| holder.strip_prefix("outbox-relay/").map(str::to_owned).unwrap_or(holder);
+    let replica = |holder: String| replicas::replica(&holder).to_owned();
     Ok(CursorStatus {
         state,
         position: PositionStatus {

@@ -1,25 +1,30 @@
 //! The horizon: the newest point of a table that is safe to read now.
 //!
 //! Pure; SQL only feeds it. A row's `created_at` is set before the row becomes visible, so a cursor that has passed T
-//! would skip, for ever, a row with `created_at < T` that commits later. The horizon stays below every such row.
-//!
-//! **First-seen rule.** Scan k reads the clock, `T_k`, and then looks at who may write: the holders. A holder present in
-//! scan k that was last absent in scan j began after scan j looked, so its clock reads come after `T_j`; they also come
-//! after its transaction's start, where that can be read. The later of the two is its bound. A holder that was there in
-//! the watcher's first scan and whose start cannot be read may have written anything: it holds everything back.
+//! would skip a row with `created_at < T` that commits later. The horizon stays below every such row:
 //!
 //! `horizon_k = min(T_k, bounds) − latency window − one unit of the column's precision`
 //!
+//! `T_k` is the clock of scan k, read before anything else of it. A bound is an instant before which a transaction, or a
+//! session, cannot stamp a row that is still to become visible. What bounds them differs by rule:
+//!
+//! - **`writers`** (`created_at` is read from the clock after the table is locked): a transaction that holds a lock in
+//!   scan k and held none in scan j stamps after `T_j`. It also stamps after a start that its process reported before the
+//!   locks were read: that process ran this transaction then, or an earlier one. A prepared one has no process.
+//! - **`transactions`** (`created_at` is `now()`, the instant at which the client's message came): see
+//!   [`sessions`](self::sessions).
+//!
 //! **Proof**, for a clock that never steps back by more than the window. Let W write a row with
-//! `created_at = c < horizon_k`. If W is a holder in scan k, c was read after W's bound ≥ `horizon_k`: contradiction. If
-//! it is not, either W has ended, and a commit is made visible before locks are released, so every later snapshot sees
-//! the row; or W begins after the scan looked, and then c > `T_k`. ∎
+//! `created_at = c < horizon_k`. If the scan saw W, or its session in a message, c is not before the bound, and the bound
+//! is not below `horizon_k`: contradiction. If it did not, either W has ended, and a commit becomes visible before locks
+//! are released, so every later snapshot sees the row; or W begins after the scan read its session or lock, and then
+//! `c ≥ T_k`. ∎
 //!
 //! A horizon therefore stays true for every later snapshot. The rows must be read with a snapshot taken after the
-//! scan's answer is here.
+//! scan's result is here.
 //!
-//! A clock seen to step back by more than the window ends the proof for whoever is writing at that moment: those
-//! holders count as unknown until they are gone.
+//! A clock seen to step back by more than the window ends the proof for the transactions of that moment: what is only
+//! remembered of them counts as unknown until they are gone.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -27,28 +32,58 @@ use std::time::Duration;
 use super::Rule;
 use crate::position::Timestamp;
 
-/// Somebody who may be writing, at the moment of a scan.
+mod clock;
+mod sessions;
+mod writers;
+
+use clock::Clock;
+pub use sessions::{Activity, Running, Session};
+pub use writers::{Start, Writer};
+
+/// A transaction or session that may write rows below the clock, at the moment of a scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// The virtual transaction id: the same from the first lock to the end, also when it is prepared.
+    /// The virtual transaction id: the same from the first lock to the end, also when it is prepared. A session between
+    /// two transactions of one message has none, and is named `pid N`.
     pub transaction: String,
     /// The server process; none for a prepared transaction.
     pub pid: Option<i32>,
     /// What the session calls itself, where that can be read.
     pub application: Option<String>,
-    /// When its transaction began, where that can be read. Never skipped when unknown: unknown holds back.
+    /// When its transaction began, where that can be read.
     pub started: Option<Timestamp>,
 }
 
-/// One look at the writers of a table.
+/// One scan of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scan {
-    /// `T_k`: the database's clock, read before the look.
+    /// `T_k`: the database's clock, read before what follows.
     pub at: Timestamp,
-    /// How much time has passed since the answer of the scan before, at least, by a clock that never steps.
+    /// How much time has passed since the result of the scan before, at least, by a clock that never steps.
     pub elapsed: Duration,
-    /// Who may be writing.
-    pub holders: Vec<Holder>,
+    /// What was read.
+    pub found: Found,
+}
+
+/// What a scan read, by rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Rule `window`: nothing.
+    Nothing,
+    /// Rule `writers`.
+    Writers {
+        /// Starts of transactions, read between the locks of the scan before and the clock of this one.
+        starts: Vec<Start>,
+        /// The transactions with a lock on the table or its relatives, read after the clock.
+        writers: Vec<Writer>,
+    },
+    /// Rule `transactions`.
+    Sessions {
+        /// The sessions that may write, read after the clock.
+        sessions: Vec<Session>,
+        /// Open and prepared transactions, read after the sessions.
+        running: Vec<Running>,
+    },
 }
 
 /// What is subtracted from the bounds.
@@ -60,19 +95,19 @@ pub struct Margin {
     pub precision: Duration,
 }
 
-/// What a scan says.
+/// The result of a scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Horizon {
     /// Rows with `created_at` below this are safe to read.
     pub at: Timestamp,
     /// `T_k` of the scan.
     pub observed_at: Timestamp,
-    /// Who keeps it below `T_k`, oldest bound first.
+    /// What keeps it below `T_k`, oldest bound first.
     pub held_by: Vec<Held>,
     /// A holder has appeared since the last scan and nothing better than that scan bounds it: one more scan, soon,
     /// brings the horizon up.
     pub rescan: bool,
-    /// By how much the clock has stepped back since the scan before, when that is more than the window.
+    /// By how much the clock has stepped back since the scans before, when that is more than the window.
     pub stepped_back: Option<Duration>,
 }
 
@@ -81,7 +116,7 @@ pub struct Horizon {
 pub struct Held {
     /// Who.
     pub holder: Holder,
-    /// The earliest clock reading it may have made; none when nothing is known.
+    /// The earliest stamp that it may still make visible; none when nothing is known.
     pub bound: Option<Timestamp>,
 }
 
@@ -98,57 +133,73 @@ impl Held {
     }
 }
 
+/// What is known of a holder's stamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    /// None is before this instant; nothing is known yet when absent, and a start read later still helps.
+    After(Option<Timestamp>),
+    /// The clock stepped back while it may have been writing: what was read before means nothing any more.
+    Unknowable,
+}
+
+impl Bound {
+    fn instant(self) -> Option<Timestamp> {
+        match self {
+            Self::After(at) => at,
+            Self::Unknowable => None,
+        }
+    }
+}
+
+/// What is remembered of a transaction from scan to scan.
+#[derive(Clone, Debug)]
+struct Known {
+    pid: Option<i32>,
+    bound: Bound,
+    started: Option<Timestamp>,
+    application: Option<String>,
+}
+
 /// What a watcher remembers of its scans of one table. It dies with its connection: virtual transaction ids are used
 /// again after a restart of the server.
 #[derive(Debug, Default)]
 pub struct History {
-    last: Option<Timestamp>,
-    bounds: HashMap<String, Bound>,
+    clock: Clock,
+    transactions: HashMap<String, Known>,
+    /// Sessions whose activity is not reported, by process.
+    silent: HashMap<i32, Bound>,
+    /// The lowest bound of the last scan that a transaction can have which was not in its locks.
+    lowest: Option<Timestamp>,
 }
 
-/// What is known of a holder's clock readings.
+/// What a scan has to be read against.
 #[derive(Clone, Copy, Debug)]
-enum Bound {
-    /// They come after this instant; nothing is known yet when absent, and a start read later still helps.
-    After(Option<Timestamp>),
-    /// The clock stepped back while it may have been writing: neither absence nor start says anything any more.
-    Unknowable,
+struct Moment {
+    at: Timestamp,
+    previous: Option<Timestamp>,
+    stepped: bool,
 }
 
 impl History {
-    /// Takes a scan in and says how far is safe now. Scans must be given in the order in which they were made.
+    /// Takes a scan in and returns how far is safe now. Scans must be given in the order in which they were made.
     pub fn observe(&mut self, scan: Scan, margin: Margin) -> Horizon {
-        let stepped_back =
-            self.last.map(|last| last.plus(scan.elapsed).since(scan.at)).filter(|step| *step > margin.window);
-        let previous = self.last;
-        let known = std::mem::take(&mut self.bounds);
-        let mut rescan = false;
-        let mut held_by = Vec::with_capacity(scan.holders.len());
-        for holder in scan.holders {
-            // Absence and start are both true lower bounds, so the later one is, too; `Option` orders unknown first.
-            let bound = match known.get(&holder.transaction) {
-                _ if stepped_back.is_some() => Bound::Unknowable,
-                Some(Bound::Unknowable) => Bound::Unknowable,
-                Some(Bound::After(at)) => Bound::After((*at).max(holder.started)),
-                None => {
-                    rescan |= previous >= holder.started;
-                    Bound::After(previous.max(holder.started))
-                }
-            };
-            self.bounds.insert(holder.transaction.clone(), bound);
-            let bound = match bound {
-                Bound::After(at) => at,
-                Bound::Unknowable => None,
-            };
-            held_by.push(Held { holder, bound });
-        }
-        self.last = Some(scan.at);
+        let previous = self.clock.last();
+        let stepped_back = self.clock.observe(scan.at, scan.elapsed, margin.window);
+        let now = Moment { at: scan.at, previous, stepped: stepped_back.is_some() };
+        let (mut held_by, rescan) = match scan.found {
+            Found::Nothing => (Vec::new(), false),
+            Found::Writers { starts, writers } => self.writers(now, &starts, writers),
+            Found::Sessions { sessions, running } => self.sessions(now, sessions, running),
+        };
         held_by.sort_by_key(|held| held.bound);
-        let bounds = held_by.iter().map(|held| held.bound.unwrap_or(Timestamp::NEG_INFINITY));
-        let lowest = bounds.fold(scan.at, Timestamp::min);
-        let at = lowest.minus(margin.window).minus(margin.precision);
+        let at = lowest(&held_by, scan.at).minus(margin.window).minus(margin.precision);
         Horizon { at, observed_at: scan.at, held_by, rescan, stepped_back }
     }
+}
+
+fn lowest<'a>(held_by: impl IntoIterator<Item = &'a Held>, clock: Timestamp) -> Timestamp {
+    let bounds = held_by.into_iter().map(|held| held.bound.unwrap_or(Timestamp::NEG_INFINITY));
+    bounds.fold(clock, Timestamp::min)
 }
 
 #[cfg(test)]

@@ -4,22 +4,20 @@
 //! show the statistics of its first look for ever. What it remembers of its scans dies with the connection, because
 //! virtual transaction ids are used again after a restart of the server.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
-use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
 
-use super::horizon::{History, Holder, Horizon, Scan};
+use self::read::read;
+use super::horizon::{History, Horizon, Scan};
 use super::shape::Shape;
 use super::{Rule, Stream};
 use crate::database::{Error, Server, Session, Sessions};
 use crate::position::Timestamp;
 
-/// For looks that do not ask for writers of tables, who come with the clock.
-const CLOCK: &str = "SELECT pg_catalog.clock_timestamp() AS at";
+mod read;
 
 /// See the module.
 #[derive(Debug)]
@@ -99,11 +97,15 @@ impl Watcher {
             _ => State { session: self.sessions.open().await?, tables: HashMap::new() },
         };
         // The state is put back only after a whole scan: a cancelled or failed one leaves no half-read history.
-        let mut horizons = self.bounded(&mut state, shapes).await?;
+        let mut horizons = self.bounded(&mut state, shapes, &[]).await?;
         let again: Vec<usize> = (0..shapes.len()).filter(|&index| horizons[index].rescan).collect();
         if !again.is_empty() {
             let new: Vec<&Shape> = again.iter().map(|&index| shapes[index]).collect();
-            for (index, horizon) in again.into_iter().zip(self.bounded(&mut state, &new).await?) {
+            let held = again.iter().flat_map(|&index| &horizons[index].held_by);
+            let mut pids: Vec<i32> = held.filter_map(|held| held.holder.pid).collect();
+            pids.sort_unstable();
+            pids.dedup();
+            for (index, horizon) in again.into_iter().zip(self.bounded(&mut state, &new, &pids).await?) {
                 horizons[index] = horizon;
             }
         }
@@ -121,15 +123,17 @@ impl Watcher {
         *self.state.lock().await = None;
     }
 
-    async fn bounded(&self, state: &mut State, shapes: &[&Shape]) -> Result<Vec<Horizon>, Error> {
-        tokio::time::timeout(self.deadline, scan(state, shapes)).await.map_err(|_| Error::Timeout(self.deadline))?
+    async fn bounded(&self, state: &mut State, shapes: &[&Shape], pids: &[i32]) -> Result<Vec<Horizon>, Error> {
+        let scan = scan(state, shapes, pids);
+        tokio::time::timeout(self.deadline, scan).await.map_err(|_| Error::Timeout(self.deadline))?
     }
 }
 
-/// One reading of the clock, and then one look at the writers of all these tables.
-async fn scan(state: &mut State, shapes: &[&Shape]) -> Result<Vec<Horizon>, Error> {
+/// One reading of the clock, and then one of the locks and sessions that count for all these tables. Before them, the
+/// starts of transactions that the scan before saw run by `pids`.
+async fn scan(state: &mut State, shapes: &[&Shape], pids: &[i32]) -> Result<Vec<Horizon>, Error> {
     let asked = Instant::now();
-    let (at, rows) = look(&state.session, shapes).await?;
+    let read = read(&state.session, shapes, pids).await?;
     let answered = Instant::now();
     let horizons = shapes.iter().map(|shape| {
         let family = shape.family();
@@ -141,68 +145,8 @@ async fn scan(state: &mut State, shapes: &[&Shape]) -> Result<Vec<Horizon>, Erro
         }
         let elapsed = remembered.answered.map_or(Duration::ZERO, |answered| asked.duration_since(answered));
         remembered.answered = Some(answered);
-        let holders = rows.holders(shape, &remembered.family);
-        remembered.history.observe(Scan { at, elapsed, holders }, shape.margin)
+        let found = read.found(shape, &remembered.family);
+        remembered.history.observe(Scan { at: read.at, elapsed, found }, shape.margin)
     });
     Ok(horizons.collect())
-}
-
-/// Who was seen, by what was looked for.
-#[derive(Debug, Default)]
-struct Seen {
-    /// Holders of locks on relations; a row of the clock alone when there are none.
-    writers: Vec<Row>,
-    /// Open transactions: all, and those that need not be of the relay's own role.
-    transactions: [Vec<Row>; 2],
-}
-
-impl Seen {
-    fn holders(&self, shape: &Shape, family: &[u32]) -> Vec<Holder> {
-        let rows = match shape.rule {
-            Rule::Window => return Vec::new(),
-            Rule::Writers => &self.writers,
-            Rule::Transactions => &self.transactions[usize::from(shape.own_role_only_reads)],
-        };
-        let its_own = |row: &&Row| {
-            let relation = || row.get::<_, Option<u32>>(4).is_some_and(|relation| family.contains(&relation));
-            shape.rule != Rule::Writers || relation()
-        };
-        let mut seen = HashSet::new();
-        let holder = |row: &Row| Holder {
-            transaction: row.get(0),
-            pid: row.get(1),
-            application: row.get(2),
-            started: row.get::<_, Option<Timestamp>>(3),
-        };
-        let holders = rows.iter().filter(its_own).map(holder);
-        holders.filter(|holder| seen.insert(holder.transaction.clone())).collect()
-    }
-}
-
-async fn look(session: &Session, shapes: &[&Shape]) -> Result<(Timestamp, Seen), Error> {
-    let of = |rule: Rule| shapes.iter().filter(move |shape| shape.rule == rule);
-    let family: Vec<u32> = of(Rule::Writers).flat_map(|shape| shape.family()).collect();
-    let reads = [false, true].map(|reads| of(Rule::Transactions).any(|shape| shape.own_role_only_reads == reads));
-    let (first, parameters): (_, &[&(dyn ToSql + Sync)]) = match family.is_empty() {
-        true => (CLOCK, &[]),
-        false => (include_str!("sql/writers.sql"), &[&family]),
-    };
-    let first = session.prepare_cached(first).await?;
-    let transactions = match reads {
-        [false, false] => None,
-        _ => Some(session.prepare_cached(include_str!("sql/transactions.sql")).await?),
-    };
-    // All are sent at once and run one after the other: the clock is read before the looks begin.
-    let transactions = async |reads: bool, wanted: bool| {
-        let Some(statement) = transactions.as_ref().filter(|_| wanted) else { return Ok(Vec::new()) };
-        session.query(statement, &[&reads]).await
-    };
-    let (writers, all, others) = tokio::try_join!(
-        biased;
-        session.query(&first, parameters),
-        transactions(false, reads[0]),
-        transactions(true, reads[1])
-    )?;
-    let at = writers.first().expect("the clock has a row, with and without writers").get("at");
-    Ok((at, Seen { writers, transactions: [all, others] }))
 }

@@ -4,6 +4,7 @@
 mod clock;
 mod family;
 mod prepared;
+mod replication;
 mod roles;
 mod statements;
 mod writers;

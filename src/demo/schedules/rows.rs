@@ -24,7 +24,8 @@ const HOLDER: &str = "
     SELECT claimed_by FROM outbox.action WHERE status = 'running' AND tenant = ANY ($1)
     GROUP BY claimed_by ORDER BY count(*) DESC LIMIT 1";
 const SESSIONS: &str = "
-    SELECT count(DISTINCT application_name) FROM pg_catalog.pg_stat_activity WHERE application_name LIKE 'outbox-relay/' || $1";
+    SELECT count(DISTINCT application_name) FROM pg_catalog.pg_stat_activity 
+    WHERE pg_catalog.replace(application_name, '/sql:', '/') LIKE 'outbox-relay/' || $1";
 const OPEN: &str = "
     SELECT (SELECT count(*) FROM outbox.action WHERE status IN ('queued', 'due', 'running'))
          + (SELECT count(*) FROM outbox.schedule WHERE enabled AND next_at IS DISTINCT FROM 'infinity')";

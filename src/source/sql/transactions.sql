@@ -1,14 +1,14 @@
--- Every open transaction that could still insert with the time at which it began. A prepared transaction has no
--- process and no virtualxid lock, but keeps its transactionid lock; a process that has no statistics row holds back,
--- too. Left out: this session, other databases, and the relay's own role when $1 says that it cannot write the table.
-SELECT l.virtualtransaction, l.pid, a.application_name, a.xact_start
+-- Open transactions of this database, this session's left out, and prepared ones. A statement of its own, after sessions
+-- were read. A prepared transaction has no process and no virtualxid lock, but keeps its transactionid lock; one that is
+-- not in the list of prepared transactions was prepared since that was read, and counts. A process without a row of
+-- activity, or without a database in it, logs in.
+SELECT l.virtualtransaction, l.pid, a.backend_start
 FROM pg_catalog.pg_lock_status() AS l
-LEFT JOIN LATERAL pg_catalog.pg_stat_get_activity(l.pid) AS a ON l.pid IS NOT NULL
-WHERE l.locktype IN ('virtualxid', 'transactionid')
+LEFT JOIN LATERAL pg_catalog.pg_stat_get_activity(l.pid) AS a ON l.pid IS NOT NULL AND a.datid IS NOT NULL
+LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON l.pid IS NULL AND p.transaction = l.transactionid
+CROSS JOIN (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database()) AS here
+WHERE l.locktype = CASE WHEN l.pid IS NULL THEN 'transactionid' ELSE 'virtualxid' END
   AND l.mode = 'ExclusiveLock'
   AND l.granted
   AND l.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()
-  AND (a.datid IS NULL
-       OR a.datid = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database()))
-  AND NOT ($1::boolean AND a.usesysid IS NOT NULL
-           AND a.usesysid = (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname = session_user))
+  AND COALESCE(a.datid, p.dbid, here.oid) = here.oid

@@ -1,13 +1,12 @@
 -- Who may be writing tables now, and which: every granted row-exclusive lock on them, their ancestors and their descendants
--- ($1). The clock is read before the look: a left join without a condition can only be made from left to right, and its left
--- side is made first. Without a writer there is the clock alone.
--- The functions behind the views are called directly: half the planning, and no join that could hide a lock.
-SELECT writer.*, clock.at
+-- ($1). The clock is read before the locks: a left join without a condition can only be made from left to right, and its
+-- left side is made first. Without a writer there is the clock alone.
+-- The function behind the view is called directly: half the planning.
+SELECT clock.at, writer.*
 FROM (SELECT pg_catalog.clock_timestamp() AS at OFFSET 0) AS clock
 LEFT JOIN LATERAL (
-  SELECT l.virtualtransaction, l.pid, a.application_name, a.xact_start, l.relation
+  SELECT l.virtualtransaction, l.pid, l.relation
   FROM pg_catalog.pg_lock_status() AS l
-  LEFT JOIN LATERAL pg_catalog.pg_stat_get_activity(l.pid) AS a ON l.pid IS NOT NULL
   WHERE l.locktype = 'relation'
     AND l.mode = 'RowExclusiveLock'
     AND l.granted

@@ -65,7 +65,7 @@ impl Replica {
     pub fn start(config: &Config, name: &str) -> Self {
         let limits = limits(&config.relays);
         let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka)));
-        let engine = Arc::new(Engine::new(&config.postgres, limits, name.to_owned(), cluster).unwrap());
+        let engine = Arc::new(Engine::new(&config.postgres, limits, name.to_owned(), cluster, &config.relays).unwrap());
         let task = tokio::spawn(supervisor::run(Arc::clone(&engine), config.relays.clone()));
         Self { engine, task }
     }

@@ -1,0 +1,181 @@
+//! The rule `transactions`: sessions, for a `created_at` that is `now()`.
+//!
+//! `now()` is the instant at which the client's message came, in every transaction of that message. So a transaction that
+//! the scan before did not see may stamp before that scan, and its own absence bounds nothing. What bounds it is what its
+//! session reports: the start of the open transaction, which is the stamp itself, and the instant of the message that is
+//! in progress. An idle session stamps after the message that it has yet to get.
+//!
+//! Sessions are read before transactions. So a transaction belongs to what its session reported, or to a later message,
+//! and that bound is remembered for the time when it is prepared and has no session. A prepared transaction that was never
+//! seen running was run by some session of the scan before: no bound is below the lowest of that scan.
+//!
+//! A session that may not be read is bounded as under `writers`, by the last scan without its transaction. That is unsound
+//! for messages of several transactions, and `check` reports such a table as unproven.
+
+use std::collections::HashMap;
+
+use super::writers::first_seen;
+use super::{Bound, Held, History, Known, Moment, lowest};
+use crate::position::Timestamp;
+
+/// A session of the database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// The server process.
+    pub pid: i32,
+    /// What the session calls itself, where that can be read.
+    pub application: Option<String>,
+    /// What it does.
+    pub activity: Activity,
+}
+
+/// What a session reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// What it does can be read; neither is present when it is idle.
+    Reported {
+        /// When its transaction began.
+        transaction: Option<Timestamp>,
+        /// When the message in progress came; of a session that is being opened, when it began.
+        message: Option<Timestamp>,
+    },
+    /// It reports nothing: `track_activities` is off.
+    Silent,
+    /// This role may not read it.
+    Hidden,
+}
+
+/// An open or prepared transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// The virtual transaction id.
+    pub transaction: String,
+    /// The server process; none for a prepared transaction.
+    pub pid: Option<i32>,
+    /// When its session began, where that can be read: not while it logs in.
+    pub session_began: Option<Timestamp>,
+}
+
+impl History {
+    pub(super) fn sessions(&mut self, now: Moment, read: Vec<Session>, running: Vec<Running>) -> (Vec<Held>, bool) {
+        let known = std::mem::take(&mut self.transactions);
+        let mut sessions = self.bounded(now, read);
+        let (mut held_by, mut prepared, mut rescan) = (Vec::new(), Vec::new(), false);
+        for Running { transaction, pid, session_began } in running {
+            let before = known.get(&transaction).filter(|_| !now.stepped).cloned();
+            let session = pid.and_then(|pid| sessions.get_mut(&pid));
+            let current = match (pid, session, session_began) {
+                (None, ..) => {
+                    let current = Known { pid, ..before.unwrap_or_else(|| self.never_seen_running(now)) };
+                    prepared.push(current.held(&transaction));
+                    current
+                }
+                (_, Some(Bounded { bound: Reported::At(bound), session, transaction: name }), _) => {
+                    // It holds by its session, below.
+                    *name = Some(transaction.clone());
+                    session.known(*bound)
+                }
+                // What an idle session runs now came with a later message.
+                (_, Some(Bounded { bound: Reported::Idle, session, .. }), _) => session.known(now.exactly(now.at)),
+                // The session has begun since sessions were read: its first message came later than that.
+                (_, None, Some(began)) => held(&mut held_by, &transaction, Known::at(pid, now.exactly(began))),
+                (_, session, _) => {
+                    let mut current = before.unwrap_or_else(|| {
+                        rescan = true;
+                        let seen = first_seen(&transaction, pid, now.previous);
+                        if now.stepped { Known::at(pid, Bound::Unknowable) } else { seen }
+                    });
+                    current.application = session.and_then(|hidden| hidden.session.application.clone());
+                    held(&mut held_by, &transaction, current)
+                }
+            };
+            self.transactions.insert(transaction, current);
+        }
+        held_by.extend(sessions.into_values().filter_map(Bounded::held));
+        self.lowest = Some(lowest(&held_by, now.at)).filter(|at| at.is_finite());
+        held_by.append(&mut prepared);
+        (held_by, rescan)
+    }
+
+    fn bounded(&mut self, now: Moment, read: Vec<Session>) -> HashMap<i32, Bounded> {
+        let silent = std::mem::take(&mut self.silent);
+        let bounded = read.into_iter().map(|session| {
+            let bound = match session.activity {
+                Activity::Hidden => Reported::Hidden,
+                // Stamps themselves, which no step of the clock makes wrong.
+                Activity::Reported { transaction, message } => match (transaction, message) {
+                    (None, None) => Reported::Idle,
+                    (Some(at), None) | (None, Some(at)) => Reported::At(Bound::After(Some(at))),
+                    (Some(began), Some(came)) => Reported::At(Bound::After(Some(began.min(came)))),
+                },
+                // It runs, perhaps, what some session ran in the scan before.
+                Activity::Silent if now.stepped => Reported::At(Bound::Unknowable),
+                Activity::Silent => {
+                    Reported::At(silent.get(&session.pid).copied().unwrap_or(Bound::After(self.lowest)))
+                }
+            };
+            if let (Activity::Silent, Reported::At(bound)) = (session.activity, bound) {
+                self.silent.insert(session.pid, bound);
+            }
+            (session.pid, Bounded { session, bound, transaction: None })
+        });
+        bounded.collect()
+    }
+
+    /// A prepared transaction that no scan saw running: a session of the scan before ran it, or one that began later.
+    fn never_seen_running(&self, now: Moment) -> Known {
+        Known::at(None, if now.stepped { Bound::Unknowable } else { Bound::After(self.lowest) })
+    }
+}
+
+/// What a session's report bounds.
+#[derive(Clone, Copy, Debug)]
+enum Reported {
+    Idle,
+    At(Bound),
+    Hidden,
+}
+
+#[derive(Debug)]
+struct Bounded {
+    session: Session,
+    bound: Reported,
+    /// The transaction that it ran when transactions were read.
+    transaction: Option<String>,
+}
+
+impl Bounded {
+    fn held(self) -> Option<Held> {
+        let Reported::At(bound) = self.bound else { return None };
+        let name = self.transaction.unwrap_or_else(|| format!("pid {}", self.session.pid));
+        Some(self.session.known(bound).held(&name))
+    }
+}
+
+impl Session {
+    fn known(&self, bound: Bound) -> Known {
+        let started = match self.activity {
+            Activity::Reported { transaction, .. } => transaction,
+            Activity::Silent | Activity::Hidden => None,
+        };
+        Known { pid: Some(self.pid), bound, started, application: self.application.clone() }
+    }
+}
+
+impl Known {
+    fn at(pid: Option<i32>, bound: Bound) -> Self {
+        Self { pid, bound, started: None, application: None }
+    }
+}
+
+impl Moment {
+    /// An instant that is not a stamp, but was read before one: a step of the clock ends that.
+    fn exactly(self, at: Timestamp) -> Bound {
+        if self.stepped { Bound::Unknowable } else { Bound::After(Some(at)) }
+    }
+}
+
+fn held(held_by: &mut Vec<Held>, transaction: &str, current: Known) -> Known {
+    held_by.push(current.held(transaction));
+    current
+}
