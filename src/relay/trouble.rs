@@ -176,10 +176,11 @@ impl Worker<'_> {
                 return self.halted("relation_replaced", error, hint).await;
             }
             TurnError::Fetch(FetchError::AttachedBehind { .. }) => {
-                let hint = self.adopt(
-                    "Publish those rows by hand, or give them up; move the position back with `outbox-relay \
-                                       cursor seek NAME`, then `outbox-relay cursor resume NAME`",
-                );
+                let hint = "Move the position back to before the first of those rows that is missing (`outbox-relay cursor seek \
+                            NAME --at INSTANT`), or publish them by hand, or give them up; then accept the partition: \
+                            `outbox-relay cursor adopt NAME`. `outbox-relay cursor resume NAME` is enough only where no row of \
+                            the partition is left at or below the position."
+                    .replace("NAME", &self.ready.config.name);
                 return self.halted("partition_attached", error, hint).await;
             }
             TurnError::Fetch(FetchError::Detached { partition, .. }) => {

@@ -128,13 +128,37 @@ pub async fn inspect(session: &Session, config: &Stream) -> Result<Table, Inspec
     let found = session.query_opt(&by_name, &[&config.table.schema, &config.table.name]).await?;
     let Some(found) = found else { return Err(InspectError::Missing(config.table.to_string())) };
     let root: u32 = found.try_get(0)?;
-    let mut table = Table { root, ..Table::default() };
+    let mut before = relations(session, root).await?;
+    loop {
+        let table = read(session, config, root, &before).await?;
+        let after = relations(session, root).await?;
+        // Each statement has a snapshot of its own: a partition that left in between has lost its triggers and indexes, and
+        // would be judged as if it still belonged to the table.
+        if before == after {
+            return Ok(table);
+        }
+        before = after;
+    }
+}
 
+/// A table's ancestors, and itself with its descendants.
+type Relations = (BTreeSet<u32>, BTreeSet<u32>);
+
+async fn relations(session: &Session, root: u32) -> Result<Relations, InspectError> {
     let family = session.prepare_cached(include_str!("sql/snapshot.sql")).await?;
     let family = session.query_one(&family, &[&root, &"pg_catalog.pg_class"]).await?;
-    table.ancestors = family.try_get::<_, Vec<u32>>(2)?.into_iter().collect();
-    table.descendants = family.try_get::<_, Vec<u32>>(3)?.into_iter().collect();
+    let oids = |column| Ok::<_, InspectError>(family.try_get::<_, Vec<u32>>(column)?.into_iter().collect());
+    Ok((oids(2)?, oids(3)?))
+}
 
+async fn read(
+    session: &Session,
+    config: &Stream,
+    root: u32,
+    (ancestors, descendants): &Relations,
+) -> Result<Table, InspectError> {
+    let (ancestors, descendants) = (ancestors.clone(), descendants.clone());
+    let mut table = Table { root, ancestors, descendants, ..Table::default() };
     let members = table.family();
     let facts = async {
         let facts = session.prepare_cached(include_str!("sql/table.sql")).await?;
