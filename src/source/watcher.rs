@@ -76,8 +76,8 @@ impl Watcher {
         Self { sessions, deadline, state: Mutex::new(None) }
     }
 
-    /// Scans the writers of a table and says how far it is safe to read. The answer holds for every snapshot taken
-    /// later. A writer that has only just begun is looked at once more, because it is gone as a rule.
+    /// Scans the writers of a table and returns how far it is safe to read. The result holds for every snapshot taken
+    /// later. A second look follows when a new writer shows: usually it has ended by then, and else its start is read.
     ///
     /// # Errors
     /// When the connection fails; the next scan opens another.

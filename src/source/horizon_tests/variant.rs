@@ -38,7 +38,7 @@ pub(super) enum Variant {
     NowUnderWriters,
     /// As it was: each step of the clock alone is compared with the window.
     StepsComparedSingly,
-    /// After a step of the clock, the history begins anew and trusts starts that were read before it.
+    /// After a step of the clock, the history starts over and trusts starts that were read before it.
     StepForgotten,
     /// As it was: the snapshot is taken before the table's lock is granted.
     SnapshotBeforeTableLock,
