@@ -75,6 +75,8 @@ pub struct New<'a> {
     pub names: &'a [String],
     /// What they belong to, as JSON.
     pub identity: &'a str,
+    /// The horizon rule of the table, where none of the former has recorded one.
+    pub rule: &'a str,
     /// Where they begin: the first rows are those of this instant.
     pub at: Option<Timestamp>,
 }
@@ -130,7 +132,8 @@ pub async fn replace(client: &Client, old: &[Old], new: New<'_>, by: &str, detai
     client.execute("DELETE FROM outbox.control WHERE cursor = ANY ($1::text[])", &[&gone]).await?;
     let told: Vec<&str> = gone.iter().copied().chain(new.names.iter().map(String::as_str)).collect();
     client.execute("DELETE FROM outbox.cursor_status WHERE cursor = ANY ($1::text[])", &[&told]).await?;
-    let rule = latest.and_then(|old| old.rests_on.rule.clone());
+    // The stronger one, if they differ: whoever finds it weaker than the table's looks for rows below the position.
+    let rule = old.iter().filter_map(|old| old.rests_on.rule.clone()).max().unwrap_or_else(|| new.rule.to_owned());
     // Not known of one is not known of all.
     let open_since: Option<Vec<Timestamp>> = old.iter().map(|old| old.rests_on.open_since).collect();
     let open_since = open_since.and_then(|all| all.into_iter().min());

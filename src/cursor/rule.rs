@@ -3,6 +3,7 @@
 use tokio_postgres::types::ToSql;
 
 use super::lock::LockedCursor;
+use super::status::{self, ErrorReport};
 use crate::database::Error;
 use crate::position::{Position, Timestamp};
 
@@ -15,15 +16,25 @@ const NOTE: &str = "INSERT INTO outbox.operation (operator, verb, cursor, detail
      VALUES (session_user || '/' || $1::text, 'position moved back', $2::text, \
      pg_catalog.jsonb_build_object('rule', $3::text, 'from', $4::text, 'to', $5::timestamptz))";
 
+/// A halt that is written with what it follows from.
+#[derive(Clone, Debug)]
+pub struct Halting<'a> {
+    /// Why.
+    pub report: ErrorReport<'a>,
+    /// The configuration under which the cursor is halted.
+    pub fingerprint: &'a str,
+}
+
 impl LockedCursor {
-    /// Records the weaker rule and commits, which frees the lock. With `back`, the position goes back to that instant, whose
-    /// rows come again; a row in `outbox.operation` says so.
+    /// Records the weaker rule and the halt and commits, which frees the lock. With `back`, the position goes back to that
+    /// instant, whose rows come again; a row in `outbox.operation` shows it.
     ///
     /// # Errors
     /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
-    pub async fn weaken(self, rule: &str, back: Option<Timestamp>, by: &str) -> Result<(), Error> {
+    pub async fn weaken(self, rule: &str, back: Option<Timestamp>, halt: &Halting<'_>, by: &str) -> Result<(), Error> {
         let connection = &self.connection;
         connection.batch_execute("SET LOCAL synchronous_commit TO on").await?;
+        status::report(connection, &self.name, &halt.report, Some(halt.fingerprint), Some(false)).await?;
         if connection.execute(WEAKEN, &[&self.name, &rule, &back]).await? != 1 {
             return Err(Error::Vanished(self.name));
         }

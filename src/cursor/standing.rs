@@ -70,6 +70,8 @@ pub struct Creation<'a> {
     pub identity: &'a str,
     /// Where it begins; `None` is before every row.
     pub position: Option<&'a Position>,
+    /// The horizon rule of its table; none for rows that are sent each on their own.
+    pub rule: Option<&'a str>,
 }
 
 /// Reads the cursors of these names; those that do not exist yet are left out.
@@ -144,11 +146,12 @@ pub async fn create(client: &Client, creation: Creation<'_>) -> Result<bool, Err
     let position = creation.position;
     let created_at = position.map_or_else(|| "NULL".to_owned(), |p| quote_literal(&p.created_at.to_string()));
     let id = position.and_then(|p| p.id.as_deref()).map_or_else(|| "NULL".to_owned(), quote_literal);
+    let rule = creation.rule.map_or_else(|| "NULL".to_owned(), quote_literal);
     // A row that a reshard is about to delete is one that exists: waiting for its end, as ON CONFLICT alone would, would create
     // the row again beside the cursors that have taken its place.
     let sql = format!(
-        "{}; INSERT INTO outbox.cursor (name, relay, identity, position_created_at, position_id) \
-         SELECT {name}, {relay}, {identity}::jsonb, {created_at}::timestamptz, {id}::text \
+        "{}; INSERT INTO outbox.cursor (name, relay, identity, position_created_at, position_id, rule) \
+         SELECT {name}, {relay}, {identity}::jsonb, {created_at}::timestamptz, {id}::text, {rule}::text \
          WHERE NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.name = {name}) \
          AND NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.relay = {relay} \
          AND (c.identity ->> 'shards', c.identity ->> 'shard_key') IS DISTINCT FROM \

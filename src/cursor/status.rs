@@ -1,6 +1,8 @@
 //! What a relay has to say about its cursor: `outbox.cursor_status`. Written outside the transaction of a turn that
 //! publishes, so that nobody who locks it can hold such a turn up.
 
+use tokio_postgres::Client;
+
 use crate::database::{Error, Session};
 
 /// An error as operators see it in `status`.
@@ -43,7 +45,7 @@ const REPORT: &str = "INSERT INTO outbox.cursor_status AS s \
 /// # Errors
 /// The database's.
 pub async fn report(
-    session: &Session,
+    session: &Client,
     cursor: &str,
     error: &ErrorReport<'_>,
     halted: Option<&str>,

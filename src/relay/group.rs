@@ -197,7 +197,7 @@ impl Group {
         };
         ready.observe(standing, look);
         if member.busy {
-            member.tell(standing, look);
+            member.tell(&ready, standing, look);
             return false;
         }
         if !member.tries_wish(standing) {
@@ -211,7 +211,7 @@ impl Group {
                 return false;
             }
         }
-        (member.busy, member.woken) = (true, false);
+        (member.busy, member.woken, member.checking) = (true, false, true);
         member.needless = Arc::default();
         let quiet = Quiet::begin(member.quiet.take(), standing.position.as_ref(), look.newest_for(standing));
         member.quiet = Some(quiet);

@@ -44,6 +44,11 @@ pub(super) struct Member {
     pub(super) busy: bool,
     /// While that turn waits, a look has found nothing to do for it any more, as a rule because another replica did it.
     pub(super) needless: Arc<AtomicBool>,
+    /// The table's tree has been read since its last turn: only a turn can tell whether its cursor has passed rows of a relation
+    /// that is new to it, also where no row follows.
+    pub(super) unchecked: bool,
+    /// The turn that is running began with the tree as it is.
+    pub(super) checking: bool,
     /// Nothing was found with this newest row at this position: not worth another turn for a while.
     pub(super) quiet: Option<Quiet>,
     pub(super) sampled: Option<Instant>,
@@ -98,6 +103,8 @@ impl Member {
             woken: false,
             busy: false,
             needless: Arc::default(),
+            unchecked: true,
+            checking: false,
             quiet: None,
             sampled: None,
             secrets_read: None,
@@ -155,6 +162,7 @@ impl Member {
             Ok(Ok(Ok(ready))) => {
                 tracing::info!(cursor = self.config.name, rule = ready.shape.rule.as_str(), "relay ready");
                 self.ready = Some(Arc::new(ready.with_shape(shape)));
+                self.unchecked = true;
                 self.unready = None;
                 engine.set_ready(&self.config.name);
                 // Those that answer one by one are seldom many at a time.
@@ -224,8 +232,11 @@ impl Member {
     }
 
     /// Tells the turn that is running whether it is still wanted.
-    pub(super) fn tell(&self, standing: &Standing, look: &Look) {
-        let wanted = standing.wish || standing.in_flight || standing.redrive || look.is_behind(standing);
+    pub(super) fn tell(&self, ready: &Ready, standing: &Standing, look: &Look) {
+        let moves = weaker::is_weaker(standing.rule.as_deref(), &ready.shape)
+            || shards::follows(ready, standing, look).is_some();
+        let moves = moves || self.unchecked;
+        let wanted = standing.wish || standing.in_flight || standing.redrive || moves || look.is_behind(standing);
         self.needless.store(!wanted, Relaxed);
     }
 
@@ -234,7 +245,7 @@ impl Member {
         let quiet = self.quiet_for(standing, look).is_some_and(|quiet| quiet.until > Instant::now());
         let unread = look.is_behind(standing) && !quiet;
         let weaker = weaker::is_weaker(standing.rule.as_deref(), &ready.shape);
-        standing.redrive || unread || weaker || shards::follows(ready, standing, look).is_some()
+        standing.redrive || unread || weaker || self.unchecked || shards::follows(ready, standing, look).is_some()
     }
 
     /// When it may go on, if it must wait: after a failure, as a standby, for its pace, for a sink that is out, or for its rate.

@@ -90,7 +90,7 @@ pub async fn ready(
     }
     let identity = identity(&session, config).await?;
     let Some(position) = start(config, Some(sighting)) else { return Ok(Err(Unready::NoHorizon)) };
-    make(&session, config, &identity, position.as_ref()).await?;
+    make(&session, config, Some(shape), &identity, position.as_ref()).await?;
     // After it was made: of two replicas that make different sets at once, one at least sees the other's.
     if let Err(unready) = shards::alone(&session, config, &identity).await? {
         return Ok(Err(unready));
@@ -146,7 +146,8 @@ pub(super) struct Seat {
 /// longer counts.
 pub(super) async fn seat(session: &Session, config: &Config, root: u32) -> Result<Result<Seat, Unready>, Error> {
     let identity = identity(session, config).await?;
-    let creation = Creation { name: &config.name, relay: &config.name, identity: &identity, position: None };
+    let creation =
+        Creation { name: &config.name, relay: &config.name, identity: &identity, position: None, rule: None };
     cursor::create(session, creation).await?;
     let relations = [root].into();
     let facts = Facts { identity: &identity, root, relations: &relations };
@@ -178,8 +179,15 @@ fn start(config: &Config, sighting: Option<&Sighting>) -> Option<Option<Position
 }
 
 /// Makes the cursor's row unless it is there.
-async fn make(session: &Session, config: &Config, identity: &str, position: Option<&Position>) -> Result<(), Error> {
-    let creation = Creation { name: &config.name, relay: &config.relay, identity, position };
+async fn make(
+    session: &Session,
+    config: &Config,
+    shape: Option<&Shape>,
+    identity: &str,
+    position: Option<&Position>,
+) -> Result<(), Error> {
+    let rule = shape.map(|shape| shape.rule.as_str());
+    let creation = Creation { name: &config.name, relay: &config.relay, identity, position, rule };
     if cursor::create(session, creation).await? {
         tracing::info!(cursor = config.name, position = position.map(ToString::to_string), "cursor created");
     }
@@ -206,7 +214,7 @@ pub async fn not_ready(engine: &Engine, config: &Config, unready: &Unready, news
         // With its cursor there, `status` and `cursor list` show the relay and what is wrong with it.
         if let Some(position) = start(config, None) {
             let identity = identity(&session, config).await?;
-            make(&session, config, &identity, position.as_ref()).await?;
+            make(&session, config, None, &identity, position.as_ref()).await?;
         }
         cursor::report(&session, &config.name, &report, halted, None).await
     }

@@ -12,6 +12,13 @@ use crate::source::shape::Shape;
 
 /// The relay stands still until somebody mends it.
 pub(super) async fn halt(engine: &Engine, ready: &Ready, failure: &Failure, message_id: Option<&str>) {
+    halted(ready, failure, message_id);
+    record(engine, ready, &error(failure, message_id), true, Some(false)).await;
+}
+
+/// Logs a halt whose report is written by the caller.
+pub(super) fn halted(ready: &Ready, failure: &Failure, message_id: Option<&str>) {
+    ready.set_reported(true);
     tracing::error!(
         cursor = ready.config.name,
         message_id,
@@ -20,7 +27,6 @@ pub(super) async fn halt(engine: &Engine, ready: &Ready, failure: &Failure, mess
         hint = failure.hint,
         "relay halted"
     );
-    record(engine, ready, &error(failure, message_id), true, Some(false)).await;
 }
 
 /// The relay tries again by itself; `circuit_open` says what the failure says of the sink, if anything.
@@ -55,13 +61,20 @@ pub(super) async fn rule_changed<'a>(
     let message = changed(shape, before);
     for ready in relays {
         let name = &ready.config.name;
-        let hint = format!("Restore the default, or accept the new rule: `outbox-relay cursor resume {name}`.");
+        let hint = restore(name);
         tracing::error!(cursor = name, error = message, hint, "relay halted");
         let (class, code) = (Class::Fatal.as_str(), "horizon_rule_changed");
         let report = ErrorReport { class, code, message: &message, hint: &hint, message_id: None };
         cursor::report(session, name, &report, Some(&ready.fingerprint), None).await?;
     }
     Ok(())
+}
+
+/// How a halt ends that follows from another rule.
+pub(super) fn restore(cursor: &str) -> String {
+    format!(
+        "If the change was a mistake, undo it. Then, or to accept the new rule: `outbox-relay cursor resume {cursor}`."
+    )
 }
 
 /// That the horizon rule of a table has changed.

@@ -5,6 +5,7 @@
 //! instant; with all of them locked, that instant is proven to be safe and behind none of them is a row before it; there the
 //! new set begins, in the transaction that ends the former.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -233,7 +234,7 @@ impl Handover<'_> {
         let relay = &self.relays[0].relay;
         barrier.batch_execute("ROLLBACK").await?;
         let begins = begins(olds);
-        self.safe(begins).await?;
+        self.safe(holder, begins).await?;
         self.whole(holder, olds).await?;
         if let Some(name) = self.behind(holder, olds).await? {
             anyhow::bail!(
@@ -244,7 +245,7 @@ impl Handover<'_> {
         let at = begins.map(|created_at| Position { created_at, id: None });
         let from: Vec<&str> = olds.iter().map(|old| old.name.as_str()).collect();
         let detail = serde_json::json!({ "from": from, "to": names, "at": at.as_ref().map(ToString::to_string) });
-        let new = New { relay, names: &names, identity: &self.identity, at: begins };
+        let new = New { relay, names: &names, identity: &self.identity, rule: self.shape.rule.as_str(), at: begins };
         holder.batch_execute("SET LOCAL synchronous_commit TO on").await?;
         replace(holder, olds, new, by, &detail).await?;
         holder.batch_execute("COMMIT").await?;
@@ -259,7 +260,11 @@ impl Handover<'_> {
             .batch_execute(&format!("SET LOCAL lock_timeout TO '2s'; LOCK TABLE {name} IN ACCESS SHARE MODE"))
             .await?;
         let family = family::read(holder, self.shape.root, &name).await?;
-        let missing = olds.iter().filter_map(Old::known).any(|known| !known.is_subset(&family));
+        let known: BTreeSet<u32> = olds.iter().filter_map(Old::known).flatten().collect();
+        let away: Vec<u32> = known.difference(&family).copied().collect();
+        // One that was dropped does not come back.
+        let there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = ANY ($1::oid[]))";
+        let missing: bool = holder.query_one(there, &[&away]).await?.try_get(0)?;
         anyhow::ensure!(
             family == self.shape.descendants && !missing,
             "partitions of {name} were attached or detached meanwhile, or one that the cursors have read is missing: attach \
@@ -269,10 +274,12 @@ impl Handover<'_> {
     }
 
     /// Waits until nobody can commit a row before this instant any more.
-    async fn safe(&self, begins: Option<Timestamp>) -> anyhow::Result<()> {
+    async fn safe(&self, holder: &Session, begins: Option<Timestamp>) -> anyhow::Result<()> {
         let Some(begins) = begins else { return Ok(()) };
         loop {
-            let horizon = self.watcher.scan(&self.shape).await?.horizon;
+            let scan = self.watcher.scan(&self.shape).await?;
+            scan.server.same_as(&holder.server)?;
+            let horizon = scan.horizon;
             if horizon.at >= begins {
                 return Ok(());
             }

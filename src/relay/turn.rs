@@ -261,7 +261,10 @@ impl Turn<'_> {
         let passed = acknowledged + usize::from(dead.is_some());
         let end = match &verdict {
             Verdict::Done if relayed.read_nothing() => {
-                self.follow.take().filter(|to| to.created_at < self.sighting.horizon.at)
+                // Another replica may have moved the cursor on since the look.
+                let ahead = |to: &Position| cursor.position.as_ref().is_none_or(|at| at.created_at < to.created_at);
+                let follow = self.follow.take().filter(|to| to.created_at < self.sighting.horizon.at && ahead(to));
+                follow.or_else(|| self.stays(&cursor))
             }
             _ => relayed.end(passed),
         };
@@ -305,6 +308,13 @@ impl Turn<'_> {
             Verdict::Done if relayed.fetched.rows == 0 => Outcome::Idle,
             Verdict::Done => Outcome::Relayed { rows, more: relayed.fetched.more || rows < relayed.fetched.rows },
         })
+    }
+
+    /// The position itself, when the relations that the cursor knows are not those that were just read: they are recorded, so
+    /// that what was new to it is looked for once.
+    fn stays(&self, cursor: &LockedCursor) -> Option<Position> {
+        let (_, known) = cursor.relations.as_ref()?;
+        cursor.position.clone().filter(|_| *known != self.ready.shape.descendants)
     }
 
     /// The commit failed, or nobody knows whether it did.

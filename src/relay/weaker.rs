@@ -17,7 +17,7 @@ use super::engine::Engine;
 use super::outcome::{Outcome, TurnError};
 use super::turn::{Turn, within};
 use super::{Guarantee, Ready, report};
-use crate::cursor::LockedCursor;
+use crate::cursor::{Halting, LockedCursor};
 use crate::database::Error;
 use crate::position::Timestamp;
 use crate::sink::{Class, Failure};
@@ -66,16 +66,23 @@ impl Engine {
         let session = self.probe.session().await?;
         let readable = session.prepare_cached("SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')").await?;
         let readable: bool = session.query_one(&readable, &[]).await?.try_get(0)?;
-        let at = if readable { Some(self.watcher.scan(&shape.of_all_transactions()).await?.horizon.at) } else { None };
+        let at = if readable {
+            let scan = self.watcher.scan(&shape.of_all_transactions()).await?;
+            scan.server.same_as(&session.server)?;
+            Some(scan.horizon.at)
+        } else {
+            None
+        };
         let known = at.filter(|at| at.is_finite());
         *last = Some((asked, known));
         Ok(known)
     }
 }
 
-/// Whether a position that rests on this rule may lie above rows that the table's rule lets come.
+/// Whether a position that rests on this rule may lie above rows that the table lets come. A configuration that asks for more
+/// than the column needs makes nothing weaker.
 pub(super) fn is_weaker(rests_on: Option<&str>, shape: &Shape) -> bool {
-    rests_on == Some(Rule::Writers.as_str()) && shape.rule != Rule::Writers
+    rests_on == Some(Rule::Writers.as_str()) && shape.needs != Rule::Writers
 }
 
 impl Turn<'_> {
@@ -85,9 +92,12 @@ impl Turn<'_> {
         let since = cursor.rests_on.open_since.filter(|_| self.ready.config.guarantee == Guarantee::AtLeastOnce);
         let back = since.filter(|since| position.as_ref().is_some_and(|position| position.created_at > *since));
         let place = position.map_or_else(|| "the beginning".to_owned(), |position| position.to_string());
-        report::halt(self.engine, self.ready, &failure(self.ready, since, back, &place), None).await;
+        let failure = failure(self.ready, since, back, &place);
+        // With the halt in the same transaction: no turn goes on under the weaker rule before an operator has seen it.
+        let halt = Halting { report: report::error(&failure, None), fingerprint: &self.ready.fingerprint };
         let rule = self.ready.shape.rule.as_str();
-        within(self.engine, cursor.weaken(rule, back, &self.engine.replica)).await?;
+        within(self.engine, cursor.weaken(rule, back, &halt, &self.engine.replica)).await?;
+        report::halted(self.ready, &failure, None);
         Ok(Outcome::Halted)
     }
 }
@@ -95,7 +105,7 @@ impl Turn<'_> {
 fn failure(ready: &Ready, since: Option<Timestamp>, back: Option<Timestamp>, place: &str) -> Failure {
     let (name, shape) = (&ready.config.name, &ready.shape);
     let changed = report::changed(shape, Rule::Writers);
-    let restore = format!("Restore the default, or accept the new rule: `outbox-relay cursor resume {name}`.");
+    let restore = report::restore(name);
     let (message, hint) = match (since, back) {
         (_, Some(back)) => (
             format!(

@@ -12,7 +12,7 @@
 //!   scan k and held none in scan j stamps after `T_j`. It also stamps after a start that its process reported before the
 //!   locks were read: that process ran this transaction then, or an earlier one. A prepared one has no process.
 //! - **`transactions`** (`created_at` is `now()`, the instant at which the client's message came): see
-//!   [`sessions`].
+//!   `src/source/horizon/sessions.rs`.
 //!
 //! **Proof**, for a clock that never steps back by more than the window. Let W write a row with
 //! `created_at = c < horizon_k`. If the scan saw W, or its session in a message, c is not before the bound, and the bound

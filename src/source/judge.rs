@@ -28,6 +28,8 @@ pub use columns::precision;
 pub struct Verdict {
     /// Which writers hold the horizon back.
     pub rule: Rule,
+    /// Which rule the column needs, whatever is configured.
+    pub needs: Rule,
     /// How sure it is that the rule covers every row.
     pub certainty: Certainty,
     /// How it came about, and what is wrong.
@@ -42,8 +44,8 @@ pub fn judge(table: &Table, config: &Stream) -> Verdict {
     access(table, config, &mut findings);
     columns::judge(table, config, &mut findings);
     indexes::judge(table, config, &mut findings);
-    let (rule, certainty) = stamp::judge(table, config, &mut findings);
-    Verdict { rule, certainty, findings }
+    let (rule, needs, certainty) = stamp::judge(table, config, &mut findings);
+    Verdict { rule, needs, certainty, findings }
 }
 
 /// Whether its writers can be seen at all.

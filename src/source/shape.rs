@@ -70,6 +70,8 @@ pub struct Shape {
     pub rule: Rule,
     /// How sure the rule is for this table.
     pub certainty: Certainty,
+    /// Which rule the column needs: another one than [`Self::rule`] where the configuration asks for more.
+    pub needs: Rule,
     /// What is subtracted from their bounds.
     pub margin: Margin,
     /// The relay's own role cannot write the table, so its transactions need not hold the horizon back.

@@ -282,6 +282,7 @@ impl Table {
             descendants: self.descendants.clone(),
             rule: verdict.rule,
             certainty: verdict.certainty,
+            needs: verdict.needs,
             margin: super::horizon::Margin {
                 // A stamp by day is set back by up to a millisecond at midnight.
                 window: Shape::window(config, verdict.rule).max(Duration::from_millis(1)),

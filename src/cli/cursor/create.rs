@@ -55,7 +55,8 @@ async fn make(config: Config, at: &Place, name: &str) -> anyhow::Result<()> {
             other.name
         );
     }
-    let creation = Creation { name, relay, identity: &identity, position: to.as_ref() };
+    let creation =
+        Creation { name, relay, identity: &identity, position: to.as_ref(), rule: Some(subject.shape.rule.as_str()) };
     let detail = serde_json::json!({ "at": json(to.as_ref()) }).to_string();
     if !control::create(&mut subject.session, creation, &operator(), &detail).await? {
         anyhow::bail!(

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Group;
+use crate::cursor;
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 use crate::relay::member::RECHECK;
 use crate::relay::prepare::{self, Unready};
-use crate::relay::{report, weaker};
+use crate::relay::{Ready, report, weaker};
 use crate::source::Rule;
 use crate::source::shape::Shape;
 
@@ -34,9 +35,15 @@ impl Group {
                 if let Some(before) = self.shape.as_ref().filter(|before| ***before != shape) {
                     // Another relation under the name is another matter: a turn halts at it, and its rule is not compared. So
                     // does a turn that finds its cursor on a stronger rule.
-                    let by_turn = weaker::is_weaker(Some(before.rule.as_str()), &shape);
-                    if shape.weakens(before) && before.root == shape.root && !by_turn {
+                    if shape.weakens(before) && before.root == shape.root {
+                        let names: Vec<&str> = self.members.iter().map(|member| member.config.name.as_str()).collect();
+                        let standings = cursor::standings(&session, &names).await?;
+                        let by_turn = |ready: &&Arc<Ready>| {
+                            let own = standings.iter().find(|standing| standing.name == ready.config.name);
+                            own.is_some_and(|standing| weaker::is_weaker(standing.rule.as_deref(), &shape))
+                        };
                         let ready = self.members.iter().filter_map(|member| member.ready.as_ref());
+                        let ready = ready.filter(|ready| !by_turn(ready));
                         report::rule_changed(&session, ready, before.rule, &shape).await?;
                     }
                 }
@@ -64,7 +71,7 @@ impl Group {
         let mut known = self.shape.as_deref().cloned();
         for _ in 0..2 {
             let open_since = match &known {
-                Some(shape) if shape.rule == Rule::Writers => self.engine.open_since(shape).await?,
+                Some(shape) if shape.rule == Rule::Writers => self.open_since(shape).await,
                 Some(_) | None => None,
             };
             match prepare::shape(session, &self.source).await? {
@@ -75,6 +82,17 @@ impl Group {
         }
         // It changes from reading to reading.
         Ok((None, prepare::shape(session, &self.source).await?))
+    }
+
+    /// What cannot be found out now is not known: a default that changes before the next time halts the relay all the same.
+    async fn open_since(&self, shape: &Shape) -> Option<Timestamp> {
+        match self.engine.open_since(shape).await {
+            Ok(known) => known,
+            Err(error) => {
+                tracing::debug!(%error, "starts of open transactions are not known");
+                None
+            }
+        }
     }
 
     /// Gives the relays that are ready the new shape; those whose sink it does not fit are made ready anew.
@@ -89,6 +107,7 @@ impl Group {
                 member.ready = ready.sink.fits(&shape.columns).then(|| Arc::new(ready.with_shape(shape)));
             }
             member.quiet = None;
+            (member.unchecked, member.checking) = (true, false);
         }
     }
 }

@@ -48,6 +48,10 @@ impl Group {
                 Next::After(pause)
             }
         };
+        // It has read to the end, under the tree that it began with.
+        if next == Next::Quiet && member.checking {
+            member.unchecked = false;
+        }
         match next {
             Next::Quiet => {}
             Next::Look => member.quiet = None,

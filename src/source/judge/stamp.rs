@@ -42,9 +42,11 @@ pub(super) struct Weakest<'a> {
     pub(super) origin: Origin,
 }
 
-/// The rule, and how sure it is.
-pub(super) fn judge(table: &Table, config: &Stream, findings: &mut Vec<Finding>) -> (Rule, Certainty) {
-    let Some(column) = table.column(&config.created_at) else { return (Rule::Transactions, Certainty::Unproven) };
+/// The rule in force, the one that the column needs, and how sure the former is.
+pub(super) fn judge(table: &Table, config: &Stream, findings: &mut Vec<Finding>) -> (Rule, Rule, Certainty) {
+    let Some(column) = table.column(&config.created_at) else {
+        return (Rule::Transactions, Rule::Transactions, Certainty::Unproven);
+    };
     let stamp = table.stamps.iter().min_by_key(|stamp| origin(stamp, config, column));
     let weakest = Weakest { stamp, origin: stamp.map_or(Origin::Unknown, |stamp| origin(stamp, config, column)) };
     let needed = if weakest.origin >= Origin::Default { Rule::Writers } else { Rule::Transactions };
@@ -57,21 +59,21 @@ pub(super) fn judge(table: &Table, config: &Stream, findings: &mut Vec<Finding>)
     if rule == Rule::Window {
         let message = "horizon = \"window\" loses rows that commit later than the window: unproven";
         findings.push(Finding::new(Level::Warn, "horizon_window", message).setting("Set horizon = \"auto\"."));
-        return (rule, Certainty::Unproven);
+        return (rule, needed, Certainty::Unproven);
     }
     let certainty = weakest.origin.certainty(table);
     let text = describe(&weakest, rule, certainty, table, config);
     if rule == Rule::Writers && needed == Rule::Transactions {
         let message = format!("horizon = \"writers\" loses rows here: {text}");
         findings.push(Finding::new(Level::Error, "horizon_too_weak", message).setting("Set horizon = \"auto\"."));
-        return (rule, Certainty::Unproven);
+        return (rule, needed, Certainty::Unproven);
     }
     findings.push(if certainty.proven() {
         Finding::new(Level::Ok, "created_at_proven", text)
     } else {
         gap::closed(Finding::new(Level::Warn, "created_at_unproven", text), &weakest, table, config)
     });
-    (rule, certainty)
+    (rule, needed, certainty)
 }
 
 fn origin(stamp: &Stamp, config: &Stream, column: &Column) -> Origin {

@@ -6,7 +6,7 @@ use outbox_relay::source::fetch::FetchError;
 use tokio_postgres::Client;
 
 use super::{members, run};
-use crate::support::{Database, PATIENCE, Reader, database, eventually, outbox_relay, toml};
+use crate::support::{Database, PATIENCE, Reader, Replica, config, database, eventually, outbox_relay, toml};
 
 const DETACH: &str = "ALTER TABLE bookings DETACH PARTITION a CONCURRENTLY";
 const ATTACH: &str = "ALTER TABLE bookings ATTACH PARTITION a FOR VALUES FROM (MINVALUE) TO (100)";
@@ -42,6 +42,29 @@ async fn partition_pending_detach_halts_on_return() {
     reader.catalogue().await;
     let error = reader.turn().await.unwrap_err();
     assert!(matches!(error, FetchError::AttachedBehind { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn partition_that_returns_halts_without_another_row() {
+    let database = database().await;
+    let owner = members(&database, false).await;
+    run(&owner, "INSERT INTO bookings (id) VALUES (100)").await;
+    let relay = "[[relay]]\nname = \"r\"\n[relay.source.stream]\ntable = \"public.bookings\"\n[relay.sink.stdout]\n";
+    let replica = Replica::start(&config(&database, "relay", None, relay), "a");
+    let at = async |id: &str| {
+        let sql = "SELECT EXISTS (SELECT FROM outbox.cursor WHERE position_id = $1)";
+        owner.query_one(sql, &[&id]).await.unwrap().get::<_, bool>(0)
+    };
+    eventually(PATIENCE, || at("100")).await;
+    run(&owner, "ALTER TABLE bookings DETACH PARTITION a").await;
+    run(&owner, "INSERT INTO a (id) VALUES (1)").await;
+    run(&owner, "INSERT INTO bookings (id) VALUES (101)").await;
+    eventually(PATIENCE, || at("101")).await;
+    // Its row lies below the position now, and no row follows that would begin a turn.
+    run(&owner, ATTACH).await;
+    let halted = "SELECT EXISTS (SELECT FROM outbox.cursor_status WHERE halted AND last_error ->> 'code' = 'partition_attached')";
+    eventually(PATIENCE, || async { owner.query_one(halted, &[]).await.unwrap().get(0) }).await;
+    replica.stop().await;
 }
 
 #[tokio::test]

@@ -65,11 +65,11 @@ async fn two_sets_of_cursors_are_never_created() {
     let (two, three) = (identity(2), identity(3));
     let first = database.connect("relay").await;
     run(&first, "BEGIN").await;
-    let creation = Creation { name: "events#0", relay: "events", identity: &two, position: None };
+    let creation = Creation { name: "events#0", relay: "events", identity: &two, position: None, rule: None };
     assert!(cursor::create(&first, creation).await.unwrap());
     let second = sessions(&database, "relay", "outbox-relay/second").open().await.unwrap();
     let late = tokio::spawn(async move {
-        let creation = Creation { name: "events#2", relay: "events", identity: &three, position: None };
+        let creation = Creation { name: "events#2", relay: "events", identity: &three, position: None, rule: None };
         cursor::create(&second, creation).await.unwrap()
     });
     let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted \

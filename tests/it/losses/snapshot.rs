@@ -80,6 +80,23 @@ async fn partition_detached_while_read_halts_on_return() {
 }
 
 #[tokio::test]
+async fn reading_that_waited_for_rewrite_is_not_idle() {
+    let database = database().await;
+    let owner = members(&database, true).await;
+    let rewrite = "ALTER TABLE bookings ADD COLUMN note double precision DEFAULT random()";
+    run(&owner, "INSERT INTO bookings (id) VALUES (100)").await;
+    let reader = Arc::new(Reader::new(&database, "relay").await);
+    reader.settled(&[100]).await;
+    run(&owner, "INSERT INTO bookings (id) VALUES (101)").await;
+    let changing = database.connect("postgres").await;
+    run(&changing, &format!("BEGIN; {rewrite}")).await;
+    let reading = waiting(&reader, &owner).await;
+    run(&changing, "COMMIT").await;
+    // An idle turn would be remembered: the relay would stay quiet until another row comes.
+    assert_eq!(reading.await.unwrap().unwrap(), 1);
+}
+
+#[tokio::test]
 async fn relay_delivers_row_after_rewrite_without_another_row() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
