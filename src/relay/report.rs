@@ -82,7 +82,7 @@ pub(super) fn changed(shape: &Shape, before: Rule) -> String {
     let (table, column, rule) = (&shape.config.table, &shape.config.created_at, shape.rule.as_str());
     let (before, sure) = (before.as_str(), shape.certainty.as_str());
     format!(
-        "the default or trigger of {table}.{column} has changed: the horizon rule was {before} and is {rule} now, {sure}"
+        "the default or trigger of {table}.{column} has changed, a partition's, or the right to read activity: the horizon rule was {before} and is {rule} now, {sure}"
     )
 }
 

@@ -9,6 +9,9 @@
 //! and that bound is remembered for the time when it is prepared and has no session. A prepared transaction that was never
 //! seen running was run by some session of the scan before: no bound is below the lowest of that scan.
 //!
+//! A session whose transaction has no reported start (a walsender's; one during which `track_activities` was turned on) says
+//! nothing about the message that began it. Its transaction is bounded like one that no scan saw running.
+//!
 //! A session that may not be read is bounded as under `writers`, by the last scan without its transaction. That is unsound
 //! for messages of several transactions, and `check` reports such a table as unproven.
 
@@ -39,6 +42,8 @@ pub enum Activity {
         /// When the message in progress came; of a session that is being opened, when it began.
         message: Option<Timestamp>,
     },
+    /// It is in a transaction, and does not report when that began.
+    Unreported,
     /// It reports nothing: `track_activities` is off.
     Silent,
     /// This role may not read it.
@@ -70,13 +75,29 @@ impl History {
                     prepared.push(current.held(&transaction));
                     current
                 }
-                (_, Some(Bounded { bound: Reported::At(bound), session, transaction: name }), _) => {
+                (_, Some(Bounded { bound: Reported::At(bound), session, transaction: name }), _)
+                    if session.reports_start() =>
+                {
                     // It holds by its session, below.
                     *name = Some(transaction.clone());
                     session.known(*bound)
                 }
-                // What an idle session runs now came with a later message.
-                (_, Some(Bounded { bound: Reported::Idle, session, .. }), _) => session.known(now.exactly(now.at)),
+                // What an idle session runs now came with a later message, unless it ran before.
+                (_, Some(Bounded { bound: Reported::Idle, session, .. }), _) if before.is_none() => {
+                    session.known(now.exactly(now.at))
+                }
+                // Its start is not reported: it came with the message in progress, or with any message before.
+                (_, Some(Bounded { bound, session, transaction: name }), _) if !matches!(bound, Reported::Hidden) => {
+                    *name = Some(transaction.clone());
+                    rescan |= before.is_none();
+                    let unseen = before.unwrap_or_else(|| self.never_seen_running(now)).bound;
+                    let lower = match *bound {
+                        Reported::At(bound) => bound.lower(unseen),
+                        Reported::Idle | Reported::Unreported | Reported::Hidden => unseen,
+                    };
+                    *bound = Reported::At(lower);
+                    session.known(lower)
+                }
                 // The session has begun since sessions were read: its first message came later than that.
                 (_, None, Some(began)) => held(&mut held_by, &transaction, Known::at(pid, now.exactly(began))),
                 (_, session, _) => {
@@ -102,6 +123,7 @@ impl History {
         let bounded = read.into_iter().map(|session| {
             let bound = match session.activity {
                 Activity::Hidden => Reported::Hidden,
+                Activity::Unreported => Reported::Unreported,
                 // Stamps themselves, which no step of the clock makes wrong.
                 Activity::Reported { transaction, message } => match (transaction, message) {
                     (None, None) => Reported::Idle,
@@ -132,6 +154,7 @@ impl History {
 #[derive(Clone, Copy, Debug)]
 enum Reported {
     Idle,
+    Unreported,
     At(Bound),
     Hidden,
 }
@@ -152,11 +175,25 @@ impl Bounded {
     }
 }
 
+impl Bound {
+    /// The one that holds back more; unknown sorts first.
+    fn lower(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::After(one), Self::After(other)) => Self::After(one.min(other)),
+            (Self::Unknowable, _) | (_, Self::Unknowable) => Self::Unknowable,
+        }
+    }
+}
+
 impl Session {
+    fn reports_start(&self) -> bool {
+        matches!(self.activity, Activity::Reported { transaction: Some(_), .. })
+    }
+
     fn known(&self, bound: Bound) -> Known {
         let started = match self.activity {
             Activity::Reported { transaction, .. } => transaction,
-            Activity::Silent | Activity::Hidden => None,
+            Activity::Unreported | Activity::Silent | Activity::Hidden => None,
         };
         Known { pid: Some(self.pid), bound, started, application: self.application.clone() }
     }

@@ -4,6 +4,8 @@
 -- The instant at which the message in progress came is null for a session that is idle, between messages or in a
 -- transaction: its next message is still to come. A session that is being opened may run a login trigger, whose now() is
 -- not older than the session. An autovacuum worker runs no statement of a client; its transaction counts.
+-- A session that is in a transaction and reports no start of it (a walsender never does; track_activities may have been off
+-- when it began) is unreported.
 -- A walsender's replication command runs for as long as it is connected, and writes nothing. SQL that a walsender runs
 -- counts. The relay's own are of this session's role, and run none of the user's SQL: those that do have `sql:` in their
 -- names.
@@ -19,6 +21,7 @@ SELECT a.pid,
        COALESCE(a.usesysid = (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname = session_user)
                 AND pg_catalog.starts_with(a.application_name, 'outbox-relay/')
                 AND NOT pg_catalog.starts_with(a.application_name, 'outbox-relay/sql:'), false) AS own,
+       COALESCE(a.xact_start IS NULL AND a.state LIKE 'idle in transaction%', false) AS unreported,
        COALESCE(a.backend_type = 'walsender' AND a.query ~* '^\s*START_REPLICATION\y', false) AS replicates
 FROM pg_catalog.pg_stat_get_activity(NULL) AS a
 WHERE (a.datid = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database())

@@ -134,10 +134,11 @@ fn seen(row: &Row) -> Result<Seen, tokio_postgres::Error> {
     let activity = match (row.try_get(2)?, row.try_get(3)?) {
         (true, _) => Activity::Hidden,
         (_, true) => Activity::Silent,
+        _ if row.try_get(7)? => Activity::Unreported,
         _ => Activity::Reported { transaction: row.try_get(4)?, message: row.try_get(5)? },
     };
     let session = horizon::Session { pid: row.try_get(0)?, application: row.try_get(1)?, activity };
-    Ok(Seen { session, own: row.try_get(6)?, replicates: row.try_get(7)? })
+    Ok(Seen { session, own: row.try_get(6)?, replicates: row.try_get(8)? })
 }
 
 fn transaction(row: &Row) -> Result<Running, tokio_postgres::Error> {

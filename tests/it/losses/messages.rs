@@ -76,6 +76,29 @@ async fn second_transaction_prepared_unseen_is_not_lost() {
 }
 
 #[tokio::test]
+async fn transaction_without_reported_start_is_not_lost() {
+    let database = database().await;
+    let owner = bookings(&database, NOW).await;
+    let reader = Reader::new(&database, "relay_stats").await.window(Duration::ZERO).await;
+    reader.settled(&NONE).await;
+    // Activity is reported again in the midst of the transaction, without its start. A walsender never reports one.
+    let writer = database.connect("postgres").await;
+    writer.batch_execute("BEGIN; SET LOCAL track_activities = off").await.unwrap();
+    writer.batch_execute("SET LOCAL track_activities = on").await.unwrap();
+    writer.batch_execute("SELECT 1").await.unwrap();
+    let pid: i32 = writer.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    let shown = "SELECT state = 'idle in transaction' AND xact_start IS NULL FROM pg_stat_activity WHERE pid = $1";
+    assert!(owner.query_one(shown, &[&pid]).await.unwrap().get::<_, bool>(0));
+    owner.batch_execute(INSERT).await.unwrap();
+    for _ in 0..3 {
+        reader.settled(&NONE).await;
+        writer.batch_execute("SELECT 1").await.unwrap();
+    }
+    writer.batch_execute(&format!("{INSERT}; COMMIT")).await.unwrap();
+    reader.expect(&[2, 1]).await;
+}
+
+#[tokio::test]
 async fn message_of_procedure_with_commits_is_not_lost() {
     let database = database().await;
     let owner = bookings(&database, NOW).await;
