@@ -48,7 +48,7 @@ BEGIN
        OR EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE plain IN (i.inhrelid, i.inhparent))
        OR (SELECT c.relrowsecurity FROM pg_catalog.pg_class AS c WHERE c.oid = plain) THEN
         RAISE EXCEPTION 'outbox.message has columns, triggers, views, publications, policies or children of its own'
-            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Take them away, and make them anew on the partitioned table.';
+            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Remove them, and create them again on the partitioned table.';
     END IF;
     used := EXISTS (SELECT FROM outbox.message);
     EXECUTE pg_catalog.format('SELECT last_value + is_called::integer FROM %s', pg_catalog.pg_get_serial_sequence('outbox.message', 'id')) INTO next;

@@ -55,7 +55,7 @@ pub struct Place(pub(super) String);
 /// The horizon rule that a position rests on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RestsOn {
-    /// The rule's word; none before the first advance.
+    /// The rule's word; none of a cursor that is older than the column and has not advanced since.
     pub rule: Option<String>,
     /// No transaction that was open at the last advance, or began later, has an earlier start; none when that is not known.
     pub open_since: Option<Timestamp>,

@@ -132,7 +132,7 @@ pub async fn replace(client: &Client, old: &[Old], new: New<'_>, by: &str, detai
     client.execute("DELETE FROM outbox.control WHERE cursor = ANY ($1::text[])", &[&gone]).await?;
     let told: Vec<&str> = gone.iter().copied().chain(new.names.iter().map(String::as_str)).collect();
     client.execute("DELETE FROM outbox.cursor_status WHERE cursor = ANY ($1::text[])", &[&told]).await?;
-    // The stronger one, if they differ: whoever finds it weaker than the table's looks for rows below the position.
+    // The stronger one, if they differ: a table that is weaker than it is then noticed.
     let rule = old.iter().filter_map(|old| old.rests_on.rule.clone()).max().unwrap_or_else(|| new.rule.to_owned());
     // Not known of one is not known of all.
     let open_since: Option<Vec<Timestamp>> = old.iter().map(|old| old.rests_on.open_since).collect();

@@ -5,7 +5,7 @@
 //! the position, and no later reading finds it.
 //!
 //! So each advance records from when on transactions are open (`open_since`), as it was known before the catalog said that
-//! the rule is still `writers`. Whoever writes under the new default was open then or began later, so none of its rows is
+//! the rule is still `writers`. A transaction that writes under the new default was open then or began later, so none of its rows is
 //! stamped earlier. When the rule has become weaker, the position goes back there, in a turn of its own, and the relay halts
 //! until an operator accepts that. It does not go back where a row must not be sent twice, or where the instant is not known:
 //! then the halt says what may be missing.

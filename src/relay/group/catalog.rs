@@ -65,7 +65,7 @@ impl Group {
         Ok(())
     }
 
-    /// The catalog, and before it the transactions: whoever writes under a default that it does not show yet was open then, or
+    /// The catalog, and before it the transactions: one that writes under a default that it does not show yet was open then, or
     /// began later. A shape that is new is read twice, because the first reading tells only afterwards that this is needed.
     async fn read(&self, session: &Session) -> Result<Read, Error> {
         let mut known = self.shape.as_deref().cloned();
@@ -95,7 +95,7 @@ impl Group {
         }
     }
 
-    /// Gives the relays that are ready the new shape; those whose sink it does not fit are made ready anew.
+    /// Gives the relays that are ready the new shape; those whose sink it does not fit are made ready again.
     fn reshape(&mut self) {
         let Some(shape) = &self.shape else { return };
         if let Some(sleeper) = &self.sleeper {

@@ -61,8 +61,8 @@ pub(super) async fn named(
     }
 }
 
-/// Begins again as the reading did. Whoever passes the row passes all that lies before it: so the table must be locked and
-/// whole, as for every reading.
+/// Begins again as the reading did. To pass the row is to pass all that lies before it, so the table must be locked and whole,
+/// as for every reading.
 async fn begin(reader: &Loan, request: &Request<'_>) -> Result<bool, Error> {
     reader.batch_execute("ROLLBACK").await?;
     reader.batch_execute(&request.texts.begin).await?;
