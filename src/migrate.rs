@@ -16,7 +16,7 @@ pub use notify::notify_triggers;
 pub use printed::{down_sql, up_sql};
 
 /// The newest schema version that this program knows, and the one that it was built for.
-pub const VERSION: i32 = 9;
+pub const VERSION: i32 = 10;
 
 /// Serialises migrators; an arbitrary number of our own.
 const LOCK: i64 = 0x006f_7574_626f_7872;
@@ -72,6 +72,11 @@ const MIGRATIONS: &[Migration] = &[
         version: 9,
         up: include_str!("../schema/0009_rule.up.sql"),
         down: include_str!("../schema/0009_rule.down.sql"),
+    },
+    Migration {
+        version: 10,
+        up: include_str!("../schema/0010_replicas.up.sql"),
+        down: include_str!("../schema/0010_replicas.down.sql"),
     },
 ];
 

@@ -1,0 +1,2 @@
+-- Back to version 9.
+DROP TABLE outbox.replica;
