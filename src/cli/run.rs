@@ -69,7 +69,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let intake = config.intake.clone().filter(|_| !args.once);
     let config = Config { intake, ..config }.only(&args.relays)?;
     let relays = config.relays.clone();
-    let exporter = Exporter::install()?;
+    let exporter = Exporter::install(config.phases)?;
     let replica = args.replica_id.unwrap_or_else(replica_id);
     let limits = limits(&relays);
     let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka)));

@@ -109,7 +109,9 @@ pub async fn ready(
     }
     let reported = standing.first().is_some_and(|standing| standing.state == "backing_off");
     Ok(Ok(Ready {
-        metrics: Arc::new(CursorMetrics::new(&config.name, config.sink.kind())),
+        metrics: Arc::new(
+            CursorMetrics::new(&config.name, config.sink.kind()).with_phases(&config.source.table().to_string()),
+        ),
         config: config.clone(),
         shape: Arc::clone(shape),
         texts: Texts::new(shape, sink.fields()),

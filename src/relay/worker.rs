@@ -147,6 +147,7 @@ impl Worker<'_> {
             delivered: Vec::new(),
             partitions: self.ready.sink.partitions(),
             stands_at: None,
+            since: None,
             place: None,
             filled: false,
             rests_on: RestsOn {
