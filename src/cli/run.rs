@@ -32,7 +32,8 @@ Examples:
   outbox-relay run --once --timeout 5m             relay what is there now, then end; for jobs and tests
 
 Signals:
-  SIGTERM or SIGINT ends the open turns within [shutdown] grace and exits 0; a second one exits at once.
+  SIGTERM or SIGINT ends the open turns within [shutdown] grace and exits 0, or 1 when an outcome of what was
+  sent could not be recorded; a second one exits immediately.
   With --once the exit code is 1 when a relay is halted or not done in time; rows held back are named.")]
 pub struct Args {
     /// Relay the rows that are committed now, then end
@@ -116,8 +117,12 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     if let Some(intake) = intake {
         intake.await?;
     }
-    tracing::info!("outbox-relay has drained");
     admin.abort();
+    if engine.has_unrecorded() {
+        tracing::error!("outbox-relay exits; some outcomes are not recorded");
+        return Ok(ExitCode::FAILURE);
+    }
+    tracing::info!("outbox-relay has drained");
     Ok(code)
 }
 

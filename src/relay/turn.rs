@@ -196,7 +196,7 @@ impl Turn<'_> {
         let publishing = async { tail = pump(&mut publication, &mut kept, rows).await };
         let cut = tokio::select! {
             biased;
-            () = closed.cancelled() => return Err(TurnError::LockLost),
+            () = closed.cancelled() => return Err(self.lock_lost(publication.acknowledged())),
             () = tokio::time::sleep_until(deadline.into()) => true,
             () = self.engine.cut.cancelled() => true,
             _ = async { tokio::join!(publishing, reading) } => false,
@@ -317,6 +317,13 @@ impl Turn<'_> {
     fn stays(&self, cursor: &LockedCursor) -> Option<Position> {
         let (_, known) = cursor.relations.as_ref()?;
         cursor.position.clone().filter(|_| *known != self.ready.shape.descendants)
+    }
+
+    /// The lock's connection ended after so many rows were acknowledged.
+    pub(super) fn lock_lost(&self, acknowledged: usize) -> TurnError {
+        // What was changed in this database is undone with the transaction.
+        let in_database = self.ready.config.guarantee == Guarantee::InDatabase;
+        TurnError::LockLost { acknowledged: if in_database { 0 } else { acknowledged } }
     }
 
     /// The commit failed, or nobody knows whether it did.
