@@ -45,6 +45,7 @@ mod outside;
 mod pending;
 mod poison;
 mod postgres_facts;
+mod recurrence;
 mod refusals;
 mod replicas;
 mod requests;
