@@ -22,6 +22,7 @@ mod due;
 mod email;
 mod errors;
 mod faults;
+mod grants;
 mod halts;
 mod handover;
 mod horizon;
