@@ -51,6 +51,7 @@ mod replicas;
 mod requests;
 mod retention;
 mod rolling;
+mod rollout;
 mod schedules;
 mod secrets;
 mod shards;
