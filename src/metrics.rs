@@ -290,6 +290,11 @@ pub fn set_pool_connections(state: PoolState, connections: usize) {
     gauge!(name::DB_POOL_CONNECTIONS, "state" => state.as_str()).set(count(connections as u64));
 }
 
+/// Sets whether the last attempt to connect to PostgreSQL has succeeded.
+pub fn set_postgres_up(up: bool) {
+    gauge!(name::POSTGRES_UP).set(f64::from(u8::from(up)));
+}
+
 /// Sets how many messages the Kafka client holds, and each broker's round trip.
 pub fn set_kafka(queued: u64, round_trips: &BTreeMap<String, Duration>) {
     gauge!(name::KAFKA_QUEUE).set(count(queued));

@@ -18,7 +18,7 @@ use crate::relay::engine::Engine;
 use crate::relay::once::{self, Once};
 use crate::relay::{self, replicas, supervisor};
 use crate::sink::kafka::Cluster;
-use crate::{admin, migrate, retention, shutdown};
+use crate::{admin, metrics, migrate, retention, shutdown};
 
 /// So many sessions at once show whether a pooler is in between; every pool has as many.
 const DIRECT: usize = 4;
@@ -149,6 +149,7 @@ async fn reach(engine: &Engine, sessions: &Sessions, waiting: &Latch) -> anyhow:
             }
             Err(error) if hopeless(&error) => return Err(error.into()),
             Err(error) => {
+                metrics::set_postgres_up(false);
                 let pause = backoff.failed(fastrand::f64());
                 tracing::warn!(%error, hint = error.mend(), ?pause, "PostgreSQL cannot be reached; trying again");
                 waiting.set_reason(&error.to_string());

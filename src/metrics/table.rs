@@ -93,6 +93,8 @@ metrics! {
     KAFKA_RTT "kafka_broker_rtt_seconds" Gauge Seconds ["broker"] true
         "Round trip of requests to a broker, 99th percentile; 0 while nothing was asked.";
     DB_POOL_CONNECTIONS "db_pool_connections" Gauge Count ["state"] true "Connections to PostgreSQL, by state.";
+    POSTGRES_UP "postgres_up" Gauge Count [] true
+        "1 while this replica is connected to PostgreSQL; 0 once an attempt to connect has failed, until one succeeds.";
     BUILD_INFO "build_info" Gauge Count ["version"] true "1, labelled with the running version.";
     LATE_ROWS "late_rows_total" Counter Count ["cursor"] false
         "Rows that were committed behind the cursor's position and published late.";

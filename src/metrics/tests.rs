@@ -51,6 +51,7 @@ fn measure_all(metrics: &CursorMetrics) {
     metrics.set_horizon_hold(Duration::from_secs(2), &[("writer", 2)]);
     metrics.looked(Looked { before: None, at, horizon: at, newest: Some(at), position: None, failing: false });
     set_kafka(12, &BTreeMap::from([("1".to_owned(), Duration::from_millis(2))]));
+    set_postgres_up(true);
     set_pool_connections(PoolState::Idle, 3);
     set_pool_connections(PoolState::InUse, 7);
 }
