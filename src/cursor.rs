@@ -19,6 +19,7 @@ pub mod letters;
 mod lock;
 mod news;
 mod order;
+pub mod replicas;
 pub mod requests;
 mod reserve;
 pub mod reshard;

@@ -91,6 +91,10 @@ metrics! {
         "Round trip of requests to a broker, 99th percentile; 0 while nothing was asked.";
     DB_POOL_CONNECTIONS "db_pool_connections" Gauge Count ["state"] true "Connections to PostgreSQL, by state.";
     BUILD_INFO "build_info" Gauge Count ["version"] true "1, labelled with the running version.";
+    CONFIG_INFO "config_info" Gauge Count ["relay" "hash"] true
+        "1, labelled with the digest of what decides what the relay delivers, and where, on this replica.";
+    CONFIG_WAITS "config_waits" Gauge Count ["cursor"] true
+        "1 while this replica does not run the relay because live replicas run another configuration of it.";
     LATE_ROWS "late_rows_total" Counter Count ["cursor"] false
         "Rows that were committed behind the cursor's position and published late.";
     DEAD_LETTER_ROWS "dead_letter_rows" Gauge Count ["cursor"] true "Dead letters, and requests that have failed, that wait for an operator.";

@@ -82,7 +82,7 @@ pub(super) async fn run(engine: Arc<Engine>, ready: Arc<Ready>, start: Start, ba
             Ok(outcome) => worker.judge(outcome, &sighting).await,
             Err(error) => (worker.failed(&error).await, Then::End),
         };
-        if engine.stop.is_cancelled() || ready.is_superseded() {
+        if engine.ends(&ready.config.name) || ready.is_superseded() {
             return (next, worker.backoff);
         }
         let looking = async {

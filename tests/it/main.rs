@@ -46,6 +46,7 @@ mod pending;
 mod poison;
 mod postgres_facts;
 mod refusals;
+mod registry;
 mod replicas;
 mod requests;
 mod retention;
