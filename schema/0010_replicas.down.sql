@@ -1,2 +1,5 @@
 -- Back to version 9.
 DROP TABLE outbox.replica;
+DROP FUNCTION outbox.rename_cursors(text, text, text);
+DROP FUNCTION outbox.remove_cursors(text, text);
+DROP FUNCTION outbox.relay_belongings(text);

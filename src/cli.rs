@@ -83,7 +83,7 @@ pub enum Verb {
     Check(check::Args),
     /// Show lag, backlog, holder and errors of every cursor
     Status(status::Args),
-    /// List, explain, pause, resume, move and adopt cursors
+    /// Manage cursors: list, show, explain, pause, resume, move, adopt, rename, remove
     Cursor(cursor::Args),
     /// List, show, send again or give up rows that a receiver would never accept
     DeadLetter(dead_letter::Args),
@@ -171,7 +171,10 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
 /// Errors of configuration and usage end with 2, wherever they are found; everything else failed.
 fn code_of(error: &anyhow::Error) -> ExitCode {
     let usage = error.chain().any(|cause| {
-        cause.is::<Problems>() || cause.is::<confirm::Unconfirmed>() || cause.is::<crate::schedule::Problem>()
+        cause.is::<Problems>()
+            || cause.is::<confirm::Unconfirmed>()
+            || cause.is::<crate::schedule::Problem>()
+            || cause.is::<status::NoSuchCursor>()
     });
     if usage { ExitCode::from(USAGE) } else { ExitCode::FAILURE }
 }

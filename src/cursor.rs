@@ -19,6 +19,7 @@ pub mod letters;
 mod lock;
 mod news;
 mod order;
+pub mod relay;
 pub mod replicas;
 pub mod requests;
 mod reserve;

@@ -10,9 +10,10 @@ use crate::database::{self, Error};
 mod grants;
 mod notify;
 mod printed;
+mod rights;
 
-pub use grants::{Table, app_grants, grant, mark_grants, relay_grants};
-pub use notify::notify_triggers;
+pub use grants::{Lacking, Table, app_grants, grant, lacking, mark_grants, relay_grants};
+pub use notify::{make_triggers, notify_triggers};
 pub use printed::{down_sql, up_sql};
 
 /// The newest schema version that this program knows, and the one that it was built for.
@@ -142,6 +143,9 @@ pub enum MigrateError {
         /// Why, and what mends it.
         reason: String,
     },
+    /// Grants have not taken effect.
+    #[error("{0}")]
+    Ungranted(Box<Lacking>),
     /// The database's.
     #[error(transparent)]
     Database(#[from] Error),

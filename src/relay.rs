@@ -15,6 +15,7 @@ mod ahead;
 mod at_most_once;
 mod bulletin;
 pub mod check;
+mod checked;
 mod circuit;
 pub mod config_hash;
 mod dead_letter;

@@ -10,10 +10,13 @@ use crate::config::Config;
 use crate::cursor::control::{self, Outcome};
 
 mod adopt;
+mod belongings;
 mod create;
 mod list;
 mod named;
 mod place;
+mod remove;
+mod rename;
 mod reshard;
 mod seek;
 mod show;
@@ -32,8 +35,10 @@ Examples:
   outbox-relay cursor resume booking_sms           ends a pause, and a halt whose cause is mended
   outbox-relay cursor skip booking_sms             pass the one message that it is halted at
   outbox-relay cursor seek booking_sms --at 2026-11-21T08:00:00Z --dry-run
+  outbox-relay cursor rename booking_sms sms       the relay has another name now
+  outbox-relay cursor remove booking_sms           the relay was taken out
 
-None of these takes a cursor's lock: all are safe while replicas run.")]
+All are safe while replicas run: remove and rename refuse while a replica has the relay, the others take no cursor's lock.")]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -61,6 +66,10 @@ Examples:
     Adopt(adopt::Args),
     /// Hand a relay's rows over to another number of shards, without loss or repetition
     Reshard(reshard::Args),
+    /// Remove a cursor whose relay was taken out
+    Remove(remove::Args),
+    /// Give a cursor another name, with everything that is kept under the old one
+    Rename(rename::Args),
     /// Begin no more turns of a cursor, or of all shards of a relay
     #[command(after_help = "\
 Examples:
@@ -107,6 +116,8 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         Verb::Create(args) => create::run(config, &args).await,
         Verb::Adopt(args) => adopt::run(config, &args).await,
         Verb::Reshard(args) => reshard::run(config, &args).await,
+        Verb::Remove(args) => remove::run(&config, &args).await,
+        Verb::Rename(args) => rename::run(&config, &args).await,
         Verb::Pause { name } => {
             let mut session = super::session(&config, "cursor").await?;
             for name in named::there(&session, &name).await? {

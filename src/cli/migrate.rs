@@ -105,7 +105,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 print(&grants)?;
             }
             if !triggers.is_empty() {
-                migrate::grant(&session, &triggers).await.context("the triggers were not made")?;
+                migrate::make_triggers(&session, &triggers).await.context("the triggers were not made")?;
                 print(&triggers)?;
             }
             if args.indexes {

@@ -18,7 +18,7 @@ use crate::relay::engine::Engine;
 use crate::relay::once::{self, Once};
 use crate::relay::{self, replicas, supervisor};
 use crate::sink::kafka::Cluster;
-use crate::{admin, migrate, retention, shutdown};
+use crate::{admin, metrics, migrate, retention, shutdown};
 
 /// So many sessions at once show whether a pooler is in between; every pool has as many.
 const DIRECT: usize = 4;
@@ -32,7 +32,8 @@ Examples:
   outbox-relay run --once --timeout 5m             relay what is there now, then end; for jobs and tests
 
 Signals:
-  SIGTERM or SIGINT ends the open turns within [shutdown] grace and exits 0; a second one exits at once.
+  SIGTERM or SIGINT ends the open turns within [shutdown] grace and exits 0, or 1 when an outcome of what was
+  sent could not be recorded; a second one exits immediately.
   With --once the exit code is 1 when a relay is halted or not done in time; rows held back are named.")]
 pub struct Args {
     /// Relay the rows that are committed now, then end
@@ -69,7 +70,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let intake = config.intake.clone().filter(|_| !args.once);
     let config = Config { intake, ..config }.only(&args.relays)?;
     let relays = config.relays.clone();
-    let exporter = Exporter::install()?;
+    let exporter = Exporter::install(config.phases)?;
     let replica = args.replica_id.unwrap_or_else(replica_id);
     let limits = limits(&relays);
     let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka)));
@@ -116,8 +117,12 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     if let Some(intake) = intake {
         intake.await?;
     }
-    tracing::info!("outbox-relay has drained");
     admin.abort();
+    if engine.has_unrecorded() {
+        tracing::error!("outbox-relay exits; some outcomes are not recorded");
+        return Ok(ExitCode::FAILURE);
+    }
+    tracing::info!("outbox-relay has drained");
     Ok(code)
 }
 
@@ -144,6 +149,7 @@ async fn reach(engine: &Engine, sessions: &Sessions, waiting: &Latch) -> anyhow:
             }
             Err(error) if hopeless(&error) => return Err(error.into()),
             Err(error) => {
+                metrics::set_postgres_up(false);
                 let pause = backoff.failed(fastrand::f64());
                 tracing::warn!(%error, hint = error.mend(), ?pause, "PostgreSQL cannot be reached; trying again");
                 waiting.set_reason(&error.to_string());

@@ -7,7 +7,9 @@ use super::format::Format;
 use super::output::{complain, print};
 use super::table::{Table, visible};
 use crate::config::{Config, parse_duration};
+use crate::database::Session;
 use crate::relay::status::{MOST, SinkStatus, Status, status};
+use crate::source::watcher::Watcher;
 
 mod watch;
 
@@ -17,14 +19,21 @@ mod watch;
 Examples:
   outbox-relay status
   outbox-relay status -o json | jq '.cursors[] | {name, lag_seconds}'
+  outbox-relay status booking_events booking_sms   only these cursors, or all shards of these relays
   outbox-relay status --max-lag 10s                exit 3 when a cursor lags more than that, or its lag is not known
+  outbox-relay status booking_sms --max-lag 10s    the same, of this cursor only
   outbox-relay status --watch                      again every 2 s, until Ctrl-C
   outbox-relay status --watch --max-lag 10s        until the first cursor lags more than that: exit 3, naming it
 
 Below the cursors stand the actions of schedules that are running, each with what its command said last.
 
-Lag is the age of the oldest committed row that is not delivered yet, held back or not.")]
+Lag is the age of the oldest committed row that is not delivered yet, held back or not.
+
+Exit codes: 0 done; 1 PostgreSQL could not be asked; 2 usage or configuration, or no cursor of that name; 3 --max-lag is exceeded.")]
 pub struct Args {
+    /// Only the cursors of these names, or of these relays
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
     /// How to print the cursors
     #[arg(short = 'o', long = "output", value_enum, default_value_t)]
     pub output: Format,
@@ -45,7 +54,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         return watch::run(&config, &args).await;
     }
     let session = super::session(&config, "status").await?;
-    let status = status(&session, &super::watcher(&config, "status"), &config.relays).await?;
+    let status = look(&session, &super::watcher(&config, "status"), &config, &args.names).await?;
     print(&text(&status, args.output)?)?;
     if status.cursors.is_empty() {
         complain("no cursor yet: `outbox-relay run` makes them");
@@ -55,6 +64,29 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(super::THRESHOLD));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A name that neither a cursor nor a relay with cursors has. A usage error: the command ends with 2.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no cursor {name}; the cursors are: {}", if known.is_empty() { "none" } else { known })]
+pub struct NoSuchCursor {
+    name: String,
+    known: String,
+}
+
+/// The cursors of these names, or of the relays of these names; all of them when there are no names.
+async fn look(session: &Session, watcher: &Watcher, config: &Config, names: &[String]) -> anyhow::Result<Status> {
+    let chosen = |name: &String, relay: &String| names.is_empty() || names.contains(name) || names.contains(relay);
+    let relays: Vec<_> = config.relays.iter().filter(|relay| chosen(&relay.name, &relay.relay)).cloned().collect();
+    let mut status = status(session, watcher, &relays).await?;
+    let has = |name: &String| status.cursors.iter().any(|cursor| cursor.name == *name || cursor.relay == *name);
+    if let Some(name) = names.iter().find(|name| !has(name)) {
+        let known: Vec<String> = status.cursors.iter().map(|cursor| visible(&cursor.name)).collect();
+        return Err(NoSuchCursor { name: name.clone(), known: known.join(", ") }.into());
+    }
+    status.cursors.retain(|cursor| chosen(&cursor.name, &cursor.relay));
+    status.actions.retain(|action| chosen(&action.relay, &action.relay));
+    Ok(status)
 }
 
 /// The first cursor that lags more than that, or whose lag is not known.

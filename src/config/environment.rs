@@ -12,7 +12,7 @@ pub type Environment = BTreeMap<String, String>;
 const PREFIX: &str = "OUTBOX_RELAY__";
 
 /// Sections that variables may fill; relays stand in the file, because their order and names matter.
-const SECTIONS: [&str; 6] = ["postgres", "kafka", "admin", "intake", "shutdown", "retention"];
+const SECTIONS: [&str; 7] = ["postgres", "kafka", "admin", "metrics", "intake", "shutdown", "retention"];
 
 /// The environment of this process. Values that are no UTF-8 keep a replacement character in place of what is none.
 #[must_use]

@@ -155,6 +155,14 @@ pub(super) fn is_one_by_one(relay: &Section<'_>) -> bool {
     }
 }
 
+/// A name for a relay, on the command line.
+///
+/// # Errors
+/// What a name may hold.
+pub fn relay_name(text: &str) -> Result<String, String> {
+    name(text).map_err(|wrong| format!("{}: {}", wrong.what, wrong.mend))
+}
+
 /// `#` is left to the numbers of shards.
 fn name(text: &str) -> Result<String, Wrong> {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);

@@ -82,6 +82,8 @@ pub(super) fn all(config: &Config, secrets: Secrets) -> String {
     let mut lines = Lines(text);
     lines.section("[admin]");
     lines.text("listen", &config.admin.listen.to_string());
+    lines.section("[metrics]");
+    lines.text("phases", config.phases.as_str());
     if let Some(intake) = &config.intake {
         lines.section("[intake]");
         lines.text("listen", &intake.listen.to_string());

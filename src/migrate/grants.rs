@@ -1,7 +1,14 @@
 //! What roles may do: exactly what they need.
 
+use std::collections::BTreeSet;
+use std::fmt;
+
+use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
+
 use super::MigrateError;
-use crate::database::{self, quote_ident, quote_literal};
+use super::rights::{Right, rights, statements};
+use crate::database::{self, quote_ident};
 
 /// A table that the relay's role shall read: schema and name.
 pub type Table<'a> = (&'a str, &'a str);
@@ -41,15 +48,119 @@ pub fn app_grants(role: &str) -> String {
     include_str!("../../schema/app_grants.sql").replace(":\"app_role\"", &quote_ident(role))
 }
 
-/// Runs grants.
+/// Runs grants, and verifies that they have taken effect: of what a role may not grant, PostgreSQL only warns. A right that
+/// its role has already needs no grant.
 ///
 /// # Errors
-/// The database's, for example that this role does not own the tables.
-pub async fn grant(client: &tokio_postgres::Client, sql: &str) -> Result<(), MigrateError> {
-    client.batch_execute(&format!("BEGIN; {sql} COMMIT;")).await.map_err(|error| {
-        tracing::debug!(error = database::error::describe(&error), sql = quote_literal(sql), "grants failed");
-        MigrateError::from(error)
-    })
+/// [`MigrateError::Ungranted`] when a right is missing afterwards, or the database's; nothing was granted then.
+pub async fn grant(client: &Client, sql: &str) -> Result<(), MigrateError> {
+    client.batch_execute("BEGIN").await?;
+    match granted(client, sql).await {
+        Ok(()) => Ok(client.batch_execute("COMMIT").await?),
+        Err(error) => {
+            client.batch_execute("ROLLBACK").await?;
+            Err(error)
+        }
+    }
+}
+
+async fn granted(client: &Client, sql: &str) -> Result<(), MigrateError> {
+    for statement in statements(sql) {
+        client.batch_execute("SAVEPOINT before").await?;
+        if let Err(error) = client.batch_execute(statement).await {
+            tracing::debug!(error = database::error::describe(&error), sql = statement, "grant failed");
+            let refused = error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);
+            if !refused || rights(statement).is_empty() {
+                return Err(error.into());
+            }
+            client.batch_execute("ROLLBACK TO before").await?;
+        }
+    }
+    let lacking = lacking(client, sql).await?;
+    if lacking.objects.is_empty() { Ok(()) } else { Err(MigrateError::Ungranted(Box::new(lacking))) }
+}
+
+/// Which of the rights that these grants give are missing.
+///
+/// # Errors
+/// The database's.
+pub async fn lacking(client: &Client, sql: &str) -> Result<Lacking, tokio_postgres::Error> {
+    let by = client.query_one("SELECT current_user::text", &[]).await?.try_get(0)?;
+    let mut lacking = Lacking { objects: Vec::new(), statements: Vec::new(), by };
+    for statement in statements(sql) {
+        for right in rights(statement) {
+            let (held, owner) = right.held(client).await?;
+            if !held {
+                lacking.add(&right, owner, statement);
+            }
+        }
+    }
+    Ok(lacking)
+}
+
+/// The rights that roles lack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lacking {
+    objects: Vec<Object>,
+    /// The statements that would give them.
+    statements: Vec<String>,
+    /// The role that looked, or ran the grants.
+    by: String,
+}
+
+/// An object that a role lacks privileges on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Object {
+    role: String,
+    name: String,
+    /// None when there is no such object.
+    owner: Option<String>,
+    privileges: Vec<String>,
+}
+
+impl Lacking {
+    /// The privileges by object, in words; those on objects that do not exist are left out.
+    #[must_use]
+    pub fn privileges(&self) -> Vec<String> {
+        self.objects.iter().filter(|object| object.owner.is_some()).map(Object::lacks).collect()
+    }
+
+    fn add(&mut self, right: &Right, owner: Option<String>, statement: &str) {
+        let column = right.column.as_ref().map(|column| format!(" ({column})")).unwrap_or_default();
+        let (role, name, privilege) = (right.role.clone(), right.on(), format!("{}{column}", right.privilege));
+        match self.objects.iter_mut().find(|object| object.role == role && object.name == name) {
+            Some(object) => object.privileges.push(privilege),
+            None => self.objects.push(Object { role, name, owner, privileges: vec![privilege] }),
+        }
+        if self.statements.last().is_none_or(|last| last != statement) {
+            self.statements.push(statement.to_owned());
+        }
+    }
+}
+
+impl Object {
+    fn lacks(&self) -> String {
+        format!("{} on {}", self.privileges.join(", "), self.name)
+    }
+}
+
+impl fmt::Display for Lacking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "role {} may not grant all of them, so none was granted", self.by)?;
+        for object in &self.objects {
+            let owner =
+                object.owner.as_ref().map_or_else(|| "does not exist".to_owned(), |owner| format!("owner {owner}"));
+            writeln!(f, "  role {} lacks {} ({owner})", object.role, object.lacks())?;
+        }
+        let owners: BTreeSet<&str> = self.objects.iter().filter_map(|object| object.owner.as_deref()).collect();
+        let owners = owners.into_iter().collect::<Vec<_>>().join(" and ");
+        writeln!(f, "  -> run this command again as a superuser, or as a role that has the rights of {owners}")?;
+        write!(f, "  -> or let each owner run its statements, then run this command again:")?;
+        for statement in &self.statements {
+            write!(f, "\n     {statement};")?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The trigger that wakes relays: on the user's own tables, so never made without being asked for.
 
-use super::Table;
+use tokio_postgres::Client;
+
+use super::{MigrateError, Table};
 use crate::database::quote_ident;
 
 /// Makes the trigger on these tables; those that have it keep it.
@@ -16,6 +18,14 @@ pub fn notify_triggers(tables: &[Table<'_>]) -> String {
         ));
     }
     sql
+}
+
+/// Creates the triggers.
+///
+/// # Errors
+/// The database's, for example that this role does not own the tables; nothing was created then.
+pub async fn make_triggers(client: &Client, sql: &str) -> Result<(), MigrateError> {
+    Ok(client.batch_execute(&format!("BEGIN; {sql} COMMIT;")).await?)
 }
 
 #[cfg(test)]

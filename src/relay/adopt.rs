@@ -128,6 +128,27 @@ fn words(known: Option<&serde_json::Value>, found: &serde_json::Value) -> Vec<Ch
         .collect()
 }
 
+/// What a configuration changes about a cursor, as a sentence; both identities as JSON.
+#[must_use]
+pub fn difference(cursor: &str, known: &str, found: &str) -> String {
+    let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
+    let (known, found) = (parsed(known), parsed(found));
+    let topics = [&known, &found].iter().all(|identity| identity["sink"] == "kafka");
+    let changes = words(Some(&known), &found).into_iter().map(|change| {
+        let (what, absent) = match change.what {
+            "target" if topics => ("topic", "none"),
+            "system" => ("database system", "none"),
+            "shards" => ("number of shards", "1"),
+            "shard_key" => ("shard key", "none"),
+            what => (what, "none"),
+        };
+        let value = |value: String| if value == "-" { absent.to_owned() } else { value };
+        format!("{what} {} becomes {}", value(change.known), value(change.found))
+    });
+    let changes: Vec<String> = changes.collect();
+    format!("this configuration changes what cursor {cursor} belongs to: {}", changes.join(", "))
+}
+
 async fn name(session: &Session, oid: u32) -> Result<String, Error> {
     let sql = "SELECT c.oid::regclass::text FROM pg_catalog.pg_class AS c WHERE c.oid = $1";
     let row = session.query_opt(sql, &[&oid]).await?;
@@ -146,5 +167,19 @@ mod tests {
         let table = Change { what: "table", known: "a".to_owned(), found: "b".to_owned() };
         assert_eq!(words(Some(&known), &found), [table]);
         assert!(words(None, &found).is_empty());
+    }
+
+    #[test]
+    fn difference_names_changes_in_words() {
+        let known = r#"{"table": "a", "sink": "kafka", "target": "t", "system": "1"}"#;
+        let found = r#"{"table": "b", "sink": "kafka", "target": "u", "system": "1", "shards": "4", "shard_key": "k"}"#;
+        assert_eq!(
+            difference("c", known, found),
+            "this configuration changes what cursor c belongs to: table a becomes b, topic t becomes u, number of shards 1 \
+             becomes 4, shard key none becomes k"
+        );
+        let http = r#"{"table": "a", "sink": "http", "target": "https://x", "system": "1"}"#;
+        let said = difference("c", known, http);
+        assert!(said.ends_with(": sink kafka becomes http, target t becomes https://x"), "{said}");
     }
 }

@@ -14,6 +14,7 @@ use crate::source::finding::{Finding, Level};
 use crate::source::shape::{After, Shape};
 use crate::source::{self, Pending, Requests, judge, table};
 
+mod cursors;
 mod email;
 mod notify;
 mod secrets;
@@ -47,17 +48,24 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
         let names: Vec<&str> = relays.iter().map(|relay| relay.name.as_str()).collect();
         match requests::orphans(session, &names).await {
             Ok(orphans) => findings.extend(orphans),
-            // Without the ledger, or rights on it, its migration is missing: the schema's own finding says so.
-            Err(error) if error.state().is_some_and(|state| ["42", "3F"].contains(&&state.code()[..2])) => {}
+            Err(error) if no_schema(&error) => {}
             Err(error) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
         }
     }
+    let configured: Vec<&str> = relays.iter().map(|relay| relay.relay.as_str()).collect();
     for relay in relays.iter().filter(|relay| relay.is_first_shard()) {
         let mut found = Vec::new();
         let mut readable = None;
         if let Some(session) = &session {
             match rows(session, relay, &mut found).await {
                 Ok(rows) => readable = rows,
+                Err(error) => found.push(Finding::new(Level::Error, "database", error.to_string())),
+            }
+            let shards: Vec<&Config> = relays.iter().filter(|shard| shard.relay == relay.relay).collect();
+            let shape = readable.as_ref().map(|readable| &readable.shape);
+            match cursors::findings(session, &shards, &configured, shape).await {
+                Ok(cursors) => found.extend(cursors),
+                Err(error) if no_schema(&error) => {}
                 Err(error) => found.push(Finding::new(Level::Error, "database", error.to_string())),
             }
         }
@@ -74,6 +82,11 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
         findings.extend(found.into_iter().map(|finding| Finding { relay: relay.relay.clone(), ..finding }));
     }
     findings
+}
+
+/// Without a table of the schema, or rights on it, a migration or a grant is missing: the schema's own findings say so.
+fn no_schema(error: &Error) -> bool {
+    error.state().is_some_and(|state| ["42", "3F"].contains(&&state.code()[..2]))
 }
 
 /// Whether the relay's rows can be read, and all that its sink asks for.

@@ -1,7 +1,7 @@
 //! What all relays of a process share: connections, slots, the watcher, the ends of life.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -71,6 +71,8 @@ pub struct Engine {
     once: OnceLock<Timestamp>,
     /// How far the relays of due work have come.
     progress: std::sync::Mutex<HashMap<String, Progress>>,
+    /// A relay has ended without having recorded what it sent.
+    unrecorded: AtomicBool,
     pool: Pool,
     /// Checks that connect a client of their own: as many clients remain, each with its threads.
     checks: Arc<Semaphore>,
@@ -168,6 +170,7 @@ impl Engine {
             probes: std::sync::Mutex::default(),
             once: OnceLock::new(),
             progress: std::sync::Mutex::default(),
+            unrecorded: AtomicBool::new(false),
             last_open_since: tokio::sync::Mutex::default(),
             call_deadline: limits.statement,
             cluster,
@@ -263,6 +266,20 @@ impl Engine {
         let progress = all.entry(relay.to_owned()).or_default();
         note(progress);
         *progress
+    }
+
+    /// A relay ends, and so many outcomes of what it sent are not recorded: logged unless there are none.
+    pub(super) fn ends_unrecorded(&self, cursor: &str, outcomes: usize) {
+        if outcomes > 0 {
+            self.unrecorded.store(true, Ordering::Relaxed);
+            tracing::error!(cursor, outcomes, "exiting with unrecorded outcomes; see the lines above");
+        }
+    }
+
+    /// Whether a relay has ended without having recorded what it sent.
+    #[must_use]
+    pub fn has_unrecorded(&self) -> bool {
+        self.unrecorded.load(Ordering::Relaxed)
     }
 
     /// The right to try a sink that is out; none while another relay of this process does.

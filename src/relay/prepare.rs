@@ -112,7 +112,9 @@ pub async fn ready(
         return Ok(Err(unready));
     }
     Ok(Ok(Ready {
-        metrics: Arc::new(CursorMetrics::new(&config.name, config.sink.kind())),
+        metrics: Arc::new(
+            CursorMetrics::new(&config.name, config.sink.kind()).with_phases(&config.source.table().to_string()),
+        ),
         config: config.clone(),
         shape: Arc::clone(shape),
         texts: Texts::new(shape, sink.fields()),

@@ -1,6 +1,6 @@
 //! Who relays: the replicas that are connected to this database.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tokio_postgres::Client;
 
@@ -51,6 +51,36 @@ pub async fn running(client: &Client) -> Result<Vec<String>, Error> {
         .await?;
     let names = rows.iter().map(|row| Ok(replica(row.try_get(0)?).to_owned()));
     Ok(names.collect::<Result<BTreeSet<_>, Error>>()?.into_iter().collect())
+}
+
+/// A replica that runs, and may work on a cursor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worker {
+    /// The replica's name.
+    pub replica: String,
+    /// Whether it has reported this relay as one of its own; if not, it has reported no relays at all.
+    pub reported: bool,
+}
+
+/// The running replicas that work on one of these relays or cursors, or have not reported what they work on.
+///
+/// # Errors
+/// The database's.
+pub async fn workers(client: &Client, names: &[&str]) -> Result<Vec<Worker>, Error> {
+    let running = running(client).await?;
+    // A replica that restarts is another row; the newest of its name is the one that runs.
+    let sql = "SELECT DISTINCT ON (r.id) r.id, EXISTS (SELECT FROM pg_catalog.jsonb_array_elements(r.relays) AS e \
+               WHERE e ->> 'name' = ANY ($2)) FROM outbox.replica AS r WHERE r.id = ANY ($1) \
+               ORDER BY r.id, r.started_at DESC";
+    let rows = client.query(sql, &[&running, &names]).await?;
+    let reported = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+    let reported = reported.collect::<Result<BTreeMap<String, bool>, Error>>()?;
+    let worker = |replica: String| match reported.get(&replica) {
+        Some(false) => None,
+        Some(true) => Some(Worker { replica, reported: true }),
+        None => Some(Worker { replica, reported: false }),
+    };
+    Ok(running.into_iter().filter_map(worker).collect())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Why a relay may not run yet.
 
+use super::adopt::difference;
 use crate::database::{Error, sqlstate};
 use crate::sink::{self, InvalidSetting};
 
@@ -35,7 +36,7 @@ impl Unready {
     pub fn foreign(name: &str, identity: &str, configured: &str) -> Self {
         Self::wrong(
             "identity_changed",
-            format!("the cursor belongs to {identity}, the relay is configured for {configured}"),
+            difference(name, identity, configured),
             format!(
                 "Give the relay a new name, or restore its configuration; or accept the change: `outbox-relay cursor adopt \
                  {name}`."
@@ -48,7 +49,7 @@ impl Unready {
     pub fn other_shards(relay: &str, other: &str, identity: &str, configured: &str) -> Self {
         Self::wrong(
             "shards_changed",
-            format!("cursor {other} of this relay belongs to {identity}, the relay is configured for {configured}"),
+            difference(other, identity, configured),
             format!(
                 "Restore shards and shard_key; or hand the rows over without loss: `outbox-relay cursor reshard {relay}`, \
                  while replicas with the former number still run (docs/OPERATIONS.md)."

@@ -6,6 +6,7 @@
 use super::{Found, Kept, What};
 use crate::cursor::{self, Facts};
 use crate::database::{Error, Session};
+use crate::relay::adopt::difference;
 use crate::relay::{self, prepare};
 use crate::source;
 use crate::source::finding::Level;
@@ -62,7 +63,7 @@ pub(super) async fn open<'a>(
     let identity = prepare::identity(session, relay).await?;
     let facts = Facts { identity: &identity, root: due.oid, relations: &[due.oid].into() };
     if let Some(other) = cursor::foreign_identity(session, &relay.name, facts).await? {
-        return Ok(Err(format!("the cursor belongs to {other}, the relay is configured for {identity}")));
+        return Ok(Err(difference(&relay.name, &other, &identity)));
     }
     Ok(Ok(Marks { relay: &relay.name, look: due.stale_sql(false), prune: due.stale_sql(true), after: Vec::new() }))
 }

@@ -11,12 +11,13 @@ use crate::support::prometheus::Prometheus;
 use crate::support::promql::read_by;
 use crate::support::{PATIENCE, eventually};
 
-const ALERTS: [&str; 14] = [
+const ALERTS: [&str; 15] = [
     "LagHigh",
     "LagCritical",
     "Stalled",
     "HorizonHeld",
     "Absent",
+    "PostgresUnreachable",
     "LagUnknown",
     "PublishErrors",
     "DeadLettered",

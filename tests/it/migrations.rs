@@ -115,7 +115,7 @@ async fn the_relays_role_gets_exactly_what_it_needs_deletes_only_claims_and_mark
     for table in ["cursor", "control", "cursor_status", "operation", "dead_letter"] {
         expected.extend(["SELECT", "INSERT", "UPDATE"].map(|right| format!("{right} outbox.{table}")));
     }
-    for table in ["claim", "sent"] {
+    for table in ["claim", "sent", "replica"] {
         expected.extend(["SELECT", "INSERT", "UPDATE", "DELETE"].map(|right| format!("{right} outbox.{table}")));
     }
     expected.extend(

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::support::gateway::{Gateway, sms_relay};
 use crate::support::outside::{get, halted, lines, listener, printed, promtool, stdout_relay};
-use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, toml};
+use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, toml, unique};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn probes_and_metrics_of_a_running_process_are_clean_and_logs_are_json_without_a_line_per_row() {
@@ -45,7 +45,7 @@ async fn probes_and_metrics_of_a_running_process_are_clean_and_logs_are_json_wit
         ("ambiguous_total", "{cursor=\"sms\",sink=\"sms\"} 0"),
         ("redelivered_rows_total", "{cursor=\"sms\",sink=\"sms\"} 0"),
         ("turns_total", "{cursor=\"s\",result=\"relayed\"} "),
-        ("turn_duration_seconds_count", "{cursor=\"s\",phase=\"publish\"} "),
+        ("turn_duration_seconds_count", "{table=\"public.bookings\",phase=\"publish\"} "),
         ("delivery_latency_seconds_count", "{cursor=\"s\",sink=\"stdout\"} "),
         ("db_pool_connections", "{state=\"idle\"} "),
         ("build_info", "{"),
@@ -104,4 +104,29 @@ async fn every_replica_shows_lag_and_backlog_of_every_cursor() {
         .await;
     }
     open.rollback().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_role_shows_postgres_down_until_accepted() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let role = unique("revoked").replace('-', "_");
+    owner.batch_execute(&format!("CREATE ROLE {role} LOGIN IN ROLE relay")).await.unwrap();
+    let process = Process::spawn(&toml(&database, &role, None, &stdout_relay("s", "")), &["run"]);
+    let listener = listener(&process).await;
+    let shows = async |up: &str| {
+        let line = format!("outbox_relay_postgres_up {up}");
+        get(&format!("{listener}/metrics")).await.1.lines().any(|shown| shown == line)
+    };
+    eventually(PATIENCE * 2, || shows("1")).await;
+    owner
+        .batch_execute(&format!(
+            "ALTER ROLE {role} NOLOGIN; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{role}'"
+        ))
+        .await
+        .unwrap();
+    eventually(PATIENCE * 2, || shows("0")).await;
+    assert!(!shows("1").await);
+    owner.batch_execute(&format!("ALTER ROLE {role} LOGIN")).await.unwrap();
+    eventually(PATIENCE * 3, || shows("1")).await;
 }

@@ -2,6 +2,8 @@
 
 mod adopt;
 mod observe;
+mod remove;
+mod rename;
 mod seek;
 mod skip;
 mod watch;

@@ -13,7 +13,7 @@ use crate::cli::format::Format;
 use crate::cli::output::{complain, print_more};
 use crate::config::Config;
 use crate::relay::engine::Shared;
-use crate::relay::status::{Status, status};
+use crate::relay::status::Status;
 
 const EVERY: Duration = Duration::from_secs(2);
 /// Home, and everything below it away.
@@ -29,7 +29,7 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
     loop {
         let look = async {
             let session = shared.session().await?;
-            status(&session, &watcher, &config.relays).await
+            super::look(&session, &watcher, config, &args.names).await
         };
         let looked = tokio::select! {
             biased;

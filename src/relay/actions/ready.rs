@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::cursor::schedules;
 use crate::database::Error;
 use crate::metrics::{CursorMetrics, ScheduleMetrics};
+use crate::relay::checked::Seated;
 use crate::relay::engine::Engine;
 use crate::relay::prepare::{self, Seat, Unready};
 use crate::relay::{Config, sinks};
@@ -21,6 +22,12 @@ pub(super) struct Ready {
     pub(super) seat: Seat,
     pub(super) metrics: CursorMetrics,
     pub(super) counters: ScheduleMetrics,
+}
+
+impl Seated for Ready {
+    fn seat(&self) -> &Seat {
+        &self.seat
+    }
 }
 
 pub(super) async fn ready(

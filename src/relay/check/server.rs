@@ -107,9 +107,8 @@ async fn schema(session: &Session) -> Result<Vec<Finding>, Error> {
 }
 
 async fn privileges(session: &Session) -> Result<Finding, Error> {
-    let rows = session.query(include_str!("privileges.sql"), &[]).await?;
     let role: String = session.query_one("SELECT current_user::text", &[]).await?.try_get(0)?;
-    let missing = rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()?;
+    let missing = migrate::lacking(session, &migrate::relay_grants(&role, &[])).await?.privileges();
     if missing.is_empty() {
         return Ok(Finding::new(Level::Ok, "privileges", format!("role {role} may use the schema outbox")));
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use crate::database::{Error, Session, Sessions};
+use crate::metrics;
 
 /// The statements of many tasks wait for each other in one session: one that meets a locked table must not hold the others
 /// up for long.
@@ -36,7 +37,9 @@ impl Shared {
         if let Some(session) = guard.as_ref().filter(|session| !session.is_closed()) {
             return Ok(Arc::clone(session));
         }
-        let session = Arc::new(self.sessions.open().await?);
+        let opened = self.sessions.open().await;
+        metrics::set_postgres_up(opened.is_ok());
+        let session = Arc::new(opened?);
         let set = tokio::time::timeout(SETTING, session.batch_execute(NOBODY_WAITS)).await;
         set.map_err(|_| Error::Timeout(SETTING))??;
         *guard = Some(Arc::clone(&session));

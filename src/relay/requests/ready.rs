@@ -6,6 +6,7 @@ use crate::cursor::ledger;
 use crate::database::{Error, Session, quote_literal};
 use crate::message::Field;
 use crate::metrics::{CursorMetrics, PendingMetrics};
+use crate::relay::checked::Seated;
 use crate::relay::engine::Engine;
 use crate::relay::prepare::{self, Seat, Unready};
 use crate::relay::{Config, sinks};
@@ -27,6 +28,12 @@ pub(super) struct Ready {
     pub(super) seat: Seat,
     pub(super) metrics: CursorMetrics,
     pub(super) numbers: PendingMetrics,
+}
+
+impl Seated for Ready {
+    fn seat(&self) -> &Seat {
+        &self.seat
+    }
 }
 
 pub(super) async fn ready(

@@ -96,7 +96,8 @@ async fn marks_that_cannot_be_judged_stay_and_the_reason_is_told() {
     let document = prune(&other, "--yes").await;
     let (free, gone, kept) = told(&document, "sent_marks", "todos");
     assert_eq!((free, gone, kept[0].0), (0, 0, None));
-    assert!(kept[0].1.starts_with("the cursor belongs to {"), "{document}");
+    let changes = "this configuration changes what cursor todos belongs to: table public.todos becomes public.other";
+    assert_eq!(kept[0].1, changes, "{document}");
     owner.batch_execute("REVOKE SELECT ON todos FROM relay").await.unwrap();
     let document = prune(&text, "--yes").await;
     let (_, _, kept) = told(&document, "sent_marks", "todos");

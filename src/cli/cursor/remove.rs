@@ -1,0 +1,60 @@
+//! `outbox-relay cursor remove`.
+
+use std::process::ExitCode;
+
+use super::agreed;
+use super::belongings::{Named, count};
+use crate::cli::confirm::{Consent, operator};
+use crate::cli::output::print;
+use crate::config::Config;
+use crate::cursor::relay::remove;
+
+/// Arguments of `cursor remove`.
+#[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
+#[command(after_help = "\
+Examples:
+  outbox-relay cursor remove booking_sms --dry-run        what is removed, what is kept, what must be finished first
+  outbox-relay cursor remove booking_sms                  the relay is taken out: its cursor goes, of shards all of them
+
+It removes the cursor, its pause and its reported errors; what is finished stays as history: settled dead letters, completed
+requests, marks of rows sent. It refuses while a running replica has the relay, and while something of it is not finished:
+open dead letters, unknown outcomes, rows in flight, requests, actions, schedules. A row in outbox.operation keeps the position.
+
+A relay that is configured again creates its cursor where `start` says.
+
+Exit codes: 0 done; 1 refused, failed or declined; 2 standard input is no terminal: add --yes.")]
+pub struct Args {
+    /// The cursor's name: its relay's
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Whether to.
+    #[command(flatten)]
+    pub consent: Consent,
+}
+
+/// Shows what goes and what stays, asks, and removes it.
+pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode> {
+    let mut session = crate::cli::session(config, "cursor").await?;
+    crate::migrate::require(&session).await?;
+    let name = args.name.as_str();
+    let named = Named::find(&session, name).await?;
+    named.refuse_running(&session).await?;
+    named.refuse_open()?;
+    for cursor in &named.cursors {
+        print(&format!("removed: cursor {cursor}\n"))?;
+    }
+    for kept in &named.belongings {
+        print(&format!("kept as history: {}\n", count(kept.rows, &kept.what)))?;
+    }
+    if config.relays.iter().any(|relay| relay.relay == name) {
+        print(&format!(
+            "WARNING: relay {name} is configured here: `run` creates the cursor again where `start` says\n"
+        ))?;
+    }
+    if let Some(code) = agreed(args.consent, &format!("Remove {name}?"))? {
+        return Ok(code);
+    }
+    remove(&mut session, name, &operator()).await?;
+    print(&format!("{name}: removed\n"))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,61 @@
+//! What is kept under a relay's name: removing its cursors, and moving everything to another name.
+//!
+//! Functions of the schema do it, as its owner: the relay's role cannot delete a cursor in another way. Each is one
+//! transaction, takes the cursors' locks, and leaves a row in `outbox.operation`.
+
+use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
+
+use crate::database::Error;
+
+/// Rows of one kind that are kept under a relay's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Belonging {
+    /// Of which kind: the word of `outbox.relay_belongings`.
+    pub what: String,
+    /// How many.
+    pub rows: i64,
+    /// How many of them are not finished: the cursors cannot be removed before they are.
+    pub open: i64,
+}
+
+/// What is kept under a relay's name beside its cursors; kinds without rows are left out.
+///
+/// # Errors
+/// The database's.
+pub async fn belongings(client: &Client, relay: &str) -> Result<Vec<Belonging>, Error> {
+    let sql = "SELECT b.what, b.rows, b.open FROM outbox.relay_belongings($1) AS b WHERE b.rows > 0";
+    let rows = client.query(sql, &[&relay]).await?;
+    rows.iter()
+        .map(|row| Ok(Belonging { what: row.try_get(0)?, rows: row.try_get(1)?, open: row.try_get(2)? }))
+        .collect()
+}
+
+/// Removes the cursors of a relay; how many they were.
+///
+/// # Errors
+/// The database's, also when something of the relay is not finished.
+pub async fn remove(client: &mut Client, relay: &str, by: &str) -> Result<i32, Error> {
+    unhurried(client, "SELECT outbox.remove_cursors($1, $2)", &[&relay, &by]).await
+}
+
+/// Gives a relay's cursors another name, with everything that is kept under the old one; how many they were.
+///
+/// # Errors
+/// The database's, also when a relay of the new name has cursors.
+pub async fn rename(client: &mut Client, old: &str, new: &str, by: &str) -> Result<i32, Error> {
+    unhurried(client, "SELECT outbox.rename_cursors($1, $2, $3)", &[&old, &new, &by]).await
+}
+
+/// Runs a statement that may touch a long history: a session's limits are made for turns.
+async fn unhurried(client: &mut Client, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<i32, Error> {
+    let transaction = client.transaction().await?;
+    // PostgreSQL knows transaction_timeout from version 17 on.
+    let timeouts = "SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings \
+                    WHERE name IN ('statement_timeout', 'transaction_timeout')";
+    transaction.query(timeouts, &[]).await?;
+    transaction.batch_execute("SET LOCAL synchronous_commit TO on").await?;
+    let row = transaction.query_one(sql, parameters).await?;
+    transaction.commit().await?;
+    Ok(row.try_get(0)?)
+}

@@ -1,0 +1,153 @@
+//! What a rollout of this configuration would do: a relay's cursors are compared with those that are there.
+
+use serde_json::Value;
+
+use crate::cursor::shards::strangers;
+use crate::cursor::{self, Facts, Standing, standings};
+use crate::database::{Error, Session};
+use crate::position::{Position, Timestamp};
+use crate::relay::lag::{self, Lag};
+use crate::relay::prepare::{self, CHECK, Unready};
+use crate::relay::{Config, Start};
+use crate::source;
+use crate::source::finding::{Finding, Level};
+use crate::source::shape::Shape;
+
+/// Relays that are not configured here and have a cursor of the same identity, whatever its shards.
+const TWINS: &str = "SELECT DISTINCT c.relay FROM outbox.cursor AS c WHERE c.relay <> ALL ($1) \
+     AND c.identity - 'shards' - 'shard_key' = $2::text::jsonb - 'shards' - 'shard_key' ORDER BY c.relay";
+
+/// What is found of one relay's cursors, which are its shards; `configured` are the names of all relays. A table that cannot
+/// be read has no `shape`.
+pub(super) async fn findings(
+    session: &Session,
+    shards: &[&Config],
+    configured: &[&str],
+    shape: Option<&Shape>,
+) -> Result<Vec<Finding>, Error> {
+    let Some(first) = shards.first() else { return Ok(Vec::new()) };
+    let identity = prepare::identity(session, first).await?;
+    if let Some(other) = strangers(session, &first.relay, &identity).await?.first() {
+        let unready = Unready::other_shards(&first.relay, &other.name, &other.identity, &identity);
+        return Ok(refused("shards_changed", unready).into_iter().collect());
+    }
+    let names: Vec<&str> = shards.iter().map(|shard| shard.name.as_str()).collect();
+    let standings = standings(session, &names).await?;
+    let mut findings = Vec::new();
+    for shard in shards {
+        match standings.iter().find(|standing| standing.name == shard.name) {
+            Some(standing) => findings.extend(existing(session, shard, standing, &identity, shape).await?),
+            None if shard.is_first_shard() => {
+                findings.push(missing(session, shard, configured, &identity, shape).await?)
+            }
+            None => {}
+        }
+    }
+    Ok(findings)
+}
+
+/// What a cursor that is there says to this configuration.
+async fn existing(
+    session: &Session,
+    config: &Config,
+    standing: &Standing,
+    identity: &str,
+    shape: Option<&Shape>,
+) -> Result<Option<Finding>, Error> {
+    let relations = shape.map(|shape| shape.descendants.clone()).unwrap_or_default();
+    let facts = Facts { identity, root: shape.map_or(0, |shape| shape.root), relations: &relations };
+    if let Some(other) = cursor::foreign_identity(session, &config.name, facts).await? {
+        return Ok(refused("identity_changed", Unready::foreign(&config.name, &other, identity)));
+    }
+    let (Some(under), Some(halt)) = (&standing.halted, cursor::halt(session, &config.name).await?) else {
+        return Ok(None);
+    };
+    let name = &config.name;
+    let halted = format!("cursor {name} is halted: {} {}: {}", halt.class, halt.code, halt.message);
+    let fix =
+        format!("Fix the cause (`outbox-relay cursor why {name}`), then run `outbox-relay cursor resume {name}`.");
+    Ok(Some(if *under == prepare::fingerprint(config) {
+        Finding::new(Level::Error, "cursor_halted", halted).setting(fix)
+    } else {
+        let message = match under.starts_with(CHECK) {
+            true => format!("{halted}; the halt ends when the relay passes its checks"),
+            false => format!("{halted}; another configuration, as this one is, ends the halt"),
+        };
+        Finding::new(Level::Warn, "cursor_halted", message).setting(fix)
+    }))
+}
+
+/// What the first run of a relay without a cursor would do.
+async fn missing(
+    session: &Session,
+    config: &Config,
+    configured: &[&str],
+    identity: &str,
+    shape: Option<&Shape>,
+) -> Result<Finding, Error> {
+    let relay = &config.relay;
+    let waiting = waiting(session, config, shape).await?;
+    let sends = waiting.map_or_else(
+        || "how many rows the first run sends cannot be counted".to_owned(),
+        |lag| {
+            let rows = if lag.rows == 1 { "row" } else { "rows" };
+            format!("the first run sends {}{} {rows}", lag.rows, if lag.capped { "+" } else { "" })
+        },
+    );
+    let streams = matches!(config.source, source::Config::Stream(_));
+    let twins: Vec<String> = match config.source {
+        source::Config::Stream(_) | source::Config::Pending(_) => {
+            let rows = session.query(TWINS, &[&configured, &identity]).await?;
+            rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?
+        }
+        source::Config::Requests(_) | source::Config::Schedule(_) => Vec::new(),
+    };
+    if let Some(twin) = twins.first() {
+        let same = if streams { format!("table and {}", target_word(identity)) } else { "table".to_owned() };
+        let message = format!(
+            "no cursor {relay}: {sends}. Cursor {twin} has the same {same}, and no relay here: was the relay renamed?"
+        );
+        let renamed = format!("If it was renamed: `outbox-relay cursor rename {twin} {relay}`");
+        return Ok(if streams {
+            let fix = format!("{renamed}; if it is new: `outbox-relay cursor create {relay} --now`, or --beginning.");
+            Finding::new(Level::Error, "cursor_renamed", message).setting(fix)
+        } else {
+            Finding::new(Level::Warn, "cursor_renamed", message).setting(format!("{renamed}."))
+        });
+    }
+    let message = format!("no cursor {relay} yet: {sends}");
+    Ok(match waiting {
+        Some(lag) if lag.rows == 0 => Finding::new(Level::Ok, "cursor_new", message),
+        _ if streams => Finding::new(Level::Warn, "cursor_new", message)
+            .setting(format!("To begin elsewhere, first run `outbox-relay cursor create {relay} --now`.")),
+        _ => Finding::new(Level::Warn, "cursor_new", message)
+            .setting("To send fewer rows, narrow `where` in the relay's source, or mark the others as sent."),
+    })
+}
+
+/// What waits for the first run; none where that cannot be counted.
+async fn waiting(session: &Session, config: &Config, shape: Option<&Shape>) -> Result<Option<Lag>, Error> {
+    if !matches!(config.source, source::Config::Stream(_)) {
+        return lag::of_due_work(session, config).await;
+    }
+    let Some(shape) = shape else { return Ok(None) };
+    let now: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
+    let position = match config.start {
+        Start::Beginning => None,
+        Start::At(created_at) => Some(Position { created_at, id: None }),
+        Start::Now => Some(Position { created_at: now.plus(std::time::Duration::from_micros(1)), id: None }),
+    };
+    let all = Shape { shard: None, ..shape.clone() };
+    lag::measure(session, &all, position.as_ref(), now).await.map(Some)
+}
+
+/// The kind of the target in an identity, in a word.
+fn target_word(identity: &str) -> &'static str {
+    let identity: Value = serde_json::from_str(identity).unwrap_or_default();
+    if identity["sink"] == "kafka" { "topic" } else { "target" }
+}
+
+fn refused(code: &'static str, unready: Unready) -> Option<Finding> {
+    let Unready::Wrong { message, hint, .. } = unready else { return None };
+    Some(Finding::new(Level::Error, code, message).setting(hint))
+}

@@ -1,0 +1,88 @@
+//! `migrate up --relay-role` and `--app-role` claim only rights that the roles have afterwards.
+
+use std::collections::BTreeSet;
+
+use tokio_postgres::Client;
+
+use crate::support::outside::stdout_relay;
+use crate::support::{CLOCK, bookings, database, outbox_relay, toml, unique};
+
+/// Everything that a role may do with relations of these schemas.
+async fn rights(owner: &Client, role: &str) -> BTreeSet<String> {
+    let sql = "SELECT format('%s %s.%s', p, c.relnamespace::regnamespace, c.relname) FROM pg_class AS c, \
+               unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS p \
+               WHERE c.relkind IN ('r', 'v', 'p') AND c.relnamespace::regnamespace::text IN ('outbox', 'public') \
+               AND has_table_privilege($1, c.oid, p)";
+    owner.query(sql, &[&role]).await.unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grants_without_effect_are_named_and_fail() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let (reader, writer) = (unique("reader").replace('-', "_"), unique("writer").replace('-', "_"));
+    owner.batch_execute(&format!("CREATE ROLE {reader}; CREATE ROLE {writer}")).await.unwrap();
+    // It has most of the rights itself, and may pass none of them on: PostgreSQL only warns.
+    let text = toml(&database, "relay", None, &stdout_relay("s", ""));
+    let (code, out, log) = outbox_relay(&text, &["migrate", "up", "--relay-role", &reader]).await;
+    assert_eq!(code, Some(1), "{out}{log}");
+    assert!(!out.contains("GRANT"), "nothing is claimed: {out}");
+    assert!(!log.contains(&writer), "{log}");
+    let up = ["migrate", "up", "--relay-role", &reader, "--app-role", &writer];
+    let (code, _, log) = outbox_relay(&text, &up).await;
+    assert_eq!(code, Some(1));
+    let said = "error: the grants were not made: role relay may not grant all of them, so none was granted\n";
+    assert!(log.starts_with(said), "{log}");
+    for missing in [
+        format!("  role {reader} lacks USAGE on schema outbox (owner postgres)\n"),
+        format!("  role {reader} lacks SELECT, INSERT, UPDATE on outbox.cursor (owner postgres)\n"),
+        format!("  role {reader} lacks SELECT on \"public\".\"bookings\" (owner postgres)\n"),
+        format!("  role {writer} lacks INSERT on outbox.message (owner postgres)\n"),
+        "  -> run this command again as a superuser, or as a role that has the rights of postgres\n".to_owned(),
+        format!("\n     GRANT SELECT ON \"public\".\"bookings\" TO \"{reader}\";"),
+    ] {
+        assert!(log.contains(&missing), "{missing} in {log}");
+    }
+    for role in [&reader, &writer] {
+        assert!(rights(&owner, role).await.is_empty());
+    }
+    let text = toml(&database, "postgres", None, &stdout_relay("s", ""));
+    let (code, out, log) = outbox_relay(&text, &up).await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(out.contains(&format!("GRANT SELECT ON \"public\".\"bookings\" TO \"{reader}\";\n")), "{out}");
+    assert!(rights(&owner, &reader).await.contains("SELECT public.bookings"));
+    assert!(rights(&owner, &writer).await.contains("INSERT outbox.message"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grants_of_two_owners_succeed_one_after_the_other() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let (platform, reader) = (unique("platform").replace('-', "_"), unique("reader").replace('-', "_"));
+    owner
+        .batch_execute(&format!(
+            "DROP SCHEMA outbox CASCADE; CREATE ROLE {platform} LOGIN; CREATE ROLE {reader}; \
+             GRANT CREATE ON DATABASE {} TO {platform}",
+            database.name
+        ))
+        .await
+        .unwrap();
+    let text = toml(&database, &platform, None, &stdout_relay("s", ""));
+    let up = ["migrate", "up", "--relay-role", &reader];
+    let (code, out, log) = outbox_relay(&text, &up).await;
+    assert_eq!(code, Some(1), "{log}");
+    assert!(out.contains("applied migration 1\n") && !out.contains("GRANT"), "what was done is said: {out}");
+    let lacks: Vec<_> = log.lines().filter(|line| line.contains(" lacks ")).collect();
+    assert_eq!(lacks, [format!("  role {reader} lacks SELECT on \"public\".\"bookings\" (owner postgres)")], "{log}");
+    assert!(rights(&owner, &reader).await.is_empty(), "all or nothing");
+    let statement = log.lines().find(|line| line.starts_with("     GRANT ")).unwrap();
+    owner.batch_execute(statement).await.unwrap();
+    let (code, out, log) = outbox_relay(&text, &up).await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(out.contains("GRANT SELECT, INSERT, UPDATE ON outbox.cursor"), "{out}");
+    assert!(
+        rights(&owner, &reader)
+            .await
+            .is_superset(&["UPDATE outbox.cursor", "SELECT public.bookings"].map(str::to_owned).into())
+    );
+}
