@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::sink::kafka::ClusterConfig;
 use crate::{admin, database, intake as http_intake, metrics, relay};
 
+mod delivers;
 mod environment;
 mod intake;
 mod kafka;

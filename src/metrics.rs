@@ -303,6 +303,16 @@ pub fn set_kafka(queued: u64, round_trips: &BTreeMap<String, Duration>) {
     }
 }
 
+/// Sets which configuration this replica has of a relay; `is` is false for one that it had before.
+pub fn set_config(relay: &str, hash: &str, is: bool) {
+    gauge!(name::CONFIG_INFO, "relay" => relay.to_owned(), "hash" => hash.to_owned()).set(f64::from(u8::from(is)));
+}
+
+/// Sets whether a relay waits for replicas with another configuration.
+pub fn set_config_waits(cursor: &str, waits: bool) {
+    gauge!(name::CONFIG_WAITS, "cursor" => cursor.to_owned()).set(f64::from(u8::from(waits)));
+}
+
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; counts beyond 2^53 do not occur")]
 fn count(n: u64) -> f64 {
     n as f64

@@ -22,6 +22,7 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
             "guarantee",
             "on_poison",
             "on_unknown",
+            "on_config_change",
             "dead_letter_topic",
             "start",
             "latency_window",

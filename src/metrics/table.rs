@@ -96,6 +96,10 @@ metrics! {
     POSTGRES_UP "postgres_up" Gauge Count [] true
         "1 while this replica is connected to PostgreSQL; 0 once an attempt to connect has failed, until one succeeds.";
     BUILD_INFO "build_info" Gauge Count ["version"] true "1, labelled with the running version.";
+    CONFIG_INFO "config_info" Gauge Count ["relay" "hash"] true
+        "1, labelled with the digest of what decides what the relay delivers, and where, on this replica.";
+    CONFIG_WAITS "config_waits" Gauge Count ["cursor"] true
+        "1 while this replica does not run the relay because live replicas run another configuration of it.";
     LATE_ROWS "late_rows_total" Counter Count ["cursor"] false
         "Rows that were committed behind the cursor's position and published late.";
     DEAD_LETTER_ROWS "dead_letter_rows" Gauge Count ["cursor"] true "Dead letters, and requests that have failed, that wait for an operator.";

@@ -54,6 +54,8 @@ fn measure_all(metrics: &CursorMetrics) {
     set_postgres_up(true);
     set_pool_connections(PoolState::Idle, 3);
     set_pool_connections(PoolState::InUse, 7);
+    set_config("bookings", "0123456789abcdef", true);
+    set_config_waits("bookings", true);
 }
 
 fn rendered(measure: impl FnOnce()) -> String {
@@ -104,6 +106,8 @@ fn all_that_is_measured_is_exported_and_nothing_else() {
         "outbox_relay_schedule_problems{cursor=\"jobs\"} 6",
         "outbox_relay_schedule_waiting_seconds{cursor=\"jobs\"} 1.5",
         "outbox_relay_kafka_queue_messages 12",
+        "outbox_relay_config_info{relay=\"bookings\",hash=\"0123456789abcdef\"} 1",
+        "outbox_relay_config_waits{cursor=\"bookings\"} 1",
         "outbox_relay_kafka_broker_rtt_seconds{broker=\"1\"} 0.002",
         "outbox_relay_db_pool_connections{state=\"in_use\"} 7",
         concat!("outbox_relay_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),

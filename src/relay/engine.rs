@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::bulletin::Bulletin;
 use super::hints::Hints;
+use super::registry::Registry;
 use super::sentry::Sentry;
 use super::topics::Topics;
 use super::weaker::LastOpenSince;
@@ -48,6 +49,8 @@ pub struct Engine {
     pub(super) topics: Topics,
     /// Looks at the tables of groups that rest.
     pub(super) sentry: Sentry,
+    /// Which of its relays this process may run.
+    pub(super) registry: Registry,
     /// For probes, samples and status.
     pub probe: Shared,
     /// The Kafka cluster, when one is configured.
@@ -146,6 +149,7 @@ impl Engine {
         Ok(Self {
             watcher: Watcher::new(sessions(), limits.statement),
             probe: Shared::new(sessions()),
+            registry: Registry::new(relays),
             hints: Hints::new(sessions()),
             bulletin: Bulletin::default(),
             sentry: Sentry::default(),
@@ -227,6 +231,11 @@ impl Engine {
     /// When it cannot be opened.
     pub(super) async fn connection(&self) -> Result<Loan, Error> {
         database::take(&self.pool).await
+    }
+
+    /// Whether a relay begins nothing more: the engine stops, or replicas with another configuration of it run.
+    pub(super) fn ends(&self, relay: &str) -> bool {
+        self.stop.is_cancelled() || self.registry.gives_way(relay)
     }
 
     /// A relay has passed its checks.

@@ -84,7 +84,7 @@ pub(super) async fn run(engine: Arc<Engine>, config: Config, source: Pending) {
 
 impl Desk {
     async fn run(mut self) {
-        while !self.engine.stop.is_cancelled() {
+        while !self.engine.ends(&self.config.name) {
             self.engine.heartbeat.beat();
             let pause = match self.step().await {
                 Ok(pause) => pause,

@@ -75,7 +75,7 @@ pub(super) async fn run(engine: Arc<Engine>, config: Config, source: Requests) {
 impl Clerk {
     async fn run(mut self) {
         let stop = self.engine.stop.clone();
-        while !stop.is_cancelled() {
+        while !self.engine.ends(&self.config.name) {
             self.engine.heartbeat.beat();
             let pause = match self.step().await {
                 Ok(pause) => pause,

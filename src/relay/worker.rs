@@ -88,7 +88,7 @@ pub(super) async fn run(engine: Arc<Engine>, ready: Arc<Ready>, start: Start, ba
                 (next, Then::End)
             }
         };
-        if engine.stop.is_cancelled() || ready.is_superseded() {
+        if engine.ends(&ready.config.name) || ready.is_superseded() {
             return (next, worker.backoff);
         }
         let looking = async {

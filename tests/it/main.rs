@@ -48,6 +48,7 @@ mod poison;
 mod postgres_facts;
 mod recurrence;
 mod refusals;
+mod registry;
 mod replicas;
 mod requests;
 mod retention;

@@ -42,7 +42,7 @@ pub(super) async fn ready(
         Ok(sink) => sink,
         Err(unready) => return Ok(Err(unready)),
     };
-    let seat = match prepare::seat(&session, config, root).await? {
+    let seat = match prepare::seat(engine, &session, config, root).await? {
         Ok(seat) => seat,
         Err(unready) => return Ok(Err(unready)),
     };

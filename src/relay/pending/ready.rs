@@ -72,7 +72,7 @@ pub(super) async fn ready(
             return Ok(Err(Unready::wrong("column_unreadable", message, hint)));
         }
     }
-    let seat = match prepare::seat(&session, config, due.oid).await? {
+    let seat = match prepare::seat(engine, &session, config, due.oid).await? {
         Ok(seat) => seat,
         Err(unready) => return Ok(Err(unready)),
     };

@@ -51,7 +51,7 @@ pub(super) async fn ready(
     }
     // The database's own numbers of its tables are the same for all its life: the ledger is made by a migration.
     let root: u32 = session.query_one("SELECT 'outbox.request'::regclass::oid", &[]).await?.try_get(0)?;
-    let seat = match prepare::seat(&session, config, root).await? {
+    let seat = match prepare::seat(engine, &session, config, root).await? {
         Ok(seat) => seat,
         Err(unready) => return Ok(Err(unready)),
     };
