@@ -66,3 +66,4 @@ mod support;
 mod tls;
 mod verbs;
 mod webhook;
+mod words;
