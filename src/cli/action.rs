@@ -19,7 +19,7 @@ Examples:
   outbox-relay action list                             the newest actions of all schedules
   outbox-relay action list --status failed             what has failed, and why
   outbox-relay action list --schedule tenant_a/report --limit 5
-  outbox-relay action list --status running -o json | jq '.actions[] | {schedule, took_seconds, progress}'
+  outbox-relay action list --status running -o json | jq '.actions[] | {schedule, progress}'
 
 An action is one occurrence of a schedule, for one tenant. It outlives its schedule, until [retention] takes it away.
 

@@ -20,10 +20,12 @@ use crate::source::finding::{Finding, Level};
 Examples:
   outbox-relay check
   outbox-relay check -o json | jq '.findings[] | select(.level == \"error\")'
-  outbox-relay --config new.toml check             before a rollout: what it changes about the cursors that are there
-  outbox-relay check --observe 60s                 what lag is achievable: writers, their times, growth, snapshots
+  outbox-relay --config new.toml check
+      before a rollout: what it changes about the cursors that are there
+  outbox-relay check --observe 60s
+      what lag is achievable: writers, their times, growth, snapshots
 
-Exit codes: 0 when there are warnings only, 3 with any error, a server that cannot be asked included. As an init container it
+Exit codes: 0 when there are warnings only, 3 with any error, a server that cannot be asked included. As an init container it \
 stops a rollout that needs a decision: another table or topic under a cursor's name, a renamed relay, a halted cursor.")]
 pub struct Args {
     /// How to print the findings

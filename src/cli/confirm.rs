@@ -70,11 +70,23 @@ fn read(question: &str, input: &mut impl BufRead, talk: &mut impl Write) -> io::
     })
 }
 
-/// The operating system's user, for the record of operations; by number where no name is known, as in a container.
+/// The operating system's user, for the record of operations: `USER`, `LOGNAME`, or the login name of the user id; by number
+/// where there is none, as in some containers.
 #[must_use]
 pub fn operator() -> String {
     let named = ["USER", "LOGNAME"].into_iter().find_map(|key| std::env::var(key).ok().filter(|name| !name.is_empty()));
-    named.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
+    let uid = rustix::process::getuid().as_raw();
+    let listed = || login(&std::fs::read_to_string("/etc/passwd").unwrap_or_default(), uid).map(str::to_owned);
+    named.or_else(listed).unwrap_or_else(|| format!("uid {uid}"))
+}
+
+/// The login name of a user id, in the text of `/etc/passwd`.
+fn login(passwd: &str, uid: u32) -> Option<&str> {
+    passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next().filter(|name| !name.is_empty())?;
+        (fields.nth(1)?.parse() == Ok(uid)).then_some(name)
+    })
 }
 
 #[cfg(test)]
@@ -96,6 +108,14 @@ mod tests {
             assert_eq!(answer(typed).0, Answer::No, "{typed:?}");
         }
         assert_eq!(answer("y\n").1, "Skip it? [y/N] ");
+    }
+
+    #[test]
+    fn login_name_is_found_by_user_id() {
+        let passwd = "root:x:0:0:root:/root:/bin/bash\n\nbroken\nada:x:1000:1000::/home/ada:/bin/sh\n";
+        assert_eq!(login(passwd, 0), Some("root"));
+        assert_eq!(login(passwd, 1000), Some("ada"));
+        assert_eq!(login(passwd, 10001), None);
     }
 
     #[test]

@@ -31,7 +31,8 @@ mod why;
 Examples:
   outbox-relay cursor list
   outbox-relay cursor why booking_sms              why it does not move, and what to do
-  outbox-relay cursor pause booking_sms            no turn begins until it is resumed; all replicas see it
+  outbox-relay cursor pause booking_sms
+      no turn begins until it is resumed; all replicas see it
   outbox-relay cursor resume booking_sms           ends a pause, and a halt whose cause is mended
   outbox-relay cursor skip booking_sms             pass the one message that it is halted at
   outbox-relay cursor seek booking_sms --at 2026-11-21T08:00:00Z --dry-run
@@ -73,10 +74,15 @@ Examples:
     /// Begin no more turns of a cursor, or of all shards of a relay
     #[command(after_help = "\
 Examples:
-  outbox-relay cursor pause booking_sms            the running turn ends, no other begins, on no replica
-  outbox-relay cursor pause booking_events         of a relay with shards: all of them; booking_events#2 is one
+  outbox-relay cursor pause booking_sms
+      the running turn ends, no other begins, on no replica
+  outbox-relay cursor pause booking_events
+      of a relay with shards: all of them; booking_events#2 is one
 
-Rows wait in the table; nothing is lost. `outbox-relay cursor resume` ends it.")]
+Rows wait in the table; nothing is lost. `outbox-relay cursor resume` ends it.
+
+Who paused it is recorded: USER, LOGNAME, or the login name of the user id. In a container without one, give it: \
+docker exec -e USER=ada ….")]
     Pause {
         /// The cursor's name
         #[arg(value_name = "NAME")]

@@ -16,10 +16,12 @@ Examples:
   outbox-relay dead-letter list
   outbox-relay dead-letter show 17
   outbox-relay dead-letter redrive 17 18 --dry-run
-  outbox-relay dead-letter redrive --cursor booking_sms --yes   all that wait there, after the cause is mended
-  outbox-relay dead-letter discard 17                           give it up; it is kept for the record
+  outbox-relay dead-letter redrive --cursor booking_sms --yes
+      all that wait there, after the cause is mended
+  outbox-relay dead-letter discard 17
+      give it up; it is kept for the record
 
-A redriven row is read again, so that a mended row goes out mended; where it is gone, what was stored is sent. The message
+A redriven row is read again, so that a mended row goes out mended; where it is gone, what was stored is sent. The message \
 keeps its id and is marked as replayed.
 
 Exit codes: 0 done; 1 failed, or declined; 2 usage, or nobody is there to confirm it: add --yes.")]

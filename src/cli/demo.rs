@@ -19,7 +19,7 @@ Examples:
   outbox-relay demo --scenario schedules --json
   outbox-relay demo --json | tail -n 1 | jq .verdict
 
-Exit codes: 0 pass, 1 fail, 3 undecided (the in-process broker dropped data unseen).
+Exit codes: 0 pass, 1 fail, 3 undecided (the in-process broker dropped data unseen). \
 Nothing is left behind: processes, directories and sockets are removed, also after Ctrl-C.")]
 pub struct Args {
     /// What is played

@@ -18,10 +18,14 @@ const PLAIN: &str = "outbox.message has no partitions: SELECT outbox.partition_m
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  outbox-relay migrate up --relay-role relay       make the schema, grant the relay's role exactly what it needs
-  outbox-relay migrate up --app-role app           let the application write outbox.message and ask for requests
-  outbox-relay migrate up --notify                 have inserts wake the relays that ask for it (it changes their tables)
-  outbox-relay migrate up --indexes                also make the indexes that relays with shards read by
+  outbox-relay migrate up --relay-role relay
+      make the schema, grant the relay's role exactly what it needs
+  outbox-relay migrate up --app-role app
+      let the application write outbox.message and ask for requests
+  outbox-relay migrate up --notify
+      have inserts wake the relays that ask for it (it changes their tables)
+  outbox-relay migrate up --indexes
+      also make the indexes that relays with shards read by
   outbox-relay migrate up --print-sql              print the SQL for somebody else to run
   outbox-relay migrate status                      show which migrations are applied
   outbox-relay migrate down --to 1                 go back to version 1

@@ -16,7 +16,8 @@ use crate::retention::{self, Found, Pass};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  outbox-relay prune --dry-run                     what may go, what stays although it is old, and who holds it
+  outbox-relay prune --dry-run
+      what may go, what stays although it is old, and who holds it
   outbox-relay prune                               the same, then asks
   outbox-relay prune --yes -o json                 without asking, for jobs
 

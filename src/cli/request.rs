@@ -14,15 +14,19 @@ use crate::cursor::requests::{self, Filter, Listed};
 #[command(after_help = "\
 Examples:
   outbox-relay request list --unknown                  what was sent or not: nobody knows
-  outbox-relay request list --relay booking_sms        all that is to be sent, sending, waiting, failed, unknown or dead there
+  outbox-relay request list --relay booking_sms
+      all that is to be sent, sending, waiting, failed, unknown or dead there
   outbox-relay request list --status failed            what a receiver has refused
-  outbox-relay request list --ambiguous                every request that ever had an outcome that nobody knew
-  outbox-relay request show --key ada:welcome          one request: by the key that is sent once, or by its id
-  outbox-relay request redrive 01a1ff20-4202-76c3-af15-1206ca39ede4 --yes     send a failed or unknown one again
+  outbox-relay request list --ambiguous
+      every request that ever had an outcome that nobody knew
+  outbox-relay request show --key ada:welcome
+      one request: by the key that is sent once, or by its id
+  outbox-relay request redrive 01a1ff20-4202-76c3-af15-1206ca39ede4 --yes
+      send a failed or unknown one again
   outbox-relay request list --unknown -o json | jq '.requests[] | {relay, key}'
 
-An unknown outcome: see at the receiver whether it has arrived. A request of the ledger (it has a template) can be sent again
-by `redrive`; its Idempotency-Key is the same as before, and so is its body, unless it was refused. A row of another relay
+An unknown outcome: see at the receiver whether it has arrived. A request of the ledger (it has a template) can be sent again \
+by `redrive`; its Idempotency-Key is the same as before, and so is its body, unless it was refused. A row of another relay \
 (guarantee = \"at_most_once\") is never sent again: when it is settled, delete its row from outbox.claim.
 
 Exit codes: 0 done; 1 failed, or declined; 2 usage or configuration, or nobody is there to confirm it: add --yes.")]

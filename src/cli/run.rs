@@ -29,12 +29,14 @@ const DIRECT: usize = 4;
 Examples:
   outbox-relay --config relay.toml run
   outbox-relay run --relay booking_events          only this relay of the configuration
-  outbox-relay run --once --timeout 5m             relay what is there now, then end; for jobs and tests
+  outbox-relay run --once --timeout 5m
+      relay what is there now, then end; for jobs and tests
 
 Signals:
-  SIGTERM or SIGINT ends the open turns within [shutdown] grace and exits 0, or 1 when an outcome of what was
-  sent could not be recorded; a second one exits immediately.
-  With --once the exit code is 1 when a relay is halted or not done in time; rows held back are named.")]
+  SIGTERM or SIGINT ends the open turns within [shutdown] grace and exits 0, or 1 when an outcome of
+  what was sent could not be recorded; a second one exits immediately.
+
+Exit codes: with --once 1 when a relay is halted or not done in time; rows held back are named.")]
 pub struct Args {
     /// Relay the rows that are committed now, then end
     #[arg(long)]

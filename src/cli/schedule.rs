@@ -21,15 +21,18 @@ mod show;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  outbox-relay schedule preview \"FREQ=MONTHLY;BYDAY=1MO;BYHOUR=9\" --zone Europe/Berlin     what a rule means, before it is written
-  outbox-relay schedule list                       what is due when, in its zone and in UTC, and what became of the last
+  outbox-relay schedule preview \"FREQ=MONTHLY;BYDAY=1MO;BYHOUR=9\" --zone Europe/Berlin
+      what a rule means, before it is written
+  outbox-relay schedule list
+      what is due when, in its zone and in UTC, and what became of the last
   outbox-relay schedule list --problems            those that cannot run, and why
-  outbox-relay schedule show report                everything about one, its next five and last ten occurrences
+  outbox-relay schedule show report
+      everything about one, its next five and last ten occurrences
   outbox-relay schedule pause report               it makes no occurrences until it is resumed
   outbox-relay schedule resume report              it goes on with the first occurrence after now
   outbox-relay schedule run-now tenant_a/report    makes an action at once, whatever its rule says
 
-A schedule is named by its name, by TENANT/NAME, or by its id. Applications write schedules in plain SQL, as rows of
+A schedule is named by its name, by TENANT/NAME, or by its id. Applications write schedules in plain SQL, as rows of \
 outbox.schedule; none of these verbs changes what a rule says.
 
 Exit codes: 0 done; 1 failed, or there is no such schedule; 2 usage or configuration.")]

@@ -124,6 +124,35 @@ fn help_teaches_exit_codes_environment_and_examples() {
     }
 }
 
+/// A command's help and those of its subcommands, below the options.
+fn after_helps(command: &clap::Command, found: &mut Vec<(String, String)>) {
+    if let Some(text) = command.get_after_help() {
+        found.push((command.get_name().to_owned(), text.to_string()));
+    }
+    command.get_subcommands().for_each(|verb| after_helps(verb, found));
+}
+
+#[test]
+fn help_is_wrapped_once() {
+    let mut all = Vec::new();
+    after_helps(&Cli::command(), &mut all);
+    assert!(all.len() > 20);
+    let prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
+    for (verb, text) in all {
+        let lines: Vec<&str> = text.lines().collect();
+        for (line, next) in lines.iter().zip(lines.iter().skip(1)) {
+            assert!(
+                !prose(line) || !prose(next),
+                "{verb}: the terminal wraps a paragraph, the source must not: {line:?}"
+            );
+        }
+        // What the terminal would wrap in the middle of an example.
+        for line in lines.iter().filter(|line| line.starts_with(' ')) {
+            assert!(line.chars().count() <= 100, "{verb}: {line:?}");
+        }
+    }
+}
+
 #[test]
 fn problems_of_the_configuration_end_with_2_and_failures_with_1() {
     let problems = Config::parse("", "relay.toml", &Environment::new()).expect_err("no server is named");

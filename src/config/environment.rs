@@ -14,6 +14,9 @@ const PREFIX: &str = "OUTBOX_RELAY__";
 /// Sections that variables may fill; relays stand in the file, because their order and names matter.
 const SECTIONS: [&str; 7] = ["postgres", "kafka", "admin", "metrics", "intake", "shutdown", "retention"];
 
+/// Variables that mean something by themselves, the tests' and the demo's among them.
+const KNOWN: [&str; 6] = ["CONFIG", "ALLOW_LOSS", "PG_BIN", "PG_MAJOR", "KAFKA_JARS", "SEED"];
+
 /// The environment of this process. Values that are no UTF-8 keep a replacement character in place of what is none.
 #[must_use]
 pub fn of_process() -> Environment {
@@ -25,7 +28,10 @@ pub fn of_process() -> Environment {
 /// Lays the variables over the tree; a variable wins over the file.
 pub(super) fn overlay(root: &mut Table, environment: &Environment, report: &Report) {
     for (name, value) in environment {
-        let Some(rest) = name.strip_prefix(PREFIX) else { continue };
+        let Some(rest) = name.strip_prefix(PREFIX) else {
+            unknown(name, value, report);
+            continue;
+        };
         let place = Place::Variable(name.clone());
         let lower = rest.to_ascii_lowercase();
         let node = Node { place: place.clone(), value: Value::Text(value.clone()) };
@@ -56,10 +62,55 @@ fn table<'a>(parent: &'a mut Table, key: &str, place: &Place) -> Option<&'a mut 
     }
 }
 
+/// Refuses a variable that was meant for a key, and warns of any other that has our name and no meaning.
+fn unknown(name: &str, value: &str, report: &Report) {
+    let Some(rest) = name.strip_prefix("OUTBOX_RELAY_").filter(|rest| !KNOWN.contains(rest)) else { return };
+    if of_kubernetes(rest, value) {
+        return;
+    }
+    let lower = rest.to_ascii_lowercase();
+    if let Some((key, meant)) = meant(&lower) {
+        let what = "sets nothing: the name needs two underscores where it has one".to_owned();
+        let place = Place::Variable(name.to_owned());
+        report.add(Problem { place, key, value: None, what, mend: format!("write {meant}"), missing: false });
+        return;
+    }
+    let hint = match keys::nearest(rest, KNOWN) {
+        Some(near) => format!("Write OUTBOX_RELAY_{near}, or remove it."),
+        None => format!("Remove it, or write {PREFIX}SECTION__KEY, which sets a key of the configuration."),
+    };
+    tracing::warn!(variable = name, hint, "unknown environment variable ignored");
+}
+
+/// The key that a name with single underscores was meant for, and the variable that sets it.
+fn meant(lower: &str) -> Option<(String, String)> {
+    let (section, key) = SECTIONS.iter().find_map(|section| {
+        let key = lower.strip_prefix(section)?.strip_prefix('_')?.trim_start_matches('_');
+        (!key.is_empty()).then_some((section, key))
+    })?;
+    let parts = match key.strip_prefix("properties_").filter(|_| *section == "kafka") {
+        Some(property) => vec![*section, "properties", property.trim_start_matches('_')],
+        None => vec![*section, key],
+    };
+    Some((parts.join("."), format!("{PREFIX}{}", parts.join("__").to_ascii_uppercase())))
+}
+
+/// Kubernetes describes a service called outbox-relay, or outbox-relay-…, by variables.
+fn of_kubernetes(rest: &str, value: &str) -> bool {
+    let protocols = ["TCP", "UDP", "SCTP"];
+    let has_port = rest.starts_with("PORT_") || rest.contains("_PORT_");
+    protocols.iter().any(|protocol| value.starts_with(&format!("{}://", protocol.to_ascii_lowercase())))
+        || rest.ends_with("SERVICE_HOST")
+        || rest.contains("SERVICE_PORT")
+        || (has_port && rest.split('_').any(|word| protocols.contains(&word)))
+}
+
 fn stranger(place: Place, lower: &str) -> Problem {
     let section = lower.split("__").next().unwrap_or_default();
     let (what, mend) = if section == "relay" {
         ("relays cannot be set by variables".to_owned(), "write them in the file".to_owned())
+    } else if let Some((_, meant)) = meant(lower) {
+        ("names no key that a variable can set".to_owned(), format!("write {meant}"))
     } else {
         let what = "names no key that a variable can set".to_owned();
         let mend = match keys::nearest(section, SECTIONS) {

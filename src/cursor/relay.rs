@@ -4,7 +4,6 @@
 //! transaction, takes the cursors' locks, and leaves a row in `outbox.operation`.
 
 use tokio_postgres::Client;
-use tokio_postgres::types::ToSql;
 
 use crate::database::Error;
 
@@ -35,27 +34,27 @@ pub async fn belongings(client: &Client, relay: &str) -> Result<Vec<Belonging>, 
 ///
 /// # Errors
 /// The database's, also when something of the relay is not finished.
-pub async fn remove(client: &mut Client, relay: &str, by: &str) -> Result<i32, Error> {
-    unhurried(client, "SELECT outbox.remove_cursors($1, $2)", &[&relay, &by]).await
+pub async fn remove(client: &Client, relay: &str, by: &str) -> Result<i32, Error> {
+    Ok(client.query_one("SELECT outbox.remove_cursors($1, $2)", &[&relay, &by]).await?.try_get(0)?)
 }
 
 /// Gives a relay's cursors another name, with everything that is kept under the old one; how many they were.
 ///
 /// # Errors
 /// The database's, also when a relay of the new name has cursors.
-pub async fn rename(client: &mut Client, old: &str, new: &str, by: &str) -> Result<i32, Error> {
-    unhurried(client, "SELECT outbox.rename_cursors($1, $2, $3)", &[&old, &new, &by]).await
+pub async fn rename(client: &Client, old: &str, new: &str, by: &str) -> Result<i32, Error> {
+    Ok(client.query_one("SELECT outbox.rename_cursors($1, $2, $3)", &[&old, &new, &by]).await?.try_get(0)?)
 }
 
-/// Runs a statement that may touch a long history: a session's limits are made for turns.
-async fn unhurried(client: &mut Client, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<i32, Error> {
-    let transaction = client.transaction().await?;
+/// Lets the session take its time, because a relay's history may be long, and wait for the disk: a session's limits are made
+/// for turns.
+///
+/// # Errors
+/// The database's.
+pub async fn unhurried(client: &Client) -> Result<(), Error> {
     // PostgreSQL knows transaction_timeout from version 17 on.
-    let timeouts = "SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings \
-                    WHERE name IN ('statement_timeout', 'transaction_timeout')";
-    transaction.query(timeouts, &[]).await?;
-    transaction.batch_execute("SET LOCAL synchronous_commit TO on").await?;
-    let row = transaction.query_one(sql, parameters).await?;
-    transaction.commit().await?;
-    Ok(row.try_get(0)?)
+    let limits = "SELECT pg_catalog.set_config(name, CASE name WHEN 'synchronous_commit' THEN 'on' ELSE '0' END, false) \
+                  FROM pg_catalog.pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout', 'synchronous_commit')";
+    client.query(limits, &[]).await?;
+    Ok(())
 }

@@ -55,8 +55,9 @@ impl Worker<'_> {
             self.ready.accepted_partitions.store(found, Relaxed);
             return Next::Look;
         }
+        let partitions = if found == 1 { "partition" } else { "partitions" };
         let message = format!(
-            "topic {} has {found} partitions, the cursor's keys are spread over {known}: rows of one key would go on in \
+            "topic {} has {found} {partitions}, the cursor's keys are spread over {known}: rows of one key would go on in \
              another partition",
             self.ready.config.sink.target()
         );

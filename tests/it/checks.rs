@@ -38,6 +38,7 @@ async fn check_prints_its_findings_as_documented_and_its_sql_mends_what_it_found
     {
         assert!(answered.contains(code), "{code} in {answered:?}");
     }
+    assert_eq!(finding(&document, "topic").unwrap()["message"], format!("topic {topic} has 1 partition"));
     let unproven = finding(&document, "created_at_unproven").expect("writers may send their own created_at");
     assert_eq!((&unproven["relay"], &unproven["level"]), (&"booking_events".into(), &"warn".into()));
     owner.batch_execute(unproven["fix_sql"].as_str().unwrap()).await.unwrap();

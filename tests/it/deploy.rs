@@ -83,3 +83,25 @@ async fn the_local_prometheus_is_configured_with_the_rules() {
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && said.contains("1 rule files found"), "{said}");
 }
+
+#[tokio::test]
+async fn compose_runs_versions_that_tests_run() {
+    let stack = std::fs::read_to_string("deploy/compose.yaml").unwrap();
+    let tags = |image: &str| -> Vec<String> {
+        let images = stack.lines().filter_map(|line| line.trim().strip_prefix("image: "));
+        images.filter_map(|name| name.strip_prefix(image)).map(str::to_owned).collect()
+    };
+    let pom = std::fs::read_to_string("tests/kafka/pom.xml").unwrap();
+    let kafka = pom.split("<artifactId>kafka_2.13</artifactId>").nth(1).unwrap().split("<version>").nth(1).unwrap();
+    let kafka = kafka.split('<').next().unwrap();
+    assert_eq!(tags("apache/kafka:"), [kafka, kafka]);
+    let prometheus = tokio::process::Command::new("prometheus").arg("--version").output().await.unwrap();
+    let said = String::from_utf8(prometheus.stdout).unwrap();
+    let version: String = said.split(' ').nth(2).unwrap().chars().take_while(|c| "0123456789.".contains(*c)).collect();
+    assert_eq!(tags("prom/prometheus:"), [format!("v{version}")]);
+    // Of PostgreSQL the major version: minor ones come with the distribution's updates.
+    let install = std::fs::read_to_string("scripts/install").unwrap();
+    let [postgres] = &tags("postgres:")[..] else { panic!("one PostgreSQL") };
+    let major = postgres.split('.').next().unwrap();
+    assert!(install.contains(&format!("postgresql-{major}")), "{postgres}");
+}

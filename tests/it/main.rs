@@ -68,3 +68,4 @@ mod support;
 mod tls;
 mod verbs;
 mod webhook;
+mod words;

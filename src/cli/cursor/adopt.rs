@@ -23,12 +23,12 @@ Examples:
   outbox-relay cursor adopt booking_events --dry-run      what has changed under the cursor?
   outbox-relay cursor adopt booking_events                take it over, position and all
 
-It accepts, for a cursor that is halted because of it: another table, sink, target or database system under the same name;
-a table that was replaced (swapped by RENAME); an attached partition with rows that were passed; another number of
-partitions of the topic. The position stays: rows of the new table or partition at or below it are never sent. The halt
+It accepts, for a cursor that is halted because of it: another table, sink, target or database system under the same name; \
+a table that was replaced (swapped by RENAME); an attached partition with rows that were passed; another number of \
+partitions of the topic. The position stays: rows of the new table or partition at or below it are never sent. The halt \
 ends. Only a replica that finds exactly what was shown here takes it over.
 
-Exit codes: 0 done, nothing to adopt, or stored where no replica runs; 1 failed or declined; 2 nobody is there to confirm it: add --yes; 3 not
+Exit codes: 0 done, nothing to adopt, or stored where no replica runs; 1 failed or declined; 2 nobody is there to confirm it: add --yes; 3 not \
 carried out in time.")]
 pub struct Args {
     /// The cursor's name

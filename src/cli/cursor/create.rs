@@ -19,9 +19,10 @@ use crate::relay::prepare;
 Examples:
   outbox-relay cursor create booking_sms --now                          only rows from now on
   outbox-relay cursor create booking_events --at 2026-11-21T00:00:00Z   from this instant on
-  outbox-relay cursor create booking_events --after-id 4711             go on where another program has ended
+  outbox-relay cursor create booking_events --after-id 4711
+      go on where another program has ended
 
-The relay must be configured. Do it before the first `outbox-relay run`: that one makes the cursor where `start` says. A
+The relay must be configured. Do it before the first `outbox-relay run`: that one makes the cursor where `start` says. A \
 cursor that exists is left alone, and the exit code is 1: `outbox-relay cursor seek` moves it.")]
 pub struct Args {
     /// The cursor's name: its relay's; of a relay with shards, all of them are made

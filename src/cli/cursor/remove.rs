@@ -7,17 +7,19 @@ use super::belongings::{Named, count};
 use crate::cli::confirm::{Consent, operator};
 use crate::cli::output::print;
 use crate::config::Config;
-use crate::cursor::relay::remove;
+use crate::cursor::relay::{remove, unhurried};
 
 /// Arguments of `cursor remove`.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
 #[command(after_help = "\
 Examples:
-  outbox-relay cursor remove booking_sms --dry-run        what is removed, what is kept, what must be finished first
-  outbox-relay cursor remove booking_sms                  the relay is taken out: its cursor goes, of shards all of them
+  outbox-relay cursor remove booking_sms --dry-run
+      what is removed, what is kept, what must be finished first
+  outbox-relay cursor remove booking_sms
+      the relay is taken out: its cursor goes, of shards all of them
 
-It removes the cursor, its pause and its reported errors; what is finished stays as history: settled dead letters, completed
-requests, marks of rows sent. It refuses while a running replica has the relay, and while something of it is not finished:
+It removes the cursor, its pause and its reported errors; what is finished stays as history: settled dead letters, completed \
+requests, marks of rows sent. It refuses while a running replica has the relay, and while something of it is not finished: \
 open dead letters, unknown outcomes, rows in flight, requests, actions, schedules. A row in outbox.operation keeps the position.
 
 A relay that is configured again creates its cursor where `start` says.
@@ -34,8 +36,9 @@ pub struct Args {
 
 /// Shows what goes and what stays, asks, and removes it.
 pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode> {
-    let mut session = crate::cli::session(config, "cursor").await?;
+    let session = crate::cli::session(config, "cursor").await?;
     crate::migrate::require(&session).await?;
+    unhurried(&session).await?;
     let name = args.name.as_str();
     let named = Named::find(&session, name).await?;
     named.refuse_running(&session).await?;
@@ -54,7 +57,7 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
     if let Some(code) = agreed(args.consent, &format!("Remove {name}?"))? {
         return Ok(code);
     }
-    remove(&mut session, name, &operator()).await?;
+    remove(&session, name, &operator()).await?;
     print(&format!("{name}: removed\n"))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,7 @@ use super::belongings::{Named, count};
 use crate::cli::confirm::{Consent, operator};
 use crate::cli::output::print;
 use crate::config::{Config, relay_name};
-use crate::cursor::relay::rename;
+use crate::cursor::relay::{rename, unhurried};
 use crate::cursor::reshard;
 
 /// Arguments of `cursor rename`.
@@ -15,13 +15,14 @@ use crate::cursor::reshard;
 #[command(after_help = "\
 Examples:
   outbox-relay cursor rename booking_sms sms --dry-run    what moves to the new name
-  outbox-relay cursor rename booking_sms sms              the relay is called sms now: it continues where booking_sms ended
+  outbox-relay cursor rename booking_sms sms
+      the relay is called sms now: it continues where booking_sms ended
 
-Stop the replicas that have the relay, rename, then start replicas whose configuration has the new name. Everything moves in one
-transaction: positions (of shards, all of them), pauses, dead letters, unknown outcomes, requests, templates, schedules, actions,
+Stop the replicas that have the relay, rename, then start replicas whose configuration has the new name. Everything moves in one \
+transaction: positions (of shards, all of them), pauses, dead letters, unknown outcomes, requests, templates, schedules, actions, \
 marks of rows sent. It refuses while a running replica has one of the two names, and when the new name has a cursor.
 
-Receivers see the name: in the Kafka header `relay`, and in the Idempotency-Key <relay>/<key>. A row that was sent under the old
+Receivers see the name: in the Kafka header `relay`, and in the Idempotency-Key <relay>/<key>. A row that was sent under the old \
 name and is sent again under the new one has another Idempotency-Key.
 
 Exit codes: 0 done; 1 refused, failed or declined; 2 standard input is no terminal: add --yes.")]
@@ -39,8 +40,9 @@ pub struct Args {
 
 /// Shows what moves, asks, and renames.
 pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode> {
-    let mut session = crate::cli::session(config, "cursor").await?;
+    let session = crate::cli::session(config, "cursor").await?;
     crate::migrate::require(&session).await?;
+    unhurried(&session).await?;
     let (old, new) = (args.old.as_str(), args.new.as_str());
     anyhow::ensure!(old != new, "{old} has that name");
     let named = Named::find(&session, old).await?;
@@ -59,7 +61,7 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
     if let Some(code) = agreed(args.consent, &format!("Rename {old} to {new}?"))? {
         return Ok(code);
     }
-    rename(&mut session, old, new, &operator()).await?;
+    rename(&session, old, new, &operator()).await?;
     print(&format!("{old}: renamed to {new}; start replicas that have relay {new}\n"))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -13,11 +13,12 @@ use crate::relay::reshard::{Resharded, reshard};
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
 #[command(after_help = "\
 Examples:
-  outbox-relay cursor reshard booking_events                       from the shards that it has to those that are configured
+  outbox-relay cursor reshard booking_events
+      from the shards that it has to those that are configured
   outbox-relay --config new.toml cursor reshard booking_events --timeout 2m
 
-Run it with the new configuration, while replicas with the former one run: they read what is left up to one instant, and there
-the new cursors begin, in the transaction that ends the former. Writers go on; delivery stands still for a moment, and until
+Run it with the new configuration, while replicas with the former one run: they read what is left up to one instant, and there \
+the new cursors begin, in the transaction that ends the former. Writers go on; delivery stands still for a moment, and until \
 replicas with the new configuration run. If something stands against it, nothing changes.
 
 It connects as [postgres] url says: as a role that may write the table and owns the schema, like `migrate`.

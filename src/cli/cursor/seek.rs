@@ -15,14 +15,19 @@ use crate::cursor::Order;
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
 #[command(after_help = "\
 Examples:
-  outbox-relay cursor seek booking_events --at 2026-11-21T08:00:00Z --dry-run     which rows would come again?
-  outbox-relay cursor seek booking_events --at 2026-11-21T08:00:00Z               from this instant on, once more
-  outbox-relay cursor seek booking_events --after-id 4711 --yes                   go on after row 4711
-  outbox-relay cursor seek booking_sms --now                                      leave the backlog behind
-  outbox-relay cursor seek booking_events --beginning                             everything, once more
+  outbox-relay cursor seek booking_events --at 2026-11-21T08:00:00Z --dry-run
+      which rows would come again?
+  outbox-relay cursor seek booking_events --at 2026-11-21T08:00:00Z
+      from this instant on, once more
+  outbox-relay cursor seek booking_events --after-id 4711 --yes
+      go on after row 4711
+  outbox-relay cursor seek booking_sms --now
+      leave the backlog behind
+  outbox-relay cursor seek booking_events --beginning
+      everything, once more
 
-Back: receivers get rows again, with the same ids; for SMS that means people. Forward: the rows in between are never sent.
-It also works on a paused or a halted cursor, which stays paused or halted, and accepts PostgreSQL's clock after it was
+Back: receivers get rows again, with the same ids; for SMS that means people. Forward: the rows in between are never sent. \
+It also works on a paused or a halted cursor, which stays paused or halted, and accepts PostgreSQL's clock after it was \
 set back.
 
 Exit codes: 0 done, or stored where no replica runs; 1 failed or declined; 2 nobody is there to confirm it: add --yes; 3 not carried out in time.")]

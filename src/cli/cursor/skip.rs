@@ -18,14 +18,15 @@ use crate::source::span;
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
 #[command(after_help = "\
 Examples:
-  outbox-relay cursor skip booking_sms             the message that it is halted at is never sent; the rest goes on
+  outbox-relay cursor skip booking_sms
+      the message that it is halted at is never sent; the rest goes on
   outbox-relay cursor skip booking_sms --id 4711   the same, and refused unless 4711 comes next
   outbox-relay cursor skip booking_sms --dry-run
 
-Exactly one message is passed: the one that comes next where the cursor stands now. If the cursor has moved when the wish
+Exactly one message is passed: the one that comes next where the cursor stands now. If the cursor has moved when the wish \
 reaches it, nothing is passed. The halt at this message ends.
 
-Exit codes: 0 done, or stored where no replica runs; 1 failed, refused or declined; 2 nobody is there to confirm it: add --yes; 3 not carried
+Exit codes: 0 done, or stored where no replica runs; 1 failed, refused or declined; 2 nobody is there to confirm it: add --yes; 3 not carried \
 out in time.")]
 pub struct Args {
     /// The cursor's name

@@ -14,11 +14,12 @@ use crate::schedule::english;
 #[command(after_help = "\
 Examples:
   outbox-relay schedule list --relay reports
-  outbox-relay schedule list --tenant tenant_a     those of one tenant; --tenant '*' are those for each tenant
+  outbox-relay schedule list --tenant tenant_a
+      those of one tenant; --tenant '*' are those for each tenant
   outbox-relay schedule list --problems            those that cannot run, and why
   outbox-relay schedule list -o json | jq -r '.schedules[] | [.key[0], .name, .next_at] | @tsv'
 
-NEXT says planned ones by the clocks of their zone; otherwise computing, paused, ended (never again) or problem. LAST is
+NEXT says planned ones by the clocks of their zone; otherwise computing, paused, ended (never again) or problem. LAST is \
 what became of the newest occurrence.")]
 pub struct Args {
     /// Only of this relay

@@ -16,15 +16,19 @@ use crate::schedule::{Occurrence, Recurrence, Wall, When, english};
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
 #[command(after_help = "\
 Examples:
-  outbox-relay schedule preview \"FREQ=MONTHLY;BYDAY=1MO;BYHOUR=9\" --zone Europe/Berlin      every first Monday at 09:00
-  outbox-relay schedule preview \"FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=8;BYMINUTE=30\"     on weekdays at 08:30
-  outbox-relay schedule preview \"FREQ=MONTHLY;BYMONTHDAY=-1;BYHOUR=18\"                      on the last day of every month
-  outbox-relay schedule preview \"FREQ=MINUTELY;INTERVAL=10\" --start 2026-11-21T08:00:00Z    every 10 minutes, from there on
-  outbox-relay schedule preview \"FREQ=DAILY;BYHOUR=2;BYMINUTE=30\" --zone Europe/Berlin --start 2026-03-28T00:00:00Z
-                                                      02:30 on the night in which it does not exist
+  outbox-relay schedule preview \"FREQ=MONTHLY;BYDAY=1MO;BYHOUR=9\" --zone Europe/Berlin
+      every first Monday at 09:00
+  outbox-relay schedule preview \"FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=8;BYMINUTE=30\"
+      on weekdays at 08:30
+  outbox-relay schedule preview \"FREQ=MONTHLY;BYMONTHDAY=-1;BYHOUR=18\"
+      on the last day of every month
+  outbox-relay schedule preview \"FREQ=MINUTELY;INTERVAL=10\" --start 2026-11-21T08:00:00Z
+      every 10 minutes, from there on
+  outbox-relay schedule preview \"FREQ=DAILY;BYHOUR=2\" --zone CET --start 2026-03-28T00:00:00Z
+      02:00 on the night in which it does not exist
   outbox-relay schedule preview \"FREQ=YEARLY\" --count 20 -o json | jq -r '.occurrences[].utc'
 
-Rules are those of RFC 5545. Times of the day are local times of the zone; a rule by hours, minutes or seconds counts in UTC.
+Rules are those of RFC 5545. Times of the day are local times of the zone; a rule by hours, minutes or seconds counts in UTC. \
 Without BYHOUR or --start the time of the day is the present one.
 
 Exit codes: 0 done; 2 the rule cannot be planned, with the reason.")]

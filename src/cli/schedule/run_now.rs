@@ -18,8 +18,8 @@ Examples:
   outbox-relay schedule run-now report             one action, as if it were due now
   outbox-relay action list --schedule report       what became of it
 
-The rule is not touched: its occurrences come as before. The action is carried out by a replica, also while the schedule is
-paused. If an earlier one of the schedule has not ended, it is queued behind it, whatever the schedule's `overlap` says. Of a
+The rule is not touched: its occurrences come as before. The action is carried out by a replica, also while the schedule is \
+paused. If an earlier one of the schedule has not ended, it is queued behind it, whatever the schedule's `overlap` says. Of a \
 schedule for each tenant there is one action for each schema that the relay's `schema` matches now.")]
 pub struct Args {
     /// Its name, TENANT/NAME, or id

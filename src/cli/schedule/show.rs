@@ -23,7 +23,7 @@ Examples:
   outbox-relay schedule show report
   outbox-relay schedule show tenant_a/report -o json | jq -r '.next[].utc'
 
-NEXT stands in the schedule's zone and in UTC, as the rule is now; LAST ACTIONS are newest first, and outlive the rule that
+NEXT stands in the schedule's zone and in UTC, as the rule is now; LAST ACTIONS are newest first, and outlive the rule that \
 they were made by.")]
 pub struct Args {
     /// Its name, TENANT/NAME, or id

@@ -122,6 +122,24 @@ fn variables_are_named() {
             "0",
             "OUTBOX_RELAY__KAFKA__PROPERTIES__ACKS: kafka.properties.acks = \"0\": a record",
         ),
+        (
+            "OUTBOX_RELAY_POSTGRES_URL",
+            "hunter2",
+            "OUTBOX_RELAY_POSTGRES_URL: postgres.url: sets nothing: the name needs two underscores where it has one\n    \
+             mend: write OUTBOX_RELAY__POSTGRES__URL",
+        ),
+        (
+            "OUTBOX_RELAY__POSTGRES_PASSWORD_FILE",
+            "x",
+            "OUTBOX_RELAY__POSTGRES_PASSWORD_FILE: postgres_password_file: names no key that a variable can set\n    \
+             mend: write OUTBOX_RELAY__POSTGRES__PASSWORD_FILE",
+        ),
+        (
+            "OUTBOX_RELAY_KAFKA_PROPERTIES_SASL_PASSWORD",
+            "hunter2",
+            "OUTBOX_RELAY_KAFKA_PROPERTIES_SASL_PASSWORD: kafka.properties.sasl_password: sets nothing: the name needs two \
+             underscores where it has one\n    mend: write OUTBOX_RELAY__KAFKA__PROPERTIES__SASL_PASSWORD",
+        ),
         ("PGSSLMODE", "prefer", "PGSSLMODE: postgres.url = \"prefer\": sslmode=prefer lets anybody"),
         ("PGPORT", "many", "PGPORT: postgres.url = \"many\": no port"),
     ] {

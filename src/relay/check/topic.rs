@@ -40,7 +40,8 @@ pub(super) async fn topic(
         return vec![Finding::new(Level::Error, code, message).setting(hint)];
     }
     let name = &config.topic;
-    let found = Finding::new(Level::Ok, "topic", format!("topic {name} has {} partitions", facts.partitions));
+    let partitions = if facts.partitions == 1 { "partition" } else { "partitions" };
+    let found = Finding::new(Level::Ok, "topic", format!("topic {name} has {} {partitions}", facts.partitions));
     let size = match (facts.max_message_bytes, rows) {
         (Some(limit), Some((session, readable))) => size(session, readable, name, limit)
             .await

@@ -30,7 +30,10 @@ pub(super) fn failure(error: &KafkaError, last: Option<(KafkaError, String)>) ->
     let ambiguous = meaning(code).phase == Phase::Unknown;
     let (code, reason) = match last {
         Some((cause, reason)) if timed_out || away || code == Code::Fatal => {
-            (cause.rdkafka_error_code().unwrap_or(code), format!("{error}; the client says: {reason}"))
+            let cause = cause.rdkafka_error_code().unwrap_or(code);
+            // Of this one the client counts brokers that it has not found down yet: "0/1 brokers are down".
+            let reason = if cause == Code::AllBrokersDown { "no broker can be reached" } else { &reason };
+            (cause, format!("{error}; the client says: {reason}"))
         }
         _ => (code, error.to_string()),
     };
@@ -71,4 +74,20 @@ pub(super) fn interrupted(last: Option<(KafkaError, String)>) -> Failure {
 /// Whether a complaint of the client says that somebody must mend something: it tells more than what follows from it.
 pub(super) fn tells(error: &KafkaError) -> bool {
     error.rdkafka_error_code().is_some_and(|code| meaning(code).class == Class::Fatal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brokers_down_are_not_counted() {
+        let last = (KafkaError::Global(Code::AllBrokersDown), "0/1 brokers are down".to_owned());
+        let failure = failure(&KafkaError::MessageProduction(Code::MessageTimedOut), Some(last));
+        assert_eq!(failure.code, "kafka_all_brokers_down");
+        assert!(failure.message.ends_with("; the client says: no broker can be reached"), "{}", failure.message);
+        let last = (KafkaError::Global(Code::Authentication), "refused".to_owned());
+        let message = super::failure(&KafkaError::MessageProduction(Code::MessageTimedOut), Some(last)).message;
+        assert!(message.ends_with("; the client says: refused"), "{message}");
+    }
 }

@@ -20,8 +20,9 @@ pub enum FetchError {
     Unreadable(Unreadable),
     /// The name means another table now.
     #[error(
-        "table {table} is another relation now (oid {found:?}, was {known}): it was replaced or renamed. Rename it back, \
-         or accept the new one: its rows after the cursor's position will be published"
+        "table {table} is another relation now ({}, was oid {known}): it was replaced or renamed. Rename it back, \
+         or accept the new one: its rows after the cursor's position will be published",
+        .found.map_or_else(|| "none".to_owned(), |oid| format!("oid {oid}"))
     )]
     Replaced {
         /// The configured name.

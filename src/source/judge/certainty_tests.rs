@@ -13,7 +13,10 @@ fn default_is_proven_only_for_rows_that_use_it() {
     assert!(found.message.ends_with("rule writers, proven for rows that use the default"), "{}", found.message);
     let sql = "CREATE TRIGGER \"zz_stamp_created_at\" BEFORE INSERT OR UPDATE OF \"created_at\" ON bookings FOR EACH ROW \
                EXECUTE FUNCTION outbox.stamp_created_at(); ALTER TABLE bookings ENABLE ALWAYS TRIGGER \"zz_stamp_created_at\";";
-    assert_eq!(found.fix_sql.as_deref(), Some(sql));
+    let sql = format!(
+        "{sql}\n-- The trigger replaces, without a warning, a created_at that a writer sends, and undoes UPDATEs of it."
+    );
+    assert_eq!(found.fix_sql, Some(sql));
 }
 
 #[test]

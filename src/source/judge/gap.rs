@@ -15,6 +15,10 @@ const STAMP: Wanted<'static> = Wanted {
     call: "outbox.stamp_created_at()",
 };
 
+/// Stands below the SQL that creates the trigger.
+const REPLACES: &str =
+    "\n-- The trigger replaces, without a warning, a created_at that a writer sends, and undoes UPDATEs of it.";
+
 /// The finding with the SQL after which `check` calls the table proven, or with what else to do.
 pub(super) fn closed(finding: Finding, weakest: &Weakest<'_>, table: &Table, config: &Stream) -> Finding {
     let relation = weakest.stamp.map_or_else(|| config.table.quoted(), |stamp| stamp.guard.name.clone());
@@ -39,7 +43,7 @@ pub(super) fn closed(finding: Finding, weakest: &Weakest<'_>, table: &Table, con
         }
         // Where a trigger has to be made, the column may lack a good default, too: it is what rows show until then.
         Some(trigger) if trigger.contains("CREATE TRIGGER") => {
-            finding.sql(default(weakest, &relation, config).unwrap_or_default() + &trigger)
+            finding.sql(default(weakest, &relation, config).unwrap_or_default() + &trigger + REPLACES)
         }
         Some(trigger) => finding.sql(trigger),
         None => {
