@@ -24,6 +24,7 @@ pub mod demo;
 pub mod format;
 mod indexes;
 mod intake;
+mod known;
 pub mod migrate;
 pub mod output;
 pub mod prune;
@@ -171,7 +172,11 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
 /// Errors of configuration and usage end with 2, wherever they are found; everything else failed.
 fn code_of(error: &anyhow::Error) -> ExitCode {
     let usage = error.chain().any(|cause| {
-        cause.is::<Problems>() || cause.is::<confirm::Unconfirmed>() || cause.is::<crate::schedule::Problem>()
+        cause.is::<Problems>()
+            || cause.is::<confirm::Unconfirmed>()
+            || cause.is::<known::Unknown>()
+            || cause.is::<request::settle::Unnamed>()
+            || cause.is::<crate::schedule::Problem>()
     });
     if usage { ExitCode::from(USAGE) } else { ExitCode::FAILURE }
 }
