@@ -14,6 +14,8 @@ const NULL: usize = 1 << (usize::BITS - 1);
 #[derive(Clone, Debug)]
 pub struct Batch {
     fields: usize,
+    /// A row that is due at another instant is another message.
+    due: bool,
     created_at: Vec<Timestamp>,
     ids: String,
     /// Per row: the end of its id in `ids`.
@@ -56,6 +58,7 @@ impl Batch {
     pub fn new(fields: usize) -> Self {
         Self {
             fields,
+            due: false,
             created_at: Vec::new(),
             ids: String::new(),
             id_ends: Vec::new(),
@@ -64,11 +67,19 @@ impl Batch {
         }
     }
 
+    /// The same for rows that become due: what is pushed as `created_at` is when the row is due, and the same row at
+    /// another instant is another message.
+    #[must_use]
+    pub fn of_due_rows(fields: usize) -> Self {
+        Self { due: true, ..Self::new(fields) }
+    }
+
     /// An empty batch with room for as much as this one holds.
     #[must_use]
     pub fn successor(&self) -> Self {
         Self {
             fields: self.fields,
+            due: self.due,
             created_at: Vec::with_capacity(self.created_at.len()),
             ids: String::with_capacity(self.ids.len()),
             id_ends: Vec::with_capacity(self.id_ends.len()),
@@ -144,7 +155,7 @@ impl Batch {
     #[must_use]
     pub fn alone(&self, row: usize) -> Self {
         let message = self.message(row);
-        let mut batch = Self::new(self.fields);
+        let mut batch = Self { due: self.due, ..Self::new(self.fields) };
         batch.push(message.created_at, message.id, (0..self.fields).map(|field| self.value(row, field)));
         batch
     }
@@ -165,6 +176,11 @@ impl Batch {
     pub fn position(&self, row: usize) -> Position {
         let message = self.message(row);
         Position { created_at: message.created_at, id: Some(message.id.to_owned()) }
+    }
+
+    /// Whether its rows become due.
+    pub(crate) const fn is_due(&self) -> bool {
+        self.due
     }
 
     pub(crate) fn value(&self, row: usize, field: usize) -> Option<&[u8]> {

@@ -25,6 +25,7 @@ mod document;
 pub mod format;
 mod indexes;
 mod intake;
+mod known;
 pub mod migrate;
 pub mod output;
 pub mod prune;
@@ -174,6 +175,8 @@ fn code_of(error: &anyhow::Error) -> ExitCode {
     let usage = error.chain().any(|cause| {
         cause.is::<Problems>()
             || cause.is::<confirm::Unconfirmed>()
+            || cause.is::<known::Unknown>()
+            || cause.is::<request::settle::Unnamed>()
             || cause.is::<crate::schedule::Problem>()
             || cause.is::<status::NoSuchCursor>()
     });

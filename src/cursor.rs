@@ -26,6 +26,7 @@ mod reserve;
 pub mod reshard;
 mod rule;
 pub mod schedules;
+pub mod settle;
 pub mod shards;
 mod standing;
 mod status;

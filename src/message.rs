@@ -54,13 +54,20 @@ pub struct ColumnType {
 pub struct Message<'a> {
     /// When the row was created, by its own column.
     pub created_at: Timestamp,
-    /// The row's id as text; unique within its table at that instant, and the message's id for the receiver.
+    /// The row's id as text; unique within its table at that instant.
     pub id: &'a str,
     pub(crate) batch: &'a crate::batch::Batch,
     pub(crate) row: usize,
 }
 
 impl<'a> Message<'a> {
+    /// When the row was due; none for a row that is a message only once. With [`Self::id`] it names the message for a
+    /// receiver that drops repeats.
+    #[must_use]
+    pub fn due_at(&self) -> Option<Timestamp> {
+        self.batch.is_due().then_some(self.created_at)
+    }
+
     /// The value of the sink's field number `field`; `None` is SQL's NULL.
     ///
     /// # Panics

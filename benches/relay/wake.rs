@@ -73,7 +73,7 @@ pub async fn measure(stage: &Stage, options: &Options, round: usize) -> anyhow::
         owner.query(due, &[]).await?.iter().map(|row| (row.get(0), row.get(1))).collect();
     let mut millis = Vec::new();
     for received in provider.received() {
-        let id = received.request.key.rsplit('/').next().unwrap_or_default();
+        let id = received.request.row().rsplit('/').next().unwrap_or_default();
         if id != "0" {
             millis.push((received.request.at.unix_micros() - due[id]) as f64 / 1e3);
         }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use super::format::Format;
+use super::known;
 use super::output::{complain, print};
 use super::table::Table;
 use crate::config::Config;
@@ -66,6 +67,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     // A search through a long history is no turn.
     retention::patient(&session).await?;
     let Verb::List { relay, schedule, tenant, status, limit, output } = args.verb;
+    known::relay(&session, &config, "relay", relay.as_deref()).await?;
     let schedule_id = schedule.as_deref().and_then(|text| text.parse().ok());
     let filter = Filter {
         relay: relay.as_deref(),

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use super::confirm::{Answer, Consent, operator};
 use super::format::Format;
+use super::known;
 use super::output::{complain, print};
 use super::table::{Table, visible};
 use crate::config::Config;
@@ -80,6 +81,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let mut session = super::session(&config, "dead-letter").await?;
     match args.verb {
         Verb::List { cursor, output } => {
+            known::relay(&session, &config, "cursor", cursor.as_deref()).await?;
             let found = letters::list(&session, Which::Open(cursor.as_deref())).await?;
             print(&printed(&found, output))?;
         }

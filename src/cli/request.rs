@@ -4,10 +4,13 @@ use std::process::ExitCode;
 
 use super::confirm::{Answer, Consent, operator};
 use super::format::Format;
+use super::known;
 use super::output::{complain, print};
 use super::table::{Table, visible};
 use crate::config::Config;
 use crate::cursor::requests::{self, Filter, Listed};
+
+pub(in crate::cli) mod settle;
 
 /// Arguments of `request`.
 #[derive(Debug, clap::Args)]
@@ -18,16 +21,18 @@ Examples:
       all that is to be sent, sending, waiting, failed, unknown or dead there
   outbox-relay request list --status failed            what a receiver has refused
   outbox-relay request list --ambiguous
-      every request that ever had an outcome that nobody knew
+      every request that ever had an unknown outcome
   outbox-relay request show --key ada:welcome
       one request: by the key that is sent once, or by its id
   outbox-relay request redrive 01a1ff20-4202-76c3-af15-1206ca39ede4 --yes
       send a failed or unknown one again
+  outbox-relay request settle 01a1ff20-4202-76c3-af15-1206ca39ede4 --arrived
+      record what the receiver says of an unknown one
   outbox-relay request list --unknown -o json | jq '.requests[] | {relay, key}'
 
-An unknown outcome: see at the receiver whether it has arrived. A request of the ledger (it has a template) can be sent again \
-by `redrive`; its Idempotency-Key is the same as before, and so is its body, unless it was refused. A row of another relay \
-(guarantee = \"at_most_once\") is never sent again: when it is settled, delete its row from outbox.claim.
+An unknown outcome: see at the receiver whether it has arrived, then record that by `settle`. A request of the ledger (it has \
+a template) can be sent again by `redrive`; its Idempotency-Key is the same as before, and so is its body, unless it was \
+refused. A row of another relay (guarantee = \"at_most_once\") is never sent again.
 
 Exit codes: 0 done; 1 failed, or declined; 2 usage or configuration, or nobody is there to confirm it: add --yes.")]
 pub struct Args {
@@ -44,8 +49,9 @@ pub enum Verb {
         /// Only those whose outcome is not known
         #[arg(long, conflicts_with = "status")]
         unknown: bool,
-        /// Only in this state: pending, processing, completed, failed, unknown; of other relays claimed, sending, waiting, dead
-        #[arg(long, value_name = "STATUS")]
+        /// Only in this state; claimed, sending, waiting and dead are of other relays than those of requests
+        #[arg(long, value_name = "STATUS", value_parser = ["pending", "processing", "completed", "failed", "unknown",
+            "claimed", "sending", "waiting", "dead"])]
         status: Option<String>,
         /// Only those that ever had an outcome that nobody knew
         #[arg(long)]
@@ -69,6 +75,8 @@ pub enum Verb {
         #[arg(long, value_name = "KEY")]
         key: Option<String>,
     },
+    /// Record whether messages of unknown outcome have arrived
+    Settle(settle::Args),
     /// Send failed or unknown requests of the ledger again
     Redrive {
         /// Their ids
@@ -100,6 +108,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     crate::migrate::require(&session).await?;
     match args.verb {
         Verb::List { unknown, status, ambiguous, relay, limit, output } => {
+            known::relay(&session, &config, "relay", relay.as_deref()).await?;
             let state = if unknown { Some("unknown") } else { status.as_deref() };
             let found = requests::list(&session, Filter { relay: relay.as_deref(), state, ambiguous, limit }).await?;
             print(&match output {
@@ -125,6 +134,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             print(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
             Ok(ExitCode::SUCCESS)
         }
+        Verb::Settle(args) => settle::run(&session, &args).await,
         Verb::Redrive { ids, consent } => redrive(&session, ids, consent).await,
     }
 }

@@ -84,7 +84,11 @@ A rule without starts_at that has COUNT begins to count anew.")]
 pub async fn run(load: impl FnOnce() -> Result<Config, Problems>, args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
         Verb::Preview(args) => preview::run(&args),
-        Verb::List(args) => list::run(&open(load).await?.1, &args).await,
+        Verb::List(args) => {
+            let (config, session) = open(load).await?;
+            super::known::relay(&session, &config, "relay", args.relay.as_deref()).await?;
+            list::run(&session, &args).await
+        }
         Verb::Show(args) => show::run(&open(load).await?.1, &args).await,
         Verb::Pause { name } => {
             let mut session = open(load).await?.1;

@@ -114,12 +114,12 @@ pub async fn halt(session: &Session, cursor: &str) -> Result<Option<Halt>, Error
 }
 
 /// Records that the cursor is well again: no error, no open circuit. A halt stays, unless it is the one with this
-/// fingerprint, or one of a check: another process's, as the caller's own has passed.
+/// fingerprint, or one of a check: another process's, as the caller's own has passed. False when it was recorded already.
 ///
 /// # Errors
 /// The database's.
-pub async fn clear(session: &Session, cursor: &str, halt: Option<&str>) -> Result<(), Error> {
-    session
+pub async fn clear(session: &Session, cursor: &str, halt: Option<&str>) -> Result<bool, Error> {
+    let changed = session
         .execute(
             "UPDATE outbox.cursor_status SET state = 'running', halted = false, fingerprint = NULL, message_id = NULL, \
              last_error = NULL, circuit_opened_at = NULL, updated_at = pg_catalog.clock_timestamp() \
@@ -128,5 +128,5 @@ pub async fn clear(session: &Session, cursor: &str, halt: Option<&str>) -> Resul
             &[&cursor, &halt],
         )
         .await?;
-    Ok(())
+    Ok(changed > 0)
 }

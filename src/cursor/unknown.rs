@@ -49,8 +49,8 @@ const COUNTS: &str = "WITH unknown AS (SELECT relay, key, updated_at FROM outbox
 const HOLDER_LOST: &str = "holder_lost";
 
 /// What to do about an unknown outcome.
-pub const HINT: &str = "It is never sent again. See at the receiver whether it has arrived; when it is settled, delete its \
-     row from outbox.claim";
+pub const HINT: &str = "It is never sent again. See at the receiver whether it has arrived, then record that: \
+     `outbox-relay request settle KEY --relay NAME --arrived`, or --lost";
 
 /// A row whose outcome is not known.
 #[derive(Clone, Debug)]

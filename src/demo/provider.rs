@@ -85,6 +85,15 @@ impl fmt::Debug for Shared {
     }
 }
 
+impl Request {
+    /// Its key without the due instant that keys of due rows end with.
+    #[must_use]
+    pub fn row(&self) -> &str {
+        let due = |last: &str| Timestamp::parse_rfc3339(last).is_ok();
+        self.key.rsplit_once('/').filter(|(_, last)| due(last)).map_or(&self.key, |(row, _)| row)
+    }
+}
+
 impl Received {
     /// Whether the receiver has the message.
     #[must_use]

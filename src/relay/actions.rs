@@ -160,8 +160,8 @@ impl Runner {
         let halted = standing.halted.as_deref() == Some(ready.seat.fingerprint.as_str());
         ready.metrics.set_halted(halted);
         self.sample(&ready, &session).await?;
-        if halted {
-            self.checked.repeat_if_due(); // another secret ends the halt
+        if self.checked.has_resumed(&self.engine, &self.config, halted) {
+            return Ok(Duration::ZERO);
         }
         if standing.paused || halted {
             return Ok(self.config.poll.max);

@@ -10,6 +10,7 @@ use super::engine::Engine;
 use super::member::RECHECK;
 use super::prepare::{self, Seat, Unready};
 use super::setback::Setbacks;
+use super::sinks;
 use crate::database::Error;
 
 /// What passed checks give to a relay.
@@ -28,11 +29,13 @@ pub(super) struct Checked<R> {
     /// Why the last checks failed; logged again only when it changes.
     unready: Option<Unready>,
     at: Option<Instant>,
+    /// The relay was halted when its cursor was last read.
+    halted: bool,
 }
 
 impl<R> Default for Checked<R> {
     fn default() -> Self {
-        Self { ready: None, last: None, unready: None, at: None }
+        Self { ready: None, last: None, unready: None, at: None, halted: false }
     }
 }
 
@@ -59,6 +62,21 @@ impl<R: Seated> Checked<R> {
         }
     }
 
+    /// Notes whether the relay is halted; while it is, its checks run from time to time, because another secret ends the halt.
+    /// True when the halt has just ended: the checks run before anything is begun, because what they read, a topic's limits
+    /// for example, may be what the operator has corrected.
+    pub(super) fn has_resumed(&mut self, engine: &Engine, config: &Config, halted: bool) -> bool {
+        let resumed = std::mem::replace(&mut self.halted, halted) && !halted;
+        if resumed {
+            sinks::forget_topics(engine, config);
+            self.at = None;
+            self.repeat();
+        } else if halted {
+            self.repeat_if_due();
+        }
+        resumed
+    }
+
     /// The relay, once `checks` have passed; they run only when they are due.
     ///
     /// # Errors
@@ -78,6 +96,7 @@ impl<R: Seated> Checked<R> {
             Ok(ready) => {
                 tracing::info!(cursor = config.name, "relay ready");
                 self.unready = None;
+                self.halted = false;
                 setbacks.reported = ready.seat().reported;
                 engine.set_ready(&config.name);
                 self.last = Some(Arc::new(ready));

@@ -203,6 +203,9 @@ impl Group {
             member.tell(&ready, standing, look);
             return false;
         }
+        if member.has_resumed(&self.engine, &ready, standing) {
+            return true;
+        }
         if !member.tries_wish(standing) {
             let wanted = member.is_wanted(&ready, standing, look);
             // What an ended replica had in flight is recorded also while nothing may be published.

@@ -9,13 +9,16 @@ use tokio::task::JoinError;
 use super::engine::Engine;
 use super::look::Look;
 use super::prepare::{self, Unready};
-use super::{Config, Ready, circuit, rest, shards, weaker};
+use super::{Config, Ready, circuit, rest, shards, sinks, weaker};
 use crate::cursor::Standing;
 use crate::database::Error;
 use crate::pace::Backoff;
-use crate::position::Position;
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
+
+mod quiet;
+
+pub(super) use quiet::Quiet;
 
 /// How often lag and backlog are measured.
 pub(super) const SAMPLE: Duration = Duration::from_secs(5);
@@ -54,6 +57,10 @@ pub(super) struct Member {
     pub(super) sampled: Option<Instant>,
     /// When its secrets' files were last read, while it is halted.
     secrets_read: Option<Instant>,
+    /// It was halted when its cursor was last read.
+    pub(super) halted: bool,
+    /// Dead letters were to be sent again when its cursor was last read.
+    redriving: bool,
     /// When it last tried to carry an operator's wish out.
     wished: Option<Instant>,
     /// Its checks run.
@@ -62,34 +69,6 @@ pub(super) struct Member {
     prepared: Option<Result<Prepared, JoinError>>,
     /// Why it could not run at the last check; said again only when it changes.
     unready: Option<Unready>,
-}
-
-/// That a turn found nothing to read, although the newest row is not the one at the position.
-///
-/// The turn's snapshot is the evidence, and it ages: so the memory ends after a second, and the next turn looks again. Where
-/// that finds nothing either (the row at the position was deleted, say), the following memories last longer.
-#[derive(Debug)]
-pub(super) struct Quiet {
-    position: Option<Position>,
-    newest: Option<Position>,
-    until: Instant,
-    lasts: Duration,
-}
-
-impl Quiet {
-    const FIRST: Duration = Duration::from_secs(1);
-    const LONGEST: Duration = Duration::from_secs(60);
-
-    /// Begins with a turn, after the memory of the turn before.
-    pub(super) fn begin(before: Option<Self>, position: Option<&Position>, newest: Option<&Position>) -> Self {
-        let again = before.filter(|quiet| quiet.is_of(position, newest));
-        let lasts = again.map_or(Self::FIRST, |quiet| (quiet.lasts * 4).min(Self::LONGEST));
-        Self { position: position.cloned(), newest: newest.cloned(), until: Instant::now() + lasts, lasts }
-    }
-
-    fn is_of(&self, position: Option<&Position>, newest: Option<&Position>) -> bool {
-        self.position.as_ref() == position && self.newest.as_ref() == newest
-    }
 }
 
 impl Member {
@@ -108,6 +87,8 @@ impl Member {
             quiet: None,
             sampled: None,
             secrets_read: None,
+            halted: false,
+            redriving: false,
             wished: None,
             preparing: false,
             prepared: None,
@@ -167,6 +148,7 @@ impl Member {
                 self.ready = Some(Arc::new(ready.with_shape(shape)));
                 self.unchecked = true;
                 self.unready = None;
+                self.halted = false;
                 engine.set_ready(&self.config.name);
                 // Those that answer one by one are seldom many at a time.
                 if !self.config.sink.one_by_one() {
@@ -202,6 +184,19 @@ impl Member {
             }
         }
         halted
+    }
+
+    /// Whether an operator has just ended its halt, or wants dead letters sent again. What its checks read, a topic's limits
+    /// for example, may be what was corrected: they run again first.
+    pub(super) fn has_resumed(&mut self, engine: &Engine, ready: &Ready, standing: &Standing) -> bool {
+        let halted = standing.halted.as_deref() == Some(ready.fingerprint.as_str());
+        let resumed = std::mem::replace(&mut self.halted, halted) && !halted;
+        let redrives = !std::mem::replace(&mut self.redriving, standing.redrive) && standing.redrive;
+        if resumed || redrives {
+            sinks::forget_topics(engine, &self.config);
+            self.ready = None;
+        }
+        resumed || redrives
     }
 
     /// Whether to try an operator's wish now: neither a pause, a halt nor a back-off holds it up. One that another
@@ -275,28 +270,5 @@ impl Member {
         self.not_before = now + wait;
         ready.metrics.rate_limited(wait);
         Some(self.not_before)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::position::Timestamp;
-
-    fn at(micros: i64) -> Option<Position> {
-        Some(Position { created_at: Timestamp::from_pg_micros(micros), id: Some("1".to_owned()) })
-    }
-
-    #[test]
-    fn quiet_memory_ends_after_a_second_and_grows_when_confirmed() {
-        let begin = |before, newest: i64| Quiet::begin(before, at(1).as_ref(), at(newest).as_ref());
-        let first = begin(None, 2);
-        assert_eq!(first.lasts, Duration::from_secs(1));
-        assert!(first.until <= Instant::now() + Duration::from_secs(1));
-        let second = begin(Some(first), 2);
-        assert_eq!(second.lasts, Duration::from_secs(4));
-        let tenth = (0..8).fold(second, |before, _| begin(Some(before), 2));
-        assert_eq!(tenth.lasts, Duration::from_secs(60));
-        assert_eq!(begin(Some(tenth), 3).lasts, Duration::from_secs(1), "another row");
     }
 }

@@ -166,8 +166,8 @@ impl Desk {
         ready.metrics.set_halted(halted);
         let looked = look::look(&session, &ready, self.engine.once()).await?;
         self.sample(&ready, &session).await?;
-        if halted {
-            self.checked.repeat_if_due(); // another secret ends the halt
+        if self.checked.has_resumed(&self.engine, &self.config, halted) {
+            return Ok(Duration::ZERO);
         }
         if standing.paused || halted {
             return Ok(self.config.poll.max);

@@ -141,6 +141,16 @@ pub(super) async fn letters(engine: &Engine, config: &Config) -> Result<Option<A
     Ok(Some(Arc::new(LetterTopic::new(cluster, topic, limit))))
 }
 
+/// Has the next check read the limits of the relay's topics from the cluster.
+pub(super) fn forget_topics(engine: &Engine, config: &Config) {
+    if let sink::Config::Kafka(kafka) = &config.sink {
+        engine.topics.forget(&kafka.topic);
+    }
+    if let Some(topic) = &config.dead_letter_topic {
+        engine.topics.forget(topic);
+    }
+}
+
 /// What is said of a topic that does not exist; `key` is the setting that names it.
 pub(super) fn missing(topic: &str, key: &str) -> (&'static str, String, String) {
     (

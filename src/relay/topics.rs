@@ -19,6 +19,11 @@ type Said = tokio::sync::Mutex<Option<(Instant, Answer)>>;
 pub(super) struct Topics(Mutex<HashMap<String, Arc<Said>>>);
 
 impl Topics {
+    /// The next question about the topic goes to the cluster.
+    pub(super) fn forget(&self, topic: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(topic);
+    }
+
     /// What the cluster says of a topic, or has said a moment ago; whoever asks while another does waits for the same answer.
     pub(super) async fn describe(&self, cluster: &Arc<Cluster>, topic: &str, patience: Duration) -> Answer {
         let said =

@@ -4,9 +4,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::outcome::TurnError;
+use super::turn::within;
 use super::worker::{Next, Worker};
 use super::{circuit, report};
-use crate::cursor::unknown;
+use crate::cursor::{self, unknown};
 use crate::database::Error;
 use crate::database::sqlstate::{self, Cure};
 use crate::pace::Backoff;
@@ -131,6 +132,32 @@ impl Worker<'_> {
         let (cursor, hint) = (&self.ready.config.name, unknown::HINT);
         tracing::warn!(cursor, rows, by, hint, "rows were in flight when their replica ended: recorded as unknown");
         Next::Look
+    }
+
+    /// Records that the cursor has recovered; the end of an outage is logged by the replica that records it.
+    pub(super) async fn recovered(&mut self) {
+        let was_open = self.ready.circuit_open.load(Relaxed);
+        if self.backoff.failures() == 0 && !self.ready.reported() && !was_open {
+            return;
+        }
+        self.backoff = Backoff::new();
+        self.ready.set_reported(false);
+        let name = &self.ready.config.name;
+        let cleared =
+            within(self.engine, async { cursor::clear(self.engine.probe.session().await?.as_ref(), name, None).await });
+        match cleared.await {
+            Ok(changed) => {
+                // The next look may be many turns away.
+                self.ready.circuit_open.store(false, Relaxed);
+                if was_open && changed {
+                    tracing::info!(cursor = name, "circuit closed: the receiver accepts messages again");
+                }
+            }
+            Err(error) => {
+                tracing::warn!(cursor = name, %error, "cannot record that the cursor is well again");
+                self.ready.set_reported(true);
+            }
+        }
     }
 
     /// Waits for a failure to pass, or for somebody to mend it.

@@ -11,8 +11,10 @@ pub struct Why {
     pub well: bool,
     /// Why, in one sentence.
     pub sentence: String,
-    /// What to do, most useful first; commands stand alone.
+    /// What to do, in this order; commands stand alone.
     pub advice: Vec<String>,
+    /// What can be done instead.
+    pub instead: Vec<String>,
 }
 
 /// A cursor that advanced so lately moves, however slow its sink is.
@@ -124,10 +126,15 @@ impl Why {
         self.advice.push(advice.into());
         self
     }
+
+    fn or(mut self, instead: impl Into<String>) -> Self {
+        self.instead.push(instead.into());
+        self
+    }
 }
 
 fn answer(reason: &'static str, well: bool, sentence: String) -> Why {
-    Why { reason, well, sentence: format!("{sentence}."), advice: Vec::new() }
+    Why { reason, well, sentence: format!("{sentence}."), advice: Vec::new(), instead: Vec::new() }
 }
 
 /// What waits, as the end of a sentence.
@@ -149,8 +156,12 @@ fn age(seconds: Option<f64>) -> String {
 
 fn paused(facts: &Facts, at: &str, by: &str) -> Why {
     let also = if facts.halted { "; it is halted, too, and `cursor resume` ends both" } else { "" };
-    answer("paused", false, format!("{} is paused since {at} by {by}{also}{}", facts.name, left(facts)))
-        .then(format!("outbox-relay cursor resume {}", facts.name))
+    let why = answer("paused", false, format!("{} is paused since {at} by {by}{also}{}", facts.name, left(facts)));
+    let resume = format!("outbox-relay cursor resume {}", facts.name);
+    match &facts.error {
+        Some(error) if facts.halted => why.then(fix(error, &facts.name)).then(resume),
+        _ => why.then(resume),
+    }
 }
 
 fn halted(facts: &Facts, error: &LastError) -> Why {
@@ -163,9 +174,9 @@ fn halted(facts: &Facts, error: &LastError) -> Why {
         false,
         format!("{name} is halted{at} since {}: {class} {code}: {told}{}", error.at, left(facts)),
     )
-    .then(error.hint.clone());
+    .then(fix(error, name));
     // A hint that has its own verbs says which of them cure it.
-    let why = if error.hint.contains("outbox-relay cursor ") {
+    let why = if fix(error, name).contains("outbox-relay cursor ") {
         why
     } else {
         why.then(format!("outbox-relay cursor resume {name}"))
@@ -176,9 +187,14 @@ fn halted(facts: &Facts, error: &LastError) -> Why {
         } else {
             format!("outbox-relay cursor skip {name}")
         };
-        return why.then(pass).then("on_poison = \"dead_letter\" puts such messages aside and goes on.");
+        return why.or(pass).or("on_poison = \"dead_letter\" puts such messages aside and goes on.");
     }
     why
+}
+
+/// The hint without the step that follows it anyway: to resume.
+fn fix(error: &LastError, name: &str) -> String {
+    error.hint.replace("NAME", name).replace(&format!(", then `outbox-relay cursor resume {name}`"), "")
 }
 
 fn missing(facts: &Facts) -> Why {

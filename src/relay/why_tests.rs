@@ -33,7 +33,7 @@ fn says(facts: &Facts, reason: &str, well: bool, parts: &[&str], advice: &[&str]
     }
     assert!(why.sentence.ends_with('.') && !why.sentence.ends_with("..") && !why.sentence.contains('\n'), "{why:?}");
     for line in advice {
-        assert!(why.advice.iter().any(|said| said == line), "{line:?} in {:?}", why.advice);
+        assert!(why.advice.iter().chain(&why.instead).any(|said| said == line), "{line:?} in {:?}", why.advice);
     }
     assert_eq!(well, why.advice.is_empty(), "what does not move needs advice, what moves needs none: {why:?}");
 }
@@ -63,6 +63,22 @@ fn a_halted_cursor_names_the_message_the_error_and_the_verbs() {
     assert!(!why(&fatal).advice.iter().any(|line| line.contains("skip")), "the message is not to blame");
     let refused = Facts { exists: false, waiting: None, ..fatal };
     says(&refused, "halted", false, &["fatal http_401"], &["Mend it."]);
+}
+
+#[test]
+fn halted_cursor_names_fix_before_resume() {
+    let (fix, resume) = ("Raise the limit", "outbox-relay cursor resume booking_sms");
+    let skip = "outbox-relay cursor skip booking_sms";
+    let halted = |hint: &str, paused: Option<(String, String)>| {
+        let error = LastError { hint: hint.to_owned(), ..error("poison", "message_too_large", Some("41")) };
+        why(&Facts { halted: true, error: Some(error), paused, ..facts() })
+    };
+    for hint in ["Raise the limit", "Raise the limit, then `outbox-relay cursor resume NAME`"] {
+        let why = halted(hint, None);
+        assert_eq!((why.advice, &*why.instead[0]), (vec![fix.to_owned(), resume.to_owned()], skip));
+        let paused = halted(hint, Some(("2026-11-21T08:00:00Z".to_owned(), "ann".to_owned())));
+        assert_eq!(paused.advice, [fix, resume]);
+    }
 }
 
 #[test]
@@ -220,8 +236,9 @@ fn due_work_of_a_job_is_well_between_its_runs_and_no_verb_about_positions_is_adv
     says(&Facts { waiting: none, ..job.clone() }, "idle", true, &["nothing that is due is left"], &[]);
     let poison = Facts { halted: true, error: Some(error("poison", "http_404", Some("w/1"))), ..job };
     let why = why(&poison);
-    assert!(!why.advice.iter().any(|line| line.contains("cursor skip")), "{why:?}");
-    assert!(why.advice.iter().any(|line| line.contains("mark it as sent yourself")), "{why:?}");
+    let all = || why.advice.iter().chain(&why.instead);
+    assert!(!all().any(|line| line.contains("cursor skip")), "{why:?}");
+    assert!(all().any(|line| line.contains("mark it as sent yourself")), "{why:?}");
 }
 
 #[test]

@@ -7,10 +7,10 @@ use std::time::Duration;
 use super::ahead::{Ahead, Chain, Plan};
 use super::engine::Engine;
 use super::outcome::{Outcome, Timings, TurnError};
-use super::turn::{Turn, within};
+use super::turn::Turn;
 use super::weaker::OpenSince;
 use super::{Guarantee, Ready, circuit};
-use crate::cursor::{self, RestsOn};
+use crate::cursor::RestsOn;
 use crate::database::Error;
 use crate::pace::{self, Backoff, Patience};
 use crate::position::Position;
@@ -295,24 +295,6 @@ impl Worker<'_> {
     /// With a rate, the next row must wait for its time.
     fn at_once(&self) -> Then {
         if self.ready.sink.min_interval().is_none() { Then::Again } else { Then::End }
-    }
-
-    pub(super) async fn recovered(&mut self) {
-        if self.backoff.failures() > 0 || self.ready.reported() || self.ready.circuit_open.load(Relaxed) {
-            self.backoff = Backoff::new();
-            self.ready.set_reported(false);
-            if self.ready.circuit_open.load(Relaxed) {
-                tracing::info!(cursor = self.ready.config.name, "circuit closed: the receiver accepts messages again");
-            }
-            let name = &self.ready.config.name;
-            let cleared = within(self.engine, async {
-                cursor::clear(self.engine.probe.session().await?.as_ref(), name, None).await
-            });
-            if let Err(error) = cleared.await {
-                tracing::warn!(cursor = name, %error, "cannot record that the cursor is well again");
-                self.ready.set_reported(true);
-            }
-        }
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! A message is acknowledged by a status of 2xx and by nothing else; `answer` holds the one table of what every
 //! other outcome means. Redirects are not followed, proxies of the environment are not used, nothing is decompressed,
-//! and no more than 64 kB of an answer are read. Every request carries `Idempotency-Key: <relay>/<id>`, the same for
-//! every attempt, so that a receiver that honours it sees each message once.
+//! and no more than 64 kB of an answer are read. Every request carries `Idempotency-Key: <relay>/<id>`, with
+//! `/<due instant>` behind it for rows that become due: the same for every attempt, so that a receiver that honours it sees
+//! each message once.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -25,7 +25,7 @@ fn times<'a>(of: impl Iterator<Item = &'a str>) -> HashMap<&'a str, usize> {
     times
 }
 
-/// The idempotency key without the relay.
+/// The idempotency key without the relay and the due instant.
 fn key(received: &Received) -> &str {
-    received.request.key.split_once('/').expect("<relay>/<key>").1
+    received.request.row().split_once('/').expect("<relay>/<key>/<due instant>").1
 }

@@ -8,7 +8,9 @@ use outbox_relay::demo::kafka::RealBroker;
 use outbox_relay::position::Timestamp;
 use outbox_relay::sink::kafka::{Cluster, KafkaSink};
 use outbox_relay::sink::{self, Flow, Mode, Sink};
+use rustix::process::Signal;
 
+use crate::support::outside::{line, lines};
 use crate::support::receiver::Receiver;
 use crate::support::{
     CLOCK, Database, PATIENCE, Process, bookings, broker, config, database, eventually, ids, kafka_relay, toml, unique,
@@ -89,4 +91,25 @@ async fn a_turn_that_is_cut_in_a_batch_advances_over_what_was_accepted_of_it() {
     repeated.dedup();
     let all: Vec<String> = (1..=40).map(|id| id.to_string()).collect();
     assert_eq!(repeated, all, "in order, and only the one in flight at a cut may come again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shutdown_with_unrecorded_stream_row_exits_1() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let receiver = Receiver::start();
+    let text = toml(&database, "relay", None, &receiver.relay("a", ""));
+    let mut process = Process::spawn(&text, &["run"]);
+    line(&process, "relay ready").await;
+    receiver.hold();
+    owner.batch_execute("INSERT INTO bookings (payload) VALUES ('p')").await.unwrap();
+    eventually(PATIENCE, || async { receiver.requests().len() == 1 }).await;
+    owner.batch_execute("REVOKE UPDATE ON outbox.cursor FROM relay").await.unwrap();
+    process.signal(Signal::TERM);
+    line(&process, "draining: running turns end, no new one begins").await;
+    receiver.release();
+    let code = tokio::time::timeout(PATIENCE * 4, process.wait()).await.unwrap();
+    assert_eq!(code, Some(1), "{}", process.log());
+    let unrecorded = |line: &serde_json::Value| line["cursor"] == "a" && line["outcomes"] == 1;
+    assert!(lines(&process).iter().any(unrecorded), "{}", process.log());
 }

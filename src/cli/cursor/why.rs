@@ -47,11 +47,23 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
     Ok(if why.well { ExitCode::SUCCESS } else { ExitCode::from(crate::cli::THRESHOLD) })
 }
 
-/// The sentence, then what to do, a line each. Errors are others' words: they play no tricks on a terminal.
+/// The sentence, then the steps in order, then what can be done instead. Errors are others' words: they play no tricks on a
+/// terminal.
 fn render(why: &Why) -> String {
     let mut text = format!("{}\n", visible(&why.sentence));
+    let (mut number, mut below) = (0, false);
     for advice in why.advice.iter().filter(|advice| !advice.is_empty()) {
-        text.push_str(&format!("  -> {}\n", visible(advice)));
+        if below {
+            text.push_str(&format!("     {}\n", visible(advice)));
+        } else {
+            number += 1;
+            text.push_str(&format!("  {number}. {}\n", visible(advice)));
+        }
+        // The commands of a step stand below it.
+        below |= advice.ends_with(':');
+    }
+    for instead in &why.instead {
+        text.push_str(&format!("  or: {}\n", visible(instead)));
     }
     text
 }
@@ -62,7 +74,7 @@ fn document(facts: &Facts, why: &Why) -> serde_json::Value {
         "reason": why.reason,
         "moves": why.well,
         "sentence": why.sentence,
-        "do": why.advice,
+        "do": why.advice.iter().chain(&why.instead).collect::<Vec<_>>(),
         "lag_seconds": facts.waiting.map(|waiting| waiting.lag_seconds),
         "backlog_rows": facts.waiting.map(|waiting| waiting.rows),
         "backlog_capped": facts.waiting.map(|waiting| waiting.capped),
@@ -74,4 +86,27 @@ fn document(facts: &Facts, why: &Why) -> serde_json::Value {
             "next_at": schedules.next_at,
         })),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_numbered_and_alternatives_follow() {
+        let why = Why {
+            reason: "halted",
+            well: false,
+            sentence: "a is halted.".to_owned(),
+            advice: ["Raise the limit.", "outbox-relay cursor resume a"].map(str::to_owned).into(),
+            instead: vec!["outbox-relay cursor skip a".to_owned()],
+        };
+        assert_eq!(
+            render(&why),
+            "a is halted.\n  1. Raise the limit.\n  2. outbox-relay cursor resume a\n  or: outbox-relay cursor skip a\n"
+        );
+        let advice = ["End its session:", "SELECT pg_terminate_backend(1);"].map(str::to_owned).into();
+        let held = Why { advice, instead: Vec::new(), ..why };
+        assert_eq!(render(&held), "a is halted.\n  1. End its session:\n     SELECT pg_terminate_backend(1);\n");
+    }
 }

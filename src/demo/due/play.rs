@@ -25,7 +25,7 @@ const OPEN: &str = "SELECT count(*) FROM outbox.claim WHERE state IN ('claimed',
 
 /// What a replica was sending: the claims that it leaves behind.
 const HELD: &str = "
-    SELECT relay, relay || '/' || array_to_string(key, '/') FROM outbox.claim
+    SELECT relay, relay || '/' || array_to_string(key, '/'), (extract(epoch FROM due_at) * 1000000)::bigint FROM outbox.claim
     WHERE claimed_by = $1 AND state IN ('claimed', 'sending')";
 
 /// Everything between the stage's setting and its clearing; the verdict goes to standard output.
@@ -72,7 +72,7 @@ async fn kill(scene: &mut Scene, victim: &str, begun: Instant, held: &mut HashSe
     let mut kill = Kill::new(pid, victim, begun.elapsed(), &[REMINDERS, WELCOME]);
     for row in scene.owner.query(HELD, &[&victim]).await? {
         kill.count(row.get(0));
-        held.insert(row.get(1));
+        held.insert(rows::key(row.get(1), row.get(2)));
     }
     Ok(kill)
 }

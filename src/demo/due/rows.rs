@@ -47,7 +47,8 @@ const REMINDER_ROWS: &str = r#"
 const WELCOME_ROWS: &str = "
     SELECT $1 || '/' || id, (extract(epoch FROM created) * 1000000)::bigint + $2, sent_welcome FROM public.users";
 const UNKNOWN: &str = "
-    SELECT relay || '/' || array_to_string(key, '/') FROM outbox.claim WHERE relay = $1 AND state = 'unknown'";
+    SELECT relay || '/' || array_to_string(key, '/'), (extract(epoch FROM due_at) * 1000000)::bigint
+    FROM outbox.claim WHERE relay = $1 AND state = 'unknown'";
 
 /// Due instants of the rows to come, in three kinds: due during the play, marked before it, due long after it.
 struct Draw {
@@ -104,11 +105,16 @@ pub(super) async fn users(owner: &Client) -> anyhow::Result<Vec<Row>> {
 
 /// The keys whose outcome nobody knows.
 pub(super) async fn unknown(owner: &Client, relay: &str) -> anyhow::Result<HashSet<String>> {
-    Ok(owner.query(UNKNOWN, &[&relay]).await?.iter().map(|row| row.get(0)).collect())
+    Ok(owner.query(UNKNOWN, &[&relay]).await?.iter().map(|row| key(row.get(0), row.get(1))).collect())
 }
 
 fn row(row: &tokio_postgres::Row) -> Row {
-    Row { key: row.get(0), due: Timestamp::from_unix_micros(row.get(1)), marked: row.get(2) }
+    Row { key: key(row.get(0), row.get(1)), due: Timestamp::from_unix_micros(row.get(1)), marked: row.get(2) }
+}
+
+/// The idempotency key of the row `<relay>/<key>` that is due at this instant, in microseconds since 1970.
+pub(super) fn key(row: &str, due: i64) -> String {
+    format!("{row}/{}", Timestamp::from_unix_micros(due))
 }
 
 fn micros(time: Duration) -> i64 {

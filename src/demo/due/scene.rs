@@ -30,7 +30,7 @@ impl Stage for Scene {
         view.note("starting PostgreSQL");
         let (postgres, owner) = database::start().await?;
         let seed = options.seed;
-        let provider = Provider::start(move |request| faults::answer(seed, &request.key, request.attempt)).await?;
+        let provider = Provider::start(move |request| faults::answer(seed, request.row(), request.attempt)).await?;
         view.note(&format!("starting {} replicas of `outbox-relay run`", options.replicas));
         rows::fill(&owner, seed, options.writing).await?;
         let mut replicas = Replicas::prepare(options.replicas)?;

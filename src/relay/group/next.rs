@@ -57,6 +57,7 @@ impl Group {
             Next::Look => member.quiet = None,
             Next::Halted => {
                 member.quiet = None;
+                member.halted = true;
                 // A halt that could not be recorded must not become a storm of tries.
                 member.not_before = Instant::now() + member.backoff.failed(fastrand::f64());
             }

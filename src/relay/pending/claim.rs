@@ -200,7 +200,7 @@ impl Claiming<'_> {
         let fields = self.ready.sink.fields().len();
         let values: Vec<Option<Raw<'_>>> =
             (0..fields).map(|n| row.try_get(first_field + n)).collect::<Result<_, tokio_postgres::Error>>()?;
-        let mut message = Batch::new(fields);
+        let mut message = Batch::of_due_rows(fields);
         message.push(due_at, &key.message_id(), values.iter().map(|value| value.map(|Raw(bytes)| bytes)));
         Ok(Task {
             relay: self.ready.config.name.clone(),

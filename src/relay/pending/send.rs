@@ -56,7 +56,7 @@ async fn publish<'a>(engine: &Engine, ready: &Ready, tasks: impl Iterator<Item =
         Err(failure) => return Published { acknowledged: 0, stopped: Some(failure), suspects: 1 },
     };
     let fields = ready.sink.fields().len();
-    let mut batch = Batch::new(fields);
+    let mut batch = Batch::of_due_rows(fields);
     for task in tasks {
         let message = task.message.message(0);
         batch.push(message.created_at, message.id, (0..fields).map(|field| message.value(field)));

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::address::Mailbox;
+use crate::position::Timestamp;
 use crate::sink::{Class, Failure};
 
 /// The form of what is pinned.
@@ -41,16 +42,17 @@ struct Envelope {
     message_id: String,
 }
 
-/// `<relay/id@domain>`: the same for each attempt of a message, another for each other message, and legal whatever the
-/// id is. `=` and two digits stand for the bytes that may not.
-pub(super) fn message_id(relay: &str, id: &str, domain: &str) -> String {
+/// `<relay/id@domain>`, for a row that becomes due `<relay/id/instant@domain>`: the same for each attempt of a message,
+/// another for each other message, and legal whatever the id is. `=` and two digits stand for the bytes that may not.
+pub(super) fn message_id(relay: &str, id: &str, due_at: Option<Timestamp>, domain: &str) -> String {
     let mut escaped = escape(id);
     if escaped.len() > LONGEST_ID {
         // No escape begins with two of them.
         let digest = Sha256::digest(id).iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
         escaped = format!("=={digest}");
     }
-    format!("<{}/{escaped}@{domain}>", escape(relay))
+    let due = due_at.map(|due_at| format!("/{}", escape(&due_at.to_string()))).unwrap_or_default();
+    format!("<{}/{escaped}{due}@{domain}>", escape(relay))
 }
 
 fn escape(text: &str) -> String {
@@ -126,9 +128,13 @@ mod tests {
             id: "4\"2\n".to_owned(),
             from: "shop@example.com".to_owned(),
             to: "ann@example.com".to_owned(),
-            message_id: message_id("welcome", "4\"2\n", "example.com"),
+            message_id: message_id("welcome", "4\"2\n", None, "example.com"),
             content: b"Subject: x\r\n\r\ny\r\n".to_vec(),
         }
+    }
+
+    fn at(micros: i64) -> Timestamp {
+        Timestamp::from_pg_micros(micros)
     }
 
     #[test]
@@ -159,15 +165,20 @@ mod tests {
         let mut seen = BTreeSet::new();
         for relay in ["r", "r/1", "r.1", "r=2F1"] {
             for id in ids {
-                let message_id = message_id(relay, id, "example.com");
-                let local = message_id.strip_prefix('<').and_then(|rest| rest.strip_suffix("@example.com>"));
-                let local = local.unwrap_or_else(|| panic!("{message_id}"));
-                assert!(local.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_=/".contains(&byte)), "{local}");
-                assert!(message_id.len() < 900);
-                assert!(seen.insert(message_id), "{relay:?} {id:?}");
+                for due_at in [None, Some(at(0)), Some(at(1)), Some(at(i64::MIN + 1))] {
+                    let message_id = message_id(relay, id, due_at, "example.com");
+                    let local = message_id.strip_prefix('<').and_then(|rest| rest.strip_suffix("@example.com>"));
+                    let local = local.unwrap_or_else(|| panic!("{message_id}"));
+                    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-_=/".contains(&byte);
+                    assert!(local.bytes().all(legal), "{local}");
+                    assert!(message_id.len() < 900);
+                    assert!(seen.insert(message_id), "{relay:?} {id:?} {due_at:?}");
+                }
             }
         }
-        assert_eq!(message_id("welcome", "0198-7", "shop.example"), "<welcome/0198-7@shop.example>");
+        assert_eq!(message_id("welcome", "0198-7", None, "shop.example"), "<welcome/0198-7@shop.example>");
+        let due = message_id("reminders", "7", Some(at(0)), "shop.example");
+        assert_eq!(due, "<reminders/7/2000-01-01T00=3A00=3A00=2E000000Z@shop.example>");
     }
 
     #[test]

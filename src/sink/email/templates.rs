@@ -106,7 +106,7 @@ impl Templates {
                 "The subject has a line break, another control character or an encoded word",
             ));
         }
-        let message_id = mail::message_id(&self.relay, message.id, &self.domain);
+        let message_id = mail::message_id(&self.relay, message.id, message.due_at(), &self.domain);
         let mut builder = lettre::Message::builder().from(self.from.1.clone());
         if let Some(reply_to) = &self.reply_to {
             builder = builder.reply_to(reply_to.clone());

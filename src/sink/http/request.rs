@@ -98,7 +98,7 @@ impl Requests {
         let (body, content_type) = self.body.render(message)?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         self.add_configured(headers, message)?;
-        self.add_key(headers, message.id)?;
+        self.add_key(headers, message)?;
         if let Some(value) = authorization {
             headers.insert(AUTHORIZATION, value.clone());
         }
@@ -149,8 +149,12 @@ impl Requests {
         url.ok_or_else(|| poison("invalid_url", "The row's values make no valid URL".to_owned()))
     }
 
-    fn add_key(&self, headers: &mut HeaderMap, id: &str) -> Result<(), Failure> {
-        let key = format!("{}{}", self.key_prefix, utf8_percent_encode(id, NOT_IN_KEY));
+    /// The same key for each attempt of a message, another for each other message.
+    fn add_key(&self, headers: &mut HeaderMap, message: &Message<'_>) -> Result<(), Failure> {
+        let mut key = format!("{}{}", self.key_prefix, utf8_percent_encode(message.id, NOT_IN_KEY));
+        if let Some(due_at) = message.due_at() {
+            key.push_str(&format!("/{due_at}"));
+        }
         headers.insert(IDEMPOTENCY_KEY, header("Idempotency-Key", &key)?);
         Ok(())
     }

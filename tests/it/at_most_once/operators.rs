@@ -46,7 +46,11 @@ async fn what_was_in_flight_is_listed_also_while_the_cursor_is_paused_and_counte
     assert!(shows("outbox_relay_redelivered_rows_total{cursor=\"r\",sink=\"http\"} 0").await);
     assert!(replica.log().contains("recorded as unknown"), "{}", replica.log());
     // Settled by the operator, as the runbook says.
-    stage.owner.batch_execute("DELETE FROM outbox.claim WHERE relay = 'r' AND state = 'unknown'").await.unwrap();
+    does(&stage, &["request", "settle", "1", "2", "--relay", "r", "--arrived"]).await;
+    does(&stage, &["request", "settle", "3", "[\"4\"]", "--relay", "r", "--lost"]).await;
+    let noted =
+        "SELECT string_agg(detail ->> 'outcome', ', ' ORDER BY at) FROM outbox.operation WHERE verb = 'request settle'";
+    assert_eq!(stage.owner.query_one(noted, &[]).await.unwrap().get::<_, &str>(0), "arrived, lost");
     eventually(PATIENCE * 2, async || shows("outbox_relay_unknown_outcomes{cursor=\"r\"} 0").await).await;
 }
 

@@ -115,6 +115,24 @@ async fn a_receiver_that_is_out_is_tried_by_one_relay_with_one_row_until_it_is_b
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn recovered_circuit_is_logged_once() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let receiver = Receiver::start();
+    let text = toml(&database, "relay", None, &receiver.relay("a", ""));
+    let replicas = ["r1", "r2"].map(|name| Process::spawn(&text, &["run", "--replica-id", name]));
+    receiver.answer(|_| (503, Duration::ZERO));
+    insert(&owner, 200).await;
+    all_circuits(&owner, &["a"], true, PATIENCE * 2).await;
+    receiver.answer(|_| (200, Duration::ZERO));
+    eventually(PATIENCE * 4, || async { receiver.accepted("a").len() == 200 }).await;
+    insert(&owner, 20).await;
+    eventually(PATIENCE * 2, || async { receiver.accepted("a").len() == 220 }).await;
+    let closed: usize = replicas.iter().map(|replica| replica.log().matches("circuit closed").count()).sum();
+    assert_eq!(closed, 1, "one line for one outage");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn refusals_of_rows_and_wishes_for_fewer_requests_open_no_circuit() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;

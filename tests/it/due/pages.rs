@@ -17,7 +17,7 @@ const USERS: &str = "
     INSERT INTO public.users SELECT i, 'u' || i, (now() AT TIME ZONE 'UTC') - interval '359 min' - i * interval '1 min'
     FROM generate_series(0, 1) AS i";
 
-/// Does what a page says, and answers what the provider got: methods, paths and keys.
+/// Does what a page says, and answers what the provider got: methods, paths, and keys without their due instants.
 async fn follow(name: &str, table: &str, provider: &Provider, host: &str) -> Vec<(String, String, String)> {
     let database: Database = database().await;
     let owner = database.connect("postgres").await;
@@ -41,7 +41,13 @@ async fn follow(name: &str, table: &str, provider: &Provider, host: &str) -> Vec
     let (code, _, log) = outbox_relay(&toml, &["run", "--once"]).await;
     assert_eq!(code, Some(0), "{log}");
     let received = provider.received().into_iter().map(|one| one.request);
-    received.map(|request| (request.method, request.path, request.key)).collect()
+    received
+        .map(|request| {
+            assert!(request.key.len() > request.row().len(), "{}: no due instant", request.key);
+            let row = request.row().to_owned();
+            (request.method, request.path, row)
+        })
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -78,7 +78,7 @@ async fn two_runs_at_once_and_a_third_send_every_due_row_and_leave_what_is_refus
     let refused: BTreeSet<String> = drawn[..20].iter().cloned().collect();
     let hanging: BTreeSet<String> = drawn[20..70].iter().cloned().collect();
     let (no, never) = (refused.clone(), hanging.clone());
-    let decide = move |request: &Request| match request.key.strip_prefix("reminders/") {
+    let decide = move |request: &Request| match request.row().strip_prefix("reminders/") {
         Some(key) if no.contains(key) => Answer::Refuse(500),
         // It is created, and nobody is told; asked again, the server finds that it is there.
         Some(key) if never.contains(key) && request.attempt == 1 => Answer::Hang,
@@ -146,8 +146,10 @@ async fn a_request_has_the_rows_fields_and_a_key_that_tells_workspaces_apart() {
     let mut run = Process::spawn(&stage.toml(&provider), &["run", "--once"]);
     assert_eq!(run.wait().await, Some(0), "{}", run.log());
     let received = provider.received();
-    let keys: BTreeSet<&str> = received.iter().map(|one| one.request.key.as_str()).collect();
-    assert_eq!(keys, BTreeSet::from(["reminders/blue/t7", "reminders/green/t7"]));
+    let due = "SELECT to_char(\"dueDate\" AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') FROM public.todos";
+    let due: String = stage.owner.query(due, &[]).await.unwrap()[0].get(0);
+    let keys: BTreeSet<String> = received.iter().map(|one| one.request.key.clone()).collect();
+    assert_eq!(keys, ["blue", "green"].map(|workspace| format!("reminders/{workspace}/t7/{due}")).into());
     for one in &received {
         let body: serde_json::Value = serde_json::from_str(&one.request.body).unwrap();
         assert_eq!((&body["id"], &body["title"]), (&"t7".into(), &"Todo 7".into()));

@@ -96,7 +96,7 @@ async fn twenty_kills_beside_the_old_job_send_no_address_twice_and_list_what_may
     let mut random = fastrand::Rng::with_seed(seed);
     let slow = std::sync::Mutex::new(random.fork());
     // One in ten of the relay's requests is lost on its way: its sender cannot know. The old job's have no key.
-    let decide = move |request: &Request| match request.key.ends_with('7') {
+    let decide = move |request: &Request| match request.row().ends_with('7') {
         true => Answer::Lose,
         false => Answer::Late(Duration::from_millis(slow.lock().unwrap().u64(50..300))),
     };

@@ -1,13 +1,16 @@
 //! Payloads of a mebibyte and more, to topics that take them and to topics that do not.
 
 use outbox_relay::demo::kafka::{BrokerOptions, Java, RealBroker};
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, ResourceSpecifier};
+use rdkafka::client::DefaultClientContext;
 use rdkafka::message::Message;
 use rustix::process::Signal;
 
 use super::{PATIENT, fill, holds, is_of, peak, replica, topic};
 use crate::support::outside::halted;
 use crate::support::records::{Record, each};
-use crate::support::{CLOCK, Process, bookings, broker, database, ids, kafka_relay, records, toml};
+use crate::support::{CLOCK, Process, bookings, broker, database, ids, kafka_relay, outbox_relay, records, toml};
 
 const MEBIBYTE: usize = 1 << 20;
 /// Three rows are large; their neighbours have a line.
@@ -86,6 +89,52 @@ async fn a_row_of_64_mebibytes_that_the_topic_does_not_take_halts_its_relay_behi
     assert_eq!(error["code"], "message_too_large");
     assert!(error["hint"].as_str().unwrap().contains("max.message.bytes"), "{error}");
     assert_eq!(ids(&broker().await.bootstrap_servers(), &topic).await, ["1", "2", "3"]);
+}
+
+/// Gives a topic of the shared broker another limit, as an operator does.
+async fn raise(topic: &str, bytes: &str) {
+    let mut client = ClientConfig::new();
+    client.set("bootstrap.servers", broker().await.bootstrap_servers());
+    let admin: AdminClient<DefaultClientContext> = client.create().unwrap();
+    let change = AlterConfig::new(ResourceSpecifier::Topic(topic)).set("max.message.bytes", bytes);
+    for changed in admin.alter_configs([&change], &AdminOptions::new()).await.unwrap() {
+        changed.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resume_reads_the_topics_raised_limit() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    fill(&owner, "CASE n WHEN 2 THEN 50000 ELSE 64 END", 3).await;
+    let topic = topic("raised", &[("max.message.bytes", "20000")]).await;
+    let servers = broker().await.bootstrap_servers();
+    let text = toml(&database, "relay", Some(&servers), &relay("raised", &topic, ""));
+    let _replica = Process::spawn(&text, &["run"]);
+    let (_, error) = halted(&owner, "raised").await;
+    assert_eq!(error["code"], "message_too_large");
+    raise(&topic, "100000").await;
+    let (code, _, log) = outbox_relay(&text, &["cursor", "resume", "raised"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    holds(&servers, &topic, 3).await;
+    assert_eq!(ids(&servers, &topic).await, ["1", "2", "3"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redrive_reads_the_topics_raised_limit() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    fill(&owner, "CASE n WHEN 2 THEN 50000 ELSE 64 END", 3).await;
+    let topic = topic("redriven", &[("max.message.bytes", "20000")]).await;
+    let servers = broker().await.bootstrap_servers();
+    let text = toml(&database, "relay", Some(&servers), &relay("redriven", &topic, "on_poison = \"dead_letter\""));
+    let _replica = Process::spawn(&text, &["run"]);
+    holds(&servers, &topic, 2).await;
+    raise(&topic, "100000").await;
+    let (code, _, log) = outbox_relay(&text, &["dead-letter", "redrive", "--cursor", "redriven", "--yes"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    holds(&servers, &topic, 3).await;
+    assert_eq!(ids(&servers, &topic).await, ["1", "3", "2"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,8 @@
 //! Tables that are only read, views, dates and zones, constants, and keys of any type.
 
-use super::{PATIENCE, count, database, eventually};
+use std::time::Duration;
+
+use super::{PATIENCE, count, database, eventually, reminders, tables};
 use crate::support::receiver::Receiver;
 use crate::support::{Process, outbox_relay, toml};
 
@@ -31,6 +33,32 @@ async fn a_view_is_only_read_and_a_row_whose_due_time_moves_on_is_due_again() {
     owner.batch_execute("UPDATE contacts SET last = last + 1 WHERE name = 'c9'").await.unwrap();
     let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
     assert_eq!((code, receiver.requests().len()), (Some(0), 7), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn row_due_again_has_another_idempotency_key() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    let due = async |at: &str| {
+        let again = "INSERT INTO todos VALUES ('w', '1', 't', $1::text::timestamptz) ON CONFLICT (\"workspaceId\", id) \
+                     DO UPDATE SET \"dueDate\" = excluded.\"dueDate\", \"delayNotificationSent\" = false";
+        owner.execute(again, &[&at]).await.unwrap();
+        let (code, _, log) =
+            outbox_relay(&toml(&database, "relay", None, &reminders(&receiver, "")), &["run", "--once"]).await;
+        (code, log)
+    };
+    let (code, log) = due("2026-01-01 08:00:00+01").await;
+    assert_eq!(code, Some(0), "{log}");
+    receiver.answer(|_| (500, Duration::ZERO));
+    let (code, log) = due("2026-01-02 08:00:00.000001+01").await;
+    assert_eq!(code, Some(1), "{log}");
+    receiver.answer(|_| (200, Duration::ZERO));
+    let (code, log) = due("2026-01-02 08:00:00.000001+01").await;
+    assert_eq!(code, Some(0), "{log}");
+    let keys: Vec<_> = receiver.requests().into_iter().map(|one| (one.status, one.key, one.due)).collect();
+    let key = |status, due: &str| (status, "reminders/w/1".to_owned(), Some(due.to_owned()));
+    let (first, second) = ("2026-01-01T07:00:00.000000Z", "2026-01-02T07:00:00.000001Z");
+    assert_eq!(keys, [key(200, first), key(500, second), key(200, second)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use outbox_relay::demo::provider::{Answer, Provider};
 
+use rustix::process::Signal;
+
 use super::{clients, having, relay, welcome};
+use crate::support::outside::{line, lines};
+use crate::support::receiver::Receiver;
 use crate::support::{PATIENCE, Process, database, eventually, outbox_relay, toml};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,4 +123,24 @@ async fn three_replicas_share_the_requests_and_none_is_sent_twice() {
     let sql = "SELECT count(DISTINCT claimed_by) FROM outbox.request";
     assert!(owner.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) > 1, "one replica did it all");
     drop(replicas);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shutdown_with_unrecorded_request_exits_1() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let (provider, receiver) = (Provider::start(|_| Answer::Accept).await.unwrap(), Receiver::start());
+    let text = relay(&provider, "", "").replace(&provider.url(), &receiver.url());
+    let mut process = Process::spawn(&toml(&database, "relay", None, &text), &["run"]);
+    line(&process, "relay ready").await;
+    receiver.hold();
+    welcome(&app, "ada").await;
+    eventually(PATIENCE, async || receiver.requests().len() == 1).await;
+    owner.batch_execute("REVOKE UPDATE ON outbox.request FROM relay").await.unwrap();
+    process.signal(Signal::TERM);
+    receiver.release();
+    let code = tokio::time::timeout(PATIENCE * 4, process.wait()).await.unwrap();
+    assert_eq!(code, Some(1), "{}", process.log());
+    let unrecorded = |line: &serde_json::Value| line["cursor"] == "mails" && line["outcomes"] == 1;
+    assert!(lines(&process).iter().any(unrecorded), "{}", process.log());
 }

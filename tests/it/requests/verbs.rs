@@ -40,6 +40,65 @@ async fn list_show_and_redrive_tell_all_but_what_was_sent_and_note_who_decided()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn settle_records_unknown_outcome_and_who_decided() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let provider = Provider::start(|_| Answer::Lose).await.unwrap();
+    let text = toml(&database, "relay", None, &relay(&provider, "", ""));
+    let mut ids = Vec::new();
+    for user in ["ada", "ben", "eve"] {
+        ids.push(welcome(&app, user).await.0);
+    }
+    assert_eq!(outbox_relay(&text, &["run", "--once"]).await.0, Some(1));
+    assert_eq!(having(&owner, "unknown").await, 3);
+    let settle = async |arguments: &[&str]| outbox_relay(&text, &[&["request", "settle"], arguments].concat()).await;
+    assert_eq!(settle(&[&ids[0]]).await.0, Some(2), "arrived or lost");
+    assert_eq!(settle(&[&ids[0], "--arrived", "--lost"]).await.0, Some(2));
+    assert_eq!(settle(&["ada:welcome", "--lost"]).await.0, Some(2), "no id");
+    let (code, out, log) = settle(&[&ids[0], "--arrived", "--dry-run"]).await;
+    assert_eq!((code, having(&owner, "unknown").await), (Some(0), 3), "{out}{log}");
+    let (code, out, log) = settle(&[&ids[0], &ids[1], "--arrived"]).await;
+    assert_eq!((code, out), (Some(0), format!("[\"{}\"] arrived\n[\"{}\"] arrived\n", ids[0], ids[1])), "{log}");
+    let (code, out, log) = settle(&[&ids[2], "--lost", "-o", "json"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    let settled = serde_json::json!({ "requests": [{ "relay": "mails", "key": [ids[2]], "outcome": "lost" }] });
+    assert_eq!(json(&out), settled);
+    assert_eq!((having(&owner, "completed").await, having(&owner, "failed").await), (2, 1));
+    let noted = "SELECT detail ->> 'outcome', jsonb_array_length(detail -> 'requests') FROM outbox.operation \
+                 WHERE verb = 'request settle' AND cursor = 'mails' ORDER BY operator, at";
+    let noted = owner.query(noted, &[]).await.unwrap();
+    let noted: Vec<(String, i32)> = noted.iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert_eq!(noted, [("arrived".to_owned(), 2), ("lost".to_owned(), 1)]);
+    let (code, _, log) = settle(&[&ids[0], "--lost"]).await;
+    assert_eq!(code, Some(1));
+    assert!(log.contains("is completed; only an unknown outcome can be settled"), "{log}");
+    let (code, _, log) = settle(&["00000000-0000-0000-0000-000000000000", "--lost"]).await;
+    assert!(code == Some(1) && log.contains("there is no request"), "{log}");
+    assert_eq!((having(&owner, "completed").await, having(&owner, "failed").await), (2, 1), "nothing was changed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn list_refuses_unknown_filter_with_known_values() {
+    let database = database().await;
+    clients(&database).await;
+    let provider = Provider::start(|_| Answer::Accept).await.unwrap();
+    let text = toml(&database, "relay", None, &relay(&provider, "", ""));
+    for (arguments, known) in [
+        (["request", "list", "--status", "foo"], "pending, processing, completed, failed, unknown"),
+        (["request", "list", "--relay", "foo"], "unknown relay \"foo\"; known: mails"),
+        (["dead-letter", "list", "--cursor", "foo"], "unknown cursor \"foo\"; known: mails"),
+        (["action", "list", "--status", "foo"], "queued, due, running, completed, failed, skipped"),
+        (["action", "list", "--relay", "foo"], "unknown relay \"foo\"; known: mails"),
+        (["schedule", "list", "--relay", "foo"], "unknown relay \"foo\"; known: mails"),
+    ] {
+        let (code, out, log) = outbox_relay(&text, &arguments).await;
+        assert_eq!(code, Some(2), "{arguments:?}: {out}{log}");
+        assert!(log.contains(known), "{arguments:?}: {log}");
+    }
+    assert_eq!(outbox_relay(&text, &["request", "list", "--relay", "mails"]).await.0, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_relay_makes_its_templates_known_and_takes_none_of_another() {
     let database = database().await;
     let owner = database.connect("postgres").await;

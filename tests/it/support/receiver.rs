@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime};
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use outbox_relay::position::Timestamp;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -18,7 +17,7 @@ pub struct Request {
     /// `<relay>/<id>`.
     pub key: String,
     /// The due instant behind it, of rows that become due.
-    pub due: Option<Timestamp>,
+    pub due: Option<String>,
     pub body: String,
     /// An operator had it sent again.
     pub replayed: bool,
@@ -155,10 +154,12 @@ impl Drop for Open {
 }
 
 /// An idempotency key without its due instant, and that.
-fn split(key: String) -> (String, Option<Timestamp>) {
-    let instant = key.rsplit_once('/').and_then(|(_, last)| Timestamp::parse_rfc3339(last).ok());
-    let key = if instant.is_some() { key.rsplit_once('/').map_or(key.clone(), |(key, _)| key.to_owned()) } else { key };
-    (key, instant)
+fn split(key: &str) -> (String, Option<String>) {
+    let is_instant = |last: &str| last.len() >= 20 && last.ends_with('Z') && last.contains('T');
+    match key.rsplit_once('/').filter(|(_, last)| is_instant(last)) {
+        Some((key, due)) => (key.to_owned(), Some(due.to_owned())),
+        None => (key.to_owned(), None),
+    }
 }
 
 async fn respond(State(inside): State<Arc<Mutex<Inside>>>, headers: HeaderMap, body: String) -> StatusCode {
@@ -167,7 +168,7 @@ async fn respond(State(inside): State<Arc<Mutex<Inside>>>, headers: HeaderMap, b
         let mut inside = lock(&inside);
         inside.open += 1;
         let at_once = inside.open;
-        let (key, due) = split(text("idempotency-key"));
+        let (key, due) = split(&text("idempotency-key"));
         let replayed = text("outbox-replayed") == "true";
         let request = Request { at: SystemTime::now(), key, due, body, replayed, status: 0, at_once };
         let (status, pause) = (inside.answer)(&request);

@@ -56,7 +56,7 @@ async fn why_names_the_stuck_writer_whose_end_lets_the_cursor_go_on() {
     assert!(advises(&answer, &cure), "{answer}");
     let (out, _) = ends(3, &text, &["cursor", "why", "s"]).await;
     assert!(out.lines().next().is_some_and(|line| line.contains(sentence.split(';').next().unwrap())), "{out}");
-    assert!(out.contains(&format!("  -> {cure}\n")), "{out}");
+    assert!(out.contains(&format!("\n     {cure}\n")), "{out}");
     owner.batch_execute(&cure).await.unwrap();
     eventually(PATIENCE, || async { printed(&process, "s").len() == 3 }).await;
     why(&text, "s", "idle", true).await;

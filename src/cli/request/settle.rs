@@ -1,0 +1,136 @@
+//! `outbox-relay request settle`.
+
+use std::process::ExitCode;
+
+use super::{Format, complain, id, operator, print, visible};
+use crate::cursor::settle::{self, Outcome};
+
+/// Arguments of `request settle`.
+#[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
+#[command(
+    group = clap::ArgGroup::new("outcome").required(true),
+    after_help = "\
+Examples:
+  outbox-relay request settle 01a1ff20-4202-76c3-af15-1206ca39ede4 --arrived
+  outbox-relay request settle 4711 4712 --relay booking_sms --lost
+  outbox-relay request settle '[\"blue\",\"7\"]' --relay reminders --arrived --dry-run
+
+Only unknown outcomes can be settled; ask the receiver first. Each settlement is noted in outbox.operation.
+A request of the ledger becomes completed, or failed: `request redrive` sends a failed one again. A row of another relay
+leaves the list. A lost row of pending work is due again when its mark in your table is taken back; a mark in outbox.sent
+is taken back here.
+
+Exit codes: 0 done; 1 failed, or an outcome is not unknown: nothing is changed then; 2 usage or configuration."
+)]
+pub struct Args {
+    /// Ids of requests; with --relay keys of its rows, as `request list` shows them
+    #[arg(value_name = "ID", required = true)]
+    pub ids: Vec<String>,
+    /// The receiver has the message
+    #[arg(long, group = "outcome")]
+    pub arrived: bool,
+    /// The receiver does not have it
+    #[arg(long, group = "outcome")]
+    pub lost: bool,
+    /// The relay whose rows these are; without it they are requests of the ledger
+    #[arg(long, value_name = "NAME")]
+    pub relay: Option<String>,
+    /// Show what would be settled, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// How to print them
+    #[arg(short = 'o', long = "output", value_enum, default_value_t)]
+    pub output: Format,
+}
+
+/// A request or row that is to be settled.
+struct Named {
+    relay: String,
+    key: Vec<String>,
+}
+
+pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow::Result<ExitCode> {
+    let outcome = if args.arrived { Outcome::Arrived } else { Outcome::Lost };
+    let mut named = Vec::new();
+    for text in &args.ids {
+        named.push(unknown(client, args.relay.as_deref(), text).await?);
+    }
+    if !args.dry_run {
+        let keys: Vec<Vec<String>> = named.iter().map(|named| named.key.clone()).collect();
+        let settled = match &args.relay {
+            Some(relay) => settle::rows(client, relay, &keys, outcome, &operator()).await?,
+            None => settle::requests(client, &keys.concat(), outcome, &operator()).await?,
+        };
+        anyhow::ensure!(
+            usize::try_from(settled).is_ok_and(|settled| settled == keys.len()),
+            "{settled} of {} are settled; the others were changed meanwhile",
+            keys.len()
+        );
+    }
+    print(&printed(args, &named, outcome))?;
+    if args.dry_run {
+        complain("dry run: nothing was done");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The request or row of this id or key, whose outcome must be unknown.
+async fn unknown(client: &tokio_postgres::Client, relay: Option<&str>, text: &str) -> anyhow::Result<Named> {
+    let (named, state) = match relay {
+        Some(relay) => {
+            let key = key(text);
+            let Some(state) = settle::state(client, relay, &key).await? else {
+                anyhow::bail!("relay {relay} has no row {} in outbox.claim", serde_json::json!(key));
+            };
+            (Named { relay: relay.to_owned(), key }, state)
+        }
+        None => {
+            let id = id(text).map_err(|error| Unnamed(format!("{}: {error}; rows need --relay", visible(text))))?;
+            let Some((relay, status)) = settle::status(client, &id).await? else {
+                anyhow::bail!("there is no request {id} in outbox.request; rows need --relay");
+            };
+            (Named { relay, key: vec![id] }, status)
+        }
+    };
+    anyhow::ensure!(
+        state == "unknown",
+        "{} is {state}; only an unknown outcome can be settled",
+        serde_json::json!(named.key)
+    );
+    Ok(named)
+}
+
+/// An id that names no request of the ledger: a usage error.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(in crate::cli) struct Unnamed(String);
+
+/// A key as the list prints it, a JSON array of texts; or the text of a key of one column.
+fn key(text: &str) -> Vec<String> {
+    serde_json::from_str(text).unwrap_or_else(|_| vec![text.to_owned()])
+}
+
+fn printed(args: &Args, named: &[Named], outcome: Outcome) -> String {
+    let outcome = outcome.as_str();
+    if args.output == Format::Table {
+        let line = |named: &Named| format!("{} {outcome}\n", visible(&serde_json::json!(named.key).to_string()));
+        return named.iter().map(line).collect();
+    }
+    let settled: Vec<_> = named
+        .iter()
+        .map(|named| serde_json::json!({ "relay": named.relay, "key": named.key, "outcome": outcome }))
+        .collect();
+    format!("{}\n", serde_json::json!({ "requests": settled }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::key;
+
+    #[test]
+    fn key_is_read_as_json_array_or_plain_text() {
+        assert_eq!(key("4711"), ["4711"]);
+        assert_eq!(key(r#"["blue","7"]"#), ["blue", "7"]);
+        assert_eq!(key("[blue"), ["[blue"]);
+    }
+}

@@ -1,0 +1,95 @@
+//! Unknown outcomes that an operator has found out at the receiver.
+//!
+//! Promise: only an outcome that is unknown is settled, and every settlement is noted in `outbox.operation`.
+
+use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
+
+use crate::database::Error;
+
+/// What an operator has found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The receiver has the message.
+    Arrived,
+    /// The receiver does not have it, and will not get it.
+    Lost,
+}
+
+impl Outcome {
+    /// Its word in the audit table and in documents.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Arrived => "arrived",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+const STATUS: &str = "SELECT relay, status FROM outbox.request WHERE request_id = $1::text::uuid";
+
+const STATE: &str = "SELECT state FROM outbox.claim WHERE relay = $1 AND key = $2::text[]";
+
+/// A lost request keeps its body: the receiver may know its key.
+const REQUESTS: &str = "WITH changed AS (UPDATE outbox.request AS r SET status = CASE WHEN $3 = 'arrived' THEN 'completed' ELSE 'failed' END, \
+     completed_at = CASE WHEN $3 = 'arrived' THEN pg_catalog.clock_timestamp() END, \
+     body = CASE WHEN $3 <> 'arrived' THEN r.body END, error = CASE WHEN $3 <> 'arrived' THEN r.error END, \
+     token = NULL, expires_at = NULL, updated_at = pg_catalog.clock_timestamp() \
+     FROM pg_catalog.unnest($1::text[]) AS p(id) WHERE r.request_id = p.id::uuid AND r.status = 'unknown' RETURNING r.request_id, r.relay), \
+     noted AS (INSERT INTO outbox.operation (operator, verb, cursor, detail) SELECT session_user || '/' || $2, 'request settle', c.relay, \
+     pg_catalog.jsonb_build_object('outcome', $3::text, 'requests', pg_catalog.jsonb_agg(c.request_id)) FROM changed AS c GROUP BY c.relay) \
+     SELECT pg_catalog.count(*) FROM changed";
+
+/// A lost row whose mark is in `outbox.sent` is due again.
+const ROWS: &str = "WITH named AS (SELECT ARRAY(SELECT e.value FROM pg_catalog.jsonb_array_elements_text(k.value) \
+     WITH ORDINALITY AS e (value, n) ORDER BY e.n) AS key FROM pg_catalog.jsonb_array_elements($2::text::jsonb) AS k (value)), \
+     settled AS (DELETE FROM outbox.claim AS c USING named WHERE c.relay = $1 AND c.key = named.key AND c.state = 'unknown' \
+     RETURNING c.key), \
+     unmarked AS (DELETE FROM outbox.sent AS s USING settled WHERE $4 = 'lost' AND s.relay = $1 AND s.key = settled.key), \
+     noted AS (INSERT INTO outbox.operation (operator, verb, cursor, detail) SELECT session_user || '/' || $3, 'request settle', $1, \
+     pg_catalog.jsonb_build_object('outcome', $4::text, 'keys', pg_catalog.jsonb_agg(s.key)) FROM settled AS s HAVING pg_catalog.count(*) > 0) \
+     SELECT pg_catalog.count(*) FROM settled";
+
+/// The relay and the status of a request of the ledger; none when there is no such request.
+///
+/// # Errors
+/// The database's.
+pub async fn status(client: &Client, id: &str) -> Result<Option<(String, String)>, Error> {
+    let row = client.query_opt(STATUS, &[&id]).await?;
+    Ok(row.map(|row| Ok::<_, Error>((row.try_get(0)?, row.try_get(1)?))).transpose()?)
+}
+
+/// The state of a relay's row in `outbox.claim`; none when it is not there.
+///
+/// # Errors
+/// The database's.
+pub async fn state(client: &Client, relay: &str, key: &[String]) -> Result<Option<String>, Error> {
+    let row = client.query_opt(STATE, &[&relay, &key]).await?;
+    Ok(row.map(|row| row.try_get(0)).transpose()?)
+}
+
+/// Settles requests of the ledger: completed when they have arrived, else failed. How many were unknown and are settled.
+///
+/// # Errors
+/// The database's.
+pub async fn requests(client: &Client, ids: &[String], outcome: Outcome, operator: &str) -> Result<i64, Error> {
+    let parameters: [&(dyn ToSql + Sync); 3] = [&ids, &operator, &outcome.as_str()];
+    Ok(client.query_one(REQUESTS, &parameters).await?.try_get(0)?)
+}
+
+/// Takes a relay's rows off the list of unknown outcomes. How many were unknown and are settled.
+///
+/// # Errors
+/// The database's.
+pub async fn rows(
+    client: &Client,
+    relay: &str,
+    keys: &[Vec<String>],
+    outcome: Outcome,
+    operator: &str,
+) -> Result<i64, Error> {
+    let keys = serde_json::json!(keys).to_string();
+    let parameters: [&(dyn ToSql + Sync); 4] = [&relay, &keys, &operator, &outcome.as_str()];
+    Ok(client.query_one(ROWS, &parameters).await?.try_get(0)?)
+}
