@@ -31,6 +31,7 @@ mod standing;
 mod status;
 pub mod timetable;
 pub mod unknown;
+pub mod watches;
 mod wish;
 
 pub use advance::Advance;
