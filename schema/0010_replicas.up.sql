@@ -23,6 +23,26 @@ COMMENT ON COLUMN outbox.replica.seen_at IS 'When the process last wrote this ro
 COMMENT ON COLUMN outbox.replica.stopped_at IS 'When the process stopped in order, or when another replica found no session of it. NULL: not known to have stopped.';
 COMMENT ON COLUMN outbox.replica.relays IS 'Its relays: name, config_hash, refused (null, or code and message).';
 
+-- A row for each relay of schedules in each process, and a new one after a gap: an occurrence was missed when no row covers its
+-- instant. Written when a watch begins and ends, and while schedules are due that cannot be planned.
+CREATE TABLE outbox.schedule_watch (
+    watch_id bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    instance uuid        NOT NULL REFERENCES outbox.replica ON DELETE CASCADE,
+    relay    text        NOT NULL,
+    since    timestamptz NOT NULL,
+    seen_at  timestamptz NOT NULL,
+    ended_at timestamptz
+) WITH (autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0.02, fillfactor = 70);
+CREATE INDEX schedule_watch_relay ON outbox.schedule_watch (relay);
+CREATE INDEX schedule_watch_instance ON outbox.schedule_watch (instance);
+COMMENT ON TABLE outbox.schedule_watch IS 'When which process watched the schedules of a relay: decides which occurrences were missed.';
+COMMENT ON COLUMN outbox.schedule_watch.watch_id IS 'Names the row.';
+COMMENT ON COLUMN outbox.schedule_watch.instance IS 'The process.';
+COMMENT ON COLUMN outbox.schedule_watch.relay IS 'Its relay of [relay.source.schedule].';
+COMMENT ON COLUMN outbox.schedule_watch.since IS 'When it began to watch, by this server''s clock.';
+COMMENT ON COLUMN outbox.schedule_watch.seen_at IS 'When it last reported that it watches; a session of its process shows it, too.';
+COMMENT ON COLUMN outbox.schedule_watch.ended_at IS 'When it stopped watching. NULL: it watches, or its process ended without a report.';
+
 -- What a relay's name leads to: removing its cursors, and moving everything to another name. Functions of the owner, so that a
 -- relay's role can do both, and cannot delete a cursor in another way.
 CREATE FUNCTION outbox.relay_belongings(of_relay text) RETURNS TABLE (what text, rows bigint, open bigint)
@@ -143,6 +163,7 @@ BEGIN
             changed_at = kept.changed_at WHERE s.schedule_id = kept.schedule_id;
     END LOOP;
     UPDATE outbox.action AS a SET relay = new_relay WHERE a.relay = old_relay;
+    UPDATE outbox.schedule_watch AS w SET relay = new_relay WHERE w.relay = old_relay;
     INSERT INTO outbox.operation (operator, verb, cursor, detail)
     VALUES (session_user || '/' || operator, 'cursor rename', new_relay, pg_catalog.jsonb_build_object('from', old_relay, 'cursors', places));
     RETURN pg_catalog.jsonb_array_length(places);
@@ -162,6 +183,7 @@ BEGIN
         WHERE c.oid = 'outbox.cursor'::pg_catalog.regclass AND g.privilege_type = 'UPDATE' AND g.grantee NOT IN (0, c.relowner)
     LOOP
         EXECUTE pg_catalog.format('GRANT SELECT, INSERT, UPDATE, DELETE ON outbox.replica TO %s', relay);
+        EXECUTE pg_catalog.format('GRANT SELECT, INSERT, UPDATE ON outbox.schedule_watch TO %s', relay);
         EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION outbox.relay_belongings(text), outbox.remove_cursors(text, text), '
             'outbox.rename_cursors(text, text, text) TO %s', relay);
     END LOOP;

@@ -32,6 +32,7 @@ mod standing;
 mod status;
 pub mod timetable;
 pub mod unknown;
+pub mod watches;
 mod wish;
 
 pub use advance::Advance;

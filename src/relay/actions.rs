@@ -29,13 +29,14 @@ mod plan;
 mod ready;
 mod settle;
 mod task;
+mod watch;
 
 use carry::Errand;
 use claim::Claim;
 use keep::Keeper;
-use plan::Watch;
 use ready::Ready;
 use task::Attempt;
+use watch::Watch;
 
 pub(super) use look::{backlog, findings};
 
@@ -51,6 +52,8 @@ struct Runner {
     source: Schedules,
     checked: Checked<Ready>,
     watch: Watch,
+    /// When schedules were last looked for whose relay has never been started.
+    strays: Option<Instant>,
     keeper: Arc<Keeper>,
     running: JoinSet<Attempt>,
     /// What is still to be recorded.
@@ -74,6 +77,7 @@ pub(super) async fn run(engine: Arc<Engine>, config: Config, source: Schedules) 
         source,
         checked: Checked::default(),
         watch: Watch::default(),
+        strays: None,
         running: JoinSet::new(),
         unsettled: Vec::new(),
         sampled: None,
@@ -105,7 +109,20 @@ impl Runner {
                 () = self.wait(pause) => {}
             }
         }
+        self.unwatch().await;
         self.drain().await;
+    }
+
+    /// The schedules are not watched from here on. What cannot be recorded is known by the process's sessions.
+    async fn unwatch(&mut self) {
+        let ended = self.watch.end(&self.engine);
+        match tokio::time::timeout(self.engine.call_deadline, ended).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(cursor = self.config.name, %error, "cannot record that schedules are not watched");
+            }
+            Err(_) => tracing::warn!(cursor = self.config.name, "cannot record in time that schedules are not watched"),
+        }
     }
 
     /// Waits for the pause, or for an action's end.
@@ -148,7 +165,12 @@ impl Runner {
         self.settle().await?;
         let checks = ready::ready(&self.engine, &self.config, &self.source);
         let ready = self.checked.ready(&self.engine, &self.config, &mut self.setbacks, checks).await?;
-        let Some(ready) = ready else { return Ok(self.config.poll.max) };
+        let Some(ready) = ready else {
+            if self.watch.is_broken() {
+                self.unwatch().await;
+            }
+            return Ok(self.config.poll.max);
+        };
         let (more, now, next) = self.plan(&ready).await?;
         let session = self.engine.probe.session().await?;
         let standings = cursor::standings(&session, &[&self.config.name]).await?;

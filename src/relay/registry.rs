@@ -78,6 +78,11 @@ impl Registry {
         }
     }
 
+    /// Names the process, as in `outbox.replica`.
+    pub(super) fn instance(&self) -> &str {
+        &self.instance
+    }
+
     /// Waits until this process may run a relay, or `stop`.
     ///
     /// # Errors

@@ -112,7 +112,7 @@ async fn the_relays_role_gets_exactly_what_it_needs_deletes_only_claims_and_mark
     assert!(out.contains("GRANT SELECT ON \"public\".\"bookings\" TO \"relay\";\n"), "{out}");
     let mut expected: BTreeSet<String> =
         ["SELECT outbox.version", "SELECT outbox.status", "SELECT public.bookings"].map(str::to_owned).into();
-    for table in ["cursor", "control", "cursor_status", "operation", "dead_letter"] {
+    for table in ["cursor", "control", "cursor_status", "operation", "dead_letter", "schedule_watch"] {
         expected.extend(["SELECT", "INSERT", "UPDATE"].map(|right| format!("{right} outbox.{table}")));
     }
     for table in ["claim", "sent", "replica"] {

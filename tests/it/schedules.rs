@@ -10,6 +10,7 @@ mod edits;
 mod keeps;
 mod locks;
 mod measures;
+mod missed;
 mod operators;
 mod page;
 mod runs;

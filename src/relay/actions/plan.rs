@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::Runner;
 use super::ready::Ready;
+use super::watch::Watched;
 use crate::cursor::claims::Settlement;
 use crate::cursor::schedules::{self, Occurrence, Planned, Schedule};
 use crate::database::Error;
@@ -27,33 +28,8 @@ const BYTES: usize = 1 << 10;
 const CAP: usize = 10_000;
 /// No computation is begun in a transaction after this long.
 const BUDGET: Duration = Duration::from_millis(500);
-/// What is no later than this was not missed, whoever was there.
-const PROMPT: Duration = Duration::from_secs(1);
-/// Without a look for this long, nobody here was watching.
-const BLIND: Duration = Duration::from_secs(5);
 /// How often it is looked for schedules whose relay nobody has ever started.
 const STRAYS: Duration = Duration::from_secs(5);
-
-/// Since when this process has been looking at its schedules without a gap.
-#[derive(Debug, Default)]
-pub(super) struct Watch {
-    since: Option<Timestamp>,
-    looked: Option<(Instant, Timestamp)>,
-    strays: Option<Instant>,
-}
-
-impl Watch {
-    /// It looks now, by the database's clock; since when it has done so.
-    fn look(&mut self, now: Timestamp) -> Timestamp {
-        // Of a machine that slept, or a clock that was set forward, only the database's clock tells.
-        let unbroken = |(at, then): (Instant, Timestamp)| at.elapsed() < BLIND && now.since(then) < BLIND;
-        let unbroken = self.looked.is_some_and(unbroken);
-        self.looked = Some((Instant::now(), now));
-        let since = self.since.filter(|since| unbroken && *since <= now).unwrap_or(now);
-        self.since = Some(since);
-        since
-    }
-}
 
 /// What becomes of a schedule that is due.
 #[derive(Debug, PartialEq, Eq)]
@@ -68,13 +44,8 @@ struct Plan {
     missed: usize,
 }
 
-/// The first instant that may count as missed has this one behind it: nobody was watching then, and it is late.
-fn missed_until(now: Timestamp, since: Timestamp) -> Timestamp {
-    now.minus(PROMPT).min(since.minus(Duration::from_micros(1)))
-}
-
-/// Decides. `since`: when somebody began to watch. `most`: how many are made at once.
-fn decide(schedule: &Schedule, now: Timestamp, since: Timestamp, most: usize) -> Result<Plan, Problem> {
+/// Decides. `most`: how many are made at once.
+fn decide(schedule: &Schedule, now: Timestamp, watched: &Watched, most: usize) -> Result<Plan, Problem> {
     let recurrence = Recurrence::new(&When {
         rule: schedule.rule.as_deref(),
         time_zone: &schedule.time_zone,
@@ -84,37 +55,31 @@ fn decide(schedule: &Schedule, now: Timestamp, since: Timestamp, most: usize) ->
     })?;
     let never = Timestamp::INFINITY;
     let mut plan = Plan { make: Vec::new(), next: Some(never), last: schedule.last_at, missed: 0 };
-    let first = match schedule.next_at {
+    let mut next = match schedule.next_at {
         Some(next) => Some(next),
         None => {
             let begins = if schedule.rule.is_some() { schedule.changed_at } else { Timestamp::NEG_INFINITY };
             recurrence.next(schedule.last_at.map_or(begins, |last| last.max(begins)))?
         }
     };
-    let Some(first) = first else { return Ok(plan) };
-    let mut next = Some(first);
-    let until = missed_until(now, since);
-    if first <= until && schedule.missed != "all" {
-        // However many there are, they are counted and not walked through.
-        let before = first.minus(Duration::from_micros(1));
-        let (newest, count) = recurrence.newest(before, until, CAP)?.unwrap_or((first, 1));
-        plan.missed = count;
-        plan.last = Some(newest);
-        if schedule.missed == "latest" {
-            plan.make.push((newest, true));
-        }
-        next = match recurrence.next(newest) {
-            Ok(next) => next,
-            Err(_) => return Ok(Plan { next: None, ..plan }),
-        };
-    }
     while let Some(at) = next.filter(|at| *at <= now && plan.make.len() < most) {
-        let missed = at <= until;
-        plan.make.push((at, missed));
-        plan.missed += usize::from(missed);
-        plan.last = Some(at);
-        // What is due is made; the next pass finds the reason again, and tells it.
-        next = match recurrence.next(at) {
+        // What was written later than its instant came when it was written.
+        let dark = watched.dark_until(at.max(schedule.changed_at));
+        let (newest, count) = match dark {
+            // However many there are, they are counted and not walked through.
+            Some(until) if schedule.missed != "all" => {
+                let before = at.minus(Duration::from_micros(1));
+                recurrence.newest(before, until, CAP)?.unwrap_or((at, 1))
+            }
+            dark => (at, usize::from(dark.is_some())),
+        };
+        if dark.is_none() || schedule.missed != "none" {
+            plan.make.push((newest, dark.is_some()));
+        }
+        plan.missed += count;
+        plan.last = Some(newest);
+        // What is due is made; the next pass finds the reason again, and reports it.
+        next = match recurrence.next(newest) {
             Ok(next) => next,
             Err(_) => return Ok(Plan { next: None, ..plan }),
         };
@@ -133,8 +98,8 @@ impl Runner {
     /// Plans what is due. Whether there is more; the clock; when the next one is due.
     pub(super) async fn plan(&mut self, ready: &Ready) -> Result<(bool, Timestamp, Option<Timestamp>), Error> {
         let session = self.engine.probe.session().await?;
-        if self.watch.strays.is_none_or(|looked| looked.elapsed() >= STRAYS) {
-            self.watch.strays = Some(Instant::now());
+        if self.strays.is_none_or(|looked| looked.elapsed() >= STRAYS) {
+            self.strays = Some(Instant::now());
             // Another replica may not yet have seen this relay when it looked for strays.
             schedules::found(&session, &self.config.name).await?;
             for (schedule, relay) in schedules::strays(&session).await? {
@@ -147,15 +112,16 @@ impl Runner {
             }
         }
         let first = schedules::first(&session, &self.config.name).await?;
-        let since = self.watch.look(first.now);
+        self.watch.look(first.now);
+        self.watch.record(&session, &self.engine, &self.config.name, first).await?;
         if first.new || first.at.is_some_and(|at| at <= first.now) {
-            let more = self.transact(ready, since).await?;
+            let more = self.transact(ready).await?;
             return Ok((more, first.now, None));
         }
         Ok((false, first.now, first.at))
     }
 
-    async fn transact(&self, ready: &Ready, since: Timestamp) -> Result<bool, Error> {
+    async fn transact(&self, ready: &Ready) -> Result<bool, Error> {
         let Slot { lock, reader, permits } = self.engine.slot(false).await?;
         drop(reader);
         let planning = async {
@@ -164,6 +130,11 @@ impl Runner {
             // Behind the lock: what others have planned meanwhile is not due any more.
             let now: Timestamp =
                 settlement.transaction().query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
+            let mut watched = Watched::promptly(now);
+            watched.add(self.watch.span());
+            if due.iter().any(|schedule| schedule.next_at.is_none_or(|at| watched.dark_until(at).is_some())) {
+                watched.add(settlement.watched(&self.config.name).await?);
+            }
             let mut tenants = Vec::new();
             if let Some(pattern) = ready.schedules.schema.as_deref().filter(|_| due.iter().any(|of| of.tenant == "*")) {
                 tenants = schedules::tenants(settlement.transaction(), pattern).await?;
@@ -177,7 +148,7 @@ impl Runner {
                     break;
                 }
                 more = true;
-                let (plan, problem) = self.decided(schedule, ready, now, since, &tenants);
+                let (plan, problem) = self.decided(schedule, ready, now, &watched, &tenants);
                 let of = |(at, queues)| Occurrence { schedule: schedule.id, planned: at, queues };
                 let heavy = heft(schedule, &tenants) > OCCURRENCES && schedule.tenant == "*";
                 if let Some(occurrence) = plan.make.first().copied().map(of).filter(|_| heavy) {
@@ -219,12 +190,12 @@ impl Runner {
         schedule: &Schedule,
         ready: &Ready,
         now: Timestamp,
-        since: Timestamp,
+        watched: &Watched,
         tenants: &[String],
     ) -> (Plan, Option<String>) {
         let cursor = &self.config.name;
         let most = (OCCURRENCES / heft(schedule, tenants)).max(1);
-        let problem = match decide(schedule, now, since, most) {
+        let problem = match decide(schedule, now, watched, most) {
             Ok(plan) if schedule.tenant == "*" && ready.schedules.schema.is_none() => {
                 drop(plan);
                 Problem {
@@ -243,7 +214,7 @@ impl Runner {
                         missed,
                         policy,
                         made,
-                        "occurrences came while nobody was there"
+                        "occurrences were missed: no replica ran the relay"
                     );
                 }
                 if schedule.tenant == "*" && tenants.is_empty() && !plan.make.is_empty() {
