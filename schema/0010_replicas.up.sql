@@ -161,6 +161,7 @@ BEGIN
         FROM pg_catalog.pg_class AS c, pg_catalog.aclexplode(c.relacl) AS g
         WHERE c.oid = 'outbox.cursor'::pg_catalog.regclass AND g.privilege_type = 'UPDATE' AND g.grantee NOT IN (0, c.relowner)
     LOOP
+        EXECUTE pg_catalog.format('GRANT SELECT, INSERT, UPDATE, DELETE ON outbox.replica TO %s', relay);
         EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION outbox.relay_belongings(text), outbox.remove_cursors(text, text), '
             'outbox.rename_cursors(text, text, text) TO %s', relay);
     END LOOP;

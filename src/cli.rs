@@ -21,6 +21,7 @@ pub mod confirm;
 pub mod cursor;
 pub mod dead_letter;
 pub mod demo;
+mod document;
 pub mod format;
 mod indexes;
 mod intake;

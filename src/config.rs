@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::sink::kafka::ClusterConfig;
-use crate::{admin, database, intake as http_intake, relay};
+use crate::{admin, database, intake as http_intake, metrics, relay};
 
+mod delivers;
 mod environment;
 mod intake;
 mod kafka;
@@ -59,6 +60,8 @@ pub const REFERENCE: &str = include_str!("../deploy/outbox-relay.toml");
 pub const DEFAULT_FILE: &str = "outbox-relay.toml";
 
 const DEFAULT_GRACE: Duration = Duration::from_secs(20);
+const PHASES: [(&str, metrics::Phases); 2] =
+    [(metrics::Phases::Table.as_str(), metrics::Phases::Table), (metrics::Phases::Off.as_str(), metrics::Phases::Off)];
 
 /// Everything a process is told.
 #[derive(Clone, PartialEq)]
@@ -69,6 +72,8 @@ pub struct Config {
     pub kafka: Option<ClusterConfig>,
     /// `[admin]`.
     pub admin: admin::Config,
+    /// `[metrics] phases`.
+    pub phases: metrics::Phases,
     /// `[intake]`; present when requests are taken over HTTP.
     pub intake: Option<http_intake::Config>,
     /// `[shutdown] grace`: how long turns may take to end after a signal.
@@ -196,6 +201,7 @@ fn build(root: &Table, environment: &Environment, report: &Report) -> Option<Con
     let kafka_section = root.section("kafka");
     let kafka = kafka::read(&kafka_section);
     let admin = root.section("admin").read("listen", value::parsed(listen)).map(|listen| admin::Config { listen });
+    let phases = root.section("metrics").read("phases", value::word(&PHASES, &[])).unwrap_or_default();
     let intake_section = root.section("intake");
     let intake = intake::read(&intake_section);
     let seconds = Duration::from_secs;
@@ -222,6 +228,7 @@ fn build(root: &Table, environment: &Environment, report: &Report) -> Option<Con
         postgres: postgres?,
         kafka,
         admin: admin.unwrap_or_default(),
+        phases,
         intake,
         grace: grace.unwrap_or(DEFAULT_GRACE),
         retention,

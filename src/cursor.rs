@@ -20,6 +20,7 @@ mod lock;
 mod news;
 mod order;
 pub mod relay;
+pub mod replicas;
 pub mod requests;
 mod reserve;
 pub mod reshard;

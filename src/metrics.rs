@@ -17,15 +17,16 @@ pub mod exporter;
 mod histogram;
 pub mod intake;
 mod label;
-mod lazy_gauge;
+mod lazy;
 mod pending;
 pub mod process;
 mod schedule;
 mod stage;
 pub mod table;
 
+pub use exporter::Phases;
 pub use label::{Phase, PoolState, PublishError, Stage, TurnResult};
-use lazy_gauge::LazyGauge;
+use lazy::{Lazy, LazyGauge};
 pub use pending::PendingMetrics;
 pub use schedule::ScheduleMetrics;
 pub use stage::Looked;
@@ -33,13 +34,15 @@ use table::name;
 
 /// The metrics of one cursor in this process. Handles are looked up once, here, so that a call costs an atomic step.
 pub struct CursorMetrics {
-    turns: [Counter; 6],
-    phases: [Histogram; 6],
+    turns: [Lazy<Counter>; 6],
+    /// Of the cursor's table, shared by all cursors of it.
+    phases: Option<[Histogram; 6]>,
     published_rows: Counter,
     publish_errors: [Counter; 4],
     ambiguous: Counter,
     redelivered_rows: Counter,
     delivery_latency: Histogram,
+    backfilled: Counter,
     dead_lettered: Counter,
     rate_limited: Counter,
     rate_limited_micros: AtomicU64,
@@ -62,7 +65,8 @@ pub struct CursorMetrics {
 }
 
 impl CursorMetrics {
-    /// The metrics of `cursor`, whose sink is of the kind `sink`. Counters start at 0 here.
+    /// The metrics of `cursor`, whose sink is of the kind `sink`. Counters start at 0 here, but those of turns that a
+    /// cursor in order does not have.
     #[must_use]
     pub fn new(cursor: &str, sink: &'static str) -> Self {
         let cursor = Label::new("cursor", cursor.to_owned());
@@ -71,16 +75,15 @@ impl CursorMetrics {
         let with = |labels: &[Label], key, value| [labels, &[Label::from_static_parts(key, value)]].concat();
         let metrics = Self {
             turns: TurnResult::ALL
-                .map(|result| counter!(name::TURNS, with(std::slice::from_ref(&cursor), "result", result.as_str()))),
-            phases: Phase::ALL.map(|phase| {
-                histogram!(name::TURN_DURATION, with(std::slice::from_ref(&cursor), "phase", phase.as_str()))
-            }),
+                .map(|result| Lazy::new(name::TURNS, with(std::slice::from_ref(&cursor), "result", result.as_str()))),
+            phases: None,
             published_rows: counter!(name::PUBLISHED_ROWS, to_sink.clone()),
             publish_errors: PublishError::ALL
                 .map(|error| counter!(name::PUBLISH_ERRORS, with(&to_sink, "reason", error.as_str()))),
             ambiguous: counter!(name::AMBIGUOUS, to_sink.clone()),
             redelivered_rows: counter!(name::REDELIVERED_ROWS, to_sink.clone()),
             delivery_latency: histogram!(name::DELIVERY_LATENCY, to_sink.clone()),
+            backfilled: counter!(name::BACKFILLED_ROWS, to_sink.clone()),
             dead_lettered: counter!(name::DEAD_LETTERED_ROWS, to_sink.clone()),
             rate_limited: counter!(name::RATE_LIMITED, to_sink.clone()),
             rate_limited_micros: AtomicU64::new(0),
@@ -101,16 +104,31 @@ impl CursorMetrics {
             follower: Mutex::default(),
             cursor,
         };
-        for counter in metrics.turns.iter().chain(&metrics.publish_errors).chain([
+        for counter in metrics.publish_errors.iter().chain([
             &metrics.published_rows,
             &metrics.ambiguous,
             &metrics.redelivered_rows,
             &metrics.dead_lettered,
             &metrics.rate_limited,
+            &metrics.backfilled,
         ]) {
             counter.increment(0);
         }
+        for result in TurnResult::ALL.into_iter().filter(|result| result.is_usual()) {
+            metrics.turns[result as usize].increment(0);
+        }
         metrics
+    }
+
+    /// Measures the phases of its turns, with those of the other cursors of `table`.
+    #[must_use]
+    pub fn with_phases(mut self, table: &str) -> Self {
+        let table = Label::new("table", table.to_owned());
+        self.phases = Some(Phase::ALL.map(|phase| {
+            let labels = vec![table.clone(), Label::from_static_parts("phase", phase.as_str())];
+            histogram!(name::TURN_DURATION, labels)
+        }));
+        self
     }
 
     /// Counts a turn.
@@ -120,7 +138,9 @@ impl CursorMetrics {
 
     /// Measures a part of a turn.
     pub fn phase(&self, phase: Phase, took: Duration) {
-        self.phases[phase as usize].record(took.as_secs_f64());
+        if let Some(phases) = &self.phases {
+            phases[phase as usize].record(took.as_secs_f64());
+        }
     }
 
     /// Counts rows that the receiver has acknowledged.
@@ -152,7 +172,7 @@ impl CursorMetrics {
         self.dead_letters.set(count(waiting));
     }
 
-    /// Sets how many rows are listed whose outcome nobody knows.
+    /// Sets how many rows are listed whose outcome is unknown.
     pub fn set_unknown_outcomes(&self, listed: u64) {
         self.unknown_outcomes.set(count(listed));
     }
@@ -170,6 +190,11 @@ impl CursorMetrics {
     /// Measures the way of `rows` rows from `created_at` to their acknowledgement.
     pub fn delivery_latency(&self, latency: Duration, rows: usize) {
         self.delivery_latency.record_many(latency.as_secs_f64(), rows);
+    }
+
+    /// Counts rows that were there before the cursor was created: their age says nothing about the relay.
+    pub fn backfilled(&self, rows: u64) {
+        self.backfilled.increment(rows);
     }
 
     /// Counts time in which rows waited for the sink's rate only.
@@ -276,6 +301,16 @@ pub fn set_kafka(queued: u64, round_trips: &BTreeMap<String, Duration>) {
     for (broker, round_trip) in round_trips {
         gauge!(name::KAFKA_RTT, "broker" => broker.clone()).set(round_trip.as_secs_f64());
     }
+}
+
+/// Sets which configuration this replica has of a relay; `is` is false for one that it had before.
+pub fn set_config(relay: &str, hash: &str, is: bool) {
+    gauge!(name::CONFIG_INFO, "relay" => relay.to_owned(), "hash" => hash.to_owned()).set(f64::from(u8::from(is)));
+}
+
+/// Sets whether a relay waits for replicas with another configuration.
+pub fn set_config_waits(cursor: &str, waits: bool) {
+    gauge!(name::CONFIG_WAITS, "cursor" => cursor.to_owned()).set(f64::from(u8::from(waits)));
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; counts beyond 2^53 do not occur")]

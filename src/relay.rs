@@ -15,7 +15,9 @@ mod ahead;
 mod at_most_once;
 mod bulletin;
 pub mod check;
+mod checked;
 mod circuit;
+pub mod config_hash;
 mod dead_letter;
 pub mod diagnose;
 pub mod engine;
@@ -32,6 +34,7 @@ pub mod once;
 pub mod outcome;
 mod pending;
 pub mod prepare;
+mod registry;
 mod relayed;
 pub mod replicas;
 mod report;
@@ -87,6 +90,10 @@ pub struct Config {
     pub fingerprint: String,
     /// Files whose contents belong to the fingerprint.
     pub secret_files: Vec<PathBuf>,
+    /// A digest of what is configured that decides what is delivered, and where; without secrets. Hex.
+    pub delivers: String,
+    /// What follows when a live replica has another configuration of this relay.
+    pub on_config_change: OnConfigChange,
 }
 
 impl Config {
@@ -139,6 +146,16 @@ pub enum OnPoison {
     Halt,
     /// It is put aside in `outbox.dead_letter`, and the relay goes on.
     DeadLetter,
+}
+
+/// What follows when a live replica has another configuration of the relay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnConfigChange {
+    /// The one that came later waits until the other has gone: messages of two configurations never interleave.
+    #[default]
+    Wait,
+    /// It relays beside the other.
+    GoOn,
 }
 
 /// What follows when nobody knows whether a request was sent: its replica ended, or no answer came.

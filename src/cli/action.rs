@@ -77,7 +77,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     };
     let found = journal::list(&session, filter).await?;
     print(&match output {
-        Format::Json => format!("{}\n", serde_json::json!({ "actions": found.iter().map(json).collect::<Vec<_>>() })),
+        Format::Json => {
+            crate::cli::document::line(serde_json::json!({ "actions": found.iter().map(json).collect::<Vec<_>>() }))
+        }
         Format::Table => render(&found),
     })?;
     if i64::try_from(found.len()).is_ok_and(|listed| listed == limit) {

@@ -136,7 +136,7 @@ async fn decide(session: &mut tokio_postgres::Client, choice: &Choice, decision:
 fn printed(found: &[Listed], output: Format) -> String {
     if output == Format::Json {
         let letters: Vec<_> = found.iter().map(json).collect();
-        return format!("{}\n", serde_json::json!({ "dead_letters": letters }));
+        return crate::cli::document::line(serde_json::json!({ "dead_letters": letters }));
     }
     let mut table = Table::new(["ID", "CURSOR", "ROW", "CREATED AT", "STATE", "ATTEMPTS", "ERROR"]);
     for letter in found {

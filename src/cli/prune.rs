@@ -115,5 +115,5 @@ fn document(found: &[Found], pruned: &[Found]) -> String {
             "kept": kept.collect::<Vec<_>>(),
         })
     };
-    format!("{}\n", serde_json::json!({ "prune": found.iter().map(entry).collect::<Vec<_>>() }))
+    crate::cli::document::line(serde_json::json!({ "prune": found.iter().map(entry).collect::<Vec<_>>() }))
 }

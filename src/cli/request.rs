@@ -103,9 +103,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             let state = if unknown { Some("unknown") } else { status.as_deref() };
             let found = requests::list(&session, Filter { relay: relay.as_deref(), state, ambiguous, limit }).await?;
             print(&match output {
-                Format::Json => {
-                    format!("{}\n", serde_json::json!({ "requests": found.iter().map(json).collect::<Vec<_>>() }))
-                }
+                Format::Json => crate::cli::document::line(
+                    serde_json::json!({ "requests": found.iter().map(json).collect::<Vec<_>>() }),
+                ),
                 Format::Table => render(&found),
             })?;
             if i64::try_from(found.len()).is_ok_and(|listed| listed == limit) {
@@ -119,7 +119,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             let Some(found) = requests::show(&session, id.as_deref(), key.as_deref()).await? else {
                 anyhow::bail!("there is no such request in outbox.request");
             };
-            let document: serde_json::Value = serde_json::from_str(&found)?;
+            let mut document: serde_json::Value = serde_json::from_str(&found)?;
+            document["key"] = serde_json::json!([document["request_id"]]);
+            super::document::utc(&mut document);
             print(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
             Ok(ExitCode::SUCCESS)
         }

@@ -33,8 +33,8 @@ Examples:
       relay what is there now, then end; for jobs and tests
 
 Signals:
-  SIGTERM or SIGINT ends the open turns within [shutdown] grace and exits 0; a second one exits
-  immediately.
+  SIGTERM or SIGINT ends the open turns within [shutdown] grace and exits 0, or 1 when an outcome of
+  what was sent could not be recorded; a second one exits immediately.
 
 Exit codes: with --once 1 when a relay is halted or not done in time; rows held back are named.")]
 pub struct Args {
@@ -72,7 +72,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let intake = config.intake.clone().filter(|_| !args.once);
     let config = Config { intake, ..config }.only(&args.relays)?;
     let relays = config.relays.clone();
-    let exporter = Exporter::install()?;
+    let exporter = Exporter::install(config.phases)?;
     let replica = args.replica_id.unwrap_or_else(replica_id);
     let limits = limits(&relays);
     let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka)));
@@ -119,8 +119,12 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     if let Some(intake) = intake {
         intake.await?;
     }
-    tracing::info!("outbox-relay has drained");
     admin.abort();
+    if engine.has_unrecorded() {
+        tracing::error!("outbox-relay exits; some outcomes are not recorded");
+        return Ok(ExitCode::FAILURE);
+    }
+    tracing::info!("outbox-relay has drained");
     Ok(code)
 }
 

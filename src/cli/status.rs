@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use super::format::Format;
 use super::output::{complain, print};
-use super::table::{Table, visible};
+use super::table::visible;
 use crate::config::{Config, parse_duration};
 use crate::database::Session;
-use crate::relay::status::{MOST, SinkStatus, Status, status};
+use crate::relay::status::{SinkStatus, Status, status};
 use crate::source::watcher::Watcher;
 
+mod table;
 mod watch;
 
 /// Arguments of `status`.
@@ -106,55 +107,7 @@ fn breach(status: &Status, most: Duration) -> Option<String> {
 
 fn text(status: &Status, output: Format) -> anyhow::Result<String> {
     Ok(match output {
-        Format::Json => format!("{}\n", serde_json::to_string(status)?),
-        Format::Table => render(status),
+        Format::Json => super::document::line(serde_json::to_value(status)?),
+        Format::Table => table::render(status),
     })
-}
-
-fn render(status: &Status) -> String {
-    let mut table = Table::new([
-        "CURSOR",
-        "STATE",
-        "LAG",
-        "BACKLOG",
-        "DEAD",
-        "UNKNOWN",
-        "SINK",
-        "HOLDER",
-        "ADVANCED",
-        "HORIZON",
-        "LAST ERROR",
-    ]);
-    for cursor in &status.cursors {
-        let dash = || "-".to_owned();
-        let backlog = cursor
-            .backlog_rows
-            .map_or_else(dash, |rows| format!("{rows}{}", if cursor.backlog_capped == Some(true) { "+" } else { "" }));
-        table.row([
-            cursor.name.clone(),
-            cursor.state.to_owned(),
-            cursor.lag_seconds.map_or_else(dash, |lag| format!("{lag:.1}s")),
-            backlog,
-            cursor.dead_letters.to_string(),
-            cursor.unknown_outcomes.to_string(),
-            sink(&cursor.sink),
-            cursor.holder.as_ref().map_or_else(dash, ToString::to_string),
-            cursor.advanced_at.clone().unwrap_or_else(|| "never".to_owned()),
-            cursor.horizon.as_ref().map_or_else(dash, ToString::to_string),
-            cursor.error_line().unwrap_or_else(dash),
-        ]);
-    }
-    let mut text = table.render();
-    for action in &status.actions {
-        text.push_str(&format!("{}\n", visible(&action.to_string())));
-    }
-    if status.actions.len() == MOST {
-        text.push_str("there may be more: outbox-relay action list --status running\n");
-    }
-    text
-}
-
-fn sink(sink: &SinkStatus) -> String {
-    let kind = sink.kind.unwrap_or("-");
-    sink.opened_at.as_ref().map_or_else(|| kind.to_owned(), |at| format!("{kind} OUT since {at}"))
 }

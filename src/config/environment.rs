@@ -12,7 +12,7 @@ pub type Environment = BTreeMap<String, String>;
 const PREFIX: &str = "OUTBOX_RELAY__";
 
 /// Sections that variables may fill; relays stand in the file, because their order and names matter.
-const SECTIONS: [&str; 6] = ["postgres", "kafka", "admin", "intake", "shutdown", "retention"];
+const SECTIONS: [&str; 7] = ["postgres", "kafka", "admin", "metrics", "intake", "shutdown", "retention"];
 
 /// Variables that mean something by themselves, the tests' and the demo's among them.
 const KNOWN: [&str; 6] = ["CONFIG", "ALLOW_LOSS", "PG_BIN", "PG_MAJOR", "KAFKA_JARS", "SEED"];

@@ -4,10 +4,11 @@
 /// The sections and their keys. Sections whose keys are the user's own (`[kafka.properties]`, `headers`) are keys of
 /// their parent only.
 pub(super) const SECTIONS: &[(&str, &[&str])] = &[
-    ("", &["postgres", "kafka", "admin", "intake", "shutdown", "retention", "relay"]),
+    ("", &["postgres", "kafka", "admin", "metrics", "intake", "shutdown", "retention", "relay"]),
     ("postgres", &["url", "password_file", "ca_file", "pool_size"]),
     ("kafka", &["bootstrap_servers", "sasl_password_file", "properties"]),
     ("admin", &["listen"]),
+    ("metrics", &["phases"]),
     ("intake", &["listen", "token_file", "body_limit", "connections", "timeout"]),
     ("shutdown", &["grace"]),
     (
@@ -21,6 +22,7 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
             "guarantee",
             "on_poison",
             "on_unknown",
+            "on_config_change",
             "dead_letter_topic",
             "start",
             "latency_window",

@@ -10,9 +10,9 @@ use super::section::Section;
 use super::show::{self, Secrets};
 use super::tree::{Node, Value};
 use super::units::print_duration;
-use super::{properties, requests, schedule, shards, sink, source, turn, value};
+use super::{delivers, properties, requests, schedule, shards, sink, source, turn, value};
 use crate::position::Timestamp;
-use crate::relay::{Config, Guarantee, OnPoison, Start};
+use crate::relay::{Config, Guarantee, OnConfigChange, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::kafka::{self, ClusterConfig};
 
@@ -22,6 +22,8 @@ pub(super) const GUARANTEES: [(&str, Guarantee); 4] = [
     ("deduplicated", Guarantee::Deduplicated),
     ("in_database", Guarantee::InDatabase),
 ];
+pub(super) const ON_CONFIG_CHANGE: [(&str, OnConfigChange); 2] =
+    [("wait", OnConfigChange::Wait), ("go_on", OnConfigChange::GoOn)];
 const POLICIES: [(&str, OnPoison); 2] = [("halt", OnPoison::Halt), ("dead_letter", OnPoison::DeadLetter)];
 
 /// What a relay depends on beside its own section.
@@ -93,8 +95,11 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         poll,
         fingerprint: String::new(),
         secret_files,
+        delivers: String::new(),
+        on_config_change: section.read("on_config_change", value::word(&ON_CONFIG_CHANGE, &[])).unwrap_or_default(),
     };
     config.fingerprint = fingerprint(&config, cluster);
+    config.delivers = delivers::digest(&config, around.cluster);
     Some(config)
 }
 

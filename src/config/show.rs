@@ -8,11 +8,11 @@ use secrecy::ExposeSecret as _;
 use toml::Value;
 
 use super::redact::{self, HIDDEN};
-use super::relay_section::GUARANTEES;
+use super::relay_section::{GUARANTEES, ON_CONFIG_CHANGE};
 use super::sink::DEFAULT_PROVIDER_ID;
 use super::units::{print_duration, print_size};
 use super::{Config, requests, retention, schedule, shards, show_email, show_postgres, sink, source, table_name, turn};
-use crate::relay::{self, OnPoison, Start};
+use crate::relay::{self, OnConfigChange, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::http::Body;
 use crate::sink::kafka::{ClusterConfig, OnPartitionChange, Payload};
@@ -82,6 +82,8 @@ pub(super) fn all(config: &Config, secrets: Secrets) -> String {
     let mut lines = Lines(text);
     lines.section("[admin]");
     lines.text("listen", &config.admin.listen.to_string());
+    lines.section("[metrics]");
+    lines.text("phases", config.phases.as_str());
     if let Some(intake) = &config.intake {
         lines.section("[intake]");
         lines.text("listen", &intake.listen.to_string());
@@ -130,6 +132,12 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
             OnPoison::Halt => lines.text("on_poison", "halt"),
             OnPoison::DeadLetter => lines.text("on_poison", "dead_letter"),
         }
+    }
+    // Absent unless asked for: it is part of the fingerprint that halts of older versions were written under.
+    if relay.on_config_change != OnConfigChange::default() {
+        let word =
+            ON_CONFIG_CHANGE.iter().find(|(_, each)| *each == relay.on_config_change).map_or("", |(word, _)| word);
+        lines.text("on_config_change", word);
     }
     if let Some(topic) = &relay.dead_letter_topic {
         lines.text("dead_letter_topic", topic);

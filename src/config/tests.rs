@@ -4,6 +4,7 @@ use super::*;
 
 mod bad;
 mod bad_sinks;
+mod delivers;
 mod good;
 mod notify;
 mod reference;

@@ -255,12 +255,13 @@ impl Settlement {
         Ok(())
     }
 
-    /// The claim goes on for this long: the row was sent, and cannot be marked yet.
+    /// The claim lasts for this long from now: the row was sent, and cannot be marked yet. False when another replica has
+    /// taken the row.
     ///
     /// # Errors
     /// The database's.
-    pub async fn keep(&self, row: Claimed<'_>, lease: Duration) -> Result<(), Error> {
-        self.execute(KEEP, &[&row.relay, &row.key, &row.token, &lease.as_secs_f64()]).await
+    pub async fn keep(&self, row: Claimed<'_>, lease: Duration) -> Result<bool, Error> {
+        self.changed(KEEP, &[&row.relay, &row.key, &row.token, &lease.as_secs_f64()]).await
     }
 
     /// A dead letter that an operator wanted sent again was accepted.

@@ -23,7 +23,7 @@ macro_rules! lock {
              CASE WHEN advanced_by IS NOT NULL \
              THEN (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - advanced_at) * 1000000)::bigint END, partitions, \
              token ->> 'by', CASE WHEN token IS NOT NULL THEN COALESCE(pg_catalog.jsonb_array_length(token -> 'rows'), 0) END, \
-             ctid::text, rule, open_since FROM outbox.cursor WHERE ",
+             ctid::text, rule, open_since, created_at FROM outbox.cursor WHERE ",
             $condition,
             " FOR UPDATE SKIP LOCKED"
         )
@@ -74,6 +74,8 @@ pub struct LockedCursor {
     pub position: Option<Position>,
     /// The database's clock at the scan of the last advance.
     pub observed_at: Option<Timestamp>,
+    /// When the cursor was created.
+    pub created_at: Timestamp,
     /// How long ago it last advanced, whoever advanced it.
     pub rested: Option<Duration>,
     /// The relations it has known; the table's own oid first.
@@ -160,6 +162,7 @@ impl LockedCursor {
             name: name.to_owned(),
             position: position(row.try_get(0)?, row.try_get(1)?),
             observed_at: row.try_get(2)?,
+            created_at: row.try_get(13)?,
             rested: rested.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0))),
             relations: relations
                 .and_then(|oids| Some((*oids.first()?, oids.into_iter().skip(1).collect::<BTreeSet<_>>()))),

@@ -9,7 +9,8 @@ use crate::position::Timestamp;
 
 /// What became of the newest occurrence is found from tenant to tenant along the index: a long history costs nothing.
 const LIST: &str = "SELECT s.schedule_id, s.name, s.tenant, s.relay, s.rule, s.time_zone, s.starts_at, s.ends_at, s.changed_at, \
-     s.enabled, s.next_at, s.last_at, s.problem, l.planned_at, l.outcome::text, pg_catalog.to_jsonb(s)::text FROM (\
+     s.enabled, s.next_at, s.last_at, s.problem, l.planned_at, l.outcome::text, \
+     ((pg_catalog.to_jsonb(s) - 'timeout') || pg_catalog.jsonb_build_object('timeout_seconds', EXTRACT(EPOCH FROM s.timeout)))::text FROM (\
      SELECT o.* FROM outbox.schedule AS o WHERE ($1::text IS NULL OR o.relay = $1) AND ($2::text IS NULL OR o.tenant = $2) \
      AND (NOT $3::boolean OR o.problem IS NOT NULL) AND ($4::bigint IS NULL OR o.schedule_id = $4) \
      AND ($5::text IS NULL OR o.name = $5 OR o.tenant || '/' || o.name = $5) ORDER BY o.relay, o.tenant, o.name LIMIT $6) AS s \

@@ -10,6 +10,27 @@ use super::table::{describe_all, name};
 /// The content type of [`Exporter::render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
+/// How `turn_duration_seconds` is measured (`[metrics] phases`): by far the most series of all metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phases {
+    /// For each table, over all its cursors.
+    #[default]
+    Table,
+    /// Not at all.
+    Off,
+}
+
+impl Phases {
+    /// The word in the configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Off => "off",
+        }
+    }
+}
+
 /// A recorder is installed in this process already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("something else measures in this process already")]
@@ -23,21 +44,22 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Installs the recorder of this process. To be called once, before anything is measured.
+    /// Installs the recorder of this process, with or without the phases of turns. To be called once, before anything is
+    /// measured.
     ///
     /// # Errors
     /// When a recorder is installed already.
-    pub fn install() -> Result<Self, AlreadyInstalled> {
-        let (recorder, exporter) = Self::new();
+    pub fn install(phases: Phases) -> Result<Self, AlreadyInstalled> {
+        let (recorder, exporter) = Self::new(phases);
         metrics::set_global_recorder(recorder).map_err(|_| AlreadyInstalled)?;
         announce();
         Ok(exporter)
     }
 
-    fn new() -> (Recorder, Self) {
+    fn new(phases: Phases) -> (Recorder, Self) {
         let (counters_and_gauges, histograms) = (PrometheusBuilder::new().build_recorder(), Histograms::default());
         let exporter = Self { counters_and_gauges: counters_and_gauges.handle(), histograms: histograms.clone() };
-        (Recorder { counters_and_gauges, histograms }, exporter)
+        (Recorder { counters_and_gauges, histograms, phases: phases == Phases::Table }, exporter)
     }
 
     /// All metrics in Prometheus' text format.
@@ -60,7 +82,13 @@ impl Exporter {
     /// Runs `measure` with a recorder of its own, for tests of what is exported.
     #[cfg(test)]
     pub(crate) fn local(measure: impl FnOnce(&Self)) {
-        let (recorder, exporter) = Self::new();
+        Self::local_with(Phases::Table, measure);
+    }
+
+    /// The same, with these phases.
+    #[cfg(test)]
+    pub(crate) fn local_with(phases: Phases, measure: impl FnOnce(&Self)) {
+        let (recorder, exporter) = Self::new(phases);
         metrics::with_local_recorder(&recorder, || {
             announce();
             measure(&exporter);

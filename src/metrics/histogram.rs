@@ -13,17 +13,27 @@ use metrics::{Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, K
 use metrics_exporter_prometheus::formatting::{write_help_line, write_metric_line, write_type_line};
 use metrics_exporter_prometheus::{LabelSet, PrometheusRecorder};
 
-/// From a phase of half a millisecond to a lag of an hour.
-const BOUNDS: [f64; 20] = [
-    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
-    600.0, 3600.0,
-];
+use super::table::name;
+
+/// Of what each cursor has: every bound is one more series for each of perhaps a thousand cursors and each replica. Fine where
+/// a healthy relay is, coarse where only the order of magnitude counts.
+const OF_CURSORS: &[f64] = &[0.005, 0.01, 0.025, 0.1, 1.0, 30.0];
+/// Of what a process or a table has: from a phase of half a millisecond to five minutes.
+const OF_PROCESS: &[f64] =
+    &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
+
+/// The upper bounds of the buckets of a histogram with this key.
+fn bounds(key: &Key) -> &'static [f64] {
+    if key.labels().any(|label| label.key() == "cursor") { OF_CURSORS } else { OF_PROCESS }
+}
 
 /// A recorder that has histograms of its own, and leaves counters and gauges to another.
 #[derive(Debug)]
 pub(super) struct Recorder {
     pub(super) counters_and_gauges: PrometheusRecorder,
     pub(super) histograms: Histograms,
+    /// Whether to measure the phases of turns.
+    pub(super) phases: bool,
 }
 
 /// All histograms of the process.
@@ -38,10 +48,11 @@ struct Family {
 }
 
 /// How many values there were up to each bound, and what they come to.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Distribution {
+    bounds: &'static [f64],
     /// Of each bucket alone; the last is beyond all bounds.
-    counts: [AtomicU64; BOUNDS.len() + 1],
+    counts: Vec<AtomicU64>,
     /// An `f64`, as its bits.
     sum: AtomicU64,
 }
@@ -51,13 +62,12 @@ impl Histograms {
     pub(super) fn render(&self, text: &mut String) {
         // Whoever measures something new meanwhile must not wait for the text.
         let families = self.families().clone();
-        let bounds: Vec<String> = BOUNDS.iter().map(ToString::to_string).chain(["+Inf".to_owned()]).collect();
         for (name, family) in families.iter().filter(|(_, family)| !family.distributions.is_empty()) {
             write_help_line(text, name, None, None, &family.help);
             write_type_line(text, name, None, None, "histogram");
             for (key, distribution) in &family.distributions {
                 let labels = LabelSet::from_key_and_global(key, &Default::default());
-                distribution.render(text, name, &labels, &bounds);
+                distribution.render(text, name, &labels);
             }
             text.push('\n');
         }
@@ -69,11 +79,17 @@ impl Histograms {
 }
 
 impl Distribution {
-    fn render(&self, text: &mut String, name: &str, labels: &LabelSet, bounds: &[String]) {
+    fn new(bounds: &'static [f64]) -> Self {
+        let counts = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
+        Self { bounds, counts, sum: AtomicU64::new(0) }
+    }
+
+    fn render(&self, text: &mut String, name: &str, labels: &LabelSet) {
         let mut count = 0;
-        for (bound, of_bucket) in bounds.iter().zip(&self.counts) {
+        let bounds = self.bounds.iter().map(ToString::to_string).chain(["+Inf".to_owned()]);
+        for (bound, of_bucket) in bounds.zip(&self.counts) {
             count += of_bucket.load(Relaxed);
-            write_metric_line(text, name, Some("bucket"), labels, Some(("le", bound)), count, None);
+            write_metric_line(text, name, Some("bucket"), labels, Some(("le", bound.as_str())), count, None);
         }
         let sum = f64::from_bits(self.sum.load(Relaxed));
         write_metric_line::<&str, _>(text, name, Some("sum"), labels, None, sum, None);
@@ -88,7 +104,7 @@ impl HistogramFn for Distribution {
 
     fn record_many(&self, value: f64, count: usize) {
         // A bound belongs to the bucket below it.
-        let bucket = BOUNDS.partition_point(|&bound| bound < value);
+        let bucket = self.bounds.partition_point(|&bound| bound < value);
         CounterFn::increment(&self.counts[bucket], count as u64);
         GaugeFn::increment(&self.sum, value * count as f64);
     }
@@ -116,9 +132,13 @@ impl metrics::Recorder for Recorder {
     }
 
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        if key.name() == name::TURN_DURATION && !self.phases {
+            return Histogram::noop();
+        }
         let mut families = self.histograms.families();
         let family = families.entry(key.name().to_owned()).or_default();
-        let distribution = family.distributions.entry(key.clone()).or_default();
+        let distribution = family.distributions.entry(key.clone());
+        let distribution = distribution.or_insert_with(|| Arc::new(Distribution::new(bounds(key))));
         Histogram::from_arc(Arc::clone(distribution))
     }
 }
@@ -130,7 +150,7 @@ mod tests {
     #[test]
     fn a_value_counts_in_all_buckets_from_its_own_as_often_as_it_was_measured() {
         let histograms = Histograms::default();
-        let distribution = Arc::new(Distribution::default());
+        let distribution = Arc::new(Distribution::new(OF_PROCESS));
         let family = Family {
             distributions: BTreeMap::from([(Key::from_name("d"), Arc::clone(&distribution))]),
             ..Family::default()
@@ -145,7 +165,7 @@ mod tests {
             "d_bucket{le=\"0.0005\"} 1",
             "d_bucket{le=\"0.01\"} 1",
             "d_bucket{le=\"0.025\"} 4",
-            "d_bucket{le=\"3600\"} 4",
+            "d_bucket{le=\"300\"} 4",
             "d_bucket{le=\"+Inf\"} 5",
             "d_sum 4000.0605",
             "d_count 5",

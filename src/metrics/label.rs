@@ -20,6 +20,11 @@ pub enum TurnResult {
 impl TurnResult {
     pub(super) const ALL: [Self; 6] = [Self::Relayed, Self::Idle, Self::Busy, Self::Paused, Self::Halted, Self::Failed];
 
+    /// Whether a cursor in order has such turns: others are exported when there was one.
+    pub(super) const fn is_usual(self) -> bool {
+        matches!(self, Self::Relayed | Self::Idle | Self::Busy | Self::Failed)
+    }
+
     /// The label's value.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

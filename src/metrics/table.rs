@@ -66,7 +66,8 @@ metrics! {
     CLOCK_REGRESSION "cursor_clock_regression" Gauge Count ["cursor"] true
         "1 while PostgreSQL's clock stands before the cursor's position.";
     TURNS "turns_total" Counter Count ["cursor" "result"] true "Turns, by how they ended.";
-    TURN_DURATION "turn_duration_seconds" Histogram Seconds ["cursor" "phase"] true "Time that each phase of a turn took.";
+    TURN_DURATION "turn_duration_seconds" Histogram Seconds ["table" "phase"] true
+        "Time that each phase of a turn took, of all cursors of a table.";
     HORIZON_HOLD "horizon_hold_seconds" Gauge Seconds ["cursor"] true
         "How far open transactions hold the horizon back, beyond the latency window.";
     HORIZON_HOLDERS "horizon_holders" Gauge Count ["cursor" "reason"] true
@@ -80,7 +81,9 @@ metrics! {
     REDELIVERED_ROWS "redelivered_rows_total" Counter Count ["cursor" "sink"] true
         "Rows that this process knows it sent again.";
     DELIVERY_LATENCY "delivery_latency_seconds" Histogram Seconds ["cursor" "sink"] true
-        "Time from a row's created_at to its acknowledgement by the receiver.";
+        "Time from a row's created_at to its acknowledgement by the receiver; without rows that are older than the cursor.";
+    BACKFILLED_ROWS "backfilled_rows_total" Counter Count ["cursor" "sink"] true
+        "Rows delivered that were created before the cursor was.";
     RATE_LIMITED "sink_rate_limited_seconds_total" Counter Seconds ["cursor" "sink"] true
         "Whole seconds in which rows waited for the sink's rate limit only.";
     LAG_STAGE "lag_stage_seconds" Gauge Seconds ["cursor" "stage"] true
@@ -93,6 +96,10 @@ metrics! {
     POSTGRES_UP "postgres_up" Gauge Count [] true
         "1 while this replica is connected to PostgreSQL; 0 once an attempt to connect has failed, until one succeeds.";
     BUILD_INFO "build_info" Gauge Count ["version"] true "1, labelled with the running version.";
+    CONFIG_INFO "config_info" Gauge Count ["relay" "hash"] true
+        "1, labelled with the digest of what decides what the relay delivers, and where, on this replica.";
+    CONFIG_WAITS "config_waits" Gauge Count ["cursor"] true
+        "1 while this replica does not run the relay because live replicas run another configuration of it.";
     LATE_ROWS "late_rows_total" Counter Count ["cursor"] false
         "Rows that were committed behind the cursor's position and published late.";
     DEAD_LETTER_ROWS "dead_letter_rows" Gauge Count ["cursor"] true "Dead letters, and requests that have failed, that wait for an operator.";

@@ -39,6 +39,7 @@ fn measure_all(metrics: &CursorMetrics) {
     metrics.published(20_000);
     metrics.redelivered(3);
     metrics.delivery_latency(Duration::from_millis(7), 20_000);
+    metrics.backfilled(5);
     metrics.rate_limited(Duration::from_millis(1500));
     metrics.rate_limited(Duration::from_millis(600));
     metrics.set_lag(Duration::from_millis(1500), 12, at);
@@ -53,6 +54,8 @@ fn measure_all(metrics: &CursorMetrics) {
     set_postgres_up(true);
     set_pool_connections(PoolState::Idle, 3);
     set_pool_connections(PoolState::InUse, 7);
+    set_config("bookings", "0123456789abcdef", true);
+    set_config_waits("bookings", true);
 }
 
 fn rendered(measure: impl FnOnce()) -> String {
@@ -70,7 +73,7 @@ fn exported(text: &str) -> BTreeSet<&str> {
 
 #[test]
 fn all_that_is_measured_is_exported_and_nothing_else() {
-    let text = rendered(|| measure_all(&CursorMetrics::new("bookings", "kafka")));
+    let text = rendered(|| measure_all(&CursorMetrics::new("bookings", "kafka").with_phases("public.bookings")));
     let all = METRICS.iter().chain(process::METRICS);
     let expected: BTreeSet<_> = all.filter(|metric| metric.exported).map(|metric| metric.name).collect();
     assert_eq!(exported(&text), expected);
@@ -87,6 +90,8 @@ fn all_that_is_measured_is_exported_and_nothing_else() {
         "outbox_relay_horizon_holders{cursor=\"bookings\",reason=\"writer\"} 2",
         "outbox_relay_delivery_latency_seconds_bucket{cursor=\"bookings\",sink=\"kafka\",le=\"0.005\"} 0",
         "outbox_relay_delivery_latency_seconds_bucket{cursor=\"bookings\",sink=\"kafka\",le=\"0.01\"} 20000",
+        "outbox_relay_backfilled_rows_total{cursor=\"bookings\",sink=\"kafka\"} 5",
+        "outbox_relay_turn_duration_seconds_bucket{table=\"public.bookings\",phase=\"lock\",le=\"0.0025\"} 0",
         "outbox_relay_lag_stage_seconds{cursor=\"bookings\",stage=\"commit_wait\"} 0",
         "outbox_relay_intake_requests_total{result=\"repeated\"} 1",
         "outbox_relay_intake_requests_total{result=\"failed\"} 0",
@@ -101,6 +106,8 @@ fn all_that_is_measured_is_exported_and_nothing_else() {
         "outbox_relay_schedule_problems{cursor=\"jobs\"} 6",
         "outbox_relay_schedule_waiting_seconds{cursor=\"jobs\"} 1.5",
         "outbox_relay_kafka_queue_messages 12",
+        "outbox_relay_config_info{relay=\"bookings\",hash=\"0123456789abcdef\"} 1",
+        "outbox_relay_config_waits{cursor=\"bookings\"} 1",
         "outbox_relay_kafka_broker_rtt_seconds{broker=\"1\"} 0.002",
         "outbox_relay_db_pool_connections{state=\"in_use\"} 7",
         concat!("outbox_relay_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
@@ -121,6 +128,55 @@ fn at_start_counters_are_zero_and_what_nobody_measured_is_absent() {
     }
     assert!(text.contains("outbox_relay_turns_total{cursor=\"bookings\",result=\"relayed\"} 0"));
     assert!(!text.contains("cursor_lag_seconds") && !text.contains("cursor_halted"), "{text}");
+}
+
+/// A cursor as it is after a backfill, with a transaction that holds it back.
+fn healthy(cursor: &str) {
+    let metrics = CursorMetrics::new(cursor, "kafka").with_phases("public.bookings");
+    let at = Timestamp::from_unix_micros(0);
+    for result in [TurnResult::Relayed, TurnResult::Idle, TurnResult::Busy] {
+        metrics.turn_finished(result);
+    }
+    for phase in Phase::ALL {
+        metrics.phase(phase, Duration::from_millis(3));
+    }
+    metrics.published(20_000);
+    metrics.backfilled(10_000);
+    metrics.delivery_latency(Duration::from_millis(7), 10_000);
+    metrics.set_lag(Duration::ZERO, 0, at);
+    metrics.set_last_advance(at);
+    metrics.set_held(false);
+    metrics.set_paused(false);
+    metrics.set_halted(false);
+    metrics.set_circuit_open(false);
+    metrics.set_clock_regression(false);
+    metrics.set_dead_letters(0);
+    metrics.set_unknown_outcomes(0);
+    metrics.set_horizon_hold(Duration::ZERO, &[("writer", 1)]);
+}
+
+fn series(text: &str) -> usize {
+    text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).count()
+}
+
+#[test]
+fn cursor_has_at_most_forty_series() {
+    let (one, two) = (rendered(|| healthy("a")), rendered(|| (healthy("a"), healthy("b")).1));
+    let of_a = one.lines().filter(|line| line.contains("cursor=\"a\"")).count();
+    assert_eq!(series(&two) - series(&one), of_a, "phases belong to the table");
+    assert!(of_a <= 40, "{of_a} series:\n{one}");
+    let documented = format!("a cursor has {of_a} series");
+    assert!(include_str!("../../docs/METRICS.md").contains(&documented), "METRICS.md does not say that {documented}");
+}
+
+#[test]
+fn phases_can_be_switched_off() {
+    let mut text = String::new();
+    Exporter::local_with(Phases::Off, |exporter| {
+        healthy("a");
+        text = exporter.render();
+    });
+    assert!(!text.contains("turn_duration"), "{text}");
 }
 
 #[test]

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use tokio::task::{JoinError, JoinSet};
 
 use super::Config;
+use super::checked::Checked;
 use super::engine::Engine;
-use super::member::{RECHECK, SAMPLE};
-use super::prepare::{self, Unready};
+use super::member::SAMPLE;
 use super::setback::Setbacks;
 use crate::cursor::{self, actions, schedules};
 use crate::database::{Error, Session};
@@ -49,11 +49,7 @@ struct Runner {
     engine: Arc<Engine>,
     config: Config,
     source: Schedules,
-    ready: Option<Arc<Ready>>,
-    /// What was ready last: what was done is recorded while checks are made again, too.
-    last_ready: Option<Arc<Ready>>,
-    unready: Option<Unready>,
-    checked: Option<Instant>,
+    checked: Checked<Ready>,
     watch: Watch,
     keeper: Arc<Keeper>,
     running: JoinSet<Attempt>,
@@ -76,10 +72,7 @@ pub(super) async fn run(engine: Arc<Engine>, config: Config, source: Schedules) 
         engine: Arc::clone(&engine),
         config,
         source,
-        ready: None,
-        last_ready: None,
-        unready: None,
-        checked: None,
+        checked: Checked::default(),
         watch: Watch::default(),
         running: JoinSet::new(),
         unsettled: Vec::new(),
@@ -95,15 +88,14 @@ pub(super) async fn run(engine: Arc<Engine>, config: Config, source: Schedules) 
 impl Runner {
     async fn run(mut self) {
         let stop = self.engine.stop.clone();
-        while !stop.is_cancelled() {
+        while !self.engine.ends(&self.config.name) {
             self.engine.heartbeat.beat();
             let pause = match self.step().await {
                 Ok(pause) => pause,
                 Err(error) => {
-                    let fingerprint = self.ready.as_ref().map(|ready| ready.seat.fingerprint.clone());
-                    let after = self.setbacks.failed(&error, fingerprint.as_deref()).await;
+                    let after = self.setbacks.failed(&error, self.checked.fingerprint().as_deref()).await;
                     if after.recheck {
-                        self.ready = None;
+                        self.checked.repeat();
                     }
                     after.pause
                 }
@@ -148,29 +140,28 @@ impl Runner {
             }
             self.wait(Duration::from_millis(50)).await;
         }
-        if !self.unsettled.is_empty() {
-            let (cursor, actions) = (&self.config.name, self.unsettled.len());
-            tracing::error!(cursor, actions, "what became of actions could not be recorded before the end");
-        }
+        self.engine.ends_unrecorded(&self.config.name, self.unsettled.len());
     }
 
     /// One look, and what follows from it; how long to wait.
     async fn step(&mut self) -> Result<Duration, Error> {
         self.settle().await?;
-        let Some(ready) = self.prepared().await? else { return Ok(self.config.poll.max) };
+        let checks = ready::ready(&self.engine, &self.config, &self.source);
+        let ready = self.checked.ready(&self.engine, &self.config, &mut self.setbacks, checks).await?;
+        let Some(ready) = ready else { return Ok(self.config.poll.max) };
         let (more, now, next) = self.plan(&ready).await?;
         let session = self.engine.probe.session().await?;
         let standings = cursor::standings(&session, &[&self.config.name]).await?;
         let Some(standing) = standings.first() else {
-            self.ready = None; // its row is gone: it is made anew
+            self.checked.repeat(); // its row was deleted: the checks create it again
             return Ok(self.config.poll.min);
         };
         ready.metrics.set_paused(standing.paused);
         let halted = standing.halted.as_deref() == Some(ready.seat.fingerprint.as_str());
         ready.metrics.set_halted(halted);
         self.sample(&ready, &session).await?;
-        if halted && self.checked.is_none_or(|checked| checked.elapsed() >= RECHECK) {
-            self.ready = None; // another secret ends the halt
+        if halted {
+            self.checked.repeat_if_due(); // another secret ends the halt
         }
         if standing.paused || halted {
             return Ok(self.config.poll.max);
@@ -237,34 +228,5 @@ impl Runner {
         ready.counters.set(lag.rows.unsigned_abs(), counted.running.unsigned_abs(), counted.problems.unsigned_abs());
         ready.counters.set_waiting(waiting.max(Duration::from_secs_f64(counted.waiting.max(0.0))));
         Ok(())
-    }
-
-    /// The relay, once it has passed its checks.
-    async fn prepared(&mut self) -> Result<Option<Arc<Ready>>, Error> {
-        if let Some(ready) = &self.ready {
-            return Ok(Some(Arc::clone(ready)));
-        }
-        if self.checked.is_some_and(|checked| checked.elapsed() < RECHECK) {
-            return Ok(None);
-        }
-        self.checked = Some(Instant::now());
-        match ready::ready(&self.engine, &self.config, &self.source).await? {
-            Ok(ready) => {
-                tracing::info!(cursor = self.config.name, "relay ready");
-                self.unready = None;
-                self.setbacks.reported = ready.seat.reported;
-                self.engine.set_ready(&self.config.name);
-                let ready = Arc::new(ready);
-                self.ready = Some(Arc::clone(&ready));
-                self.last_ready = Some(Arc::clone(&ready));
-                Ok(Some(ready))
-            }
-            Err(unready) => {
-                let news = self.unready.as_ref() != Some(&unready);
-                prepare::not_ready(&self.engine, &self.config, &unready, news).await;
-                self.unready = Some(unready);
-                Ok(None)
-            }
-        }
     }
 }

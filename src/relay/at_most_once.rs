@@ -79,7 +79,7 @@ impl Turn<'_> {
         if self.may_send(reserved).await? {
             tokio::select! {
                 biased;
-                () = closed.cancelled() => return Err(TurnError::LockLost),
+                () = closed.cancelled() => return Err(self.lock_lost(publication.acknowledged())),
                 () = tokio::time::sleep_until(deadline.into()) => {}
                 () = self.engine.cut.cancelled() => {}
                 () = send(publication, batches) => {}

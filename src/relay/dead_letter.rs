@@ -179,7 +179,7 @@ impl Turn<'_> {
         let closed = cursor.closed();
         tokio::select! {
             biased;
-            () = closed.cancelled() => return Err(TurnError::LockLost),
+            () = closed.cancelled() => return Err(self.lock_lost(publication.acknowledged())),
             () = tokio::time::sleep_until(deadline.into()) => {}
             () = self.engine.cut.cancelled() => {}
             () = async {

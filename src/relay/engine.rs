@@ -1,7 +1,7 @@
 //! What all relays of a process share: connections, slots, the watcher, the ends of life.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::bulletin::Bulletin;
 use super::hints::Hints;
+use super::registry::Registry;
 use super::sentry::Sentry;
 use super::topics::Topics;
 use super::weaker::LastOpenSince;
@@ -48,6 +49,8 @@ pub struct Engine {
     pub(super) topics: Topics,
     /// Looks at the tables of groups that rest.
     pub(super) sentry: Sentry,
+    /// Which of its relays this process may run.
+    pub(super) registry: Registry,
     /// For probes, samples and status.
     pub probe: Shared,
     /// The Kafka cluster, when one is configured.
@@ -68,6 +71,8 @@ pub struct Engine {
     once: OnceLock<Timestamp>,
     /// How far the relays of due work have come.
     progress: std::sync::Mutex<HashMap<String, Progress>>,
+    /// A relay has ended without having recorded what it sent.
+    unrecorded: AtomicBool,
     pool: Pool,
     /// Checks that connect a client of their own: as many clients remain, each with its threads.
     checks: Arc<Semaphore>,
@@ -144,6 +149,7 @@ impl Engine {
         Ok(Self {
             watcher: Watcher::new(sessions(), limits.statement),
             probe: Shared::new(sessions()),
+            registry: Registry::new(relays),
             hints: Hints::new(sessions()),
             bulletin: Bulletin::default(),
             sentry: Sentry::default(),
@@ -164,6 +170,7 @@ impl Engine {
             probes: std::sync::Mutex::default(),
             once: OnceLock::new(),
             progress: std::sync::Mutex::default(),
+            unrecorded: AtomicBool::new(false),
             last_open_since: tokio::sync::Mutex::default(),
             call_deadline: limits.statement,
             cluster,
@@ -226,6 +233,11 @@ impl Engine {
         database::take(&self.pool).await
     }
 
+    /// Whether a relay begins nothing more: the engine stops, or replicas with another configuration of it run.
+    pub(super) fn ends(&self, relay: &str) -> bool {
+        self.stop.is_cancelled() || self.registry.gives_way(relay)
+    }
+
     /// A relay has passed its checks.
     pub fn set_ready(&self, relay: &str) {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner).insert(relay.to_owned());
@@ -254,6 +266,20 @@ impl Engine {
         let progress = all.entry(relay.to_owned()).or_default();
         note(progress);
         *progress
+    }
+
+    /// A relay ends, and so many outcomes of what it sent are not recorded: logged unless there are none.
+    pub(super) fn ends_unrecorded(&self, cursor: &str, outcomes: usize) {
+        if outcomes > 0 {
+            self.unrecorded.store(true, Ordering::Relaxed);
+            tracing::error!(cursor, outcomes, "exiting with unrecorded outcomes; see the lines above");
+        }
+    }
+
+    /// Whether a relay has ended without having recorded what it sent.
+    #[must_use]
+    pub fn has_unrecorded(&self) -> bool {
+        self.unrecorded.load(Ordering::Relaxed)
     }
 
     /// The right to try a sink that is out; none while another relay of this process does.

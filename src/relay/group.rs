@@ -190,6 +190,9 @@ impl Group {
     /// Starts a turn if the relay has something to do and may; true when it has.
     fn consider(&mut self, index: usize, look: &Look) -> bool {
         let member = &mut self.members[index];
+        if !member.busy && self.engine.registry.gives_way(&member.config.name) {
+            member.ready = None; // its checks wait until no other configuration runs
+        }
         let Some(ready) = member.ready.clone() else { return false };
         let Some(standing) = look.standing(&ready.config.name) else {
             member.ready = None; // its row is gone: it is made anew

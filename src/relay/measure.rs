@@ -80,7 +80,13 @@ impl Ready {
             metrics.redelivered(again as u64);
         }
         let clock = turn.sighting.clock();
-        for share in turn.delivered.chunks(rows.div_ceil(LATENCIES).max(1)) {
+        // In order, so the older rows are the first ones.
+        let older = turn.since.map_or(0, |since| turn.delivered.partition_point(|created_at| *created_at < since));
+        let (older, delivered) = turn.delivered.split_at(older);
+        if !older.is_empty() {
+            metrics.backfilled(older.len() as u64);
+        }
+        for share in delivered.chunks(rows.div_ceil(LATENCIES).max(1)) {
             metrics.delivery_latency(clock.since(share[0]), share.len());
         }
     }

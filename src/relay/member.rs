@@ -140,6 +140,9 @@ impl Member {
         let (engine, config) = (Arc::clone(engine), self.config.clone());
         let (shape, sighting) = (Arc::clone(shape), sighting.clone());
         Some(async move {
+            if let Err(unready) = engine.registry.admitted(&config, &engine.stop).await {
+                return Ok(Err(unready));
+            }
             let own_client = matches!(config.sink, crate::sink::Config::Kafka(_));
             let _permit = if own_client { engine.check().await } else { None };
             let checks = prepare::ready(&engine, &config, &shape, &sighting);
@@ -175,7 +178,8 @@ impl Member {
             Ok(Err(error)) => Unready::from(&error),
             Err(error) => Unready::panicked(&error),
         };
-        let pause = if matches!(unready, Unready::NoHorizon) { Duration::from_millis(20) } else { RECHECK };
+        let pause =
+            if matches!(unready, Unready::NoHorizon | Unready::Waiting) { Duration::from_millis(20) } else { RECHECK };
         self.not_before = Instant::now() + pause;
         self.not_ready(engine, &unready).await;
     }

@@ -154,6 +154,11 @@ fn verdict(engine: &Engine, targets: &[Target], timeout: Duration) -> ExitCode {
                     "rows could not be sent, or not be marked: see the lines above"
                 );
             }
+            None if engine.registry.waits_for(name).is_some() => {
+                code = ExitCode::FAILURE;
+                let reason = engine.registry.waits_for(name);
+                tracing::error!(cursor = name, ?timeout, reason, "relay has not run");
+            }
             None if !target.done => {
                 code = ExitCode::FAILURE;
                 let what = match target.config.source {

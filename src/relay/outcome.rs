@@ -107,9 +107,14 @@ pub enum Outcome {
 /// Why a turn could not be finished. Nothing was advanced over.
 #[derive(Debug, thiserror::Error)]
 pub enum TurnError {
-    /// The lock's connection ended.
-    #[error("the connection that holds the cursor's lock ended: publishing stopped at once")]
-    LockLost,
+    /// The lock's connection ended, after this many rows were acknowledged: they will come again.
+    #[error(
+        "the connection that holds the cursor's lock ended after {acknowledged} published rows: publishing stopped at once"
+    )]
+    LockLost {
+        /// How many.
+        acknowledged: usize,
+    },
     /// The commit failed or its outcome is unknown, after this many rows were acknowledged: they will come again.
     #[error("{acknowledged} published rows could not be advanced over and will be sent again: {source}")]
     NotAdvanced {
@@ -133,6 +138,18 @@ pub enum TurnError {
     /// The database said no.
     #[error(transparent)]
     Database(#[from] Error),
+}
+
+impl TurnError {
+    /// How many rows were acknowledged, and not recorded as such.
+    pub(super) const fn acknowledged(&self) -> usize {
+        match self {
+            Self::LockLost { acknowledged }
+            | Self::NotAdvanced { acknowledged, .. }
+            | Self::NotSettled { acknowledged, .. } => *acknowledged,
+            Self::Fetch(_) | Self::Database(_) => 0,
+        }
+    }
 }
 
 /// How long each part of a turn took, and what was measured on the way.

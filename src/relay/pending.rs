@@ -11,9 +11,8 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use super::Config;
+use super::checked::Checked;
 use super::engine::Engine;
-use super::member::RECHECK;
-use super::prepare::{self, Unready};
 use super::setback::Setbacks;
 use crate::cursor;
 use crate::database::{Error, sqlstate};
@@ -28,6 +27,7 @@ mod look;
 mod measure;
 mod ready;
 mod record;
+mod renew;
 mod send;
 mod settle;
 mod task;
@@ -49,9 +49,7 @@ struct Desk {
     engine: Arc<Engine>,
     config: Config,
     source: Pending,
-    ready: Option<Arc<Ready>>,
-    unready: Option<Unready>,
-    checked: Option<Instant>,
+    checked: Checked<Ready>,
     /// Rows on their way; each task answers what became of its rows.
     sending: JoinSet<Vec<Attempt>>,
     in_flight: usize,
@@ -72,9 +70,7 @@ pub(super) async fn run(engine: Arc<Engine>, config: Config, source: Pending) {
         engine,
         config,
         source,
-        ready: None,
-        unready: None,
-        checked: None,
+        checked: Checked::default(),
         sending: JoinSet::new(),
         in_flight: 0,
         unsettled: Vec::new(),
@@ -88,15 +84,14 @@ pub(super) async fn run(engine: Arc<Engine>, config: Config, source: Pending) {
 
 impl Desk {
     async fn run(mut self) {
-        while !self.engine.stop.is_cancelled() {
+        while !self.engine.ends(&self.config.name) {
             self.engine.heartbeat.beat();
             let pause = match self.step().await {
                 Ok(pause) => pause,
                 Err(error) => {
-                    let fingerprint = self.ready.as_ref().map(|ready| ready.fingerprint.clone());
-                    let after = self.setbacks.failed(&error, fingerprint.as_deref()).await;
+                    let after = self.setbacks.failed(&error, self.checked.fingerprint().as_deref()).await;
                     if after.recheck {
-                        self.ready = None;
+                        self.checked.repeat();
                     }
                     after.pause
                 }
@@ -109,6 +104,8 @@ impl Desk {
     /// Waits for the pause, for something that was sent, or for the engine's end.
     async fn wait(&mut self, pause: Duration) {
         let stop = self.engine.stop.clone();
+        // The claims of what is still to be recorded run out during a longer one.
+        let pause = if self.unsettled.is_empty() { pause } else { pause.min(renew::renewal(&self.config)) };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => {}
@@ -144,7 +141,9 @@ impl Desk {
     /// One look, and what follows from it; how long to wait.
     async fn step(&mut self) -> Result<Duration, Error> {
         self.settle().await?;
-        let Some(ready) = self.prepared().await? else { return Ok(self.config.poll.max) };
+        let checks = ready::ready(&self.engine, &self.config, &self.source);
+        let ready = self.checked.ready(&self.engine, &self.config, &mut self.setbacks, checks).await?;
+        let Some(ready) = ready else { return Ok(self.config.poll.max) };
         let now = Instant::now();
         // A process that runs once does not wait until a receiver is back.
         let given_up = self.engine.once().is_some() && self.setbacks.is_out() && self.in_flight == 0;
@@ -159,16 +158,16 @@ impl Desk {
         let names = [ready.config.name.as_str()];
         let standings = cursor::standings(&session, &names).await?;
         let Some(standing) = standings.first() else {
-            self.ready = None; // its row is gone: it is made anew
+            self.checked.repeat(); // its row was deleted: the checks create it again
             return Ok(self.config.poll.min);
         };
         ready.metrics.set_paused(standing.paused);
-        let halted = standing.halted.as_deref() == Some(ready.fingerprint.as_str());
+        let halted = standing.halted.as_deref() == Some(ready.seat.fingerprint.as_str());
         ready.metrics.set_halted(halted);
         let looked = look::look(&session, &ready, self.engine.once()).await?;
         self.sample(&ready, &session).await?;
-        if halted && self.checked.is_none_or(|checked| checked.elapsed() >= RECHECK) {
-            self.ready = None; // another secret ends the halt
+        if halted {
+            self.checked.repeat_if_due(); // another secret ends the halt
         }
         if standing.paused || halted {
             return Ok(self.config.poll.max);
@@ -243,34 +242,6 @@ impl Desk {
         // While the receiver is out, one row tries it.
         let most = if self.setbacks.is_out() { most.min(1) } else { most };
         most.saturating_sub(self.in_flight)
-    }
-
-    /// The relay, once it has passed its checks.
-    async fn prepared(&mut self) -> Result<Option<Arc<Ready>>, Error> {
-        if let Some(ready) = &self.ready {
-            return Ok(Some(Arc::clone(ready)));
-        }
-        if self.checked.is_some_and(|checked| checked.elapsed() < RECHECK) {
-            return Ok(None);
-        }
-        self.checked = Some(Instant::now());
-        match ready::ready(&self.engine, &self.config, &self.source).await? {
-            Ok(ready) => {
-                tracing::info!(cursor = self.config.name, "relay ready");
-                self.unready = None;
-                self.setbacks.reported = ready.reported;
-                self.engine.set_ready(&self.config.name);
-                let ready = Arc::new(ready);
-                self.ready = Some(Arc::clone(&ready));
-                Ok(Some(ready))
-            }
-            Err(unready) => {
-                let news = self.unready.as_ref() != Some(&unready);
-                prepare::not_ready(&self.engine, &self.config, &unready, news).await;
-                self.unready = Some(unready);
-                Ok(None)
-            }
-        }
     }
 }
 

@@ -108,8 +108,13 @@ pub async fn ready(
         cursor::clear(&session, &config.name, stale.as_deref()).await?;
     }
     let reported = standing.first().is_some_and(|standing| standing.state == "backing_off");
+    if let Err(unready) = engine.registry.hold(&config.name, engine.call_deadline).await {
+        return Ok(Err(unready));
+    }
     Ok(Ok(Ready {
-        metrics: Arc::new(CursorMetrics::new(&config.name, config.sink.kind())),
+        metrics: Arc::new(
+            CursorMetrics::new(&config.name, config.sink.kind()).with_phases(&config.source.table().to_string()),
+        ),
         config: config.clone(),
         shape: Arc::clone(shape),
         texts: Texts::new(shape, sink.fields()),
@@ -144,7 +149,12 @@ pub(super) struct Seat {
 
 /// Makes the cursor's row of a relay that sends its rows each on their own, from the table with this oid; ends a halt that no
 /// longer counts.
-pub(super) async fn seat(session: &Session, config: &Config, root: u32) -> Result<Result<Seat, Unready>, Error> {
+pub(super) async fn seat(
+    engine: &Engine,
+    session: &Session,
+    config: &Config,
+    root: u32,
+) -> Result<Result<Seat, Unready>, Error> {
     let identity = identity(session, config).await?;
     let creation =
         Creation { name: &config.name, relay: &config.name, identity: &identity, position: None, rule: None };
@@ -163,6 +173,9 @@ pub(super) async fn seat(session: &Session, config: &Config, root: u32) -> Resul
         cursor::clear(session, &config.name, stale.as_deref()).await?;
     }
     let reported = standing.first().is_some_and(|standing| standing.state == "backing_off");
+    if let Err(unready) = engine.registry.hold(&config.name, engine.call_deadline).await {
+        return Ok(Err(unready));
+    }
     Ok(Ok(Seat { identity, fingerprint, reported }))
 }
 
@@ -200,6 +213,7 @@ pub(super) const CHECK: &str = "check:";
 /// Says that a relay may not run: in its metrics, in its cursor's status and, when it is news, in the log.
 pub async fn not_ready(engine: &Engine, config: &Config, unready: &Unready, news: bool) {
     let Unready::Wrong { code, message, hint, passing } = unready else { return };
+    engine.registry.refuse(&config.name, code, message);
     let hint = &hint.replace("NAME", &config.name);
     let metrics = CursorMetrics::new(&config.name, config.sink.kind());
     metrics.set_halted(!passing);

@@ -5,13 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Client;
 
 use super::Config;
+use crate::cursor::replicas::{SESSION, SQL_SESSION};
 use crate::database::Error;
 use crate::{sink, source};
-
-/// What comes before a replica's name in the names of its sessions.
-const RELAY: &str = "outbox-relay/";
-/// And of a replica that runs the user's SQL.
-const USER_SQL: &str = "sql:";
 
 /// What the sessions of a replica call themselves.
 ///
@@ -19,21 +15,20 @@ const USER_SQL: &str = "sql:";
 /// the user's SQL writes in them through a `SECURITY DEFINER` function or a trigger, so the name tells.
 #[must_use]
 pub fn application(replica: &str, relays: &[Config]) -> String {
-    let mark = if relays.iter().any(runs_user_sql) { USER_SQL } else { "" };
-    format!("{RELAY}{mark}{replica}")
+    let prefix = if relays.iter().any(runs_user_sql) { SQL_SESSION } else { SESSION };
+    format!("{prefix}{replica}")
 }
 
 /// What the sessions of an intake call themselves: their functions write by the rights of their owner.
 #[must_use]
 pub fn intake_application(replica: &str) -> String {
-    format!("{RELAY}{USER_SQL}{replica}")
+    format!("{SQL_SESSION}{replica}")
 }
 
 /// The replica's name in the name of one of its sessions; the whole name when it is another's.
 #[must_use]
 pub fn replica(application: &str) -> &str {
-    let name = application.strip_prefix(RELAY);
-    name.map_or(application, |name| name.strip_prefix(USER_SQL).unwrap_or(name))
+    [SQL_SESSION, SESSION].iter().find_map(|prefix| application.strip_prefix(prefix)).unwrap_or(application)
 }
 
 /// Marks of pending rows fire triggers of their table, and schedules run queries.

@@ -71,6 +71,12 @@ pub(super) fn follows(ready: &Ready, standing: &Standing, look: &Look) -> Option
     far.then(|| newest.clone())
 }
 
+/// What a turn that found nothing makes of [`follows`]: only forward from the position that it has locked, because another
+/// replica may have moved it since the look, and only below the horizon.
+pub(super) fn follow_to(to: Option<Position>, position: Option<&Position>, horizon: Timestamp) -> Option<Position> {
+    to.filter(|to| to.created_at < horizon && position.is_none_or(|at| at.created_at < to.created_at))
+}
+
 /// The newest rows of all shards of a table, read anew only when the table's own newest row is another, or some are not safe
 /// to read yet: below what is safe nothing changes any more.
 #[derive(Debug, Default)]
@@ -162,4 +168,25 @@ async fn newest(
         found.insert(u32::try_from(number).unwrap_or_default(), position);
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: i64) -> Position {
+        Position { created_at: Timestamp::from_pg_micros(micros), id: Some("1".to_owned()) }
+    }
+
+    #[test]
+    fn idle_shard_follows_only_forward_and_below_horizon() {
+        let horizon = Timestamp::from_pg_micros(100);
+        let follow = |position: Option<i64>, to| follow_to(Some(at(to)), position.map(at).as_ref(), horizon);
+        assert_eq!(follow(Some(40), 50), Some(at(50)));
+        assert_eq!(follow(None, 50), Some(at(50)));
+        assert_eq!(follow(Some(60), 50), None, "another replica has moved it on");
+        assert_eq!(follow(Some(50), 50), None, "rows of the same instant may still be unread");
+        assert_eq!(follow(Some(40), 100), None, "at the horizon");
+        assert_eq!(follow_to(None, None, horizon), None);
+    }
 }

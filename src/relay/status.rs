@@ -26,6 +26,11 @@ pub use running::{MOST, RunningAction};
 /// Two scans this far apart tell a writer's bound also to a process that has only just come.
 const BETWEEN_SCANS: Duration = Duration::from_millis(100);
 
+/// A row that waits for less than this for the horizon is the usual work of short transactions, and no state of its own.
+const STEADY: Duration = Duration::from_secs(1);
+/// A cursor that has just advanced is running, also while nothing waits for an instant: its state does not flicker.
+const BUSY: Duration = Duration::from_secs(5);
+
 /// The whole document.
 #[derive(Debug, Serialize)]
 pub struct Status {
@@ -232,13 +237,14 @@ async fn cursor(
     let window = seen.map_or(Duration::ZERO, |(shape, _)| shape.margin.window);
     let regressed = listed.observed_at.is_some_and(|observed_at| clock.plus(window) < observed_at);
     let backing_off = listed.last_error.is_some() && !listed.halted;
+    let busy = listed.advanced_at.is_some_and(|at| clock.since(at) < BUSY);
     let state = match () {
         () if listed.halted => "halted",
         () if listed.paused => "paused",
         () if regressed => "clock_regression",
         () if backing_off => "backing_off",
-        () if held => "held",
-        () if measured.as_ref().is_some_and(|lag| lag.rows == 0) => "idle",
+        () if held && measured.as_ref().is_none_or(|lag| lag.age >= STEADY) => "held",
+        () if measured.as_ref().is_some_and(|lag| lag.rows == 0) && !busy => "idle",
         () => "running",
     };
     let replica = |holder: String| replicas::replica(&holder).to_owned();

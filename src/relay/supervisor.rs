@@ -7,7 +7,8 @@ use tokio::task::JoinSet;
 
 use super::engine::Engine;
 use super::group::Group;
-use super::{Config, hints, sentry};
+use super::member::RECHECK;
+use super::{Config, hints, prepare, registry, sentry};
 use crate::pace::Backoff;
 use crate::source;
 
@@ -15,6 +16,8 @@ use crate::source;
 pub async fn run(engine: Arc<Engine>, relays: Vec<Config>) {
     let mut groups: HashMap<_, Vec<Config>> = HashMap::new();
     let mut tasks = JoinSet::new();
+    let row = Arc::clone(&engine);
+    tasks.spawn(again(Arc::clone(&engine), "outbox.replica".to_owned(), move || registry::run(Arc::clone(&row))));
     if relays.iter().any(|relay| relay.poll.notify) {
         tasks.spawn(hints::listen(Arc::clone(&engine)));
     }
@@ -23,17 +26,20 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>) {
             let table = relay.source.table().to_string();
             let desk = Arc::clone(&engine);
             tasks.spawn(again(Arc::clone(&engine), table, move || {
-                super::pending::run(Arc::clone(&desk), relay.clone(), due.clone())
+                let run = super::pending::run(Arc::clone(&desk), relay.clone(), due.clone());
+                admitted(Arc::clone(&desk), relay.clone(), run)
             }));
         } else if let source::Config::Requests(requests) = relay.source.clone() {
             let (table, clerk) = (relay.source.table().to_string(), Arc::clone(&engine));
             tasks.spawn(again(Arc::clone(&engine), table, move || {
-                super::requests::run(Arc::clone(&clerk), relay.clone(), requests.clone())
+                let run = super::requests::run(Arc::clone(&clerk), relay.clone(), requests.clone());
+                admitted(Arc::clone(&clerk), relay.clone(), run)
             }));
         } else if let source::Config::Schedule(schedules) = relay.source.clone() {
             let (table, runner) = (relay.source.table().to_string(), Arc::clone(&engine));
             tasks.spawn(again(Arc::clone(&engine), table, move || {
-                super::actions::run(Arc::clone(&runner), relay.clone(), schedules.clone())
+                let run = super::actions::run(Arc::clone(&runner), relay.clone(), schedules.clone());
+                admitted(Arc::clone(&runner), relay.clone(), run)
             }));
         } else {
             groups.entry(relay.source.clone()).or_default().push(relay);
@@ -51,9 +57,33 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>) {
         tasks.spawn(again(Arc::clone(&engine), table, run));
     }
     while tasks.join_next().await.is_some() {}
+    registry::stop(&engine).await;
 }
 
-/// Runs it, and again if it panics, until the engine stops.
+/// Runs a relay once this process may run it.
+async fn admitted(engine: Arc<Engine>, relay: Config, run: impl Future<Output = ()>) {
+    let mut known = None;
+    loop {
+        engine.heartbeat.beat();
+        tokio::select! {
+            admitted = engine.registry.admitted(&relay, &engine.stop) => match admitted {
+                Ok(()) => break,
+                Err(unready) => {
+                    prepare::not_ready(&engine, &relay, &unready, known.as_ref() != Some(&unready)).await;
+                    known = Some(unready);
+                    tokio::select! {
+                        () = tokio::time::sleep(RECHECK) => {}
+                        () = engine.stop.cancelled() => {}
+                    }
+                }
+            },
+            () = tokio::time::sleep(RECHECK) => {}
+        }
+    }
+    run.await;
+}
+
+/// Runs it, and again when it has given way to another configuration or panics, until the engine stops.
 async fn again<F>(engine: Arc<Engine>, table: String, run: impl Fn() -> F)
 where
     F: Future<Output = ()> + Send + 'static,

@@ -195,7 +195,7 @@ impl Worker<'_> {
             }
             // Found by reading ahead: only the turn that has the lock decides about the row.
             TurnError::Fetch(FetchError::Unreadable(_)) => return Next::Look,
-            TurnError::LockLost => None,
+            TurnError::LockLost { .. } => None,
             TurnError::NotAdvanced { source, .. }
             | TurnError::NotSettled { source, .. }
             | TurnError::Fetch(FetchError::Database(source))

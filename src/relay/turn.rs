@@ -17,7 +17,7 @@ use super::kept::Kept;
 use super::outcome::{Outcome, Timings, TurnError};
 use super::relayed::{Relayed, pump};
 use super::verdict::Verdict;
-use super::{Guarantee, Ready, circuit, report, weaker};
+use super::{Guarantee, Ready, circuit, report, shards, weaker};
 use crate::cursor::{Advance, Facts, LockedCursor, Place, RestsOn};
 use crate::database::Error;
 use crate::position::{Position, Timestamp};
@@ -41,6 +41,8 @@ pub struct Turn<'a> {
     pub timings: Timings,
     /// When the rows were created that were acknowledged and advanced over, in order.
     pub delivered: Vec<Timestamp>,
+    /// When the cursor was created, once it is locked.
+    pub since: Option<Timestamp>,
     /// Over how many partitions keys are spread in this turn.
     pub partitions: Option<i32>,
     /// Where the cursor stands after it, if that was found out.
@@ -69,6 +71,7 @@ impl Turn<'_> {
         let locked = within(self.engine, lock).await?;
         self.timings.lock = begun.elapsed();
         let Some(cursor) = locked else { return Ok(Outcome::Busy) };
+        self.since = Some(cursor.created_at);
         self.sighting.server.same_as(cursor.server())?;
         if let Some(lost) = cursor.in_flight.clone() {
             return Ok(match within(self.engine, cursor.record_in_flight()).await? {
@@ -193,7 +196,7 @@ impl Turn<'_> {
         let publishing = async { tail = pump(&mut publication, &mut kept, rows).await };
         let cut = tokio::select! {
             biased;
-            () = closed.cancelled() => return Err(TurnError::LockLost),
+            () = closed.cancelled() => return Err(self.lock_lost(publication.acknowledged())),
             () = tokio::time::sleep_until(deadline.into()) => true,
             () = self.engine.cut.cancelled() => true,
             _ = async { tokio::join!(publishing, reading) } => false,
@@ -261,10 +264,9 @@ impl Turn<'_> {
         let passed = acknowledged + usize::from(dead.is_some());
         let end = match &verdict {
             Verdict::Done if relayed.read_nothing() => {
-                // Another replica may have moved the cursor on since the look.
-                let ahead = |to: &Position| cursor.position.as_ref().is_none_or(|at| at.created_at < to.created_at);
-                let follow = self.follow.take().filter(|to| to.created_at < self.sighting.horizon.at && ahead(to));
-                follow.or_else(|| self.stays(&cursor))
+                let follow = self.follow.take();
+                shards::follow_to(follow, cursor.position.as_ref(), self.sighting.horizon.at)
+                    .or_else(|| self.stays(&cursor))
             }
             _ => relayed.end(passed),
         };
@@ -315,6 +317,13 @@ impl Turn<'_> {
     fn stays(&self, cursor: &LockedCursor) -> Option<Position> {
         let (_, known) = cursor.relations.as_ref()?;
         cursor.position.clone().filter(|_| *known != self.ready.shape.descendants)
+    }
+
+    /// The lock's connection ended after so many rows were acknowledged.
+    pub(super) fn lock_lost(&self, acknowledged: usize) -> TurnError {
+        // What was changed in this database is undone with the transaction.
+        let in_database = self.ready.config.guarantee == Guarantee::InDatabase;
+        TurnError::LockLost { acknowledged: if in_database { 0 } else { acknowledged } }
     }
 
     /// The commit failed, or nobody knows whether it did.

@@ -9,6 +9,8 @@ use crate::sink::{self, InvalidSetting};
 pub enum Unready {
     /// Its cursor begins at the first horizon, and there is none yet.
     NoHorizon,
+    /// Live replicas run another configuration of the relay.
+    Waiting,
     /// Something must be mended; it is looked at again.
     Wrong {
         /// A short stable word.

@@ -80,9 +80,15 @@ pub(super) async fn run(engine: Arc<Engine>, ready: Arc<Ready>, start: Start, ba
     loop {
         let (next, then) = match worker.turn(&sighting).await {
             Ok(outcome) => worker.judge(outcome, &sighting).await,
-            Err(error) => (worker.failed(&error).await, Then::End),
+            Err(error) => {
+                let next = worker.failed(&error).await;
+                if engine.stop.is_cancelled() {
+                    engine.ends_unrecorded(&ready.config.name, error.acknowledged());
+                }
+                (next, Then::End)
+            }
         };
-        if engine.stop.is_cancelled() || ready.is_superseded() {
+        if engine.ends(&ready.config.name) || ready.is_superseded() {
             return (next, worker.backoff);
         }
         let looking = async {
@@ -147,6 +153,7 @@ impl Worker<'_> {
             delivered: Vec::new(),
             partitions: self.ready.sink.partitions(),
             stands_at: None,
+            since: None,
             place: None,
             filled: false,
             rests_on: RestsOn {

@@ -1,7 +1,8 @@
 //! Rules by days, weeks, months and years, in local time.
 //!
-//! The crate `rrule` finds the days, on a calendar without clocks; times of the day and `BYSETPOS` are ours. Whatever it
-//! would take from the start is written out, so that a search can begin at any aligned period instead of at the start.
+//! The crate `rrule` finds the days, on a calendar without clocks; numbers of weekdays, times of the day and `BYSETPOS` are
+//! ours. Whatever it would take from the start is written out, so that a search can begin at any aligned period instead of
+//! at the start.
 
 use std::collections::VecDeque;
 use std::iter::Peekable;
@@ -77,6 +78,25 @@ impl Calendar {
         first.unwrap_or(day)
     }
 
+    /// True for a day that `BYDAY` lists, plain or with its number. The list is a union, of which the crate makes an
+    /// intersection, so it is given the weekdays without their numbers.
+    fn lists(&self, day: NaiveDate) -> bool {
+        let by_month = self.rule.freq == Frequency::Monthly || !self.rule.months.is_empty();
+        let (before, size) = if by_month {
+            (day.day0(), u32::from(day.num_days_in_month()))
+        } else {
+            (day.ordinal0(), if day.leap_year() { 366 } else { 365 })
+        };
+        let (number, from_end) = (before / 7 + 1, (size - 1 - before) / 7 + 1);
+        let met = |listed: &NWeekday| match listed {
+            NWeekday::Every(weekday) => *weekday == day.weekday(),
+            NWeekday::Nth(listed, weekday) => {
+                *weekday == day.weekday() && [i64::from(number), -i64::from(from_end)].contains(&i64::from(*listed))
+            }
+        };
+        self.rule.days.is_empty() || self.rule.days.iter().any(met)
+    }
+
     /// What `BYSETPOS` chooses of the days of one period.
     fn chosen(&self, days: &[NaiveDate]) -> Vec<NaiveDateTime> {
         let (size, times) = (days.len() * self.times.len(), self.times.len());
@@ -98,9 +118,12 @@ fn midnight(day: NaiveDate) -> chrono::DateTime<Tz> {
     day.and_time(NaiveTime::MIN).and_utc().with_timezone(&Tz::UTC)
 }
 
-/// The rule without its times, and with the days that it would take from its start.
+/// The rule without its times and numbers of weekdays, and with the days that it would take from its start.
 fn days_of(rule: &Rule, start: NaiveDate) -> RRule<Unvalidated> {
-    let mut days = rule.days.clone();
+    let weekday = |day: &NWeekday| match day {
+        NWeekday::Every(weekday) | NWeekday::Nth(_, weekday) => NWeekday::Every(*weekday),
+    };
+    let mut days: Vec<NWeekday> = rule.days.iter().map(weekday).collect();
     let mut month_days = rule.month_days.clone();
     let mut months = rule.months.clone();
     if !rule.names_days() {
@@ -156,7 +179,9 @@ pub(super) struct Locals<'a> {
 
 impl Locals<'_> {
     fn day(&mut self) -> Option<NaiveDate> {
-        self.days.next().map(|day| day.date_naive()).filter(|day| day.year() <= LAST_YEAR)
+        let calendar = self.calendar;
+        let mut days = self.days.by_ref().map(|day| day.date_naive()).take_while(|day| day.year() <= LAST_YEAR);
+        days.find(|day| calendar.lists(*day))
     }
 
     /// Makes ready the times of the next day, or of the next period when positions choose among them. False at the end.
@@ -171,7 +196,7 @@ impl Locals<'_> {
         let mut days = vec![day];
         let calendar = self.calendar;
         while let Some(other) = self.days.next_if(|other| calendar.period(other.date_naive()) == period) {
-            days.push(other.date_naive());
+            days.extend(Some(other.date_naive()).filter(|other| calendar.lists(*other)));
         }
         self.ready.extend(calendar.chosen(&days).into_iter().filter(|local| *local >= self.from));
         true

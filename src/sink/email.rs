@@ -97,12 +97,18 @@ impl Config {
             Secret::File(path) => Some(path.clone()),
             Secret::Value(_) => None,
         });
+        password.chain(self.template_files()).collect()
+    }
+
+    /// The files of its templates.
+    #[must_use]
+    pub fn template_files(&self) -> Vec<PathBuf> {
         let sources = self.templates.values().flat_map(|texts| [&texts.text, &texts.html]).flatten();
-        let templates = sources.filter_map(|source| match source {
+        let files = sources.filter_map(|source| match source {
             Source::File(path) => Some(path.clone()),
             Source::Inline(_) => None,
         });
-        password.chain(templates).collect()
+        files.collect()
     }
 }
 

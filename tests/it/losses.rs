@@ -12,6 +12,7 @@ mod rule_change;
 mod servers;
 mod snapshot;
 mod stamps;
+mod turns;
 mod words;
 
 use tokio_postgres::Client;

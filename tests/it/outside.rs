@@ -45,7 +45,7 @@ async fn probes_and_metrics_of_a_running_process_are_clean_and_logs_are_json_wit
         ("ambiguous_total", "{cursor=\"sms\",sink=\"sms\"} 0"),
         ("redelivered_rows_total", "{cursor=\"sms\",sink=\"sms\"} 0"),
         ("turns_total", "{cursor=\"s\",result=\"relayed\"} "),
-        ("turn_duration_seconds_count", "{cursor=\"s\",phase=\"publish\"} "),
+        ("turn_duration_seconds_count", "{table=\"public.bookings\",phase=\"publish\"} "),
         ("delivery_latency_seconds_count", "{cursor=\"s\",sink=\"stdout\"} "),
         ("db_pool_connections", "{state=\"idle\"} "),
         ("build_info", "{"),

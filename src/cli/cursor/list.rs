@@ -15,7 +15,7 @@ pub(super) async fn list(session: &Session, configured: &[&str], output: Format)
     let text = match output {
         Format::Json => {
             let cursors: Vec<_> = cursors.iter().map(json).collect();
-            format!("{}\n", serde_json::json!({ "cursors": cursors }))
+            crate::cli::document::line(serde_json::json!({ "cursors": cursors }))
         }
         Format::Table => {
             let mut table = Table::new(["CURSOR", "RELAY", "POSITION", "HOLDER", "ADVANCED", "STATE"]);

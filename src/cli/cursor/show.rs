@@ -36,7 +36,7 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
     let detail = detail(&session, &args.name).await?;
     let document = document(&cursor, &detail)?;
     print(&match args.output {
-        Format::Json => format!("{document}\n"),
+        Format::Json => crate::cli::document::line(document),
         Format::Table => render(&document),
     })?;
     Ok(ExitCode::SUCCESS)

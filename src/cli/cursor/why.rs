@@ -41,7 +41,7 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
     let facts = diagnose::facts(&session, &watcher, relay, &args.name).await?.ok_or_else(|| unknown(&args.name))?;
     let why = why(&facts);
     print(&match args.output {
-        Format::Json => format!("{}\n", document(&facts, &why)),
+        Format::Json => crate::cli::document::line(document(&facts, &why)),
         Format::Table => render(&why),
     })?;
     Ok(if why.well { ExitCode::SUCCESS } else { ExitCode::from(crate::cli::THRESHOLD) })

@@ -44,7 +44,9 @@ pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow:
     let filter = Filter { relay, tenant, problems: args.problems, limit: args.limit, ..Filter::default() };
     let found = timetable::list(client, filter).await?;
     print(&match args.output {
-        Format::Json => format!("{}\n", serde_json::json!({ "schedules": found.iter().map(json).collect::<Vec<_>>() })),
+        Format::Json => {
+            crate::cli::document::line(serde_json::json!({ "schedules": found.iter().map(json).collect::<Vec<_>>() }))
+        }
         Format::Table => render(&found),
     })?;
     if i64::try_from(found.len()).is_ok_and(|listed| listed == args.limit) {

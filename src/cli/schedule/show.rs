@@ -40,7 +40,11 @@ pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow:
     let actions = journal::list(client, filter).await?;
     let next = next(&schedule);
     print(&match args.output {
-        Format::Json => format!("{}\n", serde_json::to_string_pretty(&document(&schedule, &next, &actions)?)?),
+        Format::Json => {
+            let mut document = document(&schedule, &next, &actions)?;
+            crate::cli::document::utc(&mut document);
+            format!("{}\n", serde_json::to_string_pretty(&document)?)
+        }
         Format::Table => render(&schedule, &next, &actions)?,
     })?;
     Ok(ExitCode::SUCCESS)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::cursor::schedules;
 use crate::database::Error;
 use crate::metrics::{CursorMetrics, ScheduleMetrics};
+use crate::relay::checked::Seated;
 use crate::relay::engine::Engine;
 use crate::relay::prepare::{self, Seat, Unready};
 use crate::relay::{Config, sinks};
@@ -23,6 +24,12 @@ pub(super) struct Ready {
     pub(super) counters: ScheduleMetrics,
 }
 
+impl Seated for Ready {
+    fn seat(&self) -> &Seat {
+        &self.seat
+    }
+}
+
 pub(super) async fn ready(
     engine: &Arc<Engine>,
     config: &Config,
@@ -35,7 +42,7 @@ pub(super) async fn ready(
         Ok(sink) => sink,
         Err(unready) => return Ok(Err(unready)),
     };
-    let seat = match prepare::seat(&session, config, root).await? {
+    let seat = match prepare::seat(engine, &session, config, root).await? {
         Ok(seat) => seat,
         Err(unready) => return Ok(Err(unready)),
     };

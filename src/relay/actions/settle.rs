@@ -14,7 +14,6 @@ use crate::cursor::claims::Settlement;
 use crate::database::Error;
 use crate::relay::engine::Slot;
 use crate::relay::measure::counted;
-use crate::relay::member::RECHECK;
 use crate::relay::setback::{is_unsent, pause};
 use crate::relay::turn::within;
 use crate::sink::{Class, Failure};
@@ -78,7 +77,7 @@ fn failure_of(outcome: &Outcome) -> Option<Failure> {
 impl Runner {
     /// Records everything that has ended; what cannot be recorded yet stays for the next time.
     pub(super) async fn settle(&mut self) -> Result<(), Error> {
-        let Some(ready) = self.last_ready.clone().filter(|_| !self.unsettled.is_empty()) else { return Ok(()) };
+        let Some(ready) = self.checked.last().filter(|_| !self.unsettled.is_empty()) else { return Ok(()) };
         let mut attempts = std::mem::take(&mut self.unsettled);
         while !attempts.is_empty() {
             let rest = attempts.split_off(attempts.len().min(TOGETHER));
@@ -165,9 +164,7 @@ impl Runner {
         if failure.class == Class::Fatal {
             self.setbacks.report(&failure).await;
             // Another secret may be there by then. Not sooner than it may be looked at: all other tenants would wait until then.
-            if self.checked.is_none_or(|checked| checked.elapsed() >= RECHECK) {
-                self.ready = None;
-            }
+            self.checked.repeat_if_due();
         }
     }
 

@@ -42,10 +42,10 @@ pub(super) enum Claim {
 pub(super) async fn claim(engine: &Engine, ready: &Ready, look: &Look, most: usize) -> Result<Claim, Error> {
     let Slot { lock, reader, permits } = engine.slot(false).await?;
     drop(reader);
-    let locking = LockedCursor::lock(lock, &ready.config.name, &ready.identity, None);
+    let locking = LockedCursor::lock(lock, &ready.config.name, &ready.seat.identity, None);
     let Some(cursor) = within(engine, locking).await? else { return Ok(Claim::Busy) };
     let refused = match (ready.sink.min_interval(), cursor.rested) {
-        _ if cursor.foreign || cursor.paused || cursor.halted.as_deref() == Some(ready.fingerprint.as_str()) => {
+        _ if cursor.foreign || cursor.paused || cursor.halted.as_deref() == Some(ready.seat.fingerprint.as_str()) => {
             Some(Claim::NotNow)
         }
         (Some(interval), Some(rested)) if rested < interval => Some(Claim::Early(interval - rested)),
@@ -75,7 +75,7 @@ pub(super) async fn claim(engine: &Engine, ready: &Ready, look: &Look, most: usi
 /// the way of others.
 pub(super) async fn put_off(engine: &Engine, ready: &Ready, look: &Look, failure: &Failure) -> Result<(), Error> {
     let Slot { lock, reader, permits } = engine.slot(false).await?;
-    let locking = LockedCursor::lock(lock, &ready.config.name, &ready.identity, None);
+    let locking = LockedCursor::lock(lock, &ready.config.name, &ready.seat.identity, None);
     let Some(cursor) = within(engine, locking).await? else { return Ok(()) };
     let claiming = Claiming { engine, ready, look, unmarkable: None, token: format!("{:032x}", fastrand::u128(..)) };
     let sql = ready.due.claim_sql(&[], source::pending::Taking::MarkLater, 1);

@@ -3,9 +3,11 @@
 use std::time::{Duration, Instant};
 
 use super::Desk;
+use super::task::Outcome;
 
 impl Desk {
-    /// What has begun ends, or is cut with the grace period; what became of it is recorded as it comes.
+    /// What has begun ends, or is cut with the grace period; what became of it is recorded as it comes. What cannot be
+    /// recorded is logged.
     pub(super) async fn drain(&mut self) {
         let last = Instant::now() + self.config.turn.lock_kill();
         while !self.sending.is_empty() || !self.unsettled.is_empty() {
@@ -18,11 +20,13 @@ impl Desk {
             }
             self.wait_for_answers(Duration::from_millis(50)).await;
         }
-        if let Some(ready) = self.ready.clone()
+        let unrecorded = self.unsettled.iter().filter(|attempt| !matches!(attempt.outcome, Outcome::Untried)).count();
+        if let Some(ready) = self.checked.last()
             && let Err(error) = self.give_up_marking(&ready, false).await
         {
             tracing::warn!(cursor = self.config.name, %error, "rows that were sent are not marked: they are sent again");
         }
+        self.engine.ends_unrecorded(&self.config.name, unrecorded);
     }
 
     async fn wait_for_answers(&mut self, pause: Duration) {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::look::statements;
 use crate::database::{Error, Session, error::describe};
 use crate::metrics::{CursorMetrics, PendingMetrics};
+use crate::relay::checked::Seated;
 use crate::relay::engine::Engine;
-use crate::relay::prepare::{self, Unready, first};
+use crate::relay::prepare::{self, Seat, Unready, first};
 use crate::relay::{Config, sinks};
 use crate::sink::Sink;
 use crate::sink::kafka::LetterTopic;
@@ -22,14 +23,15 @@ pub(super) struct Ready {
     pub(super) look_sql: String,
     pub(super) sink: Arc<Sink>,
     pub(super) letters: Option<Arc<LetterTopic>>,
-    /// What its cursor belongs to, as JSON.
-    pub(super) identity: String,
-    /// Of the configuration and its secrets.
-    pub(super) fingerprint: String,
-    /// `cursor_status` holds an error that the next success must clear.
-    pub(super) reported: bool,
+    pub(super) seat: Seat,
     pub(super) metrics: CursorMetrics,
     pub(super) numbers: PendingMetrics,
+}
+
+impl Seated for Ready {
+    fn seat(&self) -> &Seat {
+        &self.seat
+    }
 }
 
 /// Reads and judges the table: all findings, and what was found when none of them is an error.
@@ -70,7 +72,7 @@ pub(super) async fn ready(
             return Ok(Err(Unready::wrong("column_unreadable", message, hint)));
         }
     }
-    let seat = match prepare::seat(&session, config, due.oid).await? {
+    let seat = match prepare::seat(engine, &session, config, due.oid).await? {
         Ok(seat) => seat,
         Err(unready) => return Ok(Err(unready)),
     };
@@ -80,11 +82,9 @@ pub(super) async fn ready(
         sink: Arc::new(sink),
         metrics: CursorMetrics::new(&config.name, config.sink.kind()),
         config: config.clone(),
-        reported: seat.reported,
         numbers: PendingMetrics::new(&config.name),
         due,
         letters,
-        identity: seat.identity,
-        fingerprint: seat.fingerprint,
+        seat,
     }))
 }

@@ -28,6 +28,8 @@ pub(super) struct Recorded {
     pub(super) locked: HashSet<Key>,
     /// They were free, and the mark has not stayed.
     pub(super) unmarkable: HashSet<Key>,
+    /// They are marked, and their claim was another's, or recorded already.
+    pub(super) unclaimed: HashSet<Key>,
 }
 
 impl Desk {
@@ -40,17 +42,17 @@ impl Desk {
             let settlement = Settlement::begin(lock, durable).await?;
             let sent: Vec<&Task> =
                 attempts.iter().filter(|a| matches!(a.outcome, Outcome::Sent)).map(|a| &a.task).collect();
-            let recorded = self.mark(ready, &settlement, &sent).await?;
+            let mut recorded = self.mark(ready, &settlement, &sent).await?;
             let is_done = |task: &Task| {
                 !task.replayed && !recorded.locked.contains(&task.key) && !recorded.unmarkable.contains(&task.key)
             };
             let (done, _): (Vec<&Task>, Vec<&Task>) = sent.iter().partition(|task| is_done(task));
-            done_all(ready, &settlement, &done).await?;
+            let unclaimed = done_all(ready, &settlement, &done).await?;
             let is_open = |attempt: &&Attempt| !matches!(attempt.outcome, Outcome::Sent) || !is_done(&attempt.task);
             // Sent at once, answered together: a round trip for all, not for each.
             let closing = attempts.iter().filter(is_open).map(async |attempt| {
                 if recorded.locked.contains(&attempt.task.key) {
-                    settlement.keep(attempt.task.claim(), ready.config.turn.lock_kill()).await
+                    Ok(()) // its claim is renewed apart
                 } else if recorded.unmarkable.contains(&attempt.task.key) {
                     let (failure, id) = (unmarkable(), attempt.task.key.message_id());
                     let pause = pause(attempt.task.attempts, &failure);
@@ -61,6 +63,7 @@ impl Desk {
             });
             try_join_all(closing).await?;
             settlement.commit().await?;
+            recorded.unclaimed = unclaimed;
             Ok(recorded)
         };
         let recorded = within(&self.engine, recording).await;
@@ -84,7 +87,7 @@ impl Desk {
         }
         let rows = settlement.query(Taking { sql: &ready.due.unmarked_sql(), parameters: &unmarked }).await?;
         let locked = keys(&rows)?.difference(&unmarkable).cloned().collect();
-        Ok(Recorded { locked, unmarkable })
+        Ok(Recorded { locked, unmarkable, unclaimed: HashSet::new() })
     }
 
     /// Records one attempt, all but the mark.
@@ -123,17 +126,17 @@ impl Desk {
     }
 }
 
-/// Ends the claims of rows that were sent.
-async fn done_all(ready: &Ready, settlement: &Settlement, done: &[&Task]) -> Result<(), Error> {
+/// Ends the claims of rows that were sent; the keys of those that had none with their token any more.
+async fn done_all(ready: &Ready, settlement: &Settlement, done: &[&Task]) -> Result<HashSet<Key>, Error> {
     if done.is_empty() {
-        return Ok(());
+        return Ok(HashSet::new());
     }
     let (columns, due) = columns(ready, done);
     let tokens: Vec<&str> = done.iter().map(|task| task.token.as_str()).collect();
     let mut parameters = listed(ready, &columns, &due);
     parameters.push(&tokens);
-    settlement.query(Taking { sql: &ready.due.done_sql(), parameters: &parameters }).await?;
-    Ok(())
+    let ended = keys(&settlement.query(Taking { sql: &ready.due.done_sql(), parameters: &parameters }).await?)?;
+    Ok(done.iter().map(|task| &task.key).filter(|key| !ended.contains(*key)).cloned().collect())
 }
 
 /// The rows' keys column by column, and when they were due.

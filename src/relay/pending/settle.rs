@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::Desk;
 use super::ready::Ready;
-use super::record::{is_unknown, unmarkable};
+use super::record::{Recorded, is_unknown, unmarkable};
 use super::task::{Attempt, Outcome, Task};
 use crate::cursor::claims::Settlement;
 use crate::database::{Error, sqlstate};
@@ -26,43 +26,37 @@ const PATIENCE: Duration = Duration::from_secs(5 * 60);
 impl Desk {
     /// Records everything that has ended; what cannot be recorded yet stays for the next time.
     pub(super) async fn settle(&mut self) -> Result<(), Error> {
-        let Some(ready) = self.ready.clone().filter(|_| !self.unsettled.is_empty()) else { return Ok(()) };
+        let Some(ready) = self.checked.last().filter(|_| !self.unsettled.is_empty()) else { return Ok(()) };
         let mut attempts = std::mem::take(&mut self.unsettled);
         for attempt in attempts.iter_mut().filter(|attempt| !attempt.again) {
             self.copy(&ready, attempt).await;
             self.tell(&ready, attempt).await;
             attempt.again = true;
         }
-        match self.record(&ready, &attempts).await {
+        let recorded = match self.record(&ready, &attempts).await {
             Ok(recorded) => {
                 for key in &recorded.unmarkable {
                     self.unmarked(&ready, key).await;
                 }
-                attempts.iter().for_each(|attempt| self.buried(&ready, attempt));
+                for attempt in &attempts {
+                    self.buried(&ready, attempt);
+                    self.recorded(attempt, &recorded);
+                }
                 attempts.retain(|attempt| recorded.locked.contains(&attempt.task.key));
                 self.unsettled = attempts;
-                self.give_up_marking(&ready, true).await
+                Ok(())
             }
             // The server refuses to record one of them, a trigger of the application perhaps: not the others' fault.
             Err(error) if is_about_a_row(&error) => self.one_by_one(&ready, attempts).await,
             Err(error) => {
-                // Whoever has claimed them meanwhile decides: recording would change nothing any more.
-                let lease = ready.config.turn.lock_kill() * 2;
-                let all = attempts.len();
-                attempts.retain(|attempt| attempt.task.claimed.elapsed() < lease);
-                let rows = all - attempts.len();
-                if rows > 0 {
-                    let name = &self.config.name;
-                    tracing::error!(
-                        cursor = name,
-                        rows,
-                        "what became of rows could not be recorded: their claims ran out"
-                    );
-                }
+                attempts.iter_mut().for_each(|attempt| attempt.perhaps_recorded = true);
                 self.unsettled = attempts;
                 Err(error)
             }
-        }
+        };
+        self.renew(&ready).await?;
+        recorded?;
+        self.give_up_marking(&ready, true).await
     }
 
     /// Logs, counts and, where somebody must mend it, halts.
@@ -96,7 +90,7 @@ impl Desk {
         self.engine.progress(&self.config.name, |progress| progress.failed += 1);
         let buried = failure.class == Class::Poison && ready.config.on_poison == OnPoison::DeadLetter;
         if failure.class != Class::Retry && !buried {
-            self.setbacks.halt(&ready.fingerprint, failure, Some(&id)).await;
+            self.setbacks.halt(&ready.seat.fingerprint, failure, Some(&id)).await;
         } else if failure.class == Class::Retry && (is_unsent(failure) || unknown) {
             // Under at_most_once each try that is not answered costs a row.
             self.setbacks.out(failure).await;
@@ -119,6 +113,13 @@ impl Desk {
         let letter = dead_letter::letter(&ready.config, &ready.sink, &attempt.task.message.message(0));
         if let Err(uncopied) = dead_letter::copy(relay, letters, failure, &letter, patience).await {
             attempt.outcome = Outcome::Failed(uncopied);
+        }
+    }
+
+    /// Logs a row that was sent and whose claim was gone when that was recorded.
+    fn recorded(&self, attempt: &Attempt, recorded: &Recorded) {
+        if recorded.unclaimed.contains(&attempt.task.key) {
+            self.taken(attempt);
         }
     }
 
@@ -146,6 +147,7 @@ impl Desk {
                 }
                 Ok(recorded) if recorded.locked.is_empty() => {
                     self.buried(ready, &attempt);
+                    self.recorded(&attempt, &recorded);
                     Ok(())
                 }
                 Ok(_) => {
@@ -168,11 +170,13 @@ impl Desk {
     async fn refused(&mut self, ready: &Ready, attempt: &Attempt, error: Error) -> Result<(), Error> {
         let first = ready.config.guarantee == Guarantee::AtMostOnce;
         if !is_of_application(&error) || first || !matches!(attempt.outcome, Outcome::Sent) {
-            // Perhaps the table has changed. What was marked first, or was not sent, can wait: a claim that runs out is
-            // listed, or taken by another.
-            tracing::warn!(cursor = self.config.name, %error, "cannot record what became of a row: tried again");
-            self.unsettled.push(attempt.clone());
-            self.ready = None;
+            // Perhaps the table has changed: recorded when its checks pass again.
+            if !attempt.refused {
+                let key = attempt.task.key.message_id();
+                tracing::warn!(cursor = self.config.name, key, %error, "cannot record the outcome of a row yet; retrying");
+            }
+            self.unsettled.push(Attempt { refused: true, ..attempt.clone() });
+            self.checked.repeat();
             return Ok(());
         }
         let failure = Failure::of(
@@ -193,7 +197,7 @@ impl Desk {
         self.engine.progress(&self.config.name, |progress| progress.failed += 1);
         let mut failure = unmarkable();
         failure.hint = failure.hint.replace("NAME", &self.config.name);
-        self.setbacks.halt(&ready.fingerprint, &failure, Some(&key.message_id())).await;
+        self.setbacks.halt(&ready.seat.fingerprint, &failure, Some(&key.message_id())).await;
     }
 
     /// Rows that could not be marked for long are given up: those that somebody keeps locked, above all. Meanwhile their
@@ -206,8 +210,17 @@ impl Desk {
         self.unsettled = kept;
         let mut late = Vec::into_iter(late);
         while let Some(attempt) = late.next() {
-            if ready.config.guarantee == Guarantee::AtMostOnce || !matches!(attempt.outcome, Outcome::Sent) {
-                continue; // its claim has run out: another replica has taken it, or it is listed as unknown
+            if ready.config.guarantee == Guarantee::AtMostOnce {
+                let (cursor, key) = (&self.config.name, attempt.task.key.message_id());
+                tracing::error!(
+                    cursor,
+                    key,
+                    "cannot record the outcome of a row: listed as unknown when its claim expires"
+                );
+                continue;
+            }
+            if !matches!(attempt.outcome, Outcome::Sent) {
+                continue; // it is due again when its claim expires
             }
             let failure = Failure::of(
                 Class::Retry,

@@ -34,6 +34,12 @@ pub(super) struct Attempt {
     pub(super) outcome: Outcome,
     /// It is not the first time that this is to be recorded.
     pub(super) again: bool,
+    /// The server has refused to record it, and that is logged.
+    pub(super) refused: bool,
+    /// A commit that would have recorded it was not answered.
+    pub(super) perhaps_recorded: bool,
+    /// When its claim was last made or renewed, by this process's clock.
+    pub(super) renewed: Instant,
 }
 
 /// See [`Attempt`].
@@ -53,6 +59,6 @@ impl Task {
     }
 
     pub(super) fn ended(self, outcome: Outcome) -> Attempt {
-        Attempt { task: self, outcome, again: false }
+        Attempt { renewed: self.claimed, task: self, outcome, again: false, refused: false, perhaps_recorded: false }
     }
 }

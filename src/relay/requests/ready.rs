@@ -6,6 +6,7 @@ use crate::cursor::ledger;
 use crate::database::{Error, Session, quote_literal};
 use crate::message::Field;
 use crate::metrics::{CursorMetrics, PendingMetrics};
+use crate::relay::checked::Seated;
 use crate::relay::engine::Engine;
 use crate::relay::prepare::{self, Seat, Unready};
 use crate::relay::{Config, sinks};
@@ -29,6 +30,12 @@ pub(super) struct Ready {
     pub(super) numbers: PendingMetrics,
 }
 
+impl Seated for Ready {
+    fn seat(&self) -> &Seat {
+        &self.seat
+    }
+}
+
 pub(super) async fn ready(
     engine: &Arc<Engine>,
     config: &Config,
@@ -44,7 +51,7 @@ pub(super) async fn ready(
     }
     // The database's own numbers of its tables are the same for all its life: the ledger is made by a migration.
     let root: u32 = session.query_one("SELECT 'outbox.request'::regclass::oid", &[]).await?.try_get(0)?;
-    let seat = match prepare::seat(&session, config, root).await? {
+    let seat = match prepare::seat(engine, &session, config, root).await? {
         Ok(seat) => seat,
         Err(unready) => return Ok(Err(unready)),
     };

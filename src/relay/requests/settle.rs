@@ -48,7 +48,7 @@ pub(super) fn fate(failure: &Failure, doubted: bool, on_poison: OnPoison, on_unk
 impl Clerk {
     /// Records everything that has ended; what cannot be recorded yet stays for the next time.
     pub(super) async fn settle(&mut self) -> Result<(), Error> {
-        let Some(ready) = self.last_ready.clone().filter(|_| !self.unsettled.is_empty()) else { return Ok(()) };
+        let Some(ready) = self.checked.last().filter(|_| !self.unsettled.is_empty()) else { return Ok(()) };
         let mut attempts = std::mem::take(&mut self.unsettled);
         for attempt in attempts.iter_mut().filter(|attempt| !attempt.told) {
             self.tell(&ready, attempt).await;

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{CursorStatus, HolderStatus, HorizonStatus, RunningAction};
+use super::{CursorStatus, HorizonStatus, RunningAction};
+use crate::source::certainty::Certainty;
 
 impl CursorStatus {
     /// The last error in a line, for people.
@@ -28,12 +29,17 @@ impl fmt::Display for RunningAction {
     }
 }
 
-impl fmt::Display for HolderStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.pid {
-            Some(pid) => write!(f, "{} (pid {pid})", self.replica),
-            None => f.write_str(&self.replica),
-        }
+impl HorizonStatus {
+    /// For how long open transactions have held it back, in seconds; none when that is not known.
+    #[must_use]
+    pub const fn held_for(&self) -> Option<f64> {
+        self.held_seconds
+    }
+
+    /// Whether no row can appear below it whose `created_at` is the column's default.
+    #[must_use]
+    pub fn is_proven_for_default(&self) -> bool {
+        self.certainty >= Certainty::ProvenForDefault
     }
 }
 
@@ -41,7 +47,7 @@ impl fmt::Display for HorizonStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}), ", self.rule, self.certainty.as_str())?;
         match self.held_seconds {
-            Some(held) => write!(f, "{held:.1}s behind")?,
+            Some(held) => write!(f, "{held:.1} s behind")?,
             None => f.write_str("unknown")?,
         }
         match self.held_by.first().map(|first| first.pid) {

@@ -59,12 +59,6 @@ fn numbered_days(rule: &Rule) -> Result<(), Problem> {
         if number.abs() > most {
             return Err(Problem::rule(format!("BYDAY={number}{name}: the number is at most {most} here")));
         }
-        // The crate behind this module refuses these two.
-        if *number == -most && (rule.freq == Frequency::Monthly || most == 53) {
-            return Err(Problem::rule(format!(
-                "BYDAY={number}{name} is not understood: count from the front, or write BYDAY={name};BYSETPOS={number} alone"
-            )));
-        }
     }
     Ok(())
 }

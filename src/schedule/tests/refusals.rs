@@ -43,7 +43,8 @@ fn values_out_of_their_range_are_refused_with_the_range() {
     refused("FREQ=WEEKLY;BYDAY=XX", "rule", "a day is MO, TU");
     refused("FREQ=MONTHLY;BYDAY=0MO", "rule", "BYDAY=0MO");
     refused("FREQ=MONTHLY;BYDAY=6MO", "rule", "at most 5");
-    refused("FREQ=MONTHLY;BYDAY=-5MO", "rule", "write BYDAY=MO;BYSETPOS=-5 alone");
+    refused("FREQ=MONTHLY;BYDAY=-6MO", "rule", "at most 5");
+    refused("FREQ=YEARLY;BYDAY=-54MO", "rule", "-53 to -1");
     refused("FREQ=DAILY;UNTIL=soon", "rule", "UNTIL=SOON: it is a date");
     refused("FREQ=DAILY;UNTIL=20260230", "rule", "UNTIL=20260230");
 }

@@ -51,13 +51,14 @@ impl Due {
         )
     }
 
-    /// Ends the claims of rows that were sent, if they still have these tokens: the last parameter, a `text[]`.
+    /// Ends the claims of rows that were sent, if they still have these tokens: the last parameter, a `text[]`. Columns:
+    /// the keys of those claims.
     #[must_use]
     pub fn done_sql(&self) -> String {
         let token = self.config.key.len() + 3;
         let listed = self.listed().replacen(") AS d (", &format!(", pg_catalog.unnest(${token}::text[])) AS d ("), 1);
         format!(
-            "DELETE FROM outbox.claim AS c USING {} WHERE c.relay = $1::text AND c.key = {} AND c.token = d.token",
+            "DELETE FROM outbox.claim AS c USING {} WHERE c.relay = $1::text AND c.key = {} AND c.token = d.token RETURNING c.key",
             listed.replacen("at)", "at, token)", 1),
             self.listed_key()
         )

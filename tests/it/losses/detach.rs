@@ -67,9 +67,8 @@ async fn partition_that_returns_halts_without_another_row() {
     replica.stop().await;
 }
 
-#[tokio::test]
-async fn reshard_refuses_table_with_missing_partition() {
-    let database = database().await;
+/// A table of two partitions that one cursor has read, and the text of a configuration with so many shards.
+async fn before_reshard(database: &Database) -> (Client, impl Fn(u32) -> String) {
     let owner = database.connect("postgres").await;
     run(
         &owner,
@@ -80,17 +79,24 @@ async fn reshard_refuses_table_with_missing_partition() {
          GRANT SELECT ON bookings TO relay; INSERT INTO bookings (id) VALUES (1), (100)",
     )
     .await;
-    let relay = |shards: u32| {
-        format!(
+    let text = |shards: u32| {
+        let relay = format!(
             "[[relay]]\nname = \"r\"\nshards = {shards}\nshard_key = \"customer\"\n[relay.source.stream]\n\
              table = \"public.bookings\"\n[relay.sink.stdout]\n"
-        )
+        );
+        toml(database, "postgres", None, &relay)
     };
-    let text = |shards| toml(&database, "postgres", None, &relay(shards));
     let (code, out, log) = outbox_relay(&text(2), &["migrate", "up", "--indexes"]).await;
     assert_eq!(code, Some(0), "{out}{log}");
     let (code, _, log) = outbox_relay(&text(1), &["run", "--once"]).await;
     assert_eq!(code, Some(0), "{log}");
+    (owner, text)
+}
+
+#[tokio::test]
+async fn reshard_refuses_table_with_missing_partition() {
+    let database = database().await;
+    let (owner, text) = before_reshard(&database).await;
     // Away for an instant: a hand-over now would pass what is in it without a trace.
     run(&owner, "INSERT INTO bookings (id) VALUES (2); ALTER TABLE bookings DETACH PARTITION a").await;
     let (code, _, log) = outbox_relay(&text(2), &["cursor", "reshard", "r", "--timeout", "5s"]).await;
@@ -99,6 +105,15 @@ async fn reshard_refuses_table_with_missing_partition() {
     let (code, _, log) = outbox_relay(&text(1), &["run", "--once"]).await;
     assert_eq!(code, Some(0), "{log}");
     let (code, out, log) = outbox_relay(&text(2), &["cursor", "reshard", "r"]).await;
+    assert_eq!(code, Some(0), "{out}{log}");
+}
+
+#[tokio::test]
+async fn reshard_accepts_table_with_dropped_partition() {
+    let database = database().await;
+    let (owner, text) = before_reshard(&database).await;
+    run(&owner, "DROP TABLE a").await;
+    let (code, out, log) = outbox_relay(&text(2), &["cursor", "reshard", "r", "--timeout", "5s"]).await;
     assert_eq!(code, Some(0), "{out}{log}");
 }
 

@@ -13,8 +13,15 @@ const NOW_FROM_NOW_ON: &str = "ALTER TABLE bookings ALTER COLUMN created_at SET 
 const INSERT: &str = "INSERT INTO bookings DEFAULT VALUES";
 
 fn start(database: &Database, role: &str) -> Process {
-    let relay = "[[relay]]\nname = \"r\"\n[relay.source.stream]\ntable = \"public.bookings\"\n[relay.sink.stdout]\n";
-    Process::spawn(&toml(database, role, None, relay), &["run"])
+    start_with(database, role, "")
+}
+
+/// A relay with more in its section of the source.
+fn start_with(database: &Database, role: &str, source: &str) -> Process {
+    let relay = format!(
+        "[[relay]]\nname = \"r\"\n[relay.source.stream]\ntable = \"public.bookings\"\n{source}\n[relay.sink.stdout]\n"
+    );
+    Process::spawn(&toml(database, role, None, &relay), &["run"])
 }
 
 /// The ids that relays have printed, each once, in the order of their first delivery.
@@ -104,4 +111,58 @@ async fn unknown_transaction_starts_are_named_by_halt() {
     run(&owner, INSERT).await;
     // What the halt says is so: the row of the older transaction stays below the position.
     delivers(&[&process], &["1", "3"]).await;
+}
+
+#[tokio::test]
+async fn weaker_rule_is_recorded_only_with_its_halt() {
+    let (_database, mut owner, process, older) = passed("relay_stats").await;
+    // No halt can be written; a sequence counts the attempts, because it does not roll back.
+    let refuse = "CREATE SEQUENCE refused; GRANT USAGE ON refused TO relay_stats; \
+                  CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS \
+                  $$ BEGIN PERFORM nextval('public.refused'); RAISE 'no halt'; END $$; \
+                  CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON outbox.cursor_status \
+                  FOR EACH ROW WHEN (NEW.halted) EXECUTE FUNCTION refuse()";
+    run(&owner, refuse).await;
+    run(&owner, NOW_FROM_NOW_ON).await;
+    run(&older, &format!("{INSERT}; COMMIT")).await;
+    let tried = "SELECT is_called AND last_value > 1 FROM refused";
+    eventually(PATIENCE, || async { owner.query_one(tried, &[]).await.unwrap().get(0) }).await;
+    let rule = "SELECT rule, position_id FROM outbox.cursor";
+    let row = owner.query_one(rule, &[]).await.unwrap();
+    assert_eq!((row.get(0), row.get(1)), ("writers", "1"), "a rule without its halt would be taken for accepted");
+    run(&owner, "DROP TRIGGER refuse ON outbox.cursor_status").await;
+    halted(&owner).await;
+    resume(&mut owner).await;
+    delivers(&[&process], &["1", "2"]).await;
+}
+
+#[tokio::test]
+async fn rule_is_recorded_when_cursor_is_created() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let _process = start(&database, "relay");
+    let rule = "SELECT EXISTS (SELECT FROM outbox.cursor WHERE rule = 'writers' AND position_id IS NULL)";
+    eventually(PATIENCE, || async { owner.query_one(rule, &[]).await.unwrap().get(0) }).await;
+}
+
+#[tokio::test]
+async fn cursor_without_recorded_rule_halts() {
+    let (_database, owner, _process, _older) = passed("relay_stats").await;
+    // As a program that did not record rules left it.
+    run(&owner, "UPDATE outbox.cursor SET rule = NULL, open_since = NULL").await;
+    run(&owner, NOW_FROM_NOW_ON).await;
+    halted(&owner).await;
+}
+
+#[tokio::test]
+async fn stronger_configured_rule_does_not_halt() {
+    let (database, owner, mut before, older) = passed("relay_stats").await;
+    run(&older, "COMMIT").await;
+    before.signal(Signal::TERM);
+    assert_eq!(before.wait().await, Some(0));
+    let process = start_with(&database, "relay_stats", "horizon = \"transactions\"");
+    run(&owner, INSERT).await;
+    delivers(&[&before, &process], &["1", "2"]).await;
+    let halted = "SELECT count(*) FROM outbox.cursor_status WHERE halted";
+    assert_eq!(owner.query_one(halted, &[]).await.unwrap().get::<_, i64>(0), 0);
 }

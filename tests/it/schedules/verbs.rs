@@ -216,7 +216,11 @@ async fn status_and_why_show_what_runs_for_how_long_and_what_it_said_last() {
                  AND EXISTS (SELECT FROM outbox.action WHERE status = 'running' AND progress = 'row 3 of 9')";
     eventually(PATIENCE, async || owner.query_one(ready, &[]).await.unwrap().get(0)).await;
     let (table, _) = done(&text_of, &["status"]).await;
-    let line = table.lines().find(|line| line.starts_with("running: ")).unwrap_or_else(|| panic!("{table}"));
+    let line = table
+        .lines()
+        .map(str::trim_start)
+        .find(|line| line.starts_with("running: "))
+        .unwrap_or_else(|| panic!("{table}"));
     assert!(line.starts_with("running: slow (tenant a\\u{1b}[31m) for "), "{line}");
     assert!(line.ends_with(" s of 60 s: row 3 of 9"), "{line}");
     let status = document(&text_of, &["status"]).await;

@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime};
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use outbox_relay::position::Timestamp;
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 
 /// One request.
 #[derive(Clone, Debug)]
@@ -15,6 +17,8 @@ pub struct Request {
     pub at: SystemTime,
     /// `<relay>/<id>`.
     pub key: String,
+    /// The due instant behind it, of rows that become due.
+    pub due: Option<Timestamp>,
     pub body: String,
     /// An operator had it sent again.
     pub replayed: bool,
@@ -30,6 +34,8 @@ struct Inside {
     answer: Answer,
     requests: Vec<Request>,
     open: usize,
+    /// While true, no request is answered.
+    held: watch::Sender<bool>,
 }
 
 /// See the module.
@@ -43,7 +49,8 @@ impl Receiver {
     /// Listens on a free port; accepts everything.
     pub fn start() -> Self {
         let answer: Answer = Box::new(|_| (200, Duration::ZERO));
-        let inside = Arc::new(Mutex::new(Inside { answer, requests: Vec::new(), open: 0 }));
+        let inside =
+            Arc::new(Mutex::new(Inside { answer, requests: Vec::new(), open: 0, held: watch::Sender::new(false) }));
         let mut receiver = Self { port: 0, inside, runtime: None };
         receiver.up();
         receiver
@@ -52,6 +59,16 @@ impl Receiver {
     /// Answers each request with this status, after this long, from now on.
     pub fn answer(&self, answer: impl Fn(&Request) -> (u16, Duration) + Send + 'static) {
         lock(&self.inside).answer = Box::new(answer);
+    }
+
+    /// Answers nothing until [`Self::release`].
+    pub fn hold(&self) {
+        lock(&self.inside).held.send_replace(true);
+    }
+
+    /// Answers what was held, and everything from now on.
+    pub fn release(&self) {
+        lock(&self.inside).held.send_replace(false);
     }
 
     /// Every request so far.
@@ -137,19 +154,28 @@ impl Drop for Open {
     }
 }
 
+/// An idempotency key without its due instant, and that.
+fn split(key: String) -> (String, Option<Timestamp>) {
+    let instant = key.rsplit_once('/').and_then(|(_, last)| Timestamp::parse_rfc3339(last).ok());
+    let key = if instant.is_some() { key.rsplit_once('/').map_or(key.clone(), |(key, _)| key.to_owned()) } else { key };
+    (key, instant)
+}
+
 async fn respond(State(inside): State<Arc<Mutex<Inside>>>, headers: HeaderMap, body: String) -> StatusCode {
     let text = |name: &str| headers.get(name).map_or(String::new(), |value| value.to_str().unwrap().to_owned());
-    let (index, status, pause) = {
+    let (index, status, pause, mut held) = {
         let mut inside = lock(&inside);
         inside.open += 1;
         let at_once = inside.open;
-        let (key, replayed) = (text("idempotency-key"), text("outbox-replayed") == "true");
-        let request = Request { at: SystemTime::now(), key, body, replayed, status: 0, at_once };
+        let (key, due) = split(text("idempotency-key"));
+        let replayed = text("outbox-replayed") == "true";
+        let request = Request { at: SystemTime::now(), key, due, body, replayed, status: 0, at_once };
         let (status, pause) = (inside.answer)(&request);
         inside.requests.push(request);
-        (inside.requests.len() - 1, status, pause)
+        (inside.requests.len() - 1, status, pause, inside.held.subscribe())
     };
     let open = Open(Arc::clone(&inside));
+    held.wait_for(|held| !held).await.map(drop).unwrap_or_default();
     tokio::time::sleep(pause).await;
     lock(&inside).requests[index].status = status;
     drop(open);

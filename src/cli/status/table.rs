@@ -1,0 +1,173 @@
+//! The cursors as a table of at most 120 columns: one line a cursor, and below it what needs attention.
+
+use std::time::Duration;
+
+use super::{SinkStatus, Status};
+use crate::cli::table::{Table, visible};
+use crate::position::Timestamp;
+use crate::relay::status::{CursorStatus, MOST};
+
+/// No line is longer than this many characters.
+const WIDTH: usize = 120;
+/// A longer name has a line of its own, in full: it is copied into commands.
+const NAME: usize = 28;
+/// A longer name of a replica is cut in its middle: its end tells it from others.
+const HOLDER: usize = 20;
+/// Below this, a horizon that is held back is the usual work of short transactions.
+const HELD: f64 = 1.0;
+
+/// The whole text.
+pub(super) fn render(status: &Status) -> String {
+    let now = Timestamp::parse_rfc3339(&status.observed_at).ok();
+    let ago = |at: &Option<String>| {
+        let since = at.as_deref().and_then(|at| Timestamp::parse_rfc3339(at).ok());
+        now.zip(since).map(|(now, since)| duration(now.since(since)))
+    };
+    let header = ["CURSOR", "STATE", "LAG", "BACKLOG", "ADVANCED", "DEAD", "SINK", "HOLDER"];
+    let mut table = Table::new(header);
+    for cursor in &status.cursors {
+        let dash = || "-".to_owned();
+        let more = if cursor.backlog_capped == Some(true) { "+" } else { "" };
+        let name = visible(&cursor.name);
+        table.row([
+            if name.chars().count() > NAME { dash() } else { name },
+            cursor.state.to_owned(),
+            cursor.lag_seconds.map_or_else(dash, |lag| duration(Duration::from_secs_f64(lag.max(0.0)))),
+            cursor.backlog_rows.map_or_else(dash, |rows| format!("{rows}{more}")),
+            ago(&cursor.advanced_at).map_or_else(|| "never".to_owned(), |ago| format!("{ago} ago")),
+            cursor.dead_letters.to_string(),
+            cursor.sink.kind.unwrap_or("-").to_owned(),
+            cursor.holder.as_ref().map_or_else(dash, |holder| shortened(&visible(&holder.replica), HOLDER)),
+        ]);
+    }
+    let aligned = table.render();
+    let mut lines = aligned.lines();
+    let mut text = String::new();
+    text.extend(lines.next().map(|header| format!("{header}\n")));
+    for (cursor, line) in status.cursors.iter().zip(lines) {
+        let name = visible(&cursor.name);
+        if name.chars().count() > NAME {
+            text.push_str(&format!("{name}\n"));
+        }
+        text.push_str(&format!("{line}\n"));
+        for note in notes(cursor, &ago) {
+            wrap(&mut text, &visible(&note));
+        }
+    }
+    for action in &status.actions {
+        wrap(&mut text, &visible(&action.to_string()));
+    }
+    if status.actions.len() == MOST {
+        text.push_str("there may be more: outbox-relay action list --status running\n");
+    }
+    text
+}
+
+/// What is not as it should be, a line each.
+fn notes(cursor: &CursorStatus, ago: &impl Fn(&Option<String>) -> Option<String>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(error) = cursor.error_line() {
+        notes.push(format!("error: {error}"));
+    }
+    if let SinkStatus { kind: Some(kind), opened_at: at @ Some(_), .. } = &cursor.sink {
+        let since = ago(at).map_or_else(String::new, |ago| format!(" for {ago}"));
+        notes.push(format!("sink: {kind} has been unavailable{since}; its circuit is open"));
+    }
+    if let Some(horizon) = &cursor.horizon
+        && (cursor.state == "held"
+            || horizon.held_for().is_none_or(|held| held >= HELD)
+            || !horizon.is_proven_for_default())
+    {
+        notes.push(format!("horizon: {horizon}"));
+    }
+    if cursor.unknown_outcomes > 0 {
+        let (rows, relay) = (cursor.unknown_outcomes, &cursor.relay);
+        notes.push(format!("unknown outcomes: {rows}; `outbox-relay request list --unknown --relay {relay}`"));
+    }
+    notes
+}
+
+/// A time in one unit, for example `0.4 s`, `45 s`, `12 min`, `7 h`, `69 d`.
+fn duration(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..10 => format!("{:.1} s", time.as_secs_f64()),
+        10..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// At most so many characters, without those in the middle.
+fn shortened(text: &str, most: usize) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    if chars.len() <= most {
+        return text.to_owned();
+    }
+    let (head, tail) = ((most - 1) / 2, most / 2);
+    chars[..head].iter().chain(&['…']).chain(&chars[chars.len() - tail..]).collect()
+}
+
+/// Appends a note in lines of at most [`WIDTH`] characters, indented by two, and by four where it goes on.
+fn wrap(text: &mut String, note: &str) {
+    let mut line = String::from(" ");
+    let mut indent = 1;
+    for word in note.split(' ') {
+        let mut rest: Vec<char> = word.chars().collect();
+        if line.chars().count() + 1 + rest.len() > WIDTH && line.chars().count() > indent {
+            text.push_str(&format!("{line}\n"));
+            (line, indent) = ("   ".to_owned(), 3);
+        }
+        while rest.len() > WIDTH - 1 - indent {
+            let tail = rest.split_off(WIDTH - 1 - indent);
+            text.push_str(&format!("{line} {}\n", rest.iter().collect::<String>()));
+            (line, indent, rest) = ("   ".to_owned(), 3, tail);
+        }
+        line.push(' ');
+        line.extend(rest);
+    }
+    text.push_str(&format!("{line}\n"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_one_unit() {
+        let of = |seconds| duration(Duration::from_secs_f64(seconds));
+        assert_eq!(of(0.04), "0.0 s");
+        assert_eq!(of(9.96), "10.0 s");
+        assert_eq!(of(45.9), "45 s");
+        assert_eq!(of(720.0), "12 min");
+        assert_eq!(of(26_000.0), "7 h");
+        assert_eq!(of(69.2 * 86_400.0), "69 d");
+    }
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        assert_eq!(shortened("outbox-relay-5d8f9c7b6d-x2x4z", 20), "outbox-re…7b6d-x2x4z");
+        assert_eq!(shortened("short", 20), "short");
+    }
+
+    #[test]
+    fn notes_fit_and_lose_nothing() {
+        for note in ["one two ".repeat(40), "x".repeat(400), format!("error: {} end", "y".repeat(130))] {
+            let note = note.trim();
+            let mut text = String::new();
+            wrap(&mut text, note);
+            assert!(text.lines().all(|line| line.chars().count() <= WIDTH && line.starts_with("  ")), "{text}");
+            let joined: String = text.split_whitespace().collect();
+            assert_eq!(joined, note.split_whitespace().collect::<String>());
+        }
+    }
+
+    #[test]
+    fn widest_table_fits() {
+        let widest =
+            [NAME, "clock_regression".len(), "120 min".len(), "10000+".len(), "119 min ago".len(), 5, 7, HOLDER];
+        let total: usize = widest.iter().sum::<usize>() + 2 * (widest.len() - 1);
+        assert!(total <= WIDTH, "{total}");
+    }
+}

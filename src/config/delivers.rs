@@ -1,0 +1,64 @@
+//! What of a relay's configuration decides what it delivers, and where.
+//!
+//! Left out is what only decides how fast, how many at a time, or from where a new cursor begins: `start`, `[relay.turn]`,
+//! `[relay.poll]`, `limit`, `in_flight`, `per_tenant_concurrency`, `timeout`, `rate_per_second`, `connections`; what only
+//! opens the way there: passwords, tokens, `ca_file`, `[kafka.properties]`; `shards` and `shard_key`, which a cursor's identity
+//! has; and `on_config_change` itself.
+
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+
+use super::show::{self, Secrets};
+use crate::pace;
+use crate::relay::{Config, OnConfigChange, Start, TurnConfig};
+use crate::secret::Secret;
+use crate::sink::{self, http, kafka::ClusterConfig};
+use crate::source;
+
+/// The digest, in hexadecimal digits. Nothing secret goes into it.
+pub(super) fn digest(config: &Config, cluster: Option<&ClusterConfig>) -> String {
+    let mut text = show::relay(&plain(config), Secrets::Hidden);
+    text.push_str(&config.sink.target());
+    let to_kafka = matches!(config.sink, sink::Config::Kafka(_)) || config.dead_letter_topic.is_some();
+    if let Some(cluster) = cluster.filter(|_| to_kafka) {
+        let mut servers: Vec<&str> = cluster.bootstrap_servers.split(',').map(str::trim).collect();
+        servers.sort_unstable();
+        text.push_str(&servers.join(","));
+    }
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The same configuration, with one value of everything that does not count.
+fn plain(config: &Config) -> Config {
+    let mut plain = config.clone();
+    let none = Duration::ZERO;
+    (plain.start, plain.shard) = (Start::Beginning, None);
+    plain.on_config_change = OnConfigChange::default();
+    plain.turn = TurnConfig { rows: 0, bytes: 0, time: none, deadline: none };
+    plain.poll = pace::Config::default();
+    match &mut plain.source {
+        source::Config::Stream(_) => {}
+        source::Config::Pending(pending) => (pending.limit, pending.in_flight) = (0, 0),
+        source::Config::Requests(requests) => (requests.limit, requests.in_flight) = (0, 0),
+        source::Config::Schedule(schedules) => (schedules.in_flight, schedules.per_tenant) = (0, 0),
+    }
+    match &mut plain.sink {
+        sink::Config::Http(http) => calm(http),
+        sink::Config::Webhook(webhook) => calm(&mut webhook.request),
+        sink::Config::Sms(sms) => {
+            (sms.timeout, sms.rate_per_second) = (none, None);
+            sms.auth_token = Secret::Value(String::new().into());
+        }
+        sink::Config::Email(email) => {
+            (email.timeout, email.rate_per_second, email.connections) = (none, None, 0);
+            (email.server.credentials, email.server.ca_file) = (None, None);
+        }
+        sink::Config::Kafka(_) | sink::Config::Sql(_) | sink::Config::Stdout(_) | sink::Config::Command(_) => {}
+    }
+    plain
+}
+
+fn calm(http: &mut http::Config) {
+    (http.timeout, http.rate_per_second) = (Duration::ZERO, None);
+}

@@ -1,0 +1,98 @@
+//! The checks of a relay that sends its rows individually, and what they found.
+//!
+//! Promise: an outcome can be recorded with what the last passed checks found, also while the checks fail.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Config;
+use super::engine::Engine;
+use super::member::RECHECK;
+use super::prepare::{self, Seat, Unready};
+use super::setback::Setbacks;
+use crate::database::Error;
+
+/// What passed checks give to a relay.
+pub(super) trait Seated {
+    /// What its cursor says of it.
+    fn seat(&self) -> &Seat;
+}
+
+/// What the checks found, now and when they last passed.
+#[derive(Debug)]
+pub(super) struct Checked<R> {
+    /// The relay, while more may be begun.
+    ready: Option<Arc<R>>,
+    /// The relay as the last passed checks found it.
+    last: Option<Arc<R>>,
+    /// Why the last checks failed; logged again only when it changes.
+    unready: Option<Unready>,
+    at: Option<Instant>,
+}
+
+impl<R> Default for Checked<R> {
+    fn default() -> Self {
+        Self { ready: None, last: None, unready: None, at: None }
+    }
+}
+
+impl<R: Seated> Checked<R> {
+    /// What outcomes are recorded with; none before the checks have passed once.
+    pub(super) fn last(&self) -> Option<Arc<R>> {
+        self.last.clone()
+    }
+
+    /// The fingerprint under which the relay is ready; none while it is not.
+    pub(super) fn fingerprint(&self) -> Option<String> {
+        self.ready.as_ref().map(|ready| ready.seat().fingerprint.clone())
+    }
+
+    /// Nothing more is begun before the checks have passed again.
+    pub(super) fn repeat(&mut self) {
+        self.ready = None;
+    }
+
+    /// The same, unless the last checks are younger than [`RECHECK`].
+    pub(super) fn repeat_if_due(&mut self) {
+        if self.is_due() {
+            self.repeat();
+        }
+    }
+
+    /// The relay, once `checks` have passed; they run only when they are due.
+    ///
+    /// # Errors
+    /// The database's.
+    pub(super) async fn ready(
+        &mut self,
+        engine: &Engine,
+        config: &Config,
+        setbacks: &mut Setbacks,
+        checks: impl Future<Output = Result<Result<R, Unready>, Error>>,
+    ) -> Result<Option<Arc<R>>, Error> {
+        if self.ready.is_some() || !self.is_due() {
+            return Ok(self.ready.clone());
+        }
+        self.at = Some(Instant::now());
+        match checks.await? {
+            Ok(ready) => {
+                tracing::info!(cursor = config.name, "relay ready");
+                self.unready = None;
+                setbacks.reported = ready.seat().reported;
+                engine.set_ready(&config.name);
+                self.last = Some(Arc::new(ready));
+                self.ready.clone_from(&self.last);
+            }
+            Err(unready) => {
+                let news = self.unready.as_ref() != Some(&unready);
+                prepare::not_ready(engine, config, &unready, news).await;
+                self.unready = Some(unready);
+            }
+        }
+        Ok(self.ready.clone())
+    }
+
+    fn is_due(&self) -> bool {
+        self.at.is_none_or(|at| at.elapsed() >= RECHECK)
+    }
+}

@@ -1,0 +1,106 @@
+//! Outcomes of pending rows are recorded whatever the relay's checks find; one that cannot be is logged.
+
+use tokio_postgres::Client;
+
+use super::{PATIENCE, count, database, eventually, reminders, tables};
+use crate::support::outside::{line, lines};
+use crate::support::receiver::Receiver;
+use crate::support::{Process, toml};
+use rustix::process::Signal;
+
+const MARKED: &str = "SELECT count(*) FROM todos WHERE \"delayNotificationSent\"";
+const CLAIMS: &str = "SELECT count(*) FROM outbox.claim";
+
+/// A relay whose body reads the column `title`, with a claim that lasts for 2.4 deadlines.
+fn relay(receiver: &Receiver, deadline: &str, timeout: &str) -> String {
+    let relay = reminders(receiver, &format!("turn = {{ deadline = \"{deadline}\" }}"));
+    format!("{relay}timeout = \"{timeout}\"\nbody = \"{{{{ title }}}}\"\n")
+}
+
+async fn due(owner: &Client, id: &str) {
+    owner.execute("INSERT INTO todos VALUES ('w', $1, 't', now())", &[&id]).await.unwrap();
+}
+
+/// A request is in flight, and the relay's checks fail: the column that its body reads has another name.
+async fn checks_fail_in_flight(owner: &Client, receiver: &Receiver, process: &Process) {
+    receiver.hold();
+    due(owner, "1").await;
+    eventually(PATIENCE, async || receiver.requests().len() == 1).await;
+    owner.batch_execute("ALTER TABLE todos RENAME title TO name").await.unwrap();
+    owner.execute("INSERT INTO todos VALUES ('w', '2', 't', now())", &[]).await.unwrap();
+    let failed = |line: &serde_json::Value| line["message"] == "cannot look for due work";
+    eventually(PATIENCE, async || lines(process).iter().any(failed)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sent_row_is_marked_while_checks_fail() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    let process = Process::spawn(&toml(&database, "relay", None, &relay(&receiver, "30s", "18s")), &["run"]);
+    line(&process, "relay ready").await;
+    checks_fail_in_flight(&owner, &receiver, &process).await;
+    receiver.release();
+    eventually(PATIENCE, async || count(&owner, MARKED).await == 1).await;
+    assert_eq!(count(&owner, CLAIMS).await, 0);
+    owner.batch_execute("ALTER TABLE todos RENAME name TO title").await.unwrap();
+    eventually(PATIENCE * 2, async || count(&owner, MARKED).await == 2).await;
+    assert_eq!(receiver.requests().len(), 2, "each row once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shutdown_records_sent_row_while_checks_fail() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    let text = toml(&database, "relay", None, &relay(&receiver, "10s", "6s"));
+    let mut process = Process::spawn(&text, &["run"]);
+    line(&process, "relay ready").await;
+    checks_fail_in_flight(&owner, &receiver, &process).await;
+    process.signal(Signal::TERM);
+    line(&process, "draining: running turns end, no new one begins").await;
+    receiver.release();
+    let code = tokio::time::timeout(PATIENCE * 4, process.wait()).await.unwrap();
+    assert_eq!((code, count(&owner, MARKED).await), (Some(0), 1), "{}", process.log());
+    assert_eq!(count(&owner, CLAIMS).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shutdown_with_unmarkable_row_exits_1() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    let text = toml(&database, "relay", None, &relay(&receiver, "2s", "1200ms"));
+    let mut process = Process::spawn(&text, &["run"]);
+    line(&process, "relay ready").await;
+    receiver.hold();
+    due(&owner, "1").await;
+    eventually(PATIENCE, async || receiver.requests().len() == 1).await;
+    owner.batch_execute("ALTER TABLE todos RENAME \"delayNotificationSent\" TO sent").await.unwrap();
+    process.signal(Signal::TERM);
+    receiver.release();
+    let code = tokio::time::timeout(PATIENCE * 4, process.wait()).await.unwrap();
+    let log = process.log();
+    assert_eq!(code, Some(1), "{log}");
+    let unrecorded = lines(&process).into_iter().find(|line| line["outcomes"] == 1);
+    assert!(unrecorded.is_some_and(|line| line["cursor"] == "reminders" && line["level"] == "ERROR"), "{log}");
+    assert_eq!(log.matches("sent, not marked").count(), 1, "{log}");
+    assert!(!log.contains("has drained"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claim_is_renewed_while_row_cannot_be_marked() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    let process = Process::spawn(&toml(&database, "relay", None, &relay(&receiver, "2s", "1200ms")), &["run"]);
+    line(&process, "relay ready").await;
+    receiver.hold();
+    due(&owner, "1").await;
+    eventually(PATIENCE, async || receiver.requests().len() == 1).await;
+    owner.batch_execute("ALTER TABLE todos RENAME \"delayNotificationSent\" TO sent").await.unwrap();
+    receiver.release();
+    // Without a renewal the claim would have lasted for 4.8 s.
+    let renewed = "SELECT count(*) FROM outbox.claim WHERE expires_at - claimed_at > interval '10 s'";
+    eventually(PATIENCE * 2, async || count(&owner, renewed).await == 1).await;
+    owner.batch_execute("ALTER TABLE todos RENAME sent TO \"delayNotificationSent\"").await.unwrap();
+    eventually(PATIENCE * 2, async || count(&owner, MARKED).await == 1).await;
+    eventually(PATIENCE, async || count(&owner, CLAIMS).await == 0).await;
+    assert_eq!(receiver.requests().len(), 1, "not sent again");
+}
