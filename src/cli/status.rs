@@ -92,6 +92,8 @@ async fn look(session: &Session, watcher: &Watcher, config: &Config, names: &[St
 /// The first cursor that lags more than that, or whose lag is not known.
 fn breach(status: &Status, most: Duration) -> Option<String> {
     status.cursors.iter().find_map(|cursor| match cursor.lag_seconds {
+        // Left by a relay that was taken out: replicas run, and none of them has it.
+        None if cursor.state == "no_replica" && !status.fleet.replicas.is_empty() => None,
         Some(lag) if lag <= most.as_secs_f64() => None,
         Some(lag) => Some(format!("{} lags {lag:.1} s, more than {most:?}", cursor.name)),
         None => {
@@ -141,6 +143,9 @@ fn render(status: &Status) -> String {
         ]);
     }
     let mut text = table.render();
+    for note in status.notes() {
+        text.push_str(&format!("{}\n", visible(&note)));
+    }
     for action in &status.actions {
         text.push_str(&format!("{}\n", visible(&action.to_string())));
     }
