@@ -29,6 +29,7 @@ mod known;
 pub mod migrate;
 pub mod output;
 pub mod prune;
+pub mod replica;
 pub mod request;
 pub mod run;
 pub mod schedule;
@@ -87,6 +88,8 @@ pub enum Verb {
     Status(status::Args),
     /// Manage cursors: list, show, explain, pause, resume, move, adopt, rename, remove
     Cursor(cursor::Args),
+    /// List the processes that run relays, and which configuration each has
+    Replica(replica::Args),
     /// List, show, send again or give up rows that a receiver would never accept
     DeadLetter(dead_letter::Args),
     /// List what is being sent, waits after a failure, or was sent or not: nobody knows
@@ -130,6 +133,7 @@ impl Cli {
             Verb::Check(args) => check::run(load()?, args).await,
             Verb::Status(args) => status::run(load()?, args).await,
             Verb::Cursor(args) => cursor::run(load()?, args).await,
+            Verb::Replica(args) => replica::run(load()?, args).await,
             Verb::DeadLetter(args) => dead_letter::run(load()?, args).await,
             Verb::Request(args) => request::run(load()?, args).await,
             Verb::Schedule(args) => schedule::run(load, args).await,

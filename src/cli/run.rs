@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 
 use super::intake;
 use crate::config::{Config, parse_duration};
+use crate::cursor::replicas::SQL_SESSION;
 use crate::database::{Error, Limits, Session, Sessions};
 use crate::health::Latch;
 use crate::listener::BindError;
@@ -53,12 +54,13 @@ pub struct Args {
 }
 
 /// It becomes part of `application_name`, which PostgreSQL cuts at 63 bytes and takes only ASCII in.
+const LONGEST_ID: usize = 63 - SQL_SESSION.len();
+
 fn valid_replica_id(text: &str) -> Result<String, String> {
-    let longest = 63 - "outbox-relay/sql:".len();
-    if (1..=longest).contains(&text.len()) && text.chars().all(|c| c.is_ascii_graphic()) {
+    if (1..=LONGEST_ID).contains(&text.len()) && text.chars().all(|c| c.is_ascii_graphic()) {
         Ok(text.to_owned())
     } else {
-        Err(format!("write 1 to {longest} printable ASCII characters without blanks"))
+        Err(format!("write 1 to {LONGEST_ID} printable ASCII characters without blanks"))
     }
 }
 
@@ -192,5 +194,24 @@ pub fn limits(relays: &[relay::Config]) -> Limits {
 
 fn replica_id() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{}-{}", host.trim(), std::process::id())
+    shortened(&format!("{}-{}", host.trim(), std::process::id()))
+}
+
+/// The end of a long id: what comes last in the name of a pod is its own.
+fn shortened(id: &str) -> String {
+    let printable: String = id.chars().map(|c| if c.is_ascii_graphic() { c } else { '_' }).collect();
+    printable[printable.len().saturating_sub(LONGEST_ID)..].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_default_id_keeps_its_end_and_is_valid() {
+        let id = shortened(&format!("{}-7d9c6b5f4-x2x9q-1", "outbox".repeat(9)));
+        assert!(id.ends_with("-7d9c6b5f4-x2x9q-1") && id.len() == LONGEST_ID, "{id}");
+        assert_eq!(valid_replica_id(&id).as_deref(), Ok(id.as_str()));
+        assert_eq!(shortened("pod-1"), "pod-1");
+    }
 }

@@ -95,9 +95,9 @@ async fn look(session: &Session, watcher: &Watcher, config: &Config, names: &[St
 /// The first cursor that lags more than that, or whose lag is not known.
 fn breach(status: &Status, most: Duration) -> Option<String> {
     status.cursors.iter().find_map(|cursor| match cursor.lag_seconds {
+        // Left by a relay that was taken out: replicas run, and none of them has it.
+        None if cursor.state == "no_replica" && !status.fleet.replicas.is_empty() => None,
         Some(lag) if lag <= most.as_secs_f64() => None,
-        // Neither this configuration nor a live replica has its relay: it was taken out, and is not behind.
-        None if cursor.state == "no_replica" => None,
         Some(lag) => Some(format!("{} lags {lag:.1} s, more than {most:?}", cursor.name)),
         None => {
             Some(format!("the lag of {} is not known: its table cannot be read by this configuration", cursor.name))

@@ -27,6 +27,8 @@ pub struct Listed {
     pub paused: bool,
     /// It is halted.
     pub halted: bool,
+    /// By the checks of a replica, which may be passed by another.
+    pub by_check: bool,
     /// Its last error, as JSON.
     pub last_error: Option<String>,
     /// The database's clock at the scan of the last advance.
@@ -57,7 +59,8 @@ pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
         .query(
             "SELECT name, relay, position_created_at, position_id, holder, holder_pid, advanced_at, paused, halted, \
              last_error::text, observed_at, circuit_opened_at, \
-             dead_letters + (SELECT pg_catalog.count(*) FROM outbox.request AS r WHERE r.relay = s.relay AND r.status = 'failed') \
+             dead_letters + (SELECT pg_catalog.count(*) FROM outbox.request AS r WHERE r.relay = s.relay AND r.status = 'failed'), \
+             EXISTS (SELECT FROM outbox.cursor_status AS c WHERE c.cursor = s.name AND c.halted AND c.fingerprint LIKE 'check:%') \
              FROM outbox.status AS s ORDER BY name",
             &[],
         )
@@ -78,6 +81,7 @@ pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
                 observed_at: row.try_get(10)?,
                 circuit_opened_at: row.try_get(11)?,
                 dead_letters: row.try_get(12)?,
+                by_check: row.try_get(13)?,
             })
         })
         .collect()
@@ -113,6 +117,7 @@ pub async fn refused(client: &Client, names: &[&str]) -> Result<Vec<Listed>, Err
                 last_error: row.try_get(2)?,
                 circuit_opened_at: row.try_get(3)?,
                 dead_letters: 0,
+                by_check: false,
             })
         })
         .collect()

@@ -38,6 +38,7 @@ pub async fn facts(
     }
     let detail = detail(session, name).await?;
     let mut facts = Facts { replicas: replicas::running(session).await?, ..written(name, cursor.as_ref(), &detail) };
+    facts.notes = all.fleet.notes_of(name);
     facts.due_work = relay.is_some_and(|relay| !matches!(relay.source, source::Config::Stream(_)));
     facts.retrying =
         cursor::claims::waiting(session, name).await?.map(|(rows, next_in, code)| Retrying { rows, next_in, code });

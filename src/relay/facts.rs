@@ -19,6 +19,8 @@ pub struct Facts {
     pub replicas: Vec<String>,
     /// The clock has stepped back: it goes on when the clock has passed this.
     pub regressed_until: Option<String>,
+    /// Where the live replicas do not agree on its relay, or refuse it: a sentence each.
+    pub notes: Vec<String>,
     /// What waits for it; none when its table cannot be read here.
     pub waiting: Option<Waiting>,
     /// Rows that no turn reads now, whatever the horizon.

@@ -9,6 +9,10 @@ use crate::cursor::replicas::{SESSION, SQL_SESSION};
 use crate::database::Error;
 use crate::{sink, source};
 
+mod fleet;
+
+pub use fleet::{Fleet, document, fleet};
+
 /// What the sessions of a replica call themselves.
 ///
 /// The watcher leaves sessions of other replicas out where the relay's role cannot write the table. That would lose what

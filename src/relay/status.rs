@@ -7,20 +7,23 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Config, lag, prepare, replicas};
+use super::replicas::{self, Fleet, document, fleet};
+use super::{Config, lag, prepare};
 use crate::cursor::control::{self, Listed};
 use crate::cursor::unknown;
 use crate::database::{Error, Session};
 use crate::migrate;
 use crate::position::{Position, Timestamp};
 use crate::source;
-use crate::source::certainty::Certainty;
 use crate::source::shape::Shape;
 use crate::source::watcher::{Sighting, Watcher};
 
+mod horizon;
 mod running;
 mod words;
 
+use horizon::horizon;
+pub use horizon::{HeldStatus, HorizonStatus};
 pub use running::{MOST, RunningAction};
 
 /// Two scans this far apart tell a writer's bound also to a process that has only just come.
@@ -44,6 +47,11 @@ pub struct Status {
     pub cursors: Vec<CursorStatus>,
     /// Actions of schedules that are running, the longest first.
     pub actions: Vec<RunningAction>,
+    /// The live replicas.
+    pub replicas: Vec<serde_json::Value>,
+    /// The same, for those who ask more of them.
+    #[serde(skip)]
+    pub fleet: Fleet,
 }
 
 /// One cursor.
@@ -122,35 +130,6 @@ pub struct SinkStatus {
     pub opened_at: Option<String>,
 }
 
-/// A horizon.
-#[derive(Debug, Serialize)]
-pub struct HorizonStatus {
-    at: Option<String>,
-    rule: &'static str,
-    proven: bool,
-    #[serde(skip)]
-    certainty: Certainty,
-    held_seconds: Option<f64>,
-    /// Who holds it back.
-    pub held_by: Vec<HeldStatus>,
-}
-
-/// Somebody who holds a horizon back.
-#[derive(Debug, Serialize)]
-pub struct HeldStatus {
-    /// The server process; none for a prepared transaction.
-    pub pid: Option<i32>,
-    /// What the session calls itself.
-    pub application: Option<String>,
-    /// How long it has been there; null when that cannot be read.
-    pub age_seconds: Option<f64>,
-    /// Why it holds.
-    pub reason: &'static str,
-    /// The virtual transaction, which names a prepared one.
-    #[serde(skip)]
-    pub transaction: String,
-}
-
 /// Asks PostgreSQL for everything.
 ///
 /// # Errors
@@ -163,10 +142,15 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
     // A relay that was refused at its first start has something to say, too.
     let refused = control::refused(session, &names).await?;
     let listed: Vec<Listed> = control::list(session).await?.into_iter().chain(refused).collect();
+    let fleet = fleet(session).await?;
     let unknown: HashMap<String, unknown::Count> = unknown::counts(session).await?.into_iter().collect();
     // Read after the cursors: what has advanced since would look like a clock that has stepped back.
     let clock: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
-    for listed in listed {
+    for mut listed in listed {
+        // What a replica cannot run, others do: it is among their notes.
+        if listed.by_check && fleet.runs(&listed.name) {
+            (listed.halted, listed.last_error) = (false, None);
+        }
         let relay = relays.iter().find(|relay| relay.name == listed.name);
         let seen = relay.and_then(|relay| Some((relay, sightings.get(&relay.source)?)));
         let seen = seen.map(|(relay, (shape, sighting))| (shape.for_shard(relay.shard.as_ref()), sighting));
@@ -178,8 +162,10 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
         let listed_unknown = unknown.get(&listed.name).cloned().unwrap_or_default();
         let unknown_keys = RawValue::from_string(listed_unknown.keys.unwrap_or_else(|| "[]".to_owned()))?;
         let unknown_outcomes = listed_unknown.rows;
+        let lacks = fleet.lacks(&listed.name);
         let found = cursor(session, listed, kind, seen.as_ref(), due, clock).await?;
-        cursors.push(CursorStatus { unknown_outcomes, unknown_keys, ..found });
+        let state = if lacks { without_replica(&found) } else { found.state };
+        cursors.push(CursorStatus { state, unknown_outcomes, unknown_keys, ..found });
     }
     Ok(Status {
         version: env!("CARGO_PKG_VERSION"),
@@ -187,7 +173,16 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
         observed_at: clock.to_string(),
         cursors,
         actions: running::running(session).await?,
+        replicas: fleet.replicas.iter().map(document).collect(),
+        fleet,
     })
+}
+
+/// The state of a cursor that no live replica's configuration has. Of a relay that is configured here, what operators have done,
+/// or must do, counts more.
+fn without_replica(cursor: &CursorStatus) -> &'static str {
+    let stands = matches!(cursor.state, "halted" | "paused" | "clock_regression");
+    if stands && cursor.sink.kind.is_some() { cursor.state } else { "no_replica" }
 }
 
 /// Looks at every table that can be read, twice: both scans of all tables first, so that many tables take no longer.
@@ -277,25 +272,4 @@ async fn cursor(
         name: listed.name,
         relay: listed.relay,
     })
-}
-
-fn horizon(shape: &Shape, sighting: &Sighting) -> HorizonStatus {
-    let horizon = &sighting.horizon;
-    let known = horizon.at.is_finite();
-    let margin = shape.margin.window + shape.margin.precision;
-    let held_by = horizon.held_by.iter().map(|held| HeldStatus {
-        pid: held.holder.pid,
-        application: held.holder.application.clone(),
-        age_seconds: held.holder.started.or(held.bound).map(|since| horizon.observed_at.since(since).as_secs_f64()),
-        reason: held.reason(shape.rule),
-        transaction: held.holder.transaction.clone(),
-    });
-    HorizonStatus {
-        at: known.then(|| horizon.at.to_string()),
-        rule: shape.rule.as_str(),
-        proven: shape.certainty.proven(),
-        certainty: shape.certainty,
-        held_seconds: known.then(|| horizon.observed_at.since(horizon.at.plus(margin)).as_secs_f64()),
-        held_by: held_by.collect(),
-    }
 }

@@ -30,6 +30,10 @@ pub fn why(facts: &Facts) -> Why {
         why.sentence.pop();
         why.sentence.push_str(&format!("; {named}."));
     }
+    for note in &facts.notes {
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; {note}."));
+    }
     if facts.unknown > 0 {
         let listed = format!("`outbox-relay request list --unknown --relay {}`", facts.name);
         why.sentence.pop();

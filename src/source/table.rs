@@ -133,7 +133,7 @@ pub async fn inspect(session: &Session, config: &Stream) -> Result<Table, Inspec
         let table = read(session, config, root, &before).await?;
         let after = relations(session, root).await?;
         // Each statement has a snapshot of its own: a partition that left in between has lost its triggers and indexes, and
-        // would be judged as if it still belonged to the table.
+        // would be judged as if it still belonged to the table, also when it has come back meanwhile.
         if before == after {
             return Ok(table);
         }
@@ -141,23 +141,32 @@ pub async fn inspect(session: &Session, config: &Stream) -> Result<Table, Inspec
     }
 }
 
-/// A table's ancestors, and itself with its descendants.
-type Relations = (BTreeSet<u32>, BTreeSet<u32>);
+const VERSIONS: &str = "SELECT ARRAY(SELECT pg_catalog.concat_ws(' ', i.inhrelid, i.inhparent, i.xmin) FROM pg_catalog.pg_inherits AS i \
+     WHERE i.inhrelid = ANY ((SELECT $1::oid[])::oid[]) ORDER BY 1)";
+
+/// A table's relatives.
+#[derive(Debug, PartialEq, Eq)]
+struct Relations {
+    ancestors: BTreeSet<u32>,
+    /// Itself, too.
+    descendants: BTreeSet<u32>,
+    /// The version of the row that makes each a member (`xmin` of `pg_inherits`): one that left and came back has another.
+    versions: Vec<String>,
+}
 
 async fn relations(session: &Session, root: u32) -> Result<Relations, InspectError> {
     let family = session.prepare_cached(include_str!("sql/snapshot.sql")).await?;
     let family = session.query_one(&family, &[&root, &"pg_catalog.pg_class"]).await?;
     let oids = |column| Ok::<_, InspectError>(family.try_get::<_, Vec<u32>>(column)?.into_iter().collect());
-    Ok((oids(2)?, oids(3)?))
+    let (ancestors, descendants): (BTreeSet<u32>, BTreeSet<u32>) = (oids(2)?, oids(3)?);
+    let versions = session.prepare_cached(VERSIONS).await?;
+    let members: Vec<u32> = ancestors.iter().chain(&descendants).copied().collect();
+    let versions = session.query_one(&versions, &[&members]).await?.try_get(0)?;
+    Ok(Relations { ancestors, descendants, versions })
 }
 
-async fn read(
-    session: &Session,
-    config: &Stream,
-    root: u32,
-    (ancestors, descendants): &Relations,
-) -> Result<Table, InspectError> {
-    let (ancestors, descendants) = (ancestors.clone(), descendants.clone());
+async fn read(session: &Session, config: &Stream, root: u32, relations: &Relations) -> Result<Table, InspectError> {
+    let (ancestors, descendants) = (relations.ancestors.clone(), relations.descendants.clone());
     let mut table = Table { root, ancestors, descendants, ..Table::default() };
     let members = table.family();
     let facts = async {

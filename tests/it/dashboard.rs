@@ -11,7 +11,7 @@ use crate::support::prometheus::Prometheus;
 use crate::support::promql::read_by;
 use crate::support::{PATIENCE, eventually};
 
-const ALERTS: [&str; 15] = [
+const ALERTS: [&str; 16] = [
     "LagHigh",
     "LagCritical",
     "Stalled",
@@ -23,6 +23,7 @@ const ALERTS: [&str; 15] = [
     "DeadLettered",
     "UnknownOutcomes",
     "CursorHalted",
+    "ConfigMismatch",
     "ClockRegression",
     "CircuitOpen",
     "ScheduleLate",

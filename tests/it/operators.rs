@@ -35,7 +35,10 @@ async fn status_is_as_documented_and_names_who_holds_a_cursor_back() {
     eventually(PATIENCE, || async { printed(&process, "s") == ["1"] }).await;
     reaches(&text, "s", "idle").await;
     let document = status(&text).await;
-    assert_eq!(keys(&document), BTreeSet::from(["version", "schema_version", "observed_at", "cursors", "actions"]));
+    assert_eq!(
+        keys(&document),
+        BTreeSet::from(["version", "schema_version", "observed_at", "cursors", "actions", "replicas"])
+    );
     let idle = cursor(&document, "s");
     let expected = [
         "name",

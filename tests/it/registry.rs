@@ -8,6 +8,7 @@ use crate::support::{CLOCK, Database, PATIENCE, Process, bookings, database, eve
 
 mod mismatch;
 mod rows;
+mod seen;
 
 /// A replica of this name with these relays.
 fn start(database: &Database, relays: &str, name: &str) -> Process {

@@ -54,6 +54,9 @@ pub(super) fn render(status: &Status) -> String {
             wrap(&mut text, &visible(&note));
         }
     }
+    for note in status.notes() {
+        wrap(&mut text, &visible(&note));
+    }
     for action in &status.actions {
         wrap(&mut text, &visible(&action.to_string()));
     }

@@ -2,8 +2,22 @@
 
 use std::fmt;
 
-use super::{CursorStatus, HorizonStatus, RunningAction};
+use super::{CursorStatus, HorizonStatus, RunningAction, Status};
 use crate::source::certainty::Certainty;
+
+impl Status {
+    /// Where replicas do not agree, or refuse one of these cursors: a sentence each.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> = Vec::new();
+        for note in self.cursors.iter().flat_map(|cursor| self.fleet.notes_of(&cursor.name)) {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        notes
+    }
+}
 
 impl CursorStatus {
     /// The last error in a line, for people.

@@ -23,7 +23,7 @@ async fn watch_shows_the_cursors_again_and_again_and_ends_with_0() {
     eventually(PATIENCE * 2, || async { documents.out().lines().count() >= 2 }).await;
     documents.signal(Signal::TERM);
     assert_eq!(documents.wait().await, Some(0), "{}", documents.log());
-    assert!(documents.out().lines().all(|line| json(line)["cursors"][0]["state"] == "idle"));
+    assert!(documents.out().lines().all(|line| json(line)["cursors"][0]["state"] == "no_replica"), "the job has ended");
 }
 
 #[tokio::test(flavor = "multi_thread")]
