@@ -57,7 +57,7 @@ const ROWS: &str = "WITH named AS (SELECT ARRAY(SELECT e.value FROM pg_catalog.j
 /// The database's.
 pub async fn status(client: &Client, id: &str) -> Result<Option<(String, String)>, Error> {
     let row = client.query_opt(STATUS, &[&id]).await?;
-    Ok(row.map(|row| Ok::<_, Error>((row.try_get(0)?, row.try_get(1)?))).transpose()?)
+    row.map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).transpose()
 }
 
 /// The state of a relay's row in `outbox.claim`; none when it is not there.

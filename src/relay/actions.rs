@@ -149,7 +149,7 @@ impl Runner {
         let last = Instant::now() + self.config.turn.lock_kill();
         while !self.running.is_empty() || !self.unsettled.is_empty() {
             if let Err(error) = self.settle().await {
-                tracing::warn!(cursor = self.config.name, %error, "cannot record yet what was done");
+                self.setbacks.cannot_record(&error);
             }
             let over = self.engine.cut.is_cancelled() || Instant::now() >= last;
             if self.running.is_empty() && (over || self.unsettled.is_empty()) {

@@ -276,6 +276,13 @@ impl Engine {
         }
     }
 
+    /// The claims of so many outcomes ran out before they were recorded; while the engine stops, no later attempt records them.
+    pub(super) fn lost_outcomes(&self, cursor: &str, outcomes: usize) {
+        if self.stop.is_cancelled() {
+            self.ends_unrecorded(cursor, outcomes);
+        }
+    }
+
     /// Whether a relay has ended without having recorded what it sent.
     #[must_use]
     pub fn has_unrecorded(&self) -> bool {

@@ -125,7 +125,7 @@ impl Clerk {
         let last = Instant::now() + self.config.turn.lock_kill();
         while !self.sending.is_empty() || !self.unsettled.is_empty() {
             if let Err(error) = self.settle().await {
-                tracing::warn!(cursor = self.config.name, %error, "cannot record yet what was sent");
+                self.setbacks.cannot_record(&error);
             }
             let over = self.engine.cut.is_cancelled() || Instant::now() >= last;
             if self.sending.is_empty() && over {

@@ -32,6 +32,8 @@ pub(super) struct Setbacks {
     pub(super) not_before: Instant,
     /// `cursor_status` holds an error that the next success must clear.
     pub(super) reported: bool,
+    /// The reason that was logged last for outcomes that cannot be recorded.
+    unrecorded: Option<String>,
 }
 
 /// What to do after an error of the database.
@@ -46,7 +48,7 @@ pub(super) struct AfterError {
 impl Setbacks {
     pub(super) fn new(engine: Arc<Engine>, cursor: &str) -> Self {
         let (cursor, backoff) = (cursor.to_owned(), Backoff::new());
-        Self { engine, cursor, backoff, outages: 0, not_before: Instant::now(), reported: false }
+        Self { engine, cursor, backoff, outages: 0, not_before: Instant::now(), reported: false, unrecorded: None }
     }
 
     /// Whether the receiver is out, as far as is known.
@@ -74,6 +76,15 @@ impl Setbacks {
         }
         let data = error.state().is_some_and(|state| state.code().starts_with("22"));
         AfterError { pause, recheck: data || meaning.cure == sqlstate::Cure::Recheck }
+    }
+
+    /// Logs why outcomes cannot be recorded yet, each reason once.
+    pub(super) fn cannot_record(&mut self, error: &Error) {
+        let reason = Some(error.to_string());
+        if self.unrecorded != reason {
+            tracing::warn!(cursor = self.cursor, %error, "cannot record outcomes yet; retrying");
+            self.unrecorded = reason;
+        }
     }
 
     /// The relay stands still until somebody mends it.

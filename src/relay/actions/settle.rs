@@ -113,6 +113,7 @@ impl Runner {
                     schedule,
                     "what became of an action could not be recorded: its claim ran out"
                 );
+                self.engine.lost_outcomes(cursor, 1);
             }
             Closed::Lost => self.lost(&attempt),
             Closed::Ended(_) | Closed::Waits => self.tell(ready, &attempt).await,

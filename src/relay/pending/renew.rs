@@ -73,6 +73,7 @@ impl Desk {
         if rows > 0 {
             let cursor = &self.config.name;
             tracing::error!(cursor, rows, "cannot record the outcomes of rows: their claims have expired");
+            self.engine.lost_outcomes(cursor, rows);
         }
     }
 

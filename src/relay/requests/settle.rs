@@ -75,6 +75,7 @@ impl Clerk {
                         requests,
                         "what became of requests could not be recorded: their claims ran out"
                     );
+                    self.engine.lost_outcomes(cursor, requests);
                 }
                 self.unsettled = attempts;
                 Err(error)

@@ -6,6 +6,8 @@ use outbox_relay::demo::provider::{Answer, Provider};
 use rustix::process::Signal;
 
 use super::{clients, having, relay};
+use crate::support::outside::{line, lines};
+use crate::support::receiver::Receiver;
 use crate::support::{PATIENCE, Process, database, eventually, outbox_relay, toml};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -95,4 +97,26 @@ async fn an_action_whose_replica_was_killed_is_tried_again_or_has_failed_as_its_
         .map(|received| received.request.key.clone())
         .collect();
     assert!(keys.len() == 2 && keys[0] == keys[1], "{keys:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shutdown_with_unrecorded_action_exits_1() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let (provider, receiver) = (Provider::start(|_| Answer::Accept).await.unwrap(), Receiver::start());
+    // Longer than a claim is kept without a renewal: its end forgets the outcome during the shutdown.
+    let text = relay(&provider, "", "").replace("\"2s\"", "\"5s\"").replace(&provider.url(), &receiver.url());
+    let mut process = Process::spawn(&toml(&database, "relay", None, &text), &["run"]);
+    line(&process, "relay ready").await;
+    receiver.hold();
+    let sql = "INSERT INTO outbox.schedule (name, relay, starts_at) VALUES ('a', 'jobs', clock_timestamp())";
+    app.batch_execute(sql).await.unwrap();
+    eventually(PATIENCE * 2, async || receiver.requests().len() == 1).await;
+    owner.batch_execute("REVOKE UPDATE ON outbox.action FROM relay").await.unwrap();
+    process.signal(Signal::TERM);
+    receiver.release();
+    let code = tokio::time::timeout(PATIENCE * 4, process.wait()).await.unwrap();
+    assert_eq!(code, Some(1), "{}", process.log());
+    let unrecorded = |line: &serde_json::Value| line["cursor"] == "jobs" && line["outcomes"] == 1;
+    assert!(lines(&process).iter().any(unrecorded), "{}", process.log());
 }
