@@ -102,15 +102,16 @@ pub async fn ready(
     let standing = cursor::standings(&session, &[&config.name]).await?;
     let fingerprint = fingerprint(config);
     let halted = standing.first().and_then(|standing| standing.halted.clone());
+    // Without the claim the halt is another configuration's, which has not been resumed.
+    if let Err(unready) = engine.registry.hold(&config.name, engine.call_deadline).await {
+        return Ok(Err(unready));
+    }
     // A halt ends with another configuration; and so does one that a check of an earlier start wrote, now that it passes.
     let stale = halted.filter(|under| *under != fingerprint || under.starts_with(CHECK));
     if stale.is_some() {
         cursor::clear(&session, &config.name, stale.as_deref()).await?;
     }
     let reported = standing.first().is_some_and(|standing| standing.state == "backing_off");
-    if let Err(unready) = engine.registry.hold(&config.name, engine.call_deadline).await {
-        return Ok(Err(unready));
-    }
     Ok(Ok(Ready {
         metrics: Arc::new(
             CursorMetrics::new(&config.name, config.sink.kind()).with_phases(&config.source.table().to_string()),
@@ -167,15 +168,16 @@ pub(super) async fn seat(
     let standing = cursor::standings(session, &[&config.name]).await?;
     let fingerprint = fingerprint(config);
     let halted = standing.first().and_then(|standing| standing.halted.clone());
+    // Without the claim the halt is another configuration's, which has not been resumed.
+    if let Err(unready) = engine.registry.hold(&config.name, engine.call_deadline).await {
+        return Ok(Err(unready));
+    }
     // A halt ends with another configuration; and so does one that a check wrote, now that it passes.
     let stale = halted.filter(|under| *under != fingerprint || under.starts_with(CHECK));
     if stale.is_some() {
         cursor::clear(session, &config.name, stale.as_deref()).await?;
     }
     let reported = standing.first().is_some_and(|standing| standing.state == "backing_off");
-    if let Err(unready) = engine.registry.hold(&config.name, engine.call_deadline).await {
-        return Ok(Err(unready));
-    }
     Ok(Ok(Seat { identity, fingerprint, reported }))
 }
 

@@ -62,8 +62,8 @@ fn gauges<'a>(
 async fn why_says_open(text: &str, cursor: &str) {
     let (code, out, log) = outbox_relay(text, &["cursor", "why", cursor, "-o", "json"]).await;
     let answer = json(&out);
-    assert_eq!((code, &answer["reason"], &answer["moves"]), (Some(3), &"circuit_open".into(), &false.into()), "{log}");
-    assert!(answer["sentence"].as_str().unwrap().contains(&format!("the sink of {cursor} is out since ")), "{answer}");
+    assert_eq!((code, &answer["reason"], &answer["ok"]), (Some(3), &"circuit_open".into(), &false.into()), "{log}");
+    assert!(answer["summary"].as_str().unwrap().contains(&format!("the sink of {cursor} is out since ")), "{answer}");
 }
 
 /// A line with this beginning stands in the log of one of the replicas.

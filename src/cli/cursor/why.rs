@@ -70,11 +70,11 @@ fn render(why: &Why) -> String {
 
 fn document(facts: &Facts, why: &Why) -> serde_json::Value {
     serde_json::json!({
-        "name": facts.name,
+        "cursor": facts.name,
         "reason": why.reason,
-        "moves": why.well,
-        "sentence": why.sentence,
-        "do": why.advice.iter().chain(&why.instead).collect::<Vec<_>>(),
+        "ok": why.well,
+        "summary": why.sentence,
+        "next_steps": why.advice.iter().chain(&why.instead).collect::<Vec<_>>(),
         "lag_seconds": facts.waiting.map(|waiting| waiting.lag_seconds),
         "backlog_rows": facts.waiting.map(|waiting| waiting.rows),
         "backlog_capped": facts.waiting.map(|waiting| waiting.capped),

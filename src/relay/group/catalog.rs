@@ -57,6 +57,8 @@ impl Group {
             Err(unready) => {
                 self.shape = None;
                 for member in &mut self.members {
+                    // A worker that is busy must not go on: with this the relay gives up its claim.
+                    member.ready.iter().for_each(|ready| ready.supersede());
                     member.ready = None;
                     member.not_ready(&self.engine, &unready).await;
                 }

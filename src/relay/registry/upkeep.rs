@@ -70,9 +70,14 @@ pub(in crate::relay) async fn run(engine: Arc<Engine>) {
 
 /// Records that this process stops in order.
 pub(in crate::relay) async fn stop(engine: &Engine) {
-    let stopping = async { replicas::stop(engine.probe.session().await?.as_ref(), &engine.registry.instance).await };
+    let stopping = async {
+        let session = engine.probe.session().await?;
+        replicas::stop(&session, &engine.registry.instance).await?;
+        // A job ends before it would read the rows.
+        replicas::forget(&session).await
+    };
     match tokio::time::timeout(LAST, stopping).await {
-        Ok(Ok(())) => {}
+        Ok(Ok(_)) => {}
         Ok(Err(error)) => tracing::warn!(%error, "cannot record that this replica has stopped"),
         Err(_) => tracing::warn!(limit = ?LAST, "cannot record that this replica has stopped in time"),
     }
@@ -84,20 +89,22 @@ impl Upkeep<'_> {
         let session = self.engine.probe.session().await?;
         // While it had no session, others may have taken this process for ended.
         let is_other = !Weak::ptr_eq(&self.session, &Arc::downgrade(&session));
-        if self.written.is_some() && (is_other || self.read_at.is_none_or(|read| read.elapsed() >= MINUTE)) {
+        let reads = self.written.is_some() && (is_other || self.read_at.is_none_or(|read| read.elapsed() >= MINUTE));
+        if reads {
             self.read(&session).await?;
         }
-        let wanted = registry.wanted(is_other || self.written.is_none());
+        let wanted = registry.wanted(reads || is_other || self.written.is_none());
         let mut now = registry.is_asked() || self.written.is_none();
-        if !now && (is_other || registry.waits()) {
+        if !now && (reads || is_other || registry.waits()) {
             let decided = replicas::decide(&session, self.own(), &wanted).await?;
             now = registry.differs(&decided);
         }
-        self.session = Arc::downgrade(&session);
         let may = self.writes < FIRST || self.written_at.is_none_or(|at| at.elapsed() >= MINUTE);
         if now || (may && self.written.as_deref().is_none_or(|written| !Wanted::say_the_same(written, &wanted))) {
             self.write(&session, wanted).await?;
         }
+        // Only now: if the write fails, claims are decided again by the next step.
+        self.session = Arc::downgrade(&session);
         Ok(())
     }
 
@@ -169,7 +176,8 @@ impl Upkeep<'_> {
                 if matches!(error, Error::Timeout(_)) {
                     self.engine.probe.forget().await;
                 }
-                self.not_before = Instant::now() + self.backoff.failed(fastrand::f64());
+                // No longer than between two steps: the relays go on as soon as the database answers, and the claims with them.
+                self.not_before = Instant::now() + self.backoff.failed(fastrand::f64()).min(TICK);
                 self.engine.registry.unread(&Unready::from(&error));
             }
         }

@@ -12,12 +12,12 @@ async fn idle(text: &str) -> Value {
     let (code, out, log) = outbox_relay(text, &["cursor", "why", "s", "-o", "json"]).await;
     assert_eq!(code, Some(0), "{out}{log}");
     let answer = json(&out);
-    assert_eq!((&answer["reason"], &answer["moves"]), (&"idle".into(), &true.into()), "{answer}");
+    assert_eq!((&answer["reason"], &answer["ok"]), (&"idle".into(), &true.into()), "{answer}");
     answer
 }
 
 fn sentence(answer: &Value) -> &str {
-    answer["sentence"].as_str().unwrap()
+    answer["summary"].as_str().unwrap()
 }
 
 /// `cursor why` of a relay that has delivered one row, after these rows were inserted.
@@ -70,14 +70,14 @@ async fn why_of_idle_relay_claims_only_what_it_knows() {
     let known = [
         "backlog_capped",
         "backlog_rows",
-        "do",
+        "cursor",
         "lag_seconds",
-        "moves",
-        "name",
+        "next_steps",
+        "ok",
         "reason",
         "replicas",
         "schedules",
-        "sentence",
+        "summary",
     ];
     let mut sorted = keys.clone();
     sorted.sort_unstable();

@@ -15,17 +15,17 @@ async fn why(text: &str, name: &str, reason: &str, well: bool) -> Value {
         let (code, out, log) = outbox_relay(text, &["cursor", "why", name, "-o", "json"]).await;
         assert!(!out.is_empty(), "{log}");
         answer = json(&out);
-        assert_eq!(code, Some(if answer["moves"] == true { 0 } else { 3 }), "{answer}");
+        assert_eq!(code, Some(if answer["ok"] == true { 0 } else { 3 }), "{answer}");
         if answer["reason"] == reason {
             break;
         }
     }
-    assert_eq!((&answer["reason"], &answer["moves"]), (&reason.into(), &well.into()), "{answer}");
+    assert_eq!((&answer["reason"], &answer["ok"]), (&reason.into(), &well.into()), "{answer}");
     answer
 }
 
 fn advises(answer: &Value, line: &str) -> bool {
-    answer["do"].as_array().unwrap().iter().any(|said| said == line)
+    answer["next_steps"].as_array().unwrap().iter().any(|said| said == line)
 }
 
 async fn pid(client: &Client) -> i32 {
@@ -49,7 +49,7 @@ async fn why_names_the_stuck_writer_whose_end_lets_the_cursor_go_on() {
     open.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
     insert(&owner, 2).await;
     let answer = why(&text, "s", "held", false).await;
-    let sentence = answer["sentence"].as_str().unwrap();
+    let sentence = answer["summary"].as_str().unwrap();
     assert!(sentence.contains(&format!("s is held by pid {stuck} (nightly-import)")), "{sentence}");
     assert!(sentence.contains("2 rows wait"), "{sentence}");
     let cure = format!("SELECT pg_terminate_backend({stuck});");
@@ -86,7 +86,7 @@ async fn why_names_a_prepared_transaction_by_the_line_that_ends_it() {
     owner.batch_execute("BEGIN; INSERT INTO bookings DEFAULT VALUES; PREPARE TRANSACTION 'two''phase'").await.unwrap();
     insert(&owner, 1).await;
     let answer = why(&text, "s", "held", false).await;
-    assert!(answer["sentence"].as_str().unwrap().contains("the prepared transaction two'phase"), "{answer}");
+    assert!(answer["summary"].as_str().unwrap().contains("the prepared transaction two'phase"), "{answer}");
     let cure = "ROLLBACK PREPARED 'two''phase';";
     assert!(advises(&answer, cure), "{answer}");
     owner.batch_execute(cure).await.unwrap();
@@ -107,14 +107,14 @@ async fn why_tells_poison_from_pause_from_nobody_there() {
     insert(&owner, 2).await;
     halted(&owner, "sms").await;
     let answer = why(&text, "sms", "halted", false).await;
-    assert!(answer["sentence"].as_str().unwrap().contains("halted at message 1 since"), "{answer}");
-    assert!(answer["sentence"].as_str().unwrap().contains("poison twilio_21211"), "{answer}");
+    assert!(answer["summary"].as_str().unwrap().contains("halted at message 1 since"), "{answer}");
+    assert!(answer["summary"].as_str().unwrap().contains("poison twilio_21211"), "{answer}");
     for verb in ["resume", "skip"] {
         assert!(advises(&answer, &format!("outbox-relay cursor {verb} sms")), "{answer}");
     }
     ends(0, &text, &["cursor", "pause", "sms"]).await;
     let answer = why(&text, "sms", "paused", false).await;
-    assert!(answer["sentence"].as_str().unwrap().contains("it is halted, too"), "{answer}");
+    assert!(answer["summary"].as_str().unwrap().contains("it is halted, too"), "{answer}");
     gateway.set(Mood::Refuse(503, "{}"));
     ends(0, &text, &["cursor", "resume", "sms"]).await;
     let answer = {
@@ -134,7 +134,7 @@ async fn why_tells_poison_from_pause_from_nobody_there() {
                 AND datname = current_database())";
     eventually(PATIENCE, || async { owner.query_one(gone, &[]).await.unwrap().get(0) }).await;
     let answer = why(&text, "sms", "no_replica", false).await;
-    assert!(answer["sentence"].as_str().unwrap().contains("1 row waits"), "{answer}");
+    assert!(answer["summary"].as_str().unwrap().contains("1 row waits"), "{answer}");
     let (_, log) = ends(1, &text, &["cursor", "why", "nobody"]).await;
     assert!(log.contains("there is no cursor nobody"), "{log}");
 }
@@ -153,7 +153,7 @@ async fn why_names_the_process_that_has_the_lock_and_does_not_advance() {
     lock.batch_execute("SELECT FROM outbox.cursor FOR UPDATE").await.unwrap();
     writer.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
     let answer = why(&text, "s", "lock_held", false).await;
-    assert!(answer["sentence"].as_str().unwrap().contains(&format!("(pid {by})")), "{answer}");
+    assert!(answer["summary"].as_str().unwrap().contains(&format!("(pid {by})")), "{answer}");
     assert!(advises(&answer, &format!("SELECT pg_terminate_backend({by});")), "{answer}");
     lock.rollback().await.unwrap();
     eventually(PATIENCE, || async { printed(&process, "s") == ["1", "2"] }).await;
@@ -193,7 +193,7 @@ async fn why_says_that_a_cursor_moves_however_slowly_and_answers_before_its_back
     eventually(PATIENCE * 2, || async { !gateway.accepted().is_empty() }).await;
     let answer = why(&text, "sms", "moving", true).await;
     assert!(answer["backlog_rows"].as_i64().unwrap() > 100, "{answer}");
-    assert_eq!(answer["do"], serde_json::json!([]));
+    assert_eq!(answer["next_steps"], serde_json::json!([]));
     let (out, _) = ends(0, &text, &["cursor", "why", "sms"]).await;
     assert!(out.starts_with("sms is moving (") && out.lines().count() == 1, "{out}");
 }
