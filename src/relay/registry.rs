@@ -30,7 +30,7 @@ pub(super) struct Registry {
     /// Names the process.
     instance: String,
     entries: Mutex<BTreeMap<String, Entry>>,
-    /// Somebody waits for a claim.
+    /// Rings when a claim is to be decided.
     asked: Notify,
     /// How many answers there have been.
     answers: watch::Sender<u64>,
@@ -231,13 +231,21 @@ impl Registry {
         self.entries().values().any(|entry| matches!(entry.claim, Claim::Unknown | Claim::Unread(_)))
     }
 
-    /// Whether claims would be decided otherwise than they are.
-    fn differs(&self, relays: &[Relay]) -> bool {
+    /// Whether another configuration has the claim of a relay that this process runs.
+    fn has_lost(&self, relays: &[Relay]) -> bool {
+        self.any(relays, |claim, free| *claim == Claim::Held && !free)
+    }
+
+    /// Whether nothing has the claim any more of a relay that waits.
+    fn may_take(&self, relays: &[Relay]) -> bool {
+        self.any(relays, |claim, free| matches!(claim, Claim::Lost(_)) && free)
+    }
+
+    fn any(&self, relays: &[Relay], is: impl Fn(&Claim, bool) -> bool) -> bool {
         let entries = self.entries();
-        relays.iter().any(|relay| {
-            let claim = entries.get(&relay.name).map(|entry| &entry.claim);
-            matches!((claim, &relay.refused), (Some(Claim::Lost(_)), None) | (Some(Claim::Held), Some(_)))
-        })
+        let is =
+            |relay: &Relay| entries.get(&relay.name).is_some_and(|entry| is(&entry.claim, relay.refused.is_none()));
+        relays.iter().any(is)
     }
 
     /// Whether some relay waits for another configuration's replicas.

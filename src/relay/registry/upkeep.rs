@@ -37,6 +37,9 @@ struct Upkeep<'a> {
     /// When the rows were read last, by the database's clock.
     seen: Option<Timestamp>,
     session: Weak<Session>,
+    /// Since when a claim that is waited for has been free. It is taken a tick later, because after a fail-over replicas come back at
+    /// different instants.
+    free: Option<Instant>,
     backoff: Backoff,
     not_before: Instant,
 }
@@ -52,6 +55,7 @@ pub(in crate::relay) async fn run(engine: Arc<Engine>) {
         read_at: None,
         seen: None,
         session: Weak::new(),
+        free: None,
         backoff: Backoff::new(),
         not_before: Instant::now(),
     };
@@ -89,15 +93,15 @@ impl Upkeep<'_> {
         let session = self.engine.probe.session().await?;
         // While it had no session, others may have taken this process for ended.
         let is_other = !Weak::ptr_eq(&self.session, &Arc::downgrade(&session));
-        let reads = self.written.is_some() && (is_other || self.read_at.is_none_or(|read| read.elapsed() >= MINUTE));
-        if reads {
+        if self.written.is_some() && (is_other || self.read_at.is_none_or(|read| read.elapsed() >= MINUTE)) {
             self.read(&session).await?;
         }
-        let wanted = registry.wanted(reads || is_other || self.written.is_none());
+        let wanted = registry.wanted(is_other || self.written.is_none());
         let mut now = registry.is_asked() || self.written.is_none();
-        if !now && (reads || is_other || registry.waits()) {
+        if !now && (is_other || registry.waits()) {
             let decided = replicas::decide(&session, self.own(), &wanted).await?;
-            now = registry.differs(&decided);
+            self.free = self.free.or_else(|| Some(Instant::now())).filter(|_| registry.may_take(&decided));
+            now = registry.has_lost(&decided) || self.free.is_some_and(|since| since.elapsed() >= TICK);
         }
         let may = self.writes < FIRST || self.written_at.is_none_or(|at| at.elapsed() >= MINUTE);
         if now || (may && self.written.as_deref().is_none_or(|written| !Wanted::say_the_same(written, &wanted))) {
@@ -128,7 +132,7 @@ impl Upkeep<'_> {
             }
             // Relays begin although the others cannot know of this process, where its row cannot be written for long.
             Err(error) => {
-                if sqlstate::meaning(&error).cure != Cure::Again || self.backoff.failures() >= PASSING {
+                if lasts(&error, &self.backoff) {
                     let decided = replicas::decide(session, self.own(), &wanted).await?;
                     self.engine.registry.decided(&wanted, &decided);
                 }
@@ -178,8 +182,15 @@ impl Upkeep<'_> {
                 }
                 // No longer than between two steps: the relays go on as soon as the database answers, and the claims with them.
                 self.not_before = Instant::now() + self.backoff.failed(fastrand::f64()).min(TICK);
-                self.engine.registry.unread(&Unready::from(&error));
+                if lasts(&error, &self.backoff) {
+                    self.engine.registry.unread(&Unready::from(&error));
+                }
             }
         }
     }
+}
+
+/// Whether an error is not expected to pass by itself.
+fn lasts(error: &Error, backoff: &Backoff) -> bool {
+    sqlstate::meaning(error).cure != Cure::Again || backoff.failures() >= PASSING
 }
