@@ -14,6 +14,8 @@ const NULL: usize = 1 << (usize::BITS - 1);
 #[derive(Clone, Debug)]
 pub struct Batch {
     fields: usize,
+    /// Behind the values of its fields a row has them once more, as JSON.
+    typed: bool,
     created_at: Vec<Timestamp>,
     ids: String,
     /// Per row: the end of its id in `ids`.
@@ -56,6 +58,7 @@ impl Batch {
     pub fn new(fields: usize) -> Self {
         Self {
             fields,
+            typed: false,
             created_at: Vec::new(),
             ids: String::new(),
             id_ends: Vec::new(),
@@ -64,11 +67,18 @@ impl Batch {
         }
     }
 
+    /// An empty batch whose rows have `fields` values each, first as text and then as JSON.
+    #[must_use]
+    pub fn typed(fields: usize) -> Self {
+        Self { typed: true, ..Self::new(fields * 2) }
+    }
+
     /// An empty batch with room for as much as this one holds.
     #[must_use]
     pub fn successor(&self) -> Self {
         Self {
             fields: self.fields,
+            typed: self.typed,
             created_at: Vec::with_capacity(self.created_at.len()),
             ids: String::with_capacity(self.ids.len()),
             id_ends: Vec::with_capacity(self.id_ends.len()),
@@ -144,7 +154,7 @@ impl Batch {
     #[must_use]
     pub fn alone(&self, row: usize) -> Self {
         let message = self.message(row);
-        let mut batch = Self::new(self.fields);
+        let mut batch = Self { typed: self.typed, ..Self::new(self.fields) };
         batch.push(message.created_at, message.id, (0..self.fields).map(|field| self.value(row, field)));
         batch
     }
@@ -165,6 +175,11 @@ impl Batch {
     pub fn position(&self, row: usize) -> Position {
         let message = self.message(row);
         Position { created_at: message.created_at, id: Some(message.id.to_owned()) }
+    }
+
+    /// The value as JSON; none where values have no types.
+    pub(crate) fn json(&self, row: usize, field: usize) -> Option<Option<&[u8]>> {
+        self.typed.then(|| self.value(row, self.fields / 2 + field))
     }
 
     pub(crate) fn value(&self, row: usize, field: usize) -> Option<&[u8]> {

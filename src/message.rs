@@ -60,7 +60,28 @@ pub struct Message<'a> {
     pub(crate) row: usize,
 }
 
+/// A value as a template is given it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TemplateValue<'a> {
+    /// Text, whatever the text holds.
+    Text(&'a [u8]),
+    /// JSON, whose lists, objects and numbers the template can use as such.
+    Json(&'a [u8]),
+}
+
 impl<'a> Message<'a> {
+    /// The same for a template: as JSON where the batch holds values with their types; `None` is NULL.
+    ///
+    /// # Panics
+    /// As for [`Self::value`].
+    #[must_use]
+    pub fn given(&self, field: usize) -> Option<TemplateValue<'a>> {
+        match self.batch.json(self.row, field) {
+            Some(json) => json.map(TemplateValue::Json),
+            None => self.value(field).map(TemplateValue::Text),
+        }
+    }
+
     /// The value of the sink's field number `field`; `None` is SQL's NULL.
     ///
     /// # Panics
