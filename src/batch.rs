@@ -16,6 +16,8 @@ pub struct Batch {
     fields: usize,
     /// A row that is due at another instant is another message.
     due: bool,
+    /// Behind the values of its fields a row has them once more, as JSON.
+    typed: bool,
     created_at: Vec<Timestamp>,
     ids: String,
     /// Per row: the end of its id in `ids`.
@@ -59,6 +61,7 @@ impl Batch {
         Self {
             fields,
             due: false,
+            typed: false,
             created_at: Vec::new(),
             ids: String::new(),
             id_ends: Vec::new(),
@@ -74,12 +77,19 @@ impl Batch {
         Self { due: true, ..Self::new(fields) }
     }
 
+    /// An empty batch whose rows have `fields` values each, first as text and then as JSON.
+    #[must_use]
+    pub fn typed(fields: usize) -> Self {
+        Self { typed: true, ..Self::new(fields * 2) }
+    }
+
     /// An empty batch with room for as much as this one holds.
     #[must_use]
     pub fn successor(&self) -> Self {
         Self {
             fields: self.fields,
             due: self.due,
+            typed: self.typed,
             created_at: Vec::with_capacity(self.created_at.len()),
             ids: String::with_capacity(self.ids.len()),
             id_ends: Vec::with_capacity(self.id_ends.len()),
@@ -155,7 +165,7 @@ impl Batch {
     #[must_use]
     pub fn alone(&self, row: usize) -> Self {
         let message = self.message(row);
-        let mut batch = Self { due: self.due, ..Self::new(self.fields) };
+        let mut batch = Self { due: self.due, typed: self.typed, ..Self::new(self.fields) };
         batch.push(message.created_at, message.id, (0..self.fields).map(|field| self.value(row, field)));
         batch
     }
@@ -181,6 +191,11 @@ impl Batch {
     /// Whether its rows become due.
     pub(crate) const fn is_due(&self) -> bool {
         self.due
+    }
+
+    /// The value as JSON; none where values have no types.
+    pub(crate) fn json(&self, row: usize, field: usize) -> Option<Option<&[u8]>> {
+        self.typed.then(|| self.value(row, self.fields / 2 + field))
     }
 
     pub(crate) fn value(&self, row: usize, field: usize) -> Option<&[u8]> {

@@ -60,12 +60,33 @@ pub struct Message<'a> {
     pub(crate) row: usize,
 }
 
+/// A value as a template is given it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TemplateValue<'a> {
+    /// Text, whatever the text holds.
+    Text(&'a [u8]),
+    /// JSON, whose lists, objects and numbers the template can use as such.
+    Json(&'a [u8]),
+}
+
 impl<'a> Message<'a> {
     /// When the row was due; none for a row that is a message only once. With [`Self::id`] it names the message for a
     /// receiver that drops repeats.
     #[must_use]
     pub fn due_at(&self) -> Option<Timestamp> {
         self.batch.is_due().then_some(self.created_at)
+    }
+
+    /// The same for a template: as JSON where the batch holds values with their types; `None` is NULL.
+    ///
+    /// # Panics
+    /// As for [`Self::value`].
+    #[must_use]
+    pub fn given(&self, field: usize) -> Option<TemplateValue<'a>> {
+        match self.batch.json(self.row, field) {
+            Some(json) => json.map(TemplateValue::Json),
+            None => self.value(field).map(TemplateValue::Text),
+        }
     }
 
     /// The value of the sink's field number `field`; `None` is SQL's NULL.

@@ -1,7 +1,7 @@
 //! Strict templates over a row's columns.
 //!
 //! A template sees the columns that it names, as PostgreSQL's text, and nothing else: no environment, no files, no
-//! other templates, no functions. What could go wrong silently is an error instead: a NULL that is printed without
+//! other templates, no functions. Of an action it sees numbers, lists and objects as such. What could go wrong silently is an error instead: a NULL that is printed without
 //! `default()`, an undefined value, output beyond the limit. In a URL every printed value is percent-encoded, so that a
 //! hostile value stays inside the place that the template gives it. In HTML it is escaped, also where the template says
 //! `autoescape false`; the filter `safe` does not exist.
@@ -17,8 +17,12 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, HtmlEscape, Undefined
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::InvalidSetting;
+use crate::message::TemplateValue;
 
 mod json;
+mod unprintable;
+
+pub use unprintable::Unprintable;
 
 /// RFC 3986's unreserved characters stay; everything else is encoded.
 pub(super) const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -56,40 +60,6 @@ pub struct Template {
     mode: Mode,
 }
 
-/// Why a row cannot be printed: the row is poison. Says nothing of its values.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unprintable {
-    /// A NULL was printed.
-    #[error("It prints NULL; NULL in this row: {}", .columns.join(", "))]
-    Null {
-        /// The template's columns that are NULL in this row.
-        columns: Vec<String>,
-    },
-    /// More output than the limit.
-    #[error("Its output is larger than {limit} bytes")]
-    TooLarge {
-        /// The limit.
-        limit: usize,
-    },
-    /// A path segment would lead out of the path that the template describes.
-    #[error("A path segment of the URL would be \".\" or \"..\"")]
-    Traversal,
-    /// A column's bytes are no UTF-8.
-    #[error("Column {column} is no UTF-8 text")]
-    NotText {
-        /// The column.
-        column: String,
-    },
-    /// Anything else, for example an undefined value.
-    #[error("Line {line}: {kind}")]
-    Failed {
-        /// The template's line.
-        line: usize,
-        /// The kind of error.
-        kind: ErrorKind,
-    },
-}
-
 /// The formatter's own mark on an error, to tell a printed NULL from other failures.
 #[derive(Debug, thiserror::Error)]
 #[error("NULL")]
@@ -112,7 +82,7 @@ impl Template {
             .into_iter()
             .collect();
         let template = Self { environment: Box::new(environment), columns: columns.into_iter().collect(), mode };
-        for sample in [Some(&b"0"[..]), None] {
+        for sample in [Some(TemplateValue::Text(b"0")), None] {
             let mut output = Capped::new(mode.limit());
             if let Err(error) = template.print(|_| sample, &mut output)
                 && is_broken(error.kind())
@@ -129,13 +99,15 @@ impl Template {
         &self.columns
     }
 
-    /// Prints the template; `value` gives the text of the column number n of [`Self::columns`], `None` for NULL.
+    /// Prints the template; `value` gives the column number n of [`Self::columns`], `None` for NULL.
     ///
     /// # Errors
     /// When this row cannot be printed.
-    pub fn render<'a>(&self, value: impl Fn(usize) -> Option<&'a [u8]>) -> Result<String, Unprintable> {
+    pub fn render<'a>(&self, value: impl Fn(usize) -> Option<TemplateValue<'a>>) -> Result<String, Unprintable> {
         for (number, column) in self.columns.iter().enumerate() {
-            if value(number).is_some_and(|bytes| std::str::from_utf8(bytes).is_err()) {
+            if let Some(TemplateValue::Text(bytes)) = value(number)
+                && std::str::from_utf8(bytes).is_err()
+            {
                 return Err(Unprintable::NotText { column: column.clone() });
             }
         }
@@ -157,12 +129,16 @@ impl Template {
         Ok(text)
     }
 
-    fn print<'a>(&self, value: impl Fn(usize) -> Option<&'a [u8]>, output: &mut Capped) -> Result<(), Error> {
+    fn print<'a>(&self, value: impl Fn(usize) -> Option<TemplateValue<'a>>, output: &mut Capped) -> Result<(), Error> {
         let row = self.columns.iter().enumerate().map(|(number, column)| {
-            let text = value(number).map(String::from_utf8_lossy);
-            (column.as_str(), text.map_or_else(|| Value::from(()), |text| Value::from(text.as_ref())))
+            let value = match value(number) {
+                None => Value::from(()),
+                Some(TemplateValue::Text(bytes)) => Value::from(String::from_utf8_lossy(bytes).as_ref()),
+                Some(TemplateValue::Json(bytes)) => json::value(bytes)?,
+            };
+            Ok((column.as_str(), value))
         });
-        let row = Value::from_pairs(row);
+        let row = Value::from_pairs(row.collect::<Result<Vec<_>, Error>>()?);
         self.environment.get_template(NAME)?.render_captured_to(row, output).map(drop)
     }
 }
@@ -196,14 +172,14 @@ fn environment(mode: Mode) -> Environment<'static> {
     environment.add_filter("tojson", |value: Value| match value.as_str() {
         Some(text) => Value::from(serde_json::Value::from(text).to_string()),
         None if value.is_none() => Value::from("null"),
-        None => Value::from(value.to_string()),
+        None => Value::from(json::text(&value)),
     });
     environment.add_filter("fromjson", |value: Value| json::from_json(&value));
     environment.set_formatter(move |output, _, value| {
         if value.is_none() {
             return Err(Error::new(ErrorKind::InvalidOperation, "NULL is printed").with_source(PrintedNull));
         }
-        let text = value.to_string();
+        let text = json::text(value);
         match mode {
             Mode::Url => {
                 for piece in utf8_percent_encode(&text, UNRESERVED) {

@@ -1,7 +1,7 @@
 //! Scheduled actions: what a sink prints of each.
 //!
 //! Pure. A template's name is first one of the action's own, then a column of its query's first row, then a member of its
-//! payload. `payload` is all of it.
+//! payload. `payload` is all of it. Templates get lists, objects and numbers as such.
 
 use std::collections::BTreeMap;
 
@@ -137,7 +137,7 @@ pub fn message(action: &Printed<'_>, fields: &[Field]) -> Result<Batch, serde_js
     if !fields.contains(&Field::Row) {
         data.entry("payload".to_owned()).or_insert(RawValue::from_string(action.payload.to_owned())?);
     }
-    let mut values: Vec<Option<String>> = Vec::with_capacity(fields.len());
+    let (mut values, mut typed): (Vec<Option<String>>, Vec<Option<&str>>) = (Vec::new(), Vec::new());
     for field in fields {
         values.push(match field {
             Field::Row => Some(serde_json::to_string(&data)?),
@@ -149,9 +149,13 @@ pub fn message(action: &Printed<'_>, fields: &[Field]) -> Result<Batch, serde_js
             }
             Field::Text(name) | Field::Payload(name) => data.get(name).and_then(|value| text(value)),
         });
+        typed.push(match field {
+            Field::Text(name) => data.get(name).map(|value| value.get()).filter(|json| *json != "null"),
+            Field::Row | Field::Columns(_) | Field::Payload(_) => None,
+        });
     }
-    let mut batch = Batch::new(fields.len());
-    let bytes = values.iter().map(|value| value.as_deref().map(str::as_bytes));
+    let mut batch = Batch::typed(fields.len());
+    let bytes = values.iter().map(Option::as_deref).chain(typed).map(|value| value.map(str::as_bytes));
     batch.push(action.planned_at, &action.id.to_string(), bytes);
     Ok(batch)
 }
@@ -169,6 +173,7 @@ fn text(value: &RawValue) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::TemplateValue;
 
     fn printed<'a>(payload: &'a str, rows: Option<&'a [String]>) -> Printed<'a> {
         let planned_at = Timestamp::parse_rfc3339("2026-11-21T08:00:00Z").expect("valid");
@@ -190,6 +195,22 @@ mod tests {
         assert_eq!(values[..5], expected.map(|text| Some(text.to_owned())));
         assert_eq!(values[5..], [None, None]);
         assert_eq!(message.id, "7");
+    }
+
+    #[test]
+    fn templates_get_rows_and_numbers_as_values() {
+        let rows = ["{\"n\":1}".to_owned(), "{\"n\":null}".to_owned()];
+        let names = ["rows", "row_count", "n", "to", "schedule", "none"];
+        let fields: Vec<Field> = names.iter().map(|name| Field::Text((*name).to_owned())).collect();
+        let batch = message(&printed("{\"to\":[\"a\"]}", Some(&rows)), &fields).expect("valid");
+        let given = |n| match batch.message(0).given(n) {
+            Some(TemplateValue::Json(json)) => Some(String::from_utf8_lossy(json).into_owned()),
+            given => given.map(|given| panic!("{given:?}")),
+        };
+        let expected = ["[{\"n\":1},{\"n\":null}]", "2", "1", "[\"a\"]", "\"report\""];
+        assert_eq!((0..5).map(given).collect::<Vec<_>>(), expected.map(|json| Some(json.to_owned())));
+        assert_eq!(given(5), None);
+        assert_eq!(batch.alone(0).message(0).given(1), Some(TemplateValue::Json(b"2")));
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod measures;
 mod missed;
 mod operators;
 mod page;
+mod reports;
 mod runs;
 mod sinks;
 mod storm;

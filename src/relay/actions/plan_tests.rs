@@ -107,7 +107,7 @@ fn each_time_without_a_replica_has_its_latest() {
 }
 
 #[test]
-fn what_was_written_late_came_when_it_was_written() {
+fn schedule_written_late_came_when_written() {
     let once = Schedule { rule: None, starts_at: Some(at("00:10:00")), ..hourly("none", None) };
     let plan = |from| decide(&once, at("00:31:00"), &since(at("00:31:00"), at(from)), OCCURRENCES).expect("valid");
     assert_eq!(plan("00:20:00").make, [(at("00:10:00"), false)]);

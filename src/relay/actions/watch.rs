@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn time_without_any_watch_is_dark_up_to_the_next() {
+    fn time_without_a_watch_is_dark() {
         let mut watched = Watched::promptly(at("02:00:00"));
         let span = |from, to| Span { from: at(from), to: at(to) };
         watched.add(vec![span("01:30:00", "01:40:00"), span("01:00:00", "01:10:00"), span("01:05:00", "01:20:00")]);

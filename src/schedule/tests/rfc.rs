@@ -107,7 +107,7 @@ fn plain_and_numbered_weekdays_are_a_union() {
 }
 
 #[test]
-fn fifth_from_the_end_exists_in_long_months_only() {
+fn fifth_from_end_needs_a_long_month() {
     days("FREQ=MONTHLY;BYDAY=-5MO", "19970901 19971201 19980302 19980601 19980803 19981102");
     days("FREQ=YEARLY;BYMONTH=3,6,12;BYDAY=-5MO", "19971201 19980302 19980601");
     days("FREQ=YEARLY;BYDAY=-53TH", "19980101 20040101 20090101 20150101 20200102");

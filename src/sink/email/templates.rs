@@ -194,9 +194,10 @@ fn plain(name: &'static str, value: &str) -> HeaderValue {
 
 impl Bound {
     fn render(&self, message: &Message<'_>) -> Result<String, Failure> {
-        self.template
-            .render(|number| message.value(self.fields[number]))
-            .map_err(|error| poison("template", &format!("The template of {} cannot be printed. {error}", self.key)))
+        self.template.render(|number| message.given(self.fields[number])).map_err(|error| {
+            let message = format!("The template of {} cannot be printed. {error}", self.key);
+            Failure::of(Class::Poison, "template", message, error.hint())
+        })
     }
 }
 
@@ -265,7 +266,7 @@ fn no_receiver(error: &NoMailbox) -> Failure {
 }
 
 fn poison(code: &str, message: &str) -> Failure {
-    let hint = "Mend the row or the template; a NULL that may occur needs default(\"…\")";
+    let hint = "Correct the row or the template.";
     Failure::of(Class::Poison, code, message, hint)
 }
 

@@ -8,7 +8,7 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, Header
 use reqwest::{Method, Request, Url};
 
 use super::Config;
-use crate::message::{Field, Message};
+use crate::message::{Field, Message, TemplateValue};
 use crate::sink::template::{Mode, Template, UNRESERVED};
 use crate::sink::{Class, Failure, InvalidSetting};
 use compile::Compiler;
@@ -162,13 +162,14 @@ impl Requests {
 
 impl Bound {
     fn render(&self, message: &Message<'_>) -> Result<String, Failure> {
-        self.text(|number| message.value(self.fields[number]))
+        self.text(|number| message.given(self.fields[number]))
     }
 
-    fn text<'a>(&self, value: impl Fn(usize) -> Option<&'a [u8]>) -> Result<String, Failure> {
-        self.template
-            .render(value)
-            .map_err(|error| poison("template", format!("The template of {} cannot be printed. {error}", self.key)))
+    fn text<'a>(&self, value: impl Fn(usize) -> Option<TemplateValue<'a>>) -> Result<String, Failure> {
+        self.template.render(value).map_err(|error| {
+            let message = format!("The template of {} cannot be printed. {error}", self.key);
+            Failure::of(Class::Poison, "template", message, error.hint())
+        })
     }
 }
 
@@ -208,7 +209,7 @@ fn poison(code: &str, message: String) -> Failure {
         ambiguous: false,
         code: code.to_owned(),
         message,
-        hint: "Mend the row or the template; a NULL that may occur needs default(\"…\")".to_owned(),
+        hint: "Correct the row or the template.".to_owned(),
         retry_after: None,
     }
 }

@@ -138,12 +138,8 @@ impl Layout {
             Topic::Fixed(name) => return Ok(Cow::Borrowed(name)),
             Topic::Template(template, columns) => (template, columns),
         };
-        let name = template.render(|column| message.value(columns[column])).map_err(|error| {
-            poison(
-                "template",
-                format!("The topic's template fails for this row: {error}"),
-                "Mend the row or the template; default() gives a value for NULL.",
-            )
+        let name = template.render(|column| message.given(columns[column])).map_err(|error| {
+            poison("template", format!("The topic's template fails for this row: {error}"), &error.hint())
         })?;
         if is_legal_topic(&name) {
             Ok(Cow::Owned(name))

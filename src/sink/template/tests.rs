@@ -5,7 +5,7 @@ fn render(mode: Mode, source: &str, row: &[(&str, Option<&str>)]) -> Result<Stri
     let columns = template.columns().to_vec();
     template.render(|number| {
         let (_, value) = row.iter().find(|(name, _)| *name == columns[number]).expect("the column is given");
-        value.map(str::as_bytes)
+        value.map(|text| TemplateValue::Text(text.as_bytes()))
     })
 }
 
@@ -34,6 +34,36 @@ fn json_in_a_column_can_be_walked_through_and_keeps_its_digits() {
     assert_eq!(printed, "12345678901234567890.10 &lt;a&gt; yes;2 - no;");
     assert!(render(Mode::Text, source, &[("rows", Some("[{\"n\": 1}"))]).is_err(), "no JSON");
     assert!(render(Mode::Text, source, &[("rows", Some(&"[".repeat(10_000)))]).is_err(), "too deep");
+}
+
+fn of_json(source: &str, json: &str) -> Result<String, Unprintable> {
+    let template = Template::compile("key", source, Mode::Text).expect("compiles");
+    template.render(|_| Some(TemplateValue::Json(json.as_bytes())))
+}
+
+#[test]
+fn json_values_are_lists_objects_and_numbers() {
+    let rows = r#"[{"n": 12.50, "name": "Ann", "total": 12.5}, {"n": 2, "name": null, "total": 3}]"#;
+    let source = "{% for row in rows %}{{ loop.index }}/{{ rows | length }} {{ row.name | default('-') }} {{ row.n }} \
+                  {{ 'high' if row.total > 10 else 'low' }};{% endfor %}";
+    let printed = "1/2 Ann 12.50 high;2/2 - 2 low;";
+    assert_eq!(of_json(source, rows).as_deref(), Ok(printed));
+    assert_eq!(of_json(&source.replace("in rows", "in rows | fromjson"), rows).as_deref(), Ok(printed), "once more");
+    assert_eq!(of_json("{{ count + 1 }}{% if count > 9 %}!{% endif %}", "10").as_deref(), Ok("11!"));
+    let printed = "[{\"n\":[1,null,true,\"a\\\"b\",12.50,12345678901234567890.1]}]";
+    assert_eq!(of_json("{{ rows }}", printed).as_deref(), Ok(printed), "as JSON");
+    assert_eq!(of_json("{{ rows | tojson }}", printed).as_deref(), Ok(printed));
+    assert_eq!(of_json("{{ ok }} {{ ok | tojson }}", "true").as_deref(), Ok("true true"));
+}
+
+#[test]
+fn hint_of_a_failure_names_its_cause() {
+    let hint = |source: &str, json: &str| of_json(source, json).expect_err(source).hint();
+    assert!(hint("{{ a }}", "null").contains("default(\"…\") in the template where a value may be NULL"));
+    assert!(hint("{{ a.b }}", "{}").starts_with("Correct the name in line 1 of the template"));
+    let loops = hint("\n{% for b in a %}{{ b }}{% endfor %}", "7");
+    assert!(loops.starts_with("Correct line 2 of the template: it uses a value in a way"), "{loops}");
+    assert!(!loops.contains("default("), "{loops}");
 }
 
 #[test]

@@ -103,7 +103,7 @@ async fn ready(process: &Process) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_edit_and_a_restart_lose_no_occurrence() {
+async fn open_edit_and_restart_lose_no_occurrence() {
     let fixture = Fixture::new().await;
     let first = fixture.start("first");
     fixture.planned_from("-infinity").await;
@@ -125,7 +125,7 @@ async fn an_open_edit_and_a_restart_lose_no_occurrence() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_replica_was_there_until_it_was_killed() {
+async fn killed_replica_was_there_until_its_end() {
     let fixture = Fixture::new().await;
     let mut first = fixture.start("same");
     fixture.planned_from("-infinity").await;

@@ -1,0 +1,62 @@
+//! Why a template fails for a row, and what to do about it.
+
+use minijinja::ErrorKind;
+
+/// Why a row cannot be printed: the row is poison. Says nothing of its values.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unprintable {
+    /// A NULL was printed.
+    #[error("It prints NULL; NULL in this row: {}", .columns.join(", "))]
+    Null {
+        /// The template's columns that are NULL in this row.
+        columns: Vec<String>,
+    },
+    /// More output than the limit.
+    #[error("Its output is larger than {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// A path segment would lead out of the path that the template describes.
+    #[error("A path segment of the URL would be \".\" or \"..\"")]
+    Traversal,
+    /// A column's bytes are no UTF-8.
+    #[error("Column {column} is no UTF-8 text")]
+    NotText {
+        /// The column.
+        column: String,
+    },
+    /// Anything else, for example an undefined value.
+    #[error("Line {line}: {kind}")]
+    Failed {
+        /// The template's line.
+        line: usize,
+        /// The kind of error.
+        kind: ErrorKind,
+    },
+}
+
+impl Unprintable {
+    /// What to do, in one sentence.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Null { .. } => {
+                "Add default(\"…\") in the template where a value may be NULL, or correct the row.".to_owned()
+            }
+            Self::TooLarge { .. } => "Print less in the template, or shorten the row's values.".to_owned(),
+            Self::Traversal => "Correct the row: a value in the URL's path must not be \".\" or \"..\".".to_owned(),
+            Self::NotText { column } => format!("Leave {column} out of the template, or convert it to text in a view."),
+            Self::Failed { line, kind: ErrorKind::UndefinedError } => {
+                format!(
+                    "Correct the name in line {line} of the template, or add default(\"…\"): its object has no such member."
+                )
+            }
+            Self::Failed { line, kind: ErrorKind::InvalidOperation } => format!(
+                "Correct line {line} of the template: it uses a value in a way that the value's type does not allow. \
+                 Text that holds JSON needs the filter fromjson before a loop; NULL is no list."
+            ),
+            Self::Failed { line, .. } => format!("Correct line {line} of the template."),
+        }
+    }
+}
