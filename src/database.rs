@@ -115,6 +115,8 @@ pub struct Session {
     pub pid: i32,
     /// The server that the process belongs to.
     pub server: Arc<Server>,
+    /// The statements that made its settings.
+    settings: String,
 }
 
 impl Session {
@@ -146,19 +148,28 @@ pub struct Sessions {
     limits: Limits,
     application_name: String,
     planned_freely: bool,
+    runs_user_sql: bool,
 }
 
 impl Sessions {
     /// Sessions that call themselves `application_name`.
     #[must_use]
     pub fn new(config: Config, limits: Limits, application_name: String) -> Self {
-        Self { config, limits, application_name, planned_freely: false }
+        Self { config, limits, application_name, planned_freely: false, runs_user_sql: false }
     }
 
     /// Without the planner settings that keep turns on the index `(created_at, id)`: other statements are slow under them.
     #[must_use]
     pub fn planned_freely(mut self) -> Self {
         self.planned_freely = true;
+        self
+    }
+
+    /// Whether the user's SQL runs on them: statements of sinks, queries of schedules, triggers that marks fire. What it leaves
+    /// in a session (a setting, a role, an advisory lock) ends before the session is used again.
+    #[must_use]
+    pub fn with_user_sql(mut self, runs: bool) -> Self {
+        self.runs_user_sql = runs;
         self
     }
 
@@ -224,6 +235,10 @@ impl Sessions {
     }
 }
 
+/// Ends what statements of others may have left in a session; prepared statements stay.
+const RESET: &str = "RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; CLOSE ALL; UNLISTEN *; DISCARD TEMP; \
+     SELECT pg_catalog.pg_advisory_unlock_all();";
+
 impl managed::Manager for Sessions {
     type Type = Session;
     type Error = Error;
@@ -235,6 +250,15 @@ impl managed::Manager for Sessions {
     async fn recycle(&self, session: &mut Session, _: &managed::Metrics) -> managed::RecycleResult<Error> {
         if session.is_closed() {
             return Err(managed::RecycleError::message("connection has ended"));
+        }
+        if self.runs_user_sql {
+            // A session that cannot be reset is closed, and another one is opened.
+            let reset = format!("{RESET}{}", session.settings);
+            let limit = self.limits.lock_kill;
+            tokio::time::timeout(limit, session.batch_execute(&reset))
+                .await
+                .map_err(|_| managed::RecycleError::Backend(Error::Timeout(limit)))?
+                .map_err(|error| managed::RecycleError::Backend(error.into()))?;
         }
         Ok(())
     }

@@ -39,7 +39,8 @@ pub(super) async fn open(
         let row = session.query_one(WHERE, &[]).await?;
         session.pid = row.try_get(0)?;
         session.server = Arc::new(Server { system: row.try_get(1)?, started: row.try_get(2)? });
-        prepare(&session, config, limits, planned_freely).await
+        session.settings = prepare(&session, config, limits, planned_freely).await?;
+        Ok::<(), Error>(())
     })
     .await
     .map_err(|_| Error::Timeout(limits.lock_kill))??;
@@ -59,7 +60,13 @@ async fn connect(config: &Config, limits: &Limits, application_name: &str) -> Re
         let _guard = guard;
         while wire.next().await.is_some() {}
     });
-    Ok(Session { client: ClientWrapper::new(client, task), closed, pid: 0, server: Arc::default() })
+    Ok(Session {
+        client: ClientWrapper::new(client, task),
+        closed,
+        pid: 0,
+        server: Arc::default(),
+        settings: String::new(),
+    })
 }
 
 /// A connection as the server gives it, without settings; whoever has it drives it.
@@ -184,7 +191,8 @@ fn settings(config: &Config, limits: &Limits) -> Vec<(&'static str, String)> {
     settings
 }
 
-async fn prepare(session: &Session, config: &Config, limits: &Limits, planned_freely: bool) -> Result<(), Error> {
+/// Makes a session's settings; the statements that made them.
+async fn prepare(session: &Session, config: &Config, limits: &Limits, planned_freely: bool) -> Result<String, Error> {
     let version: i32 = session.query_one("SELECT current_setting('server_version_num')::integer", &[]).await?.get(0);
     let mut settings = settings(config, limits);
     if !planned_freely {
@@ -201,7 +209,8 @@ async fn prepare(session: &Session, config: &Config, limits: &Limits, planned_fr
     if session.query_one("SELECT pg_is_in_recovery()", &[]).await?.get(0) {
         return Err(Error::Standby(config.target()));
     }
-    verify(session, limits, local(config), version).await
+    verify(session, limits, local(config), version).await?;
+    Ok(sql)
 }
 
 /// Reads the chain's last link back: a pooler that drops `SET`, or a server that does not know a setting, would leave a

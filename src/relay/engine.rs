@@ -154,7 +154,7 @@ impl Engine {
             bulletin: Bulletin::default(),
             sentry: Sentry::default(),
             topics: Topics::default(),
-            pool: database::pool(sessions(), slots * 2)?,
+            pool: database::pool(sessions().with_user_sql(replicas::run_user_sql(relays)), slots * 2)?,
             checks: Arc::new(Semaphore::new(CHECKS)),
             count_from: std::sync::Mutex::new(Instant::now()),
             slots: Arc::new(Semaphore::new(slots)),

@@ -19,7 +19,7 @@ pub use fleet::{Fleet, document, fleet};
 /// the user's SQL writes in them through a `SECURITY DEFINER` function or a trigger, so the name tells.
 #[must_use]
 pub fn application(replica: &str, relays: &[Config]) -> String {
-    let prefix = if relays.iter().any(runs_user_sql) { SQL_SESSION } else { SESSION };
+    let prefix = if run_user_sql(relays) { SQL_SESSION } else { SESSION };
     format!("{prefix}{replica}")
 }
 
@@ -33,6 +33,12 @@ pub fn intake_application(replica: &str) -> String {
 #[must_use]
 pub fn replica(application: &str) -> &str {
     [SQL_SESSION, SESSION].iter().find_map(|prefix| application.strip_prefix(prefix)).unwrap_or(application)
+}
+
+/// Whether the user's SQL runs in the sessions of a replica with these relays.
+#[must_use]
+pub(super) fn run_user_sql(relays: &[Config]) -> bool {
+    relays.iter().any(runs_user_sql)
 }
 
 /// Marks of pending rows fire triggers of their table, and schedules run queries.

@@ -1,6 +1,7 @@
 //! The SQL sink: what its statement changes and the advance over its rows are one transaction, so a read model in the
 //! database changes exactly once for each row. All as the role that the product has, with the grants that it needs.
 
+mod leak;
 mod page;
 mod poison;
 mod refused;
