@@ -13,6 +13,8 @@ use crate::health::{Heartbeat, Readiness};
 use crate::listener::{self, BindError, Bounded, Bounds};
 use crate::metrics::exporter::Exporter;
 
+pub use crate::metrics::Phases;
+
 mod routes;
 
 /// One that dribbles must not keep a probe waiting for long; a life longer than a slow scrape, and shorter than what a

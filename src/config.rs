@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::sink::kafka::ClusterConfig;
-use crate::{admin, database, intake as http_intake, metrics, relay};
+use crate::{admin, database, intake as http_intake, relay};
 
 mod delivers;
 mod environment;
@@ -60,8 +60,8 @@ pub const REFERENCE: &str = include_str!("../deploy/outbox-relay.toml");
 pub const DEFAULT_FILE: &str = "outbox-relay.toml";
 
 const DEFAULT_GRACE: Duration = Duration::from_secs(20);
-const PHASES: [(&str, metrics::Phases); 2] =
-    [(metrics::Phases::Table.as_str(), metrics::Phases::Table), (metrics::Phases::Off.as_str(), metrics::Phases::Off)];
+const PHASES: [(&str, admin::Phases); 2] =
+    [(admin::Phases::Table.as_str(), admin::Phases::Table), (admin::Phases::Off.as_str(), admin::Phases::Off)];
 
 /// Everything a process is told.
 #[derive(Clone, PartialEq)]
@@ -73,7 +73,7 @@ pub struct Config {
     /// `[admin]`.
     pub admin: admin::Config,
     /// `[metrics] phases`.
-    pub phases: metrics::Phases,
+    pub phases: admin::Phases,
     /// `[intake]`; present when requests are taken over HTTP.
     pub intake: Option<http_intake::Config>,
     /// `[shutdown] grace`: how long turns may take to end after a signal.

@@ -17,8 +17,8 @@ Examples:
   outbox-relay replica list -o json | jq '.replicas[] | {id, relays}'
   outbox-relay replica list --all                  with those that stopped in the last day
 
-CONFIG is a digest of what decides what the relay delivers, and where: replicas of one configuration have the same. REFUSED
-is why the replica does not run the relay: config_mismatch, while live replicas run another configuration of it, or the code
+CONFIG is a digest of what decides what the relay delivers, and where: replicas of one configuration have the same. REFUSED \
+is why the replica does not run the relay: config_mismatch, while live replicas run another configuration of it, or the code \
 of a check.")]
 pub struct Args {
     /// What to do.

@@ -148,7 +148,7 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
     let clock: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
     for mut listed in listed {
         // What a replica cannot run, others do: it is among their notes.
-        if listed.by_check && fleet.runs(&listed.name) {
+        if listed.by_check && fleet.differs_on(&listed.name) {
             (listed.halted, listed.last_error) = (false, None);
         }
         let relay = relays.iter().find(|relay| relay.name == listed.name);

@@ -15,9 +15,9 @@ Examples:
   outbox-relay request settle 4711 4712 --relay booking_sms --lost
   outbox-relay request settle '[\"blue\",\"7\"]' --relay reminders --arrived --dry-run
 
-Only unknown outcomes can be settled; ask the receiver first. Each settlement is noted in
-outbox.operation. A request of the ledger becomes completed, or failed: `request redrive` sends a
-failed one again. A row of another relay leaves the list. A lost row of pending work is due again
+Only unknown outcomes can be settled; ask the receiver first. Each settlement is noted in \
+outbox.operation. A request of the ledger becomes completed, or failed: `request redrive` sends a \
+failed one again. A row of another relay leaves the list. A lost row of pending work is due again \
 when its mark is taken back: here a mark in outbox.sent, by you a mark in your table.
 
 Exit codes: 0 done; 1 failed, or an outcome is not unknown and nothing is changed; 2 usage."
@@ -53,19 +53,26 @@ pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow:
     let outcome = if args.arrived { Outcome::Arrived } else { Outcome::Lost };
     let mut named = Vec::new();
     for text in &args.ids {
-        named.push(unknown(client, args.relay.as_deref(), text).await?);
+        let found = unknown(client, args.relay.as_deref(), text).await?;
+        if named.iter().all(|named: &Named| named.key != found.key) {
+            named.push(found);
+        }
     }
     if !args.dry_run {
         let keys: Vec<Vec<String>> = named.iter().map(|named| named.key.clone()).collect();
+        client.batch_execute("BEGIN").await?;
         let settled = match &args.relay {
             Some(relay) => settle::rows(client, relay, &keys, outcome, &operator()).await?,
             None => settle::requests(client, &keys.concat(), outcome, &operator()).await?,
         };
         anyhow::ensure!(
             usize::try_from(settled).is_ok_and(|settled| settled == keys.len()),
-            "{settled} of {} are settled; the others were changed meanwhile",
+            // The session ends with the command, and the transaction with it.
+            "{} of {} were changed meanwhile: nothing is settled",
+            keys.len() - usize::try_from(settled).unwrap_or(0),
             keys.len()
         );
+        client.batch_execute("COMMIT").await?;
     }
     print(&printed(args, &named, outcome))?;
     if args.dry_run {

@@ -36,10 +36,12 @@ impl Fleet {
         self.unwritten.is_empty() && !self.entries().any(|(_, relay)| relay.name == cursor)
     }
 
-    /// Whether a live replica runs a cursor's relay.
+    /// Whether a live replica refuses a cursor's relay and another runs it. The row of one that has just found out what is wrong
+    /// may not say so yet: then nobody is known to refuse it.
     #[must_use]
-    pub fn runs(&self, cursor: &str) -> bool {
-        self.entries().any(|(_, relay)| relay.name == cursor && relay.refused.is_none())
+    pub fn differs_on(&self, cursor: &str) -> bool {
+        let of_cursor = || self.entries().filter(|(_, relay)| relay.name == cursor);
+        of_cursor().any(|(_, relay)| relay.refused.is_some()) && of_cursor().any(|(_, relay)| relay.refused.is_none())
     }
 
     /// What an operator must know of the relays, a sentence each: other configurations, and refusals.
