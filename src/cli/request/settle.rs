@@ -60,6 +60,7 @@ pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow:
     }
     if !args.dry_run {
         let keys: Vec<Vec<String>> = named.iter().map(|named| named.key.clone()).collect();
+        // If the command fails, its session ends, and the transaction with it.
         client.batch_execute("BEGIN").await?;
         let settled = match &args.relay {
             Some(relay) => settle::rows(client, relay, &keys, outcome, &operator()).await?,
@@ -67,7 +68,6 @@ pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow:
         };
         anyhow::ensure!(
             usize::try_from(settled).is_ok_and(|settled| settled == keys.len()),
-            // The session ends with the command, and the transaction with it.
             "{} of {} were changed meanwhile: nothing is settled",
             keys.len() - usize::try_from(settled).unwrap_or(0),
             keys.len()

@@ -37,7 +37,7 @@ impl Fleet {
     }
 
     /// Whether a live replica refuses a cursor's relay and another runs it. The row of one that has just found out what is wrong
-    /// may not say so yet: then nobody is known to refuse it.
+    /// may not say so yet: then no replica is known to refuse it.
     #[must_use]
     pub fn differs_on(&self, cursor: &str) -> bool {
         let of_cursor = || self.entries().filter(|(_, relay)| relay.name == cursor);
