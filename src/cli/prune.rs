@@ -10,7 +10,7 @@ use super::output::{complain, print};
 use super::table::Table;
 use crate::config::Config;
 use crate::migrate;
-use crate::retention::{self, Found, Pass};
+use crate::retention::{self, Found, Kept, Pass};
 
 /// Arguments of `prune`.
 #[derive(Debug, clap::Args)]
@@ -77,6 +77,11 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             for done in pruned.iter().filter(|done| done.rows > 0) {
                 print(&format!("{} {}: {} gone\n", done.what.as_str(), done.of, done.rows))?;
             }
+            for done in &pruned {
+                for kept in met(&found, done).filter(|kept| !kept.failed) {
+                    print(&format!("{} {}: kept, {}\n", done.what.as_str(), done.of, kept.held_by))?;
+                }
+            }
         }
     }
     let failed: Vec<_> = pruned.iter().flat_map(|done| &done.kept).filter(|kept| kept.failed).collect();
@@ -103,11 +108,22 @@ fn rendered(found: &[Found]) -> String {
     table.render()
 }
 
-/// What was found, and what became of it: `pruned` is absent when nothing was done.
+/// What kept rows when they were to go, and was not there when they were counted.
+fn met<'a>(found: &'a [Found], done: &'a Found) -> impl Iterator<Item = &'a Kept> {
+    let known = found.iter().find(|found| (found.what, &found.of) == (done.what, &done.of));
+    done.kept.iter().filter(move |kept| known.is_none_or(|known| !known.kept.contains(kept)))
+}
+
+/// What was found, what became of it, and what kept rows at either time: `pruned` is absent when nothing was done.
 fn document(found: &[Found], pruned: &[Found]) -> String {
     let entry = |found: &Found| {
         let done = pruned.iter().find(|done| (done.what, &done.of) == (found.what, &found.of));
-        let kept = found.kept.iter().map(|kept| serde_json::json!({ "rows": kept.rows, "held_by": kept.held_by }));
+        let later = done.into_iter().flat_map(|done| met(std::slice::from_ref(found), done));
+        let kept = found
+            .kept
+            .iter()
+            .chain(later)
+            .map(|kept| serde_json::json!({ "rows": kept.rows, "held_by": kept.held_by }));
         serde_json::json!({
             "key": [found.what.as_str(), found.of],
             "prunable": found.rows,

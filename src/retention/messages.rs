@@ -122,6 +122,11 @@ pub(super) async fn prune_concurrently(session: &Session, seconds: f64) -> Resul
     Ok(all)
 }
 
+/// Whether a partition that is old enough is on its way out, and still there: no cursor goes on below it.
+pub(super) async fn missing(session: &Session, seconds: f64) -> Result<bool, Error> {
+    Ok(old(session, seconds).await?.iter().any(|old| old.state != "attached"))
+}
+
 /// Takes one partition away; gives who needs it.
 async fn detach(session: &Session, old: &Old) -> Result<Option<String>, Error> {
     let name = quote_ident(&old.name);

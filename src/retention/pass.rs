@@ -12,6 +12,8 @@ use crate::relay;
 const BATCH: i32 = 1_000;
 /// The least rest between two statements.
 const REST: Duration = Duration::from_millis(5);
+/// So often one pass tries to put back a partition that is on its way out and came to be needed.
+const RETURNS: i32 = 5;
 /// Held by the session that prunes; an arbitrary number of our own.
 const LOCK: i64 = 0x006f_7574_7072_756e;
 
@@ -120,10 +122,24 @@ impl<'a> Pass<'a> {
             found.push(beginner);
             return Ok(found);
         }
-        if table.owned {
-            found.extend(messages::prune_concurrently(&self.session, seconds).await?);
-            return Ok(found);
+        for attempt in 1.. {
+            let tried = self.partitions(table.owned, seconds).await?;
+            // A turn may wait for the lock that a return has, and the return for the turn's snapshot: one of them gives up.
+            if attempt == RETURNS || self.stop.is_cancelled() || !messages::missing(&self.session, seconds).await? {
+                found.extend(tried);
+                break;
+            }
+            found.extend(tried.into_iter().filter(|tried| tried.rows > 0));
         }
+        Ok(found)
+    }
+
+    /// Drops the partitions that are old enough and that nobody needs, and puts back those that came to be needed.
+    async fn partitions(&self, owned: bool, seconds: f64) -> Result<Vec<Found>, Error> {
+        if owned {
+            return messages::prune_concurrently(&self.session, seconds).await;
+        }
+        let mut found = Vec::new();
         loop {
             match messages::prune(&self.session, seconds).await {
                 Ok(Some(partition)) => {

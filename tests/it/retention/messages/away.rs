@@ -1,5 +1,7 @@
 //! A partition that is away: nobody passes what lies there, and it comes back without a halt.
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::time::Instant;
 
 use super::kills::state;
@@ -61,13 +63,53 @@ async fn a_cursor_waits_below_a_partition_that_is_away_and_it_comes_back_without
         assert_eq!(positions(&owner).await, [("c".to_owned(), false), ("m".to_owned(), true)]);
         let document = prune(&text(&database, role, &[]), "--yes").await;
         assert_eq!(told(&document, "messages", &day).1, 0, "{document}");
-        assert_eq!(state(&owner, &day).await.as_deref(), Some("attached"), "{role} {left}");
+        assert_eq!(state(&owner, &day).await.as_deref(), Some("attached"), "{role} {left}: {document}");
         assert_eq!(anew.wait().await, Some(0), "{}", anew.log());
         assert_eq!(printed(&anew, "c")[..2], ["1", "2"], "{role} {left}");
         assert_eq!(printed(&anew, "c").len(), 4);
         insert(&owner).await;
         passed(&owner, &running, "m", 5).await;
         assert!(!running.log().contains("halted"), "{role} {left}: {}", running.log());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn partition_returns_in_same_pass_when_reader_is_in_its_way_at_first() {
+    for role in ["relay", "postgres"] {
+        let database = database().await;
+        let owner = database.connect("postgres").await;
+        let day = aged(&owner).await;
+        let mut session = database.connect("postgres").await;
+        let writer = session.transaction().await.unwrap();
+        writer.batch_execute("INSERT INTO outbox.message (topic) VALUES ('rolled back')").await.unwrap();
+        owner.batch_execute("SET lock_timeout = '200ms'").await.unwrap();
+        let detach = format!("ALTER TABLE outbox.message DETACH PARTITION outbox.{day} CONCURRENTLY");
+        owner.batch_execute(&detach).await.expect_err("a writer is open");
+        writer.rollback().await.unwrap();
+        let (code, _, log) =
+            outbox_relay(&served(&text(&database, "relay", &["c"])), &["cursor", "create", "c", "--beginning"]).await;
+        assert_eq!(code, Some(0), "{log}");
+
+        // FINALIZE waits for older snapshots (PostgreSQL, ALTER TABLE ... DETACH PARTITION).
+        let reader = session.transaction().await.unwrap();
+        reader
+            .batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT FROM ONLY outbox.message")
+            .await
+            .unwrap();
+        let mut prune = Process::spawn(&text(&database, role, &[]), &["prune", "--yes", "-o", "json"]);
+        let waits = "SELECT query_start::text FROM pg_stat_activity WHERE pid <> pg_backend_pid() \
+                     AND datname = current_database() AND wait_event_type = 'Lock'";
+        let begun = Mutex::new(BTreeSet::new());
+        let twice = || async {
+            let waiting = owner.query_opt(waits, &[]).await.unwrap().map(|row| row.get::<_, String>(0));
+            let mut begun = begun.lock().unwrap();
+            begun.extend(waiting);
+            begun.len() == 2
+        };
+        eventually(PATIENCE, twice).await;
+        reader.rollback().await.unwrap();
+        assert_eq!(prune.wait().await, Some(0), "{}", prune.log());
+        assert_eq!(state(&owner, &day).await.as_deref(), Some("attached"), "{role}: {}", prune.log());
     }
 }
 
