@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::producer::BaseRecord;
+use rdkafka::error::KafkaError;
 
 mod classify;
 mod cluster;
+mod confirmed;
 mod errors;
 mod kind;
 mod ledger;
@@ -23,6 +23,7 @@ mod lending;
 mod letter_topic;
 mod partition;
 mod polled;
+mod publication;
 mod record;
 mod statistics;
 mod topic;
@@ -32,14 +33,13 @@ pub use errors::{NO_CLIENT_CODE, known_errors};
 pub use kind::{Kind, Spread};
 pub use letter_topic::{LetterTopic, Obituary};
 pub use partition::OnPartitionChange;
+pub use publication::KafkaPublication;
 pub use record::is_legal_topic;
 pub use topic::{TopicFacts, describe_topic};
 
-use super::{Class, Failure, Flow, InvalidSetting, Mode, Published};
-use crate::batch::Batch;
+use super::{Class, Failure, InvalidSetting, Mode};
 use crate::message::{Field, Message};
-use lending::Lent;
-use record::{Layout, Record};
+use record::Layout;
 
 /// `[relay.sink.kafka]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,117 +181,6 @@ impl KafkaSink {
             self.cluster.lend(self.limit, self.layout.topic()).await?
         };
         producer.context().ledger.begin();
-        Ok(KafkaPublication { sink: self, mode, producer: Some(producer), sent: 0, refused: None })
-    }
-}
-
-/// One turn's records. Dropping it purges whatever was not sent.
-#[derive(Debug)]
-pub struct KafkaPublication<'a> {
-    sink: &'a KafkaSink,
-    mode: Mode,
-    producer: Option<Lent>,
-    sent: usize,
-    /// Why the message number `sent` was not even handed to the client.
-    refused: Option<Failure>,
-}
-
-impl KafkaPublication<'_> {
-    pub(super) async fn push(&mut self, batch: &Batch) -> Flow {
-        for message in batch.messages() {
-            if self.refused.is_some() || self.failed() || self.mode.is_over() {
-                return Flow::Stop;
-            }
-            match self.sink.layout.record(&self.sink.relay, self.sink.limit, self.mode.replayed, &message) {
-                Ok(record) => {
-                    if let Err(failure) = self.send(record).await {
-                        self.refused = Some(failure);
-                        return Flow::Stop;
-                    }
-                    self.sent += 1;
-                    if self.mode.alone {
-                        self.settle().await;
-                    }
-                }
-                Err(failure) => {
-                    self.refused = Some(failure);
-                    return Flow::Stop;
-                }
-            }
-        }
-        Flow::Continue
-    }
-
-    fn failed(&self) -> bool {
-        self.producer.as_ref().is_none_or(|producer| producer.context().ledger.failed())
-    }
-
-    async fn send(&self, record: Record<'_>) -> Result<(), Failure> {
-        let Some(producer) = &self.producer else { return Err(classify::interrupted(None)) };
-        let ledger = &producer.context().ledger;
-        ledger.sending(self.sent);
-        let Record { topic, key, value, headers } = record;
-        let mut record = BaseRecord::<[u8], [u8], usize>::with_opaque_to(&topic, self.sent).headers(headers);
-        record.key = key;
-        record.payload = value;
-        // Pinned to the number that the cursor knows: a topic that grows must not move a key before anybody has decided.
-        let pinned = self.mode.partitions.zip(key).map(|(partitions, key)| partition::of(key, partitions));
-        record.partition = if self.sink.first_only { Some(0) } else { pinned };
-        loop {
-            match producer.send(record) {
-                Ok(()) => return Ok(()),
-                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) => {
-                    record = back;
-                    ledger.progress().await;
-                }
-                Err((error, _)) => {
-                    ledger.not_sent(self.sent);
-                    return Err(self.sink.failure(&error, producer.context().last_error()));
-                }
-            }
-        }
-    }
-
-    pub(super) fn acknowledged(&self) -> usize {
-        self.producer.as_ref().map_or(0, |producer| producer.context().ledger.acknowledged())
-    }
-
-    pub(super) async fn settle(&mut self) {
-        if let Some(producer) = &self.producer {
-            producer.context().ledger.settled().await;
-        }
-    }
-
-    pub(super) fn finish(mut self) -> Published {
-        let Some(producer) = self.producer.take() else {
-            return Published { acknowledged: 0, stopped: None, suspects: 1 };
-        };
-        let outcome = producer.context().ledger.outcome();
-        let last_error = producer.context().last_error();
-        let acknowledged = outcome.acknowledged;
-        if outcome.complete {
-            self.sink.cluster.take_back(producer);
-            return Published { acknowledged, stopped: self.refused.take(), suspects: 1 };
-        }
-        self.sink.cluster.destroy(producer);
-        let failure = |error| self.sink.failure(&KafkaError::MessageProduction(error), last_error.clone());
-        if let Some(error) = outcome.refused {
-            return Published { acknowledged, stopped: Some(failure(error)), suspects: self.sent - acknowledged };
-        }
-        let stopped = match outcome.error {
-            Some((row, error)) if row == acknowledged => failure(error),
-            // Something later failed first: the message in question is simply without an answer.
-            Some((_, error)) => Failure { class: Class::Retry, ..failure(error) },
-            None => classify::interrupted(last_error),
-        };
-        Published { acknowledged, stopped: Some(stopped), suspects: 1 }
-    }
-}
-
-impl Drop for KafkaPublication<'_> {
-    fn drop(&mut self) {
-        if let Some(producer) = self.producer.take() {
-            self.sink.cluster.destroy(producer);
-        }
+        Ok(KafkaPublication::new(self, mode, producer))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rdkafka::ClientContext;
@@ -12,6 +12,7 @@ use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{NoCustomPartitioner, Producer as _, ProducerContext};
 
 use super::classify;
+use super::confirmed::Confirmed;
 use super::kind::{Kind, RECORD_BYTES, Spread};
 use super::ledger::Ledger;
 use super::lending::Shelves;
@@ -206,11 +207,16 @@ impl Drop for Cluster {
 #[derive(Debug, Default)]
 pub(super) struct Context {
     pub(super) ledger: Ledger,
+    pub(super) confirmed: Mutex<Confirmed>,
     pub(super) reading: Reading,
     pub(super) last_error: Mutex<Option<(KafkaError, String)>>,
 }
 
 impl Context {
+    pub(super) fn confirmed(&self) -> MutexGuard<'_, Confirmed> {
+        self.confirmed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The client's last complaint about the cluster as a whole, for example refused credentials.
     pub(super) fn last_error(&self) -> Option<(KafkaError, String)> {
         self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -143,9 +143,14 @@ impl Ledger {
     /// Waits until every record is reported on, or one has failed; then the others' reports for a little while, so that
     /// what the broker has accepted counts.
     pub(super) async fn settled(&self) {
-        self.reported(true).await;
+        self.answered().await;
         // When this passes, the prefix is shorter than it might be, and some records come again.
         let _ = tokio::time::timeout(LAST_REPORTS, self.reported(false)).await;
+    }
+
+    /// Waits until every record is reported on, or one has failed.
+    pub(super) async fn answered(&self) {
+        self.reported(true).await;
     }
 
     async fn reported(&self, or_failed: bool) {

@@ -60,7 +60,10 @@ impl LetterTopic {
         if let Some(producer) = kept.as_ref() {
             return Ok(producer.clone());
         }
-        let producer: FutureProducer = self.cluster.producer_config(Kind::prompt(self.limit)).create()?;
+        let mut config = self.cluster.producer_config(Kind::prompt(self.limit));
+        // Letters are few, and a broker that refuses a producer's first request may accept its second (see `Confirmed`).
+        config.set("max.in.flight.requests.per.connection", "1");
+        let producer: FutureProducer = config.create()?;
         *kept = Some(producer.clone());
         Ok(producer)
     }

@@ -4,6 +4,7 @@ pub mod fleet;
 pub mod front;
 pub mod gateway;
 pub mod hook;
+pub mod kafka_proxy;
 pub mod naive_relay;
 pub mod outside;
 pub mod pages;

@@ -1,0 +1,188 @@
+//! One turn's records to Kafka.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::producer::{BaseRecord, Producer as _};
+
+use super::cluster::Context;
+use super::lending::Lent;
+use super::record::Record;
+use super::{KafkaSink, classify, partition};
+use crate::batch::Batch;
+use crate::sink::{Class, Failure, Flow, Mode, Published};
+
+/// How long a cluster may take to say how many partitions a topic has; without an answer, its records go one by one.
+const COUNTING: Duration = Duration::from_secs(1);
+
+/// One turn's records. Dropping it purges whatever was not sent.
+#[derive(Debug)]
+pub struct KafkaPublication<'a> {
+    sink: &'a KafkaSink,
+    mode: Mode,
+    producer: Option<Lent>,
+    sent: usize,
+    /// Rows without a key go to one partition, another one each time: this number modulo that of the partitions.
+    unkeyed: u32,
+    /// Why the message number `sent` was not even handed to the client.
+    refused: Option<Failure>,
+}
+
+impl<'a> KafkaPublication<'a> {
+    pub(super) fn new(sink: &'a KafkaSink, mode: Mode, producer: Lent) -> Self {
+        Self { sink, mode, producer: Some(producer), sent: 0, unkeyed: fastrand::u32(..), refused: None }
+    }
+}
+
+impl KafkaPublication<'_> {
+    pub(in crate::sink) async fn push(&mut self, batch: &Batch) -> Flow {
+        for message in batch.messages() {
+            if self.refused.is_some() || self.failed() || self.mode.is_over() {
+                return Flow::Stop;
+            }
+            match self.sink.layout.record(&self.sink.relay, self.sink.limit, self.mode.replayed, &message) {
+                Ok(record) => {
+                    match self.send(record).await {
+                        Ok(true) => self.sent += 1,
+                        Ok(false) => return Flow::Stop,
+                        Err(failure) => {
+                            self.refused = Some(failure);
+                            return Flow::Stop;
+                        }
+                    }
+                    if self.mode.alone {
+                        self.settle().await;
+                    }
+                }
+                Err(failure) => {
+                    self.refused = Some(failure);
+                    return Flow::Stop;
+                }
+            }
+        }
+        Flow::Continue
+    }
+
+    fn failed(&self) -> bool {
+        self.producer.as_ref().is_none_or(|producer| producer.context().ledger.failed())
+    }
+
+    /// Which partition the record goes to; none while the cluster does not say how many there are: the client decides then.
+    async fn partition(&self, producer: &Lent, record: &Record<'_>) -> Option<i32> {
+        if self.sink.first_only {
+            return Some(0);
+        }
+        let Some(key) = record.key else {
+            let count = count_partitions(producer, &record.topic).await?;
+            return i32::try_from(self.unkeyed % u32::try_from(count).ok()?).ok();
+        };
+        // The number that the cursor knows: a topic that grows must not move a key before anybody has decided.
+        let count = match self.mode.partitions {
+            Some(count) => count,
+            None => count_partitions(producer, &record.topic).await?,
+        };
+        Some(partition::of(key, count))
+    }
+
+    /// Waits until a record for this partition may follow those before it; false when one of them has failed, or time is over.
+    async fn admitted(&self, context: &Context, topic: &str, partition: Option<i32>) -> bool {
+        while !context.confirmed().admits(topic, partition, Instant::now()) {
+            context.ledger.answered().await;
+            if context.ledger.failed() || self.mode.is_over() {
+                return false;
+            }
+            context.confirmed().confirm(Instant::now());
+        }
+        true
+    }
+
+    /// Hands the record to the client; false when one before it has failed, or time is over.
+    async fn send(&self, record: Record<'_>) -> Result<bool, Failure> {
+        let Some(producer) = &self.producer else { return Err(classify::interrupted(None)) };
+        let partition = self.partition(producer, &record).await;
+        if !self.admitted(producer.context(), &record.topic, partition).await {
+            return Ok(false);
+        }
+        let ledger = &producer.context().ledger;
+        ledger.sending(self.sent);
+        let Record { topic, key, value, headers } = record;
+        let mut record = BaseRecord::<[u8], [u8], usize>::with_opaque_to(&topic, self.sent).headers(headers);
+        record.key = key;
+        record.payload = value;
+        record.partition = partition;
+        loop {
+            match producer.send(record) {
+                Ok(()) => return Ok(true),
+                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) => {
+                    record = back;
+                    ledger.progress().await;
+                }
+                Err((error, _)) => {
+                    ledger.not_sent(self.sent);
+                    return Err(self.sink.failure(&error, producer.context().last_error()));
+                }
+            }
+        }
+    }
+
+    pub(in crate::sink) fn acknowledged(&self) -> usize {
+        self.producer.as_ref().map_or(0, |producer| producer.context().ledger.acknowledged())
+    }
+
+    pub(in crate::sink) async fn settle(&mut self) {
+        if let Some(producer) = &self.producer {
+            producer.context().ledger.settled().await;
+        }
+    }
+
+    pub(in crate::sink) fn finish(mut self) -> Published {
+        let Some(producer) = self.producer.take() else {
+            return Published { acknowledged: 0, stopped: None, suspects: 1 };
+        };
+        let outcome = producer.context().ledger.outcome();
+        let last_error = producer.context().last_error();
+        let acknowledged = outcome.acknowledged;
+        if outcome.complete {
+            producer.context().confirmed().confirm(Instant::now());
+            self.sink.cluster.take_back(producer);
+            return Published { acknowledged, stopped: self.refused.take(), suspects: 1 };
+        }
+        self.sink.cluster.destroy(producer);
+        let failure = |error| self.sink.failure(&KafkaError::MessageProduction(error), last_error.clone());
+        if let Some(error) = outcome.refused {
+            return Published { acknowledged, stopped: Some(failure(error)), suspects: self.sent - acknowledged };
+        }
+        let stopped = match outcome.error {
+            Some((row, error)) if row == acknowledged => failure(error),
+            // Something later failed first: the message in question is simply without an answer.
+            Some((_, error)) => Failure { class: Class::Retry, ..failure(error) },
+            None => classify::interrupted(last_error),
+        };
+        Published { acknowledged, stopped: Some(stopped), suspects: 1 }
+    }
+}
+
+/// How many partitions a topic has, as the cluster says; none while it does not say.
+async fn count_partitions(producer: &Lent, topic: &str) -> Option<i32> {
+    if let Some(known) = producer.context().confirmed().partitions(topic, Instant::now()) {
+        return Some(known);
+    }
+    let (asking, name) = (Arc::clone(&producer.producer), topic.to_owned());
+    let asked = tokio::task::spawn_blocking(move || {
+        let found = asking.producer().client().fetch_metadata(Some(&name), COUNTING).ok()?;
+        let partitions = found.topics().first()?.partitions().len();
+        i32::try_from(partitions).ok().filter(|partitions| *partitions > 0)
+    });
+    let partitions = asked.await.ok().flatten()?;
+    producer.context().confirmed().counted(topic, partitions, Instant::now());
+    Some(partitions)
+}
+
+impl Drop for KafkaPublication<'_> {
+    fn drop(&mut self) {
+        if let Some(producer) = self.producer.take() {
+            self.sink.cluster.destroy(producer);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! A proxy before a Kafka broker that spoils one produce request, so that the broker itself refuses it, as it refuses one
+//! for a partition that it does not lead for a moment.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use outbox_relay::demo::kafka::{BrokerOptions, Listener, RealBroker};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// The key of a produce request (Kafka protocol, request header).
+const PRODUCE: [u8; 2] = [0, 0];
+/// So far before the end of a request stands a byte of its last record's value, when that is longer.
+const IN_VALUE: usize = 256;
+
+/// So long the spoiled request waits for another behind it.
+const HOLD: Duration = Duration::from_secs(1);
+
+/// See the module.
+pub struct KafkaProxy {
+    pub broker: RealBroker,
+    port: u16,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    target: AtomicU16,
+    armed: AtomicBool,
+    holds: AtomicBool,
+    spoiled: AtomicUsize,
+}
+
+impl KafkaProxy {
+    /// A broker of its own, and the way to it; spoils nothing yet. Ends with the test's runtime.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let way = Listener {
+            name: "spoiled".to_owned(),
+            protocol: "PLAINTEXT",
+            advertised: Some(port),
+            settings: Vec::new(),
+        };
+        let options = BrokerOptions { listeners: vec![way], ..BrokerOptions::default() };
+        let broker = RealBroker::start_with(&options).await.unwrap();
+        let target = broker.listener("spoiled").unwrap().rsplit_once(':').unwrap().1.parse().unwrap();
+        let state = Arc::new(State { target: AtomicU16::new(target), ..State::default() });
+        let shared = Arc::clone(&state);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(carry(client, Arc::clone(&shared)));
+            }
+        });
+        Self { broker, port, state }
+    }
+
+    /// What clients are told to connect to.
+    pub fn servers(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Spoils the next produce request, once. Its last record's value is to be longer than 300 bytes.
+    pub fn arm(&self) {
+        self.state.armed.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it holds a spoiled request back.
+    pub fn holds(&self) -> bool {
+        self.state.holds.load(Ordering::SeqCst)
+    }
+
+    /// How many it has spoiled.
+    pub fn spoiled(&self) -> usize {
+        self.state.spoiled.load(Ordering::SeqCst)
+    }
+}
+
+async fn carry(client: TcpStream, state: Arc<State>) {
+    let server = TcpStream::connect(("127.0.0.1", state.target.load(Ordering::SeqCst))).await.unwrap();
+    let (mut asking, mut answered) = client.into_split();
+    let (mut answering, mut asked) = server.into_split();
+    let back = tokio::spawn(async move {
+        let _ = tokio::io::copy(&mut answering, &mut answered).await;
+    });
+    while let Ok(length) = asking.read_i32().await {
+        let mut request = vec![0; usize::try_from(length).unwrap()];
+        if asking.read_exact(&mut request).await.is_err() {
+            break;
+        }
+        if request.starts_with(&PRODUCE) && state.armed.swap(false, Ordering::SeqCst) {
+            let place = request.len() - IN_VALUE;
+            request[place] ^= 1;
+            state.spoiled.fetch_add(1, Ordering::SeqCst);
+            // The broker is not to answer before the client has sent what it sends without an answer.
+            state.holds.store(true, Ordering::SeqCst);
+            let _ = tokio::time::timeout(HOLD, asking.peek(&mut [0])).await;
+            state.holds.store(false, Ordering::SeqCst);
+        }
+        if asked.write_i32(length).await.is_err() || asked.write_all(&request).await.is_err() {
+            break;
+        }
+    }
+    back.abort();
+}
