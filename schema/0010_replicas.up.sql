@@ -40,7 +40,7 @@ COMMENT ON COLUMN outbox.schedule_watch.watch_id IS 'Names the row.';
 COMMENT ON COLUMN outbox.schedule_watch.instance IS 'The process.';
 COMMENT ON COLUMN outbox.schedule_watch.relay IS 'Its relay of [relay.source.schedule].';
 COMMENT ON COLUMN outbox.schedule_watch.since IS 'When it began to watch, by this server''s clock.';
-COMMENT ON COLUMN outbox.schedule_watch.seen_at IS 'When it last reported that it watches; a session of its process shows it, too.';
+COMMENT ON COLUMN outbox.schedule_watch.seen_at IS 'When it last reported that it watches; until when it is there is said by a lock of its session, too.';
 COMMENT ON COLUMN outbox.schedule_watch.ended_at IS 'When it stopped watching. NULL: it watches, or its process ended without a report.';
 
 -- What a relay's name leads to: removing its cursors, and moving everything to another name. Functions of the owner, so that a
