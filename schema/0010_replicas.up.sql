@@ -1,7 +1,7 @@
 -- Version 10: replicas are rows, so that a replica with another configuration is seen, and who was there at an instant is known.
 
 -- A replica writes its row when it starts, when what it reports changes (at most once a minute after the start), and when it
--- stops; whether it lives is shown by its sessions, not by this table. A row of a few hundred bytes is all that is ever read.
+-- stops; whether it lives is shown by a lock that its sessions hold, not by this table. A row of a few hundred bytes is all that is ever read.
 CREATE TABLE outbox.replica (
     instance   uuid        PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),
     id         text        NOT NULL,
@@ -16,7 +16,7 @@ CREATE TABLE outbox.replica (
 CREATE INDEX replica_by_id ON outbox.replica (id, started_at);
 COMMENT ON TABLE outbox.replica IS 'Processes of `outbox-relay run`: what each runs with, and since when. Rows of processes that have ended are deleted after a while.';
 COMMENT ON COLUMN outbox.replica.instance IS 'Names the process; a replica that restarts is another one.';
-COMMENT ON COLUMN outbox.replica.id IS 'The replica''s id: --replica-id, or the host name and process id.';
+COMMENT ON COLUMN outbox.replica.id IS 'The replica''s id: --replica-id, or the host name and process id. Several processes may have one.';
 COMMENT ON COLUMN outbox.replica.version IS 'The program''s version.';
 COMMENT ON COLUMN outbox.replica.started_at IS 'When the process started, by this server''s clock.';
 COMMENT ON COLUMN outbox.replica.seen_at IS 'When the process last wrote this row, or when another replica last found one of its sessions.';
@@ -40,7 +40,7 @@ COMMENT ON COLUMN outbox.schedule_watch.watch_id IS 'Names the row.';
 COMMENT ON COLUMN outbox.schedule_watch.instance IS 'The process.';
 COMMENT ON COLUMN outbox.schedule_watch.relay IS 'Its relay of [relay.source.schedule].';
 COMMENT ON COLUMN outbox.schedule_watch.since IS 'When it began to watch, by this server''s clock.';
-COMMENT ON COLUMN outbox.schedule_watch.seen_at IS 'When it last reported that it watches; a session of its process shows it, too.';
+COMMENT ON COLUMN outbox.schedule_watch.seen_at IS 'When it last reported that it watches; until when it is there is said by a lock of its session, too.';
 COMMENT ON COLUMN outbox.schedule_watch.ended_at IS 'When it stopped watching. NULL: it watches, or its process ended without a report.';
 
 -- What a relay's name leads to: removing its cursors, and moving everything to another name. Functions of the owner, so that a

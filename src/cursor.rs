@@ -16,6 +16,7 @@ mod detail;
 pub mod journal;
 pub mod ledger;
 pub mod letters;
+pub mod liveness;
 mod lock;
 mod news;
 mod order;

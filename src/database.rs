@@ -115,7 +115,7 @@ pub struct Session {
     pub pid: i32,
     /// The server that the process belongs to.
     pub server: Arc<Server>,
-    /// The statements that made its settings.
+    /// The statements that made its settings, and what is run after them.
     settings: String,
 }
 
@@ -149,19 +149,28 @@ pub struct Sessions {
     application_name: String,
     planned_freely: bool,
     runs_user_sql: bool,
+    /// Run in each, after its settings.
+    first: String,
 }
 
 impl Sessions {
     /// Sessions that call themselves `application_name`.
     #[must_use]
     pub fn new(config: Config, limits: Limits, application_name: String) -> Self {
-        Self { config, limits, application_name, planned_freely: false, runs_user_sql: false }
+        Self { config, limits, application_name, planned_freely: false, runs_user_sql: false, first: String::new() }
     }
 
     /// Without the planner settings that keep turns on the index `(created_at, id)`: other statements are slow under them.
     #[must_use]
     pub fn planned_freely(mut self) -> Self {
         self.planned_freely = true;
+        self
+    }
+
+    /// With a statement that each runs when its settings are made, and again after they were reset.
+    #[must_use]
+    pub fn with_first(mut self, statement: String) -> Self {
+        self.first = statement;
         self
     }
 
@@ -194,7 +203,7 @@ impl Sessions {
     /// # Errors
     /// See [`Error`].
     pub async fn open(&self) -> Result<Session, Error> {
-        let opening = connect::open(&self.config, &self.limits, &self.application_name, self.planned_freely);
+        let opening = connect::open(self);
         // Boxed: it is rare, and whoever may have to open a session would be kilobytes larger, and is moved for each turn.
         Box::pin(opening).await.map_err(|error| self.named(error))
     }

@@ -19,7 +19,7 @@ Examples:
 
 CONFIG is a digest of what decides what the relay delivers, and where: replicas of one configuration have the same. REFUSED \
 is why the replica does not run the relay: config_mismatch, while live replicas run another configuration of it, or the code \
-of a check.")]
+of a check. Below the table: ids that several processes have, and relays with several configurations.")]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 use tokio_postgres::{Client, Row, SimpleQueryMessage};
 
+use super::liveness;
 use crate::database::{Error, quote_literal};
 use crate::position::Timestamp;
 
@@ -96,18 +97,10 @@ pub struct Own<'a> {
     pub started_at: Option<&'a str>,
 }
 
-/// Whether a row of `r` has a session.
-fn live() -> String {
-    format!(
-        "EXISTS (SELECT FROM pg_catalog.pg_stat_activity AS a WHERE a.datname = pg_catalog.current_database() \
-         AND a.application_name IN ('{SESSION}' || r.id, '{SQL_SESSION}' || r.id))"
-    )
-}
-
 /// The relays as they are decided: refused by the process's own checks, or because another configuration has the claim. The
 /// replica that has been there for longest is named.
 fn decided(own: Own<'_>, wanted: &[Wanted]) -> String {
-    let (instance, live) = (quote_literal(own.instance), live());
+    let (instance, live) = (quote_literal(own.instance), liveness::is_live("r"));
     let wanted = quote_literal(&serde_json::json!(wanted).to_string());
     let relay = |of: &str| format!("pg_catalog.split_part({of}.name, '#', 1)");
     let (wanted_relay, others_relay) = (relay("w"), relay("t"));
@@ -128,8 +121,8 @@ fn decided(own: Own<'_>, wanted: &[Wanted]) -> String {
 
 /// Writes the row of a process and takes what claims it can: when it started, as text, and its relays as they are decided.
 ///
-/// The first time, rows of the same id are marked as stopped: a process that restarts has its id again. One that still runs
-/// writes its row again.
+/// The first time, rows of the same id whose processes have ended are marked as stopped: a process that restarts often has its id
+/// again.
 ///
 /// # Errors
 /// The database's.
@@ -140,8 +133,9 @@ pub async fn register(client: &Client, own: Own<'_>, wanted: &[Wanted]) -> Resul
         String::new()
     } else {
         format!(
-            "UPDATE outbox.replica SET stopped_at = pg_catalog.clock_timestamp() \
-             WHERE id = {id} AND instance <> {instance}::uuid AND stopped_at IS NULL; "
+            "UPDATE outbox.replica AS r SET stopped_at = pg_catalog.clock_timestamp() \
+             WHERE r.id = {id} AND r.instance <> {instance}::uuid AND r.stopped_at IS NULL AND NOT {}; ",
+            liveness::is_live("r")
         )
     };
     // One message, and so one transaction; the last statement's snapshot is newer than the lock.
@@ -191,7 +185,7 @@ pub async fn list(client: &Client, ended: bool) -> Result<Vec<Replica>, Error> {
          CASE WHEN l.live THEN pg_catalog.clock_timestamp() ELSE r.seen_at END, r.stopped_at, r.relays::text, l.live \
          FROM outbox.replica AS r CROSS JOIN LATERAL (SELECT r.stopped_at IS NULL AND {}) AS l (live) \
          WHERE $1 OR r.stopped_at IS NULL ORDER BY r.started_at, r.instance",
-        live()
+        liveness::is_live("r")
     );
     let rows = client.query(&sql, &[&ended]).await?;
     rows.iter().map(|row| replica(row).map_err(Error::from)).collect()
@@ -232,7 +226,7 @@ pub async fn mark(client: &Client, instances: &[&str], seen: Option<Timestamp>) 
     let sql = format!(
         "UPDATE outbox.replica AS r SET stopped_at = pg_catalog.clock_timestamp(), seen_at = GREATEST(r.seen_at, $2) \
          WHERE r.instance::text = ANY ($1) AND r.stopped_at IS NULL AND NOT {}",
-        live()
+        liveness::is_live("r")
     );
     Ok(client.execute(&sql, &[&instances, &seen]).await?)
 }

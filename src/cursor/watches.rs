@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::claims::{Settlement, Taking};
+use super::liveness;
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 
@@ -23,14 +24,16 @@ const SEEN: &str =
 const END: &str = "UPDATE outbox.schedule_watch SET ended_at = COALESCE($2, pg_catalog.clock_timestamp()) \
      WHERE watch_id = $1 AND ended_at IS NULL";
 
-/// A process is there while it has a session that did anything a moment ago. One without a session was there until it was
-/// last seen. Sessions of the time before this server was started show nothing of that time.
-const WATCHES: &str = "SELECT w.since, COALESCE(w.ended_at, GREATEST(w.seen_at, r.seen_at)), \
-     CASE WHEN w.ended_at IS NULL AND r.stopped_at IS NULL THEN (SELECT pg_catalog.max(CASE WHEN a.state = 'idle' \
-     THEN a.state_change + pg_catalog.make_interval(secs => $2::float8) ELSE pg_catalog.clock_timestamp() END) \
-     FROM pg_catalog.pg_stat_activity AS a WHERE a.datname = pg_catalog.current_database() AND a.application_name \
-     IN (('outbox-relay/' || r.id)::name, ('outbox-relay/sql:' || r.id)::name)) END, pg_catalog.pg_postmaster_start_time() \
-     FROM outbox.schedule_watch AS w JOIN outbox.replica AS r ON r.instance = w.instance WHERE w.relay = $1";
+/// A process is there as long as it says so in one of its sessions. One that says nothing was there until it was last seen. What
+/// sessions say shows nothing of the time before this server was started.
+fn watches() -> String {
+    format!(
+        "SELECT w.since, COALESCE(w.ended_at, GREATEST(w.seen_at, r.seen_at)), \
+         CASE WHEN w.ended_at IS NULL AND r.stopped_at IS NULL THEN ({}) END, pg_catalog.pg_postmaster_start_time() \
+         FROM outbox.schedule_watch AS w JOIN outbox.replica AS r ON r.instance = w.instance WHERE w.relay = $1",
+        liveness::there_until("r")
+    )
+}
 
 /// A process that watches.
 #[derive(Clone, Copy, Debug)]
@@ -89,8 +92,7 @@ impl Settlement {
     /// # Errors
     /// The database's.
     pub async fn watched(&self, relay: &str) -> Result<Vec<Span>, Error> {
-        let unbroken = UNBROKEN.as_secs_f64();
-        let rows = self.query(Taking { sql: WATCHES, parameters: &[&relay, &unbroken] }).await?;
+        let rows = self.query(Taking { sql: &watches(), parameters: &[&relay] }).await?;
         let mut spans = Vec::new();
         for row in &rows {
             let (from, to): (Timestamp, Timestamp) = (row.try_get(0)?, row.try_get(1)?);

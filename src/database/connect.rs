@@ -13,7 +13,7 @@ use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Socket};
 use tokio_util::sync::CancellationToken;
 
-use super::{Config, Error, Limits, Server, Session, TlsMode, error};
+use super::{Config, Error, Limits, Server, Session, Sessions, TlsMode, error};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The version that brought `transaction_timeout`, which ends a holder that is silent in the middle of a statement, too.
@@ -27,19 +27,15 @@ const WHERE: &str = "SELECT pg_catalog.pg_backend_pid(), (SELECT system_identifi
 /// the table would take longer with each row.
 const PLANNER: [(&str, &str); 3] = [("enable_seqscan", "off"), ("enable_bitmapscan", "off"), ("enable_sort", "off")];
 
-pub(super) async fn open(
-    config: &Config,
-    limits: &Limits,
-    application_name: &str,
-    planned_freely: bool,
-) -> Result<Session, Error> {
-    let mut session = connect(config, limits, application_name).await?;
+pub(super) async fn open(sessions: &Sessions) -> Result<Session, Error> {
+    let limits = &sessions.limits;
+    let mut session = connect(&sessions.config, limits, &sessions.application_name).await?;
     // A pooler without a free server connection lets a client in and then says nothing.
     tokio::time::timeout(limits.lock_kill, async {
         let row = session.query_one(WHERE, &[]).await?;
         session.pid = row.try_get(0)?;
         session.server = Arc::new(Server { system: row.try_get(1)?, started: row.try_get(2)? });
-        session.settings = prepare(&session, config, limits, planned_freely).await?;
+        session.settings = prepare(&session, sessions).await?;
         Ok::<(), Error>(())
     })
     .await
@@ -191,11 +187,12 @@ fn settings(config: &Config, limits: &Limits) -> Vec<(&'static str, String)> {
     settings
 }
 
-/// Makes a session's settings; the statements that made them.
-async fn prepare(session: &Session, config: &Config, limits: &Limits, planned_freely: bool) -> Result<String, Error> {
+/// Makes a session's settings, and runs what is first run in it; the statements that did.
+async fn prepare(session: &Session, sessions: &Sessions) -> Result<String, Error> {
+    let Sessions { config, limits, planned_freely, first, .. } = sessions;
     let version: i32 = session.query_one("SELECT current_setting('server_version_num')::integer", &[]).await?.get(0);
     let mut settings = settings(config, limits);
-    if !planned_freely {
+    if !*planned_freely {
         settings.extend(PLANNER.map(|(name, value)| (name, value.to_owned())));
     }
     if version >= TRANSACTION_TIMEOUT {
@@ -205,6 +202,7 @@ async fn prepare(session: &Session, config: &Config, limits: &Limits, planned_fr
     for (name, value) in &settings {
         let _ = write!(sql, "SET {name} = '{value}';");
     }
+    sql.push_str(first);
     session.batch_execute(&sql).await?;
     if session.query_one("SELECT pg_is_in_recovery()", &[]).await?.get(0) {
         return Err(Error::Standby(config.target()));

@@ -15,6 +15,7 @@ use super::sentry::Sentry;
 use super::topics::Topics;
 use super::weaker::LastOpenSince;
 use super::{Config, replicas};
+use crate::cursor::liveness;
 use crate::database::{self, Error, Limits, Loan, Pool, Sessions};
 use crate::health::{Heartbeat, Readiness};
 use crate::metrics::{self, PoolState};
@@ -144,12 +145,14 @@ impl Engine {
         relays: &[Config],
     ) -> anyhow::Result<Self> {
         let application = replicas::application(&replica, relays);
-        let sessions = || Sessions::new(database.clone(), limits, application.clone());
+        let registry = Registry::new(relays);
+        let lives = liveness::hold(registry.instance());
+        let sessions = || Sessions::new(database.clone(), limits, application.clone()).with_first(lives.clone());
         let slots = (database.pool_size.saturating_sub(2 + usize::from(database.listens)) / 2).max(1);
         Ok(Self {
             watcher: Watcher::new(sessions(), limits.statement),
             probe: Shared::new(sessions()),
-            registry: Registry::new(relays),
+            registry,
             hints: Hints::new(sessions()),
             bulletin: Bulletin::default(),
             sentry: Sentry::default(),

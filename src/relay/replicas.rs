@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Client;
 
 use super::Config;
+use crate::cursor::liveness;
 use crate::cursor::replicas::{SESSION, SQL_SESSION};
 use crate::database::Error;
 use crate::{sink, source};
@@ -78,11 +79,14 @@ pub struct Worker {
 /// The database's.
 pub async fn workers(client: &Client, names: &[&str]) -> Result<Vec<Worker>, Error> {
     let running = running(client).await?;
-    // A replica that restarts is another row; the newest of its name is the one that runs.
-    let sql = "SELECT DISTINCT ON (r.id) r.id, EXISTS (SELECT FROM pg_catalog.jsonb_array_elements(r.relays) AS e \
-               WHERE e ->> 'name' = ANY ($2) OR pg_catalog.split_part(e ->> 'name', '#', 1) = ANY ($2)) \
-               FROM outbox.replica AS r WHERE r.id = ANY ($1) AND r.stopped_at IS NULL ORDER BY r.id, r.started_at DESC";
-    let rows = client.query(sql, &[&running, &names]).await?;
+    // Several processes may have one id.
+    let sql = format!(
+        "SELECT r.id, pg_catalog.bool_or(EXISTS (SELECT FROM pg_catalog.jsonb_array_elements(r.relays) AS e \
+         WHERE e ->> 'name' = ANY ($2) OR pg_catalog.split_part(e ->> 'name', '#', 1) = ANY ($2))) \
+         FROM outbox.replica AS r WHERE r.id = ANY ($1) AND r.stopped_at IS NULL AND {} GROUP BY r.id",
+        liveness::is_live("r")
+    );
+    let rows = client.query(&sql, &[&running, &names]).await?;
     let reported = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
     let reported = reported.collect::<Result<BTreeMap<String, bool>, Error>>()?;
     let worker = |replica: String| match reported.get(&replica) {

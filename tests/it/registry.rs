@@ -7,6 +7,7 @@ use crate::support::outside::{json, stdout_relay};
 use crate::support::{CLOCK, Database, PATIENCE, Process, bookings, database, eventually, toml};
 
 mod mismatch;
+mod one_id;
 mod rows;
 mod seen;
 

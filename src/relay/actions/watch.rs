@@ -1,10 +1,13 @@
 //! Who watched the schedules of a relay, and when: an occurrence was missed when no replica did at its instant.
 //!
 //! Each process writes when its watch begins and ends, and that it goes on while something is due that it cannot plan, for
-//! example because an application's edit is not committed. Nothing is written while occurrences are planned in time.
+//! example because an application's edit is not committed. Nothing is written while occurrences are planned in time: then a lock of
+//! its session says that it is there.
 
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use crate::cursor::liveness::{self, Second};
 use crate::cursor::schedules::First;
 use crate::cursor::watches::{self, Span, UNBROKEN, Watcher};
 use crate::database::{Error, Session};
@@ -29,6 +32,8 @@ pub(super) struct Watch {
     before: Option<Timestamp>,
     /// When it was last recorded that it goes on.
     seen: Option<Instant>,
+    /// Until when a session says that this process is there.
+    said: Option<(Weak<Session>, Second)>,
 }
 
 impl Watch {
@@ -48,11 +53,12 @@ impl Watch {
     /// Writes what the database does not know yet.
     pub(super) async fn record(
         &mut self,
-        session: &Session,
+        session: &Arc<Session>,
         engine: &Engine,
         relay: &str,
         first: First,
     ) -> Result<(), Error> {
+        self.say(session, Some(Second::after(first.now.plus(UNBROKEN)))).await?;
         let Some(since) = self.since else { return Ok(()) };
         let Some((id, _)) = self.row.filter(|(_, recorded)| *recorded == since) else {
             let watcher = Watcher { instance: engine.registry.instance(), relay };
@@ -72,6 +78,17 @@ impl Watch {
         Ok(())
     }
 
+    /// Says until when this process is there; a session that has ended says nothing any more.
+    async fn say(&mut self, session: &Arc<Session>, until: Option<Second>) -> Result<(), Error> {
+        let in_session = |(said, _): &&(Weak<Session>, Second)| Weak::ptr_eq(said, &Arc::downgrade(session));
+        let former = self.said.as_ref().filter(in_session).map(|(_, until)| *until);
+        if former != until {
+            liveness::say_there(session, until, former).await?;
+            self.said = until.map(|until| (Arc::downgrade(session), until));
+        }
+        Ok(())
+    }
+
     /// Whether it has not looked for too long: it ended with its last look.
     pub(super) fn is_broken(&self) -> bool {
         self.looked.is_some_and(|(at, _)| at.elapsed() >= UNBROKEN)
@@ -81,9 +98,11 @@ impl Watch {
     pub(super) async fn end(&mut self, engine: &Engine) -> Result<(), Error> {
         let ended = self.looked.filter(|_| self.is_broken()).map(|(_, then)| then);
         let row = self.row.take();
-        *self = Self::default();
+        let said = self.said.take();
+        *self = Self { said, ..Self::default() };
         if let Some((id, _)) = row {
             let session = engine.probe.session().await?;
+            self.say(&session, None).await?;
             watches::end(&session, id, ended).await?;
         }
         Ok(())

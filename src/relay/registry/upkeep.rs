@@ -6,7 +6,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use crate::cursor::replicas::{self, Own, Wanted};
+use crate::cursor::replicas::{self, Own, Replica, Wanted};
 use crate::database::sqlstate::{self, Cure};
 use crate::database::{Error, Session};
 use crate::pace::Backoff;
@@ -37,6 +37,8 @@ struct Upkeep<'a> {
     /// When the rows were read last, by the database's clock.
     seen: Option<Timestamp>,
     session: Weak<Session>,
+    /// Another live process has this replica's id, which has been logged.
+    shares_id: bool,
     /// Since when a claim that is waited for has been free. It is taken a tick later, because after a fail-over replicas come back at
     /// different instants.
     free: Option<Instant>,
@@ -55,6 +57,7 @@ pub(in crate::relay) async fn run(engine: Arc<Engine>) {
         read_at: None,
         seen: None,
         session: Weak::new(),
+        shares_id: false,
         free: None,
         backoff: Backoff::new(),
         not_before: Instant::now(),
@@ -148,11 +151,23 @@ impl Upkeep<'_> {
         if !found.iter().any(|replica| replica.instance == *instance) {
             tracing::warn!(
                 replica = self.engine.replica,
-                hint = "No action needed after an outage. If it is repeated, give each replica an id of its own.",
+                hint = "No action needed after an outage.",
                 "the row of this replica was deleted, or marked as stopped: it is written again"
             );
             self.written = None;
         }
+        let is_other =
+            |replica: &&Replica| replica.live && replica.id == self.engine.replica && replica.instance != *instance;
+        match found.iter().find(is_other) {
+            Some(other) if !self.shares_id => tracing::warn!(
+                replica = self.engine.replica,
+                started_at = %other.started_at,
+                hint = "Give each replica an id of its own: set another --replica-id, or take it out for the host name and process id.",
+                "another live process has the id of this replica"
+            ),
+            _ => {}
+        }
+        self.shares_id = found.iter().any(|replica| is_other(&replica));
         let ended: Vec<&str> =
             found.iter().filter(|replica| !replica.live).map(|replica| replica.instance.as_str()).collect();
         if !ended.is_empty() {

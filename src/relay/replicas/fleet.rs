@@ -44,17 +44,33 @@ impl Fleet {
         of_cursor().any(|(_, relay)| relay.refused.is_some()) && of_cursor().any(|(_, relay)| relay.refused.is_none())
     }
 
-    /// What an operator must know of the relays, a sentence each: other configurations, and refusals.
+    /// What an operator must know of the replicas and relays, a sentence each: ids that are not unique, other configurations, and
+    /// refusals.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let relays: BTreeSet<&str> = self.entries().map(|(_, relay)| relay_of(&relay.name)).collect();
-        relays.into_iter().filter_map(|relay| self.mismatch(relay)).chain(self.refusals(|_| true)).collect()
+        let mismatches = relays.into_iter().filter_map(|relay| self.mismatch(relay));
+        self.shared_ids(|_| true).into_iter().chain(mismatches).chain(self.refusals(|_| true)).collect()
+    }
+
+    /// Which ids several live processes have, of those that have one of these relays.
+    fn shared_ids(&self, of: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut processes: BTreeMap<&str, usize> = BTreeMap::new();
+        for replica in self.replicas.iter().filter(|replica| replica.relays.iter().any(|relay| of(&relay.name))) {
+            *processes.entry(&replica.id).or_default() += 1;
+        }
+        let shared = processes.into_iter().filter(|(_, count)| *count > 1);
+        let said = |(id, count)| {
+            format!("{count} live processes have the replica id {id}: give each a --replica-id of its own")
+        };
+        shared.map(said).collect()
     }
 
     /// The same of one cursor.
     #[must_use]
     pub fn notes_of(&self, cursor: &str) -> Vec<String> {
-        self.mismatch(relay_of(cursor)).into_iter().chain(self.refusals(|name| name == cursor)).collect()
+        let shared = self.shared_ids(|name| name == cursor).into_iter();
+        shared.chain(self.mismatch(relay_of(cursor))).chain(self.refusals(|name| name == cursor)).collect()
     }
 
     /// Which replicas have which configuration, when there are several.
@@ -93,6 +109,7 @@ impl Fleet {
 #[must_use]
 pub fn document(replica: &Replica) -> serde_json::Value {
     serde_json::json!({
+        "instance": replica.instance,
         "id": replica.id,
         "version": replica.version,
         "started_at": replica.started_at.to_string(),

@@ -6,7 +6,7 @@ use super::{CursorStatus, HorizonStatus, RunningAction, Status};
 use crate::source::certainty::Certainty;
 
 impl Status {
-    /// Where replicas do not agree, or refuse one of these cursors: a sentence each.
+    /// Where replicas share an id, do not agree, or refuse one of these cursors: a sentence each.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = Vec::new();

@@ -16,8 +16,7 @@ const DARK: &str = "5 seconds";
 struct Fixture {
     database: Database,
     watching: Client,
-    text: String,
-    _provider: Provider,
+    provider: Provider,
 }
 
 impl Fixture {
@@ -26,17 +25,21 @@ impl Fixture {
         let database = database().await;
         let (watching, app) = clients(&database).await;
         let provider = Provider::start(|_| Answer::Accept).await.unwrap();
-        let text = toml(&database, "relay", None, &relay(&provider, "", ""));
         for policy in POLICIES {
             let sql = "INSERT INTO outbox.schedule (name, relay, rule, missed, overlap) \
                        VALUES ($1, 'jobs', 'FREQ=SECONDLY', $1, 'queue')";
             app.execute(sql, &[&policy]).await.unwrap();
         }
-        Self { database, watching, text, _provider: provider }
+        Self { database, watching, provider }
     }
 
     fn start(&self, id: &str) -> Process {
-        Process::spawn(&self.text, &["run", "--replica-id", id])
+        self.start_as("relay", id)
+    }
+
+    fn start_as(&self, role: &str, id: &str) -> Process {
+        let text = toml(&self.database, role, None, &relay(&self.provider, "", ""));
+        Process::spawn(&text, &["run", "--replica-id", id])
     }
 
     /// Until each schedule has an action whose instant is not before this one.
@@ -151,8 +154,19 @@ async fn killed_replica_was_there_until_its_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_replica_was_not_there() {
+    paused("relay").await;
+}
+
+/// The role of the others cannot read what its sessions do.
+#[tokio::test(flavor = "multi_thread")]
+async fn paused_replica_of_another_role_was_not_there() {
+    paused("relay_stats").await;
+}
+
+/// A replica of this role is paused, and another decides what was missed.
+async fn paused(role: &str) {
     let fixture = Fixture::new().await;
-    let first = fixture.start("first");
+    let first = fixture.start_as(role, "first");
     fixture.planned_from("-infinity").await;
 
     let paused = fixture.clock().await;
