@@ -45,33 +45,41 @@ COMMENT ON COLUMN outbox.schedule_watch.ended_at IS 'When it stopped watching. N
 
 -- What a relay's name leads to: removing its cursors, and moving everything to another name. Functions of the owner, so that a
 -- relay's role can do both, and cannot delete a cursor in another way.
-CREATE FUNCTION outbox.relay_belongings(of_relay text) RETURNS TABLE (what text, rows bigint, open bigint)
+CREATE FUNCTION outbox.relay_belongings(of_relay text) RETURNS TABLE (what text, of_cursor text, rows bigint, open bigint)
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp
 AS $$
     WITH named AS (SELECT c.name FROM outbox.cursor AS c WHERE c.relay = of_relay UNION SELECT of_relay)
-    SELECT 'rows in flight', f.rows, f.rows FROM (
-        SELECT COALESCE(pg_catalog.sum(pg_catalog.jsonb_array_length(c.token -> 'rows')), 0)::bigint AS rows FROM outbox.cursor AS c
-        WHERE c.relay = of_relay AND c.token IS NOT NULL) AS f
-    UNION ALL
-    SELECT 'unknown outcomes', pg_catalog.count(*), pg_catalog.count(*) FROM outbox.claim AS u
-    WHERE u.relay IN (TABLE named) AND u.state IN ('unknown', 'sending')
-    UNION ALL
-    SELECT 'dead letters', pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE d.state IN ('dead', 'redriving'))
-    FROM outbox.dead_letter AS d WHERE d.cursor IN (TABLE named)
-    UNION ALL
-    SELECT 'requests', pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE r.status <> 'completed')
-    FROM outbox.request AS r WHERE r.relay = of_relay
-    UNION ALL
-    SELECT 'schedules', pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE s.enabled AND COALESCE(s.next_at, '-infinity') < 'infinity')
-    FROM outbox.schedule AS s WHERE s.relay = of_relay
-    UNION ALL
-    SELECT 'actions', pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE a.status IN ('queued', 'due', 'running'))
-    FROM outbox.action AS a WHERE a.relay = of_relay
-    UNION ALL
-    SELECT 'marks of rows sent', pg_catalog.count(*), 0 FROM outbox.sent AS m WHERE m.relay IN (TABLE named)
+    SELECT k.what, k.of_cursor, k.rows, k.open FROM (
+        SELECT 1, 'rows in flight', c.name, pg_catalog.jsonb_array_length(c.token -> 'rows')::bigint,
+            pg_catalog.jsonb_array_length(c.token -> 'rows')::bigint FROM outbox.cursor AS c
+        WHERE c.relay = of_relay AND c.token IS NOT NULL
+        UNION ALL
+        -- A row that is marked and was not sent is known to its claim alone.
+        SELECT 2, 'unfinished sends', u.relay, pg_catalog.count(*), pg_catalog.count(*) FROM outbox.claim AS u
+        WHERE u.relay IN (TABLE named) AND (u.state = 'sending' OR u.state = 'waiting' AND u.marked) GROUP BY u.relay
+        UNION ALL
+        SELECT 3, 'unknown outcomes', u.relay, pg_catalog.count(*), pg_catalog.count(*) FROM outbox.claim AS u
+        WHERE u.relay IN (TABLE named) AND u.state = 'unknown' GROUP BY u.relay
+        UNION ALL
+        SELECT 4, 'dead letters', d.cursor, pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE d.state IN ('dead', 'redriving'))
+        FROM outbox.dead_letter AS d WHERE d.cursor IN (TABLE named) GROUP BY d.cursor
+        UNION ALL
+        SELECT 5, CASE r.status WHEN 'unknown' THEN 'unknown requests' WHEN 'failed' THEN 'failed requests' ELSE 'requests' END,
+            of_relay, pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE r.status <> 'completed')
+        FROM outbox.request AS r WHERE r.relay = of_relay GROUP BY 2
+        UNION ALL
+        SELECT 6, 'schedules', of_relay, pg_catalog.count(*),
+            pg_catalog.count(*) FILTER (WHERE s.enabled AND COALESCE(s.next_at, '-infinity') < 'infinity')
+        FROM outbox.schedule AS s WHERE s.relay = of_relay
+        UNION ALL
+        SELECT 7, 'actions', of_relay, pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE a.status IN ('queued', 'due', 'running'))
+        FROM outbox.action AS a WHERE a.relay = of_relay
+        UNION ALL
+        SELECT 8, 'marks of rows sent', m.relay, pg_catalog.count(*), 0 FROM outbox.sent AS m WHERE m.relay IN (TABLE named) GROUP BY m.relay
+    ) AS k (n, what, of_cursor, rows, open) ORDER BY k.n, k.what, k.of_cursor
 $$;
-COMMENT ON FUNCTION outbox.relay_belongings(text) IS 'What is kept under a relay''s name beside its cursors: how many rows, and how many of them are not finished, so that the cursors cannot be removed.';
+COMMENT ON FUNCTION outbox.relay_belongings(text) IS 'What is kept under a relay''s name beside its cursors, of each cursor: how many rows, and how many of them are not finished, so that the cursors cannot be removed.';
 REVOKE ALL ON FUNCTION outbox.relay_belongings(text) FROM PUBLIC;
 
 CREATE FUNCTION outbox.remove_cursors(of_relay text, operator text) RETURNS integer
@@ -85,7 +93,8 @@ DECLARE
 BEGIN
     PERFORM pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('outbox-relay cursors of ' || of_relay, 0));
     PERFORM FROM outbox.cursor AS c WHERE c.relay = of_relay ORDER BY c.name FOR UPDATE;
-    SELECT pg_catalog.string_agg(b.open || ' ' || b.what, ', ') INTO open FROM outbox.relay_belongings(of_relay) AS b WHERE b.open > 0;
+    SELECT pg_catalog.string_agg(b.open || ' ' || b.what || CASE WHEN b.of_cursor <> of_relay THEN ' of ' || b.of_cursor ELSE '' END, ', ')
+    INTO open FROM outbox.relay_belongings(of_relay) AS b WHERE b.open > 0;
     IF open IS NOT NULL THEN
         RAISE EXCEPTION 'relay % has %', of_relay, open USING ERRCODE = 'object_not_in_prerequisite_state',
             HINT = 'Finish them first: `outbox-relay cursor remove` prints how.';

@@ -22,6 +22,7 @@ mod seek;
 mod show;
 mod skip;
 mod subject;
+mod unfinished;
 mod wait;
 mod why;
 

@@ -37,7 +37,7 @@ pub struct Args {
 pub enum Verb {
     /// List those that wait
     List {
-        /// Only of this cursor
+        /// Only of this cursor, or of all shards of this relay
         #[arg(long, value_name = "NAME")]
         cursor: Option<String>,
         /// How to print them
@@ -65,7 +65,7 @@ pub struct Choice {
     /// Their numbers
     #[arg(value_name = "ID", required_unless_present = "cursor", conflicts_with = "cursor")]
     pub ids: Vec<i64>,
-    /// All that wait of this cursor
+    /// All that wait of this cursor, or of all shards of this relay
     #[arg(long, value_name = "NAME")]
     pub cursor: Option<String>,
     /// Whether to.

@@ -18,6 +18,8 @@ const BURY: &str = "INSERT INTO outbox.dead_letter AS d (cursor, source, created
 const OPEN: &str = "SELECT pg_catalog.count(*) FROM outbox.dead_letter \
      WHERE cursor = $1 AND state IN ('dead', 'redriving')";
 
+const WANTED: &str = "SELECT pg_catalog.count(*) FROM outbox.dead_letter WHERE cursor = $1 AND state = 'redriving'";
+
 /// The sizes are those of payloads, which PostgreSQL knows without reading them.
 const REDRIVING: &str = "SELECT id, created_at, message_id, fields, field_values FROM outbox.dead_letter \
      WHERE state = 'redriving' AND id IN (SELECT l.id FROM \
@@ -95,6 +97,15 @@ pub struct Redriven<'a> {
 /// The database's.
 pub async fn open(session: &Session, cursor: &str) -> Result<i64, Error> {
     let statement = session.prepare_cached(OPEN).await?;
+    Ok(session.query_one(&statement, &[&cursor]).await?.try_get(0)?)
+}
+
+/// How many dead letters of a cursor an operator wants sent again.
+///
+/// # Errors
+/// The database's.
+pub async fn wanted(session: &Session, cursor: &str) -> Result<i64, Error> {
+    let statement = session.prepare_cached(WANTED).await?;
     Ok(session.query_one(&statement, &[&cursor]).await?.try_get(0)?)
 }
 

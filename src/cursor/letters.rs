@@ -42,7 +42,7 @@ pub struct Listed {
 pub enum Which<'a> {
     /// Those of these numbers, whatever their state.
     Ids(&'a [i64]),
-    /// The open ones of one cursor, or of all.
+    /// The open ones of one cursor, of all cursors of a relay, or of all.
     Open(Option<&'a str>),
 }
 
@@ -69,7 +69,8 @@ pub async fn list(client: &Client, which: Which<'_>) -> Result<Vec<Listed>, Erro
             "SELECT id, cursor, source, created_at, message_id, sink || ' ' || target, key, CASE WHEN $1::bigint[] IS NOT NULL THEN payload END, state, attempts, \
              dead_lettered_at, error::text FROM outbox.dead_letter \
              WHERE CASE WHEN $1::bigint[] IS NULL \
-             THEN state IN ('dead', 'redriving') AND cursor = COALESCE($2::text, cursor) ELSE id = ANY ($1) END \
+             THEN state IN ('dead', 'redriving') AND ($2::text IS NULL OR cursor = $2 \
+             OR cursor IN (SELECT c.name FROM outbox.cursor AS c WHERE c.relay = $2)) ELSE id = ANY ($1) END \
              ORDER BY cursor, created_at, id",
             &[&ids, &cursor],
         )

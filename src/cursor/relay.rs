@@ -3,7 +3,7 @@
 //! Functions of the schema do it, as its owner: the relay's role cannot delete a cursor in another way. Each is one
 //! transaction, takes the cursors' locks, and leaves a row in `outbox.operation`.
 
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Row};
 
 use crate::database::Error;
 
@@ -12,6 +12,8 @@ use crate::database::Error;
 pub struct Belonging {
     /// Of which kind: the word of `outbox.relay_belongings`.
     pub what: String,
+    /// Of which cursor of the relay; the relay's name for what is kept of the relay as a whole.
+    pub cursor: String,
     /// How many.
     pub rows: i64,
     /// How many of them are not finished: the cursors cannot be removed before they are.
@@ -23,11 +25,12 @@ pub struct Belonging {
 /// # Errors
 /// The database's.
 pub async fn belongings(client: &Client, relay: &str) -> Result<Vec<Belonging>, Error> {
-    let sql = "SELECT b.what, b.rows, b.open FROM outbox.relay_belongings($1) AS b WHERE b.rows > 0";
+    let sql = "SELECT b.what, b.of_cursor, b.rows, b.open FROM outbox.relay_belongings($1) AS b WHERE b.rows > 0";
     let rows = client.query(sql, &[&relay]).await?;
-    rows.iter()
-        .map(|row| Ok(Belonging { what: row.try_get(0)?, rows: row.try_get(1)?, open: row.try_get(2)? }))
-        .collect()
+    let belonging = |row: &Row| {
+        Ok(Belonging { what: row.try_get(0)?, cursor: row.try_get(1)?, rows: row.try_get(2)?, open: row.try_get(3)? })
+    };
+    rows.iter().map(belonging).collect()
 }
 
 /// Removes the cursors of a relay; how many they were.

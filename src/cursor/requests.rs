@@ -11,7 +11,7 @@ const LIST: &str = "SELECT l.* FROM (SELECT c.relay, c.key, c.state, c.due_at, c
      FROM outbox.claim AS c UNION ALL SELECT r.relay, ARRAY[r.request_id::text], r.status, r.due_at, r.updated_at, r.claimed_by, \
      r.attempts, r.error::text, r.dedupe_key, r.user_id, r.template, r.provider_id, r.ambiguous FROM outbox.request AS r \
      WHERE r.status <> 'completed' OR $2::text = 'completed' OR $3::boolean) AS l \
-     WHERE ($1::text IS NULL OR l.relay = $1) AND ($2::text IS NULL OR l.state = $2) AND (l.ambiguous > 0 OR NOT $3::boolean) \
+     WHERE ($1::text IS NULL OR l.relay = $1 OR l.relay IN (SELECT k.name FROM outbox.cursor AS k WHERE k.relay = $1)) AND ($2::text IS NULL OR l.state = $2) AND (l.ambiguous > 0 OR NOT $3::boolean) \
      ORDER BY l.relay, l.due_at, l.key LIMIT $4";
 
 const SHOW: &str = "SELECT r.request_id::text, pg_catalog.jsonb_build_object('request_id', r.request_id, 'dedupe_key', r.dedupe_key, \
@@ -35,7 +35,7 @@ const REDRIVE: &str = "WITH changed AS (UPDATE outbox.request AS r SET status = 
 /// What to list.
 #[derive(Clone, Copy, Debug)]
 pub struct Filter<'a> {
-    /// Only of this relay.
+    /// Only of this cursor, or of all cursors of this relay.
     pub relay: Option<&'a str>,
     /// Only in this state. Completed requests are listed only when this says so, or [`Self::ambiguous`].
     pub state: Option<&'a str>,

@@ -1,7 +1,8 @@
 //! `run --once`: publish what is there, then end.
 //!
 //! The target of each relay is its first horizon. It is done when no row lies between its cursor's position and the
-//! target, whoever moved it. Rows that the horizon holds back are not waited for; who holds them is said.
+//! target, whoever moved it, and no dead letter is left that an operator wants sent again. Rows that the horizon holds back
+//! are not waited for; the sessions that hold them back are logged.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::engine::{Engine, Progress};
 use super::{Config, lag, prepare, supervisor};
-use crate::cursor;
+use crate::cursor::{self, dead_letter};
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 use crate::source::{self, shape::Shape};
@@ -32,6 +33,8 @@ struct Target {
     begun: Timestamp,
     shape: Option<Arc<Shape>>,
     horizon: Option<Timestamp>,
+    /// Dead letters that are still to be sent again.
+    letters: i64,
     done: bool,
     failed: Option<String>,
 }
@@ -54,6 +57,7 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>, options: Once) -> any
             begun: clock,
             shape: None,
             horizon: None,
+            letters: 0,
             done: false,
             failed: None,
         })
@@ -75,6 +79,20 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>, options: Once) -> any
     engine.stop.cancel();
     running.await?;
     Ok(verdict(&engine, &targets, options.timeout))
+}
+
+impl Target {
+    /// What is left when the time is up.
+    fn left(&self) -> String {
+        match (&self.config.source, self.letters) {
+            (source::Config::Stream(_), 0) => "rows below the first horizon are still waiting".to_owned(),
+            (source::Config::Stream(_), 1) => "1 dead letter is still to be sent again".to_owned(),
+            (source::Config::Stream(_), letters) => format!("{letters} dead letters are still to be sent again"),
+            (source::Config::Pending(_) | source::Config::Requests(_) | source::Config::Schedule(_), _) => {
+                "due rows are still waiting: the relay is paused, or needs longer".to_owned()
+            }
+        }
+    }
 }
 
 async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
@@ -113,7 +131,9 @@ async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
     let below = horizon.minus(Duration::from_micros(1));
     // Rows in flight are passed already, and come back when they provably were not sent.
     let position = standing.position.as_ref();
+    target.letters = if standing.redrive { dead_letter::wanted(&session, &target.config.name).await? } else { 0 };
     target.done = !standing.in_flight
+        && target.letters == 0
         && lag::measure(&session, shape, position, below).await?.rows == 0
         && source::family::detached(&***session, shape, position).await?.is_none();
     Ok(())
@@ -161,13 +181,7 @@ fn verdict(engine: &Engine, targets: &[Target], timeout: Duration) -> ExitCode {
             }
             None if !target.done => {
                 code = ExitCode::FAILURE;
-                let what = match target.config.source {
-                    source::Config::Stream(_) => "rows below the first horizon are still waiting",
-                    source::Config::Pending(_) | source::Config::Requests(_) | source::Config::Schedule(_) => {
-                        "due rows are still waiting: the relay is paused, or needs longer"
-                    }
-                };
-                tracing::error!(cursor = name, ?timeout, "{what}");
+                tracing::error!(cursor = name, ?timeout, "{}", target.left());
             }
             None if !matches!(target.config.source, source::Config::Stream(_)) => {
                 let sent = engine.progress(name, |_| ()).sent;

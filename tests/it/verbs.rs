@@ -6,6 +6,7 @@ mod remove;
 mod rename;
 mod seek;
 mod skip;
+mod unfinished;
 mod watch;
 mod why;
 

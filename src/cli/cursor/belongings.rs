@@ -3,8 +3,9 @@
 use std::fmt;
 
 use super::subject::place;
-use super::unknown;
+use super::{unfinished, unknown};
 use crate::cli::table::visible;
+use crate::config::Config;
 use crate::cursor::control::{self, Listed};
 use crate::cursor::relay::{Belonging, belongings};
 use crate::database::Session;
@@ -14,7 +15,7 @@ use crate::relay::replicas::workers;
 /// A relay by its name, as the database knows it.
 #[derive(Debug)]
 pub(super) struct Named {
-    relay: String,
+    pub(super) relay: String,
     pub(super) cursors: Vec<Found>,
     pub(super) belongings: Vec<Belonging>,
 }
@@ -24,6 +25,7 @@ pub(super) struct Named {
 pub(super) struct Found {
     pub(super) name: String,
     position: Option<Position>,
+    pub(super) paused: bool,
 }
 
 impl fmt::Display for Found {
@@ -34,8 +36,9 @@ impl fmt::Display for Found {
 
 impl From<Listed> for Found {
     fn from(listed: Listed) -> Self {
-        let id = listed.position_id;
-        Self { name: listed.name, position: listed.position_created_at.map(|created_at| Position { created_at, id }) }
+        let (id, paused) = (listed.position_id, listed.paused);
+        let position = listed.position_created_at.map(|created_at| Position { created_at, id });
+        Self { name: listed.name, position, paused }
     }
 }
 
@@ -78,50 +81,29 @@ impl Named {
     }
 
     /// Fails while something is not finished, and says how to finish it.
-    pub(super) fn refuse_open(&self) -> anyhow::Result<()> {
-        let open: Vec<&Belonging> = self.belongings.iter().filter(|belonging| belonging.open > 0).collect();
-        if open.is_empty() {
-            return Ok(());
+    pub(super) async fn refuse_open(&self, session: &Session, config: &Config) -> anyhow::Result<()> {
+        let mut lines = String::new();
+        for belonging in self.belongings.iter().filter(|belonging| belonging.open > 0) {
+            let hint = unfinished::hint(session, self, belonging, config).await?;
+            lines += &format!("\n  {} -> {hint}", self.number(belonging, belonging.open));
         }
-        let relay = &self.relay;
-        let lines: Vec<String> = open
-            .iter()
-            .map(|belonging| {
-                format!("\n  {} -> {}", count(belonging.open, &belonging.what), finish(&belonging.what, relay))
-            })
-            .collect();
-        anyhow::bail!("relay {relay} has what is not finished:{}", lines.concat())
+        anyhow::ensure!(lines.is_empty(), "relay {} has what is not finished:{lines}", self.relay);
+        Ok(())
+    }
+
+    /// So many rows of a kind, and of which cursor where the relay has several.
+    pub(super) fn number(&self, of: &Belonging, rows: i64) -> String {
+        let number = count(rows, &of.what);
+        if of.cursor == self.relay { number } else { format!("{number} of {}", visible(&of.cursor)) }
     }
 }
 
 /// A number of rows of a kind.
-pub(super) fn count(rows: i64, what: &str) -> String {
+fn count(rows: i64, what: &str) -> String {
     let one = match what {
         "rows in flight" => "row in flight",
         "marks of rows sent" => "mark of a row sent",
         _ => what.strip_suffix('s').unwrap_or(what),
     };
     format!("{rows} {}", if rows == 1 { one } else { what })
-}
-
-/// How rows of a kind are finished.
-fn finish(what: &str, relay: &str) -> String {
-    match what {
-        "rows in flight" => format!("outbox-relay run --once --relay {relay}, which lists them as unknown outcomes"),
-        "unknown outcomes" => format!("outbox-relay request list --unknown --relay {relay}, and settle each"),
-        "dead letters" => format!("outbox-relay dead-letter redrive --cursor {relay}, or discard"),
-        "requests" => format!(
-            "outbox-relay run --once --relay {relay}; or hand them over: UPDATE outbox.request SET relay = 'NEW' \
-             WHERE relay = '{relay}' AND status <> 'completed'"
-        ),
-        "schedules" => {
-            format!("delete them, or hand them over: UPDATE outbox.schedule SET relay = 'NEW' WHERE relay = '{relay}'")
-        }
-        "actions" => {
-            format!(
-                "outbox-relay run --once --relay {relay}; or give them up: SELECT outbox.cancel_actions('SCHEDULE', 'TENANT')"
-            )
-        }
-        _ => "finish them".to_owned(),
-    }
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::agreed;
-use super::belongings::{Named, count};
+use super::belongings::Named;
 use crate::cli::confirm::{Consent, operator};
 use crate::cli::output::print;
 use crate::config::Config;
@@ -20,7 +20,7 @@ Examples:
 
 It removes the cursor, its pause and its reported errors; what is finished stays as history: settled dead letters, completed \
 requests, marks of rows sent. It refuses while a running replica has the relay, and while something of it is not finished: \
-open dead letters, unknown outcomes, rows in flight, requests, actions, schedules. A row in outbox.operation keeps the position.
+open dead letters, unknown outcomes, unfinished sends, rows in flight, requests, actions, schedules. A row in outbox.operation keeps the position.
 
 A relay that is configured again creates its cursor where `start` says.
 
@@ -42,12 +42,12 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
     let name = args.name.as_str();
     let named = Named::find(&session, name).await?;
     named.refuse_running(&session).await?;
-    named.refuse_open()?;
+    named.refuse_open(&session, config).await?;
     for cursor in &named.cursors {
         print(&format!("removed: cursor {cursor}\n"))?;
     }
     for kept in &named.belongings {
-        print(&format!("kept as history: {}\n", count(kept.rows, &kept.what)))?;
+        print(&format!("kept as history: {}\n", named.number(kept, kept.rows)))?;
     }
     if config.relays.iter().any(|relay| relay.relay == name) {
         print(&format!(

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::agreed;
-use super::belongings::{Named, count};
+use super::belongings::Named;
 use crate::cli::confirm::{Consent, operator};
 use crate::cli::output::print;
 use crate::config::{Config, relay_name};
@@ -56,7 +56,7 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
         print(&format!("cursor {cursor} -> {new}{}\n", cursor.name.get(old.len()..).unwrap_or_default()))?;
     }
     for moved in &named.belongings {
-        print(&format!("with it: {}\n", count(moved.rows, &moved.what)))?;
+        print(&format!("with it: {}\n", named.number(moved, moved.rows)))?;
     }
     if let Some(code) = agreed(args.consent, &format!("Rename {old} to {new}?"))? {
         return Ok(code);

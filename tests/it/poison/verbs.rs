@@ -167,3 +167,31 @@ async fn a_redriven_row_keeps_its_id_is_marked_and_a_discarded_one_is_never_sent
     }
     replica.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn once_sends_all_redriven_letters_before_it_ends() {
+    let receiver = Receiver::start();
+    let (_database, owner, text, replica) = stage(&receiver).await;
+    replica.stop().await;
+    receiver.answer(|_| (200, Duration::ZERO));
+    let text = text.replace("on_poison = \"dead_letter\"", "on_poison = \"dead_letter\"\nturn = { rows = 1 }");
+    ends(0, &text, &["redrive", "--cursor", "r", "--yes"]).await;
+    let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
+    let left: i64 =
+        owner.query_one("SELECT count(*) FROM outbox.dead_letter WHERE state <> 'redriven'", &[]).await.unwrap().get(0);
+    assert_eq!((code, left), (Some(0), 0), "{log}");
+    assert_eq!(receiver.accepted("r"), ["1", "5", "6", "2", "3", "4"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn once_exits_1_while_redriven_letters_are_left() {
+    let receiver = Receiver::start();
+    let (_database, owner, text, replica) = stage(&receiver).await;
+    replica.stop().await;
+    receiver.answer(|_| (503, Duration::ZERO));
+    ends(0, &text, &["redrive", "--cursor", "r", "--yes"]).await;
+    let (code, _, log) = outbox_relay(&text, &["run", "--once", "--timeout", "3s"]).await;
+    assert_eq!(code, Some(1), "{log}");
+    assert!(log.contains("3 dead letters are still to be sent again"), "{log}");
+    assert_eq!(state(&owner, "2").await.0, "redriving");
+}

@@ -100,9 +100,12 @@ async fn unfinished_work_refuses_removal_and_is_named() {
     assert_eq!(
         log,
         "error: relay s has what is not finished:\n  \
-         1 unknown outcome -> outbox-relay request list --unknown --relay s, and settle each\n  \
-         1 dead letter -> outbox-relay dead-letter redrive --cursor s, or discard\n  \
-         1 schedule -> delete them, or hand them over: UPDATE outbox.schedule SET relay = 'NEW' WHERE relay = 's'\n"
+         1 unknown outcome -> ask the receiver, then `outbox-relay request settle 1 --relay s --arrived`; or \
+         `outbox-relay request settle 1 --relay s --lost`\n  \
+         1 dead letter -> `outbox-relay dead-letter redrive --cursor s`, then `outbox-relay run --once --relay s`; or give them up: \
+         `outbox-relay dead-letter discard --cursor s`\n  \
+         1 schedule -> `DELETE FROM outbox.schedule WHERE relay = 's'`; or hand them over: \
+         `UPDATE outbox.schedule SET relay = 'NEW' WHERE relay = 's'`\n"
     );
     // The function is what refuses, whoever calls it.
     let relay = database.connect("relay").await;

@@ -56,7 +56,7 @@ async fn everything_under_a_name_moves_with_it() {
     let (out, _) = ends(0, &text, &["cursor", "rename", "old", "new", "--yes"]).await;
     for said in [
         "cursor old#2 at (2026-11-21T00:00:02.000000Z, 2) -> new#2\n",
-        "with it: 1 row in flight\n",
+        "with it: 1 row in flight of old#1\n",
         "with it: 1 schedule\n",
     ] {
         assert!(out.contains(said), "{said} in {out}");

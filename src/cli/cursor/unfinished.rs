@@ -1,0 +1,116 @@
+//! What `cursor remove` prints for work that is not finished: the commands that finish it.
+
+use super::belongings::Named;
+use crate::config::Config;
+use crate::cursor::relay::Belonging;
+use crate::cursor::requests::{self, Filter};
+use crate::database::{Error, Session, quote_literal};
+use crate::visible::visible;
+
+/// So many keys stand in one command; `cursor remove` prints the next ones when it runs again.
+const KEYS: i64 = 20;
+
+/// How rows of a kind are finished: commands in backticks, choices after "; or".
+pub(super) async fn hint(session: &Session, named: &Named, of: &Belonging, config: &Config) -> Result<String, Error> {
+    let (relay, cursor) = (quote_literal(&named.relay), word(&of.cursor));
+    let run = run_once(named, config);
+    let moved = |table: &str, which: &str| {
+        format!("hand them over: `UPDATE outbox.{table} SET relay = 'NEW' WHERE relay = {relay}{which}`")
+    };
+    Ok(match &*of.what {
+        "rows in flight" => format!("{run}: sends what is left, and lists them as unknown outcomes"),
+        "unfinished sends" => {
+            format!("{run}: sends what is due, and lists what may have been sent as unknown outcomes")
+        }
+        "unknown outcomes" => {
+            let settle =
+                format!("outbox-relay request settle {} --relay {cursor}", keys(session, of, "unknown").await?);
+            format!("ask the receiver, then `{settle} --arrived`; or `{settle} --lost`")
+        }
+        "dead letters" => format!(
+            "`outbox-relay dead-letter redrive --cursor {cursor}`, then {run}; or give them up: \
+             `outbox-relay dead-letter discard --cursor {cursor}`"
+        ),
+        "requests" => format!("{run}; or {}", moved("request", " AND status IN ('pending', 'processing')")),
+        "unknown requests" => {
+            let settle = format!("outbox-relay request settle {}", keys(session, of, "unknown").await?);
+            format!("ask the receiver, then `{settle} --arrived`; or `{settle} --lost`")
+        }
+        "failed requests" => format!(
+            "`outbox-relay request redrive {}`, then {run}; or {}",
+            keys(session, of, "failed").await?,
+            moved("request", " AND status = 'failed'")
+        ),
+        "schedules" => {
+            format!("`DELETE FROM outbox.schedule WHERE relay = {relay}`; or {}", moved("schedule", ""))
+        }
+        "actions" => format!(
+            "{run}; or give up those that have not begun: `SELECT outbox.cancel_actions(schedule, tenant) FROM (SELECT DISTINCT \
+             schedule, tenant FROM outbox.action WHERE relay = {relay} AND status IN ('queued', 'due')) AS open`"
+        ),
+        _ => "finish them".to_owned(),
+    })
+}
+
+/// The run that finishes what a replica has begun: only a relay that is configured and not paused can.
+fn run_once(named: &Named, config: &Config) -> String {
+    let mut first = String::new();
+    if config.relays.iter().all(|relay| relay.relay != named.relay) {
+        first += "configure the relay again, ";
+    }
+    for cursor in named.cursors.iter().filter(|cursor| cursor.paused) {
+        first += &format!("`outbox-relay cursor resume {}`, ", word(&cursor.name));
+    }
+    format!("{first}`outbox-relay run --once --relay {}`", word(&named.relay))
+}
+
+/// The keys of rows or requests in this state, as arguments of `request`.
+async fn keys(session: &Session, of: &Belonging, state: &str) -> Result<String, Error> {
+    let filter = Filter { relay: Some(&of.cursor), state: Some(state), ambiguous: false, limit: KEYS };
+    let of_ledger = of.what.ends_with(" requests");
+    let found = requests::list(session, filter).await?;
+    let found = found.iter().filter(|row| row.relay == of.cursor && row.ledger.is_some() == of_ledger);
+    Ok(found.map(|row| key(&row.key)).collect::<Vec<_>>().join(" "))
+}
+
+/// A key as `request settle` takes it.
+fn key(columns: &[String]) -> String {
+    match columns {
+        [column] if is_plain(column) => column.clone(),
+        // JSON, in which every character can be written so that it is safe to show.
+        _ => word(&serde_json::json!(columns).to_string().chars().map(escaped).collect::<String>()),
+    }
+}
+
+fn escaped(c: char) -> String {
+    if visible(c.encode_utf8(&mut [0; 4])).chars().eq([c]) {
+        return c.to_string();
+    }
+    c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+}
+
+/// A word of a shell's command line.
+fn word(text: &str) -> String {
+    if is_plain(text) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+fn is_plain(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with(['-', '#'])
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.:/#".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{key, word};
+
+    #[test]
+    fn keys_are_safe_words_of_a_shell() {
+        let of = |columns: &[&str]| key(&columns.iter().map(|column| (*column).to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["7"]), "7");
+        assert_eq!(of(&["--lost"]), r#"'["--lost"]'"#);
+        assert_eq!(of(&["it's", "a b"]), r#"'["it'\''s","a b"]'"#);
+        assert_eq!(of(&["a\u{202e}\u{1b}[31m\n"]), r#"'["a\u202e\u001b[31m\n"]'"#);
+        assert_eq!((word("many#0").as_str(), word("$(x)").as_str(), word("#x").as_str()), ("many#0", "'$(x)'", "'#x'"));
+    }
+}
