@@ -58,11 +58,13 @@ struct Handover<'a> {
     until: Instant,
 }
 
-/// Hands over to the cursors of these relays, which are the shards of one, or the one that has none.
+/// Hands over to the cursors of these relays, which are the shards of one, or the one that has none. What is read of the
+/// table is read in `session`; all that is opened beside it must be on its server.
 ///
 /// # Errors
 /// What stands against it, or that it could not be done in time; nothing has changed then.
 pub async fn reshard(
+    session: &Session,
     sessions: &Sessions,
     watcher: &Watcher,
     relays: &[Config],
@@ -70,8 +72,7 @@ pub async fn reshard(
     by: &str,
 ) -> anyhow::Result<Resharded> {
     let Some(first) = relays.first() else { return Ok(Resharded::Already) };
-    let session = sessions.open().await?;
-    let shape = match prepare::shape(&session, &first.source).await? {
+    let shape = match prepare::shape(session, &first.source).await? {
         Ok(shape) => Arc::new(shape),
         Err(Unready::Wrong { message, hint, .. }) => anyhow::bail!("{message}. {hint}"),
         Err(Unready::NoHorizon | Unready::Waiting) => anyhow::bail!("there is no horizon yet: try again"),
@@ -80,21 +81,22 @@ pub async fn reshard(
         shape.rule != Rule::Window,
         "under horizon = \"window\" nobody can say which rows are safe to pass"
     );
-    if let Err(Unready::Wrong { message, hint, .. }) = super::shards::readable(&session, first).await? {
+    if let Err(Unready::Wrong { message, hint, .. }) = super::shards::readable(session, first).await? {
         anyhow::bail!("{message}. {hint}");
     }
-    let identity = prepare::identity(&session, first).await?;
+    let identity = prepare::identity(session, first).await?;
     let handover = Handover { relays, identity, shape, watcher, until: Instant::now() + patience };
-    let olds = old(&session, &first.relay).await?;
+    let olds = old(session, &first.relay).await?;
     if handover.judge(&olds)? {
         return Ok(Resharded::Already);
     }
     let barrier = sessions.open().await?;
     let holder = sessions.open().await?;
-    for session in [&barrier, &holder] {
-        session.execute(PATIENT, &[]).await?;
+    for other in [&barrier, &holder] {
+        session.server.same_as(&other.server)?;
+        other.execute(PATIENT, &[]).await?;
     }
-    let tries = handover.tries(&session, &barrier, &holder, by);
+    let tries = handover.tries(session, &barrier, &holder, by);
     tokio::time::timeout(patience * 2, tries).await.map_err(|_| {
         anyhow::anyhow!("not done within {patience:?}; run it again, which says whether it was done after all")
     })?
@@ -186,7 +188,7 @@ impl Handover<'_> {
         let relay = &self.relays[0].relay;
         loop {
             // From the first look on, so that later ones know who has come since.
-            self.watcher.scan(&self.shape).await?;
+            self.watcher.scan(&self.shape).await?.server.same_as(&session.server)?;
             let olds = old(session, relay).await?;
             if self.judge(&olds)? {
                 return Ok(Settled::Already);

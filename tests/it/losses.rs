@@ -12,6 +12,7 @@ mod rule_change;
 mod servers;
 mod snapshot;
 mod stamps;
+mod switch;
 mod turns;
 mod words;
 

@@ -42,10 +42,11 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
         args.name
     );
     let sessions = crate::cli::sessions(&config, "cursor");
-    crate::migrate::require(&*sessions.open().await?).await?;
+    let session = sessions.open().await?;
+    crate::migrate::require(&session).await?;
     let watcher = crate::cli::watcher(&config, "cursor");
     let name = &args.name;
-    let said = match reshard(&sessions, &watcher, &config.relays, args.timeout, &operator()).await? {
+    let said = match reshard(&session, &sessions, &watcher, &config.relays, args.timeout, &operator()).await? {
         Resharded::Already => "its cursors are those that are configured".to_owned(),
         Resharded::Done(at) => {
             let cursors: Vec<&str> = config.relays.iter().map(|relay| relay.name.as_str()).collect();
