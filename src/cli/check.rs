@@ -26,7 +26,8 @@ Examples:
       what lag is achievable: writers, their times, growth, snapshots
 
 Exit codes: 0 when there are warnings only, 3 with any error, a server that cannot be asked included. As an init container it \
-stops a rollout that needs a decision: another table or topic under a cursor's name, a renamed relay, a halted cursor.")]
+stops a rollout that needs a decision: another table or topic under a cursor's name, a renamed relay. A halted cursor is a \
+warning, so that a pod with the same configuration comes back, and one with the configuration that ends the halt starts.")]
 pub struct Args {
     /// How to print the findings
     #[arg(short = 'o', long = "output", value_enum, default_value_t)]

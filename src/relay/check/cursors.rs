@@ -67,15 +67,15 @@ async fn existing(
     let halted = format!("cursor {name} is halted: {} {}: {}", halt.class, halt.code, halt.message);
     let fix =
         format!("Fix the cause (`outbox-relay cursor why {name}`), then run `outbox-relay cursor resume {name}`.");
-    Ok(Some(if *under == prepare::fingerprint(config) {
-        Finding::new(Level::Error, "cursor_halted", halted).setting(fix)
+    // No error: a pod that restarts, or brings the configuration that ends the halt, would be kept from starting.
+    let after = if *under == prepare::fingerprint(config) {
+        "it was halted under this configuration, and stays so"
+    } else if under.starts_with(CHECK) {
+        "the halt ends when the relay passes its checks"
     } else {
-        let message = match under.starts_with(CHECK) {
-            true => format!("{halted}; the halt ends when the relay passes its checks"),
-            false => format!("{halted}; another configuration, as this one is, ends the halt"),
-        };
-        Finding::new(Level::Warn, "cursor_halted", message).setting(fix)
-    }))
+        "another configuration, as this one is, ends the halt"
+    };
+    Ok(Some(Finding::new(Level::Warn, "cursor_halted", format!("{halted}; {after}")).setting(fix)))
 }
 
 /// What the first run of a relay without a cursor would do.
