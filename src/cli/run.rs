@@ -34,8 +34,8 @@ Examples:
       relay what is there now, then end; for jobs and tests
 
 Signals:
-  SIGTERM or SIGINT ends the open turns within [shutdown] grace and exits 0, or 1 when an outcome of
-  what was sent could not be recorded; a second one exits immediately.
+  SIGTERM or SIGINT ends the open turns within [shutdown] grace and exits 0, or 1 when an outcome
+  that a receiver acknowledged could not be recorded; a second one exits immediately.
 
 Exit codes: with --once 1 when a relay is halted or not done in time; rows held back are named.")]
 pub struct Args {
@@ -122,7 +122,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         intake.await?;
     }
     admin.abort();
-    if engine.has_unrecorded() {
+    if engine.unrecorded.reported() {
         tracing::error!("outbox-relay exits; some outcomes are not recorded");
         return Ok(ExitCode::FAILURE);
     }

@@ -115,6 +115,16 @@ impl Error {
         }
     }
 
+    /// Whether a transaction that ended with this error may have been committed: its commit was not answered.
+    #[must_use]
+    pub fn may_have_committed(&self) -> bool {
+        match (self, self.state()) {
+            (Self::Statement(_), Some(state)) => ["08", "57"].contains(&&state.code()[..2]),
+            (Self::Statement(_) | Self::Timeout(_), None) => true,
+            _ => false,
+        }
+    }
+
     /// Whether the server could not convert a value to the client's encoding, which is UTF-8.
     #[must_use]
     pub fn is_not_utf8(&self) -> bool {

@@ -12,7 +12,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use super::Config;
 use super::checked::Checked;
-use super::engine::Engine;
+use super::engine::{Drain, Engine};
 use super::member::SAMPLE;
 use super::setback::Setbacks;
 use crate::cursor::{self, actions, schedules};
@@ -146,18 +146,19 @@ impl Runner {
 
     /// What has begun ends, or is cut with the grace period; what became of it is recorded as it comes.
     async fn drain(&mut self) {
-        let last = Instant::now() + self.config.turn.lock_kill();
+        let mut drain = Drain::new(self.config.turn.lock_kill());
         while !self.running.is_empty() || !self.unsettled.is_empty() {
             if let Err(error) = self.settle().await {
                 self.setbacks.cannot_record(&error);
             }
-            let over = self.engine.cut.is_cancelled() || Instant::now() >= last;
+            let over = drain.is_over(&self.engine);
             if self.running.is_empty() && (over || self.unsettled.is_empty()) {
                 break;
             }
-            self.wait(Duration::from_millis(50)).await;
+            self.wait(drain.pause()).await;
         }
-        self.engine.ends_unrecorded(&self.config.name, self.unsettled.len());
+        let unrecorded = self.unsettled.iter().filter(|attempt| attempt.is_acknowledged()).count();
+        self.engine.unrecorded.lost(&self.config.name, unrecorded);
     }
 
     /// One look, and what follows from it; how long to wait.

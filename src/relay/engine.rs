@@ -1,7 +1,7 @@
 //! What all relays of a process share: connections, slots, the watcher, the ends of life.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,9 +24,12 @@ use crate::sink::kafka::Cluster;
 use crate::source::watcher::Watcher;
 
 mod shared;
+mod unrecorded;
 mod warm;
 
 pub use self::shared::Shared;
+pub(in crate::relay) use self::unrecorded::Drain;
+pub use self::unrecorded::Unrecorded;
 
 /// The engine goes round at least every ten seconds, also while servers cannot be reached; longer than this, it is stuck.
 const STUCK: Duration = Duration::from_secs(60);
@@ -72,8 +75,8 @@ pub struct Engine {
     once: OnceLock<Timestamp>,
     /// How far the relays of due work have come.
     progress: std::sync::Mutex<HashMap<String, Progress>>,
-    /// A relay has ended without having recorded what it sent.
-    unrecorded: AtomicBool,
+    /// Outcomes that receivers acknowledged and that are not recorded.
+    pub unrecorded: Unrecorded,
     pool: Pool,
     /// Checks that connect a client of their own: as many clients remain, each with its threads.
     checks: Arc<Semaphore>,
@@ -173,7 +176,7 @@ impl Engine {
             probes: std::sync::Mutex::default(),
             once: OnceLock::new(),
             progress: std::sync::Mutex::default(),
-            unrecorded: AtomicBool::new(false),
+            unrecorded: Unrecorded::default(),
             last_open_since: tokio::sync::Mutex::default(),
             call_deadline: limits.statement,
             cluster,
@@ -269,27 +272,6 @@ impl Engine {
         let progress = all.entry(relay.to_owned()).or_default();
         note(progress);
         *progress
-    }
-
-    /// A relay ends, and so many outcomes of what it sent are not recorded: logged unless there are none.
-    pub(super) fn ends_unrecorded(&self, cursor: &str, outcomes: usize) {
-        if outcomes > 0 {
-            self.unrecorded.store(true, Ordering::Relaxed);
-            tracing::error!(cursor, outcomes, "exiting with unrecorded outcomes; see the lines above");
-        }
-    }
-
-    /// The claims of so many outcomes ran out before they were recorded; while the engine stops, no later attempt records them.
-    pub(super) fn lost_outcomes(&self, cursor: &str, outcomes: usize) {
-        if self.stop.is_cancelled() {
-            self.ends_unrecorded(cursor, outcomes);
-        }
-    }
-
-    /// Whether a relay has ended without having recorded what it sent.
-    #[must_use]
-    pub fn has_unrecorded(&self) -> bool {
-        self.unrecorded.load(Ordering::Relaxed)
     }
 
     /// The right to try a sink that is out; none while another relay of this process does.

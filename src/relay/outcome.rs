@@ -104,6 +104,29 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// Whether the turn has moved the position forward, over how many rows that were sent; `Some(None)`: nothing is left after it.
+    pub(super) const fn advanced(&self) -> Option<Option<usize>> {
+        match self {
+            Self::Idle | Self::Relayed { more: false, .. } | Self::Moved { .. } => Some(None),
+            Self::Relayed { rows, .. }
+            | Self::Searching { rows, .. }
+            | Self::Buried { rows, .. }
+            | Self::Redriven { rows, .. }
+            | Self::Unknown { rows, .. }
+            | Self::Stalled { rows, .. } => Some(Some(*rows)),
+            Self::Busy
+            | Self::Paused
+            | Self::Halted
+            | Self::Early(_)
+            | Self::Foreign
+            | Self::Regressed { .. }
+            | Self::Partitions { .. }
+            | Self::Abandoned { .. } => None,
+        }
+    }
+}
+
 /// Why a turn could not be finished. Nothing was advanced over.
 #[derive(Debug, thiserror::Error)]
 pub enum TurnError {

@@ -79,13 +79,15 @@ pub(super) async fn run(engine: Arc<Engine>, ready: Arc<Ready>, start: Start, ba
     };
     loop {
         let (next, then) = match worker.turn(&sighting).await {
-            Ok(outcome) => worker.judge(outcome, &sighting).await,
-            Err(error) => {
-                let next = worker.failed(&error).await;
-                if engine.stop.is_cancelled() {
-                    engine.ends_unrecorded(&ready.config.name, error.acknowledged());
+            Ok(outcome) => {
+                if let Some(rows) = outcome.advanced() {
+                    engine.unrecorded.advanced(&ready.config.name, rows);
                 }
-                (next, Then::End)
+                worker.judge(outcome, &sighting).await
+            }
+            Err(error) => {
+                worker.unrecorded(&error);
+                (worker.failed(&error).await, Then::End)
             }
         };
         if engine.ends(&ready.config.name) || ready.is_superseded() {
@@ -181,6 +183,16 @@ impl Worker<'_> {
         }
         self.ready.record(&turn, &outcome);
         outcome
+    }
+
+    /// Rows that were acknowledged and not advanced over are sent again; under at_most_once they are unknown.
+    fn unrecorded(&self, error: &TurnError) {
+        let (cursor, rows) = (&self.ready.config.name, error.acknowledged());
+        if self.ready.config.guarantee == Guarantee::AtMostOnce {
+            self.engine.unrecorded.lost(cursor, rows);
+        } else {
+            self.engine.unrecorded.not_advanced(cursor, rows);
+        }
     }
 
     /// Looks for the turn that follows at once.

@@ -113,3 +113,31 @@ async fn shutdown_with_unrecorded_stream_row_exits_1() {
     let unrecorded = |line: &serde_json::Value| line["cursor"] == "a" && line["outcomes"] == 1;
     assert!(lines(&process).iter().any(unrecorded), "{}", process.log());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stream_row_unrecorded_before_a_signal_exits_1() {
+    for recovers in [false, true] {
+        let database = database().await;
+        let owner = bookings(&database, CLOCK).await;
+        let receiver = Receiver::start();
+        let text = toml(&database, "relay", None, &receiver.relay("a", ""));
+        let mut process = Process::spawn(&text, &["run"]);
+        line(&process, "relay ready").await;
+        receiver.hold();
+        owner.batch_execute("INSERT INTO bookings (payload) VALUES ('p')").await.unwrap();
+        eventually(PATIENCE, || async { receiver.requests().len() == 1 }).await;
+        owner.batch_execute("REVOKE UPDATE ON outbox.cursor FROM relay").await.unwrap();
+        receiver.release();
+        let failed =
+            || lines(&process).iter().any(|line| line["error"].to_string().contains("could not be advanced over"));
+        eventually(PATIENCE, || async { failed() }).await;
+        if recovers {
+            owner.batch_execute("GRANT UPDATE ON outbox.cursor TO relay").await.unwrap();
+            let advanced = "SELECT position_id IS NOT DISTINCT FROM '1' FROM outbox.cursor";
+            eventually(PATIENCE * 2, || async { owner.query_one(advanced, &[]).await.unwrap().get(0) }).await;
+        }
+        process.signal(Signal::TERM);
+        let code = tokio::time::timeout(PATIENCE * 4, process.wait()).await.unwrap();
+        assert_eq!(code, Some(if recovers { 0 } else { 1 }), "recovers: {recovers}\n{}", process.log());
+    }
+}

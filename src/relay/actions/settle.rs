@@ -82,6 +82,8 @@ impl Runner {
         while !attempts.is_empty() {
             let rest = attempts.split_off(attempts.len().min(TOGETHER));
             let recorded = self.record(&attempts).await;
+            let unanswered = recorded.as_ref().is_err_and(Error::may_have_committed);
+            attempts.iter_mut().for_each(|attempt| attempt.perhaps_recorded |= unanswered);
             let (closed, error) = match recorded {
                 Ok(closed) => (closed, None),
                 Err(error) => (attempts.iter().map(|_| Closed::NotYet).collect(), Some(error)),
@@ -113,7 +115,7 @@ impl Runner {
                     schedule,
                     "what became of an action could not be recorded: its claim ran out"
                 );
-                self.engine.lost_outcomes(cursor, 1);
+                self.engine.unrecorded.lost(cursor, usize::from(attempt.is_acknowledged()));
             }
             Closed::Lost => self.lost(&attempt),
             Closed::Ended(_) | Closed::Waits => self.tell(ready, &attempt).await,
@@ -200,8 +202,9 @@ impl Runner {
     /// Somebody else has the action, or what became of it is recorded already.
     fn lost(&self, attempt: &Attempt) {
         let action = &attempt.task.action;
-        let done = matches!(attempt.outcome, Outcome::Done(_));
+        let done = attempt.is_acknowledged();
         let (cursor, id, schedule) = (&self.config.name, action.id, &action.schedule.1);
+        self.engine.unrecorded.lost(cursor, usize::from(done && !attempt.perhaps_recorded));
         tracing::error!(cursor, id, schedule, done, "action was taken up by another, or is recorded already");
     }
 }

@@ -23,6 +23,14 @@ pub(super) struct Task {
 pub(super) struct Attempt {
     pub(super) task: Task,
     pub(super) outcome: Outcome,
+    /// A commit that would have recorded it was not answered.
+    pub(super) perhaps_recorded: bool,
+}
+
+impl Attempt {
+    pub(super) const fn is_acknowledged(&self) -> bool {
+        matches!(self.outcome, Outcome::Done(_))
+    }
 }
 
 /// See [`Attempt`].
@@ -54,6 +62,6 @@ impl Task {
     }
 
     pub(super) const fn ended(self, outcome: Outcome) -> Attempt {
-        Attempt { task: self, outcome }
+        Attempt { task: self, outcome, perhaps_recorded: false }
     }
 }

@@ -1,32 +1,32 @@
 //! The end of a desk.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Desk;
-use super::task::Outcome;
+use crate::relay::engine::Drain;
 
 impl Desk {
     /// What has begun ends, or is cut with the grace period; what became of it is recorded as it comes. What cannot be
     /// recorded is logged.
     pub(super) async fn drain(&mut self) {
-        let last = Instant::now() + self.config.turn.lock_kill();
+        let mut drain = Drain::new(self.config.turn.lock_kill());
         while !self.sending.is_empty() || !self.unsettled.is_empty() {
             if let Err(error) = self.settle().await {
                 self.setbacks.cannot_record(&error);
             }
-            let over = self.engine.cut.is_cancelled() || Instant::now() >= last;
+            let over = drain.is_over(&self.engine);
             if self.sending.is_empty() && over {
                 break;
             }
-            self.wait_for_answers(Duration::from_millis(50)).await;
+            self.wait_for_answers(drain.pause()).await;
         }
-        let unrecorded = self.unsettled.iter().filter(|attempt| !matches!(attempt.outcome, Outcome::Untried)).count();
+        let unrecorded = self.unsettled.iter().filter(|attempt| attempt.is_acknowledged()).count();
+        self.engine.unrecorded.lost(&self.config.name, unrecorded);
         if let Some(ready) = self.checked.last()
             && let Err(error) = self.give_up_marking(&ready, false).await
         {
             tracing::warn!(cursor = self.config.name, %error, "rows that were sent are not marked: they are sent again");
         }
-        self.engine.ends_unrecorded(&self.config.name, unrecorded);
     }
 
     async fn wait_for_answers(&mut self, pause: Duration) {

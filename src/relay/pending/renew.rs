@@ -9,7 +9,7 @@ use futures_util::future::try_join_all;
 
 use super::Desk;
 use super::ready::Ready;
-use super::task::{Attempt, Outcome};
+use super::task::Attempt;
 use crate::cursor::claims::Settlement;
 use crate::database::Error;
 use crate::relay::Config;
@@ -36,7 +36,7 @@ impl Desk {
                     std::mem::take(&mut self.unsettled).into_iter().partition(|a| kept.contains(&a.task.key));
                 self.unsettled = kept;
                 self.unsettled.iter_mut().for_each(|attempt| attempt.renewed = asked);
-                lost.iter().for_each(|attempt| self.taken(attempt));
+                lost.iter().for_each(|attempt| self.taken(attempt, attempt.is_acknowledged()));
                 Ok(())
             }
             Err(error) => {
@@ -67,20 +67,22 @@ impl Desk {
     /// Forgets what was claimed so long ago that another replica decides about it.
     fn expire(&mut self, ready: &Ready) {
         let lease = ready.config.turn.lock_kill() * 2;
-        let all = self.unsettled.len();
-        self.unsettled.retain(|attempt| attempt.renewed.elapsed() < lease);
-        let rows = all - self.unsettled.len();
-        if rows > 0 {
-            let cursor = &self.config.name;
-            tracing::error!(cursor, rows, "cannot record the outcomes of rows: their claims have expired");
-            self.engine.lost_outcomes(cursor, rows);
+        let (expired, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.unsettled).into_iter().partition(|attempt| attempt.renewed.elapsed() >= lease);
+        self.unsettled = kept;
+        if !expired.is_empty() {
+            let (cursor, rows) = (&self.config.name, expired.len());
+            let sent = expired.iter().filter(|attempt| attempt.is_acknowledged()).count();
+            tracing::error!(cursor, rows, sent, "cannot record the outcomes of rows: their claims have expired");
+            self.engine.unrecorded.lost(cursor, sent);
         }
     }
 
-    /// Logs a row whose claim is another replica's before its outcome was recorded.
-    pub(super) fn taken(&self, attempt: &Attempt) {
+    /// Logs a row whose claim is another replica's before its outcome was recorded; `lost` when it never will be.
+    pub(super) fn taken(&self, attempt: &Attempt, lost: bool) {
         let (cursor, key) = (&self.config.name, attempt.task.key.message_id());
-        let sent = matches!(attempt.outcome, Outcome::Sent);
+        let sent = attempt.is_acknowledged();
+        self.engine.unrecorded.lost(cursor, usize::from(lost && !attempt.perhaps_recorded));
         if attempt.perhaps_recorded {
             tracing::warn!(
                 cursor,

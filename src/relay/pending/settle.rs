@@ -49,7 +49,7 @@ impl Desk {
             // The server refuses to record one of them, a trigger of the application perhaps: not the others' fault.
             Err(error) if is_about_a_row(&error) => self.one_by_one(&ready, attempts).await,
             Err(error) => {
-                attempts.iter_mut().for_each(|attempt| attempt.perhaps_recorded = true);
+                attempts.iter_mut().for_each(|attempt| attempt.perhaps_recorded |= error.may_have_committed());
                 self.unsettled = attempts;
                 Err(error)
             }
@@ -119,7 +119,9 @@ impl Desk {
     /// Logs a row that was sent and whose claim was gone when that was recorded.
     fn recorded(&self, attempt: &Attempt, recorded: &Recorded) {
         if recorded.unclaimed.contains(&attempt.task.key) {
-            self.taken(attempt);
+            // What is marked after it was sent is marked now, whoever has the claim.
+            let first = self.config.guarantee == Guarantee::AtMostOnce;
+            self.taken(attempt, first && attempt.is_acknowledged());
         }
     }
 
@@ -185,7 +187,9 @@ impl Desk {
             format!("the row was sent, and the server refuses to mark it: {error}"),
             "See what a trigger or a constraint of the table says to setting the mark.",
         );
-        self.not_marked(ready, &attempt.task, &failure).await
+        self.not_marked(ready, &attempt.task, &failure).await?;
+        self.engine.unrecorded.lost(&self.config.name, 1);
+        Ok(())
     }
 
     /// The row's mark does not stay: going on would send it for ever, or never.
@@ -193,6 +197,7 @@ impl Desk {
         // What is marked first has not been sent.
         if ready.config.guarantee == Guarantee::AtLeastOnce {
             ready.numbers.sent_not_marked();
+            self.engine.unrecorded.lost(&self.config.name, 1);
         }
         self.engine.progress(&self.config.name, |progress| progress.failed += 1);
         let mut failure = unmarkable();
@@ -208,6 +213,11 @@ impl Desk {
             .into_iter()
             .partition(|attempt| attempt.task.claimed.elapsed() >= patience);
         self.unsettled = kept;
+        let late: Vec<Attempt> = late;
+        if patient {
+            let sent = late.iter().filter(|attempt| attempt.is_acknowledged()).count();
+            self.engine.unrecorded.lost(&self.config.name, sent);
+        }
         let mut late = Vec::into_iter(late);
         while let Some(attempt) = late.next() {
             if ready.config.guarantee == Guarantee::AtMostOnce {

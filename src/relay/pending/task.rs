@@ -53,6 +53,12 @@ pub(super) enum Outcome {
     Untried,
 }
 
+impl Attempt {
+    pub(super) const fn is_acknowledged(&self) -> bool {
+        matches!(self.outcome, Outcome::Sent)
+    }
+}
+
 impl Task {
     pub(super) fn claim(&self) -> Claimed<'_> {
         Claimed { relay: &self.relay, key: &self.key.0, token: &self.token }

@@ -62,22 +62,23 @@ impl Clerk {
                 Ok(())
             }
             Err(error) => {
-                attempts.iter_mut().for_each(|attempt| attempt.perhaps_recorded = true);
+                attempts.iter_mut().for_each(|attempt| attempt.perhaps_recorded |= error.may_have_committed());
                 // Whoever has claimed them meanwhile decides: recording would change nothing any more.
                 let lease = ready.config.turn.lock_kill() * 2;
-                let all = attempts.len();
-                attempts.retain(|attempt| attempt.task.claimed.elapsed() < lease);
-                let requests = all - attempts.len();
-                if requests > 0 {
-                    let cursor = &self.config.name;
+                let (expired, kept): (Vec<_>, Vec<_>) =
+                    attempts.into_iter().partition(|attempt| attempt.task.claimed.elapsed() >= lease);
+                if !expired.is_empty() {
+                    let (cursor, requests) = (&self.config.name, expired.len());
+                    let accepted = expired.iter().filter(|attempt| attempt.is_acknowledged()).count();
                     tracing::error!(
                         cursor,
                         requests,
+                        accepted,
                         "what became of requests could not be recorded: their claims ran out"
                     );
-                    self.engine.lost_outcomes(cursor, requests);
+                    self.engine.unrecorded.lost(cursor, accepted);
                 }
-                self.unsettled = attempts;
+                self.unsettled = kept;
                 Err(error)
             }
         }
@@ -86,7 +87,8 @@ impl Clerk {
     /// Somebody else has the request, or what became of it is recorded already.
     fn lost(&self, attempt: &Attempt) {
         let (cursor, id) = (&self.config.name, &attempt.task.id);
-        let accepted = matches!(attempt.outcome, Outcome::Accepted(_));
+        let accepted = attempt.is_acknowledged();
+        self.engine.unrecorded.lost(cursor, usize::from(accepted && !attempt.perhaps_recorded));
         if attempt.perhaps_recorded {
             tracing::warn!(cursor, id, accepted, "recorded by a commit that was not answered, or taken up by another");
         } else {

@@ -61,6 +61,12 @@ pub(super) enum Outcome {
     Untried,
 }
 
+impl Attempt {
+    pub(super) const fn is_acknowledged(&self) -> bool {
+        matches!(self.outcome, Outcome::Accepted(_))
+    }
+}
+
 impl Task {
     pub(super) fn named(&self) -> Named<'_> {
         Named { id: &self.id, token: &self.token }

@@ -104,3 +104,80 @@ async fn claim_is_renewed_while_row_cannot_be_marked() {
     eventually(PATIENCE, async || count(&owner, CLAIMS).await == 0).await;
     assert_eq!(receiver.requests().len(), 1, "not sent again");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outcome_lost_before_a_signal_exits_1() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    let mut process = Process::spawn(&toml(&database, "relay", None, &relay(&receiver, "1s", "600ms")), &["run"]);
+    line(&process, "relay ready").await;
+    receiver.hold();
+    due(&owner, "1").await;
+    eventually(PATIENCE, async || receiver.requests().len() == 1).await;
+    owner.batch_execute("REVOKE UPDATE, DELETE ON outbox.claim FROM relay").await.unwrap();
+    receiver.release();
+    line(&process, "cannot record the outcomes of rows: their claims have expired").await;
+    owner.batch_execute("GRANT UPDATE, DELETE ON outbox.claim TO relay").await.unwrap();
+    // Sent again, and recorded then: the first outcome is lost all the same.
+    eventually(PATIENCE * 3, async || count(&owner, MARKED).await == 1 && count(&owner, CLAIMS).await == 0).await;
+    assert!(!process.log().contains("exiting"), "{}", process.log());
+    process.signal(Signal::TERM);
+    assert_eq!(process.wait().await, Some(1), "{}", process.log());
+    let unrecorded = |line: &serde_json::Value| line["cursor"] == "reminders" && line["outcomes"] == 1;
+    assert!(lines(&process).iter().any(unrecorded), "{}", process.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shutdown_with_unrecorded_refusal_exits_0() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    let mut process = Process::spawn(&toml(&database, "relay", None, &relay(&receiver, "1s", "600ms")), &["run"]);
+    line(&process, "relay ready").await;
+    receiver.answer(|_| (503, std::time::Duration::ZERO));
+    receiver.hold();
+    due(&owner, "1").await;
+    eventually(PATIENCE, async || receiver.requests().len() == 1).await;
+    owner.batch_execute("REVOKE UPDATE, DELETE ON outbox.claim FROM relay").await.unwrap();
+    process.signal(Signal::TERM);
+    line(&process, "draining: running turns end, no new one begins").await;
+    receiver.release();
+    let code = tokio::time::timeout(PATIENCE * 4, process.wait()).await.unwrap();
+    let log = process.log();
+    assert!(log.contains("send failed") && log.contains("cannot record outcomes yet"), "{log}");
+    assert!(code == Some(0) && !log.contains("exiting with"), "{code:?} {log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn relay_that_gives_way_records_what_it_sent() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let (owner, application) = (tables(&database).await, database.connect("postgres").await);
+    let text = toml(&database, "relay", None, &relay(&receiver, "1s", "600ms"));
+    let mut process = Process::spawn(&text, &["run", "--replica-id", "one"]);
+    line(&process, "relay ready").await;
+    receiver.hold();
+    due(&owner, "1").await;
+    eventually(PATIENCE, async || receiver.requests().len() == 1).await;
+    application.batch_execute("BEGIN; SELECT FROM todos FOR UPDATE").await.unwrap();
+    receiver.release();
+    // Another configuration, there for longer: this replica has lost its sessions, and decides its claims again.
+    let other = database.connect("relay").await;
+    other.batch_execute("SET application_name TO 'outbox-relay/other'").await.unwrap();
+    owner
+        .batch_execute(
+            "INSERT INTO outbox.replica (id, version, started_at, relays) VALUES ('other', '0', now() - interval '1 hour', \
+             '[{\"name\": \"reminders\", \"config_hash\": \"x\"}]'); \
+             SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'outbox-relay/sql:one'",
+        )
+        .await
+        .unwrap();
+    let gave_way = "SELECT count(*) FROM outbox.replica WHERE id = 'one' AND relays -> 0 -> 'refused' ->> 'code' = 'config_mismatch'";
+    eventually(PATIENCE * 2, async || count(&owner, gave_way).await == 1).await;
+    // The claim lasts for 2.4 s: it is renewed for as long as the row is locked.
+    let renewed = "SELECT count(*) FROM outbox.claim WHERE expires_at - claimed_at > interval '14 s'";
+    eventually(PATIENCE * 2, async || count(&owner, renewed).await == 1).await;
+    application.batch_execute("COMMIT").await.unwrap();
+    eventually(PATIENCE, async || count(&owner, MARKED).await == 1 && count(&owner, CLAIMS).await == 0).await;
+    process.signal(Signal::TERM);
+    let (code, log) = (process.wait().await, process.log());
+    assert!(code == Some(0) && !log.contains("exiting with"), "{code:?} {log}");
+}

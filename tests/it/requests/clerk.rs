@@ -144,3 +144,23 @@ async fn shutdown_with_unrecorded_request_exits_1() {
     let unrecorded = |line: &serde_json::Value| line["cursor"] == "mails" && line["outcomes"] == 1;
     assert!(lines(&process).iter().any(unrecorded), "{}", process.log());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn request_outcome_lost_before_a_signal_exits_1() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let (provider, receiver) = (Provider::start(|_| Answer::Accept).await.unwrap(), Receiver::start());
+    let text = relay(&provider, "", "").replace(&provider.url(), &receiver.url());
+    let mut process = Process::spawn(&toml(&database, "relay", None, &text), &["run"]);
+    line(&process, "relay ready").await;
+    receiver.hold();
+    welcome(&app, "ada").await;
+    eventually(PATIENCE, async || receiver.requests().len() == 1).await;
+    owner.batch_execute("REVOKE UPDATE ON outbox.request FROM relay").await.unwrap();
+    receiver.release();
+    line(&process, "what became of requests could not be recorded: their claims ran out").await;
+    process.signal(Signal::TERM);
+    assert_eq!(process.wait().await, Some(1), "{}", process.log());
+    let unrecorded = |line: &serde_json::Value| line["cursor"] == "mails" && line["outcomes"] == 1;
+    assert!(lines(&process).iter().any(unrecorded), "{}", process.log());
+}

@@ -1,0 +1,114 @@
+//! Outcomes that a receiver acknowledged and that are not recorded: the exit code is 1 exactly when there are some.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::Engine;
+
+/// How often a relay that gives way tries to record what it has sent, and one of a process that stops.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_millis(50)];
+
+/// The unrecorded outcomes of this process, by cursor.
+#[derive(Debug, Default)]
+pub struct Unrecorded(Mutex<BTreeMap<String, Count>>);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Count {
+    /// Never recorded.
+    lost: usize,
+    /// Rows of a stream, directly after its position: a later turn may advance over them.
+    behind: usize,
+}
+
+impl Unrecorded {
+    /// So many outcomes will never be recorded.
+    pub(in crate::relay) fn lost(&self, cursor: &str, outcomes: usize) {
+        self.note(cursor, |count| count.lost += outcomes);
+    }
+
+    /// A turn ended with so many acknowledged rows that it has not advanced over.
+    pub(in crate::relay) fn not_advanced(&self, cursor: &str, rows: usize) {
+        self.note(cursor, |count| count.behind = count.behind.max(rows));
+    }
+
+    /// A turn has advanced over so many rows; over all there were, when there is no number.
+    pub(in crate::relay) fn advanced(&self, cursor: &str, rows: Option<usize>) {
+        self.note(cursor, |count| count.behind = rows.map_or(0, |rows| count.behind.saturating_sub(rows)));
+    }
+
+    fn note(&self, cursor: &str, change: impl FnOnce(&mut Count)) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut count = all.get(cursor).copied().unwrap_or_default();
+        change(&mut count);
+        if count == Count::default() {
+            all.remove(cursor);
+        } else {
+            all.insert(cursor.to_owned(), count);
+        }
+    }
+
+    /// Logs them, a line for each cursor; whether there are any.
+    #[must_use]
+    pub fn reported(&self) -> bool {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (cursor, count) in &*all {
+            let outcomes = count.lost + count.behind;
+            tracing::error!(cursor, outcomes, "exiting with unrecorded outcomes; see the lines above");
+        }
+        !all.is_empty()
+    }
+}
+
+/// The end of a relay: it begins nothing more, and records what it has sent.
+#[derive(Debug)]
+pub(in crate::relay) struct Drain {
+    patience: Duration,
+    last: Option<Instant>,
+}
+
+impl Drain {
+    /// Of a relay whose claims last for `patience`.
+    pub(in crate::relay) const fn new(patience: Duration) -> Self {
+        Self { patience, last: None }
+    }
+
+    /// Whether what is not recorded by now never will be: when the process stops, after `patience` or with the grace period.
+    /// A relay that only gives way records it for as long as its claims last.
+    pub(in crate::relay) fn is_over(&mut self, engine: &Engine) -> bool {
+        if !engine.stop.is_cancelled() {
+            engine.heartbeat.beat();
+            return false;
+        }
+        let now = Instant::now();
+        engine.cut.is_cancelled() || now >= *self.last.get_or_insert(now + self.patience)
+    }
+
+    /// How long to wait before the next attempt.
+    pub(in crate::relay) const fn pause(&self) -> Duration {
+        PAUSES[self.last.is_some() as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_behind_are_recorded_by_later_turns_and_lost_ones_never() {
+        let unrecorded = Unrecorded::default();
+        unrecorded.not_advanced("a", 3);
+        unrecorded.advanced("a", Some(2));
+        assert!(unrecorded.reported());
+        unrecorded.advanced("a", Some(1));
+        assert!(!unrecorded.reported());
+        unrecorded.not_advanced("a", 3);
+        unrecorded.advanced("a", None);
+        assert!(!unrecorded.reported());
+        unrecorded.lost("b", 1);
+        unrecorded.advanced("b", None);
+        unrecorded.lost("c", 0);
+        assert!(unrecorded.reported());
+        assert_eq!(unrecorded.0.into_inner().expect("no panic").len(), 1);
+    }
+}
