@@ -275,3 +275,26 @@ async fn several_partitions_without_a_key_are_refused_unless_order_is_given_up()
     assert!(records.iter().all(|record| record.header("relay") == Some("unordered")));
     drop(process);
 }
+
+/// 20 rows took 62 seconds when each of them waited for a topic that may be on its way.
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_topics_hold_rows_up_once() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let there = topic("there", 1, &[]).await;
+    let missing: Vec<String> = (0..20).map(|_| unique("missing")).collect();
+    let insert = "INSERT INTO bookings (customer) SELECT unnest($1::text[])";
+    owner.execute(insert, &[&missing]).await.unwrap();
+    owner.execute(insert, &[&vec![&there]]).await.unwrap();
+    let sink = "payload = { column = \"payload\" }\nkey = \"customer\"";
+    let routed = relay("routed", "{{ customer }}", sink)
+        .replace("name = \"routed\"\n", "name = \"routed\"\non_poison = \"dead_letter\"\n");
+    let begun = std::time::Instant::now();
+    let replica = Replica::start(&configured(&database, &routed).await, "r1");
+    let letters = "SELECT count(*) FROM outbox.dead_letter WHERE error ->> 'code' LIKE 'kafka_unknown_topic%'";
+    eventually(PATIENCE * 10, async || owner.query_one(letters, &[]).await.unwrap().get::<_, i64>(0) == 20).await;
+    let took = begun.elapsed();
+    arrived(&there, 1).await;
+    replica.stop().await;
+    assert!(took.as_secs() < 20, "{took:?}");
+}

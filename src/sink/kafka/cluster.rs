@@ -1,9 +1,9 @@
 //! The Kafka cluster: how to connect to it, what it knows of topics, and the producers' settings and reports.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::ClientContext;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
@@ -20,6 +20,10 @@ use super::polled::Polled;
 use super::statistics::{self, Reading, Statistics};
 use crate::sink::Failure;
 
+/// So long a topic that was just made may be missing in what brokers say.
+const PROPAGATION: Duration = Duration::from_secs(3);
+/// So many missing topics are remembered.
+const MOST_MISSING: usize = 10_000;
 const QUEUE: &str = "queue.buffering.max.kbytes";
 
 /// `[kafka]` of the configuration: the cluster, shared by all relays.
@@ -47,13 +51,15 @@ pub struct Cluster {
     config: ClusterConfig,
     pub(super) shelves: Arc<Mutex<Shelves>>,
     pub(super) statistics: Statistics,
+    /// Topics that rows named and that were not there, and since when that is known.
+    missing: Mutex<HashMap<String, Instant>>,
 }
 
 impl Cluster {
     /// A cluster to connect to when something is asked of it.
     #[must_use]
     pub fn new(config: ClusterConfig) -> Self {
-        Self { config, shelves: Arc::default(), statistics: Statistics::default() }
+        Self { config, shelves: Arc::default(), statistics: Statistics::default(), missing: Mutex::default() }
     }
 
     /// Where the cluster is, as configured.
@@ -109,7 +115,7 @@ impl Cluster {
             ("message.max.bytes", &limit),
             (QUEUE, &queue),
             ("batch.size", &batch),
-            ("topic.metadata.propagation.max.ms", "3000"),
+            ("topic.metadata.propagation.max.ms", &PROPAGATION.as_millis().to_string()),
             ("socket.nagle.disable", "true"),
         ] {
             client.set(key, value);
@@ -186,6 +192,21 @@ impl Cluster {
             self.shelves().entry(new.kind).or_default().resting.insert(0, new);
         }
         found
+    }
+
+    /// The cluster says that a topic is not there: whether it has said so for longer than a new topic takes to appear.
+    pub(super) fn misses(&self, topic: &str, now: Instant) -> bool {
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        if missing.len() >= MOST_MISSING && !missing.contains_key(topic) {
+            missing.clear();
+        }
+        let since = missing.entry(topic.to_owned()).or_insert(now);
+        now.saturating_duration_since(*since) >= PROPAGATION
+    }
+
+    /// A topic is there.
+    pub(super) fn found(&self, topic: &str) {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner).remove(topic);
     }
 
     /// What the producers say of themselves, together. Asked about once a second.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseRecord, Producer as _};
+use rdkafka::types::RDKafkaRespErr;
 
 use super::cluster::Context;
 use super::lending::Lent;
@@ -69,20 +70,51 @@ impl KafkaPublication<'_> {
     }
 
     /// Which partition the record goes to; none while the cluster does not say how many there are: the client decides then.
-    async fn partition(&self, producer: &Lent, record: &Record<'_>) -> Option<i32> {
-        if self.sink.first_only {
-            return Some(0);
+    ///
+    /// # Errors
+    /// When the row names a topic that has been missing for longer than a new one may take to appear.
+    async fn partition(&self, producer: &Lent, record: &Record<'_>) -> Result<Option<i32>, Failure> {
+        if self.sink.first_only && !self.sink.layout.is_routed() {
+            return Ok(Some(0));
         }
-        let Some(key) = record.key else {
-            let count = count_partitions(producer, &record.topic).await?;
-            return i32::try_from(self.unkeyed % u32::try_from(count).ok()?).ok();
-        };
         // The number that the cursor knows: a topic that grows must not move a key before anybody has decided.
-        let count = match self.mode.partitions {
-            Some(count) => count,
-            None => count_partitions(producer, &record.topic).await?,
+        let count = match self.mode.partitions.filter(|_| record.key.is_some()) {
+            Some(count) => Some(count),
+            None => self.count_partitions(producer, &record.topic).await?,
         };
-        Some(partition::of(key, count))
+        Ok(match (count, record.key) {
+            _ if self.sink.first_only => Some(0),
+            (None, _) => None,
+            (Some(count), Some(key)) => Some(partition::of(key, count)),
+            (Some(count), None) => u32::try_from(count).ok().and_then(|count| i32::try_from(self.unkeyed % count).ok()),
+        })
+    }
+
+    /// How many partitions a topic has, as the cluster says; none while it does not say.
+    async fn count_partitions(&self, producer: &Lent, topic: &str) -> Result<Option<i32>, Failure> {
+        if let Some(known) = producer.context().confirmed().partitions(topic, Instant::now()) {
+            return Ok(Some(known));
+        }
+        let (asking, name) = (Arc::clone(&producer.producer), topic.to_owned());
+        let asked = tokio::task::spawn_blocking(move || {
+            let found = asking.producer().client().fetch_metadata(Some(&name), COUNTING).ok()?;
+            let found = found.topics().first()?;
+            let partitions = i32::try_from(found.partitions().len()).ok()?;
+            (partitions > 0 || found.error().is_some_and(is_missing)).then_some(partitions)
+        });
+        match asked.await.ok().flatten() {
+            None => Ok(None),
+            Some(0) if self.sink.cluster.misses(topic, Instant::now()) => {
+                let error = KafkaError::MessageProduction(RDKafkaErrorCode::UnknownTopicOrPartition);
+                Err(self.sink.failure(&error, None))
+            }
+            Some(0) => Ok(None),
+            Some(partitions) => {
+                self.sink.cluster.found(topic);
+                producer.context().confirmed().counted(topic, partitions, Instant::now());
+                Ok(Some(partitions))
+            }
+        }
     }
 
     /// Waits until a record for this partition may follow those before it; false when one of them has failed, or time is over.
@@ -100,7 +132,7 @@ impl KafkaPublication<'_> {
     /// Hands the record to the client; false when one before it has failed, or time is over.
     async fn send(&self, record: Record<'_>) -> Result<bool, Failure> {
         let Some(producer) = &self.producer else { return Err(classify::interrupted(None)) };
-        let partition = self.partition(producer, &record).await;
+        let partition = self.partition(producer, &record).await?;
         if !self.admitted(producer.context(), &record.topic, partition).await {
             return Ok(false);
         }
@@ -163,20 +195,8 @@ impl KafkaPublication<'_> {
     }
 }
 
-/// How many partitions a topic has, as the cluster says; none while it does not say.
-async fn count_partitions(producer: &Lent, topic: &str) -> Option<i32> {
-    if let Some(known) = producer.context().confirmed().partitions(topic, Instant::now()) {
-        return Some(known);
-    }
-    let (asking, name) = (Arc::clone(&producer.producer), topic.to_owned());
-    let asked = tokio::task::spawn_blocking(move || {
-        let found = asking.producer().client().fetch_metadata(Some(&name), COUNTING).ok()?;
-        let partitions = found.topics().first()?.partitions().len();
-        i32::try_from(partitions).ok().filter(|partitions| *partitions > 0)
-    });
-    let partitions = asked.await.ok().flatten()?;
-    producer.context().confirmed().counted(topic, partitions, Instant::now());
-    Some(partitions)
+fn is_missing(error: RDKafkaRespErr) -> bool {
+    error == RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART
 }
 
 impl Drop for KafkaPublication<'_> {
