@@ -15,6 +15,7 @@ mod mode;
 mod once;
 mod publication;
 mod receipt;
+mod row_headers;
 pub mod sms;
 pub mod sql;
 pub mod stdout;

@@ -8,7 +8,7 @@ use super::{Config, OnUnknown, pending, requests, shards, sinks};
 use crate::database::{self, Error, Session, Sessions};
 use crate::message::Field;
 use crate::sink;
-use crate::sink::kafka::Cluster;
+use crate::sink::kafka::{Cluster, Passed};
 use crate::sink::sql::SqlSink;
 use crate::source::finding::{Finding, Level};
 use crate::source::shape::{After, Shape};
@@ -136,7 +136,7 @@ async fn rows(session: &Session, relay: &Config, findings: &mut Vec<Finding>) ->
 /// Whether the relay's sink can work with actions, and the ledger of them is there.
 async fn scheduled(session: &Session, relay: &Config, findings: &mut Vec<Finding>) -> Result<(), Error> {
     let columns = source::schedule::columns();
-    asked(relay, sinks::Known { traceparent: false, columns: &columns }, findings);
+    asked(relay, sinks::Known { passed: Passed::default(), columns: &columns }, findings);
     if let sink::Config::Sql(config) = &relay.sink
         && let Ok(sink) = SqlSink::new(config, &columns)
     {

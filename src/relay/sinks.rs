@@ -11,7 +11,7 @@ use crate::message::{ColumnType, Field};
 use crate::sink::command::CommandSink;
 use crate::sink::email::EmailSink;
 use crate::sink::http::HttpSink;
-use crate::sink::kafka::{self, KafkaSink, LetterTopic};
+use crate::sink::kafka::{self, KafkaSink, LetterTopic, Passed};
 use crate::sink::sql::SqlSink;
 use crate::sink::stdout::StdoutSink;
 use crate::sink::{self, Failure, InvalidSetting, Sink};
@@ -23,28 +23,28 @@ const UNKNOWN_LIMIT: usize = 1_000_000;
 /// What a sink must know of the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known<'a> {
-    /// It has a column of that name.
-    pub(super) traceparent: bool,
+    /// Its columns that become headers.
+    pub(super) passed: Passed,
     /// Its columns' types.
     pub(super) columns: &'a BTreeMap<String, ColumnType>,
 }
 
 impl<'a> Known<'a> {
     pub(super) const fn of(shape: &'a Shape) -> Self {
-        Self { traceparent: shape.traceparent, columns: &shape.columns }
+        Self { passed: Passed { traceparent: shape.traceparent, headers: shape.headers }, columns: &shape.columns }
     }
 
     /// Of a table of due work: no sink of theirs asks for types.
     pub(super) fn of_due(traceparent: bool) -> Self {
         static NONE: BTreeMap<String, ColumnType> = BTreeMap::new();
-        Self { traceparent, columns: &NONE }
+        Self { passed: Passed { traceparent, headers: false }, columns: &NONE }
     }
 }
 
 /// Makes a relay's sink, and asks its server what must be known of it.
 pub(super) async fn make(engine: &Arc<Engine>, config: &Config, table: Known<'_>) -> Result<Sink, Unready> {
     match &config.sink {
-        sink::Config::Kafka(kafka) => kafka_sink(engine, config, kafka, table.traceparent).await,
+        sink::Config::Kafka(kafka) => kafka_sink(engine, config, kafka, table.passed).await,
         sink::Config::Http(_)
         | sink::Config::Sms(_)
         | sink::Config::Webhook(_)
@@ -58,9 +58,13 @@ pub(super) async fn make(engine: &Arc<Engine>, config: &Config, table: Known<'_>
 /// A sink that is made without asking any server.
 fn local_sink(config: &Config, table: Known<'_>) -> Result<Sink, Vec<InvalidSetting>> {
     match &config.sink {
-        sink::Config::Http(http) => HttpSink::new(http, &config.relay).map(Sink::Http),
+        sink::Config::Http(http) => {
+            HttpSink::new(http, &config.relay).map(|sink| Sink::Http(sink.passing_on(table.passed.headers)))
+        }
         sink::Config::Sms(sms) => sink::sms::sink(sms, &config.relay).map(Sink::Http),
-        sink::Config::Webhook(webhook) => sink::webhook::sink(webhook, &config.relay).map(Sink::Http),
+        sink::Config::Webhook(webhook) => {
+            sink::webhook::sink(webhook, &config.relay).map(|sink| Sink::Http(sink.passing_on(table.passed.headers)))
+        }
         sink::Config::Sql(sql) => SqlSink::new(sql, table.columns).map(Sink::Sql),
         sink::Config::Email(email) => EmailSink::new(email, &config.relay).map(Sink::Email),
         sink::Config::Stdout(stdout) => Ok(Sink::Stdout(StdoutSink::new(stdout, &config.relay))),
@@ -75,7 +79,7 @@ fn local_sink(config: &Config, table: Known<'_>) -> Result<Sink, Vec<InvalidSett
 /// Settings that cannot work.
 pub(super) fn fields(config: &Config, table: Known<'_>) -> Result<Vec<Field>, Vec<InvalidSetting>> {
     match &config.sink {
-        sink::Config::Kafka(kafka) => kafka.fields(table.traceparent).map_err(|invalid| vec![invalid]),
+        sink::Config::Kafka(kafka) => kafka.fields(table.passed).map_err(|invalid| vec![invalid]),
         sink::Config::Http(_)
         | sink::Config::Sms(_)
         | sink::Config::Webhook(_)
@@ -100,7 +104,7 @@ async fn kafka_sink(
     engine: &Arc<Engine>,
     config: &Config,
     kafka: &kafka::Config,
-    traceparent: bool,
+    passed: Passed,
 ) -> Result<Sink, Unready> {
     let Some(cluster) = &engine.cluster else {
         return Err(Unready::wrong("kafka_missing", "no [kafka] section".to_owned(), "Add [kafka] bootstrap_servers."));
@@ -121,7 +125,7 @@ async fn kafka_sink(
         }
         topic = Some(facts);
     }
-    let sink = KafkaSink::new(Arc::clone(cluster), &config.relay, kafka, topic.as_ref(), limit, traceparent)
+    let sink = KafkaSink::new(Arc::clone(cluster), &config.relay, kafka, topic.as_ref(), limit, passed)
         .map_err(|invalid| Unready::invalid(&[invalid]))?;
     if !kafka.templated() {
         sink.warm(&kafka.topic, engine.call_deadline).await?;

@@ -142,6 +142,15 @@ impl HttpSink {
         Ok(Self { client, requests, preset, min_interval, once: config.once.clone() })
     }
 
+    /// The same sink; when `headers`, the object of that name in each row becomes headers of its request.
+    #[must_use]
+    pub fn passing_on(mut self, headers: bool) -> Self {
+        if headers {
+            self.requests.pass_on_headers();
+        }
+        self
+    }
+
     /// Reads its secrets as a publication does, and keeps nothing of them.
     ///
     /// # Errors

@@ -34,7 +34,7 @@ pub use kind::{Kind, Spread};
 pub use letter_topic::{LetterTopic, Obituary};
 pub use partition::OnPartitionChange;
 pub use publication::KafkaPublication;
-pub use record::is_legal_topic;
+pub use record::{Passed, is_legal_topic};
 pub use topic::{TopicFacts, describe_topic};
 
 use super::{Class, Failure, InvalidSetting, Mode};
@@ -63,8 +63,8 @@ impl Config {
     ///
     /// # Errors
     /// When the topic's template cannot be compiled.
-    pub fn fields(&self, traceparent: bool) -> Result<Vec<Field>, InvalidSetting> {
-        Ok(Layout::new(self, traceparent)?.fields)
+    pub fn fields(&self, passed: Passed) -> Result<Vec<Field>, InvalidSetting> {
+        Ok(Layout::new(self, passed)?.fields)
     }
 
     /// Whether the topic differs from row to row.
@@ -103,7 +103,7 @@ pub struct KafkaSink {
 
 impl KafkaSink {
     /// A sink of the relay named `relay` to a topic that is like `facts` (none: each row names its own). `limit` is the
-    /// most bytes of a record; `traceparent` says whether the table has a column of that name.
+    /// most bytes of a record; `passed` says which columns the table has that become headers.
     ///
     /// # Errors
     /// When the topic's template cannot be compiled.
@@ -113,9 +113,9 @@ impl KafkaSink {
         config: &Config,
         facts: Option<&TopicFacts>,
         limit: usize,
-        traceparent: bool,
+        passed: Passed,
     ) -> Result<Self, InvalidSetting> {
-        let layout = Layout::new(config, traceparent)?;
+        let layout = Layout::new(config, passed)?;
         let keyed = (config.key.is_some() && !layout.is_routed()).then(|| config.topic.clone());
         let first_only = config.key.is_none() && !config.unordered;
         let partitions = AtomicI32::new(0);

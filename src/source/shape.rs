@@ -84,6 +84,8 @@ pub struct Shape {
     pub bytea_columns: BTreeSet<String>,
     /// There is a text column `traceparent`: a trace context to pass on.
     pub traceparent: bool,
+    /// It is `outbox.message`, and its column `headers` can be read: headers to pass on.
+    pub headers: bool,
 }
 
 impl Shape {

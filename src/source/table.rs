@@ -15,6 +15,9 @@ use super::shape::{IdType, Shape};
 use super::{Rule, judge::Verdict};
 use crate::database::{Error, Session, quote_literal};
 
+/// The built-in outbox.
+const MESSAGE: &str = "outbox.message";
+
 mod column;
 mod stamp;
 
@@ -302,6 +305,8 @@ impl Table {
             bytea_columns: self.columns.iter().filter(|c| c.type_name == "bytea").map(|c| c.name.clone()).collect(),
             columns: self.columns.iter().map(|column| (column.name.clone(), column.column_type())).collect(),
             traceparent: self.column("traceparent").is_some_and(|column| column.readable && column.type_name == "text"),
+            headers: config.table.to_string() == MESSAGE
+                && self.column("headers").is_some_and(|column| column.readable && column.type_name == "jsonb"),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use outbox_relay::batch::Batch;
 use outbox_relay::demo::kafka::RealBroker;
 use outbox_relay::position::Timestamp;
-use outbox_relay::sink::kafka::{Cluster, KafkaSink};
+use outbox_relay::sink::kafka::{Cluster, KafkaSink, Passed};
 use outbox_relay::sink::{self, Flow, Mode, Sink};
 use rustix::process::Signal;
 
@@ -20,7 +20,7 @@ fn kafka_sink(database: &Database, servers: &str, topic: &str) -> Sink {
     let config = config(database, "relay", Some(servers), &kafka_relay("woken", topic, ""));
     let sink::Config::Kafka(kafka) = &config.relays[0].sink else { panic!("a Kafka sink") };
     let cluster = Arc::new(Cluster::new(config.kafka.clone().unwrap()));
-    Sink::Kafka(KafkaSink::new(cluster, "woken", kafka, None, 1_000_000, false).unwrap())
+    Sink::Kafka(KafkaSink::new(cluster, "woken", kafka, None, 1_000_000, Passed::default()).unwrap())
 }
 
 fn batch(sink: &Sink, ids: std::ops::Range<i64>) -> Batch {

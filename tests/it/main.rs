@@ -35,6 +35,7 @@ mod kafka_sink;
 mod listener;
 mod lock_kill;
 mod losses;
+mod message;
 mod metrics;
 mod migrations;
 mod naive;

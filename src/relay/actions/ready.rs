@@ -10,6 +10,7 @@ use crate::relay::engine::Engine;
 use crate::relay::prepare::{self, Seat, Unready};
 use crate::relay::{Config, sinks};
 use crate::sink::Sink;
+use crate::sink::kafka::Passed;
 use crate::source::Schedules;
 use crate::source::schedule::columns;
 
@@ -38,7 +39,7 @@ pub(super) async fn ready(
     let session = engine.probe.session().await?;
     let root: u32 = session.query_one("SELECT 'outbox.action'::regclass::oid", &[]).await?.try_get(0)?;
     let columns = columns();
-    let sink = match sinks::make(engine, config, sinks::Known { traceparent: false, columns: &columns }).await {
+    let sink = match sinks::make(engine, config, sinks::Known { passed: Passed::default(), columns: &columns }).await {
         Ok(sink) => sink,
         Err(unready) => return Ok(Err(unready)),
     };

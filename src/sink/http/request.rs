@@ -10,12 +10,28 @@ use reqwest::{Method, Request, Url};
 use super::Config;
 use crate::message::{Field, Message, TemplateValue};
 use crate::sink::template::{Mode, Template, UNRESERVED};
-use crate::sink::{Class, Failure, InvalidSetting};
+use crate::sink::{Class, Failure, InvalidSetting, row_headers};
+use crate::visible::visible;
 use compile::Compiler;
 
 mod compile;
 
 pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Headers that the HTTP client writes, and those between it and the next hop.
+const OF_CONNECTION: [&str; 11] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
 
 /// What cannot stand in a header, and `%`, so that different ids stay different.
 const NOT_IN_KEY: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
@@ -32,6 +48,8 @@ pub(super) struct Requests {
     ask: Option<Bound>,
     key_prefix: String,
     fields: Vec<Field>,
+    /// The field with an object of further headers.
+    own: Option<usize>,
 }
 
 /// A template, and where its columns stand among the sink's fields.
@@ -72,10 +90,20 @@ impl Requests {
         let key_prefix = format!("{}/", utf8_percent_encode(relay, NOT_IN_KEY));
         match (method, target, url, body) {
             (Some(method), Some(target), Some(url), Some(body)) if compiler.problems.is_empty() => {
-                Ok(Self { method, target, url, headers, body, ask, key_prefix, fields: compiler.fields })
+                Ok(Self { method, target, url, headers, body, ask, key_prefix, fields: compiler.fields, own: None })
             }
             _ => Err(compiler.problems),
         }
+    }
+
+    /// Passes on the headers of each row from now on.
+    pub(super) fn pass_on_headers(&mut self) {
+        let field = Field::Text(row_headers::COLUMN.to_owned());
+        let own = self.fields.iter().position(|known| *known == field);
+        self.own = own.or_else(|| {
+            self.fields.push(field);
+            Some(self.fields.len() - 1)
+        });
     }
 
     pub(super) fn fields(&self) -> &[Field] {
@@ -102,6 +130,7 @@ impl Requests {
         if let Some(value) = authorization {
             headers.insert(AUTHORIZATION, value.clone());
         }
+        self.add_own(headers, message)?;
         *request.body_mut() = Some(body.into());
         Ok(request)
     }
@@ -110,6 +139,21 @@ impl Requests {
     pub(super) fn add_configured(&self, headers: &mut HeaderMap, message: &Message<'_>) -> Result<(), Failure> {
         for (name, value) in &self.headers {
             headers.insert(name.clone(), header(&value.key, &value.render(message)?)?);
+        }
+        Ok(())
+    }
+
+    /// The headers that the row brings along, but those that are there already or are the connection's.
+    fn add_own(&self, headers: &mut HeaderMap, message: &Message<'_>) -> Result<(), Failure> {
+        for (name, value) in row_headers::of(self.own.and_then(|field| message.value(field)))? {
+            let key = format!("headers.{name}");
+            let name = HeaderName::try_from(name)
+                .map_err(|_| poison("invalid_header", format!("{} is no name of a header", visible(&key))))?;
+            if let Some(value) =
+                value.filter(|_| !headers.contains_key(&name) && !OF_CONNECTION.contains(&name.as_str()))
+            {
+                headers.insert(name, header(&visible(&key), &value)?);
+            }
         }
         Ok(())
     }

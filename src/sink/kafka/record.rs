@@ -7,7 +7,7 @@ use rdkafka::message::{Header, OwnedHeaders};
 use super::{Config, Payload};
 use crate::message::{Field, Message};
 use crate::sink::template::{Mode, Template};
-use crate::sink::{Class, Failure, InvalidSetting};
+use crate::sink::{Class, Failure, InvalidSetting, row_headers};
 
 /// What a record takes beyond its key, value and headers: an upper bound of the batch's and the record's own fields.
 pub(super) const OVERHEAD: usize = 288;
@@ -28,7 +28,21 @@ pub(super) struct Layout {
     key: Option<usize>,
     headers: Vec<(String, usize)>,
     traceparent: Option<usize>,
+    /// A JSON object of further headers.
+    own: Option<usize>,
 }
+
+/// Columns that are passed on as headers where the table has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// The trace context.
+    pub traceparent: bool,
+    /// The object `headers` of `outbox.message`.
+    pub headers: bool,
+}
+
+/// Header names that are the relay's own.
+const OURS: [&str; 6] = ["id", "created_at", "relay", "late", "replayed", "traceparent"];
 
 /// A record, ready to send.
 #[derive(Debug)]
@@ -40,7 +54,7 @@ pub(super) struct Record<'a> {
 }
 
 impl Layout {
-    pub(super) fn new(config: &Config, traceparent: bool) -> Result<Self, InvalidSetting> {
+    pub(super) fn new(config: &Config, passed: Passed) -> Result<Self, InvalidSetting> {
         let mut fields = vec![match &config.payload {
             Payload::Row => Field::Row,
             Payload::Column(column) => Field::Payload(column.clone()),
@@ -52,7 +66,8 @@ impl Layout {
         };
         let key = config.key.as_deref().map(&mut want);
         let headers = config.headers.iter().map(|(name, column)| (name.clone(), want(column))).collect();
-        let traceparent = traceparent.then(|| want("traceparent"));
+        let traceparent = passed.traceparent.then(|| want("traceparent"));
+        let own = passed.headers.then(|| want(row_headers::COLUMN));
         let topic = if config.templated() {
             let template = Template::compile("topic", &config.topic, Mode::Line)?;
             let columns = template.columns().iter().map(|column| want(column)).collect();
@@ -60,7 +75,7 @@ impl Layout {
         } else {
             Topic::Fixed(config.topic.clone())
         };
-        Ok(Self { fields, topic, key, headers, traceparent })
+        Ok(Self { fields, topic, key, headers, traceparent, own })
     }
 
     /// The record of a message, or why it can never be published. `limit` is the most bytes that it may take.
@@ -83,13 +98,27 @@ impl Layout {
                 )
             })?),
         };
+        let (headers, size) = self.headers(relay, replayed, message)?;
+        let size = OVERHEAD + size + key.map_or(0, <[u8]>::len) + value.map_or(0, <[u8]>::len);
+        if size > limit {
+            return Err(poison(
+                "message_too_large",
+                format!("The record takes about {size} bytes; topic {topic} accepts {limit}"),
+                "Raise the topic's max.message.bytes (and the broker's limits), or make the payload smaller.",
+            ));
+        }
+        Ok(Record { topic, key, value, headers })
+    }
+
+    /// The record's headers, and about how many bytes they take.
+    fn headers(&self, relay: &str, replayed: bool, message: &Message<'_>) -> Result<(OwnedHeaders, usize), Failure> {
         let created_at = message.created_at.text();
         let created_at = created_at.as_ref();
         let mut headers = OwnedHeaders::new_with_capacity(4 + self.headers.len())
             .insert(Header { key: "id", value: Some(message.id) })
             .insert(Header { key: "created_at", value: Some(created_at) })
             .insert(Header { key: "relay", value: Some(relay) });
-        let mut size = OVERHEAD + message.id.len() + created_at.len() + relay.len();
+        let mut size = message.id.len() + created_at.len() + relay.len();
         if replayed {
             headers = headers.insert(Header { key: "replayed", value: Some("true") });
         }
@@ -102,15 +131,14 @@ impl Layout {
             headers = headers.insert(Header { key: name, value });
             size += name.len() + value.map_or(0, <[u8]>::len) + 8;
         }
-        size += key.map_or(0, <[u8]>::len) + value.map_or(0, <[u8]>::len);
-        if size > limit {
-            return Err(poison(
-                "message_too_large",
-                format!("The record takes about {size} bytes; topic {topic} accepts {limit}"),
-                "Raise the topic's max.message.bytes (and the broker's limits), or make the payload smaller.",
-            ));
+        for (name, value) in row_headers::of(self.own.and_then(|field| message.value(field)))? {
+            if OURS.contains(&name.as_str()) || self.headers.iter().any(|(configured, _)| *configured == name) {
+                continue;
+            }
+            size += name.len() + value.as_ref().map_or(0, String::len) + 8;
+            headers = headers.insert(Header { key: &name, value: value.as_deref() });
         }
-        Ok(Record { topic, key, value, headers })
+        Ok((headers, size))
     }
 
     /// The message's key as text and its value, even if no record can be made of it.

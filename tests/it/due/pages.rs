@@ -4,7 +4,7 @@ use outbox_relay::demo::provider::{Answer, Provider};
 use serde_json::Value;
 
 use crate::support::outside::json;
-use crate::support::pages::{blocks, page};
+use crate::support::pages::{blocks, connected, page};
 use crate::support::{Database, database, outbox_relay};
 
 const REMINDER_TABLE: &str = r#"
@@ -29,9 +29,8 @@ async fn follow(name: &str, table: &str, provider: &Provider, host: &str) -> Vec
         owner.batch_execute(statement).await.unwrap();
     }
     let [toml] = &blocks(&page, "toml")[..] else { panic!("a page has one configuration") };
-    let there = "postgresql://relay@127.0.0.1:5432/app?sslmode=verify-full";
-    assert!(toml.contains(there) && toml.contains(host), "{toml}");
-    let toml = toml.replace(there, &database.url("relay")).replace(host, &provider.url());
+    assert!(toml.contains(host), "{toml}");
+    let toml = connected(toml, &database.url("relay")).replace(host, &provider.url());
     let toml = format!("{toml}\n[admin]\nlisten = \"127.0.0.1:0\"\n");
 
     let (code, out, log) = outbox_relay(&toml, &["check", "-o", "json"]).await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use outbox_relay::batch::Batch;
 use outbox_relay::config::Config;
 use outbox_relay::position::Timestamp;
-use outbox_relay::sink::kafka::{Cluster, ClusterConfig, KafkaSink, Kind};
+use outbox_relay::sink::kafka::{Cluster, ClusterConfig, KafkaSink, Kind, Passed};
 use outbox_relay::sink::{self, Flow, Mode, Sink};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord};
@@ -29,7 +29,7 @@ fn first_deliveries(ids: &[String]) -> Vec<u64> {
 async fn sink(config: &Config, topic: &str) -> Sink {
     let sink::Config::Kafka(kafka) = &config.relays[0].sink else { panic!("a Kafka sink") };
     let cluster = Arc::new(Cluster::new(config.kafka.clone().unwrap()));
-    let sink = KafkaSink::new(cluster, "events", kafka, None, 1_000_000, false).unwrap();
+    let sink = KafkaSink::new(cluster, "events", kafka, None, 1_000_000, Passed::default()).unwrap();
     sink.warm(topic, PATIENCE).await.unwrap();
     tokio::time::sleep(SETTLING).await;
     Sink::Kafka(sink)

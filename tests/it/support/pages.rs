@@ -5,6 +5,20 @@ pub fn page(name: &str) -> String {
     std::fs::read_to_string(format!("docs/howto/{name}.md")).unwrap()
 }
 
+/// A page's configuration for this database: nothing else of `[postgres]` is another.
+pub fn connected(toml: &str, url: &str) -> String {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("postgres-password");
+    std::fs::write(&file, "unused").unwrap();
+    let places = [
+        ("\"postgresql://relay@127.0.0.1:5432/app?sslmode=verify-full\"", url.to_owned()),
+        ("\"/run/secrets/postgres\"", file.display().to_string()),
+    ];
+    places.iter().fold(toml.to_owned(), |toml, (from, to)| {
+        assert!(toml.contains(from), "{from} is not in {toml}");
+        toml.replace(from, &format!("\"{to}\""))
+    })
+}
+
 /// The blocks of this language.
 pub fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
     let blocks = page.split("```").skip(1).step_by(2);

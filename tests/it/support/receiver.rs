@@ -19,6 +19,7 @@ pub struct Request {
     /// The due instant behind it, of rows that become due.
     pub due: Option<String>,
     pub body: String,
+    pub headers: HeaderMap,
     /// An operator had it sent again.
     pub replayed: bool,
     /// What it was answered; 0 as long as it is open.
@@ -170,7 +171,8 @@ async fn respond(State(inside): State<Arc<Mutex<Inside>>>, headers: HeaderMap, b
         let at_once = inside.open;
         let (key, due) = split(&text("idempotency-key"));
         let replayed = text("outbox-replayed") == "true";
-        let request = Request { at: SystemTime::now(), key, due, body, replayed, status: 0, at_once };
+        let request =
+            Request { at: SystemTime::now(), key, due, body, headers: headers.clone(), replayed, status: 0, at_once };
         let (status, pause) = (inside.answer)(&request);
         inside.requests.push(request);
         (inside.requests.len() - 1, status, pause, inside.held.subscribe())
