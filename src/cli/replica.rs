@@ -87,8 +87,10 @@ fn render(replicas: &[Replica]) -> String {
             let started = replica.started_at.to_string();
             table.row([replica.id.clone(), replica.version.clone(), started, state.clone(), relay, config, refused]);
         };
-        if replica.relays.is_empty() {
-            row("-", "-", "-");
+        match &replica.unreadable {
+            Some(why) => row("-", &format!("configuration not readable: {why}"), "-"),
+            None if replica.relays.is_empty() => row("-", "-", "-"),
+            None => {}
         }
         for relay in &replica.relays {
             let refused = relay.refused.as_ref().map_or("-", |refused| &refused.code);

@@ -38,8 +38,10 @@ pub struct Replica {
     pub stopped_at: Option<Timestamp>,
     /// One of its sessions is there, and it has not stopped.
     pub live: bool,
-    /// Its relays, one for each cursor.
+    /// Its relays, one for each cursor; none when they cannot be read.
     pub relays: Vec<Relay>,
+    /// Why they cannot be read, as of another version.
+    pub unreadable: Option<String>,
 }
 
 /// A relay of a process.
@@ -102,13 +104,13 @@ pub struct Own<'a> {
 fn decided(own: Own<'_>, wanted: &[Wanted]) -> String {
     let (instance, live) = (quote_literal(own.instance), liveness::is_live("r"));
     let wanted = quote_literal(&serde_json::json!(wanted).to_string());
-    let relay = |of: &str| format!("pg_catalog.split_part({of}.name, '#', 1)");
-    let (wanted_relay, others_relay) = (relay("w"), relay("t"));
+    let relay = |of: &str| format!("pg_catalog.split_part({of}, '#', 1)");
+    let (wanted_relay, others_relay) = (relay("w.name"), relay("t.entry ->> 'name'"));
     format!(
-        "(WITH others AS MATERIALIZED (SELECT r.id, r.instance, r.started_at, {others_relay} AS relay, t.config_hash \
-         FROM outbox.replica AS r CROSS JOIN LATERAL \
-         pg_catalog.jsonb_to_recordset(r.relays) AS t (name text, config_hash text, refused jsonb) \
-         WHERE r.instance <> {instance}::uuid AND r.stopped_at IS NULL AND t.refused IS NULL AND {live}) \
+        "(WITH others AS MATERIALIZED (SELECT r.id, r.instance, r.started_at, {others_relay} AS relay, \
+         COALESCE(t.entry ->> 'config_hash', 'not readable') AS config_hash \
+         FROM outbox.replica AS r CROSS JOIN LATERAL pg_catalog.jsonb_array_elements(r.relays) AS t (entry) \
+         WHERE r.instance <> {instance}::uuid AND r.stopped_at IS NULL AND t.entry ->> 'refused' IS NULL AND {live}) \
          SELECT COALESCE(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('name', w.name, 'config_hash', w.config_hash, \
          'refused', COALESCE(w.refused, (SELECT pg_catalog.jsonb_build_object('code', '{MISMATCH}', 'message', \
          'waits for replica ' || o.id || ', which runs another configuration of relay ' || o.relay || ': ' || o.config_hash \
@@ -147,9 +149,8 @@ pub async fn register(client: &Client, own: Own<'_>, wanted: &[Wanted]) -> Resul
          relays = excluded.relays RETURNING started_at::text, relays::text",
         decided(own, wanted)
     );
-    let found = texts(client.simple_query(&sql).await?, ["started_at", "relays"]);
-    let [started_at, relays] = found.unwrap_or_default();
-    Ok((started_at, parsed(&relays)))
+    let [started_at, relays] = texts(client.simple_query(&sql).await?, ["started_at", "relays"])?;
+    Ok((started_at, decision(&relays)?))
 }
 
 /// How claims would be decided now; changes nothing.
@@ -158,21 +159,30 @@ pub async fn register(client: &Client, own: Own<'_>, wanted: &[Wanted]) -> Resul
 /// The database's.
 pub async fn decide(client: &Client, own: Own<'_>, wanted: &[Wanted]) -> Result<Vec<Relay>, Error> {
     let sql = format!("SELECT {}::text AS relays", decided(own, wanted));
-    let [relays] = texts(client.simple_query(&sql).await?, ["relays"]).unwrap_or_default();
-    Ok(parsed(&relays))
+    let [relays] = texts(client.simple_query(&sql).await?, ["relays"])?;
+    decision(&relays)
 }
 
-/// The last row of an answer.
-fn texts<const N: usize>(messages: Vec<SimpleQueryMessage>, columns: [&str; N]) -> Option<[String; N]> {
-    messages.into_iter().rev().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some(columns.map(|column| row.get(column).unwrap_or_default().to_owned())),
+/// The row with these columns, which is that of the last statement.
+fn texts<const N: usize>(messages: Vec<SimpleQueryMessage>, columns: [&str; N]) -> Result<[String; N], Error> {
+    let row = messages.into_iter().rev().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
-    })
+    });
+    let missing = || unusable("no row was returned".to_owned());
+    let row = row.ok_or_else(missing)?;
+    let text = |column| row.try_get(column).ok().flatten().map(str::to_owned);
+    // Of an earlier statement's row the columns are others.
+    let texts: Option<Vec<String>> = columns.into_iter().map(text).collect();
+    texts.and_then(|texts| texts.try_into().ok()).ok_or_else(missing)
 }
 
-/// A later version may write more of a relay; what cannot be read is left out.
-fn parsed(relays: &str) -> Vec<Relay> {
-    serde_json::from_str(relays).unwrap_or_default()
+fn decision(relays: &str) -> Result<Vec<Relay>, Error> {
+    serde_json::from_str(relays).map_err(|error| unusable(error.to_string()))
+}
+
+fn unusable(reason: String) -> Error {
+    Error::Answer { table: "outbox.replica", reason }
 }
 
 /// The processes that have not stopped, or all that are known; the longest running first.
@@ -192,6 +202,11 @@ pub async fn list(client: &Client, ended: bool) -> Result<Vec<Replica>, Error> {
 }
 
 fn replica(row: &Row) -> Result<Replica, tokio_postgres::Error> {
+    // Another version may write something else of a relay.
+    let (relays, unreadable) = match serde_json::from_str(row.try_get(6)?) {
+        Ok(relays) => (relays, None),
+        Err(error) => (Vec::new(), Some(error.to_string())),
+    };
     Ok(Replica {
         instance: row.try_get(0)?,
         id: row.try_get(1)?,
@@ -199,7 +214,8 @@ fn replica(row: &Row) -> Result<Replica, tokio_postgres::Error> {
         started_at: row.try_get(3)?,
         seen_at: row.try_get(4)?,
         stopped_at: row.try_get(5)?,
-        relays: parsed(row.try_get(6)?),
+        relays,
+        unreadable,
         live: row.try_get(7)?,
     })
 }

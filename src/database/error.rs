@@ -83,6 +83,14 @@ pub enum Error {
     /// The pool is closed.
     #[error("connection pool: {0}")]
     Pool(String),
+    /// A statement did not answer what it was asked for.
+    #[error("the answer to a write of {table} cannot be used: {reason}")]
+    Answer {
+        /// What is written.
+        table: &'static str,
+        /// What is wrong with the answer.
+        reason: String,
+    },
     /// No answer in time.
     #[error("PostgreSQL did not answer within {0:?}")]
     Timeout(std::time::Duration),
@@ -111,6 +119,7 @@ impl Error {
             | Self::Pool(_)
             | Self::Vanished(_)
             | Self::TwoServers { .. }
+            | Self::Answer { .. }
             | Self::Timeout(_) => None,
         }
     }
@@ -149,6 +158,7 @@ impl Error {
                 "No action needed during a failover: the relay reconnects until all its connections are on one server. If it \
                  persists, point [postgres] url at one primary."
             }
+            Self::Answer { .. } => "Drop the triggers and rules of that table: the relay makes none.",
             Self::Pooler(_) | Self::Setting { .. } => "Point [postgres] url at PostgreSQL itself.",
             Self::Connect { .. } | Self::Statement(_) | Self::Vanished(_) | Self::Pool(_) | Self::Timeout(_) => {
                 sqlstate::meaning(self).hint

@@ -3,14 +3,19 @@
 use sha2::{Digest, Sha256};
 
 use super::Config;
-use crate::sink;
+use crate::sink::{self, InvalidSetting};
 
 /// So many bytes of the digest are shown.
 const BYTES: usize = 8;
 
+/// In place of the digest when a file cannot be read.
+pub const UNREADABLE: &str = "unreadable";
+
 /// The digest of this relay's configuration and of the contents of its templates' files now; 16 hexadecimal digits.
-#[must_use]
-pub fn of(config: &Config) -> String {
+///
+/// # Errors
+/// When a file cannot be read: its key, and which file.
+pub fn of(config: &Config) -> Result<String, InvalidSetting> {
     let mut digest = Sha256::new();
     digest.update(config.delivers.as_bytes());
     let files = match &config.sink {
@@ -23,11 +28,10 @@ pub fn of(config: &Config) -> String {
         | sink::Config::Stdout(_)
         | sink::Config::Command(_) => Vec::new(),
     };
-    for path in files {
-        // A file that cannot be read is another state than an empty one: the relay is refused until it can.
-        let contents = std::fs::read(&path);
-        digest.update([u8::from(contents.is_ok())]);
-        digest.update(Sha256::digest(contents.unwrap_or_default()));
+    for (key, path) in files {
+        let contents = std::fs::read(&path)
+            .map_err(|error| InvalidSetting { key, problem: format!("{} cannot be read: {error}", path.display()) })?;
+        digest.update(Sha256::digest(contents));
     }
-    digest.finalize().iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect()
+    Ok(digest.finalize().iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect())
 }

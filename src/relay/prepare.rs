@@ -215,7 +215,7 @@ pub(super) const CHECK: &str = "check:";
 /// Says that a relay may not run: in its metrics, in its cursor's status and, when it is news, in the log.
 pub async fn not_ready(engine: &Engine, config: &Config, unready: &Unready, news: bool) {
     let Unready::Wrong { code, message, hint, passing } = unready else { return };
-    engine.registry.refuse(&config.name, code, message);
+    engine.registry.refuse(&config.name, unready);
     let hint = &hint.replace("NAME", &config.name);
     let metrics = CursorMetrics::new(&config.name, config.sink.kind());
     metrics.set_halted(!passing);

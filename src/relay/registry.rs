@@ -67,8 +67,11 @@ impl Registry {
     pub(super) fn new(relays: &[Config]) -> Self {
         let entry = |relay: &Config| {
             let waits = relay.on_config_change == OnConfigChange::Wait;
-            let (hash, claim) = (config_hash::of(relay), Claim::Unknown);
-            (relay.name.clone(), Entry { relay: relay.relay.clone(), hash, waits, refused: None, claim })
+            let (hash, refused) = match config_hash::of(relay) {
+                Ok(hash) => (hash, None),
+                Err(setting) => (config_hash::UNREADABLE.to_owned(), refused(&Unready::invalid(&[setting]))),
+            };
+            (relay.name.clone(), Entry { relay: relay.relay.clone(), hash, waits, refused, claim: Claim::Unknown })
         };
         Self {
             instance: instance(),
@@ -86,10 +89,19 @@ impl Registry {
     /// Waits until this process may run a relay, or `stop`.
     ///
     /// # Errors
-    /// When nothing can be read of the other replicas.
+    /// When nothing can be read of the other replicas, or a file of the configuration cannot be read.
     pub(super) async fn admitted(&self, config: &Config, stop: &CancellationToken) -> Result<(), Unready> {
         let mut answers = self.answers.subscribe();
-        self.hash(&config.name, config_hash::of(config));
+        match config_hash::of(config) {
+            Ok(hash) => self.hash(&config.name, hash),
+            Err(setting) => {
+                // Refused before the row says which configuration it has: it is not compared with others.
+                let unready = Unready::invalid(&[setting]);
+                self.refuse(&config.name, &unready);
+                self.hash(&config.name, config_hash::UNREADABLE.to_owned());
+                return Err(unready);
+            }
+        }
         loop {
             match self.claim(&config.name) {
                 Claim::Held | Claim::Released => return Ok(()),
@@ -140,9 +152,8 @@ impl Registry {
     }
 
     /// The relay's own checks keep it from running.
-    pub(super) fn refuse(&self, name: &str, code: &str, message: &str) {
-        let refused = Refused { code: code.to_owned(), message: message.replace('\0', "\u{fffd}") };
-        self.with(name, |entry| entry.refused = Some(refused));
+    pub(super) fn refuse(&self, name: &str, unready: &Unready) {
+        self.with(name, |entry| entry.refused = refused(unready));
     }
 
     /// The relay's own checks have passed.
@@ -268,6 +279,16 @@ fn tell(cursor: &str, before: &Claim, now: &Claim) {
         ),
         (Claim::Lost(_), Claim::Held) => tracing::info!(cursor, "no other configuration runs: relay starts"),
         _ => {}
+    }
+}
+
+/// What a row says of a relay that may not run.
+fn refused(unready: &Unready) -> Option<Refused> {
+    match unready {
+        Unready::Wrong { code, message, .. } => {
+            Some(Refused { code: code.clone(), message: message.replace('\0', "\u{fffd}") })
+        }
+        Unready::NoHorizon | Unready::Waiting => None,
     }
 }
 

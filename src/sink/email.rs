@@ -97,15 +97,17 @@ impl Config {
             Secret::File(path) => Some(path.clone()),
             Secret::Value(_) => None,
         });
-        password.chain(self.template_files()).collect()
+        password.chain(self.template_files().into_iter().map(|(_, path)| path)).collect()
     }
 
-    /// The files of its templates.
+    /// The files of its templates, each with its key below the sink's table.
     #[must_use]
-    pub fn template_files(&self) -> Vec<PathBuf> {
-        let sources = self.templates.values().flat_map(|texts| [&texts.text, &texts.html]).flatten();
-        let files = sources.filter_map(|source| match source {
-            Source::File(path) => Some(path.clone()),
+    pub fn template_files(&self) -> Vec<(String, PathBuf)> {
+        let sources = self.templates.iter().flat_map(|(name, texts)| {
+            [("text", &texts.text), ("html", &texts.html)].map(|(kind, source)| (name, kind, source.as_ref()))
+        });
+        let files = sources.filter_map(|(name, kind, source)| match source? {
+            Source::File(path) => Some((format!("templates.{name}.{kind}_file"), path.clone())),
             Source::Inline(_) => None,
         });
         files.collect()

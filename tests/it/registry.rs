@@ -10,6 +10,7 @@ mod mismatch;
 mod one_id;
 mod rows;
 mod seen;
+mod unread;
 
 /// A replica of this name with these relays.
 fn start(database: &Database, relays: &str, name: &str) -> Process {

@@ -9,7 +9,12 @@ fn hashes(kafka: &str, email: &str) -> Vec<String> {
         "[postgres]\nurl = \"postgresql://a@h/d\"\n{kafka}\n[[relay]]\nname = \"m\"\nstart = \"now\"\n\
          [relay.source.stream]\ntable = \"public.m\"\n{email}"
     );
-    parse(&text).expect("valid").relays.iter().map(config_hash::of).collect()
+    parse(&text)
+        .expect("valid")
+        .relays
+        .iter()
+        .map(|relay| config_hash::of(relay).unwrap_or_else(|error| error.to_string()))
+        .collect()
 }
 
 #[test]
@@ -51,4 +56,8 @@ fn hash_follows_what_is_delivered_and_nothing_else() {
     }
     std::fs::write(file.path(), "Good day").expect("written");
     assert_ne!(hashes(kafka, &email)[1], before[1], "another template");
+    let path = file.path().display().to_string();
+    file.close().expect("removed");
+    let said = format!("templates.t.text_file: {path} cannot be read: ");
+    assert!(hashes(kafka, &email)[1].starts_with(&said), "no digest: {:?}", hashes(kafka, &email));
 }

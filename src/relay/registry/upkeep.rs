@@ -207,5 +207,6 @@ impl Upkeep<'_> {
 
 /// Whether an error is not expected to pass by itself.
 fn lasts(error: &Error, backoff: &Backoff) -> bool {
-    sqlstate::meaning(error).cure != Cure::Again || backoff.failures() >= PASSING
+    let passes = sqlstate::meaning(error).cure == Cure::Again && !matches!(error, Error::Answer { .. });
+    !passes || backoff.failures() >= PASSING
 }

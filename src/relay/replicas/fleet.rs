@@ -33,7 +33,8 @@ impl Fleet {
     /// Whether no live replica has a cursor in its configuration; false where that is not known of one.
     #[must_use]
     pub fn lacks(&self, cursor: &str) -> bool {
-        self.unwritten.is_empty() && !self.entries().any(|(_, relay)| relay.name == cursor)
+        let all_known = self.unwritten.is_empty() && self.replicas.iter().all(|replica| replica.unreadable.is_none());
+        all_known && !self.entries().any(|(_, relay)| relay.name == cursor)
     }
 
     /// Whether a live replica refuses a cursor's relay and another runs it. The row of one that has just found out what is wrong
@@ -50,7 +51,8 @@ impl Fleet {
     pub fn notes(&self) -> Vec<String> {
         let relays: BTreeSet<&str> = self.entries().map(|(_, relay)| relay_of(&relay.name)).collect();
         let mismatches = relays.into_iter().filter_map(|relay| self.mismatch(relay));
-        self.shared_ids(|_| true).into_iter().chain(mismatches).chain(self.refusals(|_| true)).collect()
+        let shared = self.shared_ids(|_| true).into_iter();
+        shared.chain(self.unreadable()).chain(mismatches).chain(self.refusals(|_| true)).collect()
     }
 
     /// Which ids several live processes have, of those that have one of these relays.
@@ -70,7 +72,16 @@ impl Fleet {
     #[must_use]
     pub fn notes_of(&self, cursor: &str) -> Vec<String> {
         let shared = self.shared_ids(|name| name == cursor).into_iter();
-        shared.chain(self.mismatch(relay_of(cursor))).chain(self.refusals(|name| name == cursor)).collect()
+        let mismatch = self.mismatch(relay_of(cursor));
+        shared.chain(self.unreadable()).chain(mismatch).chain(self.refusals(|name| name == cursor)).collect()
+    }
+
+    /// Those whose configuration cannot be read: they may have any relay.
+    fn unreadable(&self) -> impl Iterator<Item = String> {
+        self.replicas
+            .iter()
+            .filter(|replica| replica.unreadable.is_some())
+            .map(|replica| format!("replica {} of version {}: configuration not readable", replica.id, replica.version))
     }
 
     /// Which replicas have which configuration, when there are several.
@@ -117,6 +128,7 @@ pub fn document(replica: &Replica) -> serde_json::Value {
         "stopped_at": replica.stopped_at.map(|at| at.to_string()),
         "live": replica.live,
         "relays": replica.relays,
+        "unreadable": replica.unreadable,
     })
 }
 
@@ -145,6 +157,7 @@ mod tests {
             stopped_at: None,
             live: true,
             relays: vec![relay("events#0"), relay("events#1")],
+            unreadable: None,
         }
     }
 
@@ -168,6 +181,14 @@ mod tests {
         assert!(!fleet.lacks("events#0") && fleet.lacks("events"));
         fleet.unwritten.push("old".to_owned());
         assert!(!fleet.lacks("events"));
+        fleet.unwritten.clear();
+        fleet.replicas.push(Replica {
+            relays: Vec::new(),
+            unreadable: Some("later".to_owned()),
+            ..replica("b", "1", None)
+        });
+        assert!(!fleet.lacks("events"));
+        assert_eq!(fleet.notes_of("events"), ["replica b of version 0: configuration not readable"]);
         assert!(Fleet::default().lacks("events#0"));
     }
 }
