@@ -2,7 +2,8 @@
 //!
 //! A template sees the columns that it names, as PostgreSQL's text, and nothing else: no environment, no files, no
 //! other templates, no functions. Of an action it sees numbers, lists and objects as such. What could go wrong silently is an error instead: a NULL that is printed without
-//! `default()`, an undefined value, output beyond the limit. In a URL every printed value is percent-encoded, so that a
+//! `default()`, an undefined value, output beyond the limit. What a row can cost is bounded: depth and size of its JSON, and the
+//! steps over it. In a URL every printed value is percent-encoded, so that a
 //! hostile value stays inside the place that the template gives it. In HTML it is escaped, also where the template says
 //! `autoescape false`; the filter `safe` does not exist.
 //!
@@ -13,7 +14,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use minijinja::value::Value;
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, HtmlEscape, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, HtmlEscape, State, UndefinedBehavior};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::InvalidSetting;
@@ -28,6 +29,10 @@ pub use unprintable::Unprintable;
 pub(super) const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 const NAME: &str = "template";
+
+/// The most steps of a template for one row. A loop over 100,000 elements takes about ten for each; loops inside each other over
+/// what a row gives would take hours.
+const STEPS: u64 = 20_000_000;
 
 /// What a template's output is used as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,11 +120,19 @@ impl Template {
         if let Err(error) = self.print(&value, &mut output) {
             return Err(if output.overflown {
                 Unprintable::TooLarge { limit: output.limit }
-            } else if is_printed_null(&error) {
+            } else if let Some(refused) = cause::<json::Refused>(&error) {
+                match *refused {
+                    json::Refused::TooDeep { levels } => Unprintable::TooDeep { levels, limit: json::DEEPEST },
+                    json::Refused::TooLarge { bytes } => Unprintable::JsonTooLarge { bytes, limit: json::LONGEST },
+                    json::Refused::NoJson => failed(&error),
+                }
+            } else if cause::<PrintedNull>(&error).is_some() {
                 let nulls = self.columns.iter().enumerate().filter(|(number, _)| value(*number).is_none());
                 Unprintable::Null { columns: nulls.map(|(_, column)| column.clone()).collect() }
+            } else if error.kind() == ErrorKind::OutOfFuel {
+                Unprintable::TooLong { limit: STEPS }
             } else {
-                Unprintable::Failed { line: error.line().unwrap_or(1), kind: error.kind() }
+                failed(&error)
             });
         }
         let text = String::from_utf8(output.bytes).expect("templates and values are UTF-8");
@@ -130,11 +143,12 @@ impl Template {
     }
 
     fn print<'a>(&self, value: impl Fn(usize) -> Option<TemplateValue<'a>>, output: &mut Capped) -> Result<(), Error> {
+        let mut read = json::Read::default();
         let row = self.columns.iter().enumerate().map(|(number, column)| {
             let value = match value(number) {
                 None => Value::from(()),
                 Some(TemplateValue::Text(bytes)) => Value::from(String::from_utf8_lossy(bytes).as_ref()),
-                Some(TemplateValue::Json(bytes)) => json::value(bytes)?,
+                Some(TemplateValue::Json(bytes)) => read.column(bytes)?,
             };
             Ok((column.as_str(), value))
         });
@@ -159,6 +173,7 @@ fn environment(mode: Mode) -> Environment<'static> {
     }
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_debug(false);
+    environment.set_fuel(Some(STEPS));
     let globals: Vec<String> = environment.globals().map(|(name, _)| name.to_owned()).collect();
     for name in globals {
         environment.remove_global(&name);
@@ -174,7 +189,7 @@ fn environment(mode: Mode) -> Environment<'static> {
         None if value.is_none() => Value::from("null"),
         None => Value::from(json::text(&value)),
     });
-    environment.add_filter("fromjson", |value: Value| json::from_json(&value));
+    environment.add_filter("fromjson", |state: &mut State<'_, '_>, value: Value| json::from_json(state, &value));
     environment.set_formatter(move |output, _, value| {
         if value.is_none() {
             return Err(Error::new(ErrorKind::InvalidOperation, "NULL is printed").with_source(PrintedNull));
@@ -214,15 +229,20 @@ fn describe(error: &Error) -> String {
     format!("the template is broken in line {}: {detail}", error.line().unwrap_or(1))
 }
 
-fn is_printed_null(error: &Error) -> bool {
+fn failed(error: &Error) -> Unprintable {
+    Unprintable::Failed { line: error.line().unwrap_or(1), kind: error.kind() }
+}
+
+/// Our own mark on an error.
+fn cause<T: std::error::Error + 'static>(error: &Error) -> Option<&T> {
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {
-        if inner.is::<PrintedNull>() {
-            return true;
+        if let Some(found) = inner.downcast_ref() {
+            return Some(found);
         }
         source = inner.source();
     }
-    false
+    None
 }
 
 /// Whether the path has a segment that URL parsers take as "here" or "up", in any spelling that they accept.
@@ -262,5 +282,7 @@ impl io::Write for Capped {
     }
 }
 
+#[cfg(test)]
+mod limit_tests;
 #[cfg(test)]
 mod tests;

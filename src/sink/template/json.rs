@@ -1,43 +1,42 @@
 //! JSON in a column, for templates that walk through it.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::Arc;
+use minijinja::value::ValueKind;
+use minijinja::{Error, ErrorKind, State, Value};
 
-use minijinja::value::{Object, ObjectRepr, ValueKind};
-use minijinja::{Error, ErrorKind, Value};
-use serde_json::value::RawValue;
+mod reader;
 
-/// A number that would lose a digit as a number of ours: printed as it stands in the JSON.
-#[derive(Debug)]
-struct Digits(String);
+pub(super) use reader::{DEEPEST, LONGEST, Refused};
 
-impl Object for Digits {
-    fn repr(self: &Arc<Self>) -> ObjectRepr {
-        ObjectRepr::Plain
+/// How many bytes of JSON a template has read of one row.
+#[derive(Default)]
+pub(super) struct Read(usize);
+
+impl Read {
+    fn value(&mut self, what: &str, text: &str) -> Result<Value, Error> {
+        self.0 = self.0.saturating_add(text.len());
+        reader::read(text, self.0).map_err(|refused| error(what, refused))
     }
 
-    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+    /// A column that is JSON, as a template's value.
+    pub(super) fn column(&mut self, json: &[u8]) -> Result<Value, Error> {
+        let text = std::str::from_utf8(json).map_err(|_| error("the value", Refused::NoJson))?;
+        self.value("the value", text)
     }
 }
 
-/// The filter `fromjson`: a list or an object whose members can be named. A number is printed with the digits that stand there.
-pub(super) fn from_json(value: &Value) -> Result<Value, Error> {
-    let invalid = |what: &str| Error::new(ErrorKind::InvalidOperation, what.to_owned());
+/// The filter `fromjson`: a list or an object whose members can be named. A number is printed with the digits that are there.
+pub(super) fn from_json(state: &mut State<'_, '_>, value: &Value) -> Result<Value, Error> {
     // NULL, and what is a list or an object already.
     if value.is_none() || is_structured(value) {
         return Ok(value.clone());
     }
-    let text = value.as_str().ok_or_else(|| invalid("fromjson takes a column's text"))?;
-    let raw: &RawValue = serde_json::from_str(text).map_err(|_| invalid("fromjson: no JSON"))?;
-    parsed(raw).map_err(|_| invalid("fromjson: no JSON"))
+    let text =
+        value.as_str().ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "fromjson takes a column's text"))?;
+    state.get_or_insert_extension_with(Read::default).value("fromjson", text)
 }
 
-/// A JSON document as a template's value.
-pub(super) fn value(json: &[u8]) -> Result<Value, Error> {
-    let parsed = serde_json::from_slice::<&RawValue>(json).and_then(parsed);
-    parsed.map_err(|_| Error::new(ErrorKind::InvalidOperation, "the value is no JSON"))
+fn error(what: &str, refused: Refused) -> Error {
+    Error::new(ErrorKind::InvalidOperation, format!("{what}: {refused}")).with_source(refused)
 }
 
 /// What is printed of a value: lists, objects, true and false as JSON.
@@ -68,27 +67,4 @@ fn document(value: &Value) -> String {
 
 fn is_structured(value: &Value) -> bool {
     matches!(value.kind(), ValueKind::Seq | ValueKind::Map)
-}
-
-fn parsed(raw: &RawValue) -> Result<Value, serde_json::Error> {
-    let text = raw.get();
-    Ok(match text.as_bytes().first() {
-        Some(b'{') => {
-            let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text)?;
-            let members = members.into_iter().map(|(name, raw)| Ok((name, parsed(&raw)?)));
-            Value::from_pairs(members.collect::<Result<Vec<_>, serde_json::Error>>()?)
-        }
-        Some(b'[') => {
-            let elements: Vec<Box<RawValue>> = serde_json::from_str(text)?;
-            Value::from(elements.iter().map(|raw| parsed(raw)).collect::<Result<Vec<_>, _>>()?)
-        }
-        Some(b'"') => Value::from(serde_json::from_str::<String>(text)?),
-        Some(b't' | b'f') => Value::from(text == "true"),
-        Some(b'n') => Value::from(()),
-        _ => match (text.parse::<i64>(), text.parse::<f64>()) {
-            (Ok(number), _) => Value::from(number),
-            (_, Ok(number)) if number.to_string() == text => Value::from(number),
-            _ => Value::from_object(Digits(text.to_owned())),
-        },
-    })
 }

@@ -17,6 +17,28 @@ pub enum Unprintable {
         /// The limit.
         limit: usize,
     },
+    /// JSON with more levels than the limit.
+    #[error("JSON of {levels} levels; the limit is {limit}")]
+    TooDeep {
+        /// The most lists and objects inside each other.
+        levels: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// More JSON than the limit.
+    #[error("JSON of {bytes} bytes; the limit is {limit}")]
+    JsonTooLarge {
+        /// What the template reads of this row, up to where it stopped.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// More work than the limit.
+    #[error("It takes more than {limit} steps")]
+    TooLong {
+        /// The limit.
+        limit: u64,
+    },
     /// A path segment would lead out of the path that the template describes.
     #[error("A path segment of the URL would be \".\" or \"..\"")]
     Traversal,
@@ -45,6 +67,11 @@ impl Unprintable {
                 "Add default(\"…\") in the template where a value may be NULL, or correct the row.".to_owned()
             }
             Self::TooLarge { .. } => "Print less in the template, or shorten the row's values.".to_owned(),
+            Self::TooDeep { .. } => "Flatten the row's JSON, or leave the column out of the template.".to_owned(),
+            Self::JsonTooLarge { .. } => {
+                "Shorten the row's JSON, or read it by fromjson once and keep it: {% set … %}.".to_owned()
+            }
+            Self::TooLong { .. } => "Shorten the lists of the row, or the template's loops over them.".to_owned(),
             Self::Traversal => "Correct the row: a value in the URL's path must not be \".\" or \"..\".".to_owned(),
             Self::NotText { column } => format!("Leave {column} out of the template, or convert it to text in a view."),
             Self::Failed { line, kind: ErrorKind::UndefinedError } => {
