@@ -1,5 +1,8 @@
 //! The row is written again until it can be, claims are decided again with it, and halts belong to who has the claim.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 use rustix::process::Signal;
 use tokio_postgres::Client;
 
@@ -91,4 +94,35 @@ async fn waiting_configuration_ends_no_halt_of_another() {
     owner.batch_execute("GRANT SELECT ON bookings TO relay_stats").await.unwrap();
     refuses(&owner, "second", Some("config_mismatch")).await;
     assert_eq!(halt().await, before, "the halt of the configuration that has the claim");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn busy_worker_ends_when_its_table_is_refused() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let process = start(&database, &stdout_relay("rows", ""), "r1");
+    line(&process, "relay ready").await;
+    let writer = database.connect("app").await;
+    let written = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&written);
+    let writes = tokio::spawn(async move {
+        loop {
+            writer.batch_execute(INSERT).await.unwrap();
+            count.fetch_add(1, Relaxed);
+        }
+    });
+    let delivered = || printed(&process, "rows").len();
+    eventually(PATIENCE, async || delivered() > 50).await;
+    // Turns read along another index, and notice nothing.
+    owner.batch_execute("ALTER TABLE bookings DROP CONSTRAINT bookings_pkey").await.unwrap();
+    line(&process, "relay cannot run; it is checked every 5 s").await;
+    let more = async || {
+        let from = written.load(Relaxed);
+        eventually(PATIENCE, async || written.load(Relaxed) > from + 200).await;
+    };
+    more().await;
+    let before = delivered();
+    more().await;
+    assert_eq!(delivered(), before, "a refused relay delivers no more");
+    writes.abort();
 }
