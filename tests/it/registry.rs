@@ -11,6 +11,7 @@ mod one_id;
 mod rows;
 mod seen;
 mod unread;
+mod upkeep;
 
 /// A replica of this name with these relays.
 fn start(database: &Database, relays: &str, name: &str) -> Process {

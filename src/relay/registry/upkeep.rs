@@ -195,8 +195,7 @@ impl Upkeep<'_> {
                 if matches!(error, Error::Timeout(_)) {
                     self.engine.probe.forget().await;
                 }
-                // No longer than between two steps: the relays go on as soon as the database answers, and the claims with them.
-                self.not_before = Instant::now() + self.backoff.failed(fastrand::f64()).min(TICK);
+                self.not_before = Instant::now() + pause(&mut self.backoff, fastrand::f64());
                 if lasts(&error, &self.backoff) {
                     self.engine.registry.unread(&Unready::from(&error));
                 }
@@ -205,8 +204,27 @@ impl Upkeep<'_> {
     }
 }
 
+/// How long to wait after a failure: no longer than between two steps, as the relays go on as soon as the database answers, and the
+/// claims with them.
+fn pause(backoff: &mut Backoff, random: f64) -> Duration {
+    backoff.failed(random).min(TICK)
+}
+
 /// Whether an error is not expected to pass by itself.
 fn lasts(error: &Error, backoff: &Backoff) -> bool {
     let passes = sqlstate::meaning(error).cure == Cure::Again && !matches!(error, Error::Answer { .. });
     !passes || backoff.failures() >= PASSING
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pause_after_a_long_outage_is_one_step() {
+        let mut backoff = Backoff::new();
+        let pauses: Vec<Duration> = (0..30).map(|_| pause(&mut backoff, 1.0)).collect();
+        assert!(pauses[0] < TICK && pauses[29] == TICK, "{pauses:?}");
+        assert!(pauses.iter().all(|pause| *pause <= TICK), "{pauses:?}");
+    }
 }

@@ -70,6 +70,8 @@ async fn waiting_replica_is_ready_says_so_and_halts_nothing() {
     line(&first, "relay ready").await;
     let second = start(&database, &other(&relay), "second");
     refuses(&owner, "second", Some("config_mismatch")).await;
+    // The row is there before the process has the answer.
+    line(&second, WAITS).await;
     let (_, relays) = row(&owner, "second").await.unwrap();
     let message = relays[0]["refused"]["message"].as_str().unwrap();
     assert!(

@@ -37,7 +37,7 @@ async fn killed_process_of_own_id_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn killed_process_is_not_live_by_sessions_of_its_id() {
+async fn killed_process_lives_by_no_session_of_another() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
     let mut first = start(&database, &stdout_relay("shapes", ""), "same");
@@ -84,7 +84,7 @@ async fn replicas_with_one_id_are_named() {
 }
 
 #[tokio::test]
-async fn job_waits_for_a_live_process_of_its_id_only() {
+async fn job_waits_only_for_live_process_of_id() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
     owner.batch_execute(INSERT).await.unwrap();

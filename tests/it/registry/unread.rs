@@ -83,7 +83,7 @@ async fn unreadable_template_file_is_named_beside_other_replicas() {
 }
 
 #[tokio::test]
-async fn write_without_an_answer_is_said_and_stops_no_relay() {
+async fn write_without_an_answer_stops_no_relay() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
     owner
