@@ -20,6 +20,7 @@ pub mod config_show;
 pub mod confirm;
 pub mod cursor;
 pub mod dead_letter;
+pub mod deadline;
 pub mod demo;
 mod document;
 pub mod format;
@@ -51,7 +52,7 @@ Examples:
 
 Exit codes:
   0      done, or drained after a signal
-  1      failed
+  1      failed, or not done within --timeout
   2      usage or configuration
   3      a threshold or check not met, or a verdict undecided
   128+n  ended by a second signal n
@@ -70,6 +71,9 @@ pub struct Cli {
     /// The configuration file (TOML); without it OUTBOX_RELAY_CONFIG, then ./outbox-relay.toml
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// How long it may take.
+    #[command(flatten)]
+    pub limits: deadline::Limits,
     /// What to do.
     #[command(subcommand)]
     pub verb: Verb,
@@ -113,7 +117,9 @@ impl Cli {
             output::complain(format_args!("error: {error}"));
             return ExitCode::from(USAGE);
         }
-        match self.dispatch(environment).await {
+        // Each poll of a watch has the limit by itself.
+        let limit = self.limits.of(&self.verb).filter(|_| !self.is_watch());
+        match deadline::within(limit, self.dispatch(environment)).await {
             Ok(code) => code,
             Err(error) => {
                 output::complain(format_args!("error: {}", story(&error)));
@@ -125,13 +131,18 @@ impl Cli {
         }
     }
 
+    fn is_watch(&self) -> bool {
+        matches!(&self.verb, Verb::Status(args) if args.watch)
+    }
+
     async fn dispatch(self, environment: &Environment) -> anyhow::Result<ExitCode> {
-        let load = || Config::load(self.config.as_deref(), environment);
+        let load = || Config::load(self.config.as_deref(), environment).map(|config| self.limits.applied(config));
+        let limit = self.limits.of(&self.verb);
         match self.verb {
             Verb::Run(args) => run::run(load()?, args).await,
             Verb::Migrate(args) => migrate::run(load()?, args).await,
             Verb::Check(args) => check::run(load()?, args).await,
-            Verb::Status(args) => status::run(load()?, args).await,
+            Verb::Status(args) => status::run(load()?, args, limit).await,
             Verb::Cursor(args) => cursor::run(load()?, args).await,
             Verb::Replica(args) => replica::run(load()?, args).await,
             Verb::DeadLetter(args) => dead_letter::run(load()?, args).await,
@@ -169,7 +180,11 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
     // The others say it themselves.
     let connecting = matches!(
         error,
-        Error::Connect { .. } | Error::PasswordFile { .. } | Error::PasswordMissing(_) | Error::Authorities(_)
+        Error::Connect { .. }
+            | Error::Opening { .. }
+            | Error::PasswordFile { .. }
+            | Error::PasswordMissing(_)
+            | Error::Authorities(_)
     );
     connecting.then(|| error.mend())
 }
@@ -190,6 +205,7 @@ fn code_of(error: &anyhow::Error) -> ExitCode {
 /// A verb's sessions. They do not call themselves what a replica's do, so that nobody takes a verb for one.
 fn sessions(config: &Config, verb: &str) -> Sessions {
     Sessions::new(config.postgres.clone(), run::limits(&config.relays), format!("outbox-relay {verb}"))
+        .opened_within(deadline::opening(config))
 }
 
 /// A session for a verb that asks once and ends.

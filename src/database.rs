@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deadpool::managed;
 use deadpool_postgres::ClientWrapper;
@@ -149,6 +149,8 @@ pub struct Sessions {
     application_name: String,
     planned_freely: bool,
     runs_user_sql: bool,
+    /// How long opening one may take, besides the limits of its steps.
+    opened_within: Option<Duration>,
     /// Run in each, after its settings.
     first: String,
 }
@@ -157,13 +159,28 @@ impl Sessions {
     /// Sessions that call themselves `application_name`.
     #[must_use]
     pub fn new(config: Config, limits: Limits, application_name: String) -> Self {
-        Self { config, limits, application_name, planned_freely: false, runs_user_sql: false, first: String::new() }
+        Self {
+            config,
+            limits,
+            application_name,
+            planned_freely: false,
+            runs_user_sql: false,
+            opened_within: None,
+            first: String::new(),
+        }
     }
 
     /// Without the planner settings that keep turns on the index `(created_at, id)`: other statements are slow under them.
     #[must_use]
     pub fn planned_freely(mut self) -> Self {
         self.planned_freely = true;
+        self
+    }
+
+    /// Opened within so long, from the name's look-up to the last setting, or not at all.
+    #[must_use]
+    pub fn opened_within(mut self, limit: Duration) -> Self {
+        self.opened_within = Some(limit);
         self
     }
 
@@ -203,9 +220,16 @@ impl Sessions {
     /// # Errors
     /// See [`Error`].
     pub async fn open(&self) -> Result<Session, Error> {
-        let opening = connect::open(self);
         // Boxed: it is rare, and whoever may have to open a session would be kilobytes larger, and is moved for each turn.
-        Box::pin(opening).await.map_err(|error| self.named(error))
+        let opening = Box::pin(connect::open(self));
+        let Some(limit) = self.opened_within else { return opening.await.map_err(|error| self.named(error)) };
+        let begun = Instant::now();
+        match tokio::time::timeout(limit, opening).await {
+            Ok(Ok(session)) => Ok(session),
+            // The driver's own limit for TCP can pass at the same moment.
+            Ok(Err(error)) if begun.elapsed() < limit => Err(self.named(error)),
+            Ok(Err(_)) | Err(_) => Err(Error::Opening { target: self.target(), limit }),
+        }
     }
 
     /// Makes sure that each session is one server process for all its life: `count` of them at once, so that a

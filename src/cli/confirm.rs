@@ -1,6 +1,21 @@
 //! Asking before something is done that cannot be taken back: on a terminal a question, elsewhere `--yes`.
 
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Milliseconds that a person has taken to answer: no limit of a command counts them.
+static THOUGHT: AtomicU64 = AtomicU64::new(0);
+
+/// How long a person has taken to answer, all questions of this process together.
+pub(super) fn thought() -> Duration {
+    Duration::from_millis(THOUGHT.load(Ordering::Relaxed))
+}
+
+/// A question took so long.
+pub(super) fn answered(took: Duration) {
+    THOUGHT.fetch_add(u64::try_from(took.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+}
 
 /// How an operator agrees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
@@ -56,7 +71,10 @@ pub fn confirm(question: &str, yes: bool) -> anyhow::Result<Answer> {
     if !input.is_terminal() {
         return Err(Unconfirmed.into());
     }
-    Ok(read(question, &mut input.lock(), &mut io::stderr().lock())?)
+    let begun = Instant::now();
+    let answer = read(question, &mut input.lock(), &mut io::stderr().lock());
+    answered(begun.elapsed());
+    Ok(answer?)
 }
 
 fn read(question: &str, input: &mut impl BufRead, talk: &mut impl Write) -> io::Result<Answer> {

@@ -2,6 +2,7 @@
 //! down as a wish, and carried out by the next turn of whichever replica may.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use super::confirm::{Answer, Consent, operator};
 use super::format::Format;
@@ -106,6 +107,26 @@ A halt whose cause is not mended comes back at once: see `outbox-relay cursor wh
     Skip(skip::Args),
     /// Say in one sentence why a cursor does not move, and what to do
     Why(why::Args),
+}
+
+impl Verb {
+    /// How long it waits for replicas by an argument of its own.
+    pub(super) fn waits(&self) -> Option<Duration> {
+        match self {
+            Self::Adopt(args) => Some(args.wait.timeout),
+            Self::Seek(args) => Some(args.wait.timeout),
+            Self::Skip(args) => Some(args.wait.timeout),
+            Self::Reshard(args) => Some(args.timeout),
+            Self::List { .. }
+            | Self::Show(_)
+            | Self::Create(_)
+            | Self::Remove(_)
+            | Self::Rename(_)
+            | Self::Pause { .. }
+            | Self::Resume { .. }
+            | Self::Why(_) => None,
+        }
+    }
 }
 
 /// Does it.

@@ -102,7 +102,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let reached = if args.once {
         tokio::time::timeout(args.timeout, reach(&engine, &sessions, &database))
             .await
-            .map_err(|_| anyhow::anyhow!("PostgreSQL could not be reached within {:?}", args.timeout))??
+            .map_err(|_| anyhow::anyhow!("PostgreSQL could not be reached within {:?} (--timeout)", args.timeout))??
     } else {
         reach(&engine, &sessions, &database).await?
     };

@@ -48,13 +48,13 @@ pub struct Args {
     pub watch: bool,
 }
 
-/// Shows the cursors.
+/// Shows the cursors; `limit` is how long each poll of `--watch` may take.
 ///
 /// # Errors
 /// When PostgreSQL cannot be asked.
-pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
+pub async fn run(config: Config, args: Args, limit: Option<Duration>) -> anyhow::Result<ExitCode> {
     if args.watch {
-        return watch::run(&config, &args).await;
+        return watch::run(&config, &args, limit).await;
     }
     let session = super::session(&config, "status").await?;
     let status = look(&session, &super::watcher(&config, "status"), &config, &args.names).await?;

@@ -34,6 +34,14 @@ pub enum Error {
         /// The server's code, when it answered.
         state: Option<SqlState>,
     },
+    /// No connection in time.
+    #[error("PostgreSQL at {target} did not answer within {limit:?} (--connect-timeout)")]
+    Opening {
+        /// Host, port, database and user.
+        target: String,
+        /// How long it was tried.
+        limit: std::time::Duration,
+    },
     /// No connection that can be trusted: nothing was sent, no password either.
     #[error("cannot trust PostgreSQL at {target}: {reason}. {mend}")]
     Tls {
@@ -111,6 +119,7 @@ impl Error {
             Self::Statement(error) => error.code(),
             Self::PasswordFile { .. }
             | Self::PasswordMissing(_)
+            | Self::Opening { .. }
             | Self::Authorities(_)
             | Self::Tls { .. }
             | Self::Standby(_)
@@ -151,7 +160,7 @@ impl Error {
             }
             Self::Authorities(_) => "Correct [postgres] ca_file.",
             Self::PasswordMissing(_) => "Write it into the file of [postgres] password_file, or set PGPASSWORD.",
-            Self::Connect { state: None, .. } => UNREACHABLE,
+            Self::Connect { state: None, .. } | Self::Opening { .. } => UNREACHABLE,
             Self::Tls { mend, .. } => mend,
             Self::Standby(_) => "Point [postgres] url at the primary.",
             Self::TwoServers { .. } => {

@@ -5,6 +5,7 @@ mod observe;
 mod remove;
 mod rename;
 mod seek;
+mod silence;
 mod skip;
 mod unfinished;
 mod watch;

@@ -9,6 +9,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook_tokio::Signals;
 
 use super::{Args, breach, text};
+use crate::cli::deadline;
 use crate::cli::format::Format;
 use crate::cli::output::{complain, print_more};
 use crate::config::Config;
@@ -21,7 +22,7 @@ const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
 /// Shows the cursors again and again. A look that fails is told and made again; with `--max-lag` an unknown lag is a
 /// breach, and so is a look that fails.
-pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(config: &Config, args: &Args, limit: Option<Duration>) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let shared = Shared::new(crate::cli::sessions(config, "status"));
     let watcher = crate::cli::watcher(config, "status");
@@ -34,7 +35,7 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
         let looked = tokio::select! {
             biased;
             _ = signals.next() => return Ok(ExitCode::SUCCESS),
-            looked = look => looked,
+            looked = deadline::within(limit, look) => looked,
         };
         match looked {
             Ok(status) => {

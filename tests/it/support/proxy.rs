@@ -17,6 +17,8 @@ pub enum Cut {
     Before,
     /// The server gets it; its answer is lost.
     After,
+    /// The server never gets it, nor anything later of that connection, which stays open; of every connection.
+    Silent,
 }
 
 /// See the module.
@@ -71,6 +73,11 @@ async fn carry(
             got = client.read(&mut asked) => {
                 let Ok(got @ 1..) = got else { return };
                 let commits = asked[..got].windows(at.len()).any(|bytes| bytes == at);
+                if commits && cut == Cut::Silent {
+                    cuts.fetch_add(1, Ordering::SeqCst);
+                    while matches!(client.read(&mut asked).await, Ok(1..)) {}
+                    return;
+                }
                 let cuts_now = commits && armed.swap(false, Ordering::SeqCst);
                 if !(cuts_now && cut == Cut::Before) && server.write_all(&asked[..got]).await.is_err() {
                     return;

@@ -1,0 +1,116 @@
+//! How long a command waits for its servers.
+//!
+//! Promise: a command ends, also when a server accepts the connection and then says nothing, at any time. `run` without
+//! `--once` and `demo` have no such end; `status --watch` has it for each poll.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::{Verb, confirm};
+use crate::config::{Config, parse_duration};
+
+/// For opening a connection, when neither the flag nor the URL has a limit.
+const CONNECT: Duration = Duration::from_secs(10);
+/// For commands that ask and end.
+const USUAL: Duration = Duration::from_secs(15);
+/// For commands whose work grows with the database.
+const LONG: Duration = Duration::from_secs(3600);
+/// For what PostgreSQL is asked before and after a wait whose length is an argument.
+const ASKING: Duration = Duration::from_secs(5);
+
+/// Limits of every command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
+pub struct Limits {
+    /// How long opening a connection to PostgreSQL may take; connect_timeout of [postgres] url by default, or 10s
+    #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
+    pub connect_timeout: Option<Duration>,
+    /// How long the command may take; 15s by default, 1h for migrate and prune. What --observe and a question take is
+    /// added. status --watch: each poll. No limit for demo and for run without --once
+    #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
+    pub timeout: Option<Duration>,
+}
+
+/// The command has taken too long.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no result within {0:?} (--timeout): a server does not answer, or the command needs longer; a change that it makes may be \
+     done or not"
+)]
+pub struct Late(Duration);
+
+impl Limits {
+    /// The configuration with the limit of the flag.
+    #[must_use]
+    pub fn applied(self, mut config: Config) -> Config {
+        if let Some(limit) = self.connect_timeout {
+            config.postgres.connection.connect_timeout(limit);
+        }
+        config
+    }
+
+    /// How long this command may take; none: as long as it likes.
+    #[must_use]
+    pub fn of(self, verb: &Verb) -> Option<Duration> {
+        let usual = self.timeout.unwrap_or(USUAL);
+        match verb {
+            Verb::Run(_) | Verb::Demo(_) => None,
+            Verb::Migrate(_) | Verb::Prune(_) => Some(self.timeout.unwrap_or(LONG)),
+            Verb::Check(args) => Some(usual.saturating_add(args.observe.unwrap_or_default())),
+            Verb::Cursor(args) => Some(args.verb.waits().map_or(usual, |wait| wait.saturating_add(ASKING))),
+            Verb::Status(_)
+            | Verb::Replica(_)
+            | Verb::DeadLetter(_)
+            | Verb::Request(_)
+            | Verb::Schedule(_)
+            | Verb::Action(_)
+            | Verb::Config(_) => Some(usual),
+        }
+    }
+}
+
+/// How long opening one of its connections may take.
+pub(super) fn opening(config: &Config) -> Duration {
+    let connection = &config.postgres.connection;
+    let hosts = u32::try_from(connection.get_hosts().len()).unwrap_or(u32::MAX).max(1);
+    connection.get_connect_timeout().map_or(CONNECT, |limit| limit.saturating_mul(hosts))
+}
+
+/// Does it within the limit. What a person takes to answer a question does not count.
+///
+/// # Errors
+/// [`Late`], or the work's own.
+pub async fn within<T>(limit: Option<Duration>, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let mut work = Box::pin(work);
+    let (begun, before) = (Instant::now(), confirm::thought());
+    let end = || begun.checked_add(limit?.saturating_add(confirm::thought() - before));
+    loop {
+        let Some(now) = end() else { return work.await };
+        match timeout_at(now, &mut work).await {
+            Ok(done) => return done,
+            Err(_) if end() == Some(now) => return Err(Late(limit.unwrap_or_default()).into()),
+            Err(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // One test: the time of questions is the process's.
+    #[tokio::test]
+    async fn late_work_names_limit_and_flag_questions_do_not_count() {
+        let limit = Duration::from_millis(50);
+        let error = within(Some(limit), std::future::pending::<anyhow::Result<()>>()).await.expect_err("no end");
+        assert!(error.to_string().starts_with("no result within 50ms (--timeout): "), "{error}");
+        let asking = async {
+            confirm::answered(Duration::from_secs(60));
+            tokio::time::sleep(limit * 2).await;
+            Ok(())
+        };
+        within(Some(limit), asking).await.expect("a minute of thought");
+        within(None, async { Ok(tokio::time::sleep(limit).await) }).await.expect("no limit");
+        within(Some(Duration::MAX), async { Ok(tokio::task::yield_now().await) }).await.expect("no limit either");
+    }
+}
