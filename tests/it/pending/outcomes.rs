@@ -160,16 +160,19 @@ async fn relay_that_gives_way_records_what_it_sent() {
     application.batch_execute("BEGIN; SELECT FROM todos FOR UPDATE").await.unwrap();
     receiver.release();
     // Another configuration, there for longer: this replica has lost its sessions, and decides its claims again.
-    let other = database.connect("relay").await;
-    other.batch_execute("SET application_name TO 'outbox-relay/other'").await.unwrap();
     owner
         .batch_execute(
             "INSERT INTO outbox.replica (id, version, started_at, relays) VALUES ('other', '0', now() - interval '1 hour', \
-             '[{\"name\": \"reminders\", \"config_hash\": \"x\"}]'); \
-             SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'outbox-relay/sql:one'",
+             '[{\"name\": \"reminders\", \"config_hash\": \"x\"}]')",
         )
         .await
         .unwrap();
+    let instance = "SELECT instance::text FROM outbox.replica WHERE id = 'other'";
+    let instance: String = owner.query_one(instance, &[]).await.unwrap().get(0);
+    let other = database.connect("relay").await;
+    other.batch_execute(&outbox_relay::cursor::liveness::hold(&instance)).await.unwrap();
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'outbox-relay/sql:one'";
+    owner.batch_execute(end).await.unwrap();
     let gave_way = "SELECT count(*) FROM outbox.replica WHERE id = 'one' AND relays -> 0 -> 'refused' ->> 'code' = 'config_mismatch'";
     eventually(PATIENCE * 2, async || count(&owner, gave_way).await == 1).await;
     // The claim lasts for 2.4 s: it is renewed for as long as the row is locked.
