@@ -159,7 +159,9 @@ impl Cli {
 /// Reads the process's arguments, does what they ask for, and answers how the process should end. Wrong usage ends the
 /// process here, with 2.
 pub async fn main() -> ExitCode {
-    Cli::parse().execute(&config::of_process()).await
+    let code = Cli::parse().execute(&config::of_process()).await;
+    telemetry::flush();
+    code
 }
 
 /// An error and its causes in one line; many errors tell their cause already, and it is not told twice.

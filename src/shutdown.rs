@@ -7,6 +7,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook_tokio::Signals;
 use tokio_util::sync::CancellationToken;
 
+use crate::telemetry;
+
 /// Watches for SIGTERM and SIGINT from now on. The first ends `stop`, and `cut` when `grace` has passed since; the second
 /// exits with 128 + its number, without any clean-up: PostgreSQL frees the locks.
 ///
@@ -33,6 +35,7 @@ pub fn watch(stop: CancellationToken, cut: CancellationToken, grace: Duration) -
 
 fn exit(signal: Option<i32>) {
     if let Some(signal) = signal {
+        telemetry::flush();
         std::process::exit(128 + signal);
     }
 }

@@ -1,11 +1,25 @@
 //! Logs: to standard error, for people on a terminal and as JSON otherwise, filtered by `RUST_LOG`.
 //!
-//! Standard output belongs to results and never gets a log line.
+//! Standard output belongs to results and never gets a log line. Logging never waits for a reader: see [`queue`].
 
-use std::io::IsTerminal as _;
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::{LazyLock, OnceLock};
+use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
+
+mod queue;
+
+use queue::{Line, Queue};
+
+/// What is on its way to standard error.
+static QUEUE: LazyLock<Queue> = LazyLock::new(Queue::default);
+/// Set once a thread writes what is in [`QUEUE`].
+static WRITES: OnceLock<()> = OnceLock::new();
+/// How long the end of the process, a panic or a command's word to its user waits for a log pipe that is not read.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// In force without `RUST_LOG`.
 const DEFAULT_FILTER: &str = "info";
@@ -20,6 +34,9 @@ pub enum Error {
     /// The variable cannot be read as a filter.
     #[error("RUST_LOG is not a filter: {0}; write for example RUST_LOG=info,outbox_relay=debug")]
     Filter(#[from] ParseError),
+    /// The thread that writes cannot be started.
+    #[error("cannot start the log's thread: {0}")]
+    Thread(#[from] std::io::Error),
     /// Another subscriber is in place.
     #[error("logging has begun already: {0}")]
     Twice(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -28,10 +45,14 @@ pub enum Error {
 /// Begins logging for this process; `filter` is the value of `RUST_LOG`.
 ///
 /// # Errors
-/// When the filter cannot be read, or logging has begun already.
+/// When the filter cannot be read, its thread cannot be started, or logging has begun already.
 pub fn init(filter: Option<&str>) -> Result<(), Error> {
     let filter = parse(filter)?;
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let told = |lines| tracing::warn!(lines, "log lines dropped: standard error was not read");
+    std::thread::Builder::new().name("log".to_owned()).spawn(move || QUEUE.write(std::io::stderr(), told))?;
+    let _ = WRITES.set(());
+    std::panic::set_hook(Box::new(panicked));
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Line(&QUEUE));
     // A log that nobody reads any more must not end what it is about: told of it, the library would panic.
     let subscriber = subscriber.log_internal_errors(false);
     let begun = if std::io::stderr().is_terminal() {
@@ -40,6 +61,38 @@ pub fn init(filter: Option<&str>) -> Result<(), Error> {
         subscriber.json().flatten_event(true).with_current_span(true).with_span_list(false).try_init()
     };
     begun.map_err(Error::Twice)
+}
+
+/// Writes a line that is no log line to standard error, behind the log lines before it.
+pub fn say(line: &str) {
+    if WRITES.get().is_some() {
+        QUEUE.push(format!("{line}\n").into_bytes());
+        flush();
+    } else {
+        let _ = writeln!(std::io::stderr().lock(), "{line}");
+    }
+}
+
+/// Waits until what was logged is written, half a second at most. To be called before the process exits.
+pub fn flush() {
+    QUEUE.flush(PATIENCE);
+}
+
+/// How many log lines were dropped because standard error was not read.
+#[must_use]
+pub fn dropped() -> u64 {
+    QUEUE.dropped()
+}
+
+/// What the standard library's own hook prints, which would wait for the reader.
+fn panicked(panic: &std::panic::PanicHookInfo<'_>) {
+    let thread = std::thread::current();
+    let mut text = format!("\nthread '{}' {panic}", thread.name().unwrap_or("<unnamed>"));
+    let backtrace = Backtrace::capture();
+    if backtrace.status() == BacktraceStatus::Captured {
+        text.push_str(&format!("\nstack backtrace:\n{backtrace}"));
+    }
+    say(&text);
 }
 
 fn parse(filter: Option<&str>) -> Result<EnvFilter, ParseError> {

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
 use super::table::visible;
+use crate::telemetry;
 
 /// Writes a result to standard output.
 ///
@@ -30,7 +31,7 @@ pub fn print_more(text: &str) -> io::Result<bool> {
 pub fn complain(text: impl Display) {
     let text = text.to_string();
     let lines: Vec<String> = text.lines().map(visible).collect();
-    let _ = writeln!(io::stderr().lock(), "{}", lines.join("\n"));
+    telemetry::say(&lines.join("\n"));
 }
 
 fn write_to(writer: &mut impl Write, text: &str) -> io::Result<()> {

@@ -1,11 +1,12 @@
 //! The recorder behind the metrics, and its text form.
 
-use metrics::gauge;
+use metrics::{counter, gauge};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
 use super::histogram::{Histograms, Recorder};
 use super::process;
 use super::table::{describe_all, name};
+use crate::telemetry;
 
 /// The content type of [`Exporter::render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -65,6 +66,7 @@ impl Exporter {
     /// All metrics in Prometheus' text format.
     #[must_use]
     pub fn render(&self) -> String {
+        log_lines();
         let mut text = self.counters_and_gauges.render();
         self.histograms.render(&mut text);
         process::render(&mut text);
@@ -102,7 +104,12 @@ impl std::fmt::Debug for Exporter {
     }
 }
 
+fn log_lines() {
+    counter!(name::LOG_LINES_DROPPED).absolute(telemetry::dropped());
+}
+
 fn announce() {
     describe_all();
+    log_lines();
     gauge!(name::BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
 }

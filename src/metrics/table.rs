@@ -95,6 +95,8 @@ metrics! {
     DB_POOL_CONNECTIONS "db_pool_connections" Gauge Count ["state"] true "Connections to PostgreSQL, by state.";
     POSTGRES_UP "postgres_up" Gauge Count [] true
         "1 while this replica is connected to PostgreSQL; 0 once an attempt to connect has failed, until one succeeds.";
+    LOG_LINES_DROPPED "log_lines_dropped_total" Counter Count [] true
+        "Log lines that were dropped because standard error was not read.";
     BUILD_INFO "build_info" Gauge Count ["version"] true "1, labelled with the running version.";
     CONFIG_INFO "config_info" Gauge Count ["relay" "hash"] true
         "1, labelled with the digest of what decides what the relay delivers, and where, on this replica.";

@@ -34,6 +34,7 @@ mod intake;
 mod kafka_sink;
 mod listener;
 mod lock_kill;
+mod log_pipe;
 mod losses;
 mod message;
 mod metrics;
