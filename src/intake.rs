@@ -29,7 +29,7 @@ pub use tokens::{TokenError, Tokens};
 /// The description of the routes, as it is served.
 pub const OPENAPI: &str = include_str!("../docs/openapi.json");
 
-/// The most connections of clients at once; more wait to be accepted.
+/// The most connections of clients at once.
 const CLIENTS: usize = 512;
 /// How long a client may be silent before its question, and after each answer.
 const SILENCE: Duration = Duration::from_secs(10);

@@ -110,7 +110,7 @@ mod tests {
             Ok(())
         };
         within(Some(limit), asking).await.expect("a minute of thought");
-        within(None, async { Ok(tokio::time::sleep(limit).await) }).await.expect("no limit");
-        within(Some(Duration::MAX), async { Ok(tokio::task::yield_now().await) }).await.expect("no limit either");
+        within(None, async { Ok(limit) }).await.expect("no limit");
+        within(Some(Duration::MAX), async { Ok(limit) }).await.expect("no limit either");
     }
 }

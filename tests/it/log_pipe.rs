@@ -43,7 +43,7 @@ impl Piped {
         }
         let line: serde_json::Value = serde_json::from_str(&line).unwrap();
         let metrics = format!("http://{}/metrics", line["admin"].as_str().unwrap());
-        Self { child, pipe, metrics, dir: dir }
+        Self { child, pipe, metrics, dir }
     }
 
     /// Makes it log until lines are dropped; each answer shows that it lives.
