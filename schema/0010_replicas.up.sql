@@ -82,7 +82,7 @@ $$;
 COMMENT ON FUNCTION outbox.relay_belongings(text) IS 'What is kept under a relay''s name beside its cursors, of each cursor: how many rows, and how many of them are not finished, so that the cursors cannot be removed.';
 REVOKE ALL ON FUNCTION outbox.relay_belongings(text) FROM PUBLIC;
 
-CREATE FUNCTION outbox.remove_cursors(of_relay text, operator text) RETURNS integer
+CREATE FUNCTION outbox.remove_cursors(of_relay text, operator text, given_up jsonb) RETURNS integer
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -101,7 +101,7 @@ BEGIN
     END IF;
     -- A relay that was refused before it had a cursor has a status only.
     SELECT pg_catalog.array_agg(c.name) || of_relay, pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
-        'name', c.name, 'created_at', c.position_created_at, 'id', c.position_id, 'identity', c.identity) ORDER BY c.name)
+        'name', c.name, 'created_at', c.position_created_at, 'id', c.position_id, 'identity', c.identity, 'given_up', given_up -> c.name) ORDER BY c.name)
     INTO names, places FROM outbox.cursor AS c WHERE c.relay = of_relay;
     DELETE FROM outbox.cursor AS c WHERE c.relay = of_relay;
     DELETE FROM outbox.control AS k WHERE k.cursor = ANY (names);
@@ -113,8 +113,8 @@ BEGIN
     RETURN pg_catalog.jsonb_array_length(COALESCE(places, '[]'));
 END
 $$;
-COMMENT ON FUNCTION outbox.remove_cursors(text, text) IS 'Removes the cursors of a relay, with what operators want of them and what the relay reported. Fails while something of the relay is not finished. Gives their number.';
-REVOKE ALL ON FUNCTION outbox.remove_cursors(text, text) FROM PUBLIC;
+COMMENT ON FUNCTION outbox.remove_cursors(text, text, jsonb) IS 'Removes the cursors of a relay, with what operators want of them and what the relay reported. Fails while something of the relay is not finished. Gives their number. given_up says by cursor how many rows were not delivered.';
+REVOKE ALL ON FUNCTION outbox.remove_cursors(text, text, jsonb) FROM PUBLIC;
 
 CREATE FUNCTION outbox.rename_cursors(old_relay text, new_relay text, operator text) RETURNS integer
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -193,7 +193,7 @@ BEGIN
     LOOP
         EXECUTE pg_catalog.format('GRANT SELECT, INSERT, UPDATE, DELETE ON outbox.replica TO %s', relay);
         EXECUTE pg_catalog.format('GRANT SELECT, INSERT, UPDATE ON outbox.schedule_watch TO %s', relay);
-        EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION outbox.relay_belongings(text), outbox.remove_cursors(text, text), '
+        EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION outbox.relay_belongings(text), outbox.remove_cursors(text, text, jsonb), '
             'outbox.rename_cursors(text, text, text) TO %s', relay);
     END LOOP;
 END

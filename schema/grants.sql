@@ -10,4 +10,4 @@ GRANT EXECUTE ON FUNCTION outbox.prune_requests(interval, integer), outbox.prune
 GRANT SELECT, UPDATE (next_at, last_at, problem, enabled) ON outbox.schedule TO :"relay_role";
 GRANT SELECT, UPDATE ON outbox.action TO :"relay_role";
 GRANT EXECUTE ON FUNCTION outbox.make_action(outbox.schedule, timestamptz, boolean, boolean, text[]), outbox.prune_actions(interval, integer) TO :"relay_role";
-GRANT EXECUTE ON FUNCTION outbox.relay_belongings(text), outbox.remove_cursors(text, text), outbox.rename_cursors(text, text, text) TO :"relay_role";
+GRANT EXECUTE ON FUNCTION outbox.relay_belongings(text), outbox.remove_cursors(text, text, jsonb), outbox.rename_cursors(text, text, text) TO :"relay_role";

@@ -47,6 +47,7 @@ mod value;
 pub use environment::{Environment, of_process};
 pub use problem::{Place, Problem, Problems};
 pub use relay_section::relay_name;
+pub use source::{DEFAULT_CREATED_AT, DEFAULT_ID};
 pub use units::parse_duration;
 
 use problem::{Report, Wrong};

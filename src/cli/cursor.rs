@@ -13,6 +13,7 @@ use crate::cursor::control::{self, Outcome};
 mod adopt;
 mod belongings;
 mod create;
+mod given_up;
 mod list;
 mod named;
 mod place;

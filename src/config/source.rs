@@ -14,8 +14,10 @@ pub(super) const RULES: &[(&str, RuleChoice)] = &[
     ("window", RuleChoice::Window),
 ];
 
-pub(super) const DEFAULT_ID: &str = "id";
-pub(super) const DEFAULT_CREATED_AT: &str = "created_at";
+/// The column of `id` where a configuration names none.
+pub const DEFAULT_ID: &str = "id";
+/// The column of `created_at` where a configuration names none.
+pub const DEFAULT_CREATED_AT: &str = "created_at";
 
 /// Reads the source of a relay. `allow_loss` is the environment's word for the rule that loses rows.
 pub(super) fn read(relay: &Section<'_>, allow_loss: bool) -> Option<Config> {

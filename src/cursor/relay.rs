@@ -33,12 +33,14 @@ pub async fn belongings(client: &Client, relay: &str) -> Result<Vec<Belonging>, 
     rows.iter().map(belonging).collect()
 }
 
-/// Removes the cursors of a relay; how many they were.
+/// Removes the cursors of a relay; how many they were. `given_up` says of each cursor how many rows were not delivered, for the
+/// row in `outbox.operation`.
 ///
 /// # Errors
 /// The database's, also when something of the relay is not finished.
-pub async fn remove(client: &Client, relay: &str, by: &str) -> Result<i32, Error> {
-    Ok(client.query_one("SELECT outbox.remove_cursors($1, $2)", &[&relay, &by]).await?.try_get(0)?)
+pub async fn remove(client: &Client, relay: &str, by: &str, given_up: &serde_json::Value) -> Result<i32, Error> {
+    let sql = "SELECT outbox.remove_cursors($1, $2, $3::text::jsonb)";
+    Ok(client.query_one(sql, &[&relay, &by, &given_up.to_string()]).await?.try_get(0)?)
 }
 
 /// Gives a relay's cursors another name, with everything that is kept under the old one; how many they were.

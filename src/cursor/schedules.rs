@@ -45,7 +45,7 @@ const STRAYS: &str = "UPDATE outbox.schedule AS s SET next_at = 'infinity', prob
 const FOUND: &str = "UPDATE outbox.schedule AS s SET next_at = NULL, problem = NULL WHERE s.schedule_id IN (\
      SELECT o.schedule_id FROM outbox.schedule AS o WHERE o.relay = $1 AND o.problem LIKE 'relay_unknown:%' FOR NO KEY UPDATE SKIP LOCKED)";
 
-const COUNT: &str = "SELECT (SELECT pg_catalog.count(*) FROM outbox.schedule AS s WHERE s.relay = $1 AND s.problem IS NOT NULL), \
+const COUNT: &str = "SELECT (SELECT pg_catalog.count(*) FROM outbox.schedule AS s WHERE (s.relay = $1 OR s.problem LIKE 'relay_unknown:%') AND s.problem IS NOT NULL), \
      (SELECT pg_catalog.count(*) FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'running'), \
      COALESCE((SELECT pg_catalog.max(EXTRACT(EPOCH FROM pg_catalog.statement_timestamp() - s.next_at)::float8) FROM (SELECT s.next_at \
      FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.next_at < pg_catalog.statement_timestamp() ORDER BY s.next_at LIMIT 1) AS s), 0)";
@@ -147,7 +147,8 @@ pub async fn problems(session: &Session, relay: &str) -> Result<Vec<(String, Str
     Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
 }
 
-/// Counts problems and running actions.
+/// Counts problems and running actions. A schedule whose relay no replica has ever had counts for each relay that asks: no other
+/// counts it.
 ///
 /// # Errors
 /// The database's.

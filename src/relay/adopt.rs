@@ -9,6 +9,7 @@ use crate::cursor::Adoption;
 use crate::database::{Error, Session};
 use crate::sink;
 use crate::sink::kafka::{Cluster, describe_topic};
+use crate::source::TableName;
 use crate::source::shape::Shape;
 
 /// The words of an identity, in the order in which they are shown.
@@ -52,6 +53,36 @@ pub async fn known(session: &Session, name: &str) -> anyhow::Result<Option<Known
         root: relations.first().copied(),
         relations: relations.into_iter().skip(1).collect(),
         partitions: row.try_get(2)?,
+    }))
+}
+
+/// The table of a cursor, as the cursor knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remembered {
+    /// Its name now.
+    pub table: TableName,
+    /// Whether the cursor has a position in it.
+    pub is_stream: bool,
+    /// How many shards the relay has, and the column of their key.
+    pub shards: Option<(u32, String)>,
+}
+
+/// The table that a cursor last read; none when the cursor has read none, or it is dropped.
+///
+/// # Errors
+/// The database's.
+pub async fn remembered(session: &Session, cursor: &str) -> Result<Option<Remembered>, Error> {
+    let sql = "SELECT n.nspname::text, r.relname::text, c.identity ->> 'sink' NOT IN ('due work', 'requests'), \
+               (c.identity ->> 'shards')::bigint, c.identity ->> 'shard_key' FROM outbox.cursor AS c \
+               JOIN pg_catalog.pg_class AS r ON r.oid = c.relations[1] \
+               JOIN pg_catalog.pg_namespace AS n ON n.oid = r.relnamespace WHERE c.name = $1 AND c.identity IS NOT NULL";
+    let Some(row) = session.query_opt(sql, &[&cursor]).await? else { return Ok(None) };
+    let of: Option<i64> = row.try_get(3)?;
+    let key: Option<String> = row.try_get(4)?;
+    Ok(Some(Remembered {
+        table: TableName { schema: row.try_get(0)?, name: row.try_get(1)? },
+        is_stream: row.try_get(2)?,
+        shards: of.and_then(|of| u32::try_from(of).ok()).zip(key),
     }))
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Named {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) name: String,
-    position: Option<Position>,
+    pub(super) position: Option<Position>,
     pub(super) paused: bool,
 }
 

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use super::agreed;
 use super::belongings::Named;
+use super::{agreed, given_up};
 use crate::cli::confirm::{Consent, operator};
 use crate::cli::output::print;
 use crate::config::Config;
@@ -20,7 +20,8 @@ Examples:
 
 It removes the cursor, its pause and its reported errors; what is finished stays as history: settled dead letters, completed \
 requests, marks of rows sent. It refuses while a running replica has the relay, and while something of it is not finished: \
-open dead letters, unknown outcomes, unfinished sends, rows in flight, requests, actions, schedules. A row in outbox.operation keeps the position.
+open dead letters, unknown outcomes, unfinished sends, rows in flight, requests, actions, schedules. Rows after the position are \
+given up: it prints how many. A row in outbox.operation keeps the position and that number.
 
 A relay that is configured again creates its cursor where `start` says.
 
@@ -43,8 +44,9 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
     let named = Named::find(&session, name).await?;
     named.refuse_running(&session).await?;
     named.refuse_open(&session, config).await?;
-    for cursor in &named.cursors {
-        print(&format!("removed: cursor {cursor}\n"))?;
+    let counted = given_up::count(config, &named.cursors).await?;
+    for (cursor, counted) in named.cursors.iter().zip(&counted) {
+        print(&format!("removed: cursor {cursor}\n{}", given_up::line(name, counted)))?;
     }
     for kept in &named.belongings {
         print(&format!("kept as history: {}\n", named.number(kept, kept.rows)))?;
@@ -57,7 +59,7 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
     if let Some(code) = agreed(args.consent, &format!("Remove {name}?"))? {
         return Ok(code);
     }
-    remove(&session, name, &operator()).await?;
+    remove(&session, name, &operator(), &given_up::detail(&named.cursors, &counted)).await?;
     print(&format!("{name}: removed\n"))?;
     Ok(ExitCode::SUCCESS)
 }

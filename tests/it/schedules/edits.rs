@@ -3,6 +3,7 @@
 use outbox_relay::demo::provider::{Answer, Provider};
 
 use super::{clients, having, names, relay};
+use crate::support::outside::{get, listener};
 use crate::support::{PATIENCE, Process, database, eventually, outbox_relay, toml};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -11,7 +12,7 @@ async fn what_an_application_writes_edits_and_deletes_is_followed_by_two_replica
     let (owner, app) = clients(&database).await;
     let provider = Provider::start(|_| Answer::Accept).await.unwrap();
     let text = toml(&database, "relay", None, &relay(&provider, "", ""));
-    let _replicas = [Process::spawn(&text, &["run"]), Process::spawn(&text, &["run"])];
+    let replicas = [Process::spawn(&text, &["run"]), Process::spawn(&text, &["run"])];
     // Who says so is there.
     app.batch_execute("INSERT INTO outbox.schedule (name, relay, rule) VALUES ('stray', 'nobody', 'FREQ=DAILY')")
         .await
@@ -23,6 +24,10 @@ async fn what_an_application_writes_edits_and_deletes_is_followed_by_two_replica
     .await;
     let (_, checked, _) = outbox_relay(&text, &["check"]).await;
     assert!(checked.contains("schedule stray: relay_unknown: "), "{checked}");
+    // ScheduleProblem reads this metric.
+    let admin = listener(&replicas[0]).await;
+    let counted = "outbox_relay_schedule_problems{cursor=\"jobs\"} 1";
+    eventually(PATIENCE, async || get(&format!("{admin}/metrics")).await.1.lines().any(|line| line == counted)).await;
     app.batch_execute(
         "INSERT INTO outbox.schedule (name, relay, starts_at, payload) VALUES ('once', 'jobs', now() + interval '3 seconds', '{\"note\": \"n\"}'); \
          INSERT INTO outbox.schedule (name, relay, starts_at) VALUES ('later', 'jobs', now() + interval '40 years'); \

@@ -37,6 +37,36 @@ async fn removed_cursor_no_longer_fails_max_lag() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn removal_counts_the_rows_it_gives_up() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let both = toml(&database, "relay", None, &(stdout_relay("kept", "") + &stdout_relay("gone", "")));
+    let kept = toml(&database, "relay", None, &stdout_relay("kept", ""));
+    insert(&owner, 1).await;
+    ends(0, &both, &["run", "--once"]).await;
+    let (out, _) = ends(0, &kept, &["cursor", "remove", "gone", "--dry-run"]).await;
+    assert!(out.ends_with("\nno row waits after it\n"), "{out}");
+
+    insert(&owner, 2).await;
+    for text in [&both, &kept] {
+        let (out, _) = ends(0, text, &["cursor", "remove", "gone", "--dry-run"]).await;
+        assert!(out.contains("\n2 rows after it are given up: gone never sends them\n"), "{out}");
+    }
+    owner.batch_execute("REVOKE SELECT ON bookings FROM relay").await.unwrap();
+    let (out, _) = ends(0, &kept, &["cursor", "remove", "gone", "--dry-run"]).await;
+    assert!(out.contains("\nthe rows after it cannot be counted: "), "{out}");
+    owner
+        .batch_execute("GRANT SELECT ON bookings TO relay; INSERT INTO bookings SELECT FROM generate_series(1, 10000)")
+        .await
+        .unwrap();
+    let (out, _) = ends(0, &kept, &["cursor", "remove", "gone", "--yes"]).await;
+    assert!(out.contains("\n10000 or more rows after it are given up: gone never sends them\n"), "{out}");
+    let detail = operation(&owner, "cursor remove").await.unwrap();
+    let given_up = serde_json::json!({ "rows": 10_000, "capped": true });
+    assert_eq!(detail["cursors"][0]["given_up"], given_up, "{detail}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn cursor_of_a_running_replica_is_not_removed() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
@@ -111,7 +141,7 @@ async fn unfinished_work_refuses_removal_and_is_named() {
     );
     // The function is what refuses, whoever calls it.
     let relay = database.connect("relay").await;
-    let refused = relay.batch_execute("SELECT outbox.remove_cursors('s', 'x')").await.unwrap_err();
+    let refused = relay.batch_execute("SELECT outbox.remove_cursors('s', 'x', NULL)").await.unwrap_err();
     let refused = refused.as_db_error().unwrap().message().to_owned();
     assert_eq!(refused, "relay s has 1 unknown outcomes, 1 dead letters, 1 schedules");
     owner

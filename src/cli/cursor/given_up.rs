@@ -1,0 +1,96 @@
+//! The rows after a cursor's position, which are given up when it is removed.
+//!
+//! Promise: they are counted up to a bound, in the session limits of turns; what cannot be counted is no reason to keep a
+//! cursor, and is said.
+
+use super::belongings::Found;
+use crate::cli::table::visible;
+use crate::config::{Config, DEFAULT_CREATED_AT, DEFAULT_ID};
+use crate::database::Session;
+use crate::position::Timestamp;
+use crate::relay::adopt::{self, Remembered};
+use crate::relay::lag::{self, Lag};
+use crate::relay::prepare::{self, Unready};
+use crate::source::shape::Shape;
+use crate::source::shard::Shard;
+use crate::source::{self, RuleChoice, Stream};
+
+/// What was counted after a position; otherwise why it could not be.
+pub(super) type Counted = Result<Lag, String>;
+
+/// Counts the rows after the position of each cursor of a relay, on its own session.
+pub(super) async fn count(config: &Config, cursors: &[Found]) -> anyhow::Result<Vec<Counted>> {
+    let session = crate::cli::session(config, "cursor").await?;
+    let mut counted = Vec::with_capacity(cursors.len());
+    for cursor in cursors {
+        counted.push(after(&session, config, cursor).await.map_err(|error| error.to_string()));
+    }
+    Ok(counted)
+}
+
+async fn after(session: &Session, config: &Config, cursor: &Found) -> anyhow::Result<Lag> {
+    let relay = config.relays.iter().find(|relay| relay.name == cursor.name);
+    let (source, shard) = match relay {
+        Some(relay) if !matches!(relay.source, source::Config::Stream(_)) => {
+            let due = lag::of_due_work(session, relay).await?;
+            return due.ok_or_else(|| anyhow::anyhow!("table {} cannot be read", relay.source.table()));
+        }
+        Some(relay) => (relay.source.clone(), relay.shard.clone()),
+        None => remembered(session, config, cursor).await?,
+    };
+    let shape = match prepare::shape(session, &source).await? {
+        Ok(shape) => Shape { shard, ..shape },
+        Err(Unready::Wrong { message, .. }) => anyhow::bail!("{message}"),
+        Err(Unready::NoHorizon | Unready::Waiting) => anyhow::bail!("table {} cannot be read", source.table()),
+    };
+    let now: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
+    Ok(lag::measure(session, &shape, cursor.position.as_ref(), now).await?)
+}
+
+/// The table of a relay that is not configured any more, as its cursor knows it, with the columns that another relay of that
+/// table has, or a configuration that names none.
+async fn remembered(
+    session: &Session,
+    config: &Config,
+    cursor: &Found,
+) -> anyhow::Result<(source::Config, Option<Shard>)> {
+    let Some(Remembered { table, is_stream, shards }) = adopt::remembered(session, &cursor.name).await? else {
+        anyhow::bail!("this configuration does not have the relay, and its table is not there");
+    };
+    anyhow::ensure!(is_stream, "this configuration does not have the relay");
+    let number = cursor.name.rsplit_once('#').and_then(|(_, number)| number.parse().ok());
+    let shard = shards.zip(number).map(|((of, key), number)| Shard { key, of, number });
+    let of_that_table = |source: &source::Config| {
+        matches!(source, source::Config::Stream(stream) if stream.table == table).then(|| source.clone())
+    };
+    let source = config.relays.iter().find_map(|relay| of_that_table(&relay.source));
+    let source = source.unwrap_or_else(|| {
+        let (id, created_at) = (DEFAULT_ID.to_owned(), DEFAULT_CREATED_AT.to_owned());
+        let horizon = RuleChoice::Auto;
+        source::Config::Stream(Stream { table, id, created_at, horizon, time_zone: None, latency_window: None })
+    });
+    Ok((source, shard))
+}
+
+/// A line for people.
+pub(super) fn line(relay: &str, counted: &Counted) -> String {
+    let relay = visible(relay);
+    match counted {
+        Ok(Lag { rows: 0, .. }) => "no row waits after it\n".to_owned(),
+        Ok(Lag { rows: 1, .. }) => format!("1 row after it is given up: {relay} never sends it\n"),
+        Ok(Lag { rows, capped, .. }) => {
+            let more = if *capped { " or more" } else { "" };
+            format!("{rows}{more} rows after it are given up: {relay} never sends them\n")
+        }
+        Err(why) => format!("the rows after it cannot be counted: {}\n", visible(why)),
+    }
+}
+
+/// For the row in `outbox.operation`: of each cursor by name, null where it could not be counted.
+pub(super) fn detail(cursors: &[Found], counted: &[Counted]) -> serde_json::Value {
+    let one = |counted: &Counted| match counted {
+        Ok(lag) => serde_json::json!({ "rows": lag.rows, "capped": lag.capped }),
+        Err(_) => serde_json::Value::Null,
+    };
+    cursors.iter().zip(counted).map(|(cursor, counted)| (cursor.name.clone(), one(counted))).collect()
+}
