@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 mod classify;
 mod cluster;
@@ -170,6 +170,13 @@ impl KafkaSink {
         let mut failure = classify::failure(error, last);
         if failure.class == Class::Retry {
             let _ = write!(failure.message, " (bootstrap_servers {})", self.cluster.bootstrap_servers());
+        }
+        // The number of partitions was the cluster's own answer of a moment ago, not one that the cursor stands for.
+        if error.rdkafka_error_code() == Some(RDKafkaErrorCode::UnknownPartition)
+            && self.keyed.is_none()
+            && !self.first_only
+        {
+            failure.class = Class::Retry;
         }
         if self.layout.is_routed() { classify::routed(failure, error) } else { failure }
     }

@@ -22,6 +22,8 @@ use crate::sink::Failure;
 
 /// So long a topic that was just made may be missing in what brokers say.
 const PROPAGATION: Duration = Duration::from_secs(3);
+/// So long it is remembered that one is missing, when no row names it.
+const MISSING: Duration = Duration::from_secs(30);
 /// So many missing topics are remembered.
 const MOST_MISSING: usize = 10_000;
 const QUEUE: &str = "queue.buffering.max.kbytes";
@@ -51,8 +53,15 @@ pub struct Cluster {
     config: ClusterConfig,
     pub(super) shelves: Arc<Mutex<Shelves>>,
     pub(super) statistics: Statistics,
-    /// Topics that rows named and that were not there, and since when that is known.
-    missing: Mutex<HashMap<String, Instant>>,
+    /// Topics that rows named and that were not there.
+    missing: Mutex<HashMap<String, Missing>>,
+}
+
+/// When a topic was missing: first, and the last time that it was asked for.
+#[derive(Debug)]
+struct Missing {
+    since: Instant,
+    last: Instant,
 }
 
 impl Cluster {
@@ -200,8 +209,13 @@ impl Cluster {
         if missing.len() >= MOST_MISSING && !missing.contains_key(topic) {
             missing.clear();
         }
-        let since = missing.entry(topic.to_owned()).or_insert(now);
-        now.saturating_duration_since(*since) >= PROPAGATION
+        let seen = missing.entry(topic.to_owned()).or_insert(Missing { since: now, last: now });
+        // It may have been made since, and not be known everywhere.
+        if now.saturating_duration_since(seen.last) >= MISSING {
+            seen.since = now;
+        }
+        seen.last = now;
+        now.saturating_duration_since(seen.since) >= PROPAGATION
     }
 
     /// A topic is there.
@@ -302,6 +316,18 @@ mod tests {
             let made = config.create_with_context::<_, BaseProducer<Context>>(Context::default());
             assert!(made.is_ok(), "{:?}", made.err());
         }
+    }
+
+    #[test]
+    fn topic_is_missed_when_it_may_not_be_new() {
+        let cluster =
+            Cluster::new(ClusterConfig { bootstrap_servers: "127.0.0.1:1".to_owned(), properties: BTreeMap::new() });
+        let (now, late) = (Instant::now(), PROPAGATION + MISSING);
+        assert!(!cluster.misses("t", now) && cluster.misses("t", now + PROPAGATION));
+        assert!(!cluster.misses("t", now + late), "it may have been made meanwhile");
+        assert!(cluster.misses("t", now + late + PROPAGATION));
+        cluster.found("t");
+        assert!(!cluster.misses("t", now + late + PROPAGATION));
     }
 
     #[test]

@@ -50,7 +50,13 @@ impl Confirmed {
         if places.len() <= number {
             places.resize(number + 1, Place::Unknown);
         }
+        // One whose partition is not known may be on its way to any.
+        let in_its_way = match number {
+            0 => places.iter().any(|place| matches!(place, Place::First)),
+            _ => matches!(places[0], Place::First),
+        };
         match places[number] {
+            _ if in_its_way => return false,
             Place::First => return false,
             Place::Confirmed(at) if now.saturating_duration_since(at) < REMEMBERED => return true,
             Place::Confirmed(_) | Place::Unknown => places[number] = Place::First,
@@ -65,6 +71,13 @@ impl Confirmed {
             // Where the partition is not known, the next record may go to another one.
             let place = if number == 0 { Place::Unknown } else { Place::Confirmed(now) };
             self.topic(&topic).places[number] = place;
+        }
+    }
+
+    /// The record that was admitted last was not sent, and none will be before all are reported on: nothing is known of the others.
+    pub(super) fn give_up(&mut self) {
+        for (topic, number) in std::mem::take(&mut self.on_their_way) {
+            self.topic(&topic).places[number] = Place::Unknown;
         }
     }
 
@@ -121,6 +134,24 @@ mod tests {
             assert!(confirmed.admits("t", None, now) && !confirmed.admits("t", None, now));
             confirmed.confirm(now);
         }
+    }
+
+    #[test]
+    fn record_waits_for_one_that_may_be_in_its_partition() {
+        let (mut confirmed, now) = (Confirmed::default(), Instant::now());
+        assert!(confirmed.admits("t", None, now) && !confirmed.admits("t", Some(2), now));
+        confirmed.confirm(now);
+        assert!(confirmed.admits("t", Some(2), now) && !confirmed.admits("t", None, now));
+        confirmed.confirm(now);
+        assert!(confirmed.admits("t", Some(2), now) && confirmed.admits("t", None, now));
+    }
+
+    #[test]
+    fn record_that_was_not_sent_confirms_nothing() {
+        let (mut confirmed, now) = (Confirmed::default(), Instant::now());
+        assert!(confirmed.admits("t", Some(0), now));
+        confirmed.give_up();
+        assert!(confirmed.admits("t", Some(0), now) && !confirmed.admits("t", Some(0), now));
     }
 
     #[test]

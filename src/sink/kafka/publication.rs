@@ -129,11 +129,23 @@ impl KafkaPublication<'_> {
         true
     }
 
-    /// Hands the record to the client; false when one before it has failed, or time is over.
+    /// Sends the record; false when one before it has failed, or time is over.
     async fn send(&self, record: Record<'_>) -> Result<bool, Failure> {
         let Some(producer) = &self.producer else { return Err(classify::interrupted(None)) };
         let partition = self.partition(producer, &record).await?;
         if !self.admitted(producer.context(), &record.topic, partition).await {
+            return Ok(false);
+        }
+        let sent = self.hand_over(producer, partition, record).await;
+        if !matches!(sent, Ok(true)) {
+            producer.context().confirmed().give_up();
+        }
+        sent
+    }
+
+    /// Hands the record to the client as soon as that has room; false when time is over.
+    async fn hand_over(&self, producer: &Lent, partition: Option<i32>, record: Record<'_>) -> Result<bool, Failure> {
+        if self.mode.is_over() {
             return Ok(false);
         }
         let ledger = &producer.context().ledger;
@@ -149,6 +161,10 @@ impl KafkaPublication<'_> {
                 Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) => {
                     record = back;
                     ledger.progress().await;
+                    if self.mode.is_over() {
+                        ledger.not_sent(self.sent);
+                        return Ok(false);
+                    }
                 }
                 Err((error, _)) => {
                     ledger.not_sent(self.sent);
