@@ -57,7 +57,7 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
         let mut found = Vec::new();
         let mut readable = None;
         if let Some(session) = &session {
-            match rows(session, relay, &mut found).await {
+            match rows(session, relay, &configured, &mut found).await {
                 Ok(rows) => readable = rows,
                 Err(error) => found.push(Finding::new(Level::Error, "database", error.to_string())),
             }
@@ -89,12 +89,19 @@ fn no_schema(error: &Error) -> bool {
     error.state().is_some_and(|state| ["42", "3F"].contains(&&state.code()[..2]))
 }
 
-/// Whether the relay's rows can be read, and all that its sink asks for.
-async fn rows(session: &Session, relay: &Config, findings: &mut Vec<Finding>) -> Result<Option<Readable>, Error> {
+/// Whether the relay's rows can be read, and all that its sink asks for; `configured` are the names of all relays.
+async fn rows(
+    session: &Session,
+    relay: &Config,
+    configured: &[&str],
+    findings: &mut Vec<Finding>,
+) -> Result<Option<Readable>, Error> {
     let source = match &relay.source {
         source::Config::Stream(stream) => stream,
         source::Config::Pending(pending) => return due(session, relay, pending, findings).await.map(|()| None),
-        source::Config::Requests(ledger) => return requested(session, relay, ledger, findings).await.map(|()| None),
+        source::Config::Requests(ledger) => {
+            return requested(session, relay, (ledger, configured), findings).await.map(|()| None);
+        }
         source::Config::Schedule(_) => return scheduled(session, relay, findings).await.map(|()| None),
     };
     let table = match table::inspect(session, source).await {
@@ -197,13 +204,13 @@ async fn due(session: &Session, relay: &Config, config: &Pending, findings: &mut
 async fn requested(
     session: &Session,
     relay: &Config,
-    ledger: &Requests,
+    (ledger, configured): (&Requests, &[&str]),
     findings: &mut Vec<Finding>,
 ) -> Result<(), Error> {
     let Some(fields) = asked(relay, sinks::Known::of_due(false), findings) else { return Ok(()) };
     let mend = "Run `outbox-relay migrate up --relay-role ROLE` with an owner's [postgres] url.";
     if prepare(session, &requests::statements(&fields), mend, findings).await {
-        findings.extend(requests::findings(session, &relay.name, ledger).await?);
+        findings.extend(requests::findings(session, &relay.name, ledger, configured).await?);
     }
     if relay.on_unknown == OnUnknown::Resend && matches!(relay.sink, sink::Config::Sms(_) | sink::Config::Email(_)) {
         let message = "on_unknown is resend, and this receiver knows no idempotency keys: a message may arrive twice";

@@ -40,6 +40,7 @@ pub async fn facts(
     let mut facts = Facts { replicas: replicas::running(session).await?, ..written(name, cursor.as_ref(), &detail) };
     facts.notes = all.fleet.notes_of(name);
     facts.due_work = relay.is_some_and(|relay| !matches!(relay.source, source::Config::Stream(_)));
+    facts.of_requests = relay.is_some_and(|relay| matches!(relay.source, source::Config::Requests(_)));
     facts.retrying =
         cursor::claims::waiting(session, name).await?.map(|(rows, next_in, code)| Retrying { rows, next_in, code });
     if relay.is_some_and(|relay| matches!(relay.source, source::Config::Schedule(_))) {
@@ -94,6 +95,7 @@ fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> Facts 
         paused: paused
             .then(|| (at(detail.paused_at), detail.paused_by.clone().unwrap_or_else(|| "somebody".to_owned()))),
         halted: cursor.is_some_and(|cursor| cursor.halted),
+        by_check: cursor.is_some_and(|cursor| cursor.by_check),
         error: cursor.and_then(|cursor| last_error(cursor, detail)),
         circuit_opened_at: cursor.and_then(|cursor| cursor.sink.opened_at.clone()),
         regressed_until: cursor.filter(|cursor| cursor.state == "clock_regression").map(|_| at(detail.observed_at)),
@@ -106,6 +108,7 @@ fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> Facts 
         }),
         held: cursor.is_some_and(|cursor| cursor.held),
         unknown: cursor.map_or(0, |cursor| cursor.unknown_outcomes),
+        dead_letters: cursor.map_or(0, |cursor| cursor.dead_letters),
         wish: (detail.wish > detail.wish_done).then_some(detail.wish),
         ..Facts::default()
     }
@@ -119,7 +122,7 @@ fn last_error(cursor: &CursorStatus, detail: &Detail) -> Option<LastError> {
         code: part("code"),
         message: part("message"),
         hint: part("hint"),
-        at: part("at"),
+        at: Timestamp::parse_rfc3339(&part("at")).map_or_else(|_| part("at"), |at| at.to_string()),
         message_id: detail.message_id.clone(),
     })
 }

@@ -11,6 +11,8 @@ pub struct Facts {
     pub paused: Option<(String, String)>,
     /// It is halted.
     pub halted: bool,
+    /// By a check: the halt ends when the check passes.
+    pub by_check: bool,
     /// Its last error.
     pub error: Option<LastError>,
     /// Since when its sink's circuit has been open.
@@ -31,6 +33,10 @@ pub struct Facts {
     pub wish: Option<i64>,
     /// How many rows are listed as unknown.
     pub unknown: i64,
+    /// How many dead letters wait, or failed requests of a relay of requests.
+    pub dead_letters: i64,
+    /// Its relay is one of requests.
+    pub of_requests: bool,
     /// Its relay is one of due work, row by row.
     pub due_work: bool,
     /// Rows of due work that wait after a failure.

@@ -273,8 +273,11 @@ fn tell(cursor: &str, before: &Claim, now: &Claim) {
             cursor,
             code = refused.code,
             reason = refused.message,
-            hint = "No action needed in a rolling update: the relay starts once those replicas have stopped. Otherwise stop the \
-                    replica with the wrong configuration; see `outbox-relay replica list`.",
+            hint = format!(
+                "In a rolling update the relay starts once those replicas have stopped; if `outbox-relay check` reports \
+                 identity_changed, it halts then: run `outbox-relay cursor adopt {cursor}` now, which is stored and carried out at \
+                 the takeover. Otherwise stop the replica with the wrong configuration; see `outbox-relay replica list`."
+            ),
             "relay waits for replicas with another configuration"
         ),
         (Claim::Lost(_), Claim::Held) => tracing::info!(cursor, "no other configuration runs: relay starts"),

@@ -86,6 +86,9 @@ pub struct CursorStatus {
     /// It is halted.
     #[serde(skip)]
     pub halted: bool,
+    /// By a check: the halt ends when the check passes.
+    #[serde(skip)]
+    pub by_check: bool,
     /// All rows that wait lie above the horizon.
     #[serde(skip)]
     pub held: bool,
@@ -263,6 +266,7 @@ async fn cursor(
         last_error: listed.last_error.and_then(|text| RawValue::from_string(text).ok()),
         paused: listed.paused,
         halted: listed.halted,
+        by_check: listed.by_check,
         held,
         late_rows: 0,
         dead_letters: listed.dead_letters,

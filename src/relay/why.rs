@@ -39,6 +39,10 @@ pub fn why(facts: &Facts) -> Why {
         why.sentence.pop();
         why.sentence.push_str(&format!("; unknown outcomes: {} ({listed}).", facts.unknown));
     }
+    if facts.dead_letters > 0 {
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; {}.", dead_letters(facts)));
+    }
     if let Some(schedules) = &facts.schedules {
         why.sentence.pop();
         why.sentence.push_str(&format!("; {}.", standing(schedules)));
@@ -48,6 +52,15 @@ pub fn why(facts: &Facts) -> Why {
         why.sentence.push_str(&format!("; wish {number} of an operator waits for a turn."));
     }
     why
+}
+
+/// How many messages wait for an operator, and what lists them.
+fn dead_letters(facts: &Facts) -> String {
+    let Facts { name, dead_letters, .. } = facts;
+    if facts.of_requests {
+        return format!("failed requests: {dead_letters} (`outbox-relay request list --status failed --relay {name}`)");
+    }
+    format!("dead letters: {dead_letters} (`outbox-relay dead-letter list --cursor {name}`)")
 }
 
 /// How schedules stand, as the end of a sentence.
@@ -180,7 +193,9 @@ fn halted(facts: &Facts, error: &LastError) -> Why {
     )
     .then(fix(error, name));
     // A hint that has its own verbs says which of them cure it.
-    let why = if fix(error, name).contains("outbox-relay cursor ") {
+    let why = if facts.by_check {
+        why.then("No resume is needed: the halt ends when the relay passes its checks, within seconds.")
+    } else if fix(error, name).contains("outbox-relay cursor ") {
         why
     } else {
         why.then(format!("outbox-relay cursor resume {name}"))

@@ -220,6 +220,24 @@ fn unknown_outcomes_are_told_beside_the_reason_and_not_called_delivered() {
 }
 
 #[test]
+fn dead_letters_are_counted_with_the_command_that_lists_them() {
+    let idle = Waiting { rows: 0, ..Waiting::default() };
+    let facts = Facts { dead_letters: 2, waiting: Some(idle), ..facts() };
+    says(&facts, "idle", true, &["dead letters: 2 (`outbox-relay dead-letter list --cursor booking_sms`)"], &[]);
+    let requests = Facts { of_requests: true, ..facts };
+    let list = "failed requests: 2 (`outbox-relay request list --status failed --relay booking_sms`)";
+    says(&requests, "idle", true, &[list], &[]);
+}
+
+#[test]
+fn halt_that_ends_by_its_check_advises_no_resume() {
+    let error = Some(error("fatal", "template_taken", None));
+    let why = why(&Facts { halted: true, by_check: true, error, ..facts() });
+    assert!(why.advice.iter().all(|step| !step.contains("outbox-relay cursor resume")), "{why:?}");
+    assert!(why.advice[1].starts_with("No resume is needed"), "{why:?}");
+}
+
+#[test]
 fn due_work_that_has_failed_waits_by_itself() {
     let retrying = Some(Retrying { rows: 7, next_in: 12.3, code: "http_503".to_owned() });
     let parts = ["all that is due has failed", "7 of booking_sms, the next in 12 s, after http_503"];

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::gateway::{Gateway, sms_relay};
-use crate::support::outside::{get, halted, lines, listener, printed, promtool, stdout_relay};
+use crate::support::outside::{get, halted, line, lines, listener, printed, promtool, stdout_relay};
 use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, toml, unique};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,4 +129,7 @@ async fn refused_role_shows_postgres_down_until_accepted() {
     assert!(!shows("1").await);
     owner.batch_execute(&format!("ALTER ROLE {role} LOGIN")).await.unwrap();
     eventually(PATIENCE * 3, || shows("1")).await;
+    let again = line(&process, "connected to PostgreSQL again").await;
+    assert!(again["level"] == "INFO" && again["away"].as_str().is_some_and(|away| away.ends_with('s')), "{again}");
+    assert_eq!(process.log().matches("connected to PostgreSQL again").count(), 1);
 }

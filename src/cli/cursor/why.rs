@@ -16,7 +16,7 @@ use crate::relay::why::{Why, why};
 #[command(after_help = "\
 Examples:
   outbox-relay cursor why booking_sms
-  outbox-relay cursor why booking_sms -o json | jq -r '.do[]'
+  outbox-relay cursor why booking_sms -o json | jq -r '.next_steps[]'
 
 Reasons: paused, halted, missing, no_replica, clock_regression, circuit_open, backing_off, unreadable, held, lock_held, \
 not_taken; and moving, idle. It looks for two seconds at the most. Lines of SQL are for a superuser, or a role that is a \

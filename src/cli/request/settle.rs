@@ -87,7 +87,13 @@ async fn unknown(client: &tokio_postgres::Client, relay: Option<&str>, text: &st
         Some(relay) => {
             let key = key(text);
             let Some(state) = settle::state(client, relay, &key).await? else {
-                anyhow::bail!("relay {relay} has no row {} in outbox.claim", serde_json::json!(key));
+                let row = match key.as_slice() {
+                    [one] => visible(one),
+                    several => visible(&serde_json::json!(several).to_string()),
+                };
+                anyhow::bail!(
+                    "relay {relay} has no unknown outcome of row {row}: it was settled already, or is still being sent"
+                );
             };
             (Named { relay: relay.to_owned(), key }, state)
         }

@@ -65,15 +65,16 @@ async fn existing(
     };
     let name = &config.name;
     let halted = format!("cursor {name} is halted: {} {}: {}", halt.class, halt.code, halt.message);
-    let fix =
-        format!("Fix the cause (`outbox-relay cursor why {name}`), then run `outbox-relay cursor resume {name}`.");
+    let cause = format!("Fix the cause: `outbox-relay cursor why {name}`");
     // No error: a pod that restarts, or brings the configuration that ends the halt, would be kept from starting.
-    let after = if *under == prepare::fingerprint(config) {
-        "it was halted under this configuration, and stays so"
+    let (after, fix) = if *under == prepare::fingerprint(config) {
+        let resume = format!("{cause}; then run `outbox-relay cursor resume {name}`.");
+        ("it was halted under this configuration, and stays so", resume)
     } else if under.starts_with(CHECK) {
-        "the halt ends when the relay passes its checks"
+        ("the halt ends when the relay passes its checks", format!("{cause}. No resume is needed."))
     } else {
-        "another configuration, as this one is, ends the halt"
+        let start = "Start a replica with this configuration. No resume is needed.";
+        ("another configuration, as this one is, ends the halt", start.to_owned())
     };
     Ok(Some(Finding::new(Level::Warn, "cursor_halted", format!("{halted}; {after}")).setting(fix)))
 }

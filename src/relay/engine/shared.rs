@@ -1,7 +1,7 @@
 //! The session for what is asked beside turns.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
@@ -18,14 +18,21 @@ const SETTING: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub struct Shared {
     sessions: Sessions,
-    session: Mutex<Option<Arc<Session>>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    session: Option<Arc<Session>>,
+    /// Since when none can be opened.
+    away: Option<Instant>,
 }
 
 impl Shared {
     /// Opens nothing yet.
     #[must_use]
     pub fn new(sessions: Sessions) -> Self {
-        Self { sessions, session: Mutex::new(None) }
+        Self { sessions, state: Mutex::default() }
     }
 
     /// The session.
@@ -33,21 +40,26 @@ impl Shared {
     /// # Errors
     /// When it cannot be opened.
     pub async fn session(&self) -> Result<Arc<Session>, Error> {
-        let mut guard = self.session.lock().await;
-        if let Some(session) = guard.as_ref().filter(|session| !session.is_closed()) {
+        let mut state = self.state.lock().await;
+        if let Some(session) = state.session.as_ref().filter(|session| !session.is_closed()) {
             return Ok(Arc::clone(session));
         }
         let opened = self.sessions.open().await;
         metrics::set_postgres_up(opened.is_ok());
+        if opened.is_err() {
+            state.away.get_or_insert_with(Instant::now);
+        } else if let Some(since) = state.away.take() {
+            tracing::info!(away = ?since.elapsed(), "connected to PostgreSQL again");
+        }
         let session = Arc::new(opened?);
         let set = tokio::time::timeout(SETTING, session.batch_execute(NOBODY_WAITS)).await;
         set.map_err(|_| Error::Timeout(SETTING))??;
-        *guard = Some(Arc::clone(&session));
+        state.session = Some(Arc::clone(&session));
         Ok(session)
     }
 
     /// Forgets the session: what it has prepared may be for a table that is no longer as it was.
     pub async fn forget(&self) {
-        *self.session.lock().await = None;
+        self.state.lock().await.session = None;
     }
 }

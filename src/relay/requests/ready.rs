@@ -9,6 +9,7 @@ use crate::metrics::{CursorMetrics, PendingMetrics};
 use crate::relay::checked::Seated;
 use crate::relay::engine::Engine;
 use crate::relay::prepare::{self, Seat, Unready};
+use crate::relay::replicas::workers;
 use crate::relay::{Config, sinks};
 use crate::sink::{self, Sink};
 use crate::source::Requests;
@@ -95,11 +96,12 @@ pub(in crate::relay) async fn orphans(session: &Session, relays: &[&str]) -> Res
     }).collect())
 }
 
-/// What is to be said of templates: another relay's, no longer configured ones.
+/// What is to be said of templates: another relay's, no longer configured ones. `configured` are the names of all relays.
 pub(in crate::relay) async fn findings(
     session: &Session,
     relay: &str,
     requests: &Requests,
+    configured: &[&str],
 ) -> Result<Vec<Finding>, Error> {
     let mut findings = Vec::new();
     for (name, owner) in ledger::templates(session, relay, &requests.templates).await? {
@@ -111,8 +113,12 @@ pub(in crate::relay) async fn findings(
             )
             .sql(format!("DELETE FROM outbox.template WHERE name = {};", quote_literal(&name)))
         } else {
+            let fix = match configured.contains(&owner.as_str()) || !workers(session, &[&owner]).await?.is_empty() {
+                true => "Give it another name in one of the two relays.".to_owned(),
+                false => format!("If relay {owner} was renamed: `outbox-relay cursor rename {owner} {relay}`."),
+            };
             Finding::new(Level::Error, "template_taken", format!("template {name} belongs to relay {owner}"))
-                .setting("Give it another name in one of the two relays.")
+                .setting(fix)
         });
     }
     Ok(findings)

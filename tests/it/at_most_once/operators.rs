@@ -48,6 +48,9 @@ async fn what_was_in_flight_is_listed_also_while_the_cursor_is_paused_and_counte
     // Settled by the operator, as the runbook says.
     does(&stage, &["request", "settle", "1", "2", "--relay", "r", "--arrived"]).await;
     does(&stage, &["request", "settle", "3", "[\"4\"]", "--relay", "r", "--lost"]).await;
+    let (code, _, log) = outbox_relay(&stage.toml, &["request", "settle", "3", "--relay", "r", "--lost"]).await;
+    let settled = "error: relay r has no unknown outcome of row 3: it was settled already, or is still being sent\n";
+    assert_eq!((code, log.as_str()), (Some(1), settled));
     let noted =
         "SELECT string_agg(detail ->> 'outcome', ', ' ORDER BY at) FROM outbox.operation WHERE verb = 'request settle'";
     assert_eq!(stage.owner.query_one(noted, &[]).await.unwrap().get::<_, &str>(0), "arrived, lost");

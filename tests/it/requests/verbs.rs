@@ -5,7 +5,7 @@ use outbox_relay::demo::provider::{Answer, Provider};
 
 use super::{clients, having, listed, relay, welcome};
 use crate::support::outside::json;
-use crate::support::{database, outbox_relay, toml};
+use crate::support::{PATIENCE, Process, database, eventually, outbox_relay, toml};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn list_show_and_redrive_tell_all_but_what_was_sent_and_note_who_decided() {
@@ -116,6 +116,15 @@ async fn a_relay_makes_its_templates_known_and_takes_none_of_another() {
     let (code, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
     assert_eq!(code, Some(3));
     assert!(out.contains("template_taken"), "{out}");
+    assert!(out.contains("If relay mails was renamed: `outbox-relay cursor rename mails texts`."), "{out}");
+    let mut replica = Process::spawn(&toml(&database, "relay", None, &mails), &["run"]);
+    let known =
+        "SELECT EXISTS (SELECT FROM outbox.replica WHERE stopped_at IS NULL AND relays @> '[{\"name\": \"mails\"}]')";
+    eventually(PATIENCE * 2, async || owner.query_one(known, &[]).await.unwrap().get(0)).await;
+    let (_, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
+    assert!(out.contains("Give it another name in one of the two relays."), "{out}");
+    replica.signal(rustix::process::Signal::TERM);
+    assert_eq!(replica.wait().await, Some(0));
     owner.batch_execute("SELECT outbox.enqueue('ada', 'reset')").await.unwrap();
     let none = toml(&database, "relay", None, &other.replace("\"welcome\"", "\"hello\""));
     let (_, out, _) = outbox_relay(&none, &["check", "-o", "json"]).await;
