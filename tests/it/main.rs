@@ -63,6 +63,7 @@ mod sql_sink;
 mod sqlstates;
 mod stage;
 mod stages;
+mod start;
 mod storm;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
 mod support;
