@@ -37,6 +37,7 @@ mod pending;
 pub mod prepare;
 mod registry;
 mod relayed;
+mod renamed;
 pub mod replicas;
 mod report;
 mod requests;

@@ -1,6 +1,8 @@
 //! Where a relay's cursor begins, and its creation.
 
-use super::{Config, Start};
+use super::engine::Engine;
+use super::unready::Unready;
+use super::{Config, Start, renamed};
 use crate::cursor::{self, Creation};
 use crate::database::{Error, Session};
 use crate::position::{Position, Timestamp};
@@ -73,15 +75,19 @@ fn position(start: Start, first: Option<&FirstLook>) -> Option<Option<Position>>
 /// Creates the cursor's row unless it is there, or it is not known where it begins.
 ///
 /// # Errors
-/// The database's.
+/// The database's; the inner error when an operator must decide first.
 pub(super) async fn create(
+    engine: &Engine,
     session: &Session,
     config: &Config,
     shape: Option<&Shape>,
     identity: &str,
     first: Option<&FirstLook>,
-) -> Result<(), Error> {
-    let Some(position) = position(config.start, first) else { return Ok(()) };
+) -> Result<Result<(), Unready>, Error> {
+    let Some(position) = position(config.start, first) else { return Ok(Ok(())) };
+    if let Some(unready) = renamed::refusal(engine, session, config, identity).await? {
+        return Ok(Err(unready));
+    }
     let (position, rule) = (position.as_ref(), shape.map(|shape| shape.rule.as_str()));
     let creation = Creation { name: &config.name, relay: &config.relay, identity, position, rule };
     if cursor::create(session, creation).await? {
@@ -90,5 +96,5 @@ pub(super) async fn create(
             first.warn(&config.name);
         }
     }
-    Ok(())
+    Ok(Ok(()))
 }

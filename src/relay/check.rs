@@ -52,7 +52,7 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
             Err(error) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
         }
     }
-    let configured: Vec<&str> = relays.iter().map(|relay| relay.relay.as_str()).collect();
+    let configured: Vec<String> = relays.iter().map(|relay| relay.relay.clone()).collect();
     for relay in relays.iter().filter(|relay| relay.is_first_shard()) {
         let mut found = Vec::new();
         let mut readable = None;

@@ -88,7 +88,9 @@ pub(super) async fn ready(
         }
     }
     let identity = identity(&session, config).await?;
-    begin::create(&session, config, Some(shape), &identity, Some(first)).await?;
+    if let Err(unready) = begin::create(engine, &session, config, Some(shape), &identity, Some(first)).await? {
+        return Ok(Err(unready));
+    }
     // After it was made: of two replicas that make different sets at once, one at least sees the other's.
     if let Err(unready) = shards::alone(&session, config, &identity).await? {
         return Ok(Err(unready));
@@ -155,7 +157,9 @@ pub(super) async fn seat(
     root: u32,
 ) -> Result<Result<Seat, Unready>, Error> {
     let identity = identity(session, config).await?;
-    begin::create(session, config, None, &identity, None).await?;
+    if let Err(unready) = begin::create(engine, session, config, None, &identity, None).await? {
+        return Ok(Err(unready));
+    }
     let relations = [root].into();
     let facts = Facts { identity: &identity, root, relations: &relations };
     if let Some(other) = cursor::foreign_identity(session, &config.name, facts).await? {
@@ -204,7 +208,9 @@ pub(super) async fn not_ready(
         let session = engine.probe.session().await?;
         // With its cursor there, `status` and `cursor list` show the relay and what is wrong with it.
         let identity = identity(&session, config).await?;
-        begin::create(&session, config, None, &identity, first).await?;
+        if begin::create(engine, &session, config, None, &identity, first).await?.is_err() {
+            tracing::debug!(cursor = config.name, "cursor not created: the relay may have been renamed");
+        }
         cursor::report(&session, &config.name, &report, halted, None).await
     }
     .await;

@@ -50,6 +50,7 @@ mod postgres_facts;
 mod recurrence;
 mod refusals;
 mod registry;
+mod renamed;
 mod replicas;
 mod requests;
 mod retention;
