@@ -13,6 +13,7 @@ mod actions;
 pub mod adopt;
 mod ahead;
 mod at_most_once;
+mod begin;
 mod bulletin;
 pub mod check;
 mod checked;
@@ -36,6 +37,7 @@ mod pending;
 pub mod prepare;
 mod registry;
 mod relayed;
+mod renamed;
 pub mod replicas;
 mod report;
 mod requests;
@@ -175,7 +177,8 @@ pub enum OnUnknown {
 pub enum Start {
     /// Before every row.
     Beginning,
-    /// At the first horizon that is known.
+    /// When a replica first looks at the table: rows that are stamped later come, and those of transactions that were open then
+    /// and whose start can be read.
     Now,
     /// At this instant: its rows are included.
     At(Timestamp),

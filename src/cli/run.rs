@@ -72,13 +72,15 @@ fn valid_replica_id(text: &str) -> Result<String, String> {
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     // A job relays what is there and ends: it takes no requests.
     let intake = config.intake.clone().filter(|_| !args.once);
+    let configured = config.relays.iter().map(|relay| relay.relay.clone()).collect();
     let config = Config { intake, ..config }.only(&args.relays)?;
     let relays = config.relays.clone();
     let exporter = Exporter::install(config.phases)?;
     let replica = args.replica_id.unwrap_or_else(replica_id);
     let limits = limits(&relays);
     let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka)));
-    let engine = Arc::new(Engine::new(&config.postgres, limits, replica.clone(), cluster, &relays)?);
+    let engine = Engine::new(&config.postgres, limits, replica.clone(), cluster, &relays)?.with_configured(configured);
+    let engine = Arc::new(engine);
     shutdown::watch(engine.stop.clone(), engine.cut.clone(), config.grace).context("cannot catch signals")?;
     let listener = listen(config.admin, args.once).await?;
     let intake = intake::open(&config, &replica).await?;

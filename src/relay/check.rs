@@ -52,7 +52,7 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
             Err(error) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
         }
     }
-    let configured: Vec<&str> = relays.iter().map(|relay| relay.relay.as_str()).collect();
+    let configured: Vec<String> = relays.iter().map(|relay| relay.relay.clone()).collect();
     for relay in relays.iter().filter(|relay| relay.is_first_shard()) {
         let mut found = Vec::new();
         let mut readable = None;
@@ -93,7 +93,7 @@ fn no_schema(error: &Error) -> bool {
 async fn rows(
     session: &Session,
     relay: &Config,
-    configured: &[&str],
+    configured: &[String],
     findings: &mut Vec<Finding>,
 ) -> Result<Option<Readable>, Error> {
     let source = match &relay.source {
@@ -204,7 +204,7 @@ async fn due(session: &Session, relay: &Config, config: &Pending, findings: &mut
 async fn requested(
     session: &Session,
     relay: &Config,
-    (ledger, configured): (&Requests, &[&str]),
+    (ledger, configured): (&Requests, &[String]),
     findings: &mut Vec<Finding>,
 ) -> Result<(), Error> {
     let Some(fields) = asked(relay, sinks::Known::of_due(false), findings) else { return Ok(()) };

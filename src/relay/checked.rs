@@ -104,7 +104,7 @@ impl<R: Seated> Checked<R> {
             }
             Err(unready) => {
                 let news = self.unready.as_ref() != Some(&unready);
-                prepare::not_ready(engine, config, &unready, news).await;
+                prepare::not_ready(engine, config, &unready, None, news).await;
                 self.unready = Some(unready);
             }
         }

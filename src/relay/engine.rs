@@ -82,6 +82,8 @@ pub struct Engine {
     checks: Arc<Semaphore>,
     /// No backlog is counted before this: counting takes only so much of the database's time.
     count_from: std::sync::Mutex<Instant>,
+    /// Names of the relays of the whole configuration.
+    pub(super) configured: Vec<String>,
     slots: Arc<Semaphore>,
     slot_count: usize,
     /// For how many turns connections have been opened ahead.
@@ -163,6 +165,7 @@ impl Engine {
             pool: database::pool(sessions().with_user_sql(replicas::run_user_sql(relays)), slots * 2)?,
             checks: Arc::new(Semaphore::new(CHECKS)),
             count_from: std::sync::Mutex::new(Instant::now()),
+            configured: relays.iter().map(|relay| relay.relay.clone()).collect(),
             slots: Arc::new(Semaphore::new(slots)),
             slot_count: slots,
             warmed: AtomicUsize::new(0),

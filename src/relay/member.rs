@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinError;
 
+use super::begin::FirstLook;
 use super::engine::Engine;
 use super::look::Look;
 use super::prepare::{self, Unready};
@@ -69,6 +70,8 @@ pub(super) struct Member {
     prepared: Option<Result<Prepared, JoinError>>,
     /// Why it could not run at the last check; said again only when it changes.
     unready: Option<Unready>,
+    /// What the first look saw, until the relay is ready.
+    first_look: Option<FirstLook>,
 }
 
 impl Member {
@@ -93,6 +96,7 @@ impl Member {
             preparing: false,
             prepared: None,
             unready: None,
+            first_look: None,
         }
     }
 
@@ -119,14 +123,15 @@ impl Member {
         }
         self.preparing = true;
         let (engine, config) = (Arc::clone(engine), self.config.clone());
-        let (shape, sighting) = (Arc::clone(shape), sighting.clone());
+        let shape = Arc::clone(shape);
+        let first = self.first_look.get_or_insert_with(|| FirstLook::new(sighting, &shape)).clone();
         Some(async move {
             if let Err(unready) = engine.registry.admitted(&config, &engine.stop).await {
                 return Ok(Err(unready));
             }
             let own_client = matches!(config.sink, crate::sink::Config::Kafka(_));
             let _permit = if own_client { engine.check().await } else { None };
-            let checks = prepare::ready(&engine, &config, &shape, &sighting);
+            let checks = prepare::ready(&engine, &config, &shape, &first);
             tokio::time::timeout(CHECKS, checks).await.unwrap_or(Err(Error::Timeout(CHECKS)))
         })
     }
@@ -148,6 +153,7 @@ impl Member {
                 self.ready = Some(Arc::new(ready.with_shape(shape)));
                 self.unchecked = true;
                 self.unready = None;
+                self.first_look = None;
                 self.halted = false;
                 engine.set_ready(&self.config.name);
                 // Those that answer one by one are seldom many at a time.
@@ -160,8 +166,7 @@ impl Member {
             Ok(Err(error)) => Unready::from(&error),
             Err(error) => Unready::panicked(&error),
         };
-        let pause =
-            if matches!(unready, Unready::NoHorizon | Unready::Waiting) { Duration::from_millis(20) } else { RECHECK };
+        let pause = if matches!(unready, Unready::Waiting) { Duration::from_millis(20) } else { RECHECK };
         self.not_before = Instant::now() + pause;
         self.not_ready(engine, &unready).await;
     }
@@ -170,7 +175,7 @@ impl Member {
     pub(super) async fn not_ready(&mut self, engine: &Engine, unready: &Unready) {
         let news = self.unready.as_ref() != Some(unready);
         self.unready = Some(unready.clone());
-        prepare::not_ready(engine, &self.config, unready, news).await;
+        prepare::not_ready(engine, &self.config, unready, self.first_look.as_ref(), news).await;
     }
 
     /// Whether it is halted. From time to time the secrets' files are read: one that has changed ends the halt, which

@@ -6,21 +6,20 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 
+use super::begin::FirstLook;
 use super::engine::Engine;
 pub use super::unready::Unready;
-use super::{Config, Ready, Start, shards, sinks};
-use crate::cursor::{self, Creation, ErrorReport, Facts};
+use super::{Config, Ready, begin, shards, sinks};
+use crate::cursor::{self, ErrorReport, Facts};
 use crate::database::{Error, Session};
 use crate::message::Field;
 use crate::metrics::CursorMetrics;
 use crate::pace;
-use crate::position::Position;
 use crate::secret::Secret;
 use crate::sink::Sink;
 use crate::source::fetch::Texts;
 use crate::source::finding::{Finding, Level};
 use crate::source::shape::Shape;
-use crate::source::watcher::Sighting;
 use crate::source::{judge, table};
 
 /// Reads and judges the source's table.
@@ -60,11 +59,11 @@ pub(super) fn first(findings: Vec<Finding>) -> Unready {
 ///
 /// # Errors
 /// The database's; the inner error when something must be mended first.
-pub async fn ready(
+pub(super) async fn ready(
     engine: &Arc<Engine>,
     config: &Config,
     shape: &Arc<Shape>,
-    sighting: &Sighting,
+    first: &FirstLook,
 ) -> Result<Result<Ready, Unready>, Error> {
     let session = engine.probe.session().await?;
     let shape = &shape.for_shard(config.shard.as_ref());
@@ -89,8 +88,9 @@ pub async fn ready(
         }
     }
     let identity = identity(&session, config).await?;
-    let Some(position) = start(config, Some(sighting)) else { return Ok(Err(Unready::NoHorizon)) };
-    make(&session, config, Some(shape), &identity, position.as_ref()).await?;
+    if let Err(unready) = begin::create(engine, &session, config, Some(shape), &identity, Some(first)).await? {
+        return Ok(Err(unready));
+    }
     // After it was made: of two replicas that make different sets at once, one at least sees the other's.
     if let Err(unready) = shards::alone(&session, config, &identity).await? {
         return Ok(Err(unready));
@@ -157,9 +157,9 @@ pub(super) async fn seat(
     root: u32,
 ) -> Result<Result<Seat, Unready>, Error> {
     let identity = identity(session, config).await?;
-    let creation =
-        Creation { name: &config.name, relay: &config.name, identity: &identity, position: None, rule: None };
-    cursor::create(session, creation).await?;
+    if let Err(unready) = begin::create(engine, session, config, None, &identity, None).await? {
+        return Ok(Err(unready));
+    }
     let relations = [root].into();
     let facts = Facts { identity: &identity, root, relations: &relations };
     if let Some(other) = cursor::foreign_identity(session, &config.name, facts).await? {
@@ -181,39 +181,18 @@ pub(super) async fn seat(
     Ok(Ok(Seat { identity, fingerprint, reported }))
 }
 
-/// Where the relay's cursor begins; none while that is not known.
-fn start(config: &Config, sighting: Option<&Sighting>) -> Option<Option<Position>> {
-    match config.start {
-        Start::Beginning => Some(None),
-        Start::At(instant) => Some(Some(Position { created_at: instant, id: None })),
-        Start::Now => {
-            let horizon = sighting?.horizon.at;
-            horizon.is_finite().then_some(Some(Position { created_at: horizon, id: None }))
-        }
-    }
-}
-
-/// Makes the cursor's row unless it is there.
-async fn make(
-    session: &Session,
-    config: &Config,
-    shape: Option<&Shape>,
-    identity: &str,
-    position: Option<&Position>,
-) -> Result<(), Error> {
-    let rule = shape.map(|shape| shape.rule.as_str());
-    let creation = Creation { name: &config.name, relay: &config.relay, identity, position, rule };
-    if cursor::create(session, creation).await? {
-        tracing::info!(cursor = config.name, position = position.map(ToString::to_string), "cursor created");
-    }
-    Ok(())
-}
-
 /// Marks a halt that a check wrote: it ends when the check passes.
 pub(super) const CHECK: &str = "check:";
 
 /// Says that a relay may not run: in its metrics, in its cursor's status and, when it is news, in the log.
-pub async fn not_ready(engine: &Engine, config: &Config, unready: &Unready, news: bool) {
+/// With what the `first` look at its table saw, its cursor begins there.
+pub(super) async fn not_ready(
+    engine: &Engine,
+    config: &Config,
+    unready: &Unready,
+    first: Option<&FirstLook>,
+    news: bool,
+) {
     let Unready::Wrong { code, message, hint, passing } = unready else { return };
     engine.registry.refuse(&config.name, unready);
     let hint = &hint.replace("NAME", &config.name);
@@ -228,9 +207,9 @@ pub async fn not_ready(engine: &Engine, config: &Config, unready: &Unready, news
     let written: Result<(), Error> = async {
         let session = engine.probe.session().await?;
         // With its cursor there, `status` and `cursor list` show the relay and what is wrong with it.
-        if let Some(position) = start(config, None) {
-            let identity = identity(&session, config).await?;
-            make(&session, config, None, &identity, position.as_ref()).await?;
+        let identity = identity(&session, config).await?;
+        if begin::create(engine, &session, config, None, &identity, first).await?.is_err() {
+            tracing::debug!(cursor = config.name, "cursor not created: the relay may have been renamed");
         }
         cursor::report(&session, &config.name, &report, halted, None).await
     }

@@ -291,7 +291,7 @@ fn refused(unready: &Unready) -> Option<Refused> {
         Unready::Wrong { code, message, .. } => {
             Some(Refused { code: code.clone(), message: message.replace('\0', "\u{fffd}") })
         }
-        Unready::NoHorizon | Unready::Waiting => None,
+        Unready::Waiting => None,
     }
 }
 

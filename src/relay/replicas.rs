@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio_postgres::Client;
 
-use super::Config;
+use super::{Config, renamed};
 use crate::cursor::liveness;
 use crate::cursor::replicas::{SESSION, SQL_SESSION};
 use crate::database::Error;
@@ -73,7 +73,8 @@ pub struct Worker {
     pub reported: bool,
 }
 
-/// The running replicas that work on one of these relays or cursors, or have not reported what they work on.
+/// The running replicas that work on one of these relays or cursors, or have not reported what they work on. One that refuses the
+/// relay because it may have been renamed has no cursor to work on.
 ///
 /// # Errors
 /// The database's.
@@ -82,8 +83,10 @@ pub async fn workers(client: &Client, names: &[&str]) -> Result<Vec<Worker>, Err
     // Several processes may have one id.
     let sql = format!(
         "SELECT r.id, pg_catalog.bool_or(EXISTS (SELECT FROM pg_catalog.jsonb_array_elements(r.relays) AS e \
-         WHERE e ->> 'name' = ANY ($2) OR pg_catalog.split_part(e ->> 'name', '#', 1) = ANY ($2))) \
+         WHERE (e ->> 'name' = ANY ($2) OR pg_catalog.split_part(e ->> 'name', '#', 1) = ANY ($2)) \
+         AND e -> 'refused' ->> 'code' IS DISTINCT FROM '{}')) \
          FROM outbox.replica AS r WHERE r.id = ANY ($1) AND r.stopped_at IS NULL AND {} GROUP BY r.id",
+        renamed::CODE,
         liveness::is_live("r")
     );
     let rows = client.query(&sql, &[&running, &names]).await?;

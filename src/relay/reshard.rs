@@ -75,7 +75,7 @@ pub async fn reshard(
     let shape = match prepare::shape(session, &first.source).await? {
         Ok(shape) => Arc::new(shape),
         Err(Unready::Wrong { message, hint, .. }) => anyhow::bail!("{message}. {hint}"),
-        Err(Unready::NoHorizon | Unready::Waiting) => anyhow::bail!("there is no horizon yet: try again"),
+        Err(Unready::Waiting) => anyhow::bail!("the table cannot be read yet: try again"),
     };
     anyhow::ensure!(
         shape.rule != Rule::Window,

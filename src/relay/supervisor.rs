@@ -69,7 +69,7 @@ async fn admitted(engine: Arc<Engine>, relay: Config, run: impl Future<Output = 
             admitted = engine.registry.admitted(&relay, &engine.stop) => match admitted {
                 Ok(()) => break,
                 Err(unready) => {
-                    prepare::not_ready(&engine, &relay, &unready, known.as_ref() != Some(&unready)).await;
+                    prepare::not_ready(&engine, &relay, &unready, None, known.as_ref() != Some(&unready)).await;
                     known = Some(unready);
                     tokio::select! {
                         () = tokio::time::sleep(RECHECK) => {}

@@ -7,8 +7,6 @@ use crate::sink::{self, InvalidSetting};
 /// Why a relay may not run yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unready {
-    /// Its cursor begins at the first horizon, and there is none yet.
-    NoHorizon,
     /// Live replicas run another configuration of the relay.
     Waiting,
     /// Something must be mended; it is looked at again.

@@ -51,6 +51,7 @@ mod postgres_facts;
 mod recurrence;
 mod refusals;
 mod registry;
+mod renamed;
 mod replicas;
 mod requests;
 mod retention;
@@ -64,6 +65,7 @@ mod sql_sink;
 mod sqlstates;
 mod stage;
 mod stages;
+mod start;
 mod storm;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
 mod support;

@@ -10,8 +10,8 @@ use crate::cli::output::print;
 use crate::config::Config;
 use crate::cursor::shards::strangers;
 use crate::cursor::{Creation, control};
-use crate::relay::lag;
-use crate::relay::prepare;
+use crate::relay::{self, lag, prepare};
+use crate::source;
 
 /// Arguments of `cursor create`.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
@@ -42,6 +42,12 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
 }
 
 async fn make(config: Config, at: &Place, name: &str) -> anyhow::Result<()> {
+    if let Some(relay) = config.relays.iter().find(|relay| relay.name == name)
+        && matches!(relay.source, source::Config::Pending(_))
+    {
+        anyhow::ensure!(at.beginning, "relay {name} reads due work, which has no position: write --beginning");
+        return make_of_due_work(&config, relay).await;
+    }
     let mut subject = Subject::open(config, name).await?;
     let to = at.find(&subject).await?;
     subject.warn_of_detached(to.as_ref()).await?;
@@ -59,13 +65,27 @@ async fn make(config: Config, at: &Place, name: &str) -> anyhow::Result<()> {
     let creation =
         Creation { name, relay, identity: &identity, position: to.as_ref(), rule: Some(subject.shape.rule.as_str()) };
     let detail = serde_json::json!({ "at": json(to.as_ref()) }).to_string();
-    if !control::create(&mut subject.session, creation, &operator(), &detail).await? {
-        anyhow::bail!(
-            "the cursor {name} exists already: `outbox-relay cursor show {name}` shows it, `outbox-relay cursor seek {name}` \
-             moves it"
-        );
-    }
+    let created = control::create(&mut subject.session, creation, &operator(), &detail).await?;
+    anyhow::ensure!(
+        created,
+        "the cursor {name} exists already: `outbox-relay cursor show {name}` shows it, `outbox-relay cursor seek {name}` moves it"
+    );
     let more = if waiting.capped { "+" } else { "" };
     print(&format!("{name}: created at {}; {}{more} committed rows lie after it\n", place(to.as_ref()), waiting.rows))?;
+    Ok(())
+}
+
+/// Makes the cursor's row of a relay that sends its rows each on their own: it sends all that are due and not marked as sent.
+async fn make_of_due_work(config: &Config, relay: &relay::Config) -> anyhow::Result<()> {
+    let mut session = crate::cli::session(config, "cursor").await?;
+    crate::migrate::require(&session).await?;
+    let name = relay.name.as_str();
+    let identity = prepare::identity(&session, relay).await?;
+    let creation = Creation { name, relay: &relay.relay, identity: &identity, position: None, rule: None };
+    let created = control::create(&mut session, creation, &operator(), "{}").await?;
+    anyhow::ensure!(created, "the cursor {name} exists already: `outbox-relay cursor show {name}` shows it");
+    let waiting = lag::of_due_work(&session, relay).await?;
+    let waiting = waiting.map_or_else(|| "unknown".to_owned(), |lag| lag.rows.to_string());
+    print(&format!("{name}: created; rows due and not marked as sent: {waiting}\n"))?;
     Ok(())
 }

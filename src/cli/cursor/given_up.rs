@@ -41,7 +41,7 @@ async fn after(session: &Session, config: &Config, cursor: &Found) -> anyhow::Re
     let shape = match prepare::shape(session, &source).await? {
         Ok(shape) => Shape { shard, ..shape },
         Err(Unready::Wrong { message, .. }) => anyhow::bail!("{message}"),
-        Err(Unready::NoHorizon | Unready::Waiting) => anyhow::bail!("table {} cannot be read", source.table()),
+        Err(Unready::Waiting) => anyhow::bail!("table {} cannot be read", source.table()),
     };
     let now: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
     Ok(lag::measure(session, &shape, cursor.position.as_ref(), now).await?)

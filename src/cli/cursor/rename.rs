@@ -20,7 +20,8 @@ Examples:
 
 Stop the replicas that have the relay, rename, then start replicas whose configuration has the new name. Everything moves in one \
 transaction: positions (of shards, all of them), pauses, dead letters, unknown outcomes, requests, templates, schedules, actions, \
-marks of rows sent. It refuses while a running replica has one of the two names, and when the new name has a cursor.
+marks of rows sent. It refuses while a running replica has one of the two names (not one that waits with cursor_renamed), and when the \
+new name has a cursor.
 
 Receivers see the name: in the Kafka header `relay`, and in the Idempotency-Key <relay>/<key>. A row that was sent under the old \
 name and is sent again under the new one has another Idempotency-Key.

@@ -37,7 +37,7 @@ impl Subject {
         let shape = match prepare::shape(&session, &relay.source).await? {
             Ok(shape) => Shape { shard: relay.shard.clone(), ..shape },
             Err(Unready::Wrong { message, hint, .. }) => anyhow::bail!("{message}. {hint}"),
-            Err(Unready::NoHorizon | Unready::Waiting) => anyhow::bail!("there is no horizon yet: try again"),
+            Err(Unready::Waiting) => anyhow::bail!("the table cannot be read yet: try again"),
         };
         Ok(Self { session, relay, shape, watcher: crate::cli::watcher(&config, "cursor"), config })
     }

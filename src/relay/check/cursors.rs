@@ -1,6 +1,5 @@
 //! What a rollout of this configuration would do: a relay's cursors are compared with those that are there.
 
-use serde_json::Value;
 use tokio_postgres::error::SqlState;
 
 use crate::cursor::shards::strangers;
@@ -9,21 +8,18 @@ use crate::database::{Error, Session};
 use crate::position::{Position, Timestamp};
 use crate::relay::lag::{self, Lag};
 use crate::relay::prepare::{self, CHECK, Unready};
+use crate::relay::renamed::{self, Twin};
 use crate::relay::{Config, Start};
 use crate::source;
 use crate::source::finding::{Finding, Level};
 use crate::source::shape::Shape;
-
-/// Relays that are not configured here and have a cursor of the same identity, whatever its shards.
-const TWINS: &str = "SELECT DISTINCT c.relay FROM outbox.cursor AS c WHERE c.relay <> ALL ($1) \
-     AND c.identity - 'shards' - 'shard_key' = $2::text::jsonb - 'shards' - 'shard_key' ORDER BY c.relay";
 
 /// What is found of one relay's cursors, which are its shards; `configured` are the names of all relays. A table that cannot
 /// be read has no `shape`.
 pub(super) async fn findings(
     session: &Session,
     shards: &[&Config],
-    configured: &[&str],
+    configured: &[String],
     shape: Option<&Shape>,
 ) -> Result<Vec<Finding>, Error> {
     let Some(first) = shards.first() else { return Ok(Vec::new()) };
@@ -83,7 +79,7 @@ async fn existing(
 async fn missing(
     session: &Session,
     config: &Config,
-    configured: &[&str],
+    configured: &[String],
     identity: &str,
     shape: Option<&Shape>,
 ) -> Result<Finding, Error> {
@@ -97,25 +93,16 @@ async fn missing(
         },
     );
     let streams = matches!(config.source, source::Config::Stream(_));
-    let twins: Vec<String> = match config.source {
-        source::Config::Stream(_) | source::Config::Pending(_) => {
-            let rows = session.query(TWINS, &[&configured, &identity]).await?;
-            rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?
-        }
-        source::Config::Requests(_) | source::Config::Schedule(_) => Vec::new(),
-    };
-    if let Some(twin) = twins.first() {
-        let same = if streams { format!("table and {}", target_word(identity)) } else { "table".to_owned() };
+    if let Some(Twin { relay: twin, .. }) = renamed::twins(session, config, configured, identity).await?.first() {
+        let same = renamed::same(config);
+        let skips = match config.start {
+            Start::Now if streams => format!(", and skips those after the position of {twin}"),
+            _ => String::new(),
+        };
         let message = format!(
-            "no cursor {relay}: {sends}. Cursor {twin} has the same {same}, and no relay here: was the relay renamed?"
+            "no cursor {relay}: {sends}{skips}. Cursor {twin} has the same {same}, and no relay here: was the relay renamed?"
         );
-        let renamed = format!("If it was renamed: `outbox-relay cursor rename {twin} {relay}`");
-        return Ok(if streams {
-            let fix = format!("{renamed}; if it is new: `outbox-relay cursor create {relay} --now`, or --beginning.");
-            Finding::new(Level::Error, "cursor_renamed", message).setting(fix)
-        } else {
-            Finding::new(Level::Warn, "cursor_renamed", message).setting(format!("{renamed}."))
-        });
+        return Ok(Finding::new(Level::Error, renamed::CODE, message).setting(renamed::hint(config, twin)));
     }
     let message = format!("no cursor {relay} yet: {sends}");
     Ok(match waiting {
@@ -146,12 +133,6 @@ async fn waiting(session: &Session, config: &Config, shape: Option<&Shape>) -> R
         Err(error) if error.state() == Some(&SqlState::QUERY_CANCELED) => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// The kind of the target in an identity, in a word.
-fn target_word(identity: &str) -> &'static str {
-    let identity: Value = serde_json::from_str(identity).unwrap_or_default();
-    if identity["sink"] == "kafka" { "topic" } else { "target" }
 }
 
 fn refused(code: &'static str, unready: Unready) -> Option<Finding> {

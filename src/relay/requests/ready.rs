@@ -101,7 +101,7 @@ pub(in crate::relay) async fn findings(
     session: &Session,
     relay: &str,
     requests: &Requests,
-    configured: &[&str],
+    configured: &[String],
 ) -> Result<Vec<Finding>, Error> {
     let mut findings = Vec::new();
     for (name, owner) in ledger::templates(session, relay, &requests.templates).await? {
@@ -113,7 +113,7 @@ pub(in crate::relay) async fn findings(
             )
             .sql(format!("DELETE FROM outbox.template WHERE name = {};", quote_literal(&name)))
         } else {
-            let fix = match configured.contains(&owner.as_str()) || !workers(session, &[&owner]).await?.is_empty() {
+            let fix = match configured.contains(&owner) || !workers(session, &[&owner]).await?.is_empty() {
                 true => "Give it another name in one of the two relays.".to_owned(),
                 false => format!("If relay {owner} was renamed: `outbox-relay cursor rename {owner} {relay}`."),
             };

@@ -91,8 +91,9 @@ async fn replica_without_the_relay_does_not_hinder() {
     let text = toml(&database, "relay", None, &stdout_relay("gone", ""));
     insert(&owner, 1).await;
     ends(0, &text, &["run", "--once"]).await;
-    let process =
-        Process::spawn(&toml(&database, "relay", None, &stdout_relay("kept", "")), &["run", "--replica-id", "eu-1"]);
+    let kept = toml(&database, "relay", None, &stdout_relay("kept", ""));
+    ends(0, &kept, &["cursor", "create", "kept", "--beginning"]).await; // it is no renamed one
+    let process = Process::spawn(&kept, &["run", "--replica-id", "eu-1"]);
     line(&process, "relay ready").await;
     let reported = "SELECT count(*) FROM outbox.replica WHERE id = 'eu-1' AND relays -> 0 ->> 'name' = 'kept'";
     eventually(PATIENCE, async || owner.query_one(reported, &[]).await.unwrap().get::<_, i64>(0) == 1).await;

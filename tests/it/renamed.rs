@@ -1,0 +1,129 @@
+//! A relay that has another name than before: neither rows skipped nor rows sent again without an operator's decision.
+
+use tokio_postgres::Client;
+
+use crate::support::outside::{finding, json, line, lines, printed, stdout_relay};
+use crate::support::receiver::Receiver;
+use crate::support::{CLOCK, Database, PATIENCE, Process, bookings, database, eventually, outbox_relay, toml};
+
+const REFUSED: &str = "relay cannot run; it is checked every 5 s";
+
+async fn exists(owner: &Client, relay: &str) -> bool {
+    let sql = "SELECT EXISTS (SELECT FROM outbox.cursor WHERE relay = $1)";
+    owner.query_one(sql, &[&relay]).await.unwrap().get(0)
+}
+
+async fn ends_well(text: &str, args: &[&str]) -> String {
+    let (code, out, log) = outbox_relay(text, args).await;
+    assert_eq!(code, Some(0), "{args:?}: {out}{log}");
+    out
+}
+
+/// A stream relay of this name that begins now.
+fn now(database: &Database, name: &str) -> String {
+    toml(database, "relay", None, &stdout_relay(name, "start = \"now\""))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn renamed_relay_is_refused_until_its_cursor_is_renamed() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    ends_well(&now(&database, "old"), &["run", "--once"]).await;
+    owner.batch_execute("INSERT INTO bookings (payload) VALUES ('between')").await.unwrap();
+    let text = now(&database, "new");
+    let process = Process::spawn(&text, &["run"]);
+    let refused = line(&process, REFUSED).await;
+    let message =
+        "no cursor new; cursor old has the same table and target, and no replica has its relay: was the relay renamed?";
+    let hint = "If it was renamed: `outbox-relay cursor rename old new`; if it is new: `outbox-relay cursor create new --now`, \
+                or --beginning.";
+    assert_eq!((&refused["code"], &refused["error"]), (&"cursor_renamed".into(), &message.into()), "{refused}");
+    assert_eq!(refused["hint"], hint);
+    assert!(!exists(&owner, "new").await);
+    let (_, why, _) = outbox_relay(&text, &["cursor", "why", "new"]).await;
+    assert!(why.contains("cursor_renamed") && why.contains("`outbox-relay cursor rename old new`"), "{why}");
+    let (code, check, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
+    let found = finding(&json(&check), "cursor_renamed").unwrap()["message"].as_str().unwrap().to_owned();
+    assert!(found.contains("the first run sends 0 rows, and skips those after the position of old."), "{found}");
+    assert_eq!(code, Some(3));
+    let listed = || async { outbox_relay(&text, &["replica", "list"]).await.1.contains("cursor_renamed") };
+    eventually(PATIENCE * 2, listed).await;
+    // The replica that refuses the relay does not stand in the way.
+    ends_well(&text, &["cursor", "rename", "old", "new", "--yes"]).await;
+    eventually(PATIENCE * 2, || async { printed(&process, "new") == ["1"] }).await;
+    assert!(lines(&process).iter().all(|line| line["message"] != "cursor created"), "{}", process.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn created_cursor_ends_the_question_of_a_rename() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    ends_well(&now(&database, "old"), &["run", "--once"]).await;
+    let text = now(&database, "new");
+    let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
+    assert!(code == Some(1) && log.contains("cursor_renamed") && !exists(&owner, "new").await, "{log}");
+    ends_well(&text, &["cursor", "create", "new", "--now"]).await;
+    owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+    let out = ends_well(&text, &["run", "--once"]).await;
+    assert_eq!(out.lines().count(), 1, "{out}");
+    let check = json(&ends_well(&text, &["check", "-o", "json"]).await);
+    assert!(finding(&check, "cursor_renamed").is_none(), "{check}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn relay_beside_one_that_is_known_is_no_rename() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    // Of one configuration, run by two jobs.
+    let both = toml(&database, "relay", None, &(stdout_relay("a", "") + &stdout_relay("b", "")));
+    for relay in ["a", "b"] {
+        ends_well(&both, &["run", "--once", "--relay", relay]).await;
+        assert!(exists(&owner, relay).await);
+    }
+    owner.batch_execute("DELETE FROM outbox.cursor").await.unwrap();
+    // Of two configurations, while both run.
+    let first = Process::spawn(&toml(&database, "relay", None, &stdout_relay("a", "")), &["run"]);
+    line(&first, "relay ready").await;
+    let second = Process::spawn(&toml(&database, "relay", None, &stdout_relay("b", "")), &["run"]);
+    line(&second, "relay ready").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn renamed_relay_of_due_work_sends_nothing_again() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = database.connect("postgres").await;
+    owner
+        .batch_execute(
+            "CREATE TABLE todos (id bigint PRIMARY KEY, due timestamptz); CREATE INDEX ON todos (due, id); \
+             GRANT SELECT ON todos TO relay; INSERT INTO todos SELECT n, now() FROM generate_series(1, 3) AS n",
+        )
+        .await
+        .unwrap();
+    let named = |name: &str| {
+        let relay = format!(
+            "[[relay]]\nname = \"{name}\"\n[relay.source.pending]\ntable = \"public.todos\"\nkey = [\"id\"]\ndue = \"due\"\n\
+             [relay.sink.http]\nurl = \"{}/todo\"\n",
+            receiver.url()
+        );
+        toml(&database, "relay", None, &relay)
+    };
+    ends_well(&named("old"), &["run", "--once"]).await;
+    let (code, check, _) = outbox_relay(&named("new"), &["check", "-o", "json"]).await;
+    let check = json(&check);
+    let found = finding(&check, "cursor_renamed").unwrap_or_else(|| panic!("{check}"));
+    assert_eq!((code, &found["level"]), (Some(3), &"error".into()), "{found}");
+    let hint = "If it was renamed: `outbox-relay cursor rename old new`; if it is new: `outbox-relay cursor create new --beginning`.";
+    assert_eq!(found["fix_setting"], hint);
+    let (code, _, log) = outbox_relay(&named("new"), &["run", "--once"]).await;
+    assert!(code == Some(1) && log.contains("cursor_renamed"), "{log}");
+    assert_eq!(receiver.requests().len(), 3, "nothing was sent again");
+    let (code, _, log) = outbox_relay(&named("new"), &["cursor", "create", "new", "--now"]).await;
+    assert!(code == Some(1) && log.contains("which has no position: write --beginning"), "{log}");
+    let out = ends_well(&named("new"), &["cursor", "create", "new", "--beginning"]).await;
+    assert_eq!(out, "new: created; rows due and not marked as sent: 3\n");
+    ends_well(&named("new"), &["cursor", "remove", "new", "--yes"]).await;
+    ends_well(&named("new"), &["cursor", "rename", "old", "new", "--yes"]).await;
+    ends_well(&named("new"), &["check"]).await;
+    ends_well(&named("new"), &["run", "--once"]).await;
+    assert_eq!(receiver.requests().len(), 3, "nothing was sent again");
+}
