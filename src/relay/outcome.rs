@@ -173,6 +173,11 @@ impl TurnError {
             Self::Fetch(_) | Self::Database(_) => 0,
         }
     }
+
+    /// Whether the commit that would have recorded the rows was not answered, and may have taken place.
+    pub(super) fn may_have_recorded(&self) -> bool {
+        matches!(self, Self::NotSettled { source, .. } if source.may_have_committed())
+    }
 }
 
 /// How long each part of a turn took, and what was measured on the way.
@@ -190,4 +195,19 @@ pub struct Timings {
     pub advance: Duration,
     /// Committing, sent together with the move.
     pub commit: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_unanswered_commits_may_have_recorded_rows() {
+        let unanswered = || Error::Timeout(Duration::from_secs(1));
+        let unopened = || Error::Standby("h".to_owned());
+        let settled = |source| TurnError::NotSettled { acknowledged: 1, source }.may_have_recorded();
+        assert!(settled(unanswered()) && !settled(unopened()));
+        assert!(!TurnError::NotAdvanced { acknowledged: 1, source: unanswered() }.may_have_recorded());
+        assert!(!TurnError::LockLost { acknowledged: 1 }.may_have_recorded());
+    }
 }

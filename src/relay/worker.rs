@@ -185,11 +185,12 @@ impl Worker<'_> {
         outcome
     }
 
-    /// Rows that were acknowledged and not advanced over are sent again; under at_most_once they are unknown.
+    /// Rows that were acknowledged and not advanced over are sent again; under at_most_once they are unknown, and lost
+    /// unless the commit may have taken place.
     fn unrecorded(&self, error: &TurnError) {
         let (cursor, rows) = (&self.ready.config.name, error.acknowledged());
         if self.ready.config.guarantee == Guarantee::AtMostOnce {
-            self.engine.unrecorded.lost(cursor, rows);
+            self.engine.unrecorded.lost(cursor, if error.may_have_recorded() { 0 } else { rows });
         } else {
             self.engine.unrecorded.not_advanced(cursor, rows);
         }

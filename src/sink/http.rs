@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use reqwest::header::{HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Request, Response, redirect, retry};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
@@ -30,7 +30,7 @@ use answer::Answer;
 pub use answer::known_errors;
 use gate::Gate;
 use preset::{Preset, Seal};
-use request::Requests;
+use request::{REPLAYED, Requests};
 
 /// The most bytes of an answer that are read.
 const ANSWER_LIMIT: usize = 64 << 10;
@@ -93,9 +93,6 @@ pub enum Body {
     /// Form fields, each a template (the SMS preset uses it).
     Form(Vec<(String, String)>),
 }
-
-/// Marks a request that an operator had sent again.
-const REPLAYED: HeaderName = HeaderName::from_static("outbox-replayed");
 
 /// Sends the messages of one relay.
 #[derive(Debug)]

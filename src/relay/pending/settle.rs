@@ -55,8 +55,9 @@ impl Desk {
             }
         };
         self.renew(&ready).await?;
-        recorded?;
-        self.give_up_marking(&ready, true).await
+        // Also while nothing can be recorded: the limit holds whatever the reason.
+        let given_up = self.give_up_marking(&ready, true).await;
+        recorded.and(given_up)
     }
 
     /// Logs, counts and, where somebody must mend it, halts.
@@ -214,13 +215,12 @@ impl Desk {
             .partition(|attempt| attempt.task.claimed.elapsed() >= patience);
         self.unsettled = kept;
         let late: Vec<Attempt> = late;
-        if patient {
-            let sent = late.iter().filter(|attempt| attempt.is_acknowledged()).count();
-            self.engine.unrecorded.lost(&self.config.name, sent);
-        }
         let mut late = Vec::into_iter(late);
         while let Some(attempt) = late.next() {
+            // At the end of the process the caller has counted all.
+            let lost = usize::from(patient && attempt.is_acknowledged());
             if ready.config.guarantee == Guarantee::AtMostOnce {
+                self.engine.unrecorded.lost(&self.config.name, lost);
                 let (cursor, key) = (&self.config.name, attempt.task.key.message_id());
                 tracing::error!(
                     cursor,
@@ -244,6 +244,7 @@ impl Desk {
                 self.unsettled.extend(late);
                 return Err(error);
             }
+            self.engine.unrecorded.lost(&self.config.name, lost);
         }
         Ok(())
     }

@@ -17,6 +17,8 @@ use compile::Compiler;
 mod compile;
 
 pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Marks a request that an operator had sent again.
+pub(super) const REPLAYED: HeaderName = HeaderName::from_static("outbox-replayed");
 
 /// Headers that the HTTP client writes, and those between it and the next hop.
 const OF_CONNECTION: [&str; 11] = [
@@ -143,16 +145,18 @@ impl Requests {
         Ok(())
     }
 
-    /// The headers that the row brings along, but those that are there already or are the connection's.
+    /// The headers that the row brings along, but those that are there already, are the connection's or the relay's own.
     fn add_own(&self, headers: &mut HeaderMap, message: &Message<'_>) -> Result<(), Failure> {
         for (name, value) in row_headers::of(self.own.and_then(|field| message.value(field)))? {
             let key = format!("headers.{name}");
             let name = HeaderName::try_from(name)
                 .map_err(|_| poison("invalid_header", format!("{} is no name of a header", visible(&key))))?;
-            if let Some(value) =
-                value.filter(|_| !headers.contains_key(&name) && !OF_CONNECTION.contains(&name.as_str()))
-            {
-                headers.insert(name, header(&visible(&key), &value)?);
+            let taken = name == REPLAYED || headers.contains_key(&name) || OF_CONNECTION.contains(&name.as_str());
+            if let Some(value) = value.filter(|_| !taken) {
+                let value = header(&visible(&key), &value)?;
+                headers.try_insert(name, value).map_err(|_| {
+                    poison("invalid_header", "The request has more headers than fit into one".to_owned())
+                })?;
             }
         }
         Ok(())

@@ -144,3 +144,27 @@ fn all_problems_are_reported_together() {
         assert!(problems.iter().any(|problem| problem.key == "url"), "{url}");
     }
 }
+
+/// Builds the request of a row that brings these headers along.
+fn with_own(own: &str) -> Result<Request, Failure> {
+    let mut requests = Requests::compile(&config("http://h/"), "bookings").expect("compiles");
+    requests.pass_on_headers();
+    let mut batch = Batch::new(requests.fields().len());
+    batch.push(Timestamp::from_pg_micros(1), "1", requests.fields().iter().map(|_| Some(own.as_bytes())));
+    requests.build(&batch.message(0), None)
+}
+
+#[test]
+fn row_with_too_many_headers_is_poison() {
+    let members: Vec<_> = (0..30_000).map(|number| format!("\"h{number}\": 1")).collect();
+    let failure = with_own(&format!("{{{}}}", members.join(","))).expect_err("poison");
+    assert_eq!((failure.class, failure.code.as_str()), (Class::Poison, "invalid_header"));
+    assert!(failure.message.contains("30000") && failure.message.contains("100"), "{}", failure.message);
+}
+
+#[test]
+fn row_cannot_call_itself_replayed() {
+    let request = with_own(r#"{"Outbox-Replayed": "true", "event": "OrderPaid"}"#).expect("builds");
+    assert_eq!(request.headers()["event"], "OrderPaid");
+    assert!(!request.headers().contains_key("outbox-replayed"));
+}
