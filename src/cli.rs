@@ -117,8 +117,7 @@ impl Cli {
             output::complain(format_args!("error: {error}"));
             return ExitCode::from(USAGE);
         }
-        // Each poll of a watch has the limit by itself.
-        let limit = self.limits.of(&self.verb).filter(|_| !self.is_watch());
+        let limit = self.limits.of(&self.verb).filter(|_| !self.limits_itself());
         match deadline::within(limit, self.dispatch(environment)).await {
             Ok(code) => code,
             Err(error) => {
@@ -131,8 +130,9 @@ impl Cli {
         }
     }
 
-    fn is_watch(&self) -> bool {
-        matches!(&self.verb, Verb::Status(args) if args.watch)
+    /// Each poll of a watch has the limit; a prune that reaches it still says what it has done.
+    fn limits_itself(&self) -> bool {
+        matches!(&self.verb, Verb::Status(status::Args { watch: true, .. }) | Verb::Prune(_))
     }
 
     async fn dispatch(self, environment: &Environment) -> anyhow::Result<ExitCode> {
@@ -149,7 +149,7 @@ impl Cli {
             Verb::Request(args) => request::run(load()?, args).await,
             Verb::Schedule(args) => schedule::run(load, args).await,
             Verb::Action(args) => action::run(load()?, args).await,
-            Verb::Prune(args) => prune::run(load()?, args).await,
+            Verb::Prune(args) => prune::run(load()?, args, limit).await,
             Verb::Config(args) => config_show::run(&load()?, &args),
             Verb::Demo(args) => demo::run(args).await,
         }

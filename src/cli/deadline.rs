@@ -3,9 +3,11 @@
 //! Promise: a command ends, also when a server accepts the connection and then says nothing, at any time. `run` without
 //! `--once` and `demo` have no such end; `status --watch` has it for each poll.
 
+use std::pin::pin;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 use super::{Verb, confirm};
 use crate::config::{Config, parse_duration};
@@ -16,6 +18,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 const USUAL: Duration = Duration::from_secs(15);
 /// For commands whose work grows with the database.
 const LONG: Duration = Duration::from_secs(3600);
+/// For a batch that is under way at the limit, and for recording what was done.
+const LAST: Duration = Duration::from_secs(30);
 /// For what PostgreSQL is asked before and after a wait whose length is an argument.
 const ASKING: Duration = Duration::from_secs(5);
 
@@ -94,9 +98,42 @@ pub async fn within<T>(limit: Option<Duration>, work: impl Future<Output = anyho
     }
 }
 
+/// Does it, and cancels `stop` at the limit; then the work ends by itself after the batch that is under way.
+///
+/// # Errors
+/// [`Late`] when it does not, or the work's own.
+pub async fn ending<T>(
+    limit: Option<Duration>,
+    stop: &CancellationToken,
+    work: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    let Some(limit) = limit else { return work.await };
+    let mut work = pin!(work);
+    match timeout(limit, &mut work).await {
+        Ok(done) => done,
+        Err(_) => {
+            stop.cancel();
+            timeout(LAST, work).await.map_err(|_| Late(limit))?
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn work_ends_after_its_batch_at_the_limit() {
+        let (limit, stop) = (Some(Duration::from_millis(50)), CancellationToken::new());
+        let in_time = ending(limit, &stop, async { Ok(1) }).await.expect("in time");
+        assert_eq!((in_time, stop.is_cancelled()), (1, false));
+        let batch = async {
+            stop.cancelled().await;
+            Ok(2)
+        };
+        assert_eq!(ending(limit, &stop, batch).await.expect("after its batch"), 2);
+        assert!(stop.is_cancelled());
+    }
 
     // One test: the time of questions is the process's.
     #[tokio::test]

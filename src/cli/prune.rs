@@ -1,14 +1,17 @@
 //! `outbox-relay prune`: what `run` does from time to time by `[retention]`, now, and with everything told.
 
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
 use super::confirm::{Answer, Consent, operator};
+use super::deadline::{ending, within};
 use super::format::Format;
 use super::output::{complain, print};
 use super::table::Table;
 use crate::config::Config;
+use crate::database::Session;
 use crate::migrate;
 use crate::retention::{self, Found, Kept, Pass};
 
@@ -23,7 +26,7 @@ Examples:
 
 How old things get is said in [retention]; what has no time there is kept for ever.
 
-Exit codes: 0 done; 1 failed, declined, or another prune is under way; 2 usage, or nobody is there to confirm it: add --yes.")]
+Exit codes: 0 done; 1 failed, declined, not done within --timeout, or another prune is under way; 2 usage, or nobody is there to confirm it: add --yes.")]
 pub struct Args {
     /// How to print it
     #[arg(short = 'o', long = "output", value_enum, default_value_t)]
@@ -33,15 +36,42 @@ pub struct Args {
     pub consent: Consent,
 }
 
-/// Does it.
-///
-/// # Errors
-/// The database's.
-pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
-    let session = super::session(&config, "prune").await?;
+/// Looks at what may go.
+async fn look(config: &Config) -> anyhow::Result<(Session, Vec<Found>)> {
+    let session = super::session(config, "prune").await?;
     migrate::require(&session).await?;
     retention::patient(&session).await?;
     let found = retention::look(&session, &config.retention, &config.relays).await?;
+    Ok((session, found))
+}
+
+/// Takes it away, and leaves a row that says so; at the limit it ends after its batch.
+async fn pass(
+    session: Session,
+    config: &Config,
+    left: Option<Duration>,
+    stop: &CancellationToken,
+) -> anyhow::Result<Vec<Found>> {
+    let work = async {
+        let pass = Pass::begin(session, &config.retention, &config.relays, stop.clone()).await?;
+        let Some(pass) = pass else {
+            anyhow::bail!("another prune is under way in this database, a replica's or an operator's: try again");
+        };
+        let pruned = retention::prune(&pass).await?;
+        retention::note(pass.session(), &operator(), &pruned).await?;
+        Ok(pruned)
+    };
+    ending(left, stop, work).await
+}
+
+/// Does it, within the limit; what a person takes to answer does not count.
+///
+/// # Errors
+/// The database's, and when the limit is reached.
+pub async fn run(config: Config, args: Args, limit: Option<Duration>) -> anyhow::Result<ExitCode> {
+    let begun = Instant::now();
+    let (session, found) = within(limit, look(&config)).await?;
+    let left = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
     if args.output == Format::Table {
         print(&rendered(&found))?;
     }
@@ -66,29 +96,37 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     // Only now: replicas make days ahead while a person thinks.
-    let Some(pass) = Pass::begin(session, &config.retention, &config.relays, CancellationToken::new()).await? else {
-        anyhow::bail!("another prune is under way in this database, a replica's or an operator's: try again");
-    };
-    let pruned = retention::prune(&pass).await?;
-    retention::note(pass.session(), &operator(), &pruned).await?;
+    let stop = CancellationToken::new();
+    let pruned = pass(session, &config, left, &stop).await?;
     match args.output {
         Format::Json => print(&document(&found, &pruned))?,
-        Format::Table => {
-            for done in pruned.iter().filter(|done| done.rows > 0) {
-                print(&format!("{} {}: {} gone\n", done.what.as_str(), done.of, done.rows))?;
-            }
-            for done in &pruned {
-                for kept in met(&found, done).filter(|kept| !kept.failed) {
-                    print(&format!("{} {}: kept, {}\n", done.what.as_str(), done.of, kept.held_by))?;
-                }
-            }
-        }
+        Format::Table => print(&told(&found, &pruned))?,
     }
     let failed: Vec<_> = pruned.iter().flat_map(|done| &done.kept).filter(|kept| kept.failed).collect();
     for kept in &failed {
         complain(&kept.held_by);
     }
-    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let late = limit.filter(|_| stop.is_cancelled());
+    if let Some(limit) = late {
+        complain(format_args!(
+            "error: the limit of {limit:?} (--timeout) was reached: what is printed above was pruned, more may be left; run prune again"
+        ));
+    }
+    Ok(if failed.is_empty() && late.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What is gone, and what was kept that was to go.
+fn told(found: &[Found], pruned: &[Found]) -> String {
+    let mut text = String::new();
+    for done in pruned.iter().filter(|done| done.rows > 0) {
+        text.push_str(&format!("{} {}: {} gone\n", done.what.as_str(), done.of, done.rows));
+    }
+    for done in pruned {
+        for kept in met(found, done).filter(|kept| !kept.failed) {
+            text.push_str(&format!("{} {}: kept, {}\n", done.what.as_str(), done.of, kept.held_by));
+        }
+    }
+    text
 }
 
 fn rendered(found: &[Found]) -> String {

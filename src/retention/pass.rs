@@ -199,30 +199,33 @@ pub async fn look(session: &Session, config: &Config, relays: &[relay::Config]) 
     Ok(found)
 }
 
-/// Prunes what may go.
+/// Prunes what may go; ends after its batch when the pass is to end.
 ///
 /// # Errors
 /// When the session has ended.
 pub async fn prune(pass: &Pass<'_>) -> Result<Vec<Found>, Error> {
     let mut found = Vec::new();
-    if let Some(time) = pass.config.completed_requests {
+    let due = |time: Option<Duration>| time.filter(|_| !pass.stop.is_cancelled());
+    if let Some(time) = due(pass.config.completed_requests) {
         let prune = async |session: &Session, most| requests::prune(session, time.as_secs_f64(), most).await;
         found.push(pass.batches(What::Requests, "outbox.request", prune).await?);
     }
     if let Some(time) = pass.config.sent_marks {
-        for relay in pass.relays {
+        for relay in pass.relays.iter().take_while(|_| !pass.stop.is_cancelled()) {
             found.extend(pass.marks(relay, time.as_secs_f64()).await?);
         }
     }
-    if let Some(time) = pass.config.dead_letters {
+    if let Some(time) = due(pass.config.dead_letters) {
         let prune = async |session: &Session, most| letters::prune(session, time.as_secs_f64(), most).await;
         found.push(pass.batches(What::DeadLetters, "outbox.dead_letter", prune).await?);
     }
-    if let Some(time) = pass.config.actions {
+    if let Some(time) = due(pass.config.actions) {
         let prune = async |session: &Session, most| actions::prune(session, time.as_secs_f64(), most).await;
         found.push(pass.batches(What::Actions, "outbox.action", prune).await?);
     }
-    found.extend(pass.messages().await?);
+    if !pass.stop.is_cancelled() {
+        found.extend(pass.messages().await?);
+    }
     Ok(found)
 }
 

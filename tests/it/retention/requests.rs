@@ -132,6 +132,28 @@ async fn the_relays_role_can_prune_by_the_rules_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn prune_at_its_limit_says_what_is_gone() {
+    let (_database, owner, text) = stage().await;
+    // Each statement takes longer than the limit, so that it is reached within the first batch of the requests.
+    owner
+        .batch_execute(
+            "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(6); RETURN NULL; END'; \
+             CREATE TRIGGER slow AFTER DELETE ON outbox.request FOR EACH STATEMENT EXECUTE FUNCTION slow()",
+        )
+        .await
+        .unwrap();
+    let before = letters(&owner).await;
+    let (code, out, log) = outbox_relay(&text, &["prune", "--yes", "--timeout", "5s"]).await;
+    assert_eq!(code, Some(1), "{out}{log}");
+    assert!(out.contains("completed_requests outbox.request: 2 gone\n"), "{out}{log}");
+    assert!(log.contains("error: the limit of 5s (--timeout) was reached"), "{log}");
+    assert_eq!(users(&owner).await, set(KEPT_REQUESTS));
+    assert_eq!(letters(&owner).await, before, "it ends after its batch");
+    let sql = "SELECT detail->'pruned'->0->>'rows' FROM outbox.operation WHERE verb = 'prune'";
+    assert_eq!(texts(&owner, sql).await, set(["2"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn run_prunes_by_itself_batch_by_batch_and_only_one_at_a_time() {
     let (database, owner, _) = stage().await;
     owner
