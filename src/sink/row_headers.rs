@@ -67,7 +67,7 @@ mod tests {
             (members(101), "The row's headers have 101 members; at most 100 are allowed"),
             (long(65_537), "The row's headers have 65537 bytes in names and values; at most 65536 are allowed"),
         ] {
-            let failure = of(Some(wrong.as_bytes())).err().expect("poison");
+            let failure = of(Some(wrong.as_bytes())).expect_err("poison");
             assert_eq!((failure.code.as_str(), failure.message.as_str()), ("invalid_header", message));
         }
     }

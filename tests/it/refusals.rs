@@ -346,7 +346,7 @@ async fn once_gives_up_with_1_when_the_server_stays_away() {
     let config = config_of(&postgres, "relay");
     let once = outbox_relay(&config, &["run", "--once", "--timeout", "1s"]);
     let (code, _, log) = tokio::time::timeout(PATIENCE * 2, once).await.expect("an end, whatever the server does");
-    assert_eq!(last(&log), "error: PostgreSQL could not be reached within 1s");
+    assert_eq!(last(&log), "error: PostgreSQL could not be reached within 1s (--timeout)");
     assert_eq!(code, Some(1));
     postgres.stop().await.unwrap();
 }
