@@ -1,6 +1,6 @@
 //! Logs: to standard error, for people on a terminal and as JSON otherwise, filtered by `RUST_LOG`.
 //!
-//! Standard output belongs to results and never gets a log line. Logging never waits for a reader: see [`queue`].
+//! Standard output belongs to results and never gets a log line. Logging never waits for a reader: see `queue`.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{IsTerminal as _, Write as _};

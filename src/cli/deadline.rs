@@ -26,7 +26,7 @@ const ASKING: Duration = Duration::from_secs(5);
 /// Limits of every command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct Limits {
-    /// How long opening a connection to PostgreSQL may take; connect_timeout of [postgres] url by default, or 10s
+    /// How long opening a connection to PostgreSQL may take; `connect_timeout` of postgres.url by default, or 10s
     #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
     pub connect_timeout: Option<Duration>,
     /// How long the command may take; 15s by default, 1h for migrate and prune. What --observe and a question take is
