@@ -1,7 +1,7 @@
 //! `run --once`: publish what is there, then end.
 //!
 //! The target of each relay is its first horizon. It is done when no row lies between its cursor's position and the
-//! target, whoever moved it, and no dead letter is left that an operator wants sent again. Rows that the horizon holds back
+//! target, by any replica, and no dead letter is left that an operator wants sent again. Rows that the horizon holds back
 //! are not waited for; the sessions that hold them back are logged.
 
 use std::process::ExitCode;

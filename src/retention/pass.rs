@@ -134,7 +134,7 @@ impl<'a> Pass<'a> {
         Ok(found)
     }
 
-    /// Drops the partitions that are old enough and that nobody needs, and puts back those that came to be needed.
+    /// Drops the partitions that are old enough and not needed any more, and puts back those that came to be needed.
     async fn partitions(&self, owned: bool, seconds: f64) -> Result<Vec<Found>, Error> {
         if owned {
             return messages::prune_concurrently(&self.session, seconds).await;

@@ -21,6 +21,7 @@ mod kind;
 mod ledger;
 mod lending;
 mod letter_topic;
+mod missing;
 mod partition;
 mod polled;
 mod publication;

@@ -1,6 +1,6 @@
 //! Lines on their way to standard error.
 //!
-//! Promise: whoever logs never waits for the reader of the log. A thread writes; while a pipe is full, lines wait up to
+//! Promise: logging never waits for the reader of the log. A thread writes; while a pipe is full, lines wait up to
 //! [`LIMIT`], further ones are dropped and counted, and the count is logged when lines get through again.
 
 use std::collections::VecDeque;
@@ -132,7 +132,7 @@ mod tests {
         }
         assert_eq!(queue.dropped(), 6);
         queue.flush(Duration::from_millis(20));
-        assert!(got.lock().expect("no panic").is_empty(), "nobody has read");
+        assert!(got.lock().expect("no panic").is_empty(), "no reader yet");
         open.send(()).expect("the pipe is there");
         queue.flush(Duration::from_secs(10));
         assert_eq!(got.lock().expect("no panic").len(), LIMIT);

@@ -120,7 +120,7 @@ impl Desk {
     /// Logs a row that was sent and whose claim was gone when that was recorded.
     fn recorded(&self, attempt: &Attempt, recorded: &Recorded) {
         if recorded.unclaimed.contains(&attempt.task.key) {
-            // What is marked after it was sent is marked now, whoever has the claim.
+            // What is marked after it was sent is marked now, also when another has the claim.
             let first = self.config.guarantee == Guarantee::AtMostOnce;
             self.taken(attempt, first && attempt.is_acknowledged());
         }

@@ -1,9 +1,9 @@
 //! The Kafka cluster: how to connect to it, what it knows of topics, and the producers' settings and reports.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rdkafka::ClientContext;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
@@ -16,16 +16,11 @@ use super::confirmed::Confirmed;
 use super::kind::{Kind, RECORD_BYTES, Spread};
 use super::ledger::Ledger;
 use super::lending::Shelves;
+use super::missing::{MissingTopics, PROPAGATION};
 use super::polled::Polled;
 use super::statistics::{self, Reading, Statistics};
 use crate::sink::Failure;
 
-/// So long a topic that was just made may be missing in what brokers say.
-const PROPAGATION: Duration = Duration::from_secs(3);
-/// So long it is remembered that one is missing, when no row names it.
-const MISSING: Duration = Duration::from_secs(30);
-/// So many missing topics are remembered.
-const MOST_MISSING: usize = 10_000;
 const QUEUE: &str = "queue.buffering.max.kbytes";
 
 /// `[kafka]` of the configuration: the cluster, shared by all relays.
@@ -54,21 +49,14 @@ pub struct Cluster {
     pub(super) shelves: Arc<Mutex<Shelves>>,
     pub(super) statistics: Statistics,
     /// Topics that rows named and that were not there.
-    missing: Mutex<HashMap<String, Missing>>,
-}
-
-/// When a topic was missing: first, and the last time that it was asked for.
-#[derive(Debug)]
-struct Missing {
-    since: Instant,
-    last: Instant,
+    pub(super) missing: MissingTopics,
 }
 
 impl Cluster {
     /// A cluster to connect to when something is asked of it.
     #[must_use]
     pub fn new(config: ClusterConfig) -> Self {
-        Self { config, shelves: Arc::default(), statistics: Statistics::default(), missing: Mutex::default() }
+        Self { config, shelves: Arc::default(), statistics: Statistics::default(), missing: MissingTopics::default() }
     }
 
     /// Where the cluster is, as configured.
@@ -203,26 +191,6 @@ impl Cluster {
         found
     }
 
-    /// The cluster says that a topic is not there: whether it has said so for longer than a new topic takes to appear.
-    pub(super) fn misses(&self, topic: &str, now: Instant) -> bool {
-        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
-        if missing.len() >= MOST_MISSING && !missing.contains_key(topic) {
-            missing.clear();
-        }
-        let seen = missing.entry(topic.to_owned()).or_insert(Missing { since: now, last: now });
-        // It may have been made since, and not be known everywhere.
-        if now.saturating_duration_since(seen.last) >= MISSING {
-            seen.since = now;
-        }
-        seen.last = now;
-        now.saturating_duration_since(seen.since) >= PROPAGATION
-    }
-
-    /// A topic is there.
-    pub(super) fn found(&self, topic: &str) {
-        self.missing.lock().unwrap_or_else(PoisonError::into_inner).remove(topic);
-    }
-
     /// What the producers say of themselves, together. Asked about once a second.
     #[must_use]
     pub fn statistics(&self) -> statistics::Said {
@@ -316,18 +284,6 @@ mod tests {
             let made = config.create_with_context::<_, BaseProducer<Context>>(Context::default());
             assert!(made.is_ok(), "{:?}", made.err());
         }
-    }
-
-    #[test]
-    fn topic_is_missed_when_it_may_not_be_new() {
-        let cluster =
-            Cluster::new(ClusterConfig { bootstrap_servers: "127.0.0.1:1".to_owned(), properties: BTreeMap::new() });
-        let (now, late) = (Instant::now(), PROPAGATION + MISSING);
-        assert!(!cluster.misses("t", now) && cluster.misses("t", now + PROPAGATION));
-        assert!(!cluster.misses("t", now + late), "it may have been made meanwhile");
-        assert!(cluster.misses("t", now + late + PROPAGATION));
-        cluster.found("t");
-        assert!(!cluster.misses("t", now + late + PROPAGATION));
     }
 
     #[test]

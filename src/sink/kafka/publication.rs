@@ -104,13 +104,13 @@ impl KafkaPublication<'_> {
         });
         match asked.await.ok().flatten() {
             None => Ok(None),
-            Some(0) if self.sink.cluster.misses(topic, Instant::now()) => {
+            Some(0) if self.sink.cluster.missing.seen(topic, Instant::now()) => {
                 let error = KafkaError::MessageProduction(RDKafkaErrorCode::UnknownTopicOrPartition);
                 Err(self.sink.failure(&error, None))
             }
             Some(0) => Ok(None),
             Some(partitions) => {
-                self.sink.cluster.found(topic);
+                self.sink.cluster.missing.found(topic);
                 producer.context().confirmed().counted(topic, partitions, Instant::now());
                 Ok(Some(partitions))
             }

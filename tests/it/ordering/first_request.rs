@@ -16,22 +16,18 @@ use rdkafka::producer::{BaseProducer, BaseRecord};
 use crate::support::kafka_proxy::KafkaProxy;
 use crate::support::{PATIENCE, config, database, eventually, ids, kafka_relay, records, unique};
 
-/// A producer asks for its id by a timer of half a second at the latest.
-const SETTLING: Duration = Duration::from_secs(1);
-
 /// The ids in the order of their first delivery.
 fn first_deliveries(ids: &[String]) -> Vec<u64> {
     let mut seen = BTreeSet::new();
     ids.iter().filter(|id| seen.insert(id.as_str())).map(|id| id.parse().unwrap()).collect()
 }
 
-/// A sink with a producer whose connection and id are there.
+/// A sink with a producer whose connection is there.
 async fn sink(config: &Config, topic: &str) -> Sink {
     let sink::Config::Kafka(kafka) = &config.relays[0].sink else { panic!("a Kafka sink") };
     let cluster = Arc::new(Cluster::new(config.kafka.clone().unwrap()));
     let sink = KafkaSink::new(cluster, "events", kafka, None, 1_000_000, Passed::default()).unwrap();
     sink.warm(topic, PATIENCE).await.unwrap();
-    tokio::time::sleep(SETTLING).await;
     Sink::Kafka(sink)
 }
 
@@ -55,7 +51,6 @@ async fn broker_appends_second_request_when_first_is_refused() {
     proxy.broker.create_topic(&topic, 1, &[]).await.unwrap();
     let cluster = Cluster::new(ClusterConfig { bootstrap_servers: proxy.servers(), properties: BTreeMap::new() });
     let producer: BaseProducer = cluster.producer_config(Kind::prompt(1_048_588)).create().unwrap();
-    tokio::time::sleep(SETTLING).await;
     proxy.arm();
     let (servers, value) = (proxy.broker.bootstrap_servers(), "v".repeat(2_000));
     for id in 1..=500_u32 {
