@@ -27,8 +27,8 @@ impl Engine {
 pub(super) struct Twin {
     /// Its name.
     pub(super) relay: String,
-    /// A live replica has it.
-    live: bool,
+    /// A live replica that has it.
+    replica: Option<String>,
 }
 
 /// Such relays; none when the relay itself has a cursor, or does not read a table of the application.
@@ -45,16 +45,17 @@ pub(super) async fn twins(
         return Ok(Vec::new());
     }
     let sql = format!(
-        "SELECT c.relay, pg_catalog.bool_or(EXISTS (SELECT FROM outbox.replica AS r \
+        "SELECT c.relay, pg_catalog.min((SELECT pg_catalog.min(r.id) FROM outbox.replica AS r \
          CROSS JOIN LATERAL pg_catalog.jsonb_array_elements(r.relays) AS e \
-         WHERE r.stopped_at IS NULL AND pg_catalog.split_part(e ->> 'name', '#', 1) = c.relay AND {})) \
+         WHERE r.stopped_at IS NULL AND pg_catalog.split_part(e ->> 'name', '#', 1) = c.relay AND {})) AS replica \
          FROM outbox.cursor AS c WHERE c.relay <> ALL ($1) AND c.relay <> $3 \
          AND c.identity - 'shards' - 'shard_key' = $2::text::jsonb - 'shards' - 'shard_key' \
-         AND NOT EXISTS (SELECT FROM outbox.cursor AS o WHERE o.relay = $3) GROUP BY c.relay ORDER BY c.relay",
+         AND NOT EXISTS (SELECT FROM outbox.cursor AS o WHERE o.relay = $3) \
+         GROUP BY c.relay ORDER BY replica NULLS FIRST, c.relay",
         liveness::is_live("r")
     );
     let rows = session.query(&sql, &[&configured, &identity, &config.relay]).await?;
-    rows.iter().map(|row| Ok(Twin { relay: row.try_get(0)?, live: row.try_get(1)? })).collect()
+    rows.iter().map(|row| Ok(Twin { relay: row.try_get(0)?, replica: row.try_get(1)? })).collect()
 }
 
 /// Why the relay's cursor may not be created, if it may not.
@@ -68,11 +69,13 @@ pub(super) async fn refusal(
     identity: &str,
 ) -> Result<Option<Unready>, Error> {
     let twins = twins(session, config, &engine.configured, identity).await?;
-    Ok(twins.iter().find(|twin| !twin.live).map(|Twin { relay: twin, .. }| {
-        let (relay, same) = (&config.relay, same(config));
-        let message = format!(
-            "no cursor {relay}; cursor {twin} has the same {same}, and no replica has its relay: was the relay renamed?"
-        );
+    Ok(twins.first().map(|twin| {
+        let (relay, same, old) = (&config.relay, same(config), &twin.relay);
+        let has = match &twin.replica {
+            Some(replica) => format!("replica {replica}, not this configuration, has relay {old}"),
+            None => "no replica has its relay".to_owned(),
+        };
+        let message = format!("no cursor {relay}; cursor {old} has the same {same}, and {has}: was the relay renamed?");
         Unready::wrong(CODE, message, hint(config, twin))
     }))
 }
@@ -87,11 +90,13 @@ pub(super) fn same(config: &Config) -> &'static str {
 }
 
 /// The commands that decide it.
-pub(super) fn hint(config: &Config, twin: &str) -> String {
-    let relay = &config.relay;
+pub(super) fn hint(config: &Config, twin: &Twin) -> String {
+    let (relay, Twin { relay: old, replica }) = (&config.relay, twin);
     let begins = match config.source {
         source::Config::Stream(_) => format!("`outbox-relay cursor create {relay} --now`, or --beginning"),
         _ => format!("`outbox-relay cursor create {relay} --beginning`"),
     };
-    format!("If it was renamed: `outbox-relay cursor rename {twin} {relay}`; if it is new: {begins}.")
+    let stop =
+        if replica.is_some() { format!("stop the replicas that have relay {old}, then ") } else { String::new() };
+    format!("If it was renamed: {stop}`outbox-relay cursor rename {old} {relay}`; if it is new: {begins}.")
 }

@@ -1,5 +1,6 @@
 //! A relay that has another name than before: neither rows skipped nor rows sent again without an operator's decision.
 
+use rustix::process::Signal;
 use tokio_postgres::Client;
 
 use crate::support::outside::{finding, json, line, lines, printed, stdout_relay};
@@ -17,6 +18,11 @@ async fn ends_well(text: &str, args: &[&str]) -> String {
     let (code, out, log) = outbox_relay(text, args).await;
     assert_eq!(code, Some(0), "{args:?}: {out}{log}");
     out
+}
+
+/// Whether the replica's record says that it refuses the relay.
+async fn listed(text: &str) -> bool {
+    outbox_relay(text, &["replica", "list"]).await.1.contains("cursor_renamed")
 }
 
 /// A stream relay of this name that begins now.
@@ -46,8 +52,7 @@ async fn renamed_relay_is_refused_until_its_cursor_is_renamed() {
     let found = finding(&json(&check), "cursor_renamed").unwrap()["message"].as_str().unwrap().to_owned();
     assert!(found.contains("the first run sends 0 rows, and skips those after the position of old."), "{found}");
     assert_eq!(code, Some(3));
-    let listed = || async { outbox_relay(&text, &["replica", "list"]).await.1.contains("cursor_renamed") };
-    eventually(PATIENCE * 2, listed).await;
+    eventually(PATIENCE * 2, || listed(&text)).await;
     // The replica that refuses the relay does not stand in the way.
     ends_well(&text, &["cursor", "rename", "old", "new", "--yes"]).await;
     eventually(PATIENCE * 2, || async { printed(&process, "new") == ["1"] }).await;
@@ -71,7 +76,7 @@ async fn created_cursor_ends_the_question_of_a_rename() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn relay_beside_one_that_is_known_is_no_rename() {
+async fn relay_beside_configured_one_is_no_rename() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
     // Of one configuration, run by two jobs.
@@ -81,10 +86,38 @@ async fn relay_beside_one_that_is_known_is_no_rename() {
         assert!(exists(&owner, relay).await);
     }
     owner.batch_execute("DELETE FROM outbox.cursor").await.unwrap();
-    // Of two configurations, while both run.
-    let first = Process::spawn(&toml(&database, "relay", None, &stdout_relay("a", "")), &["run"]);
-    line(&first, "relay ready").await;
-    let second = Process::spawn(&toml(&database, "relay", None, &stdout_relay("b", "")), &["run"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn renamed_relay_is_refused_beside_live_old_replica() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    owner.batch_execute("INSERT INTO bookings (payload) VALUES ('1')").await.unwrap();
+    let named = |name: &str| toml(&database, "relay", None, &stdout_relay(name, ""));
+    let mut old = Process::spawn(&named("old"), &["run", "--replica-id", "before"]);
+    eventually(PATIENCE * 2, || async { printed(&old, "old") == ["1"] }).await;
+    let text = named("new");
+    let new = Process::spawn(&text, &["run", "--replica-id", "after"]);
+    let refused = line(&new, REFUSED).await;
+    let message = "no cursor new; cursor old has the same table and target, and replica before, not this configuration, has relay \
+                   old: was the relay renamed?";
+    let hint = "If it was renamed: stop the replicas that have relay old, then `outbox-relay cursor rename old new`; if it is new: \
+                `outbox-relay cursor create new --now`, or --beginning.";
+    assert_eq!((&refused["code"], &refused["error"]), (&"cursor_renamed".into(), &message.into()), "{refused}");
+    assert_eq!(refused["hint"], hint);
+    let check = json(&outbox_relay(&text, &["check", "-o", "json"]).await.1);
+    assert_eq!(finding(&check, "cursor_renamed").unwrap_or_else(|| panic!("{check}"))["fix_setting"], hint);
+    owner.batch_execute("INSERT INTO bookings (payload) VALUES ('2')").await.unwrap();
+    eventually(PATIENCE * 2, || async { printed(&old, "old") == ["1", "2"] }).await;
+    old.signal(Signal::TERM);
+    assert_eq!(old.wait().await, Some(0), "{}", old.log());
+    owner.batch_execute("INSERT INTO bookings (payload) VALUES ('3')").await.unwrap();
+    eventually(PATIENCE * 2, || listed(&text)).await;
+    ends_well(&text, &["cursor", "rename", "old", "new", "--yes"]).await;
+    eventually(PATIENCE * 2, || async { printed(&new, "new") == ["3"] }).await;
+    // A relay that is new has its cursor made, and runs beside the other.
+    ends_well(&named("second"), &["cursor", "create", "second", "--now"]).await;
+    let second = Process::spawn(&named("second"), &["run"]);
     line(&second, "relay ready").await;
 }
 

@@ -93,8 +93,8 @@ async fn missing(
         },
     );
     let streams = matches!(config.source, source::Config::Stream(_));
-    if let Some(Twin { relay: twin, .. }) = renamed::twins(session, config, configured, identity).await?.first() {
-        let same = renamed::same(config);
+    if let Some(found) = renamed::twins(session, config, configured, identity).await?.first() {
+        let (same, Twin { relay: twin, .. }) = (renamed::same(config), found);
         let skips = match config.start {
             Start::Now if streams => format!(", and skips those after the position of {twin}"),
             _ => String::new(),
@@ -102,7 +102,7 @@ async fn missing(
         let message = format!(
             "no cursor {relay}: {sends}{skips}. Cursor {twin} has the same {same}, and no relay here: was the relay renamed?"
         );
-        return Ok(Finding::new(Level::Error, renamed::CODE, message).setting(renamed::hint(config, twin)));
+        return Ok(Finding::new(Level::Error, renamed::CODE, message).setting(renamed::hint(config, found)));
     }
     let message = format!("no cursor {relay} yet: {sends}");
     Ok(match waiting {
