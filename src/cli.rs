@@ -130,9 +130,9 @@ impl Cli {
         }
     }
 
-    /// Each poll of a watch has the limit; a prune that reaches it still says what it has done.
+    /// Each poll of a watch has the limit; prune and check that reach it still say what they have done and found.
     fn limits_itself(&self) -> bool {
-        matches!(&self.verb, Verb::Status(status::Args { watch: true, .. }) | Verb::Prune(_))
+        matches!(&self.verb, Verb::Status(status::Args { watch: true, .. }) | Verb::Prune(_) | Verb::Check(_))
     }
 
     async fn dispatch(self, environment: &Environment) -> anyhow::Result<ExitCode> {
@@ -141,7 +141,7 @@ impl Cli {
         match self.verb {
             Verb::Run(args) => run::run(load()?, args).await,
             Verb::Migrate(args) => migrate::run(load()?, args).await,
-            Verb::Check(args) => check::run(load()?, args).await,
+            Verb::Check(args) => check::run(load()?, args, limit).await,
             Verb::Status(args) => status::run(load()?, args, limit).await,
             Verb::Cursor(args) => cursor::run(load()?, args).await,
             Verb::Replica(args) => replica::run(load()?, args).await,

@@ -2,14 +2,15 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::deadline::within;
 use super::format::Format;
 use super::intake;
 use super::output::{complain, print};
 use super::table::visible;
 use crate::config::{Config, parse_duration};
-use crate::relay::check::check;
+use crate::relay::check::{Found, check};
 use crate::relay::observe::observe;
 use crate::sink::kafka::Cluster;
 use crate::source::finding::{Finding, Level};
@@ -41,15 +42,24 @@ pub struct Args {
 ///
 /// # Errors
 /// When a server cannot be asked.
-pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
+pub async fn run(config: Config, args: Args, limit: Option<Duration>) -> anyhow::Result<ExitCode> {
+    let begun = Instant::now();
     let sessions = super::sessions(&config, "check");
     let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka)));
-    let mut findings = check(&sessions, cluster.as_ref(), &config.relays).await;
+    let mut found = Found::default();
+    let asking = async { Ok(check(&sessions, cluster.as_ref(), &config.relays, &mut found).await) };
+    let in_time = within(limit, asking).await;
+    let Found { mut findings, step } = found;
+    findings.extend(in_time.err().map(|_| late(&step, limit)));
     let reachable = findings.iter().all(|finding| !finding.relay.is_empty() || finding.level < Level::Error);
     if let Some(time) = args.observe.filter(|_| reachable) {
-        match observe((&sessions, super::watcher(&config, "check")), &config.relays, time, complain).await {
-            Ok(observed) => findings.extend(observed),
-            Err(error) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
+        let left = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+        let watcher = super::watcher(&config, "check");
+        let observing = async { Ok(observe((&sessions, watcher), &config.relays, time, complain).await) };
+        match within(left, observing).await {
+            Ok(Ok(observed)) => findings.extend(observed),
+            Err(_) => findings.push(late("PostgreSQL, to observe", limit)),
+            Ok(Err(error)) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
         }
     }
     findings.extend(intake::findings(&config));
@@ -66,6 +76,14 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     };
     print(&text)?;
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(super::THRESHOLD) })
+}
+
+/// The limit was reached while this was asked: what was found until then is told all the same.
+fn late(step: &str, limit: Option<Duration>) -> Finding {
+    let limit = limit.unwrap_or_default();
+    let message = format!("no answer within {limit:?} (--timeout) from {step}: what comes after it was not checked");
+    Finding::new(Level::Error, "no_answer", message)
+        .setting("Find out why it does not answer, or give a longer --timeout.")
 }
 
 /// The findings relay by relay; a mend stands below its finding.

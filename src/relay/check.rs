@@ -28,9 +28,19 @@ struct Readable {
     fields: Vec<Field>,
 }
 
-/// Everything that was found, the server first, then relay by relay.
-pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: &[Config]) -> Vec<Finding> {
-    let mut findings = Vec::new();
+/// What was found so far: the server first, then relay by relay.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The findings.
+    pub findings: Vec<Finding>,
+    /// What is being asked.
+    pub step: String,
+}
+
+/// Everything that can be found, into `found` as it comes.
+pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: &[Config], found: &mut Found) {
+    let Found { findings, step } = found;
+    "PostgreSQL".clone_into(step);
     let session = match sessions.open().await {
         Ok(session) => {
             findings.push(Finding::new(Level::Ok, "connection", format!("connected to {}", sessions.target())));
@@ -52,8 +62,11 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
             Err(error) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
         }
     }
+    let mut away = None;
     let configured: Vec<String> = relays.iter().map(|relay| relay.relay.clone()).collect();
     for relay in relays.iter().filter(|relay| relay.is_first_shard()) {
+        *step = format!("PostgreSQL, about relay {}", relay.relay);
+        let of_relay = |finding| Finding { relay: relay.relay.clone(), ..finding };
         let mut found = Vec::new();
         let mut readable = None;
         if let Some(session) = &session {
@@ -69,19 +82,20 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
                 Err(error) => found.push(Finding::new(Level::Error, "database", error.to_string())),
             }
         }
+        findings.extend(std::mem::take(&mut found).into_iter().map(of_relay));
+        *step = format!("the target of relay {}", relay.relay);
         if let sink::Config::Kafka(config) = &relay.sink {
-            found.extend(topic::topic(cluster, config, session.as_ref().zip(readable.as_ref())).await);
+            found.extend(topic::topic(cluster, config, session.as_ref().zip(readable.as_ref()), &mut away).await);
         }
         found.extend(secrets::usable(relay));
         if let sink::Config::Email(config) = &relay.sink {
             found.extend(email::server(relay, config).await);
         }
         if let Some(name) = &relay.dead_letter_topic {
-            found.push(topic::letters(cluster, name).await);
+            found.push(topic::letters(cluster, name, &mut away).await);
         }
-        findings.extend(found.into_iter().map(|finding| Finding { relay: relay.relay.clone(), ..finding }));
+        findings.extend(found.into_iter().map(of_relay));
     }
-    findings
 }
 
 /// Without a table of the schema, or rights on it, a migration or a grant is missing: the schema's own findings say so.

@@ -31,6 +31,7 @@ mod identity;
 mod idle;
 mod image;
 mod intake;
+mod jq;
 mod kafka_sink;
 mod listener;
 mod lock_kill;

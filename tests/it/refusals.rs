@@ -3,6 +3,7 @@
 use outbox_relay::demo::postgres::{Auth, Options, Postgres};
 use outbox_relay::migrate::VERSION;
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::support::outside::{get, halted, json, line, lines, listener, mended, printed, stdout_relay};
 use crate::support::servers::prepare;
@@ -103,6 +104,33 @@ async fn a_kafka_that_does_not_answer_is_told_with_where_to_look() {
     let found = document["findings"].as_array().unwrap().iter().find(|finding| finding["code"] == "kafka_unreachable");
     let mend = found.unwrap_or_else(|| panic!("{out}"))["fix_setting"].as_str().unwrap().to_owned();
     assert!(mend.starts_with("Check [kafka] bootstrap_servers, and that the brokers run") && code == Some(3), "{mend}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_without_kafka_reports_every_relay_in_time() {
+    let database = database().await;
+    bookings(&database, CLOCK).await;
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let names = ["a", "b", "c", "d"];
+    let relays =
+        names.map(|name| kafka_relay(name, "bookings", "on_poison = \"dead_letter\"\ndead_letter_topic = \"letters\""));
+    let text = toml(&database, "relay", Some(&free), &relays.concat());
+    let of = |document: &Value, relay: &str, code: &str| {
+        let findings = document["findings"].as_array().unwrap();
+        findings.iter().any(|finding| finding["relay"] == relay && finding["code"] == code)
+    };
+    let (code, out, log) = outbox_relay(&text, &["check", "-o", "json"]).await;
+    assert_eq!(code, Some(3), "{out}{log}");
+    let document = json(&out);
+    for name in names {
+        assert!(of(&document, name, "table") && of(&document, name, "kafka_unreachable"), "{name}: {out}");
+    }
+    // Less time than Kafka is waited for: what PostgreSQL says of the first relay is reported all the same.
+    let (code, out, log) = outbox_relay(&text, &["check", "-o", "json", "--timeout", "3s"]).await;
+    assert_eq!(code, Some(3), "{out}{log}");
+    let document = json(&out);
+    assert!(of(&document, "a", "table") && of(&document, "", "no_answer"), "{out}");
+    assert!(out.contains("no answer within 3s (--timeout) from the target of relay a"), "{out}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Readable;
 use crate::database::{Error, Session};
 use crate::relay::sinks;
-use crate::sink::kafka::{self, Cluster, describe_topic};
+use crate::sink::kafka::{self, Cluster, TopicFacts, describe_topic};
 use crate::sink::{Class, Failure};
 use crate::source::finding::{Finding, Level};
 
@@ -22,6 +22,7 @@ pub(super) async fn topic(
     cluster: Option<&Arc<Cluster>>,
     config: &kafka::Config,
     rows: Option<(&Session, &Readable)>,
+    away: &mut Option<Failure>,
 ) -> Vec<Finding> {
     let Some(cluster) = cluster else {
         return vec![Finding::new(Level::Error, "kafka_missing", "no [kafka] section").setting("Add [kafka].")];
@@ -32,7 +33,7 @@ pub(super) async fn topic(
         }
         return vec![Finding::new(Level::Ok, "topic", "the topic depends on the row: it is checked when it is used")];
     }
-    let facts = match describe_topic(cluster, &config.topic, PATIENCE).await {
+    let facts = match described(cluster, &config.topic, away).await {
         Ok(facts) => facts,
         Err(failure) => return vec![unanswered(failure)],
     };
@@ -57,11 +58,11 @@ pub(super) async fn topic(
 }
 
 /// Asks Kafka about the topic of a relay's dead letters.
-pub(super) async fn letters(cluster: Option<&Arc<Cluster>>, topic: &str) -> Finding {
+pub(super) async fn letters(cluster: Option<&Arc<Cluster>>, topic: &str, away: &mut Option<Failure>) -> Finding {
     let Some(cluster) = cluster else {
         return Finding::new(Level::Error, "kafka_missing", "no [kafka] section").setting("Add [kafka].");
     };
-    match describe_topic(cluster, topic, PATIENCE).await {
+    match described(cluster, topic, away).await {
         Ok(facts) if facts.exists => Finding::new(Level::Ok, "topic", format!("dead letter topic {topic} is there")),
         Ok(_) => {
             let (code, message, hint) = sinks::missing(topic, "dead_letter_topic");
@@ -71,11 +72,24 @@ pub(super) async fn letters(cluster: Option<&Arc<Cluster>>, topic: &str) -> Find
     }
 }
 
+/// Asks a cluster that is away once: each further question would take its whole patience, and the answer is the same.
+async fn described(cluster: &Arc<Cluster>, topic: &str, away: &mut Option<Failure>) -> Result<TopicFacts, Failure> {
+    if let Some(failure) = away {
+        return Err(failure.clone());
+    }
+    let described = describe_topic(cluster, topic, PATIENCE).await;
+    *away = described.as_ref().err().filter(|failure| is_away(failure)).cloned();
+    described
+}
+
+fn is_away(failure: &Failure) -> bool {
+    AWAY.contains(&failure.code.as_str())
+}
+
 fn unanswered(failure: Failure) -> Finding {
     let refused = failure.class == Class::Fatal || failure.code == kafka::NO_CLIENT_CODE;
     let code = if refused { "kafka_refused" } else { "kafka_unreachable" };
-    let away = AWAY.contains(&failure.code.as_str());
-    let hint = if away { UNREACHABLE.to_owned() } else { failure.hint };
+    let hint = if is_away(&failure) { UNREACHABLE.to_owned() } else { failure.hint };
     Finding::new(Level::Error, code, failure.message).setting(hint)
 }
 
