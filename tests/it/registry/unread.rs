@@ -32,7 +32,11 @@ async fn configuration_of_another_version_is_shown_unreadable() {
     let (_, out, _) = outbox_relay(&text, &["status", "-o", "json"]).await;
     assert_ne!(json(&out)["cursors"][0]["state"], "no_replica", "it may have the relay");
     // It holds up no replica that it does not stand in the way of.
-    let other = start(&database, &stdout_relay("mails", ""), "other");
+    let mails = stdout_relay("mails", "");
+    let (code, _, log) =
+        outbox_relay(&toml(&database, "relay", None, &mails), &["cursor", "create", "mails", "--now"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    let other = start(&database, &mails, "other");
     owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
     eventually(PATIENCE, async || !printed(&other, "mails").is_empty()).await;
     // Of the same relay its configuration is another.
