@@ -18,6 +18,7 @@ use crate::listener::{self, BindError, Bounded, Bounds};
 use crate::metrics::intake::IntakeMetrics;
 
 mod call;
+mod keys;
 mod ledger;
 mod problem;
 mod routes;
@@ -76,7 +77,9 @@ impl Intake {
     pub fn new(config: &Config, database: database::Config, application_name: String) -> anyhow::Result<Self> {
         let tokens = Tokens::new(config.token_file.clone());
         tokens.verify()?;
-        let sessions = Sessions::new(database, config.limits(), application_name).planned_freely();
+        let sessions = Sessions::new(database, config.limits(), application_name)
+            .planned_freely()
+            .with_first(format!("SET lock_timeout = {}", ledger::LOCK_TIMEOUT.as_millis()));
         Ok(Self {
             ledger: Ledger::new(database::pool(sessions, config.connections)?, config.timeout / 2),
             tokens,

@@ -33,7 +33,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("listener", &[]),
     ("retention", &["position", "database", "cursor", "source", "relay"]),
     ("admin", &["metrics", "health", "listener"]),
-    ("intake", &["position", "database", "metrics", "listener"]),
+    ("intake", &["position", "pace", "database", "metrics", "listener"]),
     ("config", &["position", "pace", "secret", "database", "source", "sink", "relay", "retention", "admin", "intake"]),
 ];
 

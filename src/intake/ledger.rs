@@ -7,13 +7,16 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::Value;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_postgres::Row;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::call::Call;
+use super::keys::{Keys, Refused};
 use super::problem::{Fault, Problem};
 use crate::database::{self, Error, Fragile, Pool};
+use crate::pace::Pace;
 use crate::position::Timestamp;
 
 /// The id is made here, so that the answer tells a new request from one that was there.
@@ -28,6 +31,11 @@ const EACH: &str = "\
     SELECT e.id::text, COALESCE(r.status, 'pending'), COALESCE(r.status = 'completed', false), r.request_id IS NOT NULL \
     FROM (SELECT outbox.enqueue($1, $2, COALESCE($3::text::jsonb, '{}'), $4::text::uuid, $5) AS id OFFSET 0) AS e \
     LEFT JOIN outbox.request AS r ON r.request_id = e.id";
+
+/// How long a statement waits for a lock: long enough for a transaction that is about to commit.
+pub(super) const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
+/// The first pause before the next attempt, and the longest.
+const LOCK_PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
 const COLUMNS: &str = "request_id::text, dedupe_key, user_id, template, status, attempts, ambiguous, provider_id, \
                        created_at, not_before, completed_at, error::text";
@@ -49,21 +57,55 @@ pub(super) enum Wanted {
     Key(String),
 }
 
+/// Why an attempt recorded nothing.
+enum Failure {
+    /// A transaction elsewhere holds the key or the id.
+    Locked,
+    /// All else: the answer.
+    Answered(Problem),
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Ledger {
     pool: Pool,
+    keys: Keys,
     /// What is left to a statement at least; a call that has no connection by then is not begun.
     reserve: Duration,
 }
 
 impl Ledger {
-    pub(super) const fn new(pool: Pool, reserve: Duration) -> Self {
-        Self { pool, reserve }
+    pub(super) fn new(pool: Pool, reserve: Duration) -> Self {
+        Self { pool, keys: Keys::new(), reserve }
     }
 
-    /// Makes the request, or finds the one that is there.
+    /// Creates the request, or finds the one that is there. While a transaction elsewhere holds its key or id, it is retried:
+    /// no call waits on a connection for longer than [`LOCK_TIMEOUT`].
     pub(super) async fn enqueue(&self, call: &Call, deadline: Instant) -> Result<Enqueued, Problem> {
+        let until = deadline - self.reserve;
+        let _turns = self.keys.enter(call, until).await.map_err(locked)?;
+        let (mut place, mut pace) = (None, Pace::new(LOCK_PAUSE.0, LOCK_PAUSE.1));
+        loop {
+            match self.attempt(call, deadline).await {
+                Err(Failure::Answered(problem)) => return Err(problem),
+                Err(Failure::Locked) => {
+                    place = match place {
+                        Some(place) => Some(place),
+                        None => Some(self.keys.place().map_err(locked)?),
+                    };
+                    let next = Instant::now() + pace.after(false);
+                    if next > until {
+                        return Err(locked(Refused::Late));
+                    }
+                    sleep_until(next).await;
+                }
+                Ok(enqueued) => return Ok(enqueued),
+            }
+        }
+    }
+
+    /// One statement, on a connection that is free again after it.
+    async fn attempt(&self, call: &Call, deadline: Instant) -> Result<Enqueued, Failure> {
         #[expect(clippy::cast_precision_loss, reason = "whole seconds of at most a century")]
         let dedupe_for = call.dedupe_for.map(|duration| duration.as_secs() as f64);
         let common: [(&(dyn ToSql + Sync), Type); 3] =
@@ -86,18 +128,19 @@ impl Ledger {
                 EACH
             }
         };
-        let session = self.session(deadline).await?;
+        let session = self.session(deadline).await.map_err(Failure::Answered)?;
         let asked = timeout_at(deadline, session.query_typed(sql, &parameters)).await;
         let rows = match asked {
             Ok(Ok(rows)) => rows,
             Ok(Err(error)) => {
-                let problem = refusal(error.into());
+                let is_locked = error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE);
+                let failure = if is_locked { Failure::Locked } else { Failure::Answered(refusal(error.into())) };
                 if !session.is_closed() {
                     session.give_back();
                 }
-                return Err(problem);
+                return Err(failure);
             }
-            Err(_) => return Err(Problem::outcome_unknown()),
+            Err(_) => return Err(Failure::Answered(Problem::outcome_unknown())),
         };
         session.give_back();
         let read = |row: &Row| -> Result<Enqueued, tokio_postgres::Error> {
@@ -109,10 +152,10 @@ impl Ledger {
             })
         };
         match rows.first().map(read).transpose() {
-            Ok(first) => first.ok_or_else(Problem::outcome_unknown),
+            Ok(first) => first.ok_or_else(|| Failure::Answered(Problem::outcome_unknown())),
             Err(error) => {
                 log(&error.into());
-                Err(Problem::outcome_unknown())
+                Err(Failure::Answered(Problem::outcome_unknown()))
             }
         }
     }
@@ -161,6 +204,13 @@ impl Ledger {
     }
 }
 
+fn locked(refused: Refused) -> Problem {
+    Problem::unavailable(match refused {
+        Refused::Late => "Another transaction holds this dedupe_key or request_id; nothing was recorded.",
+        Refused::Full => "Too many calls wait for a dedupe_key or request_id that is in use; nothing was recorded.",
+    })
+}
+
 fn late() -> Problem {
     Problem::unavailable("No connection to the database became free in time; nothing was recorded.")
 }
@@ -190,7 +240,7 @@ fn refusal(error: Error) -> Problem {
             Problem::invalid_body(&[Fault { pointer: "/parameters".to_owned(), detail }])
         }
         // The statement was rolled back, and the session goes on.
-        "57014" | "55P03" | "40001" | "40P01" => {
+        "57014" | "40001" | "40P01" => {
             log(&error);
             Problem::unavailable("The database took too long; nothing was recorded.")
         }
