@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use outbox_relay::demo::kafka::{BrokerOptions, Java, Listener, RealBroker, delete_topic};
-use outbox_relay::demo::postgres::{Options, Postgres};
+use outbox_relay::demo::postgres::{Options, Postgres, login};
 use outbox_relay::migrate;
 use outbox_relay::sink::kafka::{Cluster, ClusterConfig};
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -74,7 +74,7 @@ impl Stage {
         let stage = Self { postgres, broker, topics: AtomicU32::new(0), proxies };
         let mut owner = stage.owner().await?;
         // With pg_walinspect the WAL is counted by who wrote it: without it nothing could be said of idle relays.
-        owner.batch_execute("CREATE ROLE relay LOGIN; CREATE EXTENSION pg_walinspect").await?;
+        owner.batch_execute(&format!("{}; CREATE EXTENSION pg_walinspect", login("relay"))).await?;
         migrate::up(&mut owner).await?;
         for table in Payload::ALL.map(Payload::table).into_iter().chain([LIVE, QUIET]) {
             stage.table(table).await?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use fastrand::Rng;
+use outbox_relay::demo::postgres::password;
 use tokio_postgres::Client;
 use tokio_util::sync::CancellationToken;
 
@@ -149,6 +150,7 @@ impl Owner {
         let mut command = tokio::process::Command::new(program);
         command.args(["-h", "127.0.0.1", "-p", &port, "-U", "postgres", "-d", &self.access.database]);
         command.args(["--no-order", "--no-kill-backend", "--wait-timeout=10", "-t", &table]).kill_on_drop(true);
+        command.env("PGPASSWORD", password());
         let output = tokio::time::timeout(Duration::from_secs(60), command.output()).await??;
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         anyhow::ensure!(output.status.success() && !told.contains("WARNING"), "pg_repack {table}: {told}");

@@ -4,14 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use outbox_relay::demo::kafka::{BrokerOptions, Listener, RealBroker};
-use outbox_relay::demo::postgres::{self, Options, Postgres};
+use outbox_relay::demo::postgres::{self, Options, Postgres, login, password};
 use outbox_relay::demo::startup::free_port;
 use tokio_postgres::Client;
 
 use super::proxy::Proxy;
 
-const ROLES: &str =
-    "CREATE ROLE relay LOGIN; CREATE ROLE relay_stats LOGIN IN ROLE pg_read_all_stats; CREATE ROLE app LOGIN";
 const LISTENER: &str = "soak";
 
 /// See the module.
@@ -57,7 +55,8 @@ impl Stage {
         let settings = settings.into_iter().chain(log).collect();
         let postgres = Postgres::start(Options { settings, ..Options::default() }).await.context("PostgreSQL")?;
         let owner = postgres.connect("postgres", "postgres").await?;
-        owner.batch_execute(ROLES).await?;
+        let roles = [login("relay"), login("relay_stats") + " IN ROLE pg_read_all_stats", login("app")];
+        owner.batch_execute(&roles.join(";")).await?;
         let version: String = owner.query_one("SHOW server_version_num", &[]).await?.get(0);
         let major = version.parse::<u32>()? / 10_000;
         let known = "SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_repack')";
@@ -137,7 +136,7 @@ impl Access {
 
     fn url_by(&self, role: &str, port: u16) -> String {
         let database = if self.database.is_empty() { "postgres" } else { &self.database };
-        format!("postgresql://{role}@127.0.0.1:{port}/{database}?sslmode=disable")
+        format!("postgresql://{role}:{}@127.0.0.1:{port}/{database}?sslmode=disable", password())
     }
 
     /// A connection as the superuser, who owns the table.

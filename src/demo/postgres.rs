@@ -1,10 +1,14 @@
-//! A throw-away PostgreSQL server on the loopback interface and on a Unix socket.
+//! A throw-away PostgreSQL server on the loopback interface and on a Unix socket, which asks for a random password: a
+//! superuser may run programs as the server's user.
 //!
 //! Root cannot run PostgreSQL, so as root it belongs to the user `postgres`, or else `nobody`. It can be killed and
 //! started again on the same port and files; nothing of it outlives this process (see [`super::watchdog`]).
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use std::os::unix::process::CommandExt;
@@ -12,7 +16,7 @@ use std::os::unix::process::CommandExt;
 use anyhow::{Context, bail, ensure};
 use tokio_postgres::{Client, NoTls};
 
-use super::startup::{free_port, tail, until};
+use super::startup::{free_port, private, tail, until};
 use super::watchdog::{Process, Program, Signal, User, Watchdog};
 
 /// Names the directory with `initdb` and `postgres`, in place of what is found.
@@ -21,15 +25,15 @@ pub const BINARIES: &str = "OUTBOX_RELAY_PG_BIN";
 /// Names the major version that the server must have, so that nothing passes on another one than was asked for.
 pub const MAJOR: &str = "OUTBOX_RELAY_PG_MAJOR";
 
-/// The password of the superuser `postgres` under [`Auth::Password`].
-pub const PASSWORD: &str = "throw-away";
+/// What `initdb` reads the superuser's password from, in the server's directory; deleted after it.
+const PASSWORD_FILE: &str = "password";
 
 const START: Duration = Duration::from_secs(30);
 
 /// How the server should be.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Who may connect.
+    /// Whose password its URLs have.
     pub auth: Auth,
     /// Whether commits reach the disk. Off is quicker, and enough unless the machine itself crashes; figures need it on.
     pub fsync: bool,
@@ -37,19 +41,40 @@ pub struct Options {
     pub settings: Vec<(String, String)>,
 }
 
-/// Who may connect.
+/// Whose password a URL has. Every connection needs one (scram-sha-256).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Auth {
-    /// Everybody, as anybody.
-    Trust,
-    /// With a password (scram-sha-256); the superuser's is [`PASSWORD`].
-    Password,
+    /// All roles have [`password`]: see [`login`].
+    Shared,
+    /// Only the superuser has it; other roles have their own, and URLs do not contain it.
+    Own,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { auth: Auth::Trust, fsync: false, settings: Vec::new() }
+        Self { auth: Auth::Shared, fsync: false, settings: Vec::new() }
     }
+}
+
+/// The random password of all servers of this process.
+///
+/// # Panics
+/// When the system has no random bytes.
+#[must_use]
+pub fn password() -> &'static str {
+    static PASSWORD: OnceLock<String> = OnceLock::new();
+    PASSWORD.get_or_init(|| {
+        let mut bytes = [0; 16];
+        let read = File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut bytes));
+        read.expect("/dev/urandom gives random bytes");
+        bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+    })
+}
+
+/// The statement that creates a role which may log in with [`password`].
+#[must_use]
+pub fn login(role: &str) -> String {
+    format!("CREATE ROLE {role} LOGIN PASSWORD '{}'", password())
 }
 
 /// A running server.
@@ -75,8 +100,9 @@ impl Postgres {
         if let Some(user) = user {
             std::os::unix::fs::chown(&dir, Some(user.uid), Some(user.gid))?;
         }
-        let initdb = initdb_command(&binaries, &dir, options.auth, user)?;
+        let initdb = initdb_command(&binaries, &dir, user)?;
         tokio::task::spawn_blocking(move || run_initdb(initdb)).await??;
+        std::fs::remove_file(dir.join(PASSWORD_FILE))?;
 
         let port = free_port()?;
         let program = Program {
@@ -110,12 +136,12 @@ impl Postgres {
         &self.program.log
     }
 
-    /// The connection URL by TCP, without TLS; with a password only for the superuser `postgres`.
+    /// The connection URL by TCP, without TLS; its password is as [`Auth`] says.
     #[must_use]
     pub fn url(&self, user: &str, database: &str) -> String {
         let password = match self.auth {
-            Auth::Password if user == "postgres" => format!(":{PASSWORD}"),
-            Auth::Password | Auth::Trust => String::new(),
+            Auth::Own if user != "postgres" => String::new(),
+            Auth::Own | Auth::Shared => format!(":{}", password()),
         };
         format!("postgresql://{user}{password}@127.0.0.1:{}/{database}?sslmode=disable", self.port)
     }
@@ -220,19 +246,15 @@ fn arguments(options: &Options, dir: &Path, port: u16) -> Vec<String> {
     args
 }
 
-fn initdb_command(binaries: &Path, dir: &Path, auth: Auth, user: Option<User>) -> anyhow::Result<Command> {
+fn initdb_command(binaries: &Path, dir: &Path, user: Option<User>) -> anyhow::Result<Command> {
     let mut command = Command::new(binaries.join("initdb"));
     command.args(["-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions", "-D"]);
     command.arg(dir.join("data")).current_dir(dir).process_group(0);
-    match auth {
-        Auth::Trust => command.args(["-A", "trust"]),
-        Auth::Password => {
-            let file = dir.join("password");
-            std::fs::write(&file, PASSWORD)?;
-            command.args(["-A", "scram-sha-256"]).arg(format!("--pwfile={}", file.display()))
-        }
-    };
+    let file = dir.join(PASSWORD_FILE);
+    private(&file, password())?;
+    command.args(["-A", "scram-sha-256"]).arg(format!("--pwfile={}", file.display()));
     if let Some(user) = user {
+        std::os::unix::fs::chown(&file, Some(user.uid), Some(user.gid))?;
         command.uid(user.uid).gid(user.gid);
     }
     Ok(command)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::startup::{self, free_port, tail};
+use super::startup::{self, free_port, private, tail};
 use super::watchdog::{Process, Program, Signal, Watchdog, describe};
 
 /// From the start of the first until they do what they are there for.
@@ -44,7 +44,7 @@ impl Replicas {
 
     /// What those that start from now on read.
     pub(super) fn configure(&self, config: &str) -> anyhow::Result<()> {
-        Ok(std::fs::write(self.dir().join(CONFIG), config)?)
+        Ok(private(&self.dir().join(CONFIG), config)?)
     }
 
     /// Starts them all with this configuration.

@@ -6,8 +6,9 @@ use tokio_postgres::Client;
 use super::bookings::Table;
 use super::gateway::{ACCOUNT_SID, AUTH_TOKEN, Gateway};
 use super::kafka::{MockBroker, RealBroker, create_topic, delete_topic};
-use super::postgres::{Options, Postgres};
+use super::postgres::{Options, Postgres, login};
 use super::replicas::Replicas;
+use super::startup::private;
 use super::view::View;
 use super::{Kafka, Stage, play, startup};
 use crate::delivery::Verdict;
@@ -22,9 +23,7 @@ pub(super) const SMS: &str = "booking_sms";
 const PARTITIONS: i32 = 8;
 
 /// The application can write, and the trigger says when a row was made: so the order is proven, not assumed.
-const ROLES: &str = "
-    CREATE ROLE relay LOGIN;
-    CREATE ROLE app LOGIN;";
+const ROLES: [&str; 2] = ["relay", "app"];
 const GRANTS: &str = "
     REVOKE ALL ON public.bookings FROM app;
     GRANT SELECT, INSERT (customer, region, phone, payload) ON public.bookings TO app;
@@ -112,7 +111,7 @@ impl Stage for Scene {
         view.note("starting PostgreSQL");
         let postgres = Postgres::start(Options::default()).await?;
         let owner = postgres.connect("postgres", "postgres").await?;
-        owner.batch_execute(ROLES).await?;
+        owner.batch_execute(&ROLES.map(login).join(";")).await?;
         owner.batch_execute("CREATE DATABASE app").await?;
         let mut owner = postgres.connect("postgres", "app").await?;
         migrate::up(&mut owner).await.context("Cannot make the schema outbox")?;
@@ -125,7 +124,7 @@ impl Stage for Scene {
         view.note(&format!("starting {replicas} replicas of `outbox-relay run`"));
         let mut replicas = Replicas::prepare(replicas)?;
         let token = replicas.dir().join("auth-token");
-        std::fs::write(&token, AUTH_TOKEN)?;
+        private(&token, AUTH_TOKEN)?;
         let config = config(&postgres, &broker, &gateway, &token.display().to_string());
         replicas.start(&config)?;
         Ok(Self { postgres, broker, gateway, replicas, owner })

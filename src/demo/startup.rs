@@ -1,5 +1,8 @@
 //! What starting a server takes: a free port, patience, and the end of its log when it does not start.
 
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,6 +22,14 @@ pub fn free_port() -> anyhow::Result<u16> {
         }
     }
     anyhow::bail!("Found no free port on 127.0.0.1 between 15000 and 32000")
+}
+
+/// Writes a file that only its owner can read.
+///
+/// # Errors
+/// The system's.
+pub fn private(file: &Path, text: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?.write_all(text.as_bytes())
 }
 
 /// The end of a log file, for an error message.

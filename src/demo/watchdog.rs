@@ -7,8 +7,9 @@
 //! All of them, watchdog and servers, live in process groups of their own: Ctrl-C in a terminal reaches this process
 //! alone, which then decides.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -89,13 +90,14 @@ pub struct Process {
 }
 
 impl Watchdog {
-    /// Makes a directory, whose name begins with `outbox-relay-<name>-`, and what watches over it.
+    /// Creates a directory that only its owner can enter, whose name begins with `outbox-relay-<name>-`, and what watches over it.
     ///
     /// # Errors
     /// When the directory cannot be made or no shell started.
     pub fn start(name: &str) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new()
             .prefix(&format!("outbox-relay-{name}-"))
+            .permissions(Permissions::from_mode(0o700))
             .tempdir()
             .context("Cannot make a temporary directory")?
             .keep();

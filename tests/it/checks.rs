@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
+use outbox_relay::demo::postgres::password;
 use outbox_relay::demo::startup::free_port;
 use serde_json::Value;
 
@@ -220,10 +221,10 @@ async fn pgbouncer(database: &Database) -> (tokio::process::Child, u16, tempfile
     let (dir, port) = (tempfile::tempdir().unwrap(), free_port().unwrap());
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let (users, file) = (dir.path().join("users"), dir.path().join("pgbouncer.ini"));
-    std::fs::write(&users, "\"relay\" \"\"\n").unwrap();
+    std::fs::write(&users, format!("\"relay\" \"{}\"\n", password())).unwrap();
     let config = format!(
         "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
-         unix_socket_dir =\nauth_type = trust\nauth_file = {}\npool_mode = transaction\n\
+         unix_socket_dir =\nauth_type = scram-sha-256\nauth_file = {}\npool_mode = transaction\n\
          ignore_startup_parameters = extra_float_digits\n",
         database.postgres.port(),
         users.display()

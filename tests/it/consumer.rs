@@ -4,6 +4,7 @@ mod program;
 mod sql;
 mod topic;
 
+use outbox_relay::demo::postgres::password;
 use program::{Language, Program};
 use tokio_postgres::Client;
 use topic::{LATE, REDRIVEN, Topic, count, servers};
@@ -68,7 +69,9 @@ async fn topic() -> Topic {
 /// A consumer of the page in a group of its own.
 async fn consumer(topic: &Topic, language: Language, edit: impl FnOnce(&str) -> String) -> Program {
     let url = topic.database.url("postgres");
-    let jdbc = url.replace("postgresql://postgres@", "jdbc:postgresql://").replace('?', "?user=postgres&");
+    let jdbc = url
+        .replace(&format!("postgresql://postgres:{}@", password()), "jdbc:postgresql://")
+        .replace('?', &format!("?user=postgres&password={}&", password()));
     let environment = [
         ("CONSUMER", unique("invoices")),
         ("INSTANCE", "first".into()),

@@ -48,6 +48,24 @@ fn left_in(dir: &Path) -> Vec<String> {
     left
 }
 
+/// Whether all below `dir` is the owner's alone: its directories, and files with a password or a token.
+fn is_private(dir: &Path) -> Option<bool> {
+    let mode = |path: &Path| Some(std::fs::metadata(path).ok()?.permissions().mode() & 0o777);
+    let dirs: Vec<_> = std::fs::read_dir(dir).ok()?.map(|entry| entry.unwrap().path()).collect();
+    let replicas = dirs.iter().find(|dir| dir.join("auth-token").exists() && dir.join("outbox-relay.toml").exists())?;
+    let files = ["auth-token", "outbox-relay.toml"].map(|file| mode(&replicas.join(file)));
+    Some(dirs.len() == 2 && dirs.iter().all(|dir| mode(dir) == Some(0o700)) && files == [Some(0o600); 2])
+}
+
+#[tokio::test]
+async fn demo_files_are_private_to_its_user() {
+    let (child, dir) = demo("1", &[]);
+    eventually(PATIENCE, || async { is_private(dir.path()).is_some() }).await;
+    assert_eq!(is_private(dir.path()), Some(true));
+    let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await.expect("its end").unwrap();
+    assert!(output.status.code().is_some());
+}
+
 #[tokio::test]
 async fn the_demo_survives_a_kill_with_nothing_lost_and_leaves_nothing_behind() {
     let (child, dir) = demo("6", &[]);

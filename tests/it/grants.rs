@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use outbox_relay::demo::postgres::login;
 use tokio_postgres::Client;
 
 use crate::support::outside::stdout_relay;
@@ -61,8 +62,9 @@ async fn grants_of_two_owners_succeed_one_after_the_other() {
     let (platform, reader) = (unique("platform").replace('-', "_"), unique("reader").replace('-', "_"));
     owner
         .batch_execute(&format!(
-            "DROP SCHEMA outbox CASCADE; CREATE ROLE {platform} LOGIN; CREATE ROLE {reader}; \
+            "DROP SCHEMA outbox CASCADE; {}; CREATE ROLE {reader}; \
              GRANT CREATE ON DATABASE {} TO {platform}",
+            login(&platform),
             database.name
         ))
         .await

@@ -1,5 +1,6 @@
 //! Hostile content in rows, names and servers' words cannot forge a log line, a metric, a document or a terminal's picture.
 
+use outbox_relay::demo::postgres::login;
 use rustix::process::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -96,9 +97,10 @@ async fn hostile_names_and_words_of_others_sessions_are_shown_as_escapes() {
     owner
         .batch_execute(&format!(
             "CREATE TABLE public.{quoted} (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, created_at {CLOCK}, \
-             {quoted} text); GRANT SELECT ON public.{quoted} TO relay; CREATE ROLE {role} LOGIN; \
+             {quoted} text); GRANT SELECT ON public.{quoted} TO relay; {}; \
              CREATE TRIGGER {quoted} BEFORE UPDATE ON public.{quoted} FOR EACH ROW \
-             EXECUTE FUNCTION suppress_redundant_updates_trigger(); INSERT INTO public.{quoted} DEFAULT VALUES"
+             EXECUTE FUNCTION suppress_redundant_updates_trigger(); INSERT INTO public.{quoted} DEFAULT VALUES",
+            login(&role)
         ))
         .await
         .unwrap();

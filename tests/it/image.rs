@@ -7,7 +7,7 @@ use std::process::Stdio;
 use outbox_relay::demo::bookings::{self, Load, Writers};
 use outbox_relay::demo::consumer::Consumer;
 use outbox_relay::demo::gateway::Gateway;
-use outbox_relay::demo::postgres::{Auth, Options, PASSWORD, Postgres, connect};
+use outbox_relay::demo::postgres::{Auth, Options, Postgres, connect, password};
 
 use crate::support::{PATIENCE, broker, eventually, unique};
 
@@ -46,7 +46,7 @@ fn settings(postgres: &Postgres, servers: &str, topic: &str, gateway: &Gateway) 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_local_stack_works_with_the_images_files_read_only_and_as_the_images_user() {
-    let postgres = Postgres::start(Options { auth: Auth::Password, ..Options::default() }).await.unwrap();
+    let postgres = Postgres::start(Options { auth: Auth::Own, ..Options::default() }).await.unwrap();
     let owner = postgres.connect("postgres", "postgres").await.unwrap();
     owner.batch_execute("CREATE DATABASE app").await.unwrap();
     let owner = postgres.connect("postgres", "app").await.unwrap();
@@ -61,7 +61,7 @@ async fn the_local_stack_works_with_the_images_files_read_only_and_as_the_images
     let (code, out, log) = in_image(dir.path(), &[], &["config", "show", "--redacted"]).await;
     assert!(code == Some(0) && out.contains(&gateway.base_url()), "{out}{log}");
 
-    std::fs::write(dir.path().join("owner-password"), PASSWORD).unwrap();
+    std::fs::write(dir.path().join("owner-password"), password()).unwrap();
     let url = format!("postgresql://postgres@127.0.0.1:{}/app?sslmode=disable", postgres.port());
     let file = "/etc/outbox-relay/owner-password";
     let as_owner = [("OUTBOX_RELAY__POSTGRES__URL", &*url), ("OUTBOX_RELAY__POSTGRES__PASSWORD_FILE", file)];

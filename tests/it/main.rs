@@ -14,6 +14,7 @@ mod checks;
 mod circuit;
 mod command;
 mod consumer;
+mod crowds;
 mod dashboard;
 mod dead_letter_topic;
 mod demo;

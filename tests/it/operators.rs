@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use outbox_relay::demo::postgres::password;
 use rustix::process::Signal;
 use serde_json::Value;
 use tokio_postgres::Client;
@@ -173,13 +174,13 @@ async fn pause_stops_a_running_relay_resume_continues_it_and_both_are_on_record(
 #[tokio::test(flavor = "multi_thread")]
 async fn config_show_prints_everything_but_secrets() {
     let (database, gateway) = (database().await, Gateway::start().await);
-    let text = toml(&database, "relay:sesame", None, &sms_relay("sms", &gateway, ""));
+    let text = toml(&database, "relay", None, &sms_relay("sms", &gateway, ""));
     let (code, out, log) = outbox_relay(&text, &["config", "show", "--redacted"]).await;
     assert_eq!(code, Some(0), "{log}");
     for shown in ["relay:***@127.0.0.1", "auth_token = \"***\"", "account_sid = \"AC1\"", "deadline = \"5s\""] {
         assert!(out.contains(shown), "{shown} in {out}");
     }
-    assert!(!out.contains("sesame") && !out.contains("hunter2"), "{out}");
+    assert!(!out.contains(password()) && !out.contains("hunter2"), "{out}");
     assert_eq!(outbox_relay(&text, &["config", "show"]).await.0, Some(2), "secrets are never shown");
 }
 

@@ -1,5 +1,6 @@
 //! What a running process shows: probes, metrics, logs.
 
+use outbox_relay::demo::postgres::{login, password};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ async fn probes_and_metrics_of_a_running_process_are_clean_and_logs_are_json_wit
     let owner = bookings(&database, CLOCK).await;
     owner.batch_execute("ALTER TABLE bookings ADD phone text DEFAULT '+1'").await.unwrap();
     let relays = format!("{}{}", stdout_relay("s", ""), sms_relay("sms", &gateway, ""));
-    let text = toml(&database, "relay:sesame", None, &relays);
+    let text = toml(&database, "relay", None, &relays);
     let mut process = Process::spawn(&text, &["run"]);
     let listener = listener(&process).await;
     eventually(PATIENCE, || async { get(&format!("{listener}/readyz")).await == (200, "ready\n".to_owned()) }).await;
@@ -58,7 +59,7 @@ async fn probes_and_metrics_of_a_running_process_are_clean_and_logs_are_json_wit
     assert_eq!(process.wait().await, Some(0));
 
     let log = process.log();
-    for secret in ["sesame", "hunter2", "aHVudGVyMg", "QUMxOm"] {
+    for secret in [password(), "hunter2", "aHVudGVyMg", "QUMxOm"] {
         assert!(!log.contains(secret) && !metrics.contains(secret), "{secret}");
     }
     let parsed = lines(&process);
@@ -111,7 +112,7 @@ async fn refused_role_shows_postgres_down_until_accepted() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
     let role = unique("revoked").replace('-', "_");
-    owner.batch_execute(&format!("CREATE ROLE {role} LOGIN IN ROLE relay")).await.unwrap();
+    owner.batch_execute(&format!("{} IN ROLE relay", login(&role))).await.unwrap();
     let process = Process::spawn(&toml(&database, &role, None, &stdout_relay("s", "")), &["run"]);
     let listener = listener(&process).await;
     let shows = async |up: &str| {

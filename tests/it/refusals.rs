@@ -24,7 +24,7 @@ fn config_of(postgres: &Postgres, user: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_password_ends_the_start_with_1() {
-    let postgres = Postgres::start(Options { auth: Auth::Password, ..Options::default() }).await.unwrap();
+    let postgres = Postgres::start(Options { auth: Auth::Own, ..Options::default() }).await.unwrap();
     let owner = postgres.connect("postgres", "postgres").await.unwrap();
     owner.batch_execute("CREATE ROLE relay LOGIN PASSWORD 'right'").await.unwrap();
     let url = format!("postgresql://relay:hunter2@127.0.0.1:{}/postgres?sslmode=disable", postgres.port());
@@ -44,7 +44,7 @@ async fn a_wrong_password_ends_the_start_with_1() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_reason_why_there_is_no_connection_has_its_own_mend() {
-    let postgres = Postgres::start(Options { auth: Auth::Password, ..Options::default() }).await.unwrap();
+    let postgres = Postgres::start(Options { auth: Auth::Own, ..Options::default() }).await.unwrap();
     let owner = postgres.connect("postgres", "postgres").await.unwrap();
     owner.batch_execute("CREATE ROLE relay LOGIN PASSWORD 'right'").await.unwrap();
     let empty = tempfile::NamedTempFile::new().unwrap();

@@ -37,7 +37,7 @@ enum Given {
 
 impl Stage {
     async fn start() -> Self {
-        let postgres = Postgres::start(Options { auth: Auth::Password, ..Options::default() }).await.unwrap();
+        let postgres = Postgres::start(Options { auth: Auth::Own, ..Options::default() }).await.unwrap();
         let owner = postgres.connect("postgres", "postgres").await.unwrap();
         let mut migrated = postgres.connect("postgres", "postgres").await.unwrap();
         outbox_relay::migrate::up(&mut migrated).await.unwrap();

@@ -1,11 +1,12 @@
 //! The stage itself: servers that survive a kill, and processes and directories that do not survive this one.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
 use outbox_relay::demo::bookings::{self, CreatedAt, Layout, Load, Table, Writers};
 use outbox_relay::demo::consumer::Consumer;
 use outbox_relay::demo::kafka::{MockBroker, RealBroker};
-use outbox_relay::demo::postgres::{Auth, MAJOR, Options, PASSWORD, Postgres};
+use outbox_relay::demo::postgres::{Auth, MAJOR, Options, Postgres, connect, password};
 
 use rdkafka::config::ClientConfig;
 use rdkafka::message::{Header, OwnedHeaders};
@@ -48,12 +49,29 @@ async fn the_server_has_the_major_version_that_was_asked_for() {
 
 #[tokio::test]
 async fn postgres_with_passwords_refuses_a_connection_without_one() {
-    let options = Options { auth: Auth::Password, ..Options::default() };
+    let options = Options { auth: Auth::Own, ..Options::default() };
     let postgres = Postgres::start(options).await.unwrap();
-    assert!(postgres.url("postgres", "postgres").contains(PASSWORD));
+    assert!(postgres.url("postgres", "postgres").contains(password()));
     let client = postgres.connect("postgres", "postgres").await.unwrap();
     client.batch_execute("CREATE ROLE relay LOGIN PASSWORD 'right'").await.unwrap();
     assert!(postgres.connect("relay", "postgres").await.is_err());
+    postgres.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn demo_server_refuses_superuser_without_password() {
+    let postgres = Postgres::start(Options::default()).await.unwrap();
+    let client = postgres.connect("postgres", "postgres").await.unwrap();
+    let (port, dir) = (postgres.port(), postgres.socket_dir().display().to_string());
+    for host in ["127.0.0.1", &dir] {
+        let url = format!("host={host} port={port} user=postgres dbname=postgres");
+        assert!(connect(&url).await.is_err(), "{host}");
+    }
+    let trusted = "SELECT count(*) FROM pg_hba_file_rules WHERE auth_method <> 'scram-sha-256'";
+    assert_eq!(client.query_one(trusted, &[]).await.unwrap().get::<_, i64>(0), 0);
+    let mode = std::fs::metadata(postgres.socket_dir()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    assert!(!postgres.socket_dir().join("password").exists(), "the file for initdb is gone");
     postgres.stop().await.unwrap();
 }
 

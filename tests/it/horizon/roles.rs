@@ -1,5 +1,6 @@
 //! Who writes, and what the relay's own role is set to, makes no difference.
 
+use outbox_relay::demo::postgres::login;
 use tokio_postgres::Client;
 
 use super::ROLES;
@@ -20,8 +21,9 @@ async fn a_writer_by_a_security_definer_function_holds_without_any_privilege_on_
         run(
             &owner,
             &format!(
-                "CREATE ROLE {nobody} LOGIN; CREATE FUNCTION book() RETURNS void LANGUAGE sql SECURITY DEFINER \
-                 SET search_path = public AS 'INSERT INTO bookings DEFAULT VALUES'"
+                "{}; CREATE FUNCTION book() RETURNS void LANGUAGE sql SECURITY DEFINER \
+                 SET search_path = public AS 'INSERT INTO bookings DEFAULT VALUES'",
+                login(&nobody)
             ),
         )
         .await;
@@ -42,7 +44,7 @@ async fn a_member_that_does_not_inherit_its_privileges_holds() {
         let database = database().await;
         let owner = bookings(&database, CLOCK).await;
         let member = format!("member_{}", database.name);
-        run(&owner, &format!("CREATE ROLE {member} LOGIN NOINHERIT IN ROLE app")).await;
+        run(&owner, &format!("{} NOINHERIT IN ROLE app", login(&member))).await;
         let reader = Reader::new(&database, role).await;
         reader.settled(&NONE).await;
         let writer = database.connect(&member).await;
@@ -66,7 +68,7 @@ async fn a_relay_works_whatever_its_roles_transaction_defaults_are() {
         let owner = bookings(&database, CLOCK).await;
         let role = format!("relay_{}", database.name);
         let grants = outbox_relay::migrate::relay_grants(&role, &[("public", "bookings")]);
-        run(&owner, &format!("CREATE ROLE {role} LOGIN; ALTER ROLE {role} SET {settings}; {grants}")).await;
+        run(&owner, &format!("{}; ALTER ROLE {role} SET {settings}; {grants}", login(&role))).await;
         let relay =
             "[[relay]]\nname = \"r\"\n[relay.source.stream]\ntable = \"public.bookings\"\n[relay.sink.stdout]\n";
         let process = Process::spawn(&toml(&database, &role, None, relay), &["run"]);

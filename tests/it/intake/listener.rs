@@ -108,7 +108,8 @@ async fn an_answer_of_the_database_that_is_lost_is_told_as_unknown_and_the_same_
         let database = database().await;
         let owner = welcome(&database).await;
         let proxy = Proxy::start_at(database.postgres.port(), cut, b"outbox.enqueue_once").await;
-        let url = format!("postgresql://relay@127.0.0.1:{}/{}", proxy.port, database.name);
+        let url =
+            database.url("relay").replace(&format!(":{}/", database.postgres.port()), &format!(":{}/", proxy.port));
         let front = Front::of(&toml_of(&url, None, ""), "", "info").await;
         proxy.arm();
         let lost = front.post(&call("k")).await;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use outbox_relay::demo::startup::private;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
 
@@ -46,7 +47,7 @@ impl Front {
     pub async fn of(begins: &str, more: &str, level: &str) -> Self {
         let files = tempfile::tempdir().unwrap();
         let tokens = files.path().join("tokens");
-        std::fs::write(&tokens, format!("{TOKEN}\n")).unwrap();
+        private(&tokens, &format!("{TOKEN}\n")).unwrap();
         let file = tokens.display();
         // A busy machine must not end calls whose end is no matter of the test.
         let patient = if more.contains("timeout") { "" } else { "timeout = \"60s\"" };

@@ -1,6 +1,7 @@
 //! A mail server under test, and relays of a table of people to it.
 
 use outbox_relay::demo::smtp::{Options, Security, SmtpServer};
+use outbox_relay::demo::startup::private;
 use tokio_postgres::Client;
 
 use super::tls::{Authority, Showing};
@@ -37,7 +38,7 @@ impl Stage {
 
     /// Writes the file that relays take their password from.
     pub fn password(&self, password: &str) {
-        std::fs::write(self.folder.path().join("password"), format!("{password}\n")).unwrap();
+        private(&self.folder.path().join("password"), &format!("{password}\n")).unwrap();
     }
 
     /// A server with TLS that wants the one user's password.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use outbox_relay::cli::run::limits;
 use outbox_relay::config::{Config, Environment};
+use outbox_relay::demo::startup::private;
 use outbox_relay::relay::engine::Engine;
 use outbox_relay::relay::supervisor;
 use outbox_relay::sink::kafka::Cluster;
@@ -94,7 +95,7 @@ impl Process {
     pub fn spawn_with(toml: &str, args: &[&str], environment: &[(&str, String)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("outbox-relay.toml");
-        std::fs::write(&file, toml).unwrap();
+        private(&file, toml).unwrap();
         let log = std::fs::File::create(dir.path().join("log")).unwrap();
         let out = std::fs::File::create(dir.path().join("out")).unwrap();
         let child = tokio::process::Command::new(env!("CARGO_BIN_EXE_outbox-relay"))

@@ -5,17 +5,16 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use outbox_relay::demo::kafka::RealBroker;
-use outbox_relay::demo::postgres::{Options, Postgres};
+use outbox_relay::demo::postgres::{Options, Postgres, login};
 use tokio::sync::OnceCell;
 use tokio_postgres::Client;
 
 /// Roles of every test database. `relay` has what the product's role has, and no `pg_read_all_stats`; `relay_stats`
 /// has it too.
-pub const ROLES: &str = "
-    CREATE ROLE relay LOGIN;
-    CREATE ROLE relay_stats LOGIN IN ROLE pg_read_all_stats;
-    CREATE ROLE app LOGIN;
-    CREATE DATABASE template_outbox";
+pub fn roles() -> [String; 4] {
+    let template = "CREATE DATABASE template_outbox".to_owned();
+    [login("relay"), login("relay_stats") + " IN ROLE pg_read_all_stats", login("app"), template]
+}
 
 /// One database of the shared cluster, for one test.
 #[derive(Debug)]
@@ -56,9 +55,9 @@ pub async fn database() -> Database {
 /// Makes roles and the template; also for a cluster of a test's own.
 pub async fn prepare(postgres: &Postgres) {
     let owner = postgres.connect("postgres", "postgres").await.expect("a connection as superuser");
-    for statement in ROLES.split(';') {
+    for statement in roles() {
         // One at a time: CREATE DATABASE refuses to be part of several.
-        owner.batch_execute(statement).await.expect("roles and template");
+        owner.batch_execute(&statement).await.expect("roles and template");
     }
     let mut template = postgres.connect("postgres", "template_outbox").await.expect("a connection to the template");
     outbox_relay::migrate::up(&mut template).await.expect("migrations");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use outbox_relay::demo::postgres::{Auth, Options, PASSWORD, Postgres};
+use outbox_relay::demo::postgres::{Auth, Options, Postgres, password};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_postgres::Client;
 
@@ -20,7 +20,7 @@ struct Server {
 impl Server {
     async fn start() -> Self {
         let settings = vec![("log_connections".to_owned(), "on".to_owned())];
-        let options = Options { auth: Auth::Password, settings, ..Options::default() };
+        let options = Options { auth: Auth::Own, settings, ..Options::default() };
         let postgres = Postgres::start(options).await.unwrap();
         let owner = postgres.connect("postgres", "postgres").await.unwrap();
         let mut migrated = postgres.connect("postgres", "postgres").await.unwrap();
@@ -59,8 +59,9 @@ impl Server {
         let port = self.postgres.port();
         let ca_file = ca_file.map_or(String::new(), |path| format!("ca_file = \"{}\"\n", path.display()));
         format!(
-            "[postgres]\nurl = \"postgresql://postgres:{PASSWORD}@{host}:{port}/postgres?sslmode={mode}\"\n{ca_file}\
+            "[postgres]\nurl = \"postgresql://postgres:{}@{host}:{port}/postgres?sslmode={mode}\"\n{ca_file}\
              [admin]\nlisten = \"127.0.0.1:0\"\n{}",
+            password(),
             stdout_relay("s", "")
         )
     }
@@ -92,7 +93,7 @@ impl Server {
         for word in words {
             assert!(error.contains(word), "{word:?} in {error}");
         }
-        assert!(!log.contains(PASSWORD), "{log}");
+        assert!(!log.contains(password()), "{log}");
         let (code, out, _) = outbox_relay(toml, &["check", "-o", "json"]).await;
         let document = json(&out);
         let found = finding(&document, "tls").unwrap_or_else(|| panic!("{document}"));

@@ -1,0 +1,133 @@
+//! Connections that wait for their clients make room.
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+use super::*;
+
+#[tokio::test]
+async fn a_silent_connection_ends_with_its_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let mut client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("connects");
+    let (question, life) = (Duration::from_millis(50), Duration::from_secs(3600));
+    let bounded = Bounded::new(listener, Bounds { connections: 1, question, life, renewed: false });
+    tokio::spawn(async move { axum::serve(bounded, axum::Router::new()).await });
+    let mut rest = Vec::new();
+    client.read_to_end(&mut rest).await.expect("the server closes");
+}
+
+#[tokio::test]
+async fn oldest_silent_connection_gives_way_to_a_new_one() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let address = listener.local_addr().expect("bound");
+    let hour = Duration::from_secs(3600);
+    let bounded = Bounded::new(listener, Bounds { connections: 3, question: hour, life: hour, renewed: false });
+    let (began, goes_on) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+    let (begins, may_go_on) = (Arc::clone(&began), Arc::clone(&goes_on));
+    let slow = axum::routing::get(|| async move {
+        begins.notify_one();
+        may_go_on.notified().await;
+        "slow"
+    });
+    let router = axum::Router::new().route("/slow", slow).route("/", axum::routing::get(|| async { "quick" }));
+    tokio::spawn(async move { axum::serve(bounded, router).await });
+    let request = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    // It has asked and waits for its answer: it is never closed for others.
+    let mut asked = TcpStream::connect(address).await.expect("connects");
+    asked.write_all(request("/slow").as_bytes()).await.expect("asks");
+    began.notified().await;
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        let mut dribbling = TcpStream::connect(address).await.expect("connects");
+        dribbling.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n").await.expect("begins to ask");
+        silent.push(dribbling);
+    }
+    let mut answer = String::new();
+    let mut probe = TcpStream::connect(address).await.expect("connects");
+    probe.write_all(request("/").as_bytes()).await.expect("asks");
+    let read = tokio::time::timeout(Duration::from_secs(10), probe.read_to_string(&mut answer)).await;
+    read.expect("not behind those that are silent").expect("is answered");
+    assert!(answer.ends_with("quick"), "{answer}");
+    goes_on.notify_one();
+    asked.read_to_string(&mut answer).await.expect("is answered");
+    assert!(answer.ends_with("slow"), "{answer}");
+}
+
+/// A server with so many connections, which answers `quick` to any path.
+async fn quick(connections: usize) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let address = listener.local_addr().expect("bound");
+    let hour = Duration::from_secs(3600);
+    let bounded = Bounded::new(listener, Bounds { connections, question: hour, life: hour, renewed: true });
+    let router = axum::Router::new().fallback(|_: axum::body::Bytes| async { "quick" });
+    tokio::spawn(async move { axum::serve(bounded, router).await });
+    address
+}
+
+async fn from(peer: &str, to: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(format!("{peer}:0").parse().expect("an address")).expect("binds");
+    socket.connect(to).await.expect("connects")
+}
+
+/// The beginning of the answer to these bytes; empty when the connection is closed.
+async fn ask(stream: &mut TcpStream, bytes: &[u8]) -> String {
+    let _ = stream.write_all(bytes).await;
+    let mut answer = vec![0; 1024];
+    let read = tokio::time::timeout(Duration::from_secs(10), stream.read(&mut answer)).await.expect("in time");
+    String::from_utf8_lossy(&answer[..read.unwrap_or(0)]).into_owned()
+}
+
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+
+#[tokio::test]
+async fn idle_connections_that_have_asked_give_way() {
+    let address = quick(3).await;
+    let mut idle = Vec::new();
+    for _ in 0..20 {
+        let mut stream = TcpStream::connect(address).await.expect("connects");
+        assert!(ask(&mut stream, REQUEST).await.ends_with("quick"));
+        idle.push(stream);
+    }
+    let mut last = idle.pop().expect("one");
+    assert!(ask(&mut last, REQUEST).await.ends_with("quick"), "the newest are open still");
+    assert_eq!(ask(&mut idle[0], REQUEST).await, "", "the oldest is closed");
+}
+
+#[tokio::test]
+async fn silent_peer_does_not_close_connections_of_others() {
+    let address = quick(4).await;
+    let mut other = from("127.0.0.2", address).await;
+    assert!(ask(&mut other, REQUEST).await.ends_with("quick"));
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        silent.push(from("127.0.0.3", address).await);
+    }
+    let mut last = silent.pop().expect("one");
+    assert!(ask(&mut last, REQUEST).await.ends_with("quick"));
+    assert!(ask(&mut other, REQUEST).await.ends_with("quick"), "it has rested longer than all of them");
+}
+
+#[tokio::test]
+async fn endless_headers_are_refused_before_they_are_read() {
+    let address = quick(4).await;
+    let mut stream = TcpStream::connect(address).await.expect("connects");
+    for round in 0..3 {
+        assert!(ask(&mut stream, REQUEST).await.ends_with("quick"), "{round}");
+    }
+    let endless = format!("GET / HTTP/1.1\r\nx: {}", "y".repeat(25 << 10));
+    let answer = ask(&mut stream, endless.as_bytes()).await;
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
+    assert_eq!(stream.read(&mut [0; 1]).await.unwrap_or(0), 0, "and closed");
+}
+
+#[tokio::test]
+async fn large_body_after_continue_is_no_header() {
+    let address = quick(4).await;
+    let mut stream = TcpStream::connect(address).await.expect("connects");
+    let head = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\nexpect: 100-continue\r\n\r\n";
+    assert!(ask(&mut stream, head).await.starts_with("HTTP/1.1 100"));
+    assert!(ask(&mut stream, &[b'x'; 100_000]).await.ends_with("quick"));
+}
