@@ -32,6 +32,7 @@ mod idle;
 mod image;
 mod intake;
 mod kafka_sink;
+mod kafka_wire;
 mod listener;
 mod lock_kill;
 mod log_pipe;
