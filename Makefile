@@ -1,6 +1,6 @@
 # Everything runs through cargo; make only installs what is missing first. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-demo deps-test deps-consumers deps-lint demo test test-pg lint audit bench bench-compare soak
+.PHONY: help deps deps-demo deps-test deps-consumers deps-lint demo test fuzz test-pg lint audit bench bench-compare soak
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
 ARGS ?=
@@ -16,6 +16,8 @@ GUARANTEES = action_query:: basics:: chaos:: faults:: horizon:: identity:: idle:
     replicas:: retention:: schedules:: shards:: storm:: stage::the_server_has_the_major_version_that_was_asked_for
 # Some of them not, for example SKIP=chaos::
 SKIP ?=
+# make fuzz: how long each. Its seed, where none is given, is another one each time.
+MINUTES ?= 10
 # make soak: how long, the seed of the first storm, how many storms, and a program to test in place of the built one.
 HOURS ?= 8
 SEED ?=
@@ -55,11 +57,16 @@ test-pg: deps-test ## Run the guarantee tests on another major version of Postgr
 	  OUTBOX_RELAY_PG_BIN=$$bin OUTBOX_RELAY_PG_MAJOR=$(PG) cargo test --test it -- $(GUARANTEES) $(addprefix --skip ,$(SKIP)); \
 	  status=$$?; scripts/settle; exit $$status
 
+fuzz: deps-test ## Garbled answers of a broker and of PostgreSQL, ten minutes each; MINUTES=1, SEED=17
+	OUTBOX_RELAY_FUZZ_SECONDS=$$(($(MINUTES) * 60)) OUTBOX_RELAY_FUZZ_SEED=$(or $(SEED),$$(date +%s)) \
+	  cargo test --test it -- garbled --nocapture --test-threads=1; status=$$?; scripts/settle; exit $$status
+
 deps-lint:
 	@scripts/install build lint audit rules
 
 lint: deps-lint ## Formatting, clippy, documentation, alert rules, manifests, and what the dependencies may be; all warnings denied
 	scripts/lint-rules
+	scripts/kafka-bindings --check
 	scripts/lint-deploy
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings

@@ -16,6 +16,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 mod classify;
 mod cluster;
 mod confirmed;
+mod doubt;
 mod errors;
 mod kind;
 mod ledger;
@@ -40,6 +41,7 @@ pub use topic::{TopicFacts, describe_topic};
 
 use super::{Class, Failure, InvalidSetting, Mode};
 use crate::message::{Field, Message};
+use doubt::Doubt;
 use record::Layout;
 
 /// `[relay.sink.kafka]` of the configuration.
@@ -100,6 +102,7 @@ pub struct KafkaSink {
     keyed: Option<String>,
     /// How many partitions it has, as last seen.
     partitions: AtomicI32,
+    doubt: Doubt,
 }
 
 impl KafkaSink {
@@ -120,7 +123,16 @@ impl KafkaSink {
         let keyed = (config.key.is_some() && !layout.is_routed()).then(|| config.topic.clone());
         let first_only = config.key.is_none() && !config.unordered;
         let partitions = AtomicI32::new(0);
-        let sink = Self { cluster, relay: relay.to_owned(), limit, layout, first_only, keyed, partitions };
+        let sink = Self {
+            cluster,
+            relay: relay.to_owned(),
+            limit,
+            layout,
+            first_only,
+            keyed,
+            partitions,
+            doubt: Doubt::default(),
+        };
         sink.saw_partitions(facts.map_or(0, |facts| facts.partitions));
         Ok(sink)
     }

@@ -34,6 +34,7 @@ mod image;
 mod intake;
 mod jq;
 mod kafka_sink;
+mod kafka_wire;
 mod listener;
 mod lock_kill;
 mod log_pipe;

@@ -16,6 +16,9 @@ pub(super) struct Meaning {
     codes: &'static [Code],
 }
 
+/// The word of a code that has no name; the message has its number.
+const UNLISTED: &str = "unlisted";
+
 /// The code of a client that could not be made.
 pub const NO_CLIENT_CODE: &str = "kafka_client";
 
@@ -44,11 +47,15 @@ pub fn known_errors() -> Vec<KnownError> {
         hint: meaning.hint.to_owned(),
     };
     let no_client = KnownError { codes: format!("`{NO_CLIENT_CODE}`"), ..line(&NO_CLIENT) };
-    TABLE.iter().map(line).chain([no_client]).collect()
+    let unlisted = KnownError { codes: format!("`kafka_{UNLISTED}`"), ..line(&UNHEARD_OF) };
+    TABLE.iter().map(line).chain([no_client, unlisted]).collect()
 }
 
 /// A code as a short stable word.
 pub(super) fn word(code: Code) -> String {
+    if let Code::Unlisted(_) = code {
+        return UNLISTED.to_owned();
+    }
     let mut word = String::new();
     for letter in format!("{code:?}").chars() {
         if letter.is_ascii_uppercase() && !word.is_empty() && !word.ends_with(|c: char| c.is_ascii_uppercase()) {
@@ -57,4 +64,30 @@ pub(super) fn word(code: Code) -> String {
         word.push(letter);
     }
     word.to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use rdkafka::error::IsError as _;
+    use rdkafka::types::RDKafkaRespErr;
+
+    use super::*;
+    use crate::sink::Class;
+
+    #[test]
+    fn code_without_name_is_retried_with_its_number() {
+        for number in [32_767, 101, 120, -32_768, -1_000] {
+            let code = Code::from(RDKafkaRespErr(number));
+            assert_eq!((code, word(code).as_str()), (Code::Unlisted(number), "unlisted"));
+            assert_eq!(meaning(code).class, Class::Retry);
+            assert!(RDKafkaRespErr(number).is_error() && code.to_string().contains(&number.to_string()), "{code}");
+        }
+    }
+
+    #[test]
+    fn success_is_the_only_number_that_is_no_error() {
+        let no_errors =
+            (i32::from(i16::MIN)..=i32::from(i16::MAX)).filter(|number| !RDKafkaRespErr(*number).is_error());
+        assert_eq!(no_errors.collect::<Vec<_>>(), [0]);
+    }
 }

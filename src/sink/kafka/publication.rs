@@ -193,18 +193,23 @@ impl KafkaPublication<'_> {
         let acknowledged = outcome.acknowledged;
         if outcome.complete {
             producer.context().confirmed().confirm(Instant::now());
+            self.sink.doubt.clear();
             self.sink.cluster.take_back(producer);
             return Published { acknowledged, stopped: self.refused.take(), suspects: 1 };
         }
         self.sink.cluster.destroy(producer);
-        let failure = |error| self.sink.failure(&KafkaError::MessageProduction(error), last_error.clone());
+        let failure = |error, suspects| {
+            let failure = self.sink.failure(&KafkaError::MessageProduction(error), last_error.clone());
+            self.sink.doubt.weigh(failure, suspects)
+        };
         if let Some(error) = outcome.refused {
-            return Published { acknowledged, stopped: Some(failure(error)), suspects: self.sent - acknowledged };
+            let suspects = self.sent - acknowledged;
+            return Published { acknowledged, stopped: Some(failure(error, suspects)), suspects };
         }
         let stopped = match outcome.error {
-            Some((row, error)) if row == acknowledged => failure(error),
+            Some((row, error)) if row == acknowledged => failure(error, 1),
             // Something later failed first: the message in question is simply without an answer.
-            Some((_, error)) => Failure { class: Class::Retry, ..failure(error) },
+            Some((_, error)) => Failure { class: Class::Retry, ..failure(error, 1) },
             None => classify::interrupted(last_error),
         };
         Published { acknowledged, stopped: Some(stopped), suspects: 1 }

@@ -1,13 +1,19 @@
 //! A proxy before a Kafka broker that spoils one produce request, so that the broker itself refuses it, as it refuses one
-//! for a partition that it does not lead for a moment.
+//! for a partition that it does not lead for a moment; and that alters the broker's answers.
 
-use std::sync::Arc;
+mod answers;
+
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outbox_relay::demo::kafka::{BrokerOptions, Listener, RealBroker};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
+
+use answers::Asked;
+pub use answers::{Answers, Place};
 
 /// The key of a produce request (Kafka protocol, request header).
 const PRODUCE: [u8; 2] = [0, 0];
@@ -30,6 +36,8 @@ struct State {
     armed: AtomicBool,
     holds: AtomicBool,
     spoiled: AtomicUsize,
+    answers: Mutex<Answers>,
+    altered: AtomicUsize,
 }
 
 impl KafkaProxy {
@@ -71,6 +79,16 @@ impl KafkaProxy {
         self.state.holds.load(Ordering::SeqCst)
     }
 
+    /// From now on answers come so.
+    pub fn answer(&self, answers: Answers) {
+        *self.state.answers.lock().unwrap() = answers;
+    }
+
+    /// How many answers it has altered.
+    pub fn altered(&self) -> usize {
+        self.state.altered.load(Ordering::SeqCst)
+    }
+
     /// How many it has spoiled.
     pub fn spoiled(&self) -> usize {
         self.state.spoiled.load(Ordering::SeqCst)
@@ -78,21 +96,24 @@ impl KafkaProxy {
 }
 
 async fn carry(client: TcpStream, state: Arc<State>) {
-    let server = TcpStream::connect(("127.0.0.1", state.target.load(Ordering::SeqCst))).await.unwrap();
-    let (mut asking, mut answered) = client.into_split();
-    let (mut answering, mut asked) = server.into_split();
-    let back = tokio::spawn(async move {
-        let _ = tokio::io::copy(&mut answering, &mut answered).await;
-    });
+    let Ok(server) = TcpStream::connect(("127.0.0.1", state.target.load(Ordering::SeqCst))).await else { return };
+    let (mut asking, answered) = client.into_split();
+    let (answering, mut asked) = server.into_split();
+    let questions = Arc::new(Mutex::new(Asked::default()));
+    let back = tokio::spawn(carry_back(answering, answered, Arc::clone(&state), Arc::clone(&questions)));
     while let Ok(length) = asking.read_i32().await {
         let mut request = vec![0; usize::try_from(length).unwrap()];
         if asking.read_exact(&mut request).await.is_err() {
             break;
         }
-        if request.starts_with(&PRODUCE) && state.armed.swap(false, Ordering::SeqCst) {
+        questions.lock().unwrap().note(&request);
+        let armed = request.starts_with(&PRODUCE) && state.armed.swap(false, Ordering::SeqCst);
+        if armed || request.starts_with(&PRODUCE) && state.answers.lock().unwrap().spoils() {
             let place = request.len() - IN_VALUE;
             request[place] ^= 1;
             state.spoiled.fetch_add(1, Ordering::SeqCst);
+        }
+        if armed {
             // The broker is not to answer before the client has sent what it sends without an answer.
             state.holds.store(true, Ordering::SeqCst);
             let _ = tokio::time::timeout(HOLD, asking.peek(&mut [0])).await;
@@ -103,4 +124,20 @@ async fn carry(client: TcpStream, state: Arc<State>) {
         }
     }
     back.abort();
+}
+
+async fn carry_back(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: Arc<State>, asked: Arc<Mutex<Asked>>) {
+    while let Ok(length) = from.read_i32().await {
+        let mut frame = length.to_be_bytes().to_vec();
+        frame.resize(4 + usize::try_from(length).unwrap(), 0);
+        if from.read_exact(&mut frame[4..]).await.is_err() {
+            return;
+        }
+        if state.answers.lock().unwrap().alter(&mut frame, &mut asked.lock().unwrap()) {
+            state.altered.fetch_add(1, Ordering::SeqCst);
+        }
+        if to.write_all(&frame).await.is_err() {
+            return;
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 pub mod fleet;
 pub mod front;
+pub mod fuzz;
 pub mod gateway;
 pub mod hook;
 pub mod kafka_proxy;

@@ -1,0 +1,73 @@
+//! When a broker's refusal is believed.
+//!
+//! An answer may be garbled on its way, and what follows from a refusal waits for an operator: a halt, or a row put aside.
+//! So a refusal counts only when the same code has come three times without a success in between; until then it is retried.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::sink::{Class, Failure};
+
+/// So many times in a row a refusal must come.
+const TIMES: u32 = 3;
+
+/// The last refusal of a sink, and how many times it has come. See the module.
+#[derive(Debug, Default)]
+pub(super) struct Doubt(Mutex<(String, u32)>);
+
+impl Doubt {
+    fn last(&self) -> MutexGuard<'_, (String, u32)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The failure as it counts now, of one record among `suspects`. Several are searched, which asks the broker again.
+    pub(super) fn weigh(&self, failure: Failure, suspects: usize) -> Failure {
+        if failure.class == Class::Retry {
+            return failure;
+        }
+        let mut last = self.last();
+        if last.0 != failure.code {
+            *last = (failure.code.clone(), 0);
+        }
+        last.1 = last.1.saturating_add(1);
+        let searched = failure.class == Class::Poison && suspects > 1;
+        if searched || last.1 >= TIMES { failure } else { Failure { class: Class::Retry, ..failure } }
+    }
+
+    /// The broker has taken everything.
+    pub(super) fn clear(&self) {
+        self.last().1 = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn classes(doubt: &Doubt, failures: &[(Class, &str, usize)]) -> Vec<Class> {
+        let weigh = |(class, code, suspects): &(Class, &str, usize)| {
+            doubt.weigh(Failure::of(*class, code, "refused", "hint"), *suspects).class
+        };
+        failures.iter().map(weigh).collect()
+    }
+
+    #[test]
+    fn refusal_counts_at_third_time() {
+        let doubt = Doubt::default();
+        let refused = [(Class::Fatal, "a", 1); 4];
+        assert_eq!(classes(&doubt, &refused), [Class::Retry, Class::Retry, Class::Fatal, Class::Fatal]);
+        doubt.clear();
+        assert_eq!(classes(&doubt, &refused[..2]), [Class::Retry, Class::Retry]);
+    }
+
+    #[test]
+    fn other_code_counts_from_the_first() {
+        let mixed = [(Class::Fatal, "a", 1), (Class::Fatal, "b", 1), (Class::Retry, "c", 1), (Class::Fatal, "b", 1)];
+        assert_eq!(classes(&Doubt::default(), &mixed), [Class::Retry; 4]);
+    }
+
+    #[test]
+    fn several_suspects_are_searched_at_once() {
+        let refused = [(Class::Poison, "a", 9), (Class::Poison, "a", 1), (Class::Poison, "a", 1)];
+        assert_eq!(classes(&Doubt::default(), &refused), [Class::Poison, Class::Retry, Class::Poison]);
+    }
+}

@@ -1,0 +1,116 @@
+//! What becomes of a broker's answers on their way to the client.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Where an answer has an error code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Produce,
+    MetadataTopic,
+    MetadataPartition,
+    Versions,
+    ProducerId,
+    DescribeConfigs,
+}
+
+impl Place {
+    /// Of the Kafka protocol.
+    fn key(self) -> i16 {
+        match self {
+            Self::Produce => 0,
+            Self::MetadataTopic | Self::MetadataPartition => 3,
+            Self::Versions => 18,
+            Self::ProducerId => 22,
+            Self::DescribeConfigs => 32,
+        }
+    }
+
+    /// Where the code stands in an answer of this version, which begins with the correlation id; none when it is not about the topic.
+    fn find(self, answer: &[u8], version: i16, topic: &str) -> Option<Range<usize>> {
+        let named = || answer.windows(topic.len()).position(|bytes| bytes == topic.as_bytes());
+        let flexible = |from, short: usize, long: usize| if version >= from { short } else { long };
+        let at = match self {
+            Self::Produce => named()? + topic.len() + flexible(9, 1, 4) + 4,
+            Self::MetadataTopic => named()? - flexible(9, 1, 2) - 2,
+            Self::MetadataPartition => named()? + topic.len() + flexible(10, 16, 0) + 1 + flexible(9, 1, 4),
+            Self::Versions => 4,
+            Self::ProducerId => 4 + flexible(2, 1, 0) + 4,
+            Self::DescribeConfigs => 4 + 4 + 4,
+        };
+        (at + 2 <= answer.len()).then_some(at..at + 2)
+    }
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub enum Answers {
+    /// As the broker gives them.
+    #[default]
+    Honest,
+    /// With this code. A produce request is spoiled, so that the broker does not store it.
+    Coded { place: Place, topic: String, code: i16 },
+    /// Some with other bytes than the broker's.
+    Garbled(fastrand::Rng),
+}
+
+/// The requests of a connection that are without an answer: key and version by correlation id.
+#[derive(Default)]
+pub struct Asked(HashMap<[u8; 4], (i16, i16)>);
+
+impl Asked {
+    /// A request begins with key, version and correlation id.
+    pub fn note(&mut self, request: &[u8]) {
+        let Some([key @ .., v1, v2, c1, c2, c3, c4]) = request.first_chunk::<8>() else { return };
+        self.0.insert([*c1, *c2, *c3, *c4], (i16::from_be_bytes(*key), i16::from_be_bytes([*v1, *v2])));
+    }
+
+    fn take(&mut self, answer: &[u8]) -> Option<(i16, i16)> {
+        self.0.remove(answer.first_chunk::<4>()?)
+    }
+}
+
+impl Answers {
+    /// Whether a produce request is to be spoiled.
+    pub fn spoils(&self) -> bool {
+        matches!(self, Self::Coded { place: Place::Produce, .. })
+    }
+
+    /// Alters a frame, which begins with its length; answers whether it did.
+    pub fn alter(&mut self, frame: &mut [u8], asked: &mut Asked) -> bool {
+        let question = asked.take(&frame[4..]);
+        match self {
+            Self::Honest => false,
+            Self::Coded { place, topic, code } => {
+                let Some((key, version)) = question else { return false };
+                let found = (key == place.key()).then(|| place.find(&frame[4..], version, topic)).flatten();
+                let Some(at) = found else { return false };
+                frame[at.start + 4..at.end + 4].copy_from_slice(&code.to_be_bytes());
+                true
+            }
+            Self::Garbled(random) => garble(frame, random),
+        }
+    }
+}
+
+/// One frame of three gets one to eight other bytes, seldom in its length. An address stays what it is: clients would
+/// connect to whatever it became.
+fn garble(frame: &mut [u8], random: &mut fastrand::Rng) -> bool {
+    if random.u8(0..3) > 0 {
+        return false;
+    }
+    let address = b"127.0.0.1";
+    let kept: Vec<_> = frame.windows(address.len()).enumerate().filter(|(_, bytes)| *bytes == address).collect();
+    let kept: Vec<_> = kept.into_iter().map(|(at, _)| at.saturating_sub(2)..at + address.len()).collect();
+    let first = if random.u8(0..50) == 0 { 0 } else { 4 };
+    for _ in 0..random.usize(1..=8) {
+        let at = random.usize(first..frame.len());
+        if !kept.iter().any(|kept| kept.contains(&at)) {
+            frame[at] = if random.bool() { frame[at] ^ (1 << random.u8(0..8)) } else { *random.choice(&ODD).unwrap() };
+        }
+    }
+    true
+}
+
+/// Bytes that lengths and counts do badly with.
+const ODD: [u8; 6] = [0x00, 0x01, 0x7f, 0x80, 0xfe, 0xff];
