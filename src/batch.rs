@@ -30,6 +30,7 @@ pub struct Batch {
 /// A row that is being appended.
 #[derive(Debug)]
 pub struct Row<'a> {
+    begin: usize,
     values: &'a mut Vec<u8>,
     ends: &'a mut Vec<usize>,
 }
@@ -41,6 +42,12 @@ impl Row<'_> {
             self.values.extend_from_slice(bytes);
         }
         self.ends.push(self.values.len() | if value.is_none() { NULL } else { 0 });
+    }
+
+    /// How many bytes its values take so far.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.values.len() - self.begin
     }
 
     /// Its next value, which `make` appends to what it is given.
@@ -121,7 +128,7 @@ impl Batch {
         fill: impl FnOnce(&mut Row<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let (values, ends) = (self.values.len(), self.ends.len());
-        if let Err(error) = fill(&mut Row { values: &mut self.values, ends: &mut self.ends }) {
+        if let Err(error) = fill(&mut Row { begin: values, values: &mut self.values, ends: &mut self.ends }) {
             self.values.truncate(values);
             self.ends.truncate(ends);
             return Err(error);

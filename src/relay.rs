@@ -191,6 +191,8 @@ pub struct TurnConfig {
     pub rows: usize,
     /// The most bytes of one turn; the row that passes it is the last.
     pub bytes: usize,
+    /// The most bytes of one row; a larger one is never read, and is poison.
+    pub max_row_bytes: usize,
     /// How long one turn reads.
     pub time: Duration,
     /// When a turn gives up publishing.
@@ -261,7 +263,7 @@ impl Ready {
     pub fn with_shape(&self, shape: &Arc<source::shape::Shape>) -> Self {
         let shape = shape.for_shard(self.config.shard.as_ref());
         Self {
-            texts: source::fetch::Texts::new(&shape, self.sink.fields()),
+            texts: source::fetch::Texts::new(&shape, self.sink.fields(), self.config.turn.max_row_bytes),
             shape,
             config: self.config.clone(),
             sink: Arc::clone(&self.sink),

@@ -12,6 +12,7 @@ pub mod finding;
 pub mod guard;
 pub mod horizon;
 pub mod judge;
+mod length;
 pub mod pending;
 pub mod requests;
 pub mod schedule;

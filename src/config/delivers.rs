@@ -35,7 +35,7 @@ fn plain(config: &Config) -> Config {
     let none = Duration::ZERO;
     (plain.start, plain.shard) = (Start::Beginning, None);
     plain.on_config_change = OnConfigChange::default();
-    plain.turn = TurnConfig { rows: 0, bytes: 0, time: none, deadline: none };
+    plain.turn = TurnConfig { rows: 0, bytes: 0, max_row_bytes: 0, time: none, deadline: none };
     plain.poll = pace::Config::default();
     match &mut plain.source {
         source::Config::Stream(_) => {}

@@ -40,7 +40,7 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
     ("relay.source.requests", &["templates", "limit", "in_flight"]),
     ("relay.source.schedule", &["in_flight", "per_tenant_concurrency", "schema", "role", "queries"]),
     ("relay.source.schedule.queries", &["sql", "timeout", "when", "max_rows"]),
-    ("relay.turn", &["rows", "bytes", "time", "deadline"]),
+    ("relay.turn", &["rows", "bytes", "max_row_bytes", "time", "deadline"]),
     ("relay.poll", &["min", "max", "standby", "notify"]),
     ("relay.sink", &["kafka", "http", "sms", "webhook", "email", "sql", "stdout", "command"]),
     ("relay.sink.command", &["programs"]),

@@ -152,6 +152,10 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
     lines.section("[relay.turn]");
     lines.raw("rows", relay.turn.rows);
     lines.text("bytes", &print_size(u64::try_from(relay.turn.bytes).unwrap_or(u64::MAX)));
+    // Absent unless it was changed: it is part of the fingerprint that halts of older versions were written under.
+    if relay.turn.max_row_bytes != turn::DEFAULT_MAX_ROW_BYTES {
+        lines.text("max_row_bytes", &print_size(u64::try_from(relay.turn.max_row_bytes).unwrap_or(u64::MAX)));
+    }
     lines.duration("time", relay.turn.time);
     lines.duration("deadline", relay.turn.deadline);
     turn::write_poll(&mut lines, &relay.poll);

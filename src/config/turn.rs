@@ -14,6 +14,8 @@ pub(super) const DEFAULT_ROWS: usize = 20_000;
 /// For sinks that send messages one by one: a crash then repeats at most one.
 pub(super) const DEFAULT_ROWS_ONE_BY_ONE: usize = 1;
 const DEFAULT_BYTES: usize = 8 << 20;
+/// Several such rows fit into the memory that the shipped deployment gives a replica.
+pub(super) const DEFAULT_MAX_ROW_BYTES: usize = 16 << 20;
 const DEFAULT_TIME: Duration = Duration::from_millis(500);
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -25,6 +27,8 @@ pub(super) fn read(section: &Section<'_>, one_by_one: bool) -> TurnConfig {
     let default_rows = if one_by_one { DEFAULT_ROWS_ONE_BY_ONE } else { DEFAULT_ROWS };
     let rows = section.read("rows", value::integer(1..=1_000_000)).map_or(default_rows, at_most_usize);
     let bytes = section.read("bytes", value::size(1 << 10..=1 << 30)).map_or(DEFAULT_BYTES, at_most_usize);
+    let max_row_bytes = section.read("max_row_bytes", value::size(64 << 10..=1 << 30));
+    let max_row_bytes = max_row_bytes.map_or(DEFAULT_MAX_ROW_BYTES, at_most_usize);
     let deadline = section.read("deadline", value::duration(SHORTEST_DEADLINE..=LONGEST_DEADLINE));
     let time = section.read("time", value::duration(Duration::from_millis(1)..=LONGEST_DEADLINE));
     let wrong_time = section.has("time") && time.is_none();
@@ -39,7 +43,7 @@ pub(super) fn read(section: &Section<'_>, one_by_one: bool) -> TurnConfig {
         let mend = "the chain is: time < deadline; write a shorter time or a longer deadline";
         section.problem(key, Wrong::new(what, mend));
     }
-    TurnConfig { rows, bytes, time, deadline }
+    TurnConfig { rows, bytes, max_row_bytes, time, deadline }
 }
 
 fn at_most_usize(number: u64) -> usize {

@@ -139,7 +139,7 @@ async fn rows(
     if !fit {
         return Ok(None);
     }
-    if let Err(error) = session.prepare(&shape.fetch_sql(&fields, After::Row)).await {
+    if let Err(error) = session.prepare(&shape.fetch_sql(&fields, After::Row, Some(relay.turn.max_row_bytes))).await {
         findings.push(
             Finding::new(Level::Error, "column_unreadable", database::error::describe(&error))
                 .setting("Correct the column named in the relay's sink, or grant SELECT on it."),

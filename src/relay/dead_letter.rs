@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::outcome::{Outcome, TurnError};
 use super::turn::{Turn, within};
-use super::{Config, Ready};
+use super::{Config, Ready, unreadable};
 use crate::batch::Batch;
 use crate::cursor::LockedCursor;
 use crate::cursor::dead_letter::{DeadLetter, Redrive, Redriven};
@@ -14,7 +14,7 @@ use crate::database::{Error, Loan, sqlstate};
 use crate::message::{Field, Message};
 use crate::sink::kafka::{LetterTopic, Obituary};
 use crate::sink::{Class, Failure, Mode, Published, Sink};
-use crate::source::fetch::{FetchError, types_stand};
+use crate::source::fetch::{FetchError, Unreadable, Wanted, too_large, types_stand};
 
 /// How many dead letters one turn sends again at the most: each waits for the one before.
 const REDRIVES: usize = 100;
@@ -72,6 +72,16 @@ fn words(fields: &[Field]) -> Vec<String> {
     fields.iter().map(ToString::to_string).collect()
 }
 
+/// What became of reading a dead letter's row again.
+enum Again {
+    /// It was appended.
+    Read,
+    /// It is larger than the relay reads.
+    Large(Unreadable),
+    /// The row is gone, and what was read of it then is of no use.
+    Gone,
+}
+
 impl Turn<'_> {
     /// How many dead letters this turn sends again: a crash repeats no more than a turn of rows would.
     pub(super) fn redrives(&self) -> i64 {
@@ -127,9 +137,22 @@ impl Turn<'_> {
         letter: &Redrive,
         batch: &mut Batch,
     ) -> Result<Option<Failure>, Error> {
-        match self.read_row(reader, letter, batch).await {
-            Ok(true) => Ok(None),
-            Ok(false) => Ok(Some(Failure::of(
+        let read = self.read_row(reader, letter, batch).await;
+        if let Err(error) = &read {
+            let wanted = Wanted {
+                shape: &self.ready.shape,
+                fields: self.ready.sink.fields(),
+                most: self.ready.config.turn.max_row_bytes,
+                position: &letter.position,
+            };
+            if let Some(row) = too_large(reader, wanted, error).await? {
+                return Ok(Some(unreadable::failure(&row)));
+            }
+        }
+        match read {
+            Ok(Again::Read) => Ok(None),
+            Ok(Again::Large(row)) => Ok(Some(unreadable::failure(&row))),
+            Ok(Again::Gone) => Ok(Some(Failure::of(
                 Class::Poison,
                 "row_gone",
                 "The row is gone, and what was read of it then is not what the relay reads now",
@@ -144,24 +167,28 @@ impl Turn<'_> {
         }
     }
 
-    /// False when the row is gone, and what was read of it then is of no use.
-    async fn read_row(&self, reader: &Loan, letter: &Redrive, batch: &mut Batch) -> Result<bool, Error> {
+    async fn read_row(&self, reader: &Loan, letter: &Redrive, batch: &mut Batch) -> Result<Again, Error> {
         let fields = self.ready.sink.fields();
-        let sql = reader.prepare_cached(&self.ready.shape.row_sql(fields)).await?;
-        let Some(id) = &letter.position.id else { return Ok(false) };
+        let most = self.ready.config.turn.max_row_bytes;
+        let sql = reader.prepare_cached(&self.ready.shape.row_sql(fields, most)).await?;
+        let Some(id) = &letter.position.id else { return Ok(Again::Gone) };
         let row = reader.query_opt(&sql, &[&letter.position.created_at, id]).await?;
         let Some(row) = row else {
             let same = letter.fields == words(fields) && letter.values.len() == fields.len();
             if same {
                 batch.push(letter.position.created_at, id, letter.values.iter().map(Option::as_deref));
             }
-            return Ok(same);
+            return Ok(if same { Again::Read } else { Again::Gone });
         };
         let values = (0..fields.len())
             .map(|field| row.try_get::<_, Option<Raw<'_>>>(field + 2).map(|value| value.map(|raw| raw.0)))
             .collect::<Result<Vec<_>, _>>()?;
+        let bytes = values.iter().flatten().map(|value| value.len()).sum();
+        if bytes > most {
+            return Ok(Again::Large(Unreadable::large(letter.position.clone(), bytes, most)));
+        }
         batch.push(letter.position.created_at, id, values);
-        Ok(true)
+        Ok(Again::Read)
     }
 
     async fn publish_again(

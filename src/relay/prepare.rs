@@ -118,7 +118,7 @@ pub(super) async fn ready(
         ),
         config: config.clone(),
         shape: Arc::clone(shape),
-        texts: Texts::new(shape, sink.fields()),
+        texts: Texts::new(shape, sink.fields(), config.turn.max_row_bytes),
         sink: Arc::new(sink),
         letters,
         identity,
@@ -221,7 +221,7 @@ pub(super) async fn not_ready(
 
 /// Whether every column that the sink asks for exists and may be read: a statement that reads them is prepared.
 async fn columns(session: &Session, config: &Config, shape: &Shape, fields: &[Field]) -> Result<(), Unready> {
-    let sql = shape.fetch_sql(fields, crate::source::shape::After::Row);
+    let sql = shape.fetch_sql(fields, crate::source::shape::After::Row, Some(config.turn.max_row_bytes));
     match session.prepare(&sql).await {
         Ok(_) => Ok(()),
         // Not about the columns: the server restarts, say.

@@ -37,7 +37,9 @@ impl Relayed {
     /// The first row after the position cannot be read: it is treated as refused, by its place, without its values.
     pub(super) fn unreadable(row: &Unreadable) -> Self {
         let place = match row {
-            Unreadable::Malformed { position, .. } | Unreadable::Value { position, .. } => Some(position),
+            Unreadable::Malformed { position, .. }
+            | Unreadable::Value { position, .. }
+            | Unreadable::Large { position, .. } => Some(position),
             Unreadable::Id { .. } => None,
         };
         let named = place.and_then(|position| Some((position.created_at, position.id.as_deref()?)));

@@ -19,6 +19,9 @@ pub(super) fn failure(row: &Unreadable) -> Failure {
             message,
             "Correct the row's value in the database, or publish other columns.",
         ),
+        Unreadable::Large { bytes, most, .. } => {
+            Failure::of(Class::Poison, "row_too_large", message, large(*bytes, *most))
+        }
         Unreadable::Id { .. } => Failure::of(
             Class::Fatal,
             "id_not_utf8",
@@ -26,6 +29,21 @@ pub(super) fn failure(row: &Unreadable) -> Failure {
             "Give the row an id that can be converted to UTF-8: a position and a message need it.",
         ),
     }
+}
+
+/// The most that max_row_bytes may be, in MiB: PostgreSQL makes no value that is longer.
+const MOST_MEBIBYTES: u64 = 1_024;
+
+fn large(bytes: u64, most: usize) -> String {
+    let needed = bytes.div_ceil(1 << 20);
+    if needed > MOST_MEBIBYTES || usize::try_from(bytes).is_ok_and(|bytes| bytes <= most) {
+        return "Shorten the row's values, or publish fewer columns: PostgreSQL cannot make this row into one text."
+            .to_owned();
+    }
+    format!(
+        "Set [relay.turn] max_row_bytes = \"{needed}MiB\" if each replica has memory for three such rows, or shorten the \
+         row's values, or publish fewer columns."
+    )
 }
 
 #[cfg(test)]
@@ -41,6 +59,11 @@ mod tests {
         let reason = Malformed::Long("\"payload\"".to_owned());
         let rows = [
             (Unreadable::Malformed { position: position.clone(), reason }, Class::Poison, "row 7"),
+            (
+                Unreadable::Large { position: position.clone(), bytes: 17 << 20, exact: true, most: 16 << 20 },
+                Class::Poison,
+                "row 7 takes 17825792 bytes",
+            ),
             (Unreadable::Value { position, state: "22021".to_owned() }, Class::Poison, "row 7"),
             (Unreadable::Id { created_at, id: "41ff".to_owned() }, Class::Fatal, "x'41ff'"),
         ];

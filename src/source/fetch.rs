@@ -19,15 +19,18 @@ mod columns;
 mod document;
 mod error;
 mod handoff;
+mod large;
 mod pages;
 mod questions;
 mod types;
 mod unreadable;
 
+use columns::is_made_here;
 pub use document::Malformed;
 pub use error::FetchError;
 use handoff::Given;
 pub use handoff::{Giver, Room, Taker, handoff};
+pub use large::{Wanted, too_large};
 use pages::Pages;
 use questions::Questions;
 pub use types::types_stand;
@@ -39,6 +42,8 @@ const BATCH_BYTES: usize = 256 * 1024;
 /// Rows of a page that nobody takes any more are read to their end if they are no more than this; else the connection is
 /// given up, which is quicker.
 const LEFT_OVER: usize = 1024 * 1024;
+/// A connection that has read a row of more bytes than this keeps a buffer of its size, and is closed for it.
+const LARGE: usize = 4 * 1024 * 1024;
 /// They are counted by the mean row; where they were larger, and take longer than this, the connection is given up after all.
 const DRAIN: Duration = Duration::from_secs(1);
 
@@ -65,39 +70,25 @@ pub struct Texts {
     page: String,
     /// The JSON object among the fields is read as its columns, and made here.
     in_parts: bool,
+    /// The most bytes of a row; a larger one is not read.
+    most: usize,
 }
 
 impl Texts {
-    /// For a table, and what is read of each row.
+    /// For a table, and what is read of each row that takes no more than `most` bytes.
     #[must_use]
-    pub fn new(shape: &Shape, fields: &[Field]) -> Self {
-        let (table, begin) = (shape.config.table.quoted(), shape.begin_sql());
-        let mut texts = Self { table, begin, page: String::new(), in_parts: is_made_here(shape, fields) };
+    pub fn new(shape: &Shape, fields: &[Field], most: usize) -> Self {
+        let (table, begin, in_parts) = (shape.config.table.quoted(), shape.begin_sql(), is_made_here(shape, fields));
+        let mut texts = Self { table, begin, page: String::new(), in_parts, most };
         texts.page = texts.first(shape, fields, After::Row);
         texts
     }
 
     /// The rows after a position of that form.
     fn first(&self, shape: &Shape, fields: &[Field], after: After) -> String {
-        if self.in_parts { shape.parts_sql(fields, after) } else { shape.fetch_sql(fields, after) }
+        let most = Some(self.most);
+        if self.in_parts { shape.parts_sql(fields, after, most) } else { shape.fetch_sql(fields, after, most) }
     }
-}
-
-/// The most columns of a JSON object that is read in parts, and fields beside it: a statement may have 1,664, and columns may be
-/// added behind the catalogue's back.
-const MOST_PARTS: usize = 1_000;
-
-/// Whether there is one JSON object among the fields, of columns that all have types which are written here.
-fn is_made_here(shape: &Shape, fields: &[Field]) -> bool {
-    let mut documents = fields.iter().filter(|field| field.is_document());
-    let (Some(document), None) = (documents.next(), documents.next()) else { return false };
-    let parts = match document {
-        Field::Columns(columns) => columns.iter().map(|name| shape.columns.get(name)).collect::<Option<Vec<_>>>(),
-        _ => Some(shape.columns.values().collect()),
-    };
-    parts.is_some_and(|parts| {
-        parts.len() + fields.len() <= MOST_PARTS && parts.iter().all(|column| document::is_made_here(column.oid))
-    })
 }
 
 /// What to read.
@@ -153,7 +144,7 @@ pub struct Fetched {
     pub last: Option<Position>,
     /// How large they were.
     pub sizes: Sizes,
-    /// So many rows may still be on their way that nobody takes that it is quicker to close the connection.
+    /// The connection is to be closed: it keeps too large a buffer, or that is quicker than to read what nobody takes any more.
     pub left_over: bool,
     /// The transaction has ended.
     pub ended: bool,
@@ -268,6 +259,7 @@ async fn read(
     }
     more |= hand.over().await == Given::Unwanted;
     let (rows, sizes, spent) = (pages.rows(), pages.sizes(), pages.spent());
+    let left_over = left_over || sizes.largest > LARGE;
     Ok(Fetched { rows, more, spent, snapshot: Some(snapshot), last: hand.last, sizes, left_over, ended: false })
 }
 

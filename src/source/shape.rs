@@ -152,27 +152,27 @@ impl Shape {
     }
 
     /// The rows after a position, oldest first, below `$1`; at most `$2`; the position's parts are `$3` and `$4`.
-    /// Columns: instant, id, then the fields.
+    /// Columns: instant, id, then the fields. Of a row with more than `most` bytes nothing comes: the statement fails at it.
     #[must_use]
-    pub fn fetch_sql(&self, fields: &[Field], after: After) -> String {
-        self.page_sql(fields.iter().map(|field| self.value(field)), after)
+    pub fn fetch_sql(&self, fields: &[Field], after: After, most: Option<usize>) -> String {
+        self.page_sql(fields.iter().map(|field| self.value(field)), after, &self.id_sql(fields, most))
     }
 
     /// The same, with the columns of the JSON document among the fields, the only one, behind the others.
     #[must_use]
-    pub fn parts_sql(&self, fields: &[Field], after: After) -> String {
+    pub fn parts_sql(&self, fields: &[Field], after: After, most: Option<usize>) -> String {
+        let id = self.id_sql(fields, most);
         let (documents, others): (Vec<_>, Vec<_>) = fields.iter().partition(|field| field.is_document());
         let others = others.into_iter().map(|field| self.value(field));
         let parts = documents.into_iter().flat_map(|document| match document {
             Field::Columns(columns) => columns.iter().map(|column| format!("t.{}", quote_ident(column))).collect(),
             _ => vec!["t.*".to_owned()],
         });
-        self.page_sql(others.chain(parts), after)
+        self.page_sql(others.chain(parts), after, &id)
     }
 
-    fn page_sql(&self, fields: impl Iterator<Item = String>, after: After) -> String {
-        let [_, id] = self.order();
-        let list: Vec<_> = [self.instant(), format!("{id}::text")].into_iter().chain(fields).collect();
+    fn page_sql(&self, fields: impl Iterator<Item = String>, after: After, id: &str) -> String {
+        let list: Vec<_> = [self.instant(), id.to_owned()].into_iter().chain(fields).collect();
         format!(
             "SELECT {} FROM {} AS t WHERE {}{} ORDER BY {} LIMIT $2::bigint",
             list.join(", "),
@@ -199,13 +199,16 @@ impl Shape {
 
     /// The row at a position, as it is now: `$1` and `$2` are its parts. Columns as in [`Self::fetch_sql`].
     #[must_use]
-    pub fn row_sql(&self, fields: &[Field]) -> String {
-        let [created_at, id] = self.order();
-        let mut list = vec![self.instant(), format!("{id}::text")];
+    pub fn row_sql(&self, fields: &[Field], most: usize) -> String {
+        let mut list = vec![self.instant(), self.id_sql(fields, Some(most))];
         list.extend(fields.iter().map(|field| self.value(field)));
+        self.at_sql(&list.join(", "))
+    }
+
+    pub(super) fn at_sql(&self, list: &str) -> String {
+        let [created_at, id] = self.order();
         format!(
-            "SELECT {} FROM {} AS t WHERE {created_at} = {} AND {id} = $2::text::{}",
-            list.join(", "),
+            "SELECT {list} FROM {} AS t WHERE {created_at} = {} AND {id} = $2::text::{}",
             self.config.table.quoted(),
             self.instant_parameter(1),
             self.id_type.sql(),

@@ -94,7 +94,7 @@ pub async fn next(session: &Session, shape: &Shape, after: Option<&Position>) ->
     let bound = Bound::of(after);
     let parameters: Vec<&(dyn ToSql + Sync)> =
         [&Timestamp::INFINITY as _, &1_i64 as _].into_iter().chain(bound.parameters()).collect();
-    let row = session.query_opt(&shape.fetch_sql(&[], After::of(after)), &parameters).await?;
+    let row = session.query_opt(&shape.fetch_sql(&[], After::of(after), None), &parameters).await?;
     Ok(row.as_ref().map(position).transpose()?)
 }
 

@@ -4,6 +4,7 @@
 mod empty;
 mod json;
 mod large;
+mod max_row;
 mod memory;
 mod random;
 mod types;
@@ -14,8 +15,8 @@ use tokio_postgres::Client;
 use crate::support::records::count;
 use crate::support::{Database, PATIENCE, Process, broker, eventually, toml, unique};
 
-/// For rows of which one takes seconds on a busy machine: to send it, or to put it aside.
-const PATIENT: &str = "[relay.turn]\ndeadline = \"30s\"\n";
+/// For large rows, of which one takes seconds on a busy machine: to send it, or to put it aside.
+const PATIENT: &str = "[relay.turn]\ndeadline = \"30s\"\nmax_row_bytes = \"128MiB\"\n";
 
 /// A new topic of one partition.
 async fn topic(prefix: &str, settings: &[(&str, &str)]) -> String {

@@ -2,11 +2,13 @@
 
 use tokio_postgres::{Row, Statement};
 
-use super::document::{Document, Malformed};
+use super::document::{self, Document, Malformed};
 use super::{FetchError, Request, Unreadable};
 use crate::batch::{self, Batch};
 use crate::database::codec::{Raw, Wire};
+use crate::message::Field;
 use crate::position::{Position, Timestamp};
+use crate::source::shape::Shape;
 
 /// Instant and id.
 const BEFORE: usize = 2;
@@ -15,6 +17,8 @@ const BEFORE: usize = 2;
 enum Unread {
     Value(tokio_postgres::Error),
     Document(Malformed),
+    /// So many bytes.
+    Large(usize),
 }
 
 impl From<tokio_postgres::Error> for Unread {
@@ -33,6 +37,8 @@ impl From<Malformed> for Unread {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Columns {
     fields: usize,
+    /// The most bytes that may come of a row.
+    most: usize,
     /// Which field is made of the columns behind the others, and how.
     document: Option<(usize, Document)>,
 }
@@ -40,12 +46,12 @@ pub(super) struct Columns {
 impl Columns {
     /// Of a statement with the text of `request`; none when it has columns now whose JSON only PostgreSQL can make.
     pub(super) fn new(request: &Request<'_>, statement: &Statement) -> Option<Self> {
-        let fields = request.fields.len();
+        let (fields, most) = (request.fields.len(), request.texts.most);
         let place = request.fields.iter().position(|field| request.texts.in_parts && field.is_document());
-        let Some(place) = place else { return Some(Self { fields, document: None }) };
+        let Some(place) = place else { return Some(Self { fields, most, document: None }) };
         let parts = statement.columns().iter().skip(BEFORE + fields - 1);
         let document = Document::new(parts.map(|column| (column.name(), column.type_().oid())))?;
-        Some(Self { fields, document: Some((place, document)) })
+        Some(Self { fields, most, document: Some((place, document)) })
     }
 
     /// Appends a row; gives its size.
@@ -53,12 +59,11 @@ impl Columns {
         let created_at: Timestamp = row.try_get(0)?;
         let id: &str = row.try_get(1)?;
         let before = batch.bytes();
+        let position = || Position { created_at, id: Some(id.to_owned()) };
         batch.write(created_at, id, |values| self.values(row, values)).map_err(|unread| match unread {
             Unread::Value(error) => error.into(),
-            Unread::Document(reason) => {
-                let position = Position { created_at, id: Some(id.to_owned()) };
-                FetchError::Unreadable(Unreadable::Malformed { position, reason })
-            }
+            Unread::Document(reason) => FetchError::Unreadable(Unreadable::Malformed { position: position(), reason }),
+            Unread::Large(bytes) => FetchError::Unreadable(Unreadable::large(position(), bytes, self.most)),
         })?;
         Ok(batch.bytes() - before)
     }
@@ -80,7 +85,28 @@ impl Columns {
                     column += 1;
                 }
             }
+            // Of a short value PostgreSQL may have made a long text, and of a text a longer string of JSON.
+            if values.bytes() > self.most {
+                return Err(Unread::Large(values.bytes()));
+            }
         }
         Ok(())
     }
+}
+
+/// The most columns of a JSON object that is read in parts, and fields beside it: a statement may have 1,664, and columns may be
+/// added behind the catalogue's back.
+const MOST_PARTS: usize = 1_000;
+
+/// Whether there is one JSON object among the fields, of columns that all have types which are written here.
+pub(super) fn is_made_here(shape: &Shape, fields: &[Field]) -> bool {
+    let mut documents = fields.iter().filter(|field| field.is_document());
+    let (Some(document), None) = (documents.next(), documents.next()) else { return false };
+    let parts = match document {
+        Field::Columns(columns) => columns.iter().map(|name| shape.columns.get(name)).collect::<Option<Vec<_>>>(),
+        _ => Some(shape.columns.values().collect()),
+    };
+    parts.is_some_and(|parts| {
+        parts.len() + fields.len() <= MOST_PARTS && parts.iter().all(|column| document::is_made_here(column.oid))
+    })
 }

@@ -6,7 +6,7 @@
 use tokio_postgres::types::ToSql;
 
 use super::document::Malformed;
-use super::{FetchError, Request};
+use super::{FetchError, Request, large};
 use crate::database::{Error, Loan};
 use crate::position::{Position, Timestamp};
 use crate::source::family;
@@ -31,6 +31,21 @@ pub enum Unreadable {
         /// PostgreSQL's error code.
         state: String,
     },
+    /// It is larger than the relay reads, or than PostgreSQL can make a text of.
+    #[error(
+        "row {} takes {}{bytes} bytes, and max_row_bytes is {most}",
+        .position.id.as_deref().unwrap_or_default(), if *.exact { "" } else { "at least " }
+    )]
+    Large {
+        /// Where it is.
+        position: Position,
+        /// How long the text of what is read of it is, in bytes.
+        bytes: u64,
+        /// It is not longer than this. Of other rows PostgreSQL cannot say so much.
+        exact: bool,
+        /// The limit.
+        most: usize,
+    },
     /// Its id cannot be converted to UTF-8: no position and no message can name it.
     #[error(
         "the row of {created_at} whose id is x'{id}' in the database's encoding: the id cannot be converted to UTF-8"
@@ -43,6 +58,14 @@ pub enum Unreadable {
     },
 }
 
+impl Unreadable {
+    /// A row of which exactly so many bytes were to be read.
+    #[must_use]
+    pub fn large(position: Position, bytes: usize, most: usize) -> Self {
+        Self::Large { position, bytes: u64::try_from(bytes).unwrap_or(u64::MAX), exact: true, most }
+    }
+}
+
 /// Names the row after `last` that a page's `error` is about, if it is about one; else gives the error back. The
 /// transaction has failed, so the row is looked for without it, and must fail once more by itself.
 pub(super) async fn named(
@@ -52,10 +75,13 @@ pub(super) async fn named(
     error: FetchError,
 ) -> FetchError {
     let FetchError::Database(cause) = &error else { return error };
-    if !cause.is_not_utf8() {
-        return error;
-    }
-    match find(reader, request, last.or(request.after)).await {
+    let after = last.or(request.after);
+    let found = if cause.is_not_utf8() {
+        find(reader, request, after).await
+    } else {
+        large::find(reader, request, after, cause).await
+    };
+    match found {
         Ok(Some(row)) => FetchError::Unreadable(row),
         Ok(None) | Err(_) => error,
     }
@@ -63,18 +89,15 @@ pub(super) async fn named(
 
 /// Begins again as the reading did. To pass the row is to pass all that lies before it, so the table must be locked and whole,
 /// as for every reading.
-async fn begin(reader: &Loan, request: &Request<'_>) -> Result<bool, Error> {
+pub(super) async fn begin(reader: &Loan, request: &Request<'_>) -> Result<bool, Error> {
     reader.batch_execute("ROLLBACK").await?;
     reader.batch_execute(&request.texts.begin).await?;
     let found = family::read(reader, request.shape.root, &request.texts.table).await?;
     Ok(found == request.shape.descendants)
 }
 
-async fn find(reader: &Loan, request: &Request<'_>, after: Option<&Position>) -> Result<Option<Unreadable>, Error> {
-    if !begin(reader, request).await? {
-        return Ok(None);
-    }
-    let next = request.shape.fetch_sql(&[], After::of(after));
+/// The statement for the row after a position, and its parameters.
+fn asking<'a>(request: &'a Request<'_>, after: Option<&'a Position>) -> (String, Vec<&'a (dyn ToSql + Sync)>) {
     let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&request.horizon, &1_i64];
     if let Some(position) = after {
         parameters.push(&position.created_at);
@@ -82,13 +105,32 @@ async fn find(reader: &Loan, request: &Request<'_>, after: Option<&Position>) ->
             parameters.push(id);
         }
     }
-    let position = match reader.query_opt(&next, &parameters).await.map_err(Error::from) {
+    (request.shape.fetch_sql(&[], After::of(after), None), parameters)
+}
+
+/// Where the row after a position is.
+pub(super) async fn next_row(
+    reader: &Loan,
+    request: &Request<'_>,
+    after: Option<&Position>,
+) -> Result<Option<Position>, Error> {
+    let (next, parameters) = asking(request, after);
+    let Some(row) = reader.query_opt(&next, &parameters).await? else { return Ok(None) };
+    Ok(Some(Position { created_at: row.try_get(0)?, id: row.try_get(1)? }))
+}
+
+async fn find(reader: &Loan, request: &Request<'_>, after: Option<&Position>) -> Result<Option<Unreadable>, Error> {
+    if !begin(reader, request).await? {
+        return Ok(None);
+    }
+    let position = match next_row(reader, request, after).await {
         Ok(None) => return Ok(None),
-        Ok(Some(row)) => Position { created_at: row.try_get(0)?, id: row.try_get(1)? },
+        Ok(Some(position)) => position,
         Err(error) if error.is_not_utf8() => {
             if !begin(reader, request).await? {
                 return Ok(None);
             }
+            let (next, parameters) = asking(request, after);
             let bytes = "pg_catalog.encode(pg_catalog.convert_to(r.id, pg_catalog.getdatabaseencoding()), 'hex')";
             let row =
                 reader.query_opt(&format!("SELECT r.at, {bytes} FROM ({next}) AS r (at, id)"), &parameters).await?;
@@ -98,7 +140,9 @@ async fn find(reader: &Loan, request: &Request<'_>, after: Option<&Position>) ->
         }
         Err(error) => return Err(error),
     };
-    let again = reader.query_opt(&request.shape.row_sql(request.fields), &[&position.created_at, &position.id]).await;
+    let again = reader
+        .query_opt(&request.shape.row_sql(request.fields, request.texts.most), &[&position.created_at, &position.id])
+        .await;
     Ok(match again.map_err(Error::from) {
         Err(error) if error.is_not_utf8() => {
             let state = error.state().map_or_else(String::new, |state| state.code().to_owned());

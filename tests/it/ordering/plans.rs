@@ -69,7 +69,7 @@ pub fn statements(shape: &Shape) -> Vec<(String, String)> {
     let mut list = vec![(shape.newest_sql(), now.to_owned())];
     for after in [After::Nothing, After::Instant, After::Row] {
         let bound = bound(after);
-        for sql in [shape.fetch_sql(&fields, after), shape.parts_sql(&fields, after)] {
+        for sql in [shape.fetch_sql(&fields, after, Some(16 << 20)), shape.parts_sql(&fields, after, Some(16 << 20))] {
             list.push((sql, format!("{now}, 1000{bound}")));
         }
         list.push((shape.oldest_sql(after), format!("{now}{bound}")));

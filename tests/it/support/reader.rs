@@ -120,7 +120,7 @@ impl Reader {
         let mut state = self.state.lock().await;
         let loan = database::Fragile::new(database::take(&self.pool).await.unwrap());
         let (sender, mut taker) = fetch::handoff(window);
-        let texts = Texts::new(&shape, &[]);
+        let texts = Texts::new(&shape, &[], 16 << 20);
         let request = Request {
             shape: &shape,
             server: &sighting.server,

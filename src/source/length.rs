@@ -1,0 +1,184 @@
+//! How many bytes the values of a row take as text, as SQL that PostgreSQL answers before it makes any of them.
+//!
+//! Pure. For `text` and `bytea` the length stands in the value's header, so that nothing is fetched or decompressed. A type that
+//! prints more than it stores is printed only where it could be large: a `jsonb` of a few bytes can hold a number of 147,456
+//! digits, and one that is compressed many of them.
+
+use std::collections::BTreeMap;
+
+use super::shape::Shape;
+use crate::database::quote_ident;
+use crate::message::Field;
+
+/// The digits of the longest `numeric`, in front of the point and behind it.
+const LONGEST_NUMBER: usize = 147_456;
+/// The least bytes that such a number takes inside a `jsonb`: its entry, header and one digit.
+const SMALLEST_IN_JSONB: usize = 12;
+/// The same inside an array or another type.
+const SMALLEST: usize = 8;
+/// No value is compressed by a larger factor, by pglz or lz4.
+const COMPRESSION: usize = 255;
+
+/// A value is printed only for its length when it could be longer than so many times the limit: what is below is refused when it
+/// has been read. Values of up to 2 kB, which PostgreSQL does not compress, are then never printed twice under the default.
+const TOLERATED: usize = 2;
+
+/// How a type's length is found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Never large.
+    Short,
+    /// Stands in the header.
+    Text,
+    /// The same; as text each byte takes two digits.
+    Bytes,
+    /// Stored as it is printed, and maybe compressed.
+    Json,
+    /// Prints more than it stores: so many bytes are the least for a number.
+    Printed(usize),
+}
+
+impl Kind {
+    /// By the type's name as `format_type` writes it.
+    fn of(type_name: &str) -> Self {
+        let plain = match (type_name.split_once('('), type_name.split_once(')')) {
+            (Some((before, _)), Some((_, behind))) => format!("{before}{behind}"),
+            _ => type_name.to_owned(),
+        };
+        match plain.as_str() {
+            "text" | "character varying" | "character" => Self::Text,
+            "bytea" => Self::Bytes,
+            "json" => Self::Json,
+            "jsonb" => Self::Printed(SMALLEST_IN_JSONB),
+            "boolean" | "smallint" | "integer" | "bigint" | "real" | "double precision" | "numeric" | "uuid"
+            | "oid" | "date" | "interval" | "money" | "\"char\"" | "name" | "inet" | "cidr" | "macaddr"
+            | "macaddr8" => Self::Short,
+            time if time.starts_with("time") && !time.ends_with(']') => Self::Short,
+            _ => Self::Printed(SMALLEST),
+        }
+    }
+}
+
+/// The columns of a row `t`: what each is in SQL, and its type's name.
+#[derive(Debug)]
+struct Columns<'a>(BTreeMap<&'a str, &'a str>);
+
+impl Columns<'_> {
+    /// The length of what is read of a row, in bytes; `most` is the limit that it is compared with. None when no row can be
+    /// large.
+    fn length(&self, fields: &[Field], most: usize) -> Option<String> {
+        let mut terms = Vec::new();
+        let mut add = |column: &str, raw: bool| {
+            let kind = self.0.get(column).map_or(Kind::Printed(SMALLEST), |name| Kind::of(name));
+            terms.extend(term(&format!("t.{}", quote_ident(column)), kind, raw, most));
+        };
+        for field in fields {
+            match field {
+                Field::Row => self.0.keys().for_each(|column| add(column, false)),
+                Field::Columns(columns) => columns.iter().for_each(|column| add(column, false)),
+                Field::Text(column) => add(column, false),
+                Field::Payload(column) => add(column, true),
+            }
+        }
+        (!terms.is_empty()).then(|| terms.join(" + "))
+    }
+
+    /// At least so many bytes, for a row of which PostgreSQL cannot say more: what its values take where they are stored.
+    fn stored(&self, fields: &[Field]) -> String {
+        let columns = fields.iter().flat_map(|field| match field {
+            Field::Row => self.0.keys().map(|column| (*column).to_owned()).collect(),
+            Field::Columns(columns) => columns.clone(),
+            Field::Text(column) | Field::Payload(column) => vec![column.clone()],
+        });
+        let sizes =
+            columns.map(|column| format!("COALESCE(pg_catalog.pg_column_size(t.{}), 0)::bigint", quote_ident(&column)));
+        sizes.chain(["0".to_owned()]).collect::<Vec<_>>().join(" + ")
+    }
+}
+
+impl Shape {
+    /// How many bytes the values of a row take of which these fields are read, and how many they take where they are stored:
+    /// the row and the parameters of [`Self::row_sql`].
+    #[must_use]
+    pub fn length_sql(&self, fields: &[Field], most: usize) -> [String; 2] {
+        let columns = self.lengths();
+        let length = columns.length(fields, most).unwrap_or_else(|| "0".to_owned());
+        [length, columns.stored(fields)].map(|bytes| self.at_sql(&format!("({bytes})::bigint")))
+    }
+
+    fn lengths(&self) -> Columns<'_> {
+        let columns = self.columns.iter();
+        Columns(columns.map(|(name, kind)| (name.as_str(), kind.name.as_str())).collect())
+    }
+
+    /// The row's id as text, if what is read of the row takes no more than `most` bytes.
+    pub(super) fn id_sql(&self, fields: &[Field], most: Option<usize>) -> String {
+        let [_, id] = self.order();
+        let id = format!("{id}::text");
+        let Some(most) = most else { return id };
+        unless_longer(&id, self.lengths().length(fields, most).as_deref(), most)
+    }
+}
+
+fn term(value: &str, kind: Kind, raw: bool, most: usize) -> Option<String> {
+    let printed = format!("pg_catalog.octet_length({value}::text)");
+    let size = format!("pg_catalog.pg_column_size({value})");
+    let length = match kind {
+        Kind::Short => return None,
+        Kind::Text => format!("pg_catalog.octet_length({value})"),
+        Kind::Bytes if raw => format!("pg_catalog.octet_length({value})"),
+        Kind::Bytes => format!("2 * pg_catalog.octet_length({value})::bigint + 2"),
+        Kind::Json => format!("CASE WHEN {size} <= {} THEN {size} ELSE {printed} END", most / COMPRESSION),
+        Kind::Printed(smallest) => format!(
+            "CASE WHEN {size} <= {} AND pg_catalog.pg_column_compression({value}) IS NULL THEN {size} ELSE {printed} END",
+            TOLERATED * most / LONGEST_NUMBER * smallest
+        ),
+    };
+    Some(format!("COALESCE({length}, 0)::bigint"))
+}
+
+/// `value`, unless `length` is above `most`: then the statement fails at this row, and the rows before it have been sent. The
+/// server's log shows the length.
+fn unless_longer(value: &str, length: Option<&str>, most: usize) -> String {
+    let Some(length) = length else { return value.to_owned() };
+    format!(
+        "CASE WHEN {length} <= {most} THEN {value} \
+         ELSE (({length}) || ' bytes in a row, above max_row_bytes = {most}')::pg_catalog.int4::text END"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn length(type_name: &str, field: Field) -> Option<String> {
+        Columns(BTreeMap::from([("c", type_name)])).length(&[field], 16 << 20)
+    }
+
+    #[test]
+    fn types_that_are_never_large_cost_nothing() {
+        for name in
+            ["integer", "uuid", "timestamp(3) with time zone", "numeric(10,2)", "boolean", "time without time zone"]
+        {
+            assert_eq!(length(name, Field::Row), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn texts_are_measured_by_their_header_alone() {
+        let text = Some("COALESCE(pg_catalog.octet_length(t.\"c\"), 0)::bigint".to_owned());
+        for name in ["text", "character varying(20)", "character(3)"] {
+            assert_eq!(length(name, Field::Row), text, "{name}");
+        }
+        assert_eq!(length("bytea", Field::Payload("c".to_owned())), text);
+        assert!(length("bytea", Field::Text("c".to_owned())).unwrap().contains("2 * "), "as hexadecimal digits");
+    }
+
+    #[test]
+    fn types_that_print_more_are_printed_when_large() {
+        for (name, bound) in [("jsonb", "<= 2724 AND"), ("numeric[]", "<= 1816 AND"), ("mood", "<= 1816 AND")] {
+            let length = length(name, Field::Columns(vec!["c".to_owned()])).unwrap();
+            assert!(length.contains(bound) && length.contains("octet_length(t.\"c\"::text)"), "{length}");
+        }
+    }
+}
