@@ -16,6 +16,8 @@ pub mod cursor;
 pub mod database;
 pub mod delivery;
 pub mod demo;
+#[cfg(test)]
+mod garbled;
 pub mod health;
 pub mod intake;
 pub mod listener;

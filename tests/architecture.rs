@@ -31,11 +31,15 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("listener", &[]),
+    (GARBLED, &[]),
     ("retention", &["position", "database", "cursor", "source", "relay"]),
     ("admin", &["metrics", "health", "listener"]),
     ("intake", &["position", "pace", "database", "metrics", "listener"]),
     ("config", &["position", "pace", "secret", "database", "source", "sink", "relay", "retention", "admin", "intake"]),
 ];
+
+/// Input for tests, which every reader's tests import.
+const GARBLED: &str = "garbled";
 
 const PURE: &[&str] = &[
     "position.rs",
@@ -118,7 +122,7 @@ fn imports_point_one_way() {
             continue;
         };
         for import in imports(&fs::read_to_string(&path).expect("readable")) {
-            if import != module && !allowed.contains(&import.as_str()) {
+            if import != module && import != GARBLED && !allowed.contains(&import.as_str()) {
                 wrong.push(format!("{}: {module} must not import {import}", path.display()));
             }
         }

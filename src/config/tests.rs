@@ -5,6 +5,7 @@ use super::*;
 mod bad;
 mod bad_sinks;
 mod delivers;
+mod garbled;
 mod good;
 mod notify;
 mod reference;

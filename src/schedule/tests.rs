@@ -5,6 +5,7 @@ use crate::position::Timestamp;
 
 mod bounds;
 mod ends;
+mod garbled;
 mod properties;
 mod refusals;
 mod rfc;

@@ -295,4 +295,6 @@ async fn read(mut response: Response) -> Vec<u8> {
 }
 
 #[cfg(test)]
+mod garbled_tests;
+#[cfg(test)]
 mod tests;

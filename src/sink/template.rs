@@ -283,6 +283,8 @@ impl io::Write for Capped {
 }
 
 #[cfg(test)]
+mod garbled_tests;
+#[cfg(test)]
 mod limit_tests;
 #[cfg(test)]
 mod tests;

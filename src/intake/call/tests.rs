@@ -107,3 +107,21 @@ fn what_is_no_json_object_is_told_with_its_place() {
     let deep = format!(r#"{{"user_id":"u","template":"t","parameters":{{"a":{}"#, "[".repeat(1 << 20));
     assert!(Call::parse(deep.as_bytes()).is_err());
 }
+
+#[test]
+fn garbled_bodies_end_in_call_or_named_faults() {
+    let (mut taken, mut refused) = (0, 0);
+    for bytes in crate::garbled::Garbled::new("intake") {
+        match Call::parse(&bytes) {
+            Ok(call) => {
+                taken += 1;
+                assert!(!call.user_id.is_empty() && !call.template.contains('\0'), "{call:?}");
+            }
+            Err(faults) => {
+                refused += 1;
+                assert!(!faults.is_empty());
+            }
+        }
+    }
+    assert!(taken > 0 && refused > 0, "{taken} taken, {refused} refused");
+}

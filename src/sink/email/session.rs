@@ -288,4 +288,6 @@ fn stuffed(content: &[u8]) -> Vec<u8> {
 }
 
 #[cfg(test)]
+mod garbled_tests;
+#[cfg(test)]
 mod tests;
