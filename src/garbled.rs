@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 const CHANGES: usize = 8;
 /// Larger inputs are cut: most of what is found is found in small ones.
 const LARGEST: usize = 64 << 10;
+/// An input that takes longer is kept to be looked at: a debug build on a busy machine is slow, so that it is no failure.
+const SLOW: Duration = Duration::from_secs(5);
 /// What parsers stumble over.
 const PIECES: [&str; 24] = [
     "\0",
@@ -50,6 +52,7 @@ pub(crate) struct Garbled {
     seed: u64,
     end: Instant,
     last: Vec<u8>,
+    since: Instant,
     given: usize,
 }
 
@@ -65,7 +68,26 @@ impl Garbled {
         let seed = number("OUTBOX_RELAY_FUZZ_SEED").unwrap_or(20);
         let lasts = Duration::from_secs(number("OUTBOX_RELAY_FUZZ_SECONDS").unwrap_or(2));
         let end = Instant::now() + lasts;
-        Self { target, examples, draw: fastrand::Rng::with_seed(seed), seed, end, last: Vec::new(), given: 0 }
+        Self {
+            target,
+            examples,
+            draw: fastrand::Rng::with_seed(seed),
+            seed,
+            end,
+            last: Vec::new(),
+            since: Instant::now(),
+            given: 0,
+        }
+    }
+
+    /// Where the last input is now.
+    fn keep(&self, why: &str) -> String {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/garbled");
+        let path = dir.join(format!("{}-{why}-{}-{}", self.target, self.seed, self.given));
+        match std::fs::create_dir_all(&dir).and_then(|()| std::fs::write(&path, &self.last)) {
+            Ok(()) => path.display().to_string(),
+            Err(error) => format!("not kept: {error}"),
+        }
     }
 
     fn example(&mut self) -> &[u8] {
@@ -108,6 +130,9 @@ impl Iterator for Garbled {
     type Item = Vec<u8>;
 
     fn next(&mut self) -> Option<Vec<u8>> {
+        if self.given > 0 && self.since.elapsed() > SLOW {
+            eprintln!("it took {:?}: {}", self.since.elapsed(), self.keep("slow"));
+        }
         let mut bytes = match self.examples.get(self.given) {
             Some(example) => example.clone(),
             None if Instant::now() >= self.end => return None,
@@ -122,20 +147,17 @@ impl Iterator for Garbled {
         bytes.truncate(LARGEST);
         self.given += 1;
         self.last.clone_from(&bytes);
+        self.since = Instant::now();
         Some(bytes)
     }
 }
 
 impl Drop for Garbled {
     fn drop(&mut self) {
-        let Self { target, seed, given, .. } = self;
-        if !std::thread::panicking() {
-            println!("{target}: {given} inputs, seed {seed}");
-            return;
+        if std::thread::panicking() {
+            eprintln!("input {} of seed {}: {}", self.given, self.seed, self.keep("panic"));
+        } else {
+            println!("{}: {} inputs, seed {}", self.target, self.given, self.seed);
         }
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/garbled");
-        let path = dir.join(format!("{target}-{seed}-{given}"));
-        let kept = std::fs::create_dir_all(&dir).and_then(|()| std::fs::write(&path, &self.last));
-        eprintln!("input {given} of seed {seed}, kept ({kept:?}) in {}", path.display());
     }
 }
