@@ -20,6 +20,7 @@ mod notify;
 mod secrets;
 mod server;
 mod topic;
+mod transport;
 
 /// A source that rows can be read from, and what its relay reads of them.
 #[derive(Debug)]
@@ -52,6 +53,7 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
             Err(error) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
         }
     }
+    findings.extend(cluster.map(|cluster| transport::findings(cluster)).into_iter().flatten());
     let configured: Vec<String> = relays.iter().map(|relay| relay.relay.clone()).collect();
     for relay in relays.iter().filter(|relay| relay.is_first_shard()) {
         let mut found = Vec::new();
