@@ -88,7 +88,7 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
 
 /// Without a table of the schema, or rights on it, a migration or a grant is missing: the schema's own findings say so.
 fn no_schema(error: &Error) -> bool {
-    error.state().is_some_and(|state| ["42", "3F"].contains(&&state.code()[..2]))
+    ["42", "3F"].contains(&error.state_class())
 }
 
 /// Whether the relay's rows can be read, and all that its sink asks for; `configured` are the names of all relays.
