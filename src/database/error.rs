@@ -278,3 +278,16 @@ pub fn describe(error: &tokio_postgres::Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_of_odd_length_has_no_class() {
+        for (code, class) in [("57P01", "57"), ("5", ""), ("", ""), ("é", "é"), ("5é", "")] {
+            let (target, reason, state) = (String::new(), String::new(), Some(SqlState::from_code(code)));
+            assert_eq!(Error::Connect { target, reason, state }.state_class(), class, "{code}");
+        }
+    }
+}

@@ -15,8 +15,9 @@ const DATA_ROW: u8 = b'D';
 const ROW_DESCRIPTION: u8 = b'T';
 /// So far before its end stands the type of the last column.
 const TYPE: usize = 12;
-/// One message of so many is garbled.
+/// One message of so many is garbled, and one description of so many.
 const ONE_OF: u32 = 12;
+const DESCRIPTION_OF: u32 = 3;
 
 /// See the module.
 pub struct PostgresProxy {
@@ -69,7 +70,7 @@ async fn carry_back(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: Arc<
             return;
         }
         if let Some(random) = state.random.lock().unwrap().as_mut()
-            && random.u32(0..ONE_OF) == 0
+            && random.u32(0..if head[0] == ROW_DESCRIPTION { DESCRIPTION_OF } else { ONE_OF }) == 0
         {
             garble(&mut message, random);
             state.altered.fetch_add(1, Ordering::SeqCst);
