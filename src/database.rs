@@ -14,12 +14,14 @@ use futures_util::future::try_join_all;
 use tokio_postgres::SimpleQueryMessage;
 use tokio_util::sync::CancellationToken;
 
+mod auth;
 pub mod codec;
 mod connect;
 pub mod error;
 pub mod listen;
 pub mod sqlstate;
 
+pub use auth::Method;
 pub use error::Error;
 
 /// `[postgres]` of the configuration.
@@ -29,6 +31,8 @@ pub struct Config {
     pub connection: tokio_postgres::Config,
     /// How the connection is protected.
     pub tls: TlsMode,
+    /// What the server may ask for; none: anything but the password in clear text without TLS.
+    pub auth: Option<Vec<Method>>,
     /// Read at every connection, so that a rotated password is picked up.
     pub password_file: Option<PathBuf>,
     /// Certificate authorities to trust in place of the system's.
@@ -252,7 +256,9 @@ impl Sessions {
             });
             for (messages, session) in try_join_all(pids).await?.iter().zip(&sessions) {
                 let same = messages.iter().any(|message| match message {
-                    SimpleQueryMessage::Row(row) => row.get(0) == Some(session.pid.to_string().as_str()),
+                    SimpleQueryMessage::Row(row) => {
+                        row.try_get(0).ok().flatten() == Some(session.pid.to_string().as_str())
+                    }
                     _ => false,
                 });
                 if !same {

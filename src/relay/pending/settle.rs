@@ -277,10 +277,10 @@ impl Desk {
 
 /// The server refuses for what a row or the table is; everything else passes, and is the same for all rows.
 fn is_about_a_row(error: &Error) -> bool {
-    is_of_application(error) || error.state().is_some_and(|state| ["22", "42"].contains(&&state.code()[..2]))
+    is_of_application(error) || ["22", "42"].contains(&error.state_class())
 }
 
 /// A constraint or a trigger of the application refuses.
 pub(super) fn is_of_application(error: &Error) -> bool {
-    error.state().is_some_and(|state| ["23", "27", "44", "P0"].contains(&&state.code()[..2]))
+    ["23", "27", "44", "P0"].contains(&error.state_class())
 }
