@@ -44,6 +44,12 @@ pub struct Config {
 }
 
 impl Config {
+    /// How many turns may run at the same time: each has two connections.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        (self.pool_size.saturating_sub(2 + usize::from(self.listens)) / 2).max(1)
+    }
+
     /// Where it connects to, for messages: `host:port/database as user`, no secrets.
     #[must_use]
     pub fn target(&self) -> String {
@@ -211,6 +217,12 @@ impl Sessions {
         listen::open(&self.config, &self.limits, &self.application_name, channel)
             .await
             .map_err(|error| self.named(error))
+    }
+
+    /// How many turns may run at the same time; see [`Config::slots`].
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.config.slots()
     }
 
     /// What they connect to, for messages.

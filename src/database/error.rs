@@ -170,6 +170,14 @@ impl Error {
         self.state().is_some_and(|state| states.contains(state))
     }
 
+    /// Whether the server could not make a value as large as was asked for: `invalid memory alloc request size`, `string buffer
+    /// exceeds maximum allowed length`, `out of memory`.
+    #[must_use]
+    pub fn is_server_limit(&self) -> bool {
+        let states = [SqlState::INTERNAL_ERROR, SqlState::PROGRAM_LIMIT_EXCEEDED, SqlState::OUT_OF_MEMORY];
+        self.state().is_some_and(|state| states.contains(state))
+    }
+
     /// What an operator can do about it.
     #[must_use]
     pub fn mend(&self) -> &'static str {

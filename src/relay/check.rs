@@ -16,6 +16,7 @@ use crate::source::{self, Pending, Requests, judge, table};
 
 mod cursors;
 mod email;
+mod memory;
 mod notify;
 mod secrets;
 mod server;
@@ -65,6 +66,7 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
     }
     let mut away = None;
     findings.extend(cluster.map(|cluster| transport::findings(cluster)).into_iter().flatten());
+    findings.extend(memory::limit(sessions, relays));
     let configured: Vec<String> = relays.iter().map(|relay| relay.relay.clone()).collect();
     for relay in relays.iter().filter(|relay| relay.is_first_shard()) {
         *step = format!("PostgreSQL, about relay {}", relay.relay);
@@ -153,7 +155,9 @@ async fn rows(
     {
         findings.push(statement(session, &sink).await);
     }
-    Ok(Some(Readable { shape, fields }))
+    let readable = Readable { shape, fields };
+    findings.push(memory::rows(session, &readable, relay.turn.max_row_bytes).await?);
+    Ok(Some(readable))
 }
 
 /// Whether the relay's sink can work with actions, and the ledger of them is there.

@@ -111,7 +111,7 @@ impl Desk {
             return;
         }
         let (relay, patience) = (&attempt.task.relay, self.engine.call_deadline);
-        let letter = dead_letter::letter(&ready.config, &ready.sink, &attempt.task.message.message(0));
+        let letter = attempt.task.letter(ready);
         if let Err(uncopied) = dead_letter::copy(relay, letters, failure, &letter, patience).await {
             attempt.outcome = Outcome::Failed(uncopied);
         }
