@@ -181,6 +181,23 @@ $$;
 COMMENT ON FUNCTION outbox.rename_cursors(text, text, text) IS 'Gives a relay''s cursors another name, with everything that is kept under the old one. Fails when a relay of the new name has cursors. Gives their number.';
 REVOKE ALL ON FUNCTION outbox.rename_cursors(text, text, text) FROM PUBLIC;
 
+CREATE FUNCTION outbox.stamp_operation() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    NEW.at := pg_catalog.clock_timestamp();
+    IF NEW.operator IS DISTINCT FROM session_user AND NOT pg_catalog.starts_with(COALESCE(NEW.operator, ''), session_user || '/') THEN
+        NEW.operator := pg_catalog.concat_ws('/', session_user, NEW.operator);
+    END IF;
+    RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION outbox.stamp_operation() IS 'Sets the time of an operation, and begins its operator with the role that is logged in.';
+REVOKE ALL ON FUNCTION outbox.stamp_operation() FROM PUBLIC;
+CREATE TRIGGER stamp_operation BEFORE INSERT ON outbox.operation FOR EACH ROW EXECUTE FUNCTION outbox.stamp_operation();
+COMMENT ON COLUMN outbox.operation.operator IS 'Who: the role that was logged in, which a trigger sets, and after a slash the operating system''s user or the replica, as reported.';
+
 -- Roles that relays run as already may do it: an upgrade needs no second look at grants.
 DO $$
 DECLARE
@@ -195,6 +212,8 @@ BEGIN
         EXECUTE pg_catalog.format('GRANT SELECT, INSERT, UPDATE ON outbox.schedule_watch TO %s', relay);
         EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION outbox.relay_belongings(text), outbox.remove_cursors(text, text, jsonb), '
             'outbox.rename_cursors(text, text, text) TO %s', relay);
+        EXECUTE pg_catalog.format('REVOKE INSERT, UPDATE ON outbox.operation FROM %s', relay);
+        EXECUTE pg_catalog.format('GRANT INSERT (operator, verb, cursor, detail) ON outbox.operation TO %s', relay);
     END LOOP;
 END
 $$;

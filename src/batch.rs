@@ -105,6 +105,12 @@ impl Batch {
         }
     }
 
+    /// Makes room for a row of so many bytes: a block that grows by the row and then by a few bytes more is copied into one of
+    /// twice its size.
+    pub fn make_room(&mut self, bytes: usize) {
+        self.values.reserve_exact(bytes);
+    }
+
     /// Appends a row; `values` must yield as many values as the batch has fields.
     pub fn push<'a>(&mut self, created_at: Timestamp, id: &str, values: impl IntoIterator<Item = Option<&'a [u8]>>) {
         let pushed = self.write(created_at, id, |row| {

@@ -14,12 +14,14 @@ use futures_util::future::try_join_all;
 use tokio_postgres::SimpleQueryMessage;
 use tokio_util::sync::CancellationToken;
 
+mod auth;
 pub mod codec;
 mod connect;
 pub mod error;
 pub mod listen;
 pub mod sqlstate;
 
+pub use auth::Method;
 pub use error::Error;
 
 /// `[postgres]` of the configuration.
@@ -29,6 +31,8 @@ pub struct Config {
     pub connection: tokio_postgres::Config,
     /// How the connection is protected.
     pub tls: TlsMode,
+    /// What the server may ask for; none: anything but the password in clear text without TLS.
+    pub auth: Option<Vec<Method>>,
     /// Read at every connection, so that a rotated password is picked up.
     pub password_file: Option<PathBuf>,
     /// Certificate authorities to trust in place of the system's.
@@ -40,6 +44,12 @@ pub struct Config {
 }
 
 impl Config {
+    /// How many turns may run at the same time: each has two connections.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        (self.pool_size.saturating_sub(2 + usize::from(self.listens)) / 2).max(1)
+    }
+
     /// Where it connects to, for messages: `host:port/database as user`, no secrets.
     #[must_use]
     pub fn target(&self) -> String {
@@ -209,6 +219,12 @@ impl Sessions {
             .map_err(|error| self.named(error))
     }
 
+    /// How many turns may run at the same time; see [`Config::slots`].
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.config.slots()
+    }
+
     /// What they connect to, for messages.
     #[must_use]
     pub fn target(&self) -> String {
@@ -252,7 +268,9 @@ impl Sessions {
             });
             for (messages, session) in try_join_all(pids).await?.iter().zip(&sessions) {
                 let same = messages.iter().any(|message| match message {
-                    SimpleQueryMessage::Row(row) => row.get(0) == Some(session.pid.to_string().as_str()),
+                    SimpleQueryMessage::Row(row) => {
+                        row.try_get(0).ok().flatten() == Some(session.pid.to_string().as_str())
+                    }
                     _ => false,
                 });
                 if !same {

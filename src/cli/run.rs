@@ -158,7 +158,7 @@ async fn reach(engine: &Engine, sessions: &Sessions, waiting: &Latch) -> anyhow:
                 metrics::set_postgres_up(false);
                 let pause = backoff.failed(fastrand::f64());
                 tracing::warn!(%error, hint = error.mend(), ?pause, "PostgreSQL cannot be reached; trying again");
-                waiting.set_reason(&error.to_string());
+                waiting.set_reason(&unreached(&error));
                 engine.heartbeat.beat();
                 tokio::select! {
                     () = engine.stop.cancelled() => return Ok(false),
@@ -167,6 +167,17 @@ async fn reach(engine: &Engine, sessions: &Sessions, waiting: &Latch) -> anyhow:
             }
         }
     }
+}
+
+/// Why PostgreSQL is not reached, for `/readyz`, which anybody can read: a code only. The log has the server and the user.
+fn unreached(error: &Error) -> String {
+    // A server can send any text as its code.
+    let state = error.state().map(|state| state.code());
+    let code = match state.filter(|code| code.len() == 5 && code.bytes().all(|c| c.is_ascii_alphanumeric())) {
+        Some(code) => format!("postgres_{code}"),
+        None => "connect_failed".to_owned(),
+    };
+    format!("PostgreSQL has not been reached yet: {code}")
 }
 
 /// A session, and no pooler in between.

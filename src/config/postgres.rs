@@ -52,7 +52,7 @@ pub(super) fn read(section: &Section<'_>, pool_size: usize, environment: &Enviro
     // The driver's own modes know nothing of verification: it is told to have TLS or none, the connector verifies.
     let mode = if tls == TlsMode::Disable || only_sockets { SslMode::Disable } else { SslMode::Require };
     url.connection.ssl_mode(mode);
-    Some(Config { connection: url.connection, tls, password_file, ca_file, pool_size, listens: false })
+    Some(Config { connection: url.connection, tls, auth: url.auth, password_file, ca_file, pool_size, listens: false })
 }
 
 fn variable(environment: &Environment, name: &str) -> Option<Node> {

@@ -4,6 +4,7 @@ use percent_encoding::percent_decode_str;
 
 use super::keys;
 use super::problem::Wrong;
+use crate::database::Method;
 
 /// What a URL says.
 #[derive(Debug, Default)]
@@ -11,6 +12,7 @@ pub(super) struct Url {
     pub(super) connection: tokio_postgres::Config,
     pub(super) sslmode: Option<String>,
     pub(super) sslrootcert: Option<String>,
+    pub(super) auth: Option<Vec<Method>>,
     pub(super) has_password: bool,
 }
 
@@ -94,6 +96,7 @@ fn sort<'a>(query: &'a str, url: &mut Url) -> Result<Vec<&'a str>, Wrong> {
         match name {
             "sslmode" => url.sslmode = Some(decoded(value)),
             "sslrootcert" => url.sslrootcert = Some(decoded(value)),
+            "require_auth" => url.auth = Some(methods(&decoded(value))?),
             "sslcert" | "sslkey" => {
                 let what = format!("{name}: client certificates are not available in this version");
                 return Err(Wrong::new(what, "use a password, and remove it"));
@@ -107,7 +110,7 @@ fn sort<'a>(query: &'a str, url: &mut Url) -> Result<Vec<&'a str>, Wrong> {
                 kept.push(parameter);
             }
             name => {
-                let known = PARAMETERS.iter().copied().chain(["sslmode", "sslrootcert"]);
+                let known = PARAMETERS.iter().copied().chain(["sslmode", "sslrootcert", "require_auth"]);
                 let mend = keys::nearest(name, known)
                     .map_or_else(|| "remove it".to_owned(), |meant| format!("did you mean {meant}?"));
                 return Err(Wrong::new(format!("no parameter {name:?} is known in the URL"), mend));
@@ -115,6 +118,14 @@ fn sort<'a>(query: &'a str, url: &mut Url) -> Result<Vec<&'a str>, Wrong> {
         }
     }
     Ok(kept)
+}
+
+/// As libpq's `require_auth`, without its negations.
+fn methods(text: &str) -> Result<Vec<Method>, Wrong> {
+    let known = |word: &str| Method::ALL.iter().find(|(known, _)| *known == word).map(|(_, method)| *method);
+    let found: Option<Vec<_>> = text.split(',').map(|word| known(word.trim())).collect();
+    let words = Method::ALL.map(|(word, _)| word).join(", ");
+    found.ok_or_else(|| Wrong::new("require_auth has an unknown method", format!("write some of {words}, with commas")))
 }
 
 fn decoded(text: &str) -> String {
@@ -135,6 +146,14 @@ mod tests {
         assert_eq!(url.connection.get_password(), Some(b"p@ss".as_slice()));
         assert_eq!(url.connection.get_dbname(), Some("app"));
         assert!(url.has_password);
+    }
+
+    #[test]
+    fn methods_of_require_auth_are_those_of_libpq() {
+        let url = parse("postgresql://u@h/app?require_auth=password,scram-sha-256", None).expect("valid");
+        assert_eq!(url.auth, Some(vec![Method::Password, Method::Scram]));
+        assert!(parse("postgresql://u@h/app?require_auth=pasword", None).is_err());
+        assert_eq!(parse("postgresql://u@h/app", None).expect("valid").auth, None);
     }
 
     #[test]

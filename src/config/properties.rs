@@ -133,6 +133,18 @@ const RULES: &[Rule] = &[
     },
     Rule {
         names: &[
+            "plugin.library.paths",
+            "ssl.engine.location",
+            "ssl.engine.id",
+            "ssl.providers",
+            "sasl.kerberos.kinit.cmd",
+        ],
+        harmless: &[],
+        why: "it runs code of others inside the relay, which has every secret in its memory",
+        mend: REMOVE,
+    },
+    Rule {
+        names: &[
             "enabled_events",
             "background_event_cb",
             "error_cb",
@@ -223,6 +235,9 @@ mod tests {
             for name in rule.names {
                 assert!(accept(name, "0").is_err(), "{name}");
             }
+        }
+        for name in ["plugin.library.paths", "ssl.engine.location", "ssl.providers"] {
+            assert!(accept(name, "/tmp/library.so").is_err_and(|wrong| wrong.what.contains("code")), "{name}");
         }
         assert!(accept("max.in.flight", "6").is_err());
         assert!(accept("max.in.flight.requests.per.connection", "1000000").is_err());

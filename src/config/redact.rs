@@ -27,6 +27,94 @@ fn is_plain_oauth(name: &str) -> bool {
         || rest.starts_with("metadata.")
 }
 
+/// librdkafka properties whose values are words, names, addresses or paths, and never secrets.
+const PLAIN_PROPERTIES: [&str; 22] = [
+    "acks",
+    "broker.address.family",
+    "broker.version.fallback",
+    "client.dns.lookup",
+    "client.id",
+    "client.rack",
+    "compression.codec",
+    "compression.type",
+    "debug",
+    "https.ca.location",
+    "metadata.recovery.strategy",
+    "partitioner",
+    "queuing.strategy",
+    "sasl.mechanism",
+    "sasl.mechanisms",
+    "sasl.username",
+    "security.protocol",
+    "ssl.cipher.suites",
+    "ssl.curves.list",
+    "ssl.endpoint.identification.algorithm",
+    "ssl.sigalgs.list",
+    "topic.blacklist",
+];
+
+/// Whether a librdkafka property may be printed with this value. Only what is known to be harmless is: a name may be misspelt.
+pub(super) fn is_plain_property(name: &str, value: &str) -> bool {
+    let number = value == "true" || value == "false" || value.parse::<f64>().is_ok();
+    PLAIN_PROPERTIES.contains(&name)
+        || name.starts_with("ssl.") && name.ends_with(".location")
+        || name.starts_with("sasl.oauthbearer.") && is_plain_oauth(name)
+        || matches!(name, "enable.ssl.certificate.verification" | "enable.sasl.oauthbearer.unsecure.jwt") && number
+        || !name.starts_with("sasl.") && !name.starts_with("ssl.") && !is_secret(name) && number
+}
+
+/// Headers whose values are no secrets.
+const PLAIN_HEADERS: [&str; 8] = [
+    "accept",
+    "accept-language",
+    "content-encoding",
+    "content-language",
+    "content-type",
+    "idempotency-key",
+    "user-agent",
+    "x-tenant",
+];
+
+/// Whether an HTTP header may be printed with this value.
+pub(super) fn is_plain_header(name: &str, value: &str) -> bool {
+    PLAIN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) || is_of_the_row(value)
+}
+
+/// Whether the text is nothing but one expression of a template, whose value each row gives.
+fn is_of_the_row(text: &str) -> bool {
+    let inner = text.trim().strip_prefix("{{").and_then(|text| text.strip_suffix("}}"));
+    inner.is_some_and(|inner| !inner.contains(['{', '}', '"', '\'']))
+}
+
+/// Parameters of URLs whose values are no secrets: PostgreSQL's.
+const PLAIN_PARAMETERS: [&str; 19] = [
+    "application_name",
+    "channel_binding",
+    "connect_timeout",
+    "dbname",
+    "host",
+    "hostaddr",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_retries",
+    "options",
+    "port",
+    "require_auth",
+    "sslmode",
+    "sslnegotiation",
+    "sslrootcert",
+    "target_session_attrs",
+    "tcp_user_timeout",
+    "user",
+];
+
+fn is_plain_parameter(name: &str, value: &str) -> bool {
+    PLAIN_PARAMETERS.contains(&name)
+        || !is_secret(name) && (value.parse::<u16>().is_ok() || matches!(value, "" | "true" | "false"))
+        || is_of_the_row(value)
+}
+
 /// The text of a key for people.
 pub(super) fn text(key: &str, text: &str) -> String {
     let suspicious = text.contains([' ', '@', ':', '=']);
@@ -35,7 +123,7 @@ pub(super) fn text(key: &str, text: &str) -> String {
         // Perhaps `host=… password=…`, which only looks like nothing.
         "url" if !text.contains("://") && suspicious => HIDDEN.to_owned(),
         "url" => url(text),
-        _ if text.contains('@') || text.contains("password") => url(text),
+        _ if text.contains('@') || text.contains("://") || text.contains("password") => url(text),
         _ => text.to_owned(),
     }
 }
@@ -71,7 +159,7 @@ pub(super) fn url(text: &str) -> String {
     let parameters: Vec<String> = query
         .split('&')
         .map(|parameter| match parameter.split_once('=') {
-            Some((name, _)) if is_secret(name) => format!("{name}={HIDDEN}"),
+            Some((name, value)) if !is_plain_parameter(name, value) => format!("{name}={HIDDEN}"),
             _ => parameter.to_owned(),
         })
         .collect();
@@ -98,6 +186,31 @@ mod tests {
             assert_eq!(url(text), shown);
             assert_eq!(super::text("url", "host=h password=hunter2"), HIDDEN);
         }
+    }
+
+    #[test]
+    fn unknown_parameters_of_urls_are_hidden() {
+        for (text, shown) in [
+            ("https://h/p?sig=hunter2&v=2", "https://h/p?sig=***&v=2"),
+            ("https://h/p?id={{ id }}&code=Zm9v&dry=true", "https://h/p?id={{ id }}&code=***&dry=true"),
+            ("https://h/p?sslmode=require&pasword=hunter2", "https://h/p?sslmode=require&pasword=***"),
+        ] {
+            assert_eq!(url(text), shown);
+            assert_eq!(super::text("base_url", text), shown);
+        }
+    }
+
+    #[test]
+    fn only_harmless_properties_and_headers_are_plain() {
+        for (name, value) in [("sasl.pasword", "hunter2"), ("sasl.pasword", "123456"), ("ssl.key.pem", "1"), ("x", "y")]
+        {
+            assert!(!is_plain_property(name, value), "{name}");
+        }
+        for (name, value) in [("linger.ms", "5"), ("ssl.ca.location", "/ca.pem"), ("security.protocol", "SASL_SSL")] {
+            assert!(is_plain_property(name, value), "{name}");
+        }
+        assert!(is_plain_header("Content-Type", "text/plain") && is_plain_header("X-Number", "{{ number }}"));
+        assert!(!is_plain_header("X-Sig", "hunter2") && !is_plain_header("X-Sig", "{{ 'hunter2' }}"));
     }
 
     #[test]

@@ -189,7 +189,16 @@ impl<'a> Section<'a> {
 
 /// A value for people: secrets hidden by the name of their key, passwords taken out of URLs.
 fn shown(key: &str, node: &Node) -> String {
+    let property = key.strip_prefix("properties.");
     match &node.value {
+        Value::Text(text) if property.is_some_and(|name| !redact::is_plain_property(name, text)) => {
+            redact::HIDDEN.to_owned()
+        }
+        Value::Integer(number)
+            if property.is_some_and(|name| !redact::is_plain_property(name, &number.to_string())) =>
+        {
+            redact::HIDDEN.to_owned()
+        }
         _ if redact::is_secret(key) => redact::HIDDEN.to_owned(),
         Value::Text(text) => match redact::text(key, text) {
             hidden if hidden == redact::HIDDEN => hidden,

@@ -64,7 +64,7 @@ fn texts(texts: &BTreeMap<String, String>, secrets: Secrets) -> String {
         return "{}".to_owned();
     }
     let pair = |(name, value): (&String, &String)| {
-        let hide = secrets == Secrets::Hidden && redact::is_secret(name);
+        let hide = secrets == Secrets::Hidden && !redact::is_plain_header(name, value);
         format!("{} = {}", quote(name), quote(if hide { HIDDEN } else { value }))
     };
     format!("{{ {} }}", texts.iter().map(pair).collect::<Vec<_>>().join(", "))
@@ -112,7 +112,7 @@ pub(super) fn kafka(cluster: &ClusterConfig, secrets: Secrets) -> String {
         lines.section("[kafka.properties]");
     }
     for (name, value) in &cluster.properties {
-        let hide = secrets == Secrets::Hidden && redact::is_secret(name);
+        let hide = secrets == Secrets::Hidden && !redact::is_plain_property(name, value);
         lines.text(&quote(name), if hide { HIDDEN } else { value });
     }
     lines.0
@@ -292,7 +292,10 @@ fn sms(lines: &mut Lines, config: &crate::sink::sms::Config, secrets: Secrets) {
     match config.provider {
         crate::sink::sms::Provider::Twilio => lines.text("provider", "twilio"),
     }
-    lines.text("base_url", &config.base_url);
+    lines.text(
+        "base_url",
+        &if secrets == Secrets::Hidden { redact::url(&config.base_url) } else { config.base_url.clone() },
+    );
     lines.text("account_sid", &config.account_sid);
     match &config.auth_token {
         Secret::File(path) => lines.text("auth_token_file", &path.display().to_string()),

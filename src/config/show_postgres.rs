@@ -5,7 +5,7 @@ use tokio_postgres::config::{ChannelBinding, Host, SslNegotiation, TargetSession
 
 use super::redact::HIDDEN;
 use super::show::{Lines, Secrets};
-use crate::database::{Config, TlsMode};
+use crate::database::{Config, Method, TlsMode};
 
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'*');
 
@@ -77,6 +77,7 @@ fn parameters(config: &Config, password: Option<String>) -> impl Iterator<Item =
     let connect = connection.get_connect_timeout().map(|timeout| timeout.as_secs().to_string());
     [
         ("sslmode", Some(sslmode.to_owned())),
+        ("require_auth", config.auth.as_deref().map(words)),
         ("password", password),
         ("hostaddr", Some(addresses.join(",")).filter(|text| !text.is_empty())),
         ("options", connection.get_options().map(encode)),
@@ -92,6 +93,11 @@ fn parameters(config: &Config, password: Option<String>) -> impl Iterator<Item =
     ]
     .into_iter()
     .filter_map(|(name, value)| Some(format!("{name}={}", value?)))
+}
+
+fn words(methods: &[Method]) -> String {
+    let word = |method: &Method| Method::ALL.iter().find(|(_, known)| known == method).map_or("", |(word, _)| *word);
+    methods.iter().map(word).collect::<Vec<_>>().join(",")
 }
 
 fn encode(text: &str) -> String {

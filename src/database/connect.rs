@@ -8,11 +8,13 @@ use std::time::Duration;
 use deadpool_postgres::ClientWrapper;
 use native_tls::{Certificate, TlsConnector};
 use postgres_native_tls::{MakeTlsConnector, TlsStream};
+use tokio_postgres::config::SslNegotiation;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Socket};
 use tokio_util::sync::CancellationToken;
 
+use super::auth::{self, Guarded, Method, Plain, Secure};
 use super::{Config, Error, Limits, Server, Session, Sessions, TlsMode, error};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -86,6 +88,9 @@ pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &st
     let plain = config.tls == TlsMode::Disable || local(config);
     connection.ssl_mode(if plain { SslMode::Disable } else { SslMode::Require });
     let failed = |source: tokio_postgres::Error| {
+        if let Some(method) = auth::refused(&source) {
+            return Error::Method { target: config.target(), method };
+        }
         if error::misses_password(&source) {
             return Error::PasswordMissing(config.target());
         }
@@ -97,12 +102,21 @@ pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &st
     };
     // The driver's own time-out covers the TCP connection only; a server that accepts and says nothing needs this one.
     let late = |_| Error::Timeout(timeout * 2);
+    let allowed = config.auth.clone().unwrap_or_else(|| Method::allowed(!plain));
+    let by_socket = connection.get_hosts().iter().any(|host| matches!(host, Host::Unix(_)));
+    if plain && !by_socket {
+        // To the driver the guard is TLS that begins at once; it sends what it would send without.
+        connection.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
+        let connecting = tokio::time::timeout(timeout * 2, connection.connect(Plain(allowed)));
+        let (client, connection) = connecting.await.map_err(late)?.map_err(failed)?;
+        return Ok((client, Wire::Guarded(connection)));
+    }
     if plain {
         let connecting = tokio::time::timeout(timeout * 2, connection.connect(NoTls));
         let (client, connection) = connecting.await.map_err(late)?.map_err(failed)?;
         return Ok((client, Wire::Plain(connection)));
     }
-    let tls = MakeTlsConnector::new(connector(config)?);
+    let tls = Secure(MakeTlsConnector::new(connector(config)?), allowed);
     let connecting = tokio::time::timeout(timeout * 2, connection.connect(tls));
     let (client, connection) = connecting.await.map_err(late)?.map_err(failed)?;
     Ok((client, Wire::Tls(connection)))
@@ -112,7 +126,8 @@ pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &st
 /// tens of milliseconds for each connection.
 pub(super) enum Wire {
     Plain(Connection<Socket, NoTlsStream>),
-    Tls(Connection<Socket, TlsStream<Socket>>),
+    Guarded(Connection<Socket, Guarded<Socket>>),
+    Tls(Connection<Socket, Guarded<TlsStream<Socket>>>),
 }
 
 impl Wire {
@@ -120,6 +135,7 @@ impl Wire {
     pub(super) async fn next(&mut self) -> Option<AsyncMessage> {
         let message = poll_fn(|context| match self {
             Self::Plain(connection) => connection.poll_message(context),
+            Self::Guarded(connection) => connection.poll_message(context),
             Self::Tls(connection) => connection.poll_message(context),
         });
         match message.await? {
@@ -190,7 +206,8 @@ fn settings(config: &Config, limits: &Limits) -> Vec<(&'static str, String)> {
 /// Makes a session's settings, and runs what is first run in it; the statements that did.
 async fn prepare(session: &Session, sessions: &Sessions) -> Result<String, Error> {
     let Sessions { config, limits, planned_freely, first, .. } = sessions;
-    let version: i32 = session.query_one("SELECT current_setting('server_version_num')::integer", &[]).await?.get(0);
+    let version: i32 =
+        session.query_one("SELECT current_setting('server_version_num')::integer", &[]).await?.try_get(0)?;
     let mut settings = settings(config, limits);
     if !*planned_freely {
         settings.extend(PLANNER.map(|(name, value)| (name, value.to_owned())));
@@ -204,7 +221,7 @@ async fn prepare(session: &Session, sessions: &Sessions) -> Result<String, Error
     }
     sql.push_str(first);
     session.batch_execute(&sql).await?;
-    if session.query_one("SELECT pg_is_in_recovery()", &[]).await?.get(0) {
+    if session.query_one("SELECT pg_is_in_recovery()", &[]).await?.try_get(0)? {
         return Err(Error::Standby(config.target()));
     }
     verify(session, limits, local(config), version).await?;
@@ -221,7 +238,7 @@ async fn verify(session: &Session, limits: &Limits, local: bool, version: i32) -
             continue;
         }
         let row = session.query_one("SELECT setting FROM pg_catalog.pg_settings WHERE name = $1", &[&name]).await?;
-        let found: String = row.get(0);
+        let found: String = row.try_get(0)?;
         if found != wanted {
             return Err(Error::Setting { setting: name, found, wanted });
         }

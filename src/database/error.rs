@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use tokio_postgres::error::SqlState;
 
+use super::auth::Method;
 use super::sqlstate;
 use crate::visible::visible;
 
@@ -24,6 +25,14 @@ pub enum Error {
     /// The server asks for a password.
     #[error("PostgreSQL at {0} asks for a password, and none is configured")]
     PasswordMissing(String),
+    /// The server asks for what it must not be given.
+    #[error("PostgreSQL at {target} asks for {method}: nothing was sent")]
+    Method {
+        /// Host, port, database and user.
+        target: String,
+        /// What it asks for.
+        method: Method,
+    },
     /// No connection: the server cannot be reached or refused it.
     #[error("cannot connect to PostgreSQL at {target}: {reason}")]
     Connect {
@@ -99,6 +108,9 @@ pub enum Error {
         /// What is wrong with the answer.
         reason: String,
     },
+    /// The server's answer is not what the protocol and the statement promise.
+    #[error("PostgreSQL's answer cannot be read: {0}")]
+    Unreadable(&'static str),
     /// No answer in time.
     #[error("PostgreSQL did not answer within {0:?}")]
     Timeout(std::time::Duration),
@@ -119,6 +131,7 @@ impl Error {
             Self::Statement(error) => error.code(),
             Self::PasswordFile { .. }
             | Self::PasswordMissing(_)
+            | Self::Method { .. }
             | Self::Opening { .. }
             | Self::Authorities(_)
             | Self::Tls { .. }
@@ -129,15 +142,22 @@ impl Error {
             | Self::Vanished(_)
             | Self::TwoServers { .. }
             | Self::Answer { .. }
+            | Self::Unreadable(_)
             | Self::Timeout(_) => None,
         }
+    }
+
+    /// The class of the server's code, which is its first two letters; empty without a code, or when it is none.
+    #[must_use]
+    pub fn state_class(&self) -> &str {
+        self.state().and_then(|state| state.code().get(..2)).unwrap_or_default()
     }
 
     /// Whether a transaction that ended with this error may have been committed: its commit was not answered.
     #[must_use]
     pub fn may_have_committed(&self) -> bool {
         match (self, self.state()) {
-            (Self::Statement(_), Some(state)) => ["08", "57"].contains(&&state.code()[..2]),
+            (Self::Statement(_), Some(_)) => ["08", "57"].contains(&self.state_class()),
             (Self::Statement(_) | Self::Timeout(_), None) => true,
             _ => false,
         }
@@ -147,6 +167,14 @@ impl Error {
     #[must_use]
     pub fn is_not_utf8(&self) -> bool {
         let states = [SqlState::CHARACTER_NOT_IN_REPERTOIRE, SqlState::UNTRANSLATABLE_CHARACTER];
+        self.state().is_some_and(|state| states.contains(state))
+    }
+
+    /// Whether the server could not make a value as large as was asked for: `invalid memory alloc request size`, `string buffer
+    /// exceeds maximum allowed length`, `out of memory`.
+    #[must_use]
+    pub fn is_server_limit(&self) -> bool {
+        let states = [SqlState::INTERNAL_ERROR, SqlState::PROGRAM_LIMIT_EXCEEDED, SqlState::OUT_OF_MEMORY];
         self.state().is_some_and(|state| states.contains(state))
     }
 
@@ -160,6 +188,11 @@ impl Error {
             }
             Self::Authorities(_) => "Correct [postgres] ca_file.",
             Self::PasswordMissing(_) => "Write it into the file of [postgres] password_file, or set PGPASSWORD.",
+            Self::Method { method: Method::Password, .. } => {
+                "Set sslmode=verify-full in [postgres] url, or scram-sha-256 in the server's pg_hba.conf. Only if nobody can \
+                 listen in between, add require_auth=password to the URL."
+            }
+            Self::Method { .. } => "Change require_auth in [postgres] url, or the server's pg_hba.conf.",
             Self::Connect { state: None, .. } | Self::Opening { .. } => UNREACHABLE,
             Self::Tls { mend, .. } => mend,
             Self::Standby(_) => "Point [postgres] url at the primary.",
@@ -169,9 +202,12 @@ impl Error {
             }
             Self::Answer { .. } => "Drop the triggers and rules of that table: the relay makes none.",
             Self::Pooler(_) | Self::Setting { .. } => "Point [postgres] url at PostgreSQL itself.",
-            Self::Connect { .. } | Self::Statement(_) | Self::Vanished(_) | Self::Pool(_) | Self::Timeout(_) => {
-                sqlstate::meaning(self).hint
-            }
+            Self::Connect { .. }
+            | Self::Statement(_)
+            | Self::Vanished(_)
+            | Self::Pool(_)
+            | Self::Unreadable(_)
+            | Self::Timeout(_) => sqlstate::meaning(self).hint,
         }
     }
 
@@ -185,7 +221,7 @@ impl Error {
     /// Whether the credentials were refused: a wrong password, an unknown role or database, or no right to connect.
     #[must_use]
     pub fn refused_credentials(&self) -> bool {
-        matches!(self, Self::PasswordFile { .. } | Self::PasswordMissing(_))
+        matches!(self, Self::PasswordFile { .. } | Self::PasswordMissing(_) | Self::Method { .. })
             || self.state().is_some_and(|state| {
                 [
                     SqlState::INVALID_PASSWORD,
@@ -249,4 +285,17 @@ pub fn describe(error: &tokio_postgres::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_of_odd_length_has_no_class() {
+        for (code, class) in [("57P01", "57"), ("5", ""), ("", ""), ("é", "é"), ("5é", "")] {
+            let (target, reason, state) = (String::new(), String::new(), Some(SqlState::from_code(code)));
+            assert_eq!(Error::Connect { target, reason, state }.state_class(), class, "{code}");
+        }
+    }
 }

@@ -81,17 +81,22 @@ impl Ahead {
         let (engine, ready) = (Arc::clone(engine), Arc::clone(ready));
         // Boxed: a task is moved several times before it has a place of its own.
         let task = tokio::spawn(Box::pin(async move {
-            let (outcome, reader) = match read(&engine, &ready, plan, batches, tell).await {
+            let mut batches = batches;
+            let (outcome, reader) = match read(&engine, &ready, plan, &mut batches, tell).await {
                 Ok((fetched, reader)) => (Ok(fetched), Some(reader)),
                 Err(error) => (Err(error), None),
             };
             let fetched = outcome.as_ref().ok().cloned();
+            let last = batches.into_last();
             // Nobody need wait until the transaction has ended.
             let _ = ended.send(outcome);
             if let (Some(fetched), Some(reader)) = (fetched, reader)
                 && let Err(error) = within(&engine, fetch::end(reader, &fetched)).await
             {
                 tracing::debug!(%error, "a reading connection ended");
+            }
+            if let Some(last) = last {
+                last.give();
             }
         }));
         let rows = Rows { first: None, batches: rows };
@@ -171,7 +176,7 @@ async fn read(
     engine: &Arc<Engine>,
     ready: &Arc<Ready>,
     plan: Plan,
-    batches: Giver,
+    batches: &mut Giver,
     tell: oneshot::Sender<Sighting>,
 ) -> Result<(Fetched, Fragile), FetchError> {
     let reader = Fragile::new(engine.connection().await?);

@@ -102,11 +102,14 @@ impl Turn<'_> {
         let request = self.request(cursor, self.appetite(suspects).min(most));
         let begun = Instant::now();
         // Taken when the reading is over, so that nothing may wait for it.
-        let (sender, mut receiver) = fetch::handoff(usize::MAX);
+        let (mut sender, mut receiver) = fetch::handoff(usize::MAX);
         let reader = Fragile::new(reader);
         let late = Error::Timeout(self.ready.config.turn.deadline);
-        let reading = tokio::time::timeout_at(deadline.into(), fetch::fetch(&reader, request, sender));
+        let reading = tokio::time::timeout_at(deadline.into(), fetch::fetch(&reader, request, &mut sender));
         let fetched = reading.await.map_err(|_| TurnError::from(late))?;
+        if let Some(last) = sender.into_last() {
+            last.give();
+        }
         let kept: Kept = std::iter::from_fn(|| receiver.take()).collect();
         let fetched = match fetched {
             Ok(fetched) => {

@@ -16,10 +16,12 @@ use crate::source::{self, Pending, Requests, judge, table};
 
 mod cursors;
 mod email;
+mod memory;
 mod notify;
 mod secrets;
 mod server;
 mod topic;
+mod transport;
 
 /// A source that rows can be read from, and what its relay reads of them.
 #[derive(Debug)]
@@ -63,6 +65,8 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
         }
     }
     let mut away = None;
+    findings.extend(cluster.map(|cluster| transport::findings(cluster)).into_iter().flatten());
+    findings.extend(memory::limit(sessions, relays));
     let configured: Vec<String> = relays.iter().map(|relay| relay.relay.clone()).collect();
     for relay in relays.iter().filter(|relay| relay.is_first_shard()) {
         *step = format!("PostgreSQL, about relay {}", relay.relay);
@@ -100,7 +104,7 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
 
 /// Without a table of the schema, or rights on it, a migration or a grant is missing: the schema's own findings say so.
 fn no_schema(error: &Error) -> bool {
-    error.state().is_some_and(|state| ["42", "3F"].contains(&&state.code()[..2]))
+    ["42", "3F"].contains(&error.state_class())
 }
 
 /// Whether the relay's rows can be read, and all that its sink asks for; `configured` are the names of all relays.
@@ -151,7 +155,9 @@ async fn rows(
     {
         findings.push(statement(session, &sink).await);
     }
-    Ok(Some(Readable { shape, fields }))
+    let readable = Readable { shape, fields };
+    findings.push(memory::rows(session, &readable, relay.turn.max_row_bytes).await?);
+    Ok(Some(readable))
 }
 
 /// Whether the relay's sink can work with actions, and the ledger of them is there.

@@ -159,7 +159,7 @@ impl Turn<'_> {
                 "Give the relay the payload, key and headers back that it had, or discard the dead letter.",
             ))),
             // About this row or its id, not about the server: the others shall not wait for it.
-            Err(error) if error.state().is_some_and(|state| ["22", "42"].contains(&&state.code()[..2])) => {
+            Err(error) if ["22", "42"].contains(&error.state_class()) => {
                 let hint = "Mend the row or what the relay reads of it, or discard the dead letter.";
                 Ok(Some(Failure::of(Class::Poison, &sqlstate::word(&error), error.to_string(), hint)))
             }

@@ -153,7 +153,7 @@ impl Engine {
         let registry = Registry::new(relays);
         let lives = liveness::hold(registry.instance());
         let sessions = || Sessions::new(database.clone(), limits, application.clone()).with_first(lives.clone());
-        let slots = (database.pool_size.saturating_sub(2 + usize::from(database.listens)) / 2).max(1);
+        let slots = database.slots();
         Ok(Self {
             watcher: Watcher::new(sessions(), limits.statement),
             probe: Shared::new(sessions()),

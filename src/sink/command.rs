@@ -1,8 +1,9 @@
 //! Starts a program of the configuration for an action of a schedule.
 //!
 //! Promise: a row of a table chooses a name, never a program or an argument, and what it passes arrives on standard
-//! input. A program has bounded time, memory and output, no variable, no descriptor and no privilege of the relay's but
-//! its user's, and when it ends, or the future that waits for it is dropped, its whole process group is gone.
+//! input. A program has bounded time, CPU, memory, file size and output, no variable, no descriptor and no privilege of the
+//! relay's but its user's, and when it ends, or the future that waits for it is dropped, its process group is killed, and
+//! what has left that.
 //! It refuses to publish messages: a program is not a receiver that can be trusted with the repeats of a stream.
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use process::{Group, LAUNCHERS};
 mod exit;
 mod output;
 mod process;
+mod strays;
 
 /// Between the request to end and the end without one.
 const GRACE: Duration = Duration::from_secs(2);

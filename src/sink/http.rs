@@ -169,8 +169,7 @@ impl HttpSink {
 
     /// The body of the message's request; none when a template fails for it.
     pub(super) fn rendered(&self, message: &Message<'_>) -> Option<Vec<u8>> {
-        let request = self.requests.build(message, None).ok()?;
-        Some(request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default().to_vec())
+        self.requests.body(message)
     }
 
     async fn refused(&self, response: Response) -> Answer {
@@ -240,6 +239,7 @@ impl HttpPublication<'_> {
 
     fn request(&self, message: &Message<'_>) -> Result<Request, Failure> {
         let HttpSink { requests, preset, .. } = self.sink;
+        requests.body_length(message).map_or(Ok(()), |bytes| preset.fits(bytes))?;
         let mut request = requests.build(message, self.seal.authorization.as_ref())?;
         preset.admit(&request, requests.target())?;
         self.seal.sign(&mut request, SystemTime::now())?;

@@ -196,7 +196,7 @@ fn call(payload: &str) -> String {
 async fn texts(session: &Session, sql: &str) -> Result<Vec<Option<String>>, tokio_postgres::Error> {
     let messages = session.simple_query(sql).await?;
     let text = |message| match message {
-        SimpleQueryMessage::Row(row) => Some(row.get(0).map(str::to_owned)),
+        SimpleQueryMessage::Row(row) => Some(row.try_get(0).ok().flatten().map(str::to_owned)),
         _ => None,
     };
     Ok(messages.into_iter().filter_map(text).collect())

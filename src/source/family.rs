@@ -145,7 +145,7 @@ async fn passed(reader: &Loan, shape: &Shape, partition: u32, position: &Positio
         Some(id) => reader.query_one(&sql, &[&position.created_at, id]).await?,
         None => reader.query_one(&sql, &[&position.created_at]).await?,
     };
-    if row.get(0) {
+    if row.try_get(0)? {
         return Err(FetchError::AttachedBehind {
             table: shape.config.table.to_string(),
             partition: name,

@@ -29,7 +29,7 @@ use columns::is_made_here;
 pub use document::Malformed;
 pub use error::FetchError;
 use handoff::Given;
-pub use handoff::{Giver, Room, Taker, handoff};
+pub use handoff::{Giver, Last, Room, Taker, handoff};
 pub use large::{Wanted, too_large};
 use pages::Pages;
 use questions::Questions;
@@ -156,6 +156,10 @@ pub struct Fetched {
 /// The database's; the connection is closed then.
 pub async fn end(reader: Fragile, fetched: &Fetched) -> Result<(), Error> {
     if fetched.left_over {
+        let closed = reader.closed();
+        drop(reader);
+        // Its buffer is given back before its rows are published.
+        let _ = tokio::time::timeout(DRAIN, closed.cancelled()).await;
         return Ok(());
     }
     if !fetched.ended {
@@ -169,12 +173,12 @@ pub async fn end(reader: Fragile, fetched: &Fetched) -> Result<(), Error> {
 }
 
 /// Reads the rows on `reader`, in a transaction of its own, and hands them over in order. Stops early, without error, when
-/// nobody takes them, or not soon enough.
+/// nobody takes them, or not soon enough; and behind a large row, which `batches` keeps until [`end`] has closed the connection.
 ///
 /// # Errors
 /// See [`FetchError`]. Rows handed over before an error are a true prefix. After an error the connection is not fit for
 /// further use.
-pub async fn fetch(reader: &Loan, request: Request<'_>, batches: Giver) -> Result<Fetched, FetchError> {
+pub async fn fetch(reader: &Loan, request: Request<'_>, batches: &mut Giver) -> Result<Fetched, FetchError> {
     request.server.same_as(&reader.server)?;
     let questions = Questions::prepare(reader, &request).await?;
     let pages = Pages::new(request.budget, request.sizes);
@@ -216,13 +220,13 @@ async fn read(
     request: &Request<'_>,
     questions: &Questions<'_>,
     mut pages: Pages,
-    batches: Giver,
+    batches: &mut Giver,
 ) -> Result<Fetched, FetchError> {
     let until = Instant::now() + request.budget.time;
     let (snapshot, mut rows) = questions.open(reader, request, pages.next()).await?;
     let mut hand = Hand { batches, until, batch: Batch::new(request.fields.len()), last: None };
     let mut more = false;
-    let mut left_over = false;
+    let (mut left_over, mut large) = (false, false);
     'turn: while let Some((page, stream)) = rows.take() {
         pin_mut!(stream);
         let asked = Instant::now();
@@ -235,8 +239,16 @@ async fn read(
             };
             got += 1;
             match questions.pager.columns().push(&mut hand.batch, &row) {
-                Ok(size) => pages.took(size),
+                Ok(size) => {
+                    pages.took(size);
+                    large = size > LARGE;
+                }
                 Err(error) => return Err(hand.failed(reader, request, error).await),
+            }
+            if large {
+                more = true;
+                hand.keep();
+                break 'turn;
             }
             let full = hand.batch.len() >= BATCH_ROWS || hand.batch.bytes() >= BATCH_BYTES;
             let over = full && (hand.over().await != Given::InTime || Instant::now() >= until);
@@ -259,13 +271,21 @@ async fn read(
     }
     more |= hand.over().await == Given::Unwanted;
     let (rows, sizes, spent) = (pages.rows(), pages.sizes(), pages.spent());
-    let left_over = left_over || sizes.largest > LARGE;
-    Ok(Fetched { rows, more, spent, snapshot: Some(snapshot), last: hand.last, sizes, left_over, ended: false })
+    Ok(Fetched {
+        rows,
+        more,
+        spent,
+        snapshot: Some(snapshot),
+        last: hand.last,
+        sizes,
+        left_over: left_over || large,
+        ended: false,
+    })
 }
 
 /// Where rows go.
-struct Hand {
-    batches: Giver,
+struct Hand<'a> {
+    batches: &'a mut Giver,
     /// The end of the reading's time.
     until: Instant,
     batch: Batch,
@@ -273,12 +293,20 @@ struct Hand {
     last: Option<Position>,
 }
 
-impl Hand {
+impl Hand<'_> {
     /// Hands over the rows before one that failed, which are sound; gives the error, with that row's name if it is about
     /// the row.
     async fn failed(&mut self, reader: &Loan, request: &Request<'_>, error: FetchError) -> FetchError {
         self.over().await;
         unreadable::named(reader, request, self.last.as_ref(), error).await
+    }
+
+    /// Keeps what has gathered, for when the connection is closed.
+    fn keep(&mut self) {
+        let Some(row) = self.batch.len().checked_sub(1) else { return };
+        self.last = Some(self.batch.position(row));
+        let next = Batch::new(0);
+        self.batches.keep(std::mem::replace(&mut self.batch, next));
     }
 
     /// Hands over what has gathered.

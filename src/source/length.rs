@@ -61,12 +61,12 @@ impl Kind {
 
 /// The columns of a row `t`: what each is in SQL, and its type's name.
 #[derive(Debug)]
-struct Columns<'a>(BTreeMap<&'a str, &'a str>);
+pub(super) struct Columns<'a>(pub(super) BTreeMap<&'a str, &'a str>);
 
 impl Columns<'_> {
     /// The length of what is read of a row, in bytes; `most` is the limit that it is compared with. None when no row can be
     /// large.
-    fn length(&self, fields: &[Field], most: usize) -> Option<String> {
+    pub(super) fn length(&self, fields: &[Field], most: usize) -> Option<String> {
         let mut terms = Vec::new();
         let mut add = |column: &str, raw: bool| {
             let kind = self.0.get(column).map_or(Kind::Printed(SMALLEST), |name| Kind::of(name));
@@ -104,6 +104,34 @@ impl Shape {
         let columns = self.lengths();
         let length = columns.length(fields, most).unwrap_or_else(|| "0".to_owned());
         [length, columns.stored(fields)].map(|bytes| self.at_sql(&format!("({bytes})::bigint")))
+    }
+
+    /// The bytes that the values of the largest of the newest 1,000 rows take, as they are read; of rows above `most`, before.
+    #[must_use]
+    pub fn largest_sql(&self, fields: &[Field], most: usize) -> String {
+        let sizes = fields.iter().map(|field| {
+            format!("COALESCE(pg_catalog.octet_length({}), 0)::bigint", super::shape::value(field, &self.bytea_columns))
+        });
+        let size = sizes.chain(["0".to_owned()]).collect::<Vec<_>>().join(" + ");
+        self.most_of_newest(&match self.lengths().length(fields, most) {
+            Some(length) => format!("CASE WHEN {length} <= {most} THEN {size} ELSE {length} END"),
+            None => size,
+        })
+    }
+
+    /// The bytes that the values of the longest of the newest 1,000 rows take, as far as they are above `most`.
+    #[must_use]
+    pub fn longest_sql(&self, fields: &[Field], most: usize) -> String {
+        self.most_of_newest(self.lengths().length(fields, most).as_deref().unwrap_or("0"))
+    }
+
+    fn most_of_newest(&self, size: &str) -> String {
+        let [created_at, id] = self.order();
+        format!(
+            "SELECT COALESCE(pg_catalog.max(size), 0)::bigint FROM (SELECT ({size})::bigint AS size FROM {} AS t \
+             ORDER BY {created_at} DESC, {id} DESC LIMIT 1000) AS newest",
+            self.config.table.quoted(),
+        )
     }
 
     fn lengths(&self) -> Columns<'_> {

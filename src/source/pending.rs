@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::TableName;
 
+mod bounded;
 mod catalogue;
 mod due;
 mod judge;
@@ -15,6 +16,7 @@ mod key;
 mod marks;
 mod sql;
 
+pub use bounded::Most;
 pub use catalogue::{Table, inspect};
 pub use due::Due;
 pub use judge::judge;

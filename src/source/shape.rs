@@ -254,20 +254,6 @@ impl Shape {
         )
     }
 
-    /// The bytes that the values of the largest of the newest 1,000 rows take.
-    #[must_use]
-    pub fn largest_sql(&self, fields: &[Field]) -> String {
-        let [created_at, id] = self.order();
-        let sizes: Vec<_> =
-            fields.iter().map(|field| format!("COALESCE(pg_catalog.octet_length({}), 0)", self.value(field))).collect();
-        format!(
-            "SELECT COALESCE(pg_catalog.max(size), 0)::bigint FROM (SELECT {}::bigint AS size FROM {} AS t \
-             ORDER BY {created_at} DESC, {id} DESC LIMIT 1000) AS newest",
-            if sizes.is_empty() { "0".to_owned() } else { sizes.join(" + ") },
-            self.config.table.quoted(),
-        )
-    }
-
     /// Whether one partition or child alone has a row at or below a position.
     #[must_use]
     pub fn passed_sql(&self, within: &Within<'_>, after: After) -> String {

@@ -258,3 +258,21 @@ async fn a_transaction_pooler_in_between_is_found_and_refused() {
     child.kill().await.unwrap();
     child.wait().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_warns_of_rows_above_limit() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    owner.batch_execute("INSERT INTO bookings (payload) VALUES (repeat('x', 20000000))").await.unwrap();
+    let found = async |turn: &str| {
+        let text = toml(&database, "relay", None, &(stdout_relay("r", "") + turn));
+        let (_, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
+        finding(&json(&out), "row_too_large").cloned()
+    };
+    let warned = found("").await.unwrap();
+    assert_eq!((&warned["relay"], &warned["level"]), (&"r".into(), &"warn".into()));
+    let said = "among the newest 1,000 rows one takes 20000001 bytes; max_row_bytes is 16777216";
+    assert_eq!(warned["message"], said);
+    assert!(warned["fix_setting"].as_str().unwrap().contains("max_row_bytes = \"20MiB\""), "{warned}");
+    assert!(found("[relay.turn]\nmax_row_bytes = \"20MiB\"\n").await.is_none());
+}

@@ -6,7 +6,7 @@ use outbox_relay::demo::postgres::login;
 use tokio_postgres::Client;
 
 use crate::support::outside::stdout_relay;
-use crate::support::{CLOCK, bookings, database, outbox_relay, toml, unique};
+use crate::support::{CLOCK, Database, bookings, database, outbox_relay, toml, unique};
 
 /// Everything that a role may do with relations of these schemas.
 async fn rights(owner: &Client, role: &str) -> BTreeSet<String> {
@@ -38,7 +38,9 @@ async fn grants_without_effect_are_named_and_fail() {
         format!("  role {reader} lacks USAGE on schema outbox (owner postgres)\n"),
         format!("  role {reader} lacks SELECT, INSERT, UPDATE on outbox.cursor (owner postgres)\n"),
         format!("  role {reader} lacks SELECT on \"public\".\"bookings\" (owner postgres)\n"),
-        format!("  role {writer} lacks INSERT on outbox.message (owner postgres)\n"),
+        format!(
+            "  role {writer} lacks INSERT (topic), INSERT (key), INSERT (payload), INSERT (headers), INSERT (traceparent) on outbox.message (owner postgres)\n"
+        ),
         "  -> run this command again as a superuser, or as a role that has the rights of postgres\n".to_owned(),
         format!("\n     GRANT SELECT ON \"public\".\"bookings\" TO \"{reader}\";"),
     ] {
@@ -52,7 +54,8 @@ async fn grants_without_effect_are_named_and_fail() {
     assert_eq!(code, Some(0), "{log}");
     assert!(out.contains(&format!("GRANT SELECT ON \"public\".\"bookings\" TO \"{reader}\";\n")), "{out}");
     assert!(rights(&owner, &reader).await.contains("SELECT public.bookings"));
-    assert!(rights(&owner, &writer).await.contains("INSERT outbox.message"));
+    let inserts = "SELECT has_column_privilege($1, 'outbox.message', 'topic', 'INSERT')";
+    assert!(owner.query_one(inserts, &[&writer]).await.unwrap().get::<_, bool>(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,4 +90,46 @@ async fn grants_of_two_owners_succeed_one_after_the_other() {
             .await
             .is_superset(&["UPDATE outbox.cursor", "SELECT public.bookings"].map(str::to_owned).into())
     );
+}
+
+/// The error of this statement as this role, if there is one.
+async fn refusal(database: &Database, role: &str, sql: &str) -> Option<String> {
+    let client = database.connect(role).await;
+    client.batch_execute(sql).await.err().map(|error| error.as_db_error().unwrap().message().to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn application_sets_neither_id_nor_txid_of_messages() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    owner.batch_execute(&outbox_relay::migrate::app_grants("app")).await.unwrap();
+    let refused = Some("permission denied for table message".to_owned());
+    for forged in ["(id, topic) OVERRIDING SYSTEM VALUE VALUES (7, 't')", "(txid, topic) VALUES ('3', 't')"] {
+        let sql = format!("INSERT INTO outbox.message {forged}");
+        assert_eq!(refusal(&database, "app", &sql).await, refused, "{forged}");
+    }
+    let sql =
+        "INSERT INTO outbox.message (topic, key, payload, headers, traceparent) VALUES ('t', 'k', 'p', '{}', 'x')";
+    assert_eq!(refusal(&database, "app", sql).await, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn relay_role_cannot_forge_operators() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    let insert = |operator: &str| format!("INSERT INTO outbox.operation (operator, verb) VALUES ({operator}, 'v')");
+    for operator in ["'postgres/ada'", "'relay/ada'", "NULL", "session_user"] {
+        assert_eq!(refusal(&database, "relay", &insert(operator)).await, None, "{operator}");
+    }
+    let rows = owner.query("SELECT operator FROM outbox.operation ORDER BY id", &[]).await.unwrap();
+    let operators: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(operators, ["relay/postgres/ada", "relay/ada", "relay", "relay"]);
+    let refused = Some("permission denied for table operation".to_owned());
+    for sql in [
+        "UPDATE outbox.operation SET operator = 'postgres'",
+        "DELETE FROM outbox.operation",
+        "INSERT INTO outbox.operation (at, verb) VALUES ('epoch', 'v')",
+    ] {
+        assert_eq!(refusal(&database, "relay", sql).await, refused, "{sql}");
+    }
 }

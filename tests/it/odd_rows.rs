@@ -36,7 +36,7 @@ async fn holds(servers: &str, topic: &str, records: i64) {
 }
 
 /// The most memory that a process has had, in MiB.
-fn peak(process: &Process) -> u64 {
+pub fn peak(process: &Process) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024

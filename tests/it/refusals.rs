@@ -357,8 +357,9 @@ async fn a_server_that_is_away_at_the_start_is_waited_for_and_readyz_says_so() {
     let listener = listener(&process).await;
     line(&process, "PostgreSQL cannot be reached; trying again").await;
     let (status, body) = get(&format!("{listener}/readyz")).await;
+    assert_eq!((status, body.as_str()), (503, "PostgreSQL has not been reached yet: connect_failed\n"));
     let place = format!("cannot connect to PostgreSQL at 127.0.0.1:{}/template_outbox as relay: ", postgres.port());
-    assert!(status == 503 && body.contains(&place), "{status} {body}");
+    assert!(process.log().contains(&place), "the log has the details");
     assert_eq!(get(&format!("{listener}/livez")).await, (200, "alive\n".to_owned()));
     postgres.restart().await.unwrap();
     eventually(PATIENCE * 3, || async { get(&format!("{listener}/readyz")).await.0 == 200 }).await;

@@ -95,7 +95,7 @@ fn unanswered(failure: Failure) -> Finding {
 
 /// Compares the largest of the newest 1,000 rows' values with what the topic accepts.
 async fn size(session: &Session, readable: &Readable, topic: &str, limit: usize) -> Result<Finding, Error> {
-    let row = session.query_one(&readable.shape.largest_sql(&readable.fields), &[]).await?;
+    let row = session.query_one(&readable.shape.largest_sql(&readable.fields, limit), &[]).await?;
     let largest = usize::try_from(row.try_get::<_, i64>(0)?).unwrap_or(usize::MAX);
     Ok(if largest >= limit {
         let message = format!("among the newest 1,000 rows one takes {largest} bytes; topic {topic} accepts {limit}");

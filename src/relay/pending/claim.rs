@@ -200,6 +200,9 @@ impl Claiming<'_> {
         let fields = self.ready.sink.fields().len();
         let values: Vec<Option<Raw<'_>>> =
             (0..fields).map(|n| row.try_get(first_field + n)).collect::<Result<_, tokio_postgres::Error>>()?;
+        let length: Option<i64> = row.try_get(first_field + fields)?;
+        let read: usize = values.iter().flatten().map(|Raw(bytes)| bytes.len()).sum();
+        let length = length.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0).max(read);
         let mut message = Batch::of_due_rows(fields);
         message.push(due_at, &key.message_id(), values.iter().map(|value| value.map(|Raw(bytes)| bytes)));
         Ok(Task {
@@ -212,6 +215,7 @@ impl Claiming<'_> {
             key,
             due_at,
             message,
+            too_large: (length > self.ready.due.largest()).then_some(length),
         })
     }
 }

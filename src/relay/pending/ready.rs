@@ -12,7 +12,7 @@ use crate::relay::{Config, sinks};
 use crate::sink::Sink;
 use crate::sink::kafka::LetterTopic;
 use crate::source::finding::{Finding, Level};
-use crate::source::pending::{Due, Pending, inspect, judge};
+use crate::source::pending::{Due, Most, Pending, inspect, judge};
 
 /// A relay of due work that has passed its checks.
 #[derive(Debug)]
@@ -54,6 +54,7 @@ pub(super) async fn ready(
     let session = engine.probe.session().await?;
     let (findings, due) = due(&session, pending).await?;
     let Some(due) = due else { return Ok(Err(first(findings))) };
+    let due = due.reading(Most { row: config.turn.max_row_bytes, claim: config.turn.bytes });
     let sink = match sinks::make(engine, config, sinks::Known::of_due(due.traceparent)).await {
         Ok(sink) => sink,
         Err(unready) => return Ok(Err(unready)),

@@ -17,7 +17,7 @@ use crate::position::Timestamp;
 use crate::relay::engine::Slot;
 use crate::relay::setback::{is_unsent, pause};
 use crate::relay::turn::within;
-use crate::relay::{Guarantee, OnPoison, dead_letter, report};
+use crate::relay::{Guarantee, OnPoison, report};
 use crate::sink::{Class, Failure};
 use crate::source::pending::Key;
 
@@ -116,7 +116,7 @@ impl Desk {
                 settlement.unknown(task.claim(), &error).await
             }
             (Class::Poison, OnPoison::DeadLetter) => {
-                let letter = dead_letter::letter(&ready.config, &ready.sink, &task.message.message(0));
+                let letter = task.letter(ready);
                 settlement.bury(task.claim(), &letter, &error, &self.engine.replica).await
             }
             (Class::Fatal, _) => settlement.wait(task.claim(), &error, 0, Duration::ZERO).await,

@@ -23,13 +23,17 @@ pub(super) async fn send(engine: Arc<Engine>, ready: Arc<Ready>, tasks: Vec<Task
         if first.claimed.elapsed() + ready.config.turn.deadline >= ready.config.turn.lock_kill() {
             break;
         }
+        if let Some(failure) = first.refused(ready.due.largest()) {
+            ended.extend(rest.pop_front().map(|task| task.ended(Outcome::Failed(failure))));
+            continue;
+        }
         // A cluster that cannot be reached would cost the row under at_most_once; asking it costs nothing.
         if alone && let Err(failure) = ready.sink.reach(&first.message.message(0), engine.call_deadline).await {
             ended.extend(rest.pop_front().map(|task| task.ended(Outcome::Failed(failure))));
             break;
         }
         let replayed = first.replayed;
-        let group = rest.iter().take_while(|task| task.replayed == replayed).count();
+        let group = rest.iter().take_while(|task| task.replayed == replayed && task.too_large.is_none()).count();
         let published =
             publish(&engine, &ready, rest.range(..group), Mode { alone, replayed, ..Mode::default() }).await;
         ended.extend(rest.drain(..published.acknowledged).map(|task| task.ended(Outcome::Sent)));

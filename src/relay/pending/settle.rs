@@ -111,7 +111,7 @@ impl Desk {
             return;
         }
         let (relay, patience) = (&attempt.task.relay, self.engine.call_deadline);
-        let letter = dead_letter::letter(&ready.config, &ready.sink, &attempt.task.message.message(0));
+        let letter = attempt.task.letter(ready);
         if let Err(uncopied) = dead_letter::copy(relay, letters, failure, &letter, patience).await {
             attempt.outcome = Outcome::Failed(uncopied);
         }
@@ -277,10 +277,10 @@ impl Desk {
 
 /// The server refuses for what a row or the table is; everything else passes, and is the same for all rows.
 fn is_about_a_row(error: &Error) -> bool {
-    is_of_application(error) || error.state().is_some_and(|state| ["22", "42"].contains(&&state.code()[..2]))
+    is_of_application(error) || ["22", "42"].contains(&error.state_class())
 }
 
 /// A constraint or a trigger of the application refuses.
 pub(super) fn is_of_application(error: &Error) -> bool {
-    error.state().is_some_and(|state| ["23", "27", "44", "P0"].contains(&&state.code()[..2]))
+    ["23", "27", "44", "P0"].contains(&error.state_class())
 }

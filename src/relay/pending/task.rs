@@ -2,10 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use super::ready::Ready;
 use crate::batch::Batch;
 use crate::cursor::claims::Claimed;
+use crate::cursor::dead_letter::DeadLetter;
 use crate::position::Timestamp;
+use crate::relay::{dead_letter, unreadable};
 use crate::sink::Failure;
+use crate::source::fetch::Unreadable;
 use crate::source::pending::Key;
 
 /// A claimed row.
@@ -25,6 +29,8 @@ pub(super) struct Task {
     pub(super) replayed: bool,
     /// Its message alone.
     pub(super) message: Batch,
+    /// How many bytes the row takes, when that is more than is read: its message has no values then.
+    pub(super) too_large: Option<usize>,
 }
 
 /// What became of a claimed row.
@@ -62,6 +68,21 @@ impl Attempt {
 impl Task {
     pub(super) fn claim(&self) -> Claimed<'_> {
         Claimed { relay: &self.relay, key: &self.key.0, token: &self.token }
+    }
+
+    /// Why it is not sent, if it was not read.
+    pub(super) fn refused(&self, most: usize) -> Option<Failure> {
+        let bytes = self.too_large?;
+        Some(unreadable::failure(&Unreadable::large(self.message.position(0), bytes, most)))
+    }
+
+    /// What is put aside of it.
+    pub(super) fn letter(&self, ready: &Ready) -> DeadLetter {
+        let message = self.message.message(0);
+        match self.too_large {
+            Some(_) => dead_letter::unread(&ready.config, &message),
+            None => dead_letter::letter(&ready.config, &ready.sink, &message),
+        }
     }
 
     pub(super) fn ended(self, outcome: Outcome) -> Attempt {

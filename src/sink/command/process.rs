@@ -4,11 +4,12 @@ use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpgid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpgid, waitpid};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::runtime::Handle;
 
 use super::Program;
+use super::strays;
 
 /// Between a fork and its exec nothing can be set without unsafe code, so these programs set it in the new process and
 /// then become the one that is meant: there is no moment in which that runs without its limits.
@@ -18,12 +19,19 @@ pub(super) const LAUNCHERS: [&str; 2] = ["/usr/bin/setpriv", "/usr/bin/prlimit"]
 const GONE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A program and what it has started, as one process group. Dropped, it is killed.
+/// The largest file that a program may write. A larger one ends it with SIGXFSZ.
+const FILE_SIZE: u64 = 4 << 30;
+
+/// A program and what it has started: its process group, and what has left that. Dropped, it is killed.
 #[derive(Debug)]
 pub(super) struct Group {
     /// None when it is reaped.
     child: Option<Child>,
     leader: Pid,
+    /// What the environment of all its processes begins with.
+    mark: String,
+    /// Processes that had left the group, and were killed.
+    strays: Vec<Pid>,
 }
 
 /// The program's ends.
@@ -39,13 +47,17 @@ impl Group {
     pub(super) fn start(program: &Program) -> io::Result<(Self, Pipes)> {
         // `pdeathsig` goes by the thread that starts it: the runtime's live as long as the relay.
         let mut command = Command::new(LAUNCHERS[0]);
+        let mark = strays::mark();
         command
             .args(["--pdeathsig", "KILL", "--no-new-privs", "--", LAUNCHERS[1]])
             .arg(format!("--as={}", program.memory))
+            .arg(format!("--cpu={}", cpu_seconds(program.timeout)))
+            .arg(format!("--fsize={FILE_SIZE}"))
             .args(["--core=0", "--"])
             .arg(&program.program)
             .args(&program.args)
             .env_clear()
+            .env(strays::VARIABLE, &mark)
             .current_dir("/")
             .process_group(0)
             .stdin(Stdio::piped())
@@ -59,7 +71,7 @@ impl Group {
         let (Some(((stdin, stdout), stderr)), Some(leader)) = (pipes, leader) else {
             return Err(io::Error::other("the new process has no pipes"));
         };
-        Ok((Self { child: Some(child), leader }, Pipes { stdin, stdout, stderr }))
+        Ok((Self { child: Some(child), leader, mark, strays: Vec::new() }, Pipes { stdin, stdout, stderr }))
     }
 
     /// Waits until the program itself has ended.
@@ -75,9 +87,11 @@ impl Group {
         self.signal(Signal::TERM);
     }
 
-    /// SIGKILL to all of the group, also when the program itself has ended: what it left behind goes with it.
-    pub(super) fn kill(&self) {
+    /// SIGKILL to all of the group, also when the program itself has ended: what it left behind goes with it, and so does
+    /// what has left the group.
+    pub(super) fn kill(&mut self) {
         self.signal(Signal::KILL);
+        self.strays.extend(strays::kill(&self.mark));
     }
 
     fn signal(&self, signal: Signal) {
@@ -88,7 +102,7 @@ impl Group {
     /// After [`Self::kill`]: leaves no zombie.
     pub(super) async fn reap(mut self) {
         if let Some(child) = self.child.take() {
-            reap(child, self.leader).await;
+            reap(child, self.leader, std::mem::take(&mut self.strays)).await;
         }
     }
 }
@@ -98,12 +112,18 @@ impl Drop for Group {
         let Some(child) = self.child.take() else { return };
         self.kill();
         if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(reap(child, self.leader));
+            runtime.spawn(reap(child, self.leader, std::mem::take(&mut self.strays)));
         }
     }
 }
 
-async fn reap(mut child: Child, leader: Pid) {
+/// How many seconds of CPU each process may use: all cores for all of its time.
+fn cpu_seconds(timeout: Duration) -> u64 {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (timeout.as_secs() + 2) * cores as u64
+}
+
+async fn reap(mut child: Child, leader: Pid, strays: Vec<Pid>) {
     let all = async {
         let _ = child.wait().await;
         // As process 1 of a container the relay inherits what its children leave, and nobody else would reap it.
@@ -111,7 +131,12 @@ async fn reap(mut child: Child, leader: Pid) {
             match waitpgid(leader, WaitOptions::NOHANG) {
                 Ok(Some(_)) => {}
                 Ok(None) => tokio::time::sleep(LOOK).await,
-                Err(_) => return,
+                Err(_) => break,
+            }
+        }
+        for stray in strays {
+            while let Ok(None) = waitpid(Some(stray), WaitOptions::NOHANG) {
+                tokio::time::sleep(LOOK).await;
             }
         }
     };

@@ -40,6 +40,7 @@ struct Pinned {
 
 impl HttpSink {
     pub(in crate::sink) fn pin(&self, message: &Message<'_>) -> Result<Vec<u8>, Failure> {
+        self.requests.body_length(message).map_or(Ok(()), |bytes| self.preset.fits(bytes))?;
         let request = self.requests.build(message, None)?;
         self.preset.admit(&request, self.requests.target())?;
         let (url, text) = (request.url(), |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned());

@@ -53,14 +53,17 @@ impl Preset {
         Ok(Seal { authorization, keys: keys.map_err(unreadable)? })
     }
 
+    /// Whether a body of so many bytes may go out; asked before it is made, where its length is known.
+    pub(super) fn fits(&self, bytes: usize) -> Result<(), Failure> {
+        let Some(limit) = self.body_limit.filter(|limit| bytes > *limit) else { return Ok(()) };
+        let message = format!("The body has {bytes} bytes, body_limit allows {limit}");
+        let hint = "Send less of the row by a template of the body, or raise body_limit";
+        Err(Failure::of(Class::Poison, "message_too_large", message, hint))
+    }
+
     /// Whether the request may go out to `target`.
     pub(super) fn admit(&self, request: &Request, target: &str) -> Result<(), Failure> {
-        let size = request.body().and_then(reqwest::Body::as_bytes).map_or(0, <[u8]>::len);
-        if let Some(limit) = self.body_limit.filter(|limit| size > *limit) {
-            let message = format!("The body has {size} bytes, body_limit allows {limit}");
-            let hint = "Send less of the row by a template of the body, or raise body_limit";
-            return Err(Failure::of(Class::Poison, "message_too_large", message, hint));
-        }
+        self.fits(request.body().and_then(reqwest::Body::as_bytes).map_or(0, <[u8]>::len))?;
         let blocked = self.gate.as_ref().and_then(|gate| gate.check(request.url()).err());
         match blocked.and_then(|blocked| answer::judge(Answer::Blocked(blocked.to_string()), target)) {
             Some(failure) => Err(failure),

@@ -122,18 +122,36 @@ impl Requests {
     /// # Errors
     /// When the row's values cannot be sent: the row is poison.
     pub(super) fn build(&self, message: &Message<'_>, authorization: Option<&HeaderValue>) -> Result<Request, Failure> {
+        let mut request = self.head(message, authorization)?;
+        *request.body_mut() = Some(self.body.render(message)?.into());
+        Ok(request)
+    }
+
+    /// The body of the request for `message`, when one can be made of it.
+    pub(super) fn body(&self, message: &Message<'_>) -> Option<Vec<u8>> {
+        self.head(message, None).and_then(|_| self.body.render(message)).ok()
+    }
+
+    /// How long the body is, where that is known before it is made.
+    pub(super) fn body_length(&self, message: &Message<'_>) -> Option<usize> {
+        match &self.body {
+            Content::Row(field) => message.value(*field).map(<[u8]>::len),
+            Content::Template(_) | Content::Form(_) => None,
+        }
+    }
+
+    /// The request for `message` without its body.
+    fn head(&self, message: &Message<'_>, authorization: Option<&HeaderValue>) -> Result<Request, Failure> {
         let url = self.rendered_url(&self.url, message)?;
         let mut request = Request::new(self.method.clone(), url);
         let headers = request.headers_mut();
-        let (body, content_type) = self.body.render(message)?;
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.body.content_type()));
         self.add_configured(headers, message)?;
         self.add_key(headers, message)?;
         if let Some(value) = authorization {
             headers.insert(AUTHORIZATION, value.clone());
         }
         self.add_own(headers, message)?;
-        *request.body_mut() = Some(body.into());
         Ok(request)
     }
 
@@ -222,10 +240,18 @@ impl Bound {
 }
 
 impl Content {
-    fn render(&self, message: &Message<'_>) -> Result<(Vec<u8>, &'static str), Failure> {
+    const fn content_type(&self) -> &'static str {
         match self {
-            Self::Row(field) => Ok((message.value(*field).unwrap_or(b"null").to_vec(), "application/json")),
-            Self::Template(text) => Ok((text.render(message)?.into_bytes(), "text/plain; charset=utf-8")),
+            Self::Row(_) => "application/json",
+            Self::Template(_) => "text/plain; charset=utf-8",
+            Self::Form(_) => "application/x-www-form-urlencoded",
+        }
+    }
+
+    fn render(&self, message: &Message<'_>) -> Result<Vec<u8>, Failure> {
+        match self {
+            Self::Row(field) => Ok(message.value(*field).unwrap_or(b"null").to_vec()),
+            Self::Template(text) => Ok(text.render(message)?.into_bytes()),
             Self::Form(fields) => {
                 let mut form = String::new();
                 for (name, value) in fields {
@@ -235,7 +261,7 @@ impl Content {
                         (utf8_percent_encode(name, UNRESERVED), utf8_percent_encode(&value, UNRESERVED));
                     form.push_str(&format!("{separator}{name}={value}"));
                 }
-                Ok((form.into_bytes(), "application/x-www-form-urlencoded"))
+                Ok(form.into_bytes())
             }
         }
     }

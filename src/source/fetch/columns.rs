@@ -13,6 +13,9 @@ use crate::source::shape::Shape;
 /// Instant and id.
 const BEFORE: usize = 2;
 
+/// For a row of more bytes than this, room is made before it is copied.
+const LARGE: usize = 64 * 1024;
+
 /// Why a row cannot be appended.
 enum Unread {
     Value(tokio_postgres::Error),
@@ -58,7 +61,11 @@ impl Columns {
     pub(super) fn push(&self, batch: &mut Batch, row: &Row) -> Result<usize, FetchError> {
         let created_at: Timestamp = row.try_get(0)?;
         let id: &str = row.try_get(1)?;
-        let before = batch.bytes();
+        let (before, raw) = (batch.bytes(), row.raw_size_bytes());
+        if raw > LARGE {
+            // As JSON it is a little longer.
+            batch.make_room(raw + raw / 16 + LARGE);
+        }
         let position = || Position { created_at, id: Some(id.to_owned()) };
         batch.write(created_at, id, |values| self.values(row, values)).map_err(|unread| match unread {
             Unread::Value(error) => error.into(),

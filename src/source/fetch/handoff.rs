@@ -17,6 +17,23 @@ pub struct Giver {
     batches: UnboundedSender<(Batch, Room)>,
     room: Arc<Semaphore>,
     window: u32,
+    /// Given when the connection that it came by is closed.
+    last: Option<Batch>,
+}
+
+/// A batch that is given when whoever has it says so; nobody gives one behind it.
+#[derive(Debug)]
+pub struct Last {
+    batches: UnboundedSender<(Batch, Room)>,
+    batch: Batch,
+}
+
+impl Last {
+    /// Gives it, without waiting for room.
+    pub fn give(self) {
+        // Nobody may want it any more.
+        let _ = self.batches.send((self.batch, None));
+    }
 }
 
 /// The end that publishes.
@@ -43,7 +60,7 @@ pub fn handoff(window: usize) -> (Giver, Taker) {
     let window = u32::try_from(window).unwrap_or(u32::MAX).clamp(1, most);
     let (sender, receiver) = unbounded_channel();
     let room = Arc::new(Semaphore::new(window as usize));
-    (Giver { batches: sender, room, window }, Taker { batches: receiver })
+    (Giver { batches: sender, room, window, last: None }, Taker { batches: receiver })
 }
 
 impl Giver {
@@ -60,6 +77,20 @@ impl Giver {
         };
         let given = if room.is_some() { Given::InTime } else { Given::Late };
         self.batches.send((batch, room)).map_or(Given::Unwanted, |()| given)
+    }
+}
+
+impl Giver {
+    /// Keeps a batch for the end.
+    pub(super) fn keep(&mut self, batch: Batch) {
+        self.last = Some(batch);
+    }
+
+    /// No more are read: what was kept, if anything was.
+    #[must_use]
+    pub fn into_last(self) -> Option<Last> {
+        let Self { batches, last, .. } = self;
+        last.map(|batch| Last { batches, batch })
     }
 }
 

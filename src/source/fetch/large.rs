@@ -15,14 +15,7 @@ use crate::source::shape::Shape;
 
 /// Whether a statement may have failed at a row that is larger than its limit, or than PostgreSQL's own of 1 GiB for a value.
 fn is_of_large_row(error: &Error) -> bool {
-    const OWN_LIMIT: [SqlState; 1] = [SqlState::INVALID_TEXT_REPRESENTATION];
-    error.state().is_some_and(|state| OWN_LIMIT.contains(state)) || is_of_server_limit(error)
-}
-
-/// `invalid memory alloc request size`, `string buffer exceeds maximum allowed length`, `out of memory`.
-fn is_of_server_limit(error: &Error) -> bool {
-    let states = [SqlState::INTERNAL_ERROR, SqlState::PROGRAM_LIMIT_EXCEEDED, SqlState::OUT_OF_MEMORY];
-    error.state().is_some_and(|state| states.contains(state))
+    error.state() == Some(&SqlState::INVALID_TEXT_REPRESENTATION) || error.is_server_limit()
 }
 
 /// The row after `after` if it is too large, after a page has failed with this error.
@@ -78,7 +71,7 @@ async fn judge(
     match asked(reader, &length, position).await {
         Ok(Some(bytes)) if usize::try_from(bytes).is_ok_and(|bytes| bytes > most) => Ok(Some(large(bytes, true))),
         // As small as it is, the server cannot make it: what it makes of the values is longer than they are.
-        Ok(Some(bytes)) if is_of_server_limit(error) => {
+        Ok(Some(bytes)) if error.is_server_limit() => {
             let parameters: [&(dyn ToSql + Sync); 2] = [&position.created_at, &position.id];
             let alone = reader.query_opt(&shape.row_sql(fields, most), &parameters).await.map_err(Error::from);
             let fails = alone.is_err_and(|alone| alone.state() == error.state());
@@ -86,7 +79,7 @@ async fn judge(
         }
         Ok(_) => Ok(None),
         // Not even its length can be found out.
-        Err(unknown) if is_of_server_limit(&unknown) => {
+        Err(unknown) if unknown.is_server_limit() => {
             if let Some(request) = request
                 && !begin(reader, request).await?
             {

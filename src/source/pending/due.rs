@@ -4,10 +4,11 @@
 //! due column's own type, so that an index on that column is used; where a zone is in between, the exact instant is compared
 //! too, because a local time may exist twice or not at all.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::Pending;
+use super::bounded::Most;
 use super::catalogue::Table;
 use crate::database::{quote_ident, quote_literal};
 
@@ -27,6 +28,10 @@ pub struct Due {
     key_types: Vec<String>,
     /// Columns of type `bytea`: as a payload they are read as their bytes.
     pub(super) bytea_columns: BTreeSet<String>,
+    /// Its columns' types, for their length.
+    pub(super) types: BTreeMap<String, String>,
+    /// How much a claim reads.
+    pub(super) most: Most,
     /// There is a text column `traceparent`: a trace context to pass on.
     pub traceparent: bool,
 }
@@ -83,6 +88,8 @@ impl Due {
             key_types: config.key.iter().map(type_of).collect(),
             bytea_columns: of_type("bytea").collect(),
             traceparent: of_type("text").any(|name| name == "traceparent"),
+            types: table.columns.iter().map(|column| (column.name.clone(), column.base.clone())).collect(),
+            most: Most { row: usize::MAX >> 1, claim: usize::MAX >> 1 },
             config: config.clone(),
             oid: table.oid,
             when,

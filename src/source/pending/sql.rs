@@ -4,7 +4,6 @@
 
 use super::due::Due;
 use crate::message::Field;
-use crate::source::shape;
 
 /// How many due rows a measurement counts.
 pub const CAP: i64 = 10_000;
@@ -66,7 +65,7 @@ impl Due {
 
     /// Claims at most `most` rows that are due at `$3`, oldest first. `$4` token, `$5` replica, `$6` seconds until the claim
     /// runs out. Columns: key, due at, failed attempts (NULL: it
-    /// could not be marked, and is not claimed), then the fields.
+    /// could not be marked, and is not claimed), then the fields, and the row's length.
     #[must_use]
     pub fn claim_sql(&self, fields: &[Field], taking: Taking, most: usize) -> String {
         let lock =
@@ -90,7 +89,7 @@ impl Due {
         let names: String = (0..fields.len()).map(|n| format!(", one.f{n}")).collect();
         let keys: String = (0..self.config.key.len()).map(|n| format!(", one.k{n}")).collect();
         format!(
-            "WITH {due}, one AS MATERIALIZED (SELECT DISTINCT ON (key) * FROM due ORDER BY key, at), {marking}claimed AS (INSERT INTO outbox.claim AS c (relay, key, due_at, state, marked, token, \
+            "WITH {due}, one AS MATERIALIZED (SELECT DISTINCT ON (key) * FROM {within} ORDER BY key, at), {marking}claimed AS (INSERT INTO outbox.claim AS c (relay, key, due_at, state, marked, token, \
              claimed_by, expires_at) SELECT $1::text, key, at, {state}, $4::text, $5::text, \
              pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $6::float8) FROM {source} \
              ON CONFLICT (relay, key) DO UPDATE SET due_at = excluded.due_at, state = excluded.state, marked = excluded.marked, \
@@ -98,8 +97,9 @@ impl Due {
              expires_at = excluded.expires_at, not_before = NULL, updated_at = pg_catalog.clock_timestamp(), \
              attempts = CASE WHEN c.due_at = excluded.due_at THEN c.attempts ELSE 0 END \
              RETURNING c.key, c.attempts) \
-             SELECT one.key, one.at, claimed.attempts{names} FROM one LEFT JOIN claimed ON claimed.key = one.key \
-             ORDER BY one.raw{keys}"
+             SELECT one.key, one.at, claimed.attempts{names}, one.size FROM one LEFT JOIN claimed ON claimed.key = one.key \
+             ORDER BY one.raw{keys}",
+            within = self.within_budget()
         )
     }
 
@@ -122,7 +122,7 @@ impl Due {
 
     /// Takes up to `most` rows again that are marked and were provably not sent: nobody else will. That holds also when the
     /// guarantee has become another since. Parameters as in [`Self::claim_sql`]. Columns: key, due at, failed attempts,
-    /// whether the row is still there and due as it was, whether it is marked, then the fields.
+    /// whether the row is still there and due as it was, whether it is marked, then the fields, and the row's length.
     #[must_use]
     pub fn retake_sql(&self, fields: &[Field], most: usize) -> String {
         let waiting = format!("w.state = 'waiting' AND w.marked AND {}", again("w", "$3::timestamptz"));
@@ -179,7 +179,7 @@ impl Due {
              WHERE c.relay = $1::text AND c.key IN (SELECT w.key FROM outbox.claim AS w WHERE w.relay = $1::text \
              AND {chosen} ORDER BY w.updated_at LIMIT {most}) \
              RETURNING c.key, c.due_at, c.attempts, c.marked) \
-             SELECT took.key, took.due_at, took.attempts, x.there IS TRUE, took.marked{names} FROM took LEFT JOIN LATERAL \
+             SELECT took.key, took.due_at, took.attempts, x.there IS TRUE, took.marked{names}, x.size FROM took LEFT JOIN LATERAL \
              (SELECT {instant} = took.due_at AND {due} AND {unsent}{fits} AS there{values} FROM {table} AS t WHERE {named}) AS x \
              ON true ORDER BY took.due_at, took.key",
             instant = self.instant("t"),
@@ -189,11 +189,6 @@ impl Due {
             table = self.table(),
             named = self.named("t", |n| format!("took.key[{}]", n + 1)),
         )
-    }
-
-    fn values(&self, fields: &[Field]) -> String {
-        let values = fields.iter().enumerate();
-        values.map(|(n, field)| format!(", {} AS f{n}", shape::value(field, &self.bytea_columns))).collect()
     }
 
     /// What is due and not sent, by whoever it is held: when the oldest was due, and how many there are, up to `$2`. Rows

@@ -102,7 +102,7 @@ pub(super) async fn read(session: &Session, shapes: &[&Shape], pids: &[i32]) -> 
         rows(&running, &[])
     )?;
     Ok(Read {
-        at: writers.first().expect("the clock has a row, with and without writers").try_get("at")?,
+        at: writers.first().ok_or(Error::Unreadable("the clock has no row"))?.try_get("at")?,
         starts: starts.iter().map(start).collect::<Result<_, _>>()?,
         writers: writers.iter().filter_map(|row| writer(row).transpose()).collect::<Result<_, _>>()?,
         sessions: sessions.iter().map(seen).collect::<Result<_, _>>()?,

@@ -40,3 +40,16 @@ async fn the_shorter_of_the_two_time_limits_counts() {
         assert_eq!(failure.message, "The command it was ended after 1s");
     }
 }
+
+#[tokio::test]
+async fn file_size_and_cpu_time_are_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("large").display().to_string();
+    let (class, code, message) = failure(program("/usr/bin/truncate", &["-s", "5G", &file])).await;
+    assert_eq!((class, code.as_str()), (Class::Poison, "command_failed"));
+    assert!(message.contains("ended by signal 25"), "{message}");
+    // Blocks of 512 bytes; and all cores for the whole time, and two seconds.
+    let limits = Program { timeout: Duration::from_secs(10), ..script("ulimit -f; ulimit -t") };
+    let cores = std::thread::available_parallelism().unwrap().get();
+    assert_eq!(run(limits, b"").await.0.unwrap(), format!("8388608\n{}", 12 * cores));
+}

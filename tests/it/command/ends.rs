@@ -53,6 +53,15 @@ async fn what_a_program_leaves_behind_ends_with_it() {
     gone(&result.unwrap()).await;
 }
 
+#[tokio::test]
+async fn what_leaves_the_process_group_ends_with_it() {
+    let (result, _) = run(script("setsid sleep 1000 & echo $!"), b"{}").await;
+    gone(&result.unwrap()).await;
+    let forked = "setsid -f sh -c 'echo $$ >&2; exec sleep 1000'; while :; do :; done";
+    let (_, told) = run(Program { timeout: Duration::from_secs(2), ..script(forked) }, b"{}").await;
+    gone(&told[0]).await;
+}
+
 /// A subreaper inherits orphans, as process 1 of a container does.
 #[tokio::test]
 async fn a_relay_that_is_process_1_keeps_no_zombie_of_what_a_program_left_behind() {

@@ -1,5 +1,6 @@
 //! docs/howto/reports.md, word for word: an email, an SMS and a webhook of a query's rows.
 
+use outbox_relay::demo::postgres::password;
 use outbox_relay::demo::provider::{Answer, Provider};
 use outbox_relay::demo::smtp::Security;
 use tokio_postgres::Client;
@@ -49,7 +50,7 @@ async fn guide_to_reports_sends_mail_sms_and_webhook() {
         Hook::start(&["127.0.0.1"]).await,
     );
     let (folder, role) = (stage.folder.path().display().to_string(), format!("{}_reporting", stage.database.name));
-    for (file, text) in [("postgres", "unused"), ("twilio-token", "hunter2"), ("webhook", SECRET)] {
+    for (file, text) in [("postgres", password()), ("twilio-token", "hunter2"), ("webhook", SECRET)] {
         std::fs::write(stage.folder.path().join(file), text).unwrap();
     }
     let trust =
@@ -58,7 +59,10 @@ async fn guide_to_reports_sends_mail_sms_and_webhook() {
         let configuration = replaced(
             only(&blocks(&page, "toml"), "[[relay]]"),
             &[
-                ("postgresql://relay@127.0.0.1:5432/app?sslmode=verify-full", stage.database.url(user)),
+                (
+                    "postgresql://relay@127.0.0.1:5432/app?sslmode=verify-full",
+                    stage.database.url(user).replace(&format!(":{}@", password()), "@"),
+                ),
                 ("/run/secrets/smtp", format!("{folder}/password")),
                 ("/run/secrets", folder.clone()),
                 ("\"reporting\"", format!("\"{role}\"")),

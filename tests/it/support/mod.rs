@@ -10,6 +10,7 @@ pub mod naive_relay;
 pub mod outside;
 pub mod pages;
 pub mod post;
+pub mod postgres_proxy;
 pub mod prometheus;
 pub mod promql;
 pub mod proxy;

@@ -1,5 +1,8 @@
 //! The pages of docs/howto: what stands in them is run as it stands.
 
+use outbox_relay::demo::postgres::password;
+use outbox_relay::demo::startup::private;
+
 /// A page's text.
 pub fn page(name: &str) -> String {
     std::fs::read_to_string(format!("docs/howto/{name}.md")).unwrap()
@@ -8,9 +11,10 @@ pub fn page(name: &str) -> String {
 /// A page's configuration for this database: nothing else of `[postgres]` is another.
 pub fn connected(toml: &str, url: &str) -> String {
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("postgres-password");
-    std::fs::write(&file, "unused").unwrap();
+    private(&file, password()).unwrap();
+    let without = url.replace(&format!(":{}@", password()), "@");
     let places = [
-        ("\"postgresql://relay@127.0.0.1:5432/app?sslmode=verify-full\"", url.to_owned()),
+        ("\"postgresql://relay@127.0.0.1:5432/app?sslmode=verify-full\"", without),
         ("\"/run/secrets/postgres\"", file.display().to_string()),
     ];
     places.iter().fold(toml.to_owned(), |toml, (from, to)| {

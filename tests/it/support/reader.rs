@@ -119,7 +119,7 @@ impl Reader {
         let shape = self.shape.lock().await.clone();
         let mut state = self.state.lock().await;
         let loan = database::Fragile::new(database::take(&self.pool).await.unwrap());
-        let (sender, mut taker) = fetch::handoff(window);
+        let (mut sender, mut taker) = fetch::handoff(window);
         let texts = Texts::new(&shape, &[], 16 << 20);
         let request = Request {
             shape: &shape,
@@ -145,7 +145,12 @@ impl Reader {
             }
             batches
         };
-        let (fetched, batches) = tokio::join!(fetch::fetch(&loan, request, sender), taking);
+        let fetching = async {
+            let fetched = fetch::fetch(&loan, request, &mut sender).await;
+            drop(sender);
+            fetched
+        };
+        let (fetched, batches) = tokio::join!(fetching, taking);
         // Rows that came before an error are a true prefix, and are published.
         let rows = !batches.is_empty();
         for batch in batches {

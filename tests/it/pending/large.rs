@@ -1,0 +1,68 @@
+//! Due rows that are larger than `max_row_bytes`: refused without being read, and no other row waits for them.
+
+use super::{PATIENCE, count, database, eventually, reminders, tables};
+use crate::support::outside::{halted, json};
+use crate::support::receiver::Receiver;
+use crate::support::{Process, outbox_relay, toml};
+
+/// Three rows, of which the second has so many bytes.
+fn rows(bytes: u32) -> String {
+    format!(
+        "INSERT INTO todos SELECT 'w', n::text, repeat('t', CASE n WHEN 2 THEN {bytes} ELSE 1 END), now() \
+         FROM generate_series(1, 3) AS n"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_due_row_halts_without_being_read() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    owner.batch_execute(&rows(100_000_000)).await.unwrap();
+    let process = Process::spawn(&toml(&database, "relay", None, &reminders(&receiver, "")), &["run"]);
+    let (id, error) = halted(&owner, "reminders").await;
+    assert_eq!(
+        (id.as_deref(), &error["class"], &error["code"]),
+        (Some("w/2"), &"poison".into(), &"row_too_large".into())
+    );
+    assert_eq!(error["message"], "row w/2 takes 100000003 bytes, and max_row_bytes is 16777216");
+    let peak = crate::odd_rows::peak(&process);
+    assert!(peak < 150, "the relay had {peak} MiB");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_due_row_becomes_dead_letter_and_is_redriven() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    owner.batch_execute(&rows(1_000_000)).await.unwrap();
+    let text = |limit: &str| {
+        let relay = reminders(&receiver, "on_poison = \"dead_letter\"");
+        toml(&database, "relay", None, &format!("{relay}[relay.turn]\nmax_row_bytes = \"{limit}\"\n"))
+    };
+    let first = Process::spawn(&text("64KiB"), &["run"]);
+    let marked = "SELECT count(*) FROM todos WHERE \"delayNotificationSent\"";
+    eventually(PATIENCE, async || count(&owner, marked).await == 2).await;
+    let letters = "SELECT count(*) FROM outbox.dead_letter WHERE state = 'dead' AND message_id = 'w/2' \
+                   AND error ->> 'code' = 'row_too_large' AND payload IS NULL AND field_values = '{}'";
+    eventually(PATIENCE, async || count(&owner, letters).await == 1).await;
+    drop(first);
+    let _second = Process::spawn(&text("2MiB"), &["run"]);
+    let (_, out, _) = outbox_relay(&text("2MiB"), &["dead-letter", "list", "-o", "json"]).await;
+    let id = json(&out)["dead_letters"][0]["id"].to_string();
+    let (code, _, log) = outbox_relay(&text("2MiB"), &["dead-letter", "redrive", &id, "--yes"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    eventually(PATIENCE, async || count(&owner, marked).await == 3).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claim_reads_no_more_rows_than_have_room() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    let fill = "INSERT INTO todos SELECT 'w', n::text, repeat('t', 1000000), now() FROM generate_series(1, 200) AS n";
+    owner.batch_execute(fill).await.unwrap();
+    let process = Process::spawn(&toml(&database, "relay", None, &reminders(&receiver, "")), &["run"]);
+    let marked = "SELECT count(*) FROM todos WHERE \"delayNotificationSent\"";
+    eventually(PATIENCE * 4, async || count(&owner, marked).await == 200).await;
+    let peak = crate::odd_rows::peak(&process);
+    println!("the relay had at most {peak} MiB");
+    assert!(peak < 150, "the relay had {peak} MiB");
+}
