@@ -186,6 +186,8 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
             | Error::Opening { .. }
             | Error::PasswordFile { .. }
             | Error::PasswordMissing(_)
+            | Error::PasswordEmpty { .. }
+            | Error::Method { .. }
             | Error::Authorities(_)
     );
     connecting.then(|| error.mend())

@@ -92,7 +92,10 @@ pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &st
             return Error::Method { target: config.target(), method };
         }
         if error::misses_password(&source) {
-            return Error::PasswordMissing(config.target());
+            return match &config.password_file {
+                Some(path) => Error::PasswordEmpty { target: config.target(), path: path.clone() },
+                None => Error::PasswordMissing(config.target()),
+            };
         }
         error::distrust(&source, &config.target()).unwrap_or_else(|| Error::Connect {
             target: config.target(),

@@ -25,6 +25,14 @@ pub enum Error {
     /// The server asks for a password.
     #[error("PostgreSQL at {0} asks for a password, and none is configured")]
     PasswordMissing(String),
+    /// The server asks for a password, and the file that should hold it holds none.
+    #[error("PostgreSQL at {target} asks for a password, and {} ([postgres] password_file) is empty", path.display())]
+    PasswordEmpty {
+        /// Host, port and database.
+        target: String,
+        /// The file.
+        path: PathBuf,
+    },
     /// The server asks for what it must not be given.
     #[error("PostgreSQL at {target} asks for {method}: nothing was sent")]
     Method {
@@ -131,6 +139,7 @@ impl Error {
             Self::Statement(error) => error.code(),
             Self::PasswordFile { .. }
             | Self::PasswordMissing(_)
+            | Self::PasswordEmpty { .. }
             | Self::Method { .. }
             | Self::Opening { .. }
             | Self::Authorities(_)
@@ -187,10 +196,11 @@ impl Error {
                  directory that the program is started in."
             }
             Self::Authorities(_) => "Correct [postgres] ca_file.",
+            Self::PasswordEmpty { .. } => "Write the password into that file.",
             Self::PasswordMissing(_) => "Write it into the file of [postgres] password_file, or set PGPASSWORD.",
             Self::Method { method: Method::Password, .. } => {
-                "Set sslmode=verify-full in [postgres] url, or scram-sha-256 in the server's pg_hba.conf. Only if nobody can \
-                 listen in between, add require_auth=password to the URL."
+                "Set sslmode=verify-full in [postgres] url, or scram-sha-256 in the server's pg_hba.conf. Only where the \
+                 network cannot be listened to, add require_auth=password to the URL."
             }
             Self::Method { .. } => "Change require_auth in [postgres] url, or the server's pg_hba.conf.",
             Self::Connect { state: None, .. } | Self::Opening { .. } => UNREACHABLE,
@@ -221,15 +231,13 @@ impl Error {
     /// Whether the credentials were refused: a wrong password, an unknown role or database, or no right to connect.
     #[must_use]
     pub fn refused_credentials(&self) -> bool {
-        matches!(self, Self::PasswordFile { .. } | Self::PasswordMissing(_) | Self::Method { .. })
-            || self.state().is_some_and(|state| {
-                [
-                    SqlState::INVALID_PASSWORD,
-                    SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
-                    SqlState::INVALID_CATALOG_NAME,
-                ]
+        matches!(
+            self,
+            Self::PasswordFile { .. } | Self::PasswordMissing(_) | Self::PasswordEmpty { .. } | Self::Method { .. }
+        ) || self.state().is_some_and(|state| {
+            [SqlState::INVALID_PASSWORD, SqlState::INVALID_AUTHORIZATION_SPECIFICATION, SqlState::INVALID_CATALOG_NAME]
                 .contains(state)
-            })
+        })
     }
 }
 

@@ -72,7 +72,9 @@ pub(super) async fn refusal(
     Ok(twins.first().map(|twin| {
         let (relay, same, old) = (&config.relay, same(config), &twin.relay);
         let has = match &twin.replica {
-            Some(replica) => format!("replica {replica}, not this configuration, has relay {old}"),
+            Some(replica) => {
+                format!("replica {replica} still runs relay {old}, which this configuration does not have")
+            }
             None => "no replica has its relay".to_owned(),
         };
         let message = format!("no cursor {relay}; cursor {old} has the same {same}, and {has}: was the relay renamed?");

@@ -99,8 +99,8 @@ async fn renamed_relay_is_refused_beside_live_old_replica() {
     let text = named("new");
     let new = Process::spawn(&text, &["run", "--replica-id", "after"]);
     let refused = line(&new, REFUSED).await;
-    let message = "no cursor new; cursor old has the same table and target, and replica before, not this configuration, has relay \
-                   old: was the relay renamed?";
+    let message = "no cursor new; cursor old has the same table and target, and replica before still runs relay old, which this \
+                   configuration does not have: was the relay renamed?";
     let hint = "If it was renamed: stop the replicas that have relay old, then `outbox-relay cursor rename old new`; if it is new: \
                 `outbox-relay cursor create new --now`, or --beginning.";
     assert_eq!((&refused["code"], &refused["error"]), (&"cursor_renamed".into(), &message.into()), "{refused}");

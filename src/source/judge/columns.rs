@@ -46,7 +46,11 @@ fn present(table: &Table, config: &Stream, which: &str, column: &str, findings: 
         return;
     };
     if !found.readable {
-        let message = format!("role {} may not read {name}.{column}", table.role);
+        let message = format!(
+            "role {} has no SELECT on {name}, of which column {column} is read; a grant on columns is not enough, because \
+             the relay locks the table against rewrites while it reads",
+            table.role
+        );
         let finding = Finding::new(Level::Error, "privilege_missing", message);
         findings.push(finding.sql(format!("GRANT SELECT ON {} TO {};", name.quoted(), quote_ident(&table.role))));
     }
