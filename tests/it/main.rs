@@ -36,6 +36,7 @@ mod kafka_sink;
 mod listener;
 mod lock_kill;
 mod log_pipe;
+mod log_repeats;
 mod losses;
 mod message;
 mod metrics;
