@@ -1,6 +1,7 @@
 //! Logs: to standard error, for people on a terminal and as JSON otherwise, filtered by `RUST_LOG`.
 //!
-//! Standard output belongs to results and never gets a log line. Logging never waits for a reader: see `queue`.
+//! Standard output belongs to results and never gets a log line. Logging never waits for a reader: see `queue`. An event that
+//! repeats is logged so often, then withheld and counted: see `repeats`.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{IsTerminal as _, Write as _};
@@ -9,13 +10,19 @@ use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 mod queue;
+mod repeats;
 
 use queue::{Line, Queue};
+use repeats::{Limit, Repeats};
 
 /// What is on its way to standard error.
 static QUEUE: LazyLock<Queue> = LazyLock::new(Queue::default);
+/// What has been logged so far.
+static REPEATS: LazyLock<Repeats> = LazyLock::new(Repeats::default);
 /// Set once a thread writes what is in [`QUEUE`].
 static WRITES: OnceLock<()> = OnceLock::new();
 /// How long the end of the process, a panic or a command's word to its user waits for a log pipe that is not read.
@@ -50,24 +57,31 @@ pub fn init(filter: Option<&str>) -> Result<(), Error> {
     let filter = parse(filter)?;
     let told = |lines| tracing::warn!(lines, "log lines dropped: standard error was not read");
     std::thread::Builder::new().name("log".to_owned()).spawn(move || QUEUE.write(std::io::stderr(), told))?;
+    std::thread::Builder::new().name("log-repeats".to_owned()).spawn(|| {
+        loop {
+            std::thread::sleep(repeats::REPORT);
+            REPEATS.report();
+        }
+    })?;
     let _ = WRITES.set(());
     std::panic::set_hook(Box::new(panicked));
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Line(&QUEUE));
     // A log that nobody reads any more must not end what it is about: told of it, the library would panic.
     let subscriber = subscriber.log_internal_errors(false);
     let begun = if std::io::stderr().is_terminal() {
-        subscriber.with_target(false).try_init()
+        subscriber.with_target(false).finish().with(Limit(&REPEATS)).try_init()
     } else {
-        subscriber.json().flatten_event(true).with_current_span(true).with_span_list(false).try_init()
+        let json = subscriber.json().flatten_event(true).with_current_span(true).with_span_list(false);
+        json.finish().with(Limit(&REPEATS)).try_init()
     };
-    begun.map_err(Error::Twice)
+    begun.map_err(|error| Error::Twice(error.into()))
 }
 
 /// Writes a line that is no log line to standard error, behind the log lines before it.
 pub fn say(line: &str) {
     if WRITES.get().is_some() {
         QUEUE.push(format!("{line}\n").into_bytes());
-        flush();
+        QUEUE.flush(PATIENCE);
     } else {
         let _ = writeln!(std::io::stderr().lock(), "{line}");
     }
@@ -75,6 +89,9 @@ pub fn say(line: &str) {
 
 /// Waits until what was logged is written, half a second at most. To be called before the process exits.
 pub fn flush() {
+    if WRITES.get().is_some() {
+        REPEATS.report();
+    }
     QUEUE.flush(PATIENCE);
 }
 

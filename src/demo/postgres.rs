@@ -4,11 +4,8 @@
 //! Root cannot run PostgreSQL, so as root it belongs to the user `postgres`, or else `nobody`. It can be killed and
 //! started again on the same port and files; nothing of it outlives this process (see [`super::watchdog`]).
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use std::os::unix::process::CommandExt;
@@ -18,6 +15,10 @@ use tokio_postgres::{Client, NoTls};
 
 use super::startup::{free_port, private, tail, until};
 use super::watchdog::{Process, Program, Signal, User, Watchdog};
+
+mod password;
+
+pub use password::{login, password};
 
 /// Names the directory with `initdb` and `postgres`, in place of what is found.
 pub const BINARIES: &str = "OUTBOX_RELAY_PG_BIN";
@@ -54,27 +55,6 @@ impl Default for Options {
     fn default() -> Self {
         Self { auth: Auth::Shared, fsync: false, settings: Vec::new() }
     }
-}
-
-/// The random password of all servers of this process.
-///
-/// # Panics
-/// When the system has no random bytes.
-#[must_use]
-pub fn password() -> &'static str {
-    static PASSWORD: OnceLock<String> = OnceLock::new();
-    PASSWORD.get_or_init(|| {
-        let mut bytes = [0; 16];
-        let read = File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut bytes));
-        read.expect("/dev/urandom gives random bytes");
-        bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
-    })
-}
-
-/// The statement that creates a role which may log in with [`password`].
-#[must_use]
-pub fn login(role: &str) -> String {
-    format!("CREATE ROLE {role} LOGIN PASSWORD '{}'", password())
 }
 
 /// A running server.

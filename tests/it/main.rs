@@ -38,6 +38,7 @@ mod kafka_wire;
 mod listener;
 mod lock_kill;
 mod log_pipe;
+mod log_repeats;
 mod losses;
 mod message;
 mod metrics;
