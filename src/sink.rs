@@ -3,6 +3,7 @@
 //! Promise: a message counts as acknowledged only when the receiver said so, and the acknowledged prefix never has a
 //! gap. A sink knows nothing of cursors or sources, and of PostgreSQL only the transaction that it may be handed.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -244,13 +245,13 @@ impl Sink {
 
     /// The message's key and its payload as it would be sent; no payload when none can be made of it.
     #[must_use]
-    pub fn rendered(&self, message: &Message<'_>) -> (Option<String>, Option<Vec<u8>>) {
+    pub fn rendered<'a>(&self, message: &Message<'a>) -> (Option<String>, Option<Cow<'a, [u8]>>) {
         match self {
             Self::Kafka(sink) => sink.rendered(message),
             Self::Http(sink) => (None, sink.rendered(message)),
-            Self::Sql(sink) => (None, Some(sink.rendered(message))),
-            Self::Email(sink) => (None, sink.rendered(message)),
-            Self::Stdout(_) => (None, message.value(0).map(<[u8]>::to_vec)),
+            Self::Sql(sink) => (None, Some(Cow::Owned(sink.rendered(message)))),
+            Self::Email(sink) => (None, sink.rendered(message).map(Cow::Owned)),
+            Self::Stdout(_) => (None, message.value(0).map(Cow::Borrowed)),
             Self::Command(_) => (None, None),
         }
     }

@@ -37,7 +37,7 @@ pub struct Advance<'a> {
     /// Over how many partitions keys are spread; none leaves the stored number.
     pub partitions: Option<i32>,
     /// The row at [`Self::position`] was not published but put aside, for this reason.
-    pub dead: Option<(&'a DeadLetter, ErrorReport<'a>)>,
+    pub dead: Option<(&'a DeadLetter<'a>, ErrorReport<'a>)>,
     /// The rule of the scan, and from when on transactions count under a weaker one.
     pub rests_on: &'a RestsOn,
     /// This replica's name.

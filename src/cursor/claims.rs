@@ -242,7 +242,7 @@ impl Settlement {
     pub async fn bury(
         &self,
         row: Claimed<'_>,
-        letter: &DeadLetter,
+        letter: &DeadLetter<'_>,
         error: &ErrorReport<'_>,
         by: &str,
     ) -> Result<(), Error> {

@@ -1,5 +1,7 @@
 //! Dead letters in a cursor's transaction: put aside together with the advance over them, sent again under its lock.
 
+use std::borrow::Cow;
+
 use tokio_postgres::types::ToSql;
 
 use super::status::{self, ErrorReport};
@@ -8,7 +10,7 @@ use crate::position::{Position, Timestamp};
 
 const BURY: &str = "INSERT INTO outbox.dead_letter AS d (cursor, source, created_at, message_id, sink, target, key, payload, \
      fields, field_values, error, dead_lettered_by) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), $12) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, COALESCE($8, ($10::bytea[])[$13::integer]), $9, $10, $11::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), $12) \
      ON CONFLICT (cursor, created_at, message_id) DO UPDATE SET source = excluded.source, sink = excluded.sink, \
      target = excluded.target, key = excluded.key, payload = excluded.payload, fields = excluded.fields, \
      field_values = excluded.field_values, error = excluded.error, attempts = d.attempts + 1, state = 'dead', \
@@ -46,7 +48,7 @@ const NOT_SENT: &str = "UPDATE outbox.dead_letter SET state = 'redriving', resol
 
 /// A row that the receiver will never accept, with all that is needed to send it again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeadLetter {
+pub struct DeadLetter<'a> {
     /// The table.
     pub source: String,
     /// The row's place.
@@ -60,11 +62,34 @@ pub struct DeadLetter {
     /// Its key.
     pub key: Option<String>,
     /// The payload as sent.
-    pub payload: Option<Vec<u8>>,
+    pub payload: Payload<'a>,
     /// What was read of the row, in words.
     pub fields: Vec<String>,
     /// The values read.
-    pub values: Vec<Option<Vec<u8>>>,
+    pub values: Vec<Option<&'a [u8]>>,
+}
+
+/// What would have been sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload<'a> {
+    /// Nothing can be made of the row.
+    None,
+    /// The value of this number, as it was read: it is sent to the server once.
+    Value(usize),
+    /// These bytes.
+    Made(Cow<'a, [u8]>),
+}
+
+impl DeadLetter<'_> {
+    /// The payload's bytes.
+    #[must_use]
+    pub fn payload(&self) -> Option<&[u8]> {
+        match &self.payload {
+            Payload::None => None,
+            Payload::Value(number) => self.values.get(*number).copied().flatten(),
+            Payload::Made(bytes) => Some(bytes),
+        }
+    }
 }
 
 /// A dead letter that an operator wants to be sent again.
@@ -112,13 +137,19 @@ pub async fn wanted(session: &Session, cursor: &str) -> Result<i64, Error> {
 pub(super) async fn bury(
     loan: &Fragile,
     cursor: &str,
-    letter: &DeadLetter,
+    letter: &DeadLetter<'_>,
     error: &ErrorReport<'_>,
     by: &str,
 ) -> Result<(), Error> {
     let statement = loan.prepare_cached(BURY).await?;
     let error = status::json(error);
-    let parameters: [&(dyn ToSql + Sync); 12] = [
+    let (made, number) = match &letter.payload {
+        Payload::None => (None, None),
+        // Arrays count from 1.
+        Payload::Value(number) => (None, i32::try_from(number + 1).ok()),
+        Payload::Made(bytes) => (Some(&**bytes), None),
+    };
+    let parameters: [&(dyn ToSql + Sync); 13] = [
         &cursor,
         &letter.source,
         &letter.created_at,
@@ -126,11 +157,12 @@ pub(super) async fn bury(
         &letter.sink,
         &letter.target,
         &letter.key,
-        &letter.payload,
+        &made,
         &letter.fields,
         &letter.values,
         &error,
         &by,
+        &number,
     ];
     loan.execute(&statement, &parameters).await?;
     Ok(())

@@ -100,7 +100,7 @@ pub struct Settlement<'a> {
     /// The row whose outcome is not known.
     pub unknown: Option<Unknown<'a>>,
     /// The row at [`Self::position`] was not published but put aside, for this reason.
-    pub dead: Option<(&'a DeadLetter, ErrorReport<'a>)>,
+    pub dead: Option<(&'a DeadLetter<'a>, ErrorReport<'a>)>,
     /// This dead letter was not sent; why, when it was refused.
     pub not_sent: Option<(i64, Option<ErrorReport<'a>>)>,
     /// This replica's name.

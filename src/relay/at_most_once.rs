@@ -190,7 +190,7 @@ impl Turn<'_> {
     }
 
     /// While the lock is held: no other replica shall try before it can see what is wrong.
-    async fn tell(&self, ending: &Ending, message_id: Option<&str>) {
+    async fn tell(&self, ending: &Ending<'_>, message_id: Option<&str>) {
         let open = self.ready.circuit_open.load(Ordering::Relaxed);
         match ending {
             Ending::Known(Verdict::Halt(failure)) => report::halt(self.engine, self.ready, failure, message_id).await,
@@ -204,7 +204,7 @@ impl Turn<'_> {
         }
     }
 
-    fn outcome(&self, ending: Ending, relayed: &Relayed, message_id: Option<String>) -> Outcome {
+    fn outcome(&self, ending: Ending<'_>, relayed: &Relayed, message_id: Option<String>) -> Outcome {
         let (rows, suspects) = (relayed.published.acknowledged, relayed.published.suspects);
         match ending {
             Ending::Unknown(failure) => Outcome::Unknown { rows, failure, message_id },
@@ -227,9 +227,9 @@ impl Turn<'_> {
 }
 
 /// How sending ended.
-enum Ending {
+enum Ending<'a> {
     /// It is known of each row whether it was sent.
-    Known(Verdict),
+    Known(Verdict<'a>),
     /// The row behind the acknowledged ones may have been accepted.
     Unknown(Failure),
 }

@@ -1,5 +1,6 @@
 //! Poison rows: put aside by policy, and sent again when an operator says so.
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use super::turn::{Turn, within};
 use super::{Config, Ready, unreadable};
 use crate::batch::Batch;
 use crate::cursor::LockedCursor;
-use crate::cursor::dead_letter::{DeadLetter, Redrive, Redriven};
+use crate::cursor::dead_letter::{DeadLetter, Payload, Redrive, Redriven};
 use crate::database::codec::Raw;
 use crate::database::{Error, Loan, sqlstate};
 use crate::message::{Field, Message};
@@ -20,7 +21,7 @@ use crate::source::fetch::{FetchError, Unreadable, Wanted, too_large, types_stan
 const REDRIVES: usize = 100;
 
 /// The place of a row that cannot be read; it can be sent again when it has been corrected.
-pub(super) fn unread(config: &Config, message: &Message<'_>) -> DeadLetter {
+pub(super) fn unread<'a>(config: &Config, message: &Message<'a>) -> DeadLetter<'a> {
     DeadLetter {
         source: config.source.table().to_string(),
         created_at: message.created_at,
@@ -28,23 +29,23 @@ pub(super) fn unread(config: &Config, message: &Message<'_>) -> DeadLetter {
         sink: config.sink.kind(),
         target: config.sink.target(),
         key: None,
-        payload: None,
+        payload: Payload::None,
         fields: Vec::new(),
         values: Vec::new(),
     }
 }
 
 /// All that is needed to look at a poison row, and to send it again.
-pub(super) fn letter(config: &Config, sink: &Sink, message: &Message<'_>) -> DeadLetter {
+pub(super) fn letter<'a>(config: &Config, sink: &Sink, message: &Message<'a>) -> DeadLetter<'a> {
     let fields = sink.fields();
     let (key, payload) = sink.rendered(message);
-    DeadLetter {
-        key,
-        payload,
-        fields: words(fields),
-        values: (0..fields.len()).map(|field| message.value(field).map(<[u8]>::to_vec)).collect(),
-        ..unread(config, message)
-    }
+    let values: Vec<_> = (0..fields.len()).map(|field| message.value(field)).collect();
+    let read = |bytes: &[u8]| values.iter().position(|value| value.is_some_and(|value| std::ptr::eq(value, bytes)));
+    let payload = payload.map_or(Payload::None, |payload| match &payload {
+        Cow::Borrowed(bytes) => read(bytes).map_or(Payload::Made(payload), Payload::Value),
+        Cow::Owned(_) => Payload::Made(payload),
+    });
+    DeadLetter { key, payload, fields: words(fields), values, ..unread(config, message) }
 }
 
 /// Copies a dead letter to its topic, and waits for the acknowledgement.
@@ -52,7 +53,7 @@ pub(super) async fn copy(
     relay: &str,
     letters: &LetterTopic,
     failure: &Failure,
-    letter: &DeadLetter,
+    letter: &DeadLetter<'_>,
     patience: Duration,
 ) -> Result<(), Failure> {
     let obituary = Obituary {
@@ -62,7 +63,7 @@ pub(super) async fn copy(
         sink: letter.sink,
         target: &letter.target,
         key: letter.key.as_deref(),
-        payload: letter.payload.as_deref(),
+        payload: letter.payload(),
         failure,
     };
     letters.put(&obituary, patience).await

@@ -7,13 +7,13 @@ use crate::cursor::dead_letter::DeadLetter;
 use crate::sink::{Class, Failure};
 
 /// See the module.
-pub(super) enum Verdict {
+pub(super) enum Verdict<'a> {
     /// All was acknowledged.
     Done,
     /// A row among several was refused: one by one from here.
     Search(Failure),
     /// This row is put aside.
-    Bury(Failure, Box<DeadLetter>),
+    Bury(Failure, Box<DeadLetter<'a>>),
     /// It will pass.
     Retry(Failure),
     /// Somebody must mend it.
@@ -22,7 +22,7 @@ pub(super) enum Verdict {
 
 impl Turn<'_> {
     /// A row is put aside only after the topic of the dead letters has its copy.
-    pub(super) async fn copied(&self, verdict: Verdict) -> Verdict {
+    pub(super) async fn copied<'a>(&self, verdict: Verdict<'a>) -> Verdict<'a> {
         let (Verdict::Bury(failure, letter), Some(letters)) = (&verdict, &self.ready.letters) else { return verdict };
         match dead_letter::copy(&self.ready.config.relay, letters, failure, letter, self.engine.call_deadline).await {
             Ok(()) => verdict,
@@ -32,7 +32,7 @@ impl Turn<'_> {
     }
 
     /// What follows from how publishing ended.
-    pub(super) fn verdict(&self, relayed: &Relayed) -> Verdict {
+    pub(super) fn verdict<'a>(&self, relayed: &'a Relayed) -> Verdict<'a> {
         let Some(failure) = relayed.published.stopped.clone() else { return Verdict::Done };
         let acknowledged = relayed.published.acknowledged;
         match (failure.class, self.ready.config.on_poison) {

@@ -6,6 +6,7 @@
 //! `/<due instant>` behind it for rows that become due: the same for every attempt, so that a receiver that honours it sees
 //! each message once.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -168,7 +169,7 @@ impl HttpSink {
     }
 
     /// The body of the message's request; none when a template fails for it.
-    pub(super) fn rendered(&self, message: &Message<'_>) -> Option<Vec<u8>> {
+    pub(super) fn rendered<'a>(&self, message: &Message<'a>) -> Option<Cow<'a, [u8]>> {
         self.requests.body(message)
     }
 

@@ -5,6 +5,7 @@
 //! it is counted, the producer with whatever it still holds is purged and dropped, and the next turn starts at the
 //! first message that was not acknowledged. `enable.gapless.guarantee` keeps later records out of the partition.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -163,7 +164,7 @@ impl KafkaSink {
         Ok(())
     }
 
-    pub(super) fn rendered(&self, message: &Message<'_>) -> (Option<String>, Option<Vec<u8>>) {
+    pub(super) fn rendered<'a>(&self, message: &Message<'a>) -> (Option<String>, Option<Cow<'a, [u8]>>) {
         self.layout.rendered(message)
     }
 

@@ -187,7 +187,7 @@ fn environment(mode: Mode) -> Environment<'static> {
     environment.add_filter("tojson", |value: Value| match value.as_str() {
         Some(text) => Value::from(serde_json::Value::from(text).to_string()),
         None if value.is_none() => Value::from("null"),
-        None => Value::from(json::text(&value)),
+        None => Value::from(json::text(&value).into_owned()),
     });
     environment.add_filter("fromjson", |state: &mut State<'_, '_>, value: Value| json::from_json(state, &value));
     environment.set_formatter(move |output, _, value| {

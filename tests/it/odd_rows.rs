@@ -1,6 +1,7 @@
 //! Rows that are larger, emptier or wider than most, and values of every type: each arrives as what it is, in order with its
 //! neighbours, or is poison. None is an outage.
 
+mod copies;
 mod empty;
 mod json;
 mod large;

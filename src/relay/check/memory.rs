@@ -92,11 +92,11 @@ mod tests {
     use super::*;
 
     fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("a value");
         for (path, text) in files {
             let path = folder.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
+            std::fs::create_dir_all(path.parent().expect("a value")).expect("a value");
+            std::fs::write(path, text).expect("a value");
         }
         folder
     }
@@ -132,7 +132,8 @@ mod tests {
                     )
                 })
                 .concat();
-        let config = crate::config::Config::parse(&text, "t.toml", &crate::config::Environment::default()).unwrap();
+        let config =
+            crate::config::Config::parse(&text, "t.toml", &crate::config::Environment::default()).expect("a value");
         let found = |limit: u64, slots| judge(limit << 20, slots, &config.relays).map(|finding| finding.code);
         // 96 MiB, and 192 MiB for each turn.
         assert_eq!((found(480, 2), found(479, 2)), (Some("memory"), Some("memory_limit")));

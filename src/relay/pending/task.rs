@@ -77,7 +77,7 @@ impl Task {
     }
 
     /// What is put aside of it.
-    pub(super) fn letter(&self, ready: &Ready) -> DeadLetter {
+    pub(super) fn letter(&self, ready: &Ready) -> DeadLetter<'_> {
         let message = self.message.message(0);
         match self.too_large {
             Some(_) => dead_letter::unread(&ready.config, &message),

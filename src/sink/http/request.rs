@@ -3,6 +3,8 @@
 //! The scheme and host of the URL are the operator's text, never a row's. A value that does not fit its place (a line
 //! break in a header) makes the row poison; nothing is stripped or replaced.
 
+use std::borrow::Cow;
+
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Request, Url};
@@ -123,12 +125,12 @@ impl Requests {
     /// When the row's values cannot be sent: the row is poison.
     pub(super) fn build(&self, message: &Message<'_>, authorization: Option<&HeaderValue>) -> Result<Request, Failure> {
         let mut request = self.head(message, authorization)?;
-        *request.body_mut() = Some(self.body.render(message)?.into());
+        *request.body_mut() = Some(self.body.render(message)?.into_owned().into());
         Ok(request)
     }
 
     /// The body of the request for `message`, when one can be made of it.
-    pub(super) fn body(&self, message: &Message<'_>) -> Option<Vec<u8>> {
+    pub(super) fn body<'a>(&self, message: &Message<'a>) -> Option<Cow<'a, [u8]>> {
         self.head(message, None).and_then(|_| self.body.render(message)).ok()
     }
 
@@ -248,10 +250,10 @@ impl Content {
         }
     }
 
-    fn render(&self, message: &Message<'_>) -> Result<Vec<u8>, Failure> {
+    fn render<'a>(&self, message: &Message<'a>) -> Result<Cow<'a, [u8]>, Failure> {
         match self {
-            Self::Row(field) => Ok(message.value(*field).unwrap_or(b"null").to_vec()),
-            Self::Template(text) => Ok(text.render(message)?.into_bytes()),
+            Self::Row(field) => Ok(Cow::Borrowed(message.value(*field).unwrap_or(b"null"))),
+            Self::Template(text) => Ok(Cow::Owned(text.render(message)?.into_bytes())),
             Self::Form(fields) => {
                 let mut form = String::new();
                 for (name, value) in fields {
@@ -261,7 +263,7 @@ impl Content {
                         (utf8_percent_encode(name, UNRESERVED), utf8_percent_encode(&value, UNRESERVED));
                     form.push_str(&format!("{separator}{name}={value}"));
                 }
-                Ok(form.into_bytes())
+                Ok(Cow::Owned(form.into_bytes()))
             }
         }
     }

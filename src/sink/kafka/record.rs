@@ -142,10 +142,10 @@ impl Layout {
     }
 
     /// The message's key as text and its value, even if no record can be made of it.
-    pub(super) fn rendered(&self, message: &Message<'_>) -> (Option<String>, Option<Vec<u8>>) {
+    pub(super) fn rendered<'a>(&self, message: &Message<'a>) -> (Option<String>, Option<Cow<'a, [u8]>>) {
         let key = self.key.and_then(|field| message.value(field));
         let key = key.map(|key| String::from_utf8_lossy(key).into_owned());
-        (key, message.value(0).map(<[u8]>::to_vec))
+        (key, message.value(0).map(Cow::Borrowed))
     }
 
     /// The topic of all rows, if there is one.

@@ -1,5 +1,7 @@
 //! JSON in a column, for templates that walk through it.
 
+use std::borrow::Cow;
+
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, State, Value};
 
@@ -40,10 +42,11 @@ fn error(what: &str, refused: Refused) -> Error {
 }
 
 /// What is printed of a value: lists, objects, true and false as JSON.
-pub(super) fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> Cow<'_, str> {
     match value.kind() {
-        ValueKind::Seq | ValueKind::Map | ValueKind::Bool => document(value),
-        _ => value.to_string(),
+        ValueKind::Seq | ValueKind::Map | ValueKind::Bool => Cow::Owned(document(value)),
+        // A large text is not copied for its output.
+        _ => value.as_str().map_or_else(|| Cow::Owned(value.to_string()), Cow::Borrowed),
     }
 }
 
