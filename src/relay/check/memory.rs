@@ -18,11 +18,12 @@ const UNLIMITED: u64 = 1 << 60;
 /// a limit.
 pub(super) fn limit(sessions: &Sessions, relays: &[Config]) -> Option<Finding> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    judge(smallest(Path::new("/sys/fs/cgroup"), &groups)?, sessions.slots(), relays)
+    let rows = relays.iter().map(|relay| relay.turn.max_row_bytes as u64).collect();
+    judge(smallest(Path::new("/sys/fs/cgroup"), &groups)?, sessions.slots(), rows)
 }
 
-fn judge(limit: u64, slots: usize, relays: &[Config]) -> Option<Finding> {
-    let mut rows: Vec<u64> = relays.iter().map(|relay| relay.turn.max_row_bytes as u64).collect();
+/// `rows`: the largest row of each relay.
+fn judge(limit: u64, slots: usize, mut rows: Vec<u64>) -> Option<Finding> {
     rows.sort_unstable_by(|one, other| other.cmp(one));
     rows.truncate(slots);
     let largest = rows.first()?;
@@ -123,18 +124,7 @@ mod tests {
 
     #[test]
     fn rows_of_all_turns_are_compared_with_the_limit() {
-        let text = "[postgres]\nurl = \"postgresql://r@127.0.0.1/d?sslmode=disable\"\n".to_owned()
-            + &["a", "b", "c"]
-                .map(|name| {
-                    format!(
-                        "[[relay]]\nname = \"{name}\"\n[relay.source.stream]\ntable = \"public.t\"\n[relay.sink.stdout]\n\
-                         [relay.turn]\nmax_row_bytes = \"64MiB\"\n"
-                    )
-                })
-                .concat();
-        let config =
-            crate::config::Config::parse(&text, "t.toml", &crate::config::Environment::default()).expect("a value");
-        let found = |limit: u64, slots| judge(limit << 20, slots, &config.relays).map(|finding| finding.code);
+        let found = |limit: u64, slots| judge(limit << 20, slots, vec![64 << 20; 3]).map(|finding| finding.code);
         // 96 MiB, and 192 MiB for each turn.
         assert_eq!((found(480, 2), found(479, 2)), (Some("memory"), Some("memory_limit")));
         assert_eq!((found(672, 10), found(671, 10)), (Some("memory"), Some("memory_limit")));
