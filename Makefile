@@ -57,9 +57,9 @@ test-pg: deps-test ## Run the guarantee tests on another major version of Postgr
 	  OUTBOX_RELAY_PG_BIN=$$bin OUTBOX_RELAY_PG_MAJOR=$(PG) cargo test --test it -- $(GUARANTEES) $(addprefix --skip ,$(SKIP)); \
 	  status=$$?; scripts/settle; exit $$status
 
-fuzz: deps-test ## Garbled answers of a broker and of PostgreSQL, ten minutes each; MINUTES=1, SEED=17
+fuzz: deps-test ## Garbled files, rows, requests and answers for each reader, ten minutes each; MINUTES=1, SEED=17
 	OUTBOX_RELAY_FUZZ_SECONDS=$$(($(MINUTES) * 60)) OUTBOX_RELAY_FUZZ_SEED=$(or $(SEED),$$(date +%s)) \
-	  cargo test --test it -- garbled --nocapture --test-threads=1; status=$$?; scripts/settle; exit $$status
+	  cargo test --lib --test it -- garbled --nocapture --test-threads=1; status=$$?; scripts/settle; exit $$status
 
 deps-lint:
 	@scripts/install build lint audit rules
