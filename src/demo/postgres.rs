@@ -231,7 +231,7 @@ fn initdb_command(binaries: &Path, dir: &Path, user: Option<User>) -> anyhow::Re
     command.args(["-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions", "-D"]);
     command.arg(dir.join("data")).current_dir(dir).process_group(0);
     let file = dir.join(PASSWORD_FILE);
-    private(&file, password())?;
+    private(&file, &password::verifier())?;
     command.args(["-A", "scram-sha-256"]).arg(format!("--pwfile={}", file.display()));
     if let Some(user) = user {
         std::os::unix::fs::chown(&file, Some(user.uid), Some(user.gid))?;
