@@ -8,7 +8,7 @@ use super::output::{complain, print};
 use super::table::visible;
 use crate::config::{Config, parse_duration};
 use crate::database::Session;
-use crate::relay::status::{SinkStatus, Status, status};
+use crate::relay::status::{NO_REPLICA, SinkStatus, Status, status};
 use crate::source::watcher::Watcher;
 
 mod table;
@@ -96,7 +96,7 @@ async fn look(session: &Session, watcher: &Watcher, config: &Config, names: &[St
 fn breach(status: &Status, most: Duration) -> Option<String> {
     status.cursors.iter().find_map(|cursor| match cursor.lag_seconds {
         // Left by a relay that was taken out: replicas run, and none of them has it.
-        None if cursor.state == "no_replica" && !status.fleet.replicas.is_empty() => None,
+        None if cursor.state == NO_REPLICA && !status.fleet.replicas.is_empty() => None,
         Some(lag) if lag <= most.as_secs_f64() => None,
         Some(lag) => Some(format!("{} lags {lag:.1} s, more than {most:?}", cursor.name)),
         None => {

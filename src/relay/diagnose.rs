@@ -39,6 +39,7 @@ pub async fn facts(
     let detail = detail(session, name).await?;
     let mut facts = Facts { replicas: replicas::running(session).await?, ..written(name, cursor.as_ref(), &detail) };
     facts.notes = all.fleet.notes_of(name);
+    facts.absent = all.fleet.lacks(name);
     facts.due_work = relay.is_some_and(|relay| !matches!(relay.source, source::Config::Stream(_)));
     facts.of_requests = relay.is_some_and(|relay| matches!(relay.source, source::Config::Requests(_)));
     facts.retrying =
@@ -91,6 +92,7 @@ fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> Facts 
     let paused = cursor.is_some_and(|cursor| cursor.paused);
     Facts {
         name: name.to_owned(),
+        relay: cursor.map_or(name, |cursor| cursor.relay.as_str()).to_owned(),
         exists: detail.exists,
         paused: paused
             .then(|| (at(detail.paused_at), detail.paused_by.clone().unwrap_or_else(|| "somebody".to_owned()))),

@@ -5,6 +5,8 @@
 pub struct Facts {
     /// Its name.
     pub name: String,
+    /// Its relay's.
+    pub relay: String,
     /// It has a row.
     pub exists: bool,
     /// An operator has paused it: since when, and who.
@@ -19,6 +21,8 @@ pub struct Facts {
     pub circuit_opened_at: Option<String>,
     /// The replicas that are connected.
     pub replicas: Vec<String>,
+    /// None of them has its relay; false where that is not known of one.
+    pub absent: bool,
     /// The clock has stepped back: it goes on when the clock has passed this.
     pub regressed_until: Option<String>,
     /// Where the live replicas do not agree on its relay, or refuse it: a sentence each.

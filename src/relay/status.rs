@@ -33,6 +33,8 @@ const BETWEEN_SCANS: Duration = Duration::from_millis(100);
 const STEADY: Duration = Duration::from_secs(1);
 /// A cursor that has just advanced is running, also while nothing waits for an instant: its state does not flicker.
 const BUSY: Duration = Duration::from_secs(5);
+/// The state of a cursor whose relay no live replica has.
+pub const NO_REPLICA: &str = "no_replica";
 
 /// The whole document.
 #[derive(Debug, Serialize)]
@@ -182,10 +184,11 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
 }
 
 /// The state of a cursor that no live replica's configuration has. Of a relay that is configured here, what operators have done,
-/// or must do, counts more.
+/// or must do, counts more; a halt by a check, which a replica ends, does not.
 fn without_replica(cursor: &CursorStatus) -> &'static str {
-    let stands = matches!(cursor.state, "halted" | "paused" | "clock_regression");
-    if stands && cursor.sink.kind.is_some() { cursor.state } else { "no_replica" }
+    let stands =
+        matches!(cursor.state, "halted" | "paused" | "clock_regression") && !(cursor.halted && cursor.by_check);
+    if stands && cursor.sink.kind.is_some() { cursor.state } else { NO_REPLICA }
 }
 
 /// Looks at every table that can be read, twice: both scans of all tables first, so that many tables take no longer.

@@ -1,6 +1,11 @@
 //! Why a cursor does not move: one sentence, and what to do. Pure; [`super::diagnose`] gathers the facts.
 
-use super::facts::{Facts, Holder, LastError, Retrying, Schedules, Waiting};
+use super::facts::{Facts, LastError, Retrying, Schedules, Waiting};
+
+mod absent;
+mod blocked;
+
+use blocked::{held, stuck};
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +24,6 @@ pub struct Why {
 
 /// A cursor that advanced so lately moves, however slow its sink is.
 const LATELY: f64 = 5.0;
-/// So many holders are told how to end.
-const HOLDERS: usize = 5;
 
 /// Decides.
 #[must_use]
@@ -76,24 +79,20 @@ fn reason(facts: &Facts) -> Why {
     let name = &facts.name;
     let lately = facts.rested.is_some_and(|rested| rested < LATELY);
     let nothing = facts.waiting.is_some_and(|waiting| waiting.rows == 0);
+    let absent = absent::holds(facts);
     match (&facts.paused, &facts.error) {
         (Some((at, by)), _) => paused(facts, at, by),
-        (None, Some(error)) if facts.halted => halted(facts, error),
+        (None, Some(error)) if facts.halted && !(facts.by_check && absent) => halted(facts, error),
         _ if !facts.exists => missing(facts),
         _ if facts.rate.is_some() => moving(facts),
         // Due work is also done by a job that runs from time to time.
-        (None, None) if facts.due_work && facts.replicas.is_empty() && nothing => {
+        (None, None) if facts.due_work && absent && nothing => {
             answer("idle", true, format!("{name} has nothing to do: nothing that is due is left"))
         }
-        (None, None) if facts.due_work && facts.replicas.is_empty() && facts.retrying.is_some() => {
-            retrying(facts).then("No replica is running: the next `outbox-relay run`, or `run --once`, tries them again.")
+        (None, None) if facts.due_work && absent && facts.retrying.is_some() => {
+            retrying(facts).then("No live replica has the relay: the next `outbox-relay run`, or `run --once`, tries them again.")
         }
-        _ if facts.replicas.is_empty() => answer(
-            "no_replica",
-            false,
-            format!("no replica is running: no session of this database calls itself outbox-relay/…{}", left(facts)),
-        )
-        .then("Start `outbox-relay run`; if it runs, see its log and `outbox-relay check`."),
+        _ if absent => absent::no_replica(facts),
         _ if facts.regressed_until.is_some() => regressed(facts),
         (None, error) if facts.circuit_opened_at.is_some() => circuit(facts, error.as_ref()),
         (None, Some(error)) => backing_off(facts, error),
@@ -218,10 +217,11 @@ fn fix(error: &LastError, name: &str) -> String {
 
 fn missing(facts: &Facts) -> Why {
     let why = answer("missing", false, format!("{} has no cursor yet", facts.name));
-    if facts.replicas.is_empty() && facts.due_work {
+    let absent = absent::holds(facts);
+    if absent && facts.due_work {
         return why.then("Start `outbox-relay run`, or `run --once` from a job: it makes the cursor.");
     }
-    if facts.replicas.is_empty() {
+    if absent {
         return why
             .then("Start a replica whose configuration has this relay: it makes the cursor where `start` says. Or make it:")
             .then(format!("outbox-relay cursor create {} --now", facts.name));
@@ -277,67 +277,6 @@ fn backing_off(facts: &Facts, error: &LastError) -> Why {
         format!("the last try of {} failed at {at} and is repeated: {code}: {told}{}", facts.name, left(facts)),
     )
     .then(error.hint.clone())
-}
-
-fn held(facts: &Facts) -> Why {
-    let who = |holder: &Holder| match (holder.pid, &holder.gid) {
-        (Some(pid), _) => {
-            let application = holder.application.as_deref().filter(|text| !text.is_empty());
-            format!("pid {pid} ({}), open {}", application.unwrap_or("no application name"), age(holder.age_seconds))
-        }
-        (None, Some(gid)) => format!("the prepared transaction {gid}"),
-        (None, None) => "a prepared transaction".to_owned(),
-    };
-    let first = facts.holders.first().map_or_else(|| "a transaction that is gone by now".to_owned(), who);
-    let more = facts.holders.len().saturating_sub(1);
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    let mut why = answer(
-        "held",
-        false,
-        format!(
-            "{} is held by {first}{more}: a row may still come that belongs before those that wait{}",
-            facts.name,
-            left(facts)
-        ),
-    );
-    let sessions = facts.holders.iter().any(|holder| holder.pid.is_some());
-    if sessions {
-        why = why.then("Let its owner end the transaction. To end its session, which rolls its work back:");
-    }
-    for holder in facts.holders.iter().take(HOLDERS) {
-        why = match (holder.pid, &holder.gid) {
-            (Some(pid), _) => why.then(format!("SELECT pg_terminate_backend({pid});")),
-            (None, Some(gid)) => {
-                let gid = gid.replace('\'', "''");
-                why.then(format!("ROLLBACK PREPARED '{gid}';")).then(format!("COMMIT PREPARED '{gid}';"))
-            }
-            (None, None) => why.then("SELECT gid, prepared, owner FROM pg_prepared_xacts ORDER BY prepared;"),
-        };
-    }
-    why
-}
-
-fn stuck(facts: &Facts) -> Why {
-    let name = &facts.name;
-    if let Some(lock) = &facts.lock {
-        let sentence = format!(
-            "the lock of {name} is held by {} (pid {}) {}, and it does not advance{}",
-            lock.by,
-            lock.pid,
-            age(lock.age_seconds),
-            left(facts)
-        );
-        return answer("lock_held", false, sentence)
-            .then("A turn that waits for its sink ends at the turn's deadline; a frozen replica loses the lock at lock kill.")
-            .then(format!("SELECT pg_terminate_backend({});", lock.pid));
-    }
-    answer(
-        "not_taken",
-        false,
-        format!("replicas run ({}), and none of them takes {name}{}", facts.replicas.join(", "), left(facts)),
-    )
-    .then("See their logs: is this relay in their configuration (`run --relay`), did it pass its checks?")
-    .then("outbox-relay check")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use super::super::facts::{Counted, Lock, OutOfReach, Schedules};
+use super::super::facts::{Counted, Holder, Lock, OutOfReach, Schedules};
 use super::*;
 
 /// Rows wait, a replica runs, nothing is known to be wrong.
@@ -123,9 +123,32 @@ fn a_moving_cursor_is_well_whatever_it_said_before() {
 #[test]
 fn without_a_replica_nothing_moves_even_when_nothing_waits() {
     let facts = Facts { replicas: Vec::new(), ..facts() };
-    says(&facts, "no_replica", false, &["no replica is running", "7 rows wait"], &[]);
+    says(&facts, "no_replica", false, &["No live replica has relay", "7 rows wait"], &[]);
     let idle = Facts { waiting: Some(Waiting::default()), ..facts };
     says(&idle, "no_replica", false, &["nothing waits"], &[]);
+}
+
+#[test]
+fn absent_relay_wins_over_what_a_replica_would_end() {
+    let error = Some(error("retry", "http_503", None));
+    let absent = Facts { absent: true, relay: "booking_sms".to_owned(), error, ..facts() };
+    let open = Facts { circuit_opened_at: Some("2026-11-21T08:00:00Z".to_owned()), ..absent.clone() };
+    let checked = Facts { halted: true, by_check: true, ..absent.clone() };
+    let last =
+        "No live replica has relay booking_sms; its last error, 2026-11-21T08:00:00Z, was http_503: it said no; 7";
+    let advice = [
+        "Start a replica whose configuration has it; `outbox-relay replica list` shows what each has.",
+        "if the relay was taken out: `outbox-relay cursor remove booking_sms`",
+    ];
+    for facts in [&absent, &open, &checked] {
+        says(facts, "no_replica", false, &[last], &advice);
+        assert_eq!(why(facts).advice.len(), 1, "the last error's hint is not the next step");
+    }
+    // An operator ends these, with a replica or without.
+    let resume = ["outbox-relay cursor resume booking_sms"];
+    says(&Facts { by_check: false, ..checked }, "halted", false, &[], &resume);
+    let paused = Some(("2026-11-21T08:00:00Z".to_owned(), "ann".to_owned()));
+    says(&Facts { paused, ..absent }, "paused", false, &[], &resume);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Operator verbs while replicas run: what they show, what they do, what they refuse.
 
+mod absent;
 mod adopt;
 mod observe;
 mod remove;

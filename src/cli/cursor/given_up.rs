@@ -55,7 +55,7 @@ async fn remembered(
     cursor: &Found,
 ) -> anyhow::Result<(source::Config, Option<Shard>)> {
     let Some(Remembered { table, is_stream, shards }) = adopt::remembered(session, &cursor.name).await? else {
-        anyhow::bail!("this configuration does not have the relay, and its table is not there");
+        anyhow::bail!("this configuration does not have the relay, and its cursor does not name its table");
     };
     anyhow::ensure!(is_stream, "this configuration does not have the relay");
     let number = cursor.name.rsplit_once('#').and_then(|(_, number)| number.parse().ok());
@@ -82,7 +82,10 @@ pub(super) fn line(relay: &str, counted: &Counted) -> String {
             let more = if *capped { " or more" } else { "" };
             format!("{rows}{more} rows after it are given up: {relay} never sends them\n")
         }
-        Err(why) => format!("the rows after it cannot be counted: {}\n", visible(why)),
+        Err(why) => {
+            let why = visible(why);
+            format!("rows that were not delivered may be given up: they cannot be counted: {why}\n")
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{SinkStatus, Status};
 use crate::cli::table::{Table, visible};
 use crate::position::Timestamp;
-use crate::relay::status::{CursorStatus, MOST};
+use crate::relay::status::{CursorStatus, MOST, NO_REPLICA};
 
 /// No line is longer than this many characters.
 const WIDTH: usize = 120;
@@ -69,10 +69,19 @@ pub(super) fn render(status: &Status) -> String {
 /// What is not as it should be, a line each.
 fn notes(cursor: &CursorStatus, ago: &impl Fn(&Option<String>) -> Option<String>) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(error) = cursor.error_line() {
-        notes.push(format!("error: {error}"));
+    // Without a replica nothing is tried: an error and an open circuit are of the past.
+    let absent = cursor.state == NO_REPLICA;
+    match cursor.error_line() {
+        Some(error) if absent => {
+            let at = ago(&cursor.error_at()).map_or_else(String::new, |ago| format!(", {ago} ago"));
+            notes.push(format!("last error{at}: {error}"));
+        }
+        Some(error) => notes.push(format!("error: {error}")),
+        None => {}
     }
-    if let SinkStatus { kind: Some(kind), opened_at: at @ Some(_), .. } = &cursor.sink {
+    if let SinkStatus { kind: Some(kind), opened_at: at @ Some(_), .. } = &cursor.sink
+        && !absent
+    {
         let since = ago(at).map_or_else(String::new, |ago| format!(" for {ago}"));
         notes.push(format!("sink: {kind} has been unavailable{since}; its circuit is open"));
     }

@@ -23,9 +23,21 @@ impl CursorStatus {
     /// The last error in a line, for people.
     #[must_use]
     pub fn error_line(&self) -> Option<String> {
-        let error: serde_json::Value = serde_json::from_str(self.last_error.as_ref()?.get()).ok()?;
-        let part = |key: &str| error.get(key).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+        let part = |key: &str| self.of_error(key).unwrap_or_default();
+        self.last_error.as_ref()?;
         Some(format!("{} {}: {}", part("class"), part("code"), part("message")))
+    }
+
+    /// When the last error occurred.
+    #[must_use]
+    pub fn error_at(&self) -> Option<String> {
+        self.of_error("at")
+    }
+
+    /// A member of the last error.
+    fn of_error(&self, key: &str) -> Option<String> {
+        let error: serde_json::Value = serde_json::from_str(self.last_error.as_ref()?.get()).ok()?;
+        Some(error.get(key)?.as_str()?.to_owned())
     }
 }
 

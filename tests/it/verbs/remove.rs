@@ -54,7 +54,7 @@ async fn removal_counts_the_rows_it_gives_up() {
     }
     owner.batch_execute("REVOKE SELECT ON bookings FROM relay").await.unwrap();
     let (out, _) = ends(0, &kept, &["cursor", "remove", "gone", "--dry-run"]).await;
-    assert!(out.contains("\nthe rows after it cannot be counted: "), "{out}");
+    assert!(out.contains("\nrows that were not delivered may be given up: they cannot be counted: "), "{out}");
     owner
         .batch_execute("GRANT SELECT ON bookings TO relay; INSERT INTO bookings SELECT FROM generate_series(1, 10000)")
         .await
@@ -64,6 +64,29 @@ async fn removal_counts_the_rows_it_gives_up() {
     let detail = operation(&owner, "cursor remove").await.unwrap();
     let given_up = serde_json::json!({ "rows": 10_000, "capped": true });
     assert_eq!(detail["cursors"][0]["given_up"], given_up, "{detail}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_unadvanced_cursor_are_counted() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let gone = toml(&database, "relay", None, &stdout_relay("gone", ""));
+    let kept = toml(&database, "relay", None, &stdout_relay("kept", ""));
+    insert(&owner, 2).await;
+    ends(0, &gone, &["cursor", "create", "gone", "--beginning"]).await;
+    let (out, _) = ends(0, &kept, &["cursor", "remove", "gone", "--dry-run"]).await;
+    println!("{out}");
+    assert!(out.contains("\n2 rows after it are given up: gone never sends them\n"), "{out}");
+    owner.batch_execute("ALTER TABLE bookings RENAME TO archive").await.unwrap();
+    let (out, _) = ends(0, &kept, &["cursor", "remove", "gone", "--dry-run"]).await;
+    println!("{out}");
+    let plain = "\nrows that were not delivered may be given up: they cannot be counted: ";
+    assert!(out.contains(plain) && out.contains("public.bookings"), "{out}");
+    owner.batch_execute("UPDATE outbox.cursor SET identity = NULL").await.unwrap();
+    let (out, _) = ends(0, &kept, &["cursor", "remove", "gone", "--dry-run"]).await;
+    println!("{out}");
+    let unknown = "this configuration does not have the relay, and its cursor does not name its table\n";
+    assert!(out.contains(plain) && out.ends_with(unknown), "{out}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
