@@ -47,7 +47,10 @@ pub async fn run(config: Config, args: Args, limit: Option<Duration>) -> anyhow:
     let sessions = super::sessions(&config, "check");
     let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka)));
     let mut found = Found::default();
-    let asking = async { Ok(check(&sessions, cluster.as_ref(), &config.relays, &mut found).await) };
+    let asking = async {
+        check(&sessions, cluster.as_ref(), &config.relays, &mut found).await;
+        Ok(())
+    };
     let in_time = within(limit, asking).await;
     let Found { mut findings, step } = found;
     findings.extend(in_time.err().map(|_| late(&step, limit)));
