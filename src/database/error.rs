@@ -179,12 +179,16 @@ impl Error {
         self.state().is_some_and(|state| states.contains(state))
     }
 
-    /// Whether the server could not make a value as large as was asked for: `invalid memory alloc request size`, `string buffer
-    /// exceeds maximum allowed length`, `out of memory`.
+    /// Whether the server could not make a value as large as was asked for, however much memory it has: `string buffer exceeds
+    /// maximum allowed length`, or `invalid memory alloc request size`, which has the code of every internal error, in words that
+    /// are not translated. Not `out of memory`, which passes.
     #[must_use]
     pub fn is_server_limit(&self) -> bool {
-        let states = [SqlState::INTERNAL_ERROR, SqlState::PROGRAM_LIMIT_EXCEEDED, SqlState::OUT_OF_MEMORY];
-        self.state().is_some_and(|state| states.contains(state))
+        let Self::Statement(error) = self else { return false };
+        error.as_db_error().is_some_and(|error| {
+            *error.code() == SqlState::PROGRAM_LIMIT_EXCEEDED
+                || *error.code() == SqlState::INTERNAL_ERROR && error.message().starts_with(TOO_LARGE)
+        })
     }
 
     /// What an operator can do about it.
@@ -240,6 +244,9 @@ impl Error {
         })
     }
 }
+
+/// How PostgreSQL begins its refusal to make a value of more than 1 GiB.
+const TOO_LARGE: &str = "invalid memory alloc request size";
 
 /// What to look at when no server answers.
 pub const UNREACHABLE: &str =

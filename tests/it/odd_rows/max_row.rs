@@ -144,3 +144,25 @@ async fn numbers_that_print_large_are_measured_as_printed() {
     let peak = peak(&replica);
     assert!(peak < BOUND, "the relay had {peak} MiB");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn row_is_retried_while_server_is_out_of_memory() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = bookings(&database, CLOCK).await;
+    // Making the row's JSON fails as it does on a server without memory.
+    let short = "CREATE TABLE short (of_memory boolean); INSERT INTO short VALUES (true); GRANT SELECT ON short TO relay; \
+                 CREATE TYPE mood AS ENUM ('glad'); \
+                 CREATE FUNCTION said(mood) RETURNS json LANGUAGE plpgsql AS $$ BEGIN \
+                 IF (SELECT of_memory FROM public.short) THEN RAISE EXCEPTION 'out of memory' USING ERRCODE = '53200'; END IF; \
+                 RETURN '\"glad\"'; END $$; CREATE CAST (mood AS json) WITH FUNCTION said (mood); \
+                 ALTER TABLE bookings ADD COLUMN mood mood; INSERT INTO bookings (mood) VALUES ('glad')";
+    owner.batch_execute(short).await.unwrap();
+    let relay = receiver.relay("row", "on_poison = \"dead_letter\"").replace("\"{{ payload }}\"", "\"row\"");
+    let _replica = replica(&database, &(relay + TURN)).await;
+    let tried = "SELECT EXISTS (SELECT FROM outbox.cursor_status WHERE last_error ->> 'code' = 'postgres_53200') \
+                 OR EXISTS (SELECT FROM outbox.dead_letter)";
+    eventually(PATIENCE * 2, async || owner.query_one(tried, &[]).await.unwrap().get(0)).await;
+    assert_eq!(letters(&owner).await, [], "memory comes back");
+    owner.batch_execute("UPDATE short SET of_memory = false").await.unwrap();
+    eventually(PATIENCE * 2, || async { receiver.accepted("row") == ["1"] }).await;
+}
