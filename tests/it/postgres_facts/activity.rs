@@ -1,8 +1,11 @@
 //! What `pg_stat_activity` shows, to whom, and how fresh it is.
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio_postgres::{Client, Row};
 
 use super::{pid, run, table, value};
+use crate::support::{PATIENCE, eventually};
 
 const SHOWN: &str = "SELECT state, xact_start IS NOT NULL, query_start IS NOT NULL, application_name, \
      datid = (SELECT oid FROM pg_database WHERE datname = current_database()) FROM pg_stat_activity WHERE pid = $1";
@@ -81,4 +84,26 @@ async fn xact_start_equals_now() {
     let stamp: String = value(&writer, "SELECT at::text FROM t").await;
     let start = format!("SELECT xact_start::text FROM pg_stat_activity WHERE pid = {}", pid(&writer).await);
     assert_eq!(value::<String>(&owner, &start).await, stamp);
+}
+
+/// A session whose client has not proved who it is has a transaction and no row of activity, for `authentication_timeout` at most.
+#[tokio::test]
+async fn session_that_signs_in_has_transaction_without_activity() {
+    let (database, owner) = table("id bigint").await;
+    let running = "SELECT l.pid FROM pg_locks AS l WHERE l.locktype = 'virtualxid' AND l.pid <> pg_backend_pid() \
+                   AND NOT EXISTS (SELECT FROM pg_stat_activity AS a WHERE a.pid = l.pid)";
+    let port: i32 = value(&owner, "SELECT inet_server_port()").await;
+    let mut stranger = TcpStream::connect(("127.0.0.1", u16::try_from(port).unwrap())).await.unwrap();
+    let parameters = format!("user\0app\0database\0{}\0\0", database.name);
+    let length = u32::try_from(parameters.len() + 8).unwrap();
+    // The protocol's version 3.0.
+    let startup = [&length.to_be_bytes()[..], &196_608_u32.to_be_bytes(), parameters.as_bytes()].concat();
+    stranger.write_all(&startup).await.unwrap();
+    // It asks for a proof.
+    assert_eq!(stranger.read_u8().await.unwrap(), b'R');
+    let pids = async || owner.query(running, &[]).await.unwrap().iter().map(|row| row.get(0)).collect::<Vec<i32>>();
+    let found = pids().await;
+    assert!(!found.is_empty(), "a transaction is listed");
+    drop(stranger);
+    eventually(PATIENCE, async || !pids().await.iter().any(|pid| found.contains(pid))).await;
 }
