@@ -19,6 +19,7 @@ pub mod codec;
 mod connect;
 pub mod error;
 pub mod listen;
+mod refusal;
 pub mod sqlstate;
 
 pub use auth::Method;

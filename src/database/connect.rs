@@ -8,14 +8,13 @@ use std::time::Duration;
 use deadpool_postgres::ClientWrapper;
 use native_tls::{Certificate, TlsConnector};
 use postgres_native_tls::{MakeTlsConnector, TlsStream};
-use tokio_postgres::config::SslNegotiation;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::{Host, SslMode, SslNegotiation};
 use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Socket};
 use tokio_util::sync::CancellationToken;
 
 use super::auth::{self, Guarded, Method, Plain, Secure};
-use super::{Config, Error, Limits, Server, Session, Sessions, TlsMode, error};
+use super::{Config, Error, Limits, Server, Session, Sessions, TlsMode, error, refusal};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The version that brought `transaction_timeout`, which ends a holder that is silent in the middle of a statement, too.
@@ -91,13 +90,13 @@ pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &st
         if let Some(method) = auth::refused(&source) {
             return Error::Method { target: config.target(), method };
         }
-        if error::misses_password(&source) {
+        if refusal::misses_password(&source) {
             return match &config.password_file {
                 Some(path) => Error::PasswordEmpty { target: config.target(), path: path.clone() },
                 None => Error::PasswordMissing(config.target()),
             };
         }
-        error::distrust(&source, &config.target()).unwrap_or_else(|| Error::Connect {
+        refusal::distrust(&source, &config.target()).unwrap_or_else(|| Error::Connect {
             target: config.target(),
             reason: error::describe(&source),
             state: source.code().cloned(),

@@ -252,35 +252,6 @@ const TOO_LARGE: &str = "invalid memory alloc request size";
 pub const UNREACHABLE: &str =
     "Check host, port and sslmode of [postgres] url, and that the server runs and can be reached from here.";
 
-/// How the driver says that the server asks for a password and that it has none; it has no kind for it.
-const NO_PASSWORD: &str = "password missing";
-
-/// Whether that is what the driver's error is.
-pub(super) fn misses_password(error: &tokio_postgres::Error) -> bool {
-    error.as_db_error().is_none() && describe(error).ends_with(NO_PASSWORD)
-}
-
-/// What the driver says, without a source of a type of its own, when TLS is asked for and the server has none.
-const NO_TLS: &str = "server does not support TLS";
-
-/// The refusal to trust the server, when that is what the driver's error is: a broken connection is not.
-pub(super) fn distrust(error: &tokio_postgres::Error, target: &str) -> Option<Error> {
-    let causes = || std::iter::successors(std::error::Error::source(error), |cause| cause.source());
-    if causes().any(|cause| cause.is::<std::io::Error>()) {
-        return None;
-    }
-    let target = target.to_owned();
-    if causes().any(|cause| cause.to_string() == NO_TLS) {
-        let mend = "Switch ssl on at the server; only if nobody can listen in between, write sslmode=disable into \
-                    [postgres] url";
-        return Some(Error::Tls { target, reason: NO_TLS.to_owned(), mend });
-    }
-    let refused = causes().find(|cause| cause.is::<native_tls::Error>())?;
-    let mend = "The server's certificate must be valid now, name the host of [postgres] url, and be signed by an \
-                authority of [postgres] ca_file (without it: one of the system's)";
-    Some(Error::Tls { target, reason: refused.to_string(), mend })
-}
-
 /// The driver's error with the server's message, code and detail, which its own `Display` leaves out.
 #[must_use]
 pub fn describe(error: &tokio_postgres::Error) -> String {
