@@ -80,6 +80,12 @@ impl Garbled {
         }
     }
 
+    /// With one more example.
+    pub(crate) fn with(mut self, example: &[u8]) -> Self {
+        self.examples.push(example.to_vec());
+        self
+    }
+
     /// Where the last input is now.
     fn keep(&self, why: &str) -> String {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/garbled");
