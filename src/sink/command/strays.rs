@@ -26,10 +26,10 @@ pub(super) fn kill(mark: &str) -> Vec<Pid> {
             // The descriptor stays with its process: if that is still the marked one, no stranger is killed.
             if let Ok(process) = pidfd_open(pid, PidfdFlags::empty())
                 && is_marked(pid, mark)
+                && pidfd_send_signal(&process, Signal::KILL).is_ok()
             {
-                let _ = pidfd_send_signal(&process, Signal::KILL);
+                killed.push(pid);
             }
-            killed.push(pid);
         }
     }
     killed
