@@ -144,7 +144,7 @@ pub struct Fetched {
     pub last: Option<Position>,
     /// How large they were.
     pub sizes: Sizes,
-    /// The connection is to be closed: it keeps too large a buffer, or that is quicker than to read what nobody takes any more.
+    /// The connection is to be closed: it keeps too large a buffer, or closing it is quicker than reading rows that are not taken any more.
     pub left_over: bool,
     /// The transaction has ended.
     pub ended: bool,
@@ -173,7 +173,7 @@ pub async fn end(reader: Fragile, fetched: &Fetched) -> Result<(), Error> {
 }
 
 /// Reads the rows on `reader`, in a transaction of its own, and hands them over in order. Stops early, without error, when
-/// nobody takes them, or not soon enough; and behind a large row, which `batches` keeps until [`end`] has closed the connection.
+/// they are not taken, or not soon enough; and behind a large row, which `batches` keeps until [`end`] has closed the connection.
 ///
 /// # Errors
 /// See [`FetchError`]. Rows handed over before an error are a true prefix. After an error the connection is not fit for

@@ -21,7 +21,7 @@ pub struct Giver {
     last: Option<Batch>,
 }
 
-/// A batch that is given when whoever has it says so; nobody gives one behind it.
+/// A batch that is given when its holder says so; none is given behind it.
 #[derive(Debug)]
 pub struct Last {
     batches: UnboundedSender<(Batch, Room)>,

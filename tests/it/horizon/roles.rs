@@ -17,19 +17,19 @@ async fn a_writer_by_a_security_definer_function_holds_without_any_privilege_on_
     for role in ROLES {
         let database = database().await;
         let owner = bookings(&database, CLOCK).await;
-        let nobody = format!("nobody_{}", database.name);
+        let stranger = format!("nobody_{}", database.name);
         run(
             &owner,
             &format!(
                 "{}; CREATE FUNCTION book() RETURNS void LANGUAGE sql SECURITY DEFINER \
                  SET search_path = public AS 'INSERT INTO bookings DEFAULT VALUES'",
-                login(&nobody)
+                login(&stranger)
             ),
         )
         .await;
         let reader = Reader::new(&database, role).await;
         reader.settled(&NONE).await;
-        let writer = database.connect(&nobody).await;
+        let writer = database.connect(&stranger).await;
         run(&writer, "BEGIN; SELECT book()").await;
         run(&owner, "INSERT INTO bookings DEFAULT VALUES").await;
         assert_eq!(reader.settled(&NONE).await.horizon.held_by.len(), 1);

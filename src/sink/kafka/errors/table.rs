@@ -28,7 +28,7 @@ pub(super) const TABLE: &[Meaning] = &[
     Meaning {
         class: Poison,
         phase: Unsent,
-        hint: "The client cannot make a record of this row; mend the row, or the relay's payload and headers.",
+        hint: "The client cannot make a record of this row; correct the row, or the relay's payload and headers.",
         codes: &[KeySerialization, ValueSerialization],
     },
     Meaning {
