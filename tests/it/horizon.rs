@@ -3,6 +3,7 @@
 
 mod clock;
 mod family;
+mod opening;
 mod prepared;
 mod replication;
 mod roles;

@@ -12,6 +12,9 @@
 //! A session whose transaction has no reported start (a walsender's; one during which `track_activities` was turned on) says
 //! nothing about the message that began it. Its transaction is bounded like one that no scan saw running.
 //!
+//! A session that is being opened has a transaction and no report. It writes nothing before its first message, unless a login
+//! trigger does.
+//!
 //! A session that may not be read is bounded as under `writers`, by the last scan without its transaction. That is unsound
 //! for messages of several transactions, and `check` reports such a table as unproven.
 
@@ -57,8 +60,10 @@ pub struct Running {
     pub transaction: String,
     /// The server process; none for a prepared transaction.
     pub pid: Option<i32>,
-    /// When its session began, where that can be read: not while it logs in.
+    /// When its session began, where that can be read: not while it is being opened.
     pub session_began: Option<Timestamp>,
+    /// The database has login triggers: their `now()` is the instant at which the session began.
+    pub login_trigger: bool,
 }
 
 impl History {
@@ -66,7 +71,7 @@ impl History {
         let known = std::mem::take(&mut self.transactions);
         let mut sessions = self.bounded(now, read);
         let (mut held_by, mut prepared, mut rescan) = (Vec::new(), Vec::new(), false);
-        for Running { transaction, pid, session_began } in running {
+        for Running { transaction, pid, session_began, login_trigger } in running {
             let before = known.get(&transaction).filter(|_| !now.stepped).cloned();
             let session = pid.and_then(|pid| sessions.get_mut(&pid));
             let current = match (pid, session, session_began) {
@@ -98,6 +103,8 @@ impl History {
                     *bound = Reported::At(lower);
                     session.known(lower)
                 }
+                // It is being opened, for as long as its client takes to prove who it is: its first message is still to come.
+                (Some(_), None, None) if !login_trigger => Known::at(pid, now.exactly(now.at)),
                 // The session has begun since sessions were read: its first message came later than that.
                 (_, None, Some(began)) => held(&mut held_by, &transaction, Known::at(pid, now.exactly(began))),
                 (_, session, _) => {

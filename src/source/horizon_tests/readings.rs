@@ -45,7 +45,7 @@ impl Relay<'_> {
         let left_out =
             |client: usize| self.variant == Variant::RelayRoleLeftOut && self.world.clients[client].relay_role;
         let sessions = self.world.clients.iter().zip(activity).enumerate().filter_map(|(n, (client, tick))| {
-            let connected = client.connected.0 <= *tick && *tick < client.connected.1;
+            let connected = client.opened <= *tick && *tick < client.connected.1;
             (connected && !left_out(n)).then(|| Session {
                 pid: n as i32,
                 application: None,
@@ -53,6 +53,9 @@ impl Relay<'_> {
             })
         });
         let mut running = self.transactions(locks, |transaction| transaction.begin);
+        let opening = |(n, tick): (usize, &i64)| self.world.clients[n].is_opening(*tick).then_some(n);
+        running
+            .extend(locks.iter().enumerate().filter_map(opening).map(|n| (format!("{n}/opening"), n, Some(n as i32))));
         running.retain(|(_, client, pid)| !left_out(*client) || pid.is_none());
         if self.variant == Variant::PreparedByFirstSeen {
             // As one of a session that cannot be read.
@@ -67,8 +70,10 @@ impl Relay<'_> {
             running: running
                 .into_iter()
                 .map(|(transaction, client, pid)| {
-                    let session_began = pid.filter(|pid| *pid < 1_000).and_then(|_| began(client));
-                    Running { transaction, pid, session_began }
+                    let reported = pid.filter(|pid| *pid < 1_000).filter(|_| !transaction.ends_with("opening"));
+                    let session_began = reported.and_then(|_| began(client));
+                    let login_trigger = self.world.login_trigger && self.variant != Variant::LoginTriggerIgnored;
+                    Running { transaction, pid, session_began, login_trigger }
                 })
                 .collect(),
         }

@@ -28,7 +28,7 @@ fn reported(pid: i32, transaction: Option<i64>, message: Option<i64>) -> Session
 }
 
 fn running(transaction: &str, pid: Option<i32>) -> Running {
-    Running { transaction: transaction.to_owned(), pid, session_began: pid.map(|_| at(1)) }
+    Running { transaction: transaction.to_owned(), pid, session_began: pid.map(|_| at(1)), login_trigger: false }
 }
 
 fn sessions(history: &mut History, tick: i64, sessions: &[Session], running: &[Running]) -> Horizon {

@@ -32,6 +32,8 @@ pub(super) enum Variant {
     PreparedByFirstSeen,
     /// A session that reports nothing is taken for idle.
     SilentSkipped,
+    /// A session that is being opened is taken for idle, although a login trigger stamps a row with its beginning.
+    LoginTriggerIgnored,
     /// As it was: every session of the relay's role is left out.
     RelayRoleLeftOut,
     /// As it was: the rule `writers` for `now()`, after the default changed.
@@ -51,7 +53,7 @@ pub(super) enum Variant {
 }
 
 /// All faulty ones.
-pub(super) const FAULTY: [Variant; 20] = [
+pub(super) const FAULTY: [Variant; 21] = [
     Variant::ClockAfterScan,
     Variant::SnapshotBeforeScan,
     Variant::NewestScanAsBound,
@@ -64,6 +66,7 @@ pub(super) const FAULTY: [Variant; 20] = [
     Variant::MessageIgnored,
     Variant::PreparedByFirstSeen,
     Variant::SilentSkipped,
+    Variant::LoginTriggerIgnored,
     Variant::RelayRoleLeftOut,
     Variant::NowUnderWriters,
     Variant::StepsComparedSingly,
@@ -91,6 +94,7 @@ impl Variant {
             | Self::MessageIgnored
             | Self::PreparedByFirstSeen
             | Self::SilentSkipped
+            | Self::LoginTriggerIgnored
             | Self::RelayRoleLeftOut => Some(Rule::Transactions),
             Self::Right
             | Self::ClockAfterScan

@@ -39,6 +39,8 @@ impl Transaction {
 pub(super) struct Client {
     /// From when to when it is connected.
     pub(super) connected: (i64, i64),
+    /// When it reports activity: until then its client proves who it is, in a transaction of its own.
+    pub(super) opened: i64,
     /// When each message came and when it was done with.
     pub(super) messages: Vec<(i64, i64)>,
     pub(super) transactions: Vec<Transaction>,
@@ -68,6 +70,8 @@ pub(super) struct World {
     /// When the clock steps back, and by how much.
     pub(super) steps: Vec<(i64, i64)>,
     pub(super) changes: Vec<Change>,
+    /// The first transaction of each session is a login trigger's.
+    pub(super) login_trigger: bool,
 }
 
 impl World {
@@ -146,10 +150,12 @@ fn plan() -> impl Strategy<Value = Plan> {
 
 fn client() -> impl Strategy<Value = Client> {
     let kind = prop_oneof![6 => Just((false, false)), 1 => Just((true, false)), 1 => Just((false, true))];
-    (0..40_i64, 0..6_i64, prop::collection::vec(plan(), 1..4), kind, prop::bool::weighted(0.2)).prop_map(
+    let login = prop_oneof![4 => 0..6_i64, 1 => 0..80_i64];
+    (0..40_i64, login, prop::collection::vec(plan(), 1..4), kind, prop::bool::weighted(0.2)).prop_map(
         |(start, login, plans, (hidden, silent), relay_role)| {
             let mut client = Client {
                 connected: (start, start),
+                opened: start + login,
                 messages: vec![],
                 transactions: vec![],
                 hidden,
@@ -167,6 +173,25 @@ fn client() -> impl Strategy<Value = Client> {
 }
 
 impl Client {
+    /// It has a transaction, and reports nothing.
+    pub(super) fn is_opening(&self, tick: i64) -> bool {
+        self.connected.0 <= tick && tick < self.opened
+    }
+
+    /// Makes its first transaction a login trigger's: there is no message, and its time is the session's beginning. A hidden
+    /// session has no bound but its transaction's first scan, which is unsound for that, too.
+    fn trigger_at_login(&mut self) {
+        if self.hidden {
+            return;
+        }
+        let began = self.connected.0;
+        let message = self.messages[0].0;
+        self.messages[0].0 = began;
+        for transaction in self.transactions.iter_mut().filter(|transaction| transaction.message == message) {
+            transaction.message = began;
+        }
+    }
+
     /// Adds a transaction that begins at this tick or later; returns when the session is done with it.
     fn run(&mut self, plan: &Plan, mut tick: i64) -> i64 {
         // A hidden session is bounded by its transaction's first scan: unsound for messages of several, so it has none.
@@ -219,9 +244,12 @@ pub(super) fn world() -> impl Strategy<Value = World> {
     let step = (0..250_i64, prop_oneof![3 => 20..60_i64, 1 => 60..160_i64]);
     let steps = prop_oneof![2 => Just(vec![]), 1 => prop::collection::vec(step, 1..6)];
     let changes = prop_oneof![2 => Just(vec![]), 1 => prop::collection::vec(change(), 1..3)];
-    (prop::collection::vec(client(), 1..5), steps, changes).prop_map(|(clients, steps, changes)| World {
-        clients,
-        steps,
-        changes,
-    })
+    (prop::collection::vec(client(), 1..5), steps, changes, prop::bool::weighted(0.2)).prop_map(
+        |(mut clients, steps, changes, login_trigger)| {
+            if login_trigger {
+                clients.iter_mut().for_each(Client::trigger_at_login);
+            }
+            World { clients, steps, changes, login_trigger }
+        },
+    )
 }

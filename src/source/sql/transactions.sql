@@ -1,8 +1,10 @@
 -- Open transactions of this database, this session's left out, and prepared ones. A statement of its own, after sessions
 -- were read. A prepared transaction has no process and no virtualxid lock, but keeps its transactionid lock; one that is
 -- not in the list of prepared transactions was prepared since that was read, and counts. A process without a row of
--- activity, or without a database in it, logs in.
-SELECT l.virtualtransaction, l.pid, a.backend_start
+-- activity, or without a database in it, is being opened. Whether login triggers are there says what may become of that:
+-- they are always of this database.
+SELECT l.virtualtransaction, l.pid, a.backend_start,
+       EXISTS (SELECT FROM pg_catalog.pg_event_trigger AS e WHERE e.evtevent = 'login') AS login_trigger
 FROM pg_catalog.pg_lock_status() AS l
 LEFT JOIN LATERAL pg_catalog.pg_stat_get_activity(l.pid) AS a ON l.pid IS NOT NULL AND a.datid IS NOT NULL
 LEFT JOIN pg_catalog.pg_prepared_xact() AS p ON l.pid IS NULL AND p.transaction = l.transactionid

@@ -142,5 +142,10 @@ fn seen(row: &Row) -> Result<Seen, tokio_postgres::Error> {
 }
 
 fn transaction(row: &Row) -> Result<Running, tokio_postgres::Error> {
-    Ok(Running { transaction: row.try_get(0)?, pid: row.try_get(1)?, session_began: row.try_get(2)? })
+    Ok(Running {
+        transaction: row.try_get(0)?,
+        pid: row.try_get(1)?,
+        session_began: row.try_get(2)?,
+        login_trigger: row.try_get(3)?,
+    })
 }
