@@ -84,8 +84,10 @@ async fn partition_returns_in_same_pass_when_reader_is_in_its_way_at_first() {
         writer.batch_execute("INSERT INTO outbox.message (topic) VALUES ('rolled back')").await.unwrap();
         owner.batch_execute("SET lock_timeout = '200ms'").await.unwrap();
         let detach = format!("ALTER TABLE outbox.message DETACH PARTITION outbox.{day} CONCURRENTLY");
-        owner.batch_execute(&detach).await.expect_err("a writer is open");
+        let error = owner.batch_execute(&detach).await.expect_err("a writer is open");
+        assert_eq!(error.code(), Some(&SqlState::LOCK_NOT_AVAILABLE), "{error:?}");
         writer.rollback().await.unwrap();
+        assert_eq!(state(&owner, &day).await.as_deref(), Some("detaching"));
         let (code, _, log) =
             outbox_relay(&served(&text(&database, "relay", &["c"])), &["cursor", "create", "c", "--beginning"]).await;
         assert_eq!(code, Some(0), "{log}");
@@ -97,7 +99,7 @@ async fn partition_returns_in_same_pass_when_reader_is_in_its_way_at_first() {
             .await
             .unwrap();
         let mut prune = Process::spawn(&text(&database, role, &[]), &["prune", "--yes", "-o", "json"]);
-        let waits = "SELECT query_start::text FROM pg_stat_activity WHERE application_name LIKE 'outbox-relay/%' \
+        let waits = "SELECT query_start::text FROM pg_stat_activity WHERE application_name LIKE 'outbox-relay %' \
                      AND datname = current_database() AND wait_event_type = 'Lock'";
         let begun = Mutex::new(BTreeSet::new());
         let twice = || async {
@@ -109,7 +111,7 @@ async fn partition_returns_in_same_pass_when_reader_is_in_its_way_at_first() {
         eventually(PATIENCE * 2, twice).await;
         reader.rollback().await.unwrap();
         assert_eq!(prune.wait().await, Some(0), "{}", prune.log());
-        assert_eq!(state(&owner, &day).await.as_deref(), Some("attached"), "{role}: {}", prune.log());
+        assert_eq!(state(&owner, &day).await.as_deref(), Some("attached"), "{role}: {} {}", prune.log(), prune.out());
     }
 }
 
