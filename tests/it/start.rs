@@ -49,7 +49,10 @@ async fn start_now_begins_at_the_first_look() {
 async fn start_now_includes_writers_of_known_start() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
-    owner.batch_execute("INSERT INTO bookings (payload) VALUES ('before')").await.unwrap();
+    // Further before the writer than the latency window.
+    let before =
+        "INSERT INTO bookings (payload, created_at) VALUES ('before', clock_timestamp() - interval '1 minute')";
+    owner.batch_execute(before).await.unwrap();
     let (writer, _) = open(&database).await;
     let text = toml(&database, "relay_stats", None, &stdout_relay("s", "start = \"now\""));
     let process = Process::spawn(&text, &["run"]);
