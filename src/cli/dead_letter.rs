@@ -1,6 +1,5 @@
 //! `outbox-relay dead-letter`: rows that a receiver would never accept, put aside by `on_poison = "dead_letter"`.
 
-use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use super::confirm::{Answer, Consent, operator};
@@ -10,7 +9,6 @@ use super::output::{complain, print};
 use super::table::{Table, visible};
 use crate::config::Config;
 use crate::cursor::letters::{self, Decision, Listed, Which};
-use crate::relay::replicas::{fleet, relay_of};
 
 /// Arguments of `dead-letter`.
 #[derive(Debug, clap::Args)]
@@ -133,22 +131,8 @@ async fn decide(session: &mut tokio_postgres::Client, choice: &Choice, decision:
     }
     let ids: Vec<i64> = open.iter().map(|letter| letter.id).collect();
     let changed = letters::decide(session, &ids, decision, &operator()).await?;
-    let fleet = fleet(session).await?;
-    let absent = open.iter().filter(|letter| fleet.lacks(&letter.cursor));
-    let absent: BTreeSet<&str> = absent.map(|letter| relay_of(&letter.cursor)).collect();
-    if decision == Decision::Discard || absent.is_empty() {
-        print(&format!("{changed} of {}: {done}\n", ids.len()))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    print(&format!("{changed} of {}: {}\n", ids.len(), waits(&absent)))?;
+    print(&format!("{changed} of {}: {done}\n", ids.len()))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// What becomes of redriven letters whose relays no live replica has.
-fn waits(absent: &BTreeSet<&str>) -> String {
-    let names = absent.iter().copied().collect::<Vec<_>>().join(", ");
-    let runs: Vec<String> = absent.iter().map(|name| format!("`outbox-relay run --once --relay {name}`")).collect();
-    format!("waits for a turn; no live replica has relay {names}: start one, or {}", runs.join(", "))
 }
 
 fn printed(found: &[Listed], output: Format) -> String {

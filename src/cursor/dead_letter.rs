@@ -134,24 +134,6 @@ pub async fn wanted(session: &Session, cursor: &str) -> Result<i64, Error> {
     Ok(session.query_one(&statement, &[&cursor]).await?.try_get(0)?)
 }
 
-/// The dead letters of a cursor that an operator wants sent again.
-///
-/// # Errors
-/// The database's.
-pub async fn wanted_ids(session: &Session, cursor: &str) -> Result<Vec<i64>, Error> {
-    let sql = "SELECT id FROM outbox.dead_letter WHERE cursor = $1 AND state = 'redriving'";
-    session.query(sql, &[&cursor]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
-}
-
-/// How many of these have been put aside again.
-///
-/// # Errors
-/// The database's.
-pub async fn refused_again(session: &Session, letters: &[i64]) -> Result<i64, Error> {
-    let sql = "SELECT pg_catalog.count(*) FROM outbox.dead_letter WHERE id = ANY ($1) AND state = 'dead'";
-    Ok(session.query_one(sql, &[&letters]).await?.try_get(0)?)
-}
-
 pub(super) async fn bury(
     loan: &Fragile,
     cursor: &str,

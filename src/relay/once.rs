@@ -35,10 +35,6 @@ struct Target {
     horizon: Option<Timestamp>,
     /// Dead letters that are still to be sent again.
     letters: i64,
-    /// Dead letters that were to be sent again when this process began.
-    redriving: Vec<i64>,
-    /// How many of these the receiver has refused again.
-    refused_again: i64,
     done: bool,
     failed: Option<String>,
 }
@@ -52,13 +48,20 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>, options: Once) -> any
     let clock: Timestamp =
         engine.probe.session().await?.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
     engine.run_once(clock);
-    let mut targets = Vec::with_capacity(relays.len());
-    for config in &relays {
-        let session = engine.probe.session().await?;
-        let redriving = dead_letter::wanted_ids(&session, &config.name).await?;
-        targets.push(Target::of(config.clone(), clock, redriving));
-    }
-    let running = tokio::spawn(supervisor::run(Arc::clone(&engine), relays));
+    let running = tokio::spawn(supervisor::run(Arc::clone(&engine), relays.clone()));
+    let mut targets: Vec<Target> = relays
+        .into_iter()
+        .map(|config| Target {
+            fingerprint: prepare::fingerprint(&config),
+            config,
+            begun: clock,
+            shape: None,
+            horizon: None,
+            letters: 0,
+            done: false,
+            failed: None,
+        })
+        .collect();
     while !engine.stop.is_cancelled() && begun.elapsed() < options.timeout {
         for target in targets.iter_mut().filter(|target| !target.done && target.failed.is_none()) {
             if let Err(error) = look(&engine, target).await {
@@ -79,21 +82,6 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>, options: Once) -> any
 }
 
 impl Target {
-    fn of(config: Config, begun: Timestamp, redriving: Vec<i64>) -> Self {
-        Self {
-            fingerprint: prepare::fingerprint(&config),
-            config,
-            begun,
-            shape: None,
-            horizon: None,
-            letters: 0,
-            redriving,
-            refused_again: 0,
-            done: false,
-            failed: None,
-        }
-    }
-
     /// What is left when the time is up.
     fn left(&self) -> String {
         match (&self.config.source, self.letters) {
@@ -148,9 +136,6 @@ async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
         && target.letters == 0
         && lag::measure(&session, shape, position, below).await?.rows == 0
         && source::family::detached(&***session, shape, position).await?.is_none();
-    if target.done {
-        target.refused_again = dead_letter::refused_again(&session, &target.redriving).await?;
-    }
     Ok(())
 }
 
@@ -201,17 +186,6 @@ fn verdict(engine: &Engine, targets: &[Target], timeout: Duration) -> ExitCode {
             None if !matches!(target.config.source, source::Config::Stream(_)) => {
                 let sent = engine.progress(name, |_| ()).sent;
                 tracing::info!(cursor = name, sent, "nothing that is due is left");
-            }
-            None if target.refused_again > 0 => {
-                code = ExitCode::FAILURE;
-                let (number, verb) = match target.refused_again {
-                    1 => ("1 redriven dead letter".to_owned(), "was"),
-                    more => (format!("{more} redriven dead letters"), "were"),
-                };
-                tracing::error!(
-                    cursor = name,
-                    "{number} {verb} refused again: `outbox-relay dead-letter list --cursor {name}`"
-                );
             }
             None => tracing::info!(cursor = name, "nothing left to relay"),
         }

@@ -143,9 +143,11 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
     let schema = migrate::require(session).await?;
     let sightings = sightings(session, watcher, relays).await?;
     let mut cursors = Vec::new();
-    let mut listed = control::list(session).await?;
+    let names: Vec<&str> = relays.iter().map(|relay| relay.name.as_str()).collect();
+    // A relay that was refused at its first start has something to say, too.
+    let refused = control::refused(session, &names).await?;
+    let listed: Vec<Listed> = control::list(session).await?.into_iter().chain(refused).collect();
     let fleet = fleet(session).await?;
-    listed.retain(|listed| fleet.knows(listed));
     let unknown: HashMap<String, unknown::Count> = unknown::counts(session).await?.into_iter().collect();
     // Read after the cursors: what has advanced since would look like a clock that has stepped back.
     let clock: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;

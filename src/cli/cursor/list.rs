@@ -7,13 +7,11 @@ use crate::cli::output::print;
 use crate::cli::table::Table;
 use crate::cursor::control;
 use crate::database::Session;
-use crate::relay::replicas::fleet;
 
-/// Lists the cursors, of which these are configured here, and the relays that live replicas are refused before they have one.
+/// Lists the cursors, and the relays of these names that were refused before they had one.
 pub(super) async fn list(session: &Session, configured: &[&str], output: Format) -> anyhow::Result<ExitCode> {
     let mut cursors = control::list(session).await?;
-    let fleet = fleet(session).await?;
-    cursors.retain(|cursor| fleet.knows(cursor));
+    cursors.extend(control::refused(session, configured).await?);
     let text = match output {
         Format::Json => {
             let cursors: Vec<_> = cursors.iter().map(json).collect();
@@ -27,9 +25,7 @@ pub(super) async fn list(session: &Session, configured: &[&str], output: Format)
                     (Some(at), Some(id)) => format!("{at} {id}"),
                     (Some(at), None) => at.to_string(),
                 };
-                let stays = (cursor.halted && !cursor.by_check || cursor.paused) && configured.contains(&&*cursor.name);
                 let state = match (cursor.halted, cursor.paused, &cursor.last_error) {
-                    _ if !stays && fleet.lacks(&cursor.name) => "no_replica",
                     (true, ..) => "halted",
                     (false, true, _) => "paused",
                     (false, false, Some(_)) => "backing_off",

@@ -27,9 +27,6 @@ pub(super) async fn hint(session: &Session, named: &Named, of: &Belonging, confi
                 format!("outbox-relay request settle {} --relay {cursor}", keys(session, of, "unknown").await?);
             format!("ask the receiver, then `{settle} --arrived`; or `{settle} --lost`")
         }
-        "dead letters" if redriving(session, of).await? == of.open => format!(
-            "{run}: sends what waits for a turn; or give it up: `outbox-relay dead-letter discard --cursor {cursor}`"
-        ),
         "dead letters" => format!(
             "`outbox-relay dead-letter redrive --cursor {cursor}`, then {run}; or give them up: \
              `outbox-relay dead-letter discard --cursor {cursor}`"
@@ -53,12 +50,6 @@ pub(super) async fn hint(session: &Session, named: &Named, of: &Belonging, confi
         ),
         _ => "finish them".to_owned(),
     })
-}
-
-/// How many dead letters of a cursor wait for its next turn.
-async fn redriving(session: &Session, of: &Belonging) -> Result<i64, Error> {
-    let sql = "SELECT pg_catalog.count(*) FROM outbox.dead_letter WHERE cursor = $1 AND state = 'redriving'";
-    Ok(session.query_one(sql, &[&of.cursor]).await?.try_get(0)?)
 }
 
 /// The run that finishes what a replica has begun: only a relay that is configured and not paused can.

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Client;
 
 use super::running;
-use crate::cursor::control::Listed;
 use crate::cursor::replicas::{self, MISMATCH, Relay, Replica};
 use crate::database::Error;
 
@@ -36,13 +35,6 @@ impl Fleet {
     pub fn lacks(&self, cursor: &str) -> bool {
         let all_known = self.unwritten.is_empty() && self.replicas.iter().all(|replica| replica.unreadable.is_none());
         all_known && !self.entries().any(|(_, relay)| relay.name == cursor)
-    }
-
-    /// Whether what is listed is a cursor, or a relay without one that a live replica is refused. A refusal that no live replica
-    /// has any more is over.
-    #[must_use]
-    pub fn knows(&self, listed: &Listed) -> bool {
-        listed.exists || !self.lacks(&listed.name)
     }
 
     /// Whether a live replica refuses a cursor's relay and another runs it. The row of one that has just found out what is wrong
@@ -141,8 +133,7 @@ pub fn document(replica: &Replica) -> serde_json::Value {
 }
 
 /// The relay of a cursor.
-#[must_use]
-pub fn relay_of(cursor: &str) -> &str {
+fn relay_of(cursor: &str) -> &str {
     cursor.split_once('#').map_or(cursor, |(relay, _)| relay)
 }
 
