@@ -36,6 +36,9 @@ async fn absent_relay_error_is_past_not_present() {
         let (out, _) = ends(0, text, &["status"]).await;
         println!("{out}");
         assert!(out.contains("no_replica") && out.contains(" ago: retry http_503: "), "{out}");
+        let (list, _) = ends(0, text, &["cursor", "list"]).await;
+        println!("{list}");
+        assert!(list.lines().any(|line| line.starts_with("dl ") && line.ends_with(" no_replica")), "{list}");
         assert!(out.contains("\n  last error, ") && !out.contains("\n  error:") && !out.contains("sink:"), "{out}");
     }
 }
