@@ -28,6 +28,8 @@ mod unfinished;
 mod wait;
 mod why;
 
+pub(super) use unfinished::word;
+
 /// Arguments of `cursor`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

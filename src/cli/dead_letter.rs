@@ -1,14 +1,17 @@
 //! `outbox-relay dead-letter`: rows that a receiver would never accept, put aside by `on_poison = "dead_letter"`.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use super::confirm::{Answer, Consent, operator};
+use super::cursor::word;
 use super::format::Format;
 use super::known;
 use super::output::{complain, print};
 use super::table::{Table, visible};
 use crate::config::Config;
 use crate::cursor::letters::{self, Decision, Listed, Which};
+use crate::relay::replicas::{Fleet, fleet, relay_of};
 
 /// Arguments of `dead-letter`.
 #[derive(Debug, clap::Args)]
@@ -114,9 +117,9 @@ async fn decide(session: &mut tokio_postgres::Client, choice: &Choice, decision:
         return Ok(ExitCode::SUCCESS);
     }
     print(&printed(&open, Format::Table))?;
-    let (ask, done) = match decision {
-        Decision::Redrive => ("Send them again?", "will be sent again by the cursor's next turn"),
-        Decision::Discard => ("Give them up? They are never sent.", "given up"),
+    let ask = match decision {
+        Decision::Redrive => "Send them again?",
+        Decision::Discard => "Give them up? They are never sent.",
     };
     match choice.consent.ask(ask)? {
         Answer::Yes => {}
@@ -131,8 +134,33 @@ async fn decide(session: &mut tokio_postgres::Client, choice: &Choice, decision:
     }
     let ids: Vec<i64> = open.iter().map(|letter| letter.id).collect();
     let changed = letters::decide(session, &ids, decision, &operator()).await?;
+    let done = match decision {
+        Decision::Redrive => next_turn(&fleet(session).await?, &open),
+        Decision::Discard => "given up".to_owned(),
+    };
     print(&format!("{changed} of {}: {done}\n", ids.len()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What sends redriven dead letters: the cursor's next turn, or the run that an operator must start where no live replica has the
+/// relay.
+fn next_turn(fleet: &Fleet, letters: &[Listed]) -> String {
+    let lacking = letters.iter().filter(|letter| fleet.lacks(&letter.cursor));
+    let relays: BTreeSet<&str> = lacking.map(|letter| relay_of(&letter.cursor)).collect();
+    if relays.is_empty() {
+        return "will be sent again by the cursor's next turn".to_owned();
+    }
+    let runs: String = relays.iter().map(|relay| format!(" --relay {}", word(relay))).collect();
+    let (turn, noun) = match (letters.len(), relays.len()) {
+        (1, _) => ("waits for a turn", "relay"),
+        (_, 1) => ("wait for a turn", "relay"),
+        _ => ("wait for a turn", "relays"),
+    };
+    let names: Vec<_> = relays.into_iter().map(visible).collect();
+    format!(
+        "{turn}; no live replica has {noun} {}: start one whose configuration has it, or `outbox-relay run --once{runs}`",
+        names.join(", ")
+    )
 }
 
 fn printed(found: &[Listed], output: Format) -> String {

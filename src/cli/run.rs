@@ -37,7 +37,8 @@ Signals:
   SIGTERM or SIGINT ends the open turns within [shutdown] grace and exits 0, or 1 when an outcome
   that a receiver acknowledged could not be recorded; a second one exits immediately.
 
-Exit codes: with --once 1 when a relay is halted or not done in time; rows held back are named.")]
+Exit codes: with --once 1 when a relay is halted or not done in time, or a redriven dead letter is refused \
+again; rows held back are named.")]
 pub struct Args {
     /// Relay the rows that are committed now, then end
     #[arg(long)]

@@ -82,6 +82,8 @@ async fn look(session: &Session, watcher: &Watcher, config: &Config, names: &[St
     let chosen = |name: &String, relay: &String| names.is_empty() || names.contains(name) || names.contains(relay);
     let relays: Vec<_> = config.relays.iter().filter(|relay| chosen(&relay.name, &relay.relay)).cloned().collect();
     let mut status = status(session, watcher, &relays).await?;
+    let Status { cursors, fleet, .. } = &mut status;
+    cursors.retain(|cursor| cursor.exists || !fleet.lacks(&cursor.name));
     let has = |name: &String| status.cursors.iter().any(|cursor| cursor.name == *name || cursor.relay == *name);
     if let Some(name) = names.iter().find(|name| !has(name)) {
         let known: Vec<String> = status.cursors.iter().map(|cursor| visible(&cursor.name)).collect();

@@ -13,6 +13,8 @@ pub struct Listed {
     pub name: String,
     /// Its relay's.
     pub relay: String,
+    /// It has a row; false of a name that was refused before it had a cursor.
+    pub exists: bool,
     /// `created_at` of its position.
     pub position_created_at: Option<Timestamp>,
     /// The id of its position.
@@ -60,7 +62,8 @@ pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
             "SELECT name, relay, position_created_at, position_id, holder, holder_pid, advanced_at, paused, halted, \
              last_error::text, observed_at, circuit_opened_at, \
              dead_letters + (SELECT pg_catalog.count(*) FROM outbox.request AS r WHERE r.relay = s.relay AND r.status = 'failed'), \
-             EXISTS (SELECT FROM outbox.cursor_status AS c WHERE c.cursor = s.name AND c.halted AND c.fingerprint LIKE 'check:%') \
+             EXISTS (SELECT FROM outbox.cursor_status AS c WHERE c.cursor = s.name AND c.halted AND c.fingerprint LIKE 'check:%'), \
+             EXISTS (SELECT FROM outbox.cursor AS c WHERE c.name = s.name) \
              FROM outbox.status AS s ORDER BY name",
             &[],
         )
@@ -82,42 +85,7 @@ pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
                 circuit_opened_at: row.try_get(11)?,
                 dead_letters: row.try_get(12)?,
                 by_check: row.try_get(13)?,
-            })
-        })
-        .collect()
-}
-
-/// Relays of these names that were refused before they ever had a cursor.
-///
-/// # Errors
-/// The database's.
-pub async fn refused(client: &Client, names: &[&str]) -> Result<Vec<Listed>, Error> {
-    let rows = client
-        .query(
-            "SELECT s.cursor, s.halted, s.last_error::text, s.circuit_opened_at FROM outbox.cursor_status AS s \
-             WHERE s.cursor = ANY ($1) AND NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.name = s.cursor) \
-             ORDER BY s.cursor",
-            &[&names],
-        )
-        .await?;
-    rows.iter()
-        .map(|row| {
-            let name: String = row.try_get(0)?;
-            Ok(Listed {
-                relay: name.clone(),
-                name,
-                position_created_at: None,
-                position_id: None,
-                observed_at: None,
-                holder: None,
-                pid: None,
-                advanced_at: None,
-                paused: false,
-                halted: row.try_get(1)?,
-                last_error: row.try_get(2)?,
-                circuit_opened_at: row.try_get(3)?,
-                dead_letters: 0,
-                by_check: false,
+                exists: row.try_get(14)?,
             })
         })
         .collect()

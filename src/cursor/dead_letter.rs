@@ -134,6 +134,25 @@ pub async fn wanted(session: &Session, cursor: &str) -> Result<i64, Error> {
     Ok(session.query_one(&statement, &[&cursor]).await?.try_get(0)?)
 }
 
+/// The dead letters of a cursor that an operator wants sent again.
+///
+/// # Errors
+/// The database's.
+pub async fn wanted_ids(session: &Session, cursor: &str) -> Result<Vec<i64>, Error> {
+    let sql = "SELECT id FROM outbox.dead_letter WHERE cursor = $1 AND state = 'redriving'";
+    let rows = session.query(sql, &[&cursor]).await?;
+    Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
+}
+
+/// How many of these dead letters wait for an operator.
+///
+/// # Errors
+/// The database's.
+pub async fn refused_again(session: &Session, ids: &[i64]) -> Result<i64, Error> {
+    let sql = "SELECT pg_catalog.count(*) FROM outbox.dead_letter WHERE id = ANY ($1) AND state = 'dead'";
+    Ok(session.query_one(sql, &[&ids]).await?.try_get(0)?)
+}
+
 pub(super) async fn bury(
     loan: &Fragile,
     cursor: &str,

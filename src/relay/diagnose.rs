@@ -18,6 +18,8 @@ use crate::source::watcher::Watcher;
 /// A cursor that has rows to take moves within this, unless something holds it up.
 const WATCH: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(100);
+/// Fewer rows tell no rate: they may be those of one turn, after which nothing is left.
+const ENOUGH: f64 = 100.0;
 
 /// Gathers the facts; none when there is neither a cursor nor a relay of this name.
 ///
@@ -61,10 +63,12 @@ pub async fn facts(
             None => None,
         };
         if after.position != before.position {
-            facts.rate = Some(rows(session, relay, before, after).await? / begun.elapsed().as_secs_f64());
+            facts.moved = true;
+            let rows = rows(session, relay, before, after).await?;
+            facts.rate = rate(rows, begun.elapsed());
         }
     }
-    if facts.rate.is_none() {
+    if !facts.moved {
         facts.lock = lock(session, name, cursor.as_ref()).await?;
     }
     Ok(Some(facts))
@@ -202,6 +206,11 @@ async fn rows(session: &Session, relay: Option<&Config>, before: &Standing, afte
     Ok(span.rows as f64)
 }
 
+/// Rows a second; none when they are too few for a rate.
+fn rate(rows: f64, elapsed: Duration) -> Option<f64> {
+    (rows >= ENOUGH).then(|| rows / elapsed.as_secs_f64())
+}
+
 /// Who has the lock now and had it at the first look, too.
 async fn lock(session: &Session, name: &str, first: Option<&CursorStatus>) -> Result<Option<Lock>, Error> {
     let Some(before) = first.and_then(|cursor| cursor.holder.as_ref()).filter(|holder| holder.pid.is_some()) else {
@@ -216,4 +225,17 @@ async fn lock(session: &Session, name: &str, first: Option<&CursorStatus>) -> Re
         None => return Ok(None),
     };
     Ok(Some(Lock { by: before.replica.clone(), pid, age_seconds }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::rate;
+
+    #[test]
+    fn few_rows_have_no_rate() {
+        assert_eq!((rate(1.0, Duration::from_millis(200)), rate(99.0, Duration::from_millis(20))), (None, None));
+        assert_eq!(rate(1_000.0, Duration::from_secs(2)), Some(500.0));
+    }
 }

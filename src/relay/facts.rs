@@ -51,7 +51,9 @@ pub struct Facts {
     pub holders: Vec<Holder>,
     /// Who had its lock all the while.
     pub lock: Option<Lock>,
-    /// Rows a second while it was looked at, when it moved.
+    /// It advanced while it was looked at.
+    pub moved: bool,
+    /// Rows a second while it was looked at; none when it advanced by too few rows for a rate.
     pub rate: Option<f64>,
     /// Seconds since it last advanced, when it ever did.
     pub rested: Option<f64>,

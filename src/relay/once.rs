@@ -35,33 +35,41 @@ struct Target {
     horizon: Option<Timestamp>,
     /// Dead letters that are still to be sent again.
     letters: i64,
+    /// Those that were to be sent again when this process began.
+    redriven: Vec<i64>,
+    /// How many of them were refused again.
+    refused_again: i64,
     done: bool,
     failed: Option<String>,
 }
 
-/// Runs the relays until each has reached its target: exit code 0, or 1 when one is halted or the time is up.
+/// Runs the relays until each has reached its target: exit code 0, or 1 when one is halted, a redriven dead letter is
+/// refused again, or the time is up.
 ///
 /// # Errors
 /// The database's at the start; later ones are waited out until the time is up.
 pub async fn run(engine: Arc<Engine>, relays: Vec<Config>, options: Once) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
-    let clock: Timestamp =
-        engine.probe.session().await?.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
+    let session = engine.probe.session().await?;
+    let clock: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
     engine.run_once(clock);
-    let running = tokio::spawn(supervisor::run(Arc::clone(&engine), relays.clone()));
-    let mut targets: Vec<Target> = relays
-        .into_iter()
-        .map(|config| Target {
-            fingerprint: prepare::fingerprint(&config),
-            config,
+    let mut targets: Vec<Target> = Vec::with_capacity(relays.len());
+    for config in &relays {
+        targets.push(Target {
+            fingerprint: prepare::fingerprint(config),
+            config: config.clone(),
             begun: clock,
             shape: None,
             horizon: None,
             letters: 0,
+            redriven: dead_letter::wanted_ids(&session, &config.name).await?,
+            refused_again: 0,
             done: false,
             failed: None,
-        })
-        .collect();
+        });
+    }
+    drop(session);
+    let running = tokio::spawn(supervisor::run(Arc::clone(&engine), relays));
     while !engine.stop.is_cancelled() && begun.elapsed() < options.timeout {
         for target in targets.iter_mut().filter(|target| !target.done && target.failed.is_none()) {
             if let Err(error) = look(&engine, target).await {
@@ -82,6 +90,15 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>, options: Once) -> any
 }
 
 impl Target {
+    /// What an operator has redriven in vain.
+    fn refused(&self) -> String {
+        let letters = match self.refused_again {
+            1 => "1 redriven dead letter was".to_owned(),
+            letters => format!("{letters} redriven dead letters were"),
+        };
+        format!("{letters} refused again: `outbox-relay dead-letter list --cursor {}`", self.config.name)
+    }
+
     /// What is left when the time is up.
     fn left(&self) -> String {
         match (&self.config.source, self.letters) {
@@ -132,10 +149,14 @@ async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
     // Rows in flight are passed already, and come back when they provably were not sent.
     let position = standing.position.as_ref();
     target.letters = if standing.redrive { dead_letter::wanted(&session, &target.config.name).await? } else { 0 };
-    target.done = !standing.in_flight
+    let done = !standing.in_flight
         && target.letters == 0
         && lag::measure(&session, shape, position, below).await?.rows == 0
         && source::family::detached(&***session, shape, position).await?.is_none();
+    if done && !target.redriven.is_empty() {
+        target.refused_again = dead_letter::refused_again(&session, &target.redriven).await?;
+    }
+    target.done = done;
     Ok(())
 }
 
@@ -182,6 +203,10 @@ fn verdict(engine: &Engine, targets: &[Target], timeout: Duration) -> ExitCode {
             None if !target.done => {
                 code = ExitCode::FAILURE;
                 tracing::error!(cursor = name, ?timeout, "{}", target.left());
+            }
+            None if target.refused_again > 0 => {
+                code = ExitCode::FAILURE;
+                tracing::error!(cursor = name, "{}", target.refused());
             }
             None if !matches!(target.config.source, source::Config::Stream(_)) => {
                 let sent = engine.progress(name, |_| ()).sent;

@@ -12,7 +12,7 @@ use crate::{sink, source};
 
 mod fleet;
 
-pub use fleet::{Fleet, document, fleet};
+pub use fleet::{Fleet, document, fleet, relay_of};
 
 /// What the sessions of a replica call themselves.
 ///

@@ -63,6 +63,9 @@ pub struct CursorStatus {
     pub name: String,
     /// Its relay's.
     pub relay: String,
+    /// It has a row; false of a name that was refused before it had a cursor.
+    #[serde(skip)]
+    pub exists: bool,
     /// In one word.
     pub state: &'static str,
     /// Where it is.
@@ -143,10 +146,7 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
     let schema = migrate::require(session).await?;
     let sightings = sightings(session, watcher, relays).await?;
     let mut cursors = Vec::new();
-    let names: Vec<&str> = relays.iter().map(|relay| relay.name.as_str()).collect();
-    // A relay that was refused at its first start has something to say, too.
-    let refused = control::refused(session, &names).await?;
-    let listed: Vec<Listed> = control::list(session).await?.into_iter().chain(refused).collect();
+    let listed = control::list(session).await?;
     let fleet = fleet(session).await?;
     let unknown: HashMap<String, unknown::Count> = unknown::counts(session).await?.into_iter().collect();
     // Read after the cursors: what has advanced since would look like a clock that has stepped back.
@@ -169,7 +169,8 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
         let unknown_outcomes = listed_unknown.rows;
         let lacks = fleet.lacks(&listed.name);
         let found = cursor(session, listed, kind, seen.as_ref(), due, clock).await?;
-        let state = if lacks { without_replica(&found) } else { found.state };
+        let by_check = found.halted && found.by_check;
+        let state = if lacks { without_replica(found.state, by_check, kind.is_some()) } else { found.state };
         cursors.push(CursorStatus { state, unknown_outcomes, unknown_keys, ..found });
     }
     Ok(Status {
@@ -185,10 +186,10 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
 
 /// The state of a cursor that no live replica's configuration has. Of a relay that is configured here, what operators have done,
 /// or must do, counts more; a halt by a check, which a replica ends, does not.
-fn without_replica(cursor: &CursorStatus) -> &'static str {
-    let stands =
-        matches!(cursor.state, "halted" | "paused" | "clock_regression") && !(cursor.halted && cursor.by_check);
-    if stands && cursor.sink.kind.is_some() { cursor.state } else { NO_REPLICA }
+#[must_use]
+pub fn without_replica(state: &'static str, by_check: bool, configured: bool) -> &'static str {
+    let stands = matches!(state, "halted" | "paused" | "clock_regression") && !by_check;
+    if stands && configured { state } else { NO_REPLICA }
 }
 
 /// Looks at every table that can be read, twice: both scans of all tables first, so that many tables take no longer.
@@ -267,6 +268,7 @@ async fn cursor(
             opened_at: listed.circuit_opened_at.map(|at| at.to_string()),
         },
         last_error: listed.last_error.and_then(|text| RawValue::from_string(text).ok()),
+        exists: listed.exists,
         paused: listed.paused,
         halted: listed.halted,
         by_check: listed.by_check,

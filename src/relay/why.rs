@@ -84,7 +84,7 @@ fn reason(facts: &Facts) -> Why {
         (Some((at, by)), _) => paused(facts, at, by),
         (None, Some(error)) if facts.halted && !(facts.by_check && absent) => halted(facts, error),
         _ if !facts.exists => missing(facts),
-        _ if facts.rate.is_some() => moving(facts),
+        _ if facts.moved => moving(facts),
         // Due work is also done by a job that runs from time to time.
         (None, None) if facts.due_work && absent && nothing => {
             answer("idle", true, format!("{name} has nothing to do: nothing that is due is left"))
@@ -233,11 +233,11 @@ fn missing(facts: &Facts) -> Why {
 
 fn moving(facts: &Facts) -> Why {
     let pace = match (facts.rate, facts.rested) {
-        (Some(rate), _) => format!("{rate:.0} rows a second"),
-        (None, Some(rested)) => format!("last advanced {rested:.1} s ago"),
-        (None, None) => "now".to_owned(),
+        (Some(rate), _) => format!(" ({rate:.0} rows a second)"),
+        (None, Some(rested)) => format!(" (last advanced {rested:.1} s ago)"),
+        (None, None) => String::new(),
     };
-    answer("moving", true, format!("{} is moving ({pace}){}", facts.name, left(facts)))
+    answer("moving", true, format!("{} is moving{pace}{}", facts.name, left(facts)))
 }
 
 fn regressed(facts: &Facts) -> Why {

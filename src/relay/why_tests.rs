@@ -114,10 +114,19 @@ fn rows_out_of_reach_are_named_beside_the_reason() {
 
 #[test]
 fn a_moving_cursor_is_well_whatever_it_said_before() {
-    let facts = Facts { rate: Some(1234.5), error: Some(error("retry", "connect", None)), held: true, ..facts() };
+    let facts =
+        Facts { moved: true, rate: Some(1234.5), error: Some(error("retry", "connect", None)), held: true, ..facts() };
     says(&facts, "moving", true, &["1234 rows a second", "7 rows wait, the oldest for 12.3 s"], &[]);
-    let slow = Facts { rate: None, rested: Some(2.0), error: None, held: false, ..facts };
+    let slow = Facts { moved: false, rate: None, rested: Some(2.0), error: None, held: false, ..facts };
     says(&slow, "moving", true, &["last advanced 2.0 s ago"], &[]);
+}
+
+#[test]
+fn few_rows_tell_no_rate() {
+    let facts = Facts { moved: true, rate: None, rested: Some(0.1), ..facts() };
+    says(&facts, "moving", true, &["is moving (last advanced 0.1 s ago); 7 rows wait"], &[]);
+    let unknown = Facts { rested: None, ..facts };
+    says(&unknown, "moving", true, &["is moving; 7 rows wait"], &[]);
 }
 
 #[test]

@@ -59,6 +59,45 @@ async fn renamed_relay_is_refused_until_its_cursor_is_renamed() {
     assert!(lines(&process).iter().all(|line| line["message"] != "cursor created"), "{}", process.log());
 }
 
+/// How many cursors of this name `status -o json` and `cursor list -o json` give, and the lines of `status` and of `cursor list`
+/// that begin with it or tell of the refusal.
+async fn seen(text: &str, name: &str) -> ([usize; 2], Vec<String>) {
+    let mut documents = [0; 2];
+    let mut told = Vec::new();
+    for (verb, count) in [&["status"][..], &["cursor", "list"]].iter().zip(&mut documents) {
+        let document = json(&ends_well(text, &[verb, &["-o", "json"][..]].concat()).await);
+        let cursors = document["cursors"].as_array().unwrap();
+        *count = cursors.iter().filter(|cursor| cursor["name"] == name).count();
+        let out = ends_well(text, verb).await;
+        let tells = |line: &&str| line.starts_with(&format!("{name} ")) || line.contains("cursor_renamed");
+        told.extend(out.lines().filter(tells).map(str::to_owned));
+    }
+    (documents, told)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_name_is_listed_once_while_a_replica_has_it() {
+    let database = database().await;
+    let _owner = bookings(&database, CLOCK).await;
+    ends_well(&now(&database, "old"), &["run", "--once"]).await;
+    let text = now(&database, "new");
+    let mut process = Process::spawn(&text, &["run", "--replica-id", "after"]);
+    line(&process, REFUSED).await;
+    eventually(PATIENCE * 2, || listed(&text)).await;
+    for text in [&text, &now(&database, "old")] {
+        let (documents, told) = seen(text, "new").await;
+        println!("{}", told.join("\n"));
+        assert_eq!((documents, told.len()), ([1, 1], 4), "{told:?}");
+        assert!(told[2].starts_with("  replica after refuses new: cursor_renamed: no cursor new; "), "{told:?}");
+    }
+    process.signal(Signal::TERM);
+    assert_eq!(process.wait().await, Some(0), "{}", process.log());
+    for text in [&text, &now(&database, "old")] {
+        assert_eq!(seen(text, "new").await, ([0, 0], Vec::new()), "no cursor, and no replica that refuses it");
+        assert_eq!(seen(text, "old").await.0, [1, 1]);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn created_cursor_ends_the_question_of_a_rename() {
     let database = database().await;

@@ -7,11 +7,14 @@ use crate::cli::output::print;
 use crate::cli::table::Table;
 use crate::cursor::control;
 use crate::database::Session;
+use crate::relay::replicas::fleet;
+use crate::relay::status::without_replica;
 
-/// Lists the cursors, and the relays of these names that were refused before they had one.
+/// Lists the cursors, and the names that a live replica has and that were refused before they had one.
 pub(super) async fn list(session: &Session, configured: &[&str], output: Format) -> anyhow::Result<ExitCode> {
     let mut cursors = control::list(session).await?;
-    cursors.extend(control::refused(session, configured).await?);
+    let fleet = fleet(session).await?;
+    cursors.retain(|cursor| cursor.exists || !fleet.lacks(&cursor.name));
     let text = match output {
         Format::Json => {
             let cursors: Vec<_> = cursors.iter().map(json).collect();
@@ -31,6 +34,10 @@ pub(super) async fn list(session: &Session, configured: &[&str], output: Format)
                     (false, false, Some(_)) => "backing_off",
                     (false, false, None) => "running",
                 };
+                let configured = configured.contains(&cursor.name.as_str());
+                let by_check = cursor.halted && cursor.by_check;
+                let state =
+                    if fleet.lacks(&cursor.name) { without_replica(state, by_check, configured) } else { state };
                 let advanced = cursor.advanced_at.map_or_else(|| "never".to_owned(), |at| at.to_string());
                 let holder = cursor.holder.clone().unwrap_or_else(|| "-".to_owned());
                 table.row([cursor.name.clone(), cursor.relay.clone(), position, holder, advanced, state.to_owned()]);

@@ -2,6 +2,7 @@
 
 use super::belongings::Named;
 use crate::config::Config;
+use crate::cursor::dead_letter::wanted;
 use crate::cursor::relay::Belonging;
 use crate::cursor::requests::{self, Filter};
 use crate::database::{Error, Session, quote_literal};
@@ -27,10 +28,17 @@ pub(super) async fn hint(session: &Session, named: &Named, of: &Belonging, confi
                 format!("outbox-relay request settle {} --relay {cursor}", keys(session, of, "unknown").await?);
             format!("ask the receiver, then `{settle} --arrived`; or `{settle} --lost`")
         }
-        "dead letters" => format!(
-            "`outbox-relay dead-letter redrive --cursor {cursor}`, then {run}; or give them up: \
-             `outbox-relay dead-letter discard --cursor {cursor}`"
-        ),
+        "dead letters" => {
+            let first = match wanted(session, &of.cursor).await? {
+                0 => format!("`outbox-relay dead-letter redrive --cursor {cursor}`, then {run}"),
+                redriving if redriving == of.open => format!("{}: {run}", waits_for_turn(redriving)),
+                redriving => format!(
+                    "{}; `outbox-relay dead-letter redrive --cursor {cursor}` for the others, then {run}",
+                    waits_for_turn(redriving)
+                ),
+            };
+            format!("{first}; or give them up: `outbox-relay dead-letter discard --cursor {cursor}`")
+        }
         "requests" => format!("{run}; or {}", moved("request", " AND status IN ('pending', 'processing')")),
         "unknown requests" => {
             let settle = format!("outbox-relay request settle {}", keys(session, of, "unknown").await?);
@@ -50,6 +58,11 @@ pub(super) async fn hint(session: &Session, named: &Named, of: &Belonging, confi
         ),
         _ => "finish them".to_owned(),
     })
+}
+
+/// Dead letters that an operator has redriven, and that no turn has sent yet.
+fn waits_for_turn(redriving: i64) -> String {
+    format!("{redriving} {} for a turn", if redriving == 1 { "waits" } else { "wait" })
 }
 
 /// The run that finishes what a replica has begun: only a relay that is configured and not paused can.
@@ -90,7 +103,7 @@ fn escaped(c: char) -> String {
 }
 
 /// A word of a shell's command line.
-fn word(text: &str) -> String {
+pub(in crate::cli) fn word(text: &str) -> String {
     if is_plain(text) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 

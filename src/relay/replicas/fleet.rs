@@ -133,7 +133,8 @@ pub fn document(replica: &Replica) -> serde_json::Value {
 }
 
 /// The relay of a cursor.
-fn relay_of(cursor: &str) -> &str {
+#[must_use]
+pub fn relay_of(cursor: &str) -> &str {
     cursor.split_once('#').map_or(cursor, |(relay, _)| relay)
 }
 

@@ -3,6 +3,7 @@
 use super::{ends, insert};
 use crate::support::gateway::{Gateway, Mood, sms_relay};
 use crate::support::outside::{json, line, stdout_relay};
+use crate::support::receiver::Receiver;
 use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, toml};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -36,6 +37,58 @@ async fn absent_relay_error_is_past_not_present() {
         let (out, _) = ends(0, text, &["status"]).await;
         println!("{out}");
         assert!(out.contains("no_replica") && out.contains(" ago: retry http_503: "), "{out}");
+        let (list, _) = ends(0, text, &["cursor", "list"]).await;
+        println!("{list}");
+        assert!(list.lines().any(|line| line.starts_with("dl ") && line.ends_with(" no_replica")), "{list}");
         assert!(out.contains("\n  last error, ") && !out.contains("\n  error:") && !out.contains("sink:"), "{out}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redrive_of_absent_relay_names_the_run() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let text = toml(&database, "relay", None, &stdout_relay("s", ""));
+    let other = toml(&database, "relay", None, &stdout_relay("other", ""));
+    insert(&owner, 1).await;
+    ends(0, &text, &["run", "--once"]).await;
+    owner
+        .batch_execute(
+            "INSERT INTO outbox.dead_letter (cursor, source, created_at, message_id, sink, target, fields, field_values, \
+             error, dead_lettered_by) SELECT 's', 'public.bookings', created_at, id::text, 'stdout', '-', '{}', '{}', '{}', \
+             'r' FROM bookings",
+        )
+        .await
+        .unwrap();
+    let run = "`outbox-relay run --once --relay s`";
+    let (out, _) = ends(0, &text, &["dead-letter", "redrive", "--cursor", "s", "--yes"]).await;
+    println!("{out}");
+    assert!(out.contains("1 of 1: waits for a turn; no live replica has relay s: ") && out.contains(run), "{out}");
+    assert!(!out.contains("cursor's next turn"), "{out}");
+    // What is redriven needs no second redrive.
+    let (_, log) = ends(1, &other, &["cursor", "remove", "s", "--dry-run"]).await;
+    println!("{log}");
+    let waits = format!("1 dead letter -> 1 waits for a turn: configure the relay again, {run}; or ");
+    assert!(log.contains(&waits) && !log.contains("redrive"), "{log}");
+    let _process = Process::spawn(&text, &["run"]);
+    let sent = "SELECT count(*) FROM outbox.dead_letter WHERE state = 'redriven'";
+    eventually(PATIENCE * 2, async || owner.query_one(sent, &[]).await.unwrap().get::<_, i64>(0) == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redriven_letters_refused_again_fail_a_run() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = bookings(&database, CLOCK).await;
+    receiver.answer(|request| (if request.key == "dl/2" { 422 } else { 200 }, std::time::Duration::ZERO));
+    let text = toml(&database, "relay", None, &receiver.relay("dl", "on_poison = \"dead_letter\""));
+    insert(&owner, 3).await;
+    ends(0, &text, &["run", "--once"]).await;
+    ends(0, &text, &["dead-letter", "redrive", "--cursor", "dl", "--yes"]).await;
+    let (_, log) = ends(1, &text, &["run", "--once"]).await;
+    let last = log.lines().rfind(|line| line.contains("refused again: ")).unwrap_or_else(|| panic!("{log}"));
+    println!("{last}");
+    assert!(last.contains("1 redriven dead letter was refused again: `outbox-relay dead-letter list --cursor dl`"));
+    assert!(!log.contains("nothing left to relay"), "{log}");
+    // What was not redriven does not count.
+    ends(0, &text, &["run", "--once"]).await;
 }
