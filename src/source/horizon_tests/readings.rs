@@ -45,7 +45,10 @@ impl Relay<'_> {
         let left_out =
             |client: usize| self.variant == Variant::RelayRoleLeftOut && self.world.clients[client].relay_role;
         let sessions = self.world.clients.iter().zip(activity).enumerate().filter_map(|(n, (client, tick))| {
-            let connected = client.opened <= *tick && *tick < client.connected.1;
+            // With login triggers a session counts from its beginning, as PostgreSQL 18 reports it.
+            let counts = self.world.login_trigger && self.variant != Variant::LoginTriggerIgnored;
+            let begun = if counts { client.connected.0 } else { client.opened };
+            let connected = begun <= *tick && *tick < client.connected.1;
             (connected && !left_out(n)).then(|| Session {
                 pid: n as i32,
                 application: None,
