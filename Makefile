@@ -49,7 +49,7 @@ demo: deps-demo ## Three replicas survive a kill with nothing lost; ARGS="--seco
 	@cargo run --bin outbox-relay -- demo $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(KAFKA),--kafka $(KAFKA)) $(ARGS)
 
 test: deps-test deps-consumers ## Run all tests, on a real PostgreSQL and a real Apache Kafka
-	cargo test; status=$$?; scripts/settle; exit $$status
+	cargo test -p outbox-relay -p librdkafka-bindings; status=$$?; scripts/settle; exit $$status
 
 test-pg: deps-test ## Run the guarantee tests on another major version of PostgreSQL; PG=18
 	@scripts/install versions

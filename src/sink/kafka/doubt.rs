@@ -19,8 +19,12 @@ impl Doubt {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The failure as it counts now, of one record among `suspects`. Several are searched, which asks the broker again.
-    pub(super) fn weigh(&self, failure: Failure, suspects: usize) -> Failure {
+    /// The failure as it counts now, of one record among `suspects`, after `acknowledged` records that the broker has taken since
+    /// the last one. Several suspects are searched, which asks the broker again.
+    pub(super) fn weigh(&self, failure: Failure, suspects: usize, acknowledged: usize) -> Failure {
+        if acknowledged > 0 {
+            self.clear();
+        }
         if failure.class == Class::Retry {
             return failure;
         }
@@ -45,7 +49,7 @@ mod tests {
 
     fn classes(doubt: &Doubt, failures: &[(Class, &str, usize)]) -> Vec<Class> {
         let weigh = |(class, code, suspects): &(Class, &str, usize)| {
-            doubt.weigh(Failure::of(*class, code, "refused", "hint"), *suspects).class
+            doubt.weigh(Failure::of(*class, code, "refused", "hint"), *suspects, 0).class
         };
         failures.iter().map(weigh).collect()
     }
@@ -57,6 +61,17 @@ mod tests {
         assert_eq!(classes(&doubt, &refused), [Class::Retry, Class::Retry, Class::Fatal, Class::Fatal]);
         doubt.clear();
         assert_eq!(classes(&doubt, &refused[..2]), [Class::Retry, Class::Retry]);
+    }
+
+    #[test]
+    fn refusals_of_different_records_do_not_add_up() {
+        let doubt = Doubt::default();
+        let refused = || Failure::of(Class::Poison, "a", "refused", "hint");
+        for _ in 0..5 {
+            assert_eq!(doubt.weigh(refused(), 1, 1).class, Class::Retry, "the broker took another one in between");
+        }
+        assert_eq!(doubt.weigh(refused(), 1, 0).class, Class::Retry);
+        assert_eq!(doubt.weigh(refused(), 1, 0).class, Class::Poison);
     }
 
     #[test]

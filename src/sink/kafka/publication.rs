@@ -168,7 +168,10 @@ impl KafkaPublication<'_> {
                 }
                 Err((error, _)) => {
                     ledger.not_sent(self.sent);
-                    return Err(self.sink.failure(&error, producer.context().last_error()));
+                    let failure = self.sink.failure(&error, producer.context().last_error());
+                    // What a client cannot do is what the brokers said of themselves when it connected: an answer, too.
+                    let said = failure.class == Class::Fatal;
+                    return Err(if said { self.sink.doubt.weigh(failure, 1, 0) } else { failure });
                 }
             }
         }
@@ -193,14 +196,16 @@ impl KafkaPublication<'_> {
         let acknowledged = outcome.acknowledged;
         if outcome.complete {
             producer.context().confirmed().confirm(Instant::now());
-            self.sink.doubt.clear();
+            if acknowledged > 0 || self.refused.is_none() {
+                self.sink.doubt.clear();
+            }
             self.sink.cluster.take_back(producer);
             return Published { acknowledged, stopped: self.refused.take(), suspects: 1 };
         }
         self.sink.cluster.destroy(producer);
         let failure = |error, suspects| {
             let failure = self.sink.failure(&KafkaError::MessageProduction(error), last_error.clone());
-            self.sink.doubt.weigh(failure, suspects)
+            self.sink.doubt.weigh(failure, suspects, acknowledged)
         };
         if let Some(error) = outcome.refused {
             let suspects = self.sent - acknowledged;

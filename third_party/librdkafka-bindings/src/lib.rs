@@ -14,8 +14,11 @@ pub mod helpers;
 #[allow(clippy::all)]
 pub mod types;
 
+mod metadata;
+
 pub use bindings::*;
 pub use helpers::*;
+pub use metadata::rd_kafka_metadata;
 pub use types::*;
 
 // As C lays them out, and as the published bindings have it.

@@ -50,6 +50,10 @@ pub enum Answers {
     Honest,
     /// With this code. A produce request is spoiled, so that the broker does not store it.
     Coded { place: Place, topic: String, code: i16 },
+    /// The list of what the broker can do lacks what idempotent producers need.
+    NotIdempotent,
+    /// Metadata of this topic alone comes with an absent list of topics.
+    NoTopics { topic: String },
     /// Some with other bytes than the broker's.
     Garbled(fastrand::Rng),
 }
@@ -87,6 +91,30 @@ impl Answers {
                 let Some(at) = found else { return false };
                 frame[at.start + 4..at.end + 4].copy_from_slice(&code.to_be_bytes());
                 true
+            }
+            Self::NotIdempotent => {
+                if question.is_none_or(|(key, _)| key != Place::Versions.key()) {
+                    return false;
+                }
+                // Its key and its lowest version, which is 0; from now on it is the key of nothing.
+                let entry = [0, 22, 0, 0];
+                let Some(at) = frame[10..].windows(entry.len()).position(|bytes| bytes == entry) else { return false };
+                frame[10 + at] = 0x70;
+                true
+            }
+            Self::NoTopics { topic } => {
+                let place = Place::MetadataTopic;
+                let Some((_, version)) = question.filter(|(key, version)| *key == place.key() && *version >= 9) else {
+                    return false;
+                };
+                let Some(code) = place.find(&frame[4..], version, topic) else { return false };
+                // Its code follows the compact count of the topics, which is one more than they are; zero is "absent".
+                let rest = &mut frame[code.start + 3..];
+                let alone = rest[0] == 2;
+                if alone {
+                    rest.fill(0);
+                }
+                alone
             }
             Self::Garbled(random) => garble(frame, random),
         }
