@@ -143,6 +143,12 @@ pub enum MigrateError {
         /// Why, and what mends it.
         reason: String,
     },
+    /// A grant names a table, a schema or a role that is not there.
+    #[error(
+        "{0}: the schema is migrated, and none was granted\n  -> create it, or correct its name in [relay.source.*] table, \
+         --relay-role or --app-role; then run this command again"
+    )]
+    Absent(String),
     /// Grants have not taken effect.
     #[error("{0}")]
     Ungranted(Box<Lacking>),

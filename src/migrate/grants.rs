@@ -10,6 +10,10 @@ use super::MigrateError;
 use super::rights::{Right, rights, statements};
 use crate::database::{self, quote_ident};
 
+/// What PostgreSQL says of a table, a schema, a column or a role that is not there.
+const ABSENT: [SqlState; 4] =
+    [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME, SqlState::UNDEFINED_COLUMN, SqlState::UNDEFINED_OBJECT];
+
 /// A table that the relay's role shall read: schema and name.
 pub type Table<'a> = (&'a str, &'a str);
 
@@ -69,6 +73,9 @@ async fn granted(client: &Client, sql: &str) -> Result<(), MigrateError> {
         client.batch_execute("SAVEPOINT before").await?;
         if let Err(error) = client.batch_execute(statement).await {
             tracing::debug!(error = database::error::describe(&error), sql = statement, "grant failed");
+            if error.code().is_some_and(|code| ABSENT.contains(code)) {
+                return Err(MigrateError::Absent(database::error::describe(&error)));
+            }
             let refused = error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);
             if !refused || rights(statement).is_empty() {
                 return Err(error.into());
@@ -123,6 +130,12 @@ impl Lacking {
     #[must_use]
     pub fn privileges(&self) -> Vec<String> {
         self.objects.iter().filter(|object| object.owner.is_some()).map(Object::lacks).collect()
+    }
+
+    /// The statements that would give them, to be run by an owner.
+    #[must_use]
+    pub fn sql(&self) -> String {
+        self.statements.iter().map(|statement| format!("{statement};\n")).collect()
     }
 
     fn add(&mut self, right: &Right, owner: Option<String>, statement: &str) {

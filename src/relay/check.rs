@@ -81,7 +81,11 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
             let shards: Vec<&Config> = relays.iter().filter(|shard| shard.relay == relay.relay).collect();
             let shape = readable.as_ref().map(|readable| &readable.shape);
             match cursors::findings(session, &shards, &configured, shape).await {
-                Ok(cursors) => found.extend(cursors),
+                Ok(cursors) => {
+                    // A name that no table has is to be corrected, not adopted.
+                    let missing = found.iter().any(|finding| finding.code == "table_missing");
+                    found.extend(cursors.into_iter().filter(|finding| !missing || finding.code != "identity_changed"));
+                }
                 Err(error) if no_schema(&error) => {}
                 Err(error) => found.push(Finding::new(Level::Error, "database", error.to_string())),
             }

@@ -89,6 +89,7 @@ async fn check_says_all_errors_with_their_mends_and_ends_with_3() {
     }
     let lacking = finding(&document, "privilege_missing").unwrap();
     assert_eq!(lacking["message"], "role relay lacks UPDATE on outbox.control");
+    assert_eq!(lacking["fix_sql"].as_str().unwrap().matches("GRANT ").count(), 1, "{lacking}");
     let mends = ["privilege_missing", "index_missing"].map(|code| finding(&document, code).unwrap()["fix_sql"].clone());
     for mend in mends {
         for statement in mend.as_str().unwrap().split_inclusive(';').filter(|sql| sql.trim().len() > 1) {

@@ -59,6 +59,24 @@ async fn grants_without_effect_are_named_and_fail() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn grant_on_missing_table_or_role_says_what_is_next() {
+    let database = database().await;
+    let text = toml(&database, "postgres", None, &stdout_relay("s", ""));
+    let up = async |role: &str| outbox_relay(&text, &["migrate", "up", "--relay-role", role]).await;
+    let next = ": the schema is migrated, and none was granted\n  -> create it, or correct its name in [relay.source.*] table, \
+                --relay-role or --app-role; then run this command again\n";
+    let (code, _, log) = up("relay").await;
+    let reason = "error: the grants were not made: ERROR: relation \"public.bookings\" does not exist (42P01)";
+    assert_eq!((code, log), (Some(1), format!("{reason}{next}")));
+    let (code, _, log) = up("rely").await;
+    let reason = "error: the grants were not made: ERROR: role \"rely\" does not exist (42704)";
+    assert_eq!((code, log), (Some(1), format!("{reason}{next}")));
+    bookings(&database, CLOCK).await;
+    let (code, _, log) = up("relay").await;
+    assert_eq!(code, Some(0), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn grants_of_two_owners_succeed_one_after_the_other() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;

@@ -72,7 +72,7 @@ async fn each_reason_why_there_is_no_connection_has_its_own_mend() {
         ),
         (
             format!("relay:right@127.0.0.1:{port}/bookings?sslmode=disable"),
-            "credentials",
+            "database_missing",
             "database \"bookings\" does not exist (3D000)",
             "Correct the database's name in [postgres] url, or create the database.",
         ),

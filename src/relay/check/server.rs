@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tokio_postgres::error::SqlState;
+
 use crate::database::error::UNREACHABLE;
 use crate::database::{Error, Session, Sessions};
 use crate::migrate::{self, MigrateError};
@@ -19,6 +21,7 @@ pub(super) fn connection(error: &Error) -> Finding {
         Error::Standby(_) => "standby",
         Error::Pooler(_) | Error::Setting { .. } => "pooler",
         Error::Tls { .. } => "tls",
+        _ if error.state() == Some(&SqlState::INVALID_CATALOG_NAME) => "database_missing",
         _ if error.refused_credentials() => "credentials",
         _ => "connection",
     };
@@ -108,13 +111,14 @@ async fn schema(session: &Session) -> Result<Vec<Finding>, Error> {
 
 async fn privileges(session: &Session) -> Result<Finding, Error> {
     let role: String = session.query_one("SELECT current_user::text", &[]).await?.try_get(0)?;
-    let missing = migrate::lacking(session, &migrate::relay_grants(&role, &[])).await?.privileges();
+    let lacking = migrate::lacking(session, &migrate::relay_grants(&role, &[])).await?;
+    let missing = lacking.privileges();
     if missing.is_empty() {
         return Ok(Finding::new(Level::Ok, "privileges", format!("role {role} may use the schema outbox")));
     }
     let message = format!("role {role} lacks {}", missing.join("; "));
     Ok(Finding::new(Level::Error, "privilege_missing", message)
-        .sql(migrate::relay_grants(&role, &[]))
+        .sql(lacking.sql())
         .setting(format!("Or run `outbox-relay migrate up --relay-role {role}` as an owner.")))
 }
 
