@@ -217,6 +217,13 @@ async fn session(config: &Config, verb: &str) -> Result<Session, Error> {
     sessions(config, verb).open().await
 }
 
+/// A session for a verb that needs the schema `outbox`, in a version that it knows and with rights on it.
+async fn schema_session(config: &Config, verb: &str) -> anyhow::Result<Session> {
+    let session = session(config, verb).await?;
+    crate::migrate::require(&session).await?;
+    Ok(session)
+}
+
 /// A watcher for a verb.
 fn watcher(config: &Config, verb: &str) -> Watcher {
     Watcher::new(sessions(config, verb), run::limits(&config.relays).statement)

@@ -62,8 +62,7 @@ pub enum Verb {
 /// # Errors
 /// The database's.
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
-    let session = super::session(&config, "action").await?;
-    crate::migrate::require(&session).await?;
+    let session = super::schema_session(&config, "action").await?;
     // A search through a long history is no turn.
     retention::patient(&session).await?;
     let Verb::List { relay, schedule, tenant, status, limit, output } = args.verb;

@@ -139,7 +139,7 @@ impl Verb {
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
         Verb::List { output } => {
-            let session = super::session(&config, "cursor").await?;
+            let session = super::schema_session(&config, "cursor").await?;
             let names: Vec<&str> = config.relays.iter().map(|relay| relay.name.as_str()).collect();
             list::list(&session, &names, output).await
         }
@@ -150,7 +150,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         Verb::Remove(args) => remove::run(&config, &args).await,
         Verb::Rename(args) => rename::run(&config, &args).await,
         Verb::Pause { name } => {
-            let mut session = super::session(&config, "cursor").await?;
+            let mut session = super::schema_session(&config, "cursor").await?;
             for name in named::there(&session, &name).await? {
                 let outcome = control::pause(&mut session, &name, &operator()).await?;
                 say(outcome, &name, "paused: no turn begins until `outbox-relay cursor resume`", "paused already")?;
@@ -158,7 +158,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Verb::Resume { name } => {
-            let mut session = super::session(&config, "cursor").await?;
+            let mut session = super::schema_session(&config, "cursor").await?;
             for name in named::there(&session, &name).await? {
                 let outcome = control::resume(&mut session, &name, &operator()).await?;
                 say(outcome, &name, "resumed", "neither paused nor halted")?;

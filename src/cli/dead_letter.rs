@@ -81,7 +81,7 @@ pub struct Choice {
 /// # Errors
 /// The database's, or what was asked for does not exist.
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
-    let mut session = super::session(&config, "dead-letter").await?;
+    let mut session = super::schema_session(&config, "dead-letter").await?;
     match args.verb {
         Verb::List { cursor, output } => {
             known::relay(&session, &config, "cursor", cursor.as_deref()).await?;

@@ -12,7 +12,6 @@ use super::output::{complain, print};
 use super::table::Table;
 use crate::config::Config;
 use crate::database::Session;
-use crate::migrate;
 use crate::retention::{self, Found, Kept, Pass};
 
 /// Arguments of `prune`.
@@ -38,8 +37,7 @@ pub struct Args {
 
 /// Looks at what may go.
 async fn look(config: &Config) -> anyhow::Result<(Session, Vec<Found>)> {
-    let session = super::session(config, "prune").await?;
-    migrate::require(&session).await?;
+    let session = super::schema_session(config, "prune").await?;
     retention::patient(&session).await?;
     let found = retention::look(&session, &config.retention, &config.relays).await?;
     Ok((session, found))

@@ -46,8 +46,7 @@ pub enum Verb {
 /// The database's.
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let Verb::List { all, output } = args.verb;
-    let session = super::session(&config, "replica").await?;
-    crate::migrate::require(&session).await?;
+    let session = super::schema_session(&config, "replica").await?;
     let replicas = replicas::list(&session, all).await?;
     match output {
         Format::Json => {

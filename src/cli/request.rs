@@ -104,8 +104,7 @@ fn id(text: &str) -> Result<String, String> {
 /// # Errors
 /// The database's, or what was asked for does not exist.
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
-    let session = super::session(&config, "request").await?;
-    crate::migrate::require(&session).await?;
+    let session = super::schema_session(&config, "request").await?;
     match args.verb {
         Verb::List { unknown, status, ambiguous, relay, limit, output } => {
             known::relay(&session, &config, "relay", relay.as_deref()).await?;

@@ -116,8 +116,7 @@ pub async fn run(load: impl FnOnce() -> Result<Config, Problems>, args: Args) ->
 
 async fn open(load: impl FnOnce() -> Result<Config, Problems>) -> anyhow::Result<(Config, Session)> {
     let config = load()?;
-    let session = super::session(&config, "schedule").await?;
-    crate::migrate::require(&session).await?;
+    let session = super::schema_session(&config, "schedule").await?;
     Ok((config, session))
 }
 

@@ -53,6 +53,18 @@ async fn changed_topic_is_named_in_words_until_adopted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn misspelt_table_is_no_table_to_adopt() {
+    let database = database().await;
+    bookings(&database, CLOCK).await;
+    let right = toml(&database, "relay", None, &stdout_relay("events", ""));
+    ends_well(&right, &["run", "--once"]).await;
+    let (code, document) = check(&right.replace("public.bookings", "public.bokings")).await;
+    assert_eq!(code, Some(3));
+    assert!(finding(&document, "table_missing").is_some(), "{document}");
+    assert!(finding(&document, "identity_changed").is_none(), "{document}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn renamed_relay_needs_a_decision() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;

@@ -5,6 +5,7 @@ mod adopt;
 mod observe;
 mod remove;
 mod rename;
+mod rights;
 mod seek;
 mod silence;
 mod skip;

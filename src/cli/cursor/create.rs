@@ -77,8 +77,7 @@ async fn make(config: Config, at: &Place, name: &str) -> anyhow::Result<()> {
 
 /// Makes the cursor's row of a relay that sends its rows each on their own: it sends all that are due and not marked as sent.
 async fn make_of_due_work(config: &Config, relay: &relay::Config) -> anyhow::Result<()> {
-    let mut session = crate::cli::session(config, "cursor").await?;
-    crate::migrate::require(&session).await?;
+    let mut session = crate::cli::schema_session(config, "cursor").await?;
     let name = relay.name.as_str();
     let identity = prepare::identity(&session, relay).await?;
     let creation = Creation { name, relay: &relay.relay, identity: &identity, position: None, rule: None };

@@ -37,8 +37,7 @@ pub struct Args {
 
 /// Shows what goes and what stays, asks, and removes it.
 pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode> {
-    let session = crate::cli::session(config, "cursor").await?;
-    crate::migrate::require(&session).await?;
+    let session = crate::cli::schema_session(config, "cursor").await?;
     unhurried(&session).await?;
     let name = args.name.as_str();
     let named = Named::find(&session, name).await?;

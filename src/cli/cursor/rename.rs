@@ -41,8 +41,7 @@ pub struct Args {
 
 /// Shows what moves, asks, and renames.
 pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode> {
-    let session = crate::cli::session(config, "cursor").await?;
-    crate::migrate::require(&session).await?;
+    let session = crate::cli::schema_session(config, "cursor").await?;
     unhurried(&session).await?;
     let (old, new) = (args.old.as_str(), args.new.as_str());
     anyhow::ensure!(old != new, "{old} has that name");

@@ -31,8 +31,7 @@ impl Subject {
     pub(super) async fn open(config: Config, name: &str) -> anyhow::Result<Self> {
         named::one(&config, name)?;
         let config = config.only(&[name.to_owned()])?;
-        let session = crate::cli::session(&config, "cursor").await?;
-        crate::migrate::require(&session).await?;
+        let session = crate::cli::schema_session(&config, "cursor").await?;
         let relay = config.relays[0].clone();
         let shape = match prepare::shape(&session, &relay.source).await? {
             Ok(shape) => Shape { shard: relay.shard.clone(), ..shape },

@@ -35,7 +35,7 @@ pub struct Args {
 /// Looks, decides and tells.
 pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode> {
     named::one(config, &args.name)?;
-    let session = crate::cli::session(config, "cursor").await?;
+    let session = crate::cli::schema_session(config, "cursor").await?;
     let relay = config.relays.iter().find(|relay| relay.name == args.name);
     let watcher = crate::cli::watcher(config, "cursor");
     let facts = diagnose::facts(&session, &watcher, relay, &args.name).await?.ok_or_else(|| unknown(&args.name))?;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 
 use outbox_relay::cli::run::limits;
@@ -127,6 +127,11 @@ impl Process {
     /// Waits for its end and answers the exit code; none when a signal ended it.
     pub async fn wait(&mut self) -> Option<i32> {
         self.child.wait().await.unwrap().code()
+    }
+
+    /// As [`wait`](Self::wait), with the signal that ended it.
+    pub async fn ended(&mut self) -> ExitStatus {
+        self.child.wait().await.unwrap()
     }
 
     /// What it has logged so far.

@@ -40,6 +40,10 @@ async fn absent_relay_error_is_past_not_present() {
         let (list, _) = ends(0, text, &["cursor", "list"]).await;
         println!("{list}");
         assert!(list.lines().any(|line| line.starts_with("dl ") && line.ends_with(" no_replica")), "{list}");
+        let (list, _) = ends(0, text, &["cursor", "list", "-o", "json"]).await;
+        let list = json(&list);
+        let dl = list["cursors"].as_array().unwrap().iter().find(|cursor| cursor["name"] == "dl");
+        assert_eq!(dl.unwrap_or_else(|| panic!("{list}"))["state"], "no_replica");
         assert!(out.contains("\n  last error, ") && !out.contains("\n  error:") && !out.contains("sink:"), "{out}");
     }
 }
@@ -73,6 +77,35 @@ async fn redrive_of_absent_relay_names_the_run() {
     let _process = Process::spawn(&text, &["run"]);
     let sent = "SELECT count(*) FROM outbox.dead_letter WHERE state = 'redriven'";
     eventually(PATIENCE * 2, async || owner.query_one(sent, &[]).await.unwrap().get::<_, i64>(0) == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redrive_names_the_absent_relays_only() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = bookings(&database, CLOCK).await;
+    receiver.answer(|_| (422, std::time::Duration::ZERO));
+    let relay = |name: &str| receiver.relay(name, "on_poison = \"dead_letter\"");
+    let all = toml(&database, "relay", None, &["a", "b", "here"].map(relay).concat());
+    insert(&owner, 1).await;
+    ends(0, &all, &["run", "--once"]).await;
+    let process = Process::spawn(&toml(&database, "relay", None, &relay("here")), &["run", "--replica-id", "eu-1"]);
+    line(&process, "relay ready").await;
+    let reported = "SELECT EXISTS (SELECT FROM outbox.replica WHERE id = 'eu-1' AND relays -> 0 ->> 'name' = 'here')";
+    eventually(PATIENCE, async || owner.query_one(reported, &[]).await.unwrap().get(0)).await;
+    let ids = owner.query("SELECT id::text FROM outbox.dead_letter ORDER BY cursor", &[]).await.unwrap();
+    let ids: Vec<String> = ids.iter().map(|row| row.get(0)).collect();
+    let redrive = async |ids: &[String]| {
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        ends(0, &all, &[&["dead-letter", "redrive", "--yes"], &ids[..]].concat()).await.0
+    };
+    let out = redrive(&ids[2..]).await;
+    assert!(out.ends_with("1 of 1: will be sent again by the cursor's next turn\n"), "{out}");
+    let out = redrive(&ids[..2]).await;
+    let said = "2 of 2: wait for a turn; no live replica has relays a, b: start one whose configuration has it, or \
+                `outbox-relay run --once --relay a --relay b`\n";
+    assert!(out.ends_with(said), "{out}");
+    let out = redrive(&ids).await;
+    assert!(out.contains("no live replica has relays a, b: "), "{out}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,7 +16,7 @@ use crate::support::{CLOCK, PATIENCE, bookings, database, kafka_relay, outbox_re
 const WITHOUT: [&str; 3] = ["demo", "config show", "schedule preview"];
 
 /// What each command is called with, and its limit.
-const CALLS: [(&str, &str); 34] = [
+pub(super) const CALLS: [(&str, &str); 34] = [
     ("run", "--once --timeout 2s"),
     ("migrate up", "--timeout 2s"),
     ("migrate down", "--to 0 --timeout 2s"),
