@@ -49,7 +49,7 @@ demo: deps-demo ## Three replicas survive a kill with nothing lost; ARGS="--seco
 	@cargo run --bin outbox-relay -- demo $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(KAFKA),--kafka $(KAFKA)) $(ARGS)
 
 test: deps-test deps-consumers ## Run all tests, on a real PostgreSQL and a real Apache Kafka
-	cargo test -p outbox-relay -p librdkafka-bindings; status=$$?; scripts/settle; exit $$status
+	cargo test; status=$$?; scripts/settle; exit $$status
 
 test-pg: deps-test ## Run the guarantee tests on another major version of PostgreSQL; PG=18
 	@scripts/install versions
@@ -70,7 +70,7 @@ lint: deps-lint ## Formatting, clippy, documentation, alert rules, manifests, an
 	scripts/lint-deploy
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --lib
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --lib -p outbox-relay
 	$$(scripts/cargo-deny) --log-level error check licenses bans sources
 
 audit: deps ## Ask the advisory database about the dependencies; needs the network
