@@ -46,7 +46,8 @@ deps-consumers:
 	@scripts/consumer-kit
 
 demo: deps-demo ## Three replicas survive a kill with nothing lost; ARGS="--seconds 20 --json", KAFKA=real, SCENARIO=reminders|requests|schedules
-	@cargo run --bin outbox-relay -- demo $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(KAFKA),--kafka $(KAFKA)) $(ARGS)
+	@cargo build --bin outbox-relay --bin outbox-demo
+	@cargo run --bin outbox-demo -- $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(KAFKA),--kafka $(KAFKA)) $(ARGS)
 
 test: deps-test deps-consumers ## Run all tests, on a real PostgreSQL and a real Apache Kafka
 	cargo test; status=$$?; scripts/settle; exit $$status

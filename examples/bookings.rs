@@ -4,7 +4,7 @@
 
 use anyhow::Context as _;
 use futures_util::StreamExt as _;
-use outbox_relay::demo::bookings::{Load, Writers};
+use outbox_testkit::bookings::{Load, Writers};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook_tokio::Signals;
 

@@ -1,13 +1,13 @@
 //! The local stack's SMS provider: speaks Twilio's API, sends nothing, says how many it has accepted.
 //!
-//! `sms_gateway 0.0.0.0:8088`, with the account and the token of [`outbox_relay::demo::gateway`].
+//! `sms_gateway 0.0.0.0:8088`, with the account and the token of [`outbox_testkit::gateway`].
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::StreamExt as _;
-use outbox_relay::demo::gateway::Gateway;
+use outbox_testkit::gateway::Gateway;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook_tokio::Signals;
 

@@ -21,7 +21,6 @@ pub mod confirm;
 pub mod cursor;
 pub mod dead_letter;
 pub mod deadline;
-pub mod demo;
 mod document;
 pub mod format;
 mod indexes;
@@ -44,7 +43,6 @@ pub const THRESHOLD: u8 = 3;
 
 const AFTER_HELP: &str = "\
 Examples:
-  outbox-relay demo                                three replicas, one killed, nothing lost
   outbox-relay migrate up --relay-role relay       make the schema, grant what the relay needs
   outbox-relay --config relay.toml check           ask PostgreSQL and Kafka whether all is well
   outbox-relay --config relay.toml run             relay until SIGTERM
@@ -106,8 +104,6 @@ pub enum Verb {
     Prune(prune::Args),
     /// Show the configuration as it was understood
     Config(config_show::Args),
-    /// Run the whole thing on a throw-away database and broker, kill a replica, and count what arrived
-    Demo(demo::Args),
 }
 
 impl Cli {
@@ -151,7 +147,6 @@ impl Cli {
             Verb::Action(args) => action::run(load()?, args).await,
             Verb::Prune(args) => prune::run(load()?, args, limit).await,
             Verb::Config(args) => config_show::run(&load()?, &args),
-            Verb::Demo(args) => demo::run(args).await,
         }
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! Imports point one way: pure ([`position`], [`message`], [`batch`], [`pace`], [`schedule`]) ← infrastructure ([`database`],
 //! [`metrics`], [`health`], [`listener`], [`telemetry`], [`shutdown`], [`migrate`]) ← [`cursor`], [`source`], [`sink`] ←
-//! [`relay`] ← [`retention`], [`admin`], [`intake`] ← [`config`] ← [`cli`], [`demo`]. A test holds the code to it.
+//! [`relay`] ← [`retention`], [`admin`], [`intake`] ← [`config`] ← [`cli`]. A test holds the code to it.
 
 pub mod admin;
 pub mod batch;
@@ -14,8 +14,6 @@ pub mod cli;
 pub mod config;
 pub mod cursor;
 pub mod database;
-pub mod delivery;
-pub mod demo;
 #[cfg(test)]
 mod garbled;
 pub mod health;

@@ -71,7 +71,7 @@ fn field(file: &str, name: &str) -> Option<String> {
 }
 
 fn kafka() -> Option<String> {
-    let told = std::env::var_os(outbox_relay::demo::kafka::JARS).map(std::path::PathBuf::from);
+    let told = std::env::var_os(outbox_testkit::kafka::JARS).map(std::path::PathBuf::from);
     let libs = told.unwrap_or_else(|| target().join("kafka/libs"));
     let jars = std::fs::read_dir(libs).ok()?.flatten();
     jars.filter_map(|jar| jar.file_name().into_string().ok())

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use outbox_relay::demo::postgres::connect;
 use outbox_relay::position::Timestamp;
 use outbox_relay::sink::kafka::Kind;
+use outbox_testkit::postgres::connect;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{FutureProducer, FutureRecord};
 use rdkafka::util::Timeout;

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use outbox_relay::demo::kafka::{BrokerOptions, Java, Listener, RealBroker, delete_topic};
-use outbox_relay::demo::postgres::{Options, Postgres, login};
 use outbox_relay::migrate;
 use outbox_relay::sink::kafka::{Cluster, ClusterConfig};
+use outbox_testkit::kafka::{BrokerOptions, Java, Listener, RealBroker, delete_topic};
+use outbox_testkit::postgres::{Options, Postgres, login};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use tokio_postgres::Client;
 

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use outbox_relay::demo::provider::{Answer, Provider};
+use outbox_testkit::provider::{Answer, Provider};
 use serde_json::json;
 
 use super::figure::{each, median_of, percentile, rounded};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use fastrand::Rng;
-use outbox_relay::demo::postgres::password;
+use outbox_testkit::postgres::password;
 use tokio_postgres::Client;
 use tokio_util::sync::CancellationToken;
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use fastrand::Rng;
-use outbox_relay::demo::watchdog::Signal;
+use outbox_testkit::watchdog::Signal;
 
 use super::draw::{Draw, Fault, Sink};
 use super::journal::Journal;

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use outbox_relay::delivery::{Committed, Report, check};
-use outbox_relay::demo::bookings;
+use outbox_testkit::bookings;
+use outbox_testkit::delivery::{Committed, Report, check};
 use serde::Serialize;
 use tokio_postgres::Client;
 

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outbox_relay::delivery::{Delivery, Gap};
-use outbox_relay::demo::consumer::{Consumer, Received};
-use outbox_relay::demo::gateway::{Behaviour, Gateway};
-use outbox_relay::demo::kafka::create_topic;
-use outbox_relay::demo::provider::{Answer, Provider};
 use outbox_relay::position::Timestamp;
+use outbox_testkit::consumer::{Consumer, Received};
+use outbox_testkit::delivery::{Delivery, Gap};
+use outbox_testkit::gateway::{Behaviour, Gateway};
+use outbox_testkit::kafka::create_topic;
+use outbox_testkit::provider::{Answer, Provider};
 
 use super::draw::{Draw, Sink};
 use super::replicas::RELAY;

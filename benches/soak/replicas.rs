@@ -6,8 +6,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use outbox_relay::demo::gateway::{ACCOUNT_SID, AUTH_TOKEN};
-use outbox_relay::demo::watchdog::{Process, Program, Signal, Watchdog, describe};
+use outbox_testkit::gateway::{ACCOUNT_SID, AUTH_TOKEN};
+use outbox_testkit::watchdog::{Process, Program, Signal, Watchdog, describe};
 
 use super::draw::{Draw, Sink};
 use super::journal::Journal;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use outbox_relay::demo::kafka::{BrokerOptions, Listener, RealBroker};
-use outbox_relay::demo::postgres::{self, Options, Postgres, login, password};
-use outbox_relay::demo::startup::free_port;
+use outbox_testkit::kafka::{BrokerOptions, Listener, RealBroker};
+use outbox_testkit::postgres::{self, Options, Postgres, login, password};
+use outbox_testkit::startup::free_port;
 use tokio_postgres::Client;
 
 use super::proxy::Proxy;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use outbox_relay::demo::bookings::{self, Written};
-use outbox_relay::demo::kafka::delete_topic;
+use outbox_testkit::bookings::{self, Written};
+use outbox_testkit::kafka::delete_topic;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 

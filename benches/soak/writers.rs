@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use fastrand::Rng;
-use outbox_relay::demo::bookings::Written;
-use outbox_relay::demo::postgres::connect;
+use outbox_testkit::bookings::Written;
+use outbox_testkit::postgres::connect;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_postgres::Client;

@@ -1,7 +1,7 @@
 //! How long a command waits for its servers.
 //!
 //! Promise: a command ends, also when a server accepts the connection and then says nothing, at any time. `run` without
-//! `--once` and `demo` have no such end; `status --watch` has it for each poll.
+//! `--once` has no such end; `status --watch` has it for each poll.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub struct Limits {
     #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
     pub connect_timeout: Option<Duration>,
     /// How long the command may take; 15s by default, 1h for migrate and prune. What --observe and a question take is
-    /// added. status --watch: each poll. No limit for demo and for run without --once
+    /// added. status --watch: each poll. No limit for run without --once
     #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
     pub timeout: Option<Duration>,
 }
@@ -58,7 +58,7 @@ impl Limits {
     pub fn of(self, verb: &Verb) -> Option<Duration> {
         let usual = self.timeout.unwrap_or(USUAL);
         match verb {
-            Verb::Run(_) | Verb::Demo(_) => None,
+            Verb::Run(_) => None,
             Verb::Migrate(_) | Verb::Prune(_) => Some(self.timeout.unwrap_or(LONG)),
             Verb::Check(args) => Some(usual.saturating_add(args.observe.unwrap_or_default())),
             Verb::Cursor(args) => Some(args.verb.waits().map_or(usual, |wait| wait.saturating_add(ASKING))),

@@ -56,10 +56,6 @@ fn every_command_that_is_promised_is_understood() {
         "outbox-relay schedule run-now x",
         "outbox-relay action list --relay r --schedule x --tenant t --status failed --limit 5 -o json",
         "outbox-relay config show --redacted",
-        "outbox-relay demo --seconds 5 --kafka h:1 --json",
-        "outbox-relay demo --scenario reminders --seconds 5 --seed 7 --replicas 2 --json",
-        "outbox-relay demo --scenario requests --seconds 5 --json",
-        "outbox-relay demo --scenario bookings",
     ] {
         assert!(parse(line).is_ok(), "{line}");
     }
@@ -96,8 +92,6 @@ fn wrong_usage_ends_with_2() {
         "outbox-relay schedule list --limit 0",
         "outbox-relay action list --status done",
         "outbox-relay config show",
-        "outbox-relay demo --seconds 0",
-        "outbox-relay demo --scenario weddings",
     ] {
         assert_eq!(parse(line).expect_err(line).exit_code(), i32::from(USAGE), "{line}");
     }
@@ -107,8 +101,6 @@ fn wrong_usage_ends_with_2() {
 fn defaults_of_arguments() {
     let Verb::Run(args) = parse("outbox-relay run").expect("valid").verb else { panic!("run") };
     assert_eq!((args.once, args.timeout, args.relays.len()), (false, Duration::from_secs(60), 0));
-    let Verb::Demo(args) = parse("outbox-relay demo").expect("valid").verb else { panic!("demo") };
-    assert_eq!((args.seconds, args.json), (20, false));
     let Verb::Migrate(args) = parse("outbox-relay migrate").expect("valid").verb else { panic!("migrate") };
     assert_eq!(args.step.unwrap_or_default(), migrate::Step::Up);
 }

@@ -14,7 +14,7 @@ const PREFIX: &str = "OUTBOX_RELAY__";
 /// Sections that variables may fill; relays stand in the file, because their order and names matter.
 const SECTIONS: [&str; 7] = ["postgres", "kafka", "admin", "metrics", "intake", "shutdown", "retention"];
 
-/// Variables that mean something by themselves, the tests' and the demo's among them.
+/// Variables that mean something by themselves, the tests' among them.
 const KNOWN: [&str; 6] = ["CONFIG", "ALLOW_LOSS", "PG_BIN", "PG_MAJOR", "KAFKA_JARS", "SEED"];
 
 /// The environment of this process. Values that are no UTF-8 keep a replacement character in place of what is none.

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use outbox_relay::delivery::{Committed, Delivery, Report, Verdict, check, verdict};
-use outbox_relay::demo::bookings::{self, Load, Table, Writers};
-use outbox_relay::demo::consumer::Consumer;
-use outbox_relay::demo::gateway::{ACCOUNT_SID, AUTH_TOKEN, Gateway};
+use outbox_testkit::bookings::{self, Load, Table, Writers};
+use outbox_testkit::consumer::Consumer;
+use outbox_testkit::delivery::{Committed, Delivery, Report, Verdict, check, verdict};
+use outbox_testkit::gateway::{ACCOUNT_SID, AUTH_TOKEN, Gateway};
 use rustix::process::Signal;
 
 use crate::support::{PATIENCE, Process, broker, database, eventually, kafka_relay, toml, unique};

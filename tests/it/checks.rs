@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
-use outbox_relay::demo::postgres::password;
-use outbox_relay::demo::startup::free_port;
+use outbox_testkit::postgres::password;
+use outbox_testkit::startup::free_port;
 use serde_json::Value;
 
 use crate::support::outside::{finding, json, keys, line, lines, stdout_relay};

@@ -4,7 +4,7 @@ mod program;
 mod sql;
 mod topic;
 
-use outbox_relay::demo::postgres::password;
+use outbox_testkit::postgres::password;
 use program::{Language, Program};
 use tokio_postgres::Client;
 use topic::{LATE, REDRIVEN, Topic, count, servers};

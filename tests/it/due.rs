@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use outbox_relay::demo::provider::Received;
+use outbox_testkit::provider::Received;
 
 mod locks;
 mod pages;

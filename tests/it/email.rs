@@ -1,6 +1,6 @@
 //! E-mail by the program itself, to a real mail server: what it received, through which connection, and how often.
 
-use outbox_relay::demo::smtp::{Behaviour, Options, Security, SmtpServer};
+use outbox_testkit::smtp::{Behaviour, Options, Security, SmtpServer};
 use rustix::process::Signal;
 
 use crate::support::outside::{halted, json, lines, mended, standing};

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use outbox_relay::delivery::{Verdict, check, verdict};
-use outbox_relay::demo::bookings::{self, Load, Table, Writers};
-use outbox_relay::demo::consumer::Consumer;
-use outbox_relay::demo::kafka::RealBroker;
-use outbox_relay::demo::postgres::{Options, Postgres};
+use outbox_testkit::bookings::{self, Load, Table, Writers};
+use outbox_testkit::consumer::Consumer;
+use outbox_testkit::delivery::{Verdict, check, verdict};
+use outbox_testkit::kafka::RealBroker;
+use outbox_testkit::postgres::{Options, Postgres};
 
 use crate::support::servers::prepare;
 use crate::support::{Database, PATIENCE, Replica, broker, config, database, eventually, kafka_relay, unique};

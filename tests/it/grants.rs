@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use outbox_relay::demo::postgres::login;
+use outbox_testkit::postgres::login;
 use tokio_postgres::Client;
 
 use crate::support::outside::stdout_relay;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outbox_relay::batch::Batch;
-use outbox_relay::demo::kafka::RealBroker;
 use outbox_relay::position::Timestamp;
 use outbox_relay::sink::kafka::{Cluster, KafkaSink, Passed};
 use outbox_relay::sink::{self, Flow, Mode, Sink};
+use outbox_testkit::kafka::RealBroker;
 use rustix::process::Signal;
 
 use crate::support::outside::{line, lines};

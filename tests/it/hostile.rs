@@ -1,6 +1,6 @@
 //! Hostile content in rows, names and servers' words cannot forge a log line, a metric, a document or a terminal's picture.
 
-use outbox_relay::demo::postgres::login;
+use outbox_testkit::postgres::login;
 use rustix::process::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

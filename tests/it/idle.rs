@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use outbox_relay::demo::postgres::{Options, Postgres};
+use outbox_testkit::postgres::{Options, Postgres};
 use serde_json::Value;
 use tokio_postgres::Client;
 

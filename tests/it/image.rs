@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use outbox_relay::demo::bookings::{self, Load, Writers};
-use outbox_relay::demo::consumer::Consumer;
-use outbox_relay::demo::gateway::Gateway;
-use outbox_relay::demo::postgres::{Auth, Options, Postgres, connect, password};
+use outbox_testkit::bookings::{self, Load, Writers};
+use outbox_testkit::consumer::Consumer;
+use outbox_testkit::gateway::Gateway;
+use outbox_testkit::postgres::{Auth, Options, Postgres, connect, password};
 
 use crate::support::{PATIENCE, broker, eventually, unique};
 

@@ -11,7 +11,7 @@ use crate::support::outside::{json, stdout_relay};
 use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, outbox_relay, toml};
 
 /// Takes a minute, and has a test of its own.
-const DEMO: &str = "demo --json";
+const DEMO: &str = "outbox-demo --json";
 
 /// A command and the options and filter of the `jq` behind it.
 struct Shown {

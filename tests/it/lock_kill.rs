@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use outbox_relay::cli::run::limits;
 use outbox_relay::database::Sessions;
-use outbox_relay::demo::postgres::{Options, Postgres};
+use outbox_testkit::postgres::{Options, Postgres};
 use rustix::process::Signal;
 
 use crate::support::gateway::{Gateway, Mood, sms_relay};

@@ -17,7 +17,6 @@ mod consumer;
 mod crowds;
 mod dashboard;
 mod dead_letter_topic;
-mod demo;
 mod deploy;
 mod due;
 mod email;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use outbox_relay::delivery::{Committed, Verdict, verdict};
-use outbox_relay::demo::bookings::{self, CreatedAt, Layout, Load, Table, Writers};
 use outbox_relay::position::Timestamp;
+use outbox_testkit::bookings::{self, CreatedAt, Layout, Load, Table, Writers};
+use outbox_testkit::delivery::{Committed, Verdict, verdict};
 use tokio_postgres::Client;
 
 use crate::support::naive_relay::{Fault, NaiveRelay};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use outbox_relay::demo::consumer::Consumer;
-use outbox_relay::demo::kafka::RealBroker;
+use outbox_testkit::consumer::Consumer;
+use outbox_testkit::kafka::RealBroker;
 use tokio_postgres::Client;
 
 use crate::support::outside::{finding, json, printed, stdout_relay};

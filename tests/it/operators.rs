@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use outbox_relay::demo::postgres::password;
+use outbox_testkit::postgres::password;
 use rustix::process::Signal;
 use serde_json::Value;
 use tokio_postgres::Client;

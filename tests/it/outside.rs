@@ -1,6 +1,6 @@
 //! What a running process shows: probes, metrics, logs.
 
-use outbox_relay::demo::postgres::{login, password};
+use outbox_testkit::postgres::{login, password};
 use rustix::process::Signal;
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! What the program refuses to start with, word for word, and what only stops one relay until it is mended.
 
-use outbox_relay::demo::postgres::{Auth, Options, Postgres};
 use outbox_relay::migrate::VERSION;
+use outbox_testkit::postgres::{Auth, Options, Postgres};
 use rustix::process::Signal;
 use serde_json::Value;
 

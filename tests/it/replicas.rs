@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use outbox_relay::delivery::{Report, Verdict, check, verdict};
-use outbox_relay::demo::bookings::{self, Load, Table, Writers};
-use outbox_relay::demo::consumer::Consumer;
+use outbox_testkit::bookings::{self, Load, Table, Writers};
+use outbox_testkit::consumer::Consumer;
+use outbox_testkit::delivery::{Report, Verdict, check, verdict};
 use rustix::process::Signal;
 use tokio_postgres::Client;
 

@@ -1,7 +1,7 @@
 //! Requests that are sent once: the ledger, the clerk that works it off, what becomes of outcomes that nobody knows.
 
-use outbox_relay::demo::provider::Provider;
 use outbox_relay::migrate::app_grants;
+use outbox_testkit::provider::Provider;
 use tokio_postgres::Client;
 
 use crate::support::outside::json;

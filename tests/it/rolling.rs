@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use outbox_relay::delivery::{Verdict, check, verdict};
-use outbox_relay::demo::bookings::{self, Load, Table, Writers};
-use outbox_relay::demo::consumer::Consumer;
 use outbox_relay::migrate::{self, VERSION};
+use outbox_testkit::bookings::{self, Load, Table, Writers};
+use outbox_testkit::consumer::Consumer;
+use outbox_testkit::delivery::{Verdict, check, verdict};
 use rustix::process::Signal;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;

@@ -1,7 +1,7 @@
 //! Scheduled actions: occurrences made once, carried out by whichever replica is free, edited at any time.
 
-use outbox_relay::demo::provider::{Provider, Received};
 use outbox_relay::migrate::app_grants;
+use outbox_testkit::provider::{Provider, Received};
 use tokio_postgres::Client;
 
 use crate::support::Database;

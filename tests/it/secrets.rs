@@ -2,8 +2,8 @@
 //! accept them or not.
 
 use outbox_relay::config::{Config, Environment};
-use outbox_relay::demo::kafka::{BrokerOptions, Listener, RealBroker};
-use outbox_relay::demo::postgres::{Auth, Options, Postgres};
+use outbox_testkit::kafka::{BrokerOptions, Listener, RealBroker};
+use outbox_testkit::postgres::{Auth, Options, Postgres};
 use tokio_postgres::Client;
 
 use crate::support::gateway::{Gateway, Mood};

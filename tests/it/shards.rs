@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outbox_relay::delivery::{Delivery, Report, check};
-use outbox_relay::demo::bookings::{self, Load, Table, Writers};
-use outbox_relay::demo::consumer::{Consumer, Received};
+use outbox_testkit::bookings::{self, Load, Table, Writers};
+use outbox_testkit::consumer::{Consumer, Received};
+use outbox_testkit::delivery::{Delivery, Report, check};
 use tokio_postgres::Client;
 
 use crate::support::{

@@ -8,7 +8,7 @@ mod refused;
 mod retry;
 mod types;
 
-use outbox_relay::demo::bookings::{self, Load, Table, Writers};
+use outbox_testkit::bookings::{self, Load, Table, Writers};
 use rustix::process::Signal;
 use tokio_postgres::Client;
 

@@ -3,10 +3,10 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
-use outbox_relay::demo::bookings::{self, CreatedAt, Layout, Load, Table, Writers};
-use outbox_relay::demo::consumer::Consumer;
-use outbox_relay::demo::kafka::{MockBroker, RealBroker};
-use outbox_relay::demo::postgres::{Auth, MAJOR, Options, Postgres, connect, password};
+use outbox_testkit::bookings::{self, CreatedAt, Layout, Load, Table, Writers};
+use outbox_testkit::consumer::Consumer;
+use outbox_testkit::kafka::{MockBroker, RealBroker};
+use outbox_testkit::postgres::{Auth, MAJOR, Options, Postgres, connect, password};
 
 use rdkafka::config::ClientConfig;
 use rdkafka::message::{Header, OwnedHeaders};

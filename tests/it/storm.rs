@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use outbox_relay::delivery::{Verdict, check, verdict};
-use outbox_relay::demo::bookings::{self, CreatedAt, Layout, Load, Table, Writers};
-use outbox_relay::demo::consumer::Consumer;
+use outbox_testkit::bookings::{self, CreatedAt, Layout, Load, Table, Writers};
+use outbox_testkit::consumer::Consumer;
+use outbox_testkit::delivery::{Verdict, check, verdict};
 
 use crate::support::{PATIENCE, Replica, broker, config, database, eventually, kafka_relay, unique};
 

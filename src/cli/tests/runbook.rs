@@ -154,7 +154,8 @@ fn every_test_that_a_document_names_is_there() {
                 continue;
             }
             count += 1;
-            let folder = if path.starts_with("src/") || path.starts_with("tests/") { "" } else { "tests/it/" };
+            let folder =
+                if ["src/", "tests/", "testkit/"].iter().any(|root| path.starts_with(root)) { "" } else { "tests/it/" };
             let source = fs::read_to_string(format!("{folder}{path}.rs")).unwrap_or_default();
             if ![format!("fn {name}("), format!("        {name},")].iter().any(|form| source.contains(form.as_str())) {
                 missing.push(format!("{}: {named}", file.display()));

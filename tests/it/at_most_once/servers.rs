@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use outbox_relay::demo::kafka::RealBroker;
-use outbox_relay::demo::postgres::{Options, Postgres};
+use outbox_testkit::kafka::RealBroker;
+use outbox_testkit::postgres::{Options, Postgres};
 
 use super::{Stage, Target, guarantee};
 use crate::support::outside::json;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use outbox_relay::demo::kafka::RealBroker;
+use outbox_testkit::kafka::RealBroker;
 
 use super::{all_circuits, circuit, gauges, logged, numbers, why_says_open};
 use crate::support::outside::{lines, listener};

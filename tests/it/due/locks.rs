@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use outbox_relay::demo::provider::{Answer, Provider};
+use outbox_testkit::provider::{Answer, Provider};
 use tokio_postgres::Client;
 
 use crate::support::{PATIENCE, Process, database, eventually, toml};

@@ -1,6 +1,6 @@
 //! The pages of docs/howto are right: their SQL and their TOML, put together as they stand, pass `check` and send.
 
-use outbox_relay::demo::provider::{Answer, Provider};
+use outbox_testkit::provider::{Answer, Provider};
 use serde_json::Value;
 
 use crate::support::outside::json;

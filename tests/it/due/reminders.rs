@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
-use outbox_relay::demo::provider::{Answer, Provider, Request};
+use outbox_testkit::provider::{Answer, Provider, Request};
 use tokio_postgres::Client;
 
 use super::{key, seed, times};

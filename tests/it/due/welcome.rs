@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use outbox_relay::demo::provider::{Answer, Provider, Received, Request};
+use outbox_testkit::provider::{Answer, Provider, Received, Request};
 use rustix::process::Signal;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;

@@ -1,6 +1,6 @@
 //! Due work by e-mail, and under `at_most_once`.
 
-use outbox_relay::demo::smtp::{Behaviour, Options, SmtpServer};
+use outbox_testkit::smtp::{Behaviour, Options, SmtpServer};
 
 use crate::support::outside::json;
 use crate::support::post::Stage;

@@ -1,6 +1,6 @@
 //! What the server's refusals make of a row.
 
-use outbox_relay::demo::smtp::{Behaviour, Options, SmtpServer};
+use outbox_testkit::smtp::{Behaviour, Options, SmtpServer};
 use serde_json::Value;
 
 use super::{ids, of_rows};

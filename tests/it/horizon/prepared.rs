@@ -2,8 +2,8 @@
 //!
 //! A server of its own: under the rule `transactions` a prepared transaction holds back every database of a server.
 
-use outbox_relay::demo::postgres::{Options, Postgres};
 use outbox_relay::position::Timestamp;
+use outbox_testkit::postgres::{Options, Postgres};
 
 use super::ROLES;
 use crate::support::servers::prepare;

@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use outbox_relay::demo::postgres::{Options, Postgres};
+use outbox_testkit::postgres::{Options, Postgres};
 
 use crate::support::servers::prepare;
 use crate::support::{Database, NOW, PATIENCE, Reader, bookings, eventually};

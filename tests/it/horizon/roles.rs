@@ -1,6 +1,6 @@
 //! Who writes, and what the relay's own role is set to, makes no difference.
 
-use outbox_relay::demo::postgres::login;
+use outbox_testkit::postgres::login;
 use tokio_postgres::Client;
 
 use super::ROLES;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outbox_relay::demo::postgres::{Options, Postgres};
+use outbox_testkit::postgres::{Options, Postgres};
 use tokio_postgres::Client;
 
 use crate::support::servers::prepare;

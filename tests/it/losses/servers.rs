@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use outbox_relay::cursor::{self, Advance, Creation, LockedCursor, RestsOn};
 use outbox_relay::database::{self, Error};
-use outbox_relay::demo::postgres::{Options, Postgres};
 use outbox_relay::position::{Position, Timestamp};
 use outbox_relay::source::fetch::FetchError;
+use outbox_testkit::postgres::{Options, Postgres};
 
 use super::run;
 use crate::support::servers::prepare;

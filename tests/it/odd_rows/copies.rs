@@ -6,7 +6,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
-use outbox_relay::demo::smtp::{Options, SmtpServer};
+use outbox_testkit::smtp::{Options, SmtpServer};
 use tokio_postgres::Client;
 
 use super::{PATIENT, fill, peak, topic};

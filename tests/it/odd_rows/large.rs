@@ -1,6 +1,6 @@
 //! Payloads of a mebibyte and more, to topics that take them and to topics that do not.
 
-use outbox_relay::demo::kafka::{BrokerOptions, Java, RealBroker};
+use outbox_testkit::kafka::{BrokerOptions, Java, RealBroker};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;

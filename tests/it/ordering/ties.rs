@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outbox_relay::demo::postgres::MAJOR;
+use outbox_testkit::postgres::MAJOR;
 use tokio_postgres::Client;
 
 use crate::support::{CLOCK, Database, Reader, bookings, database, ordered};

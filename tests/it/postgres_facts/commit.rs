@@ -1,6 +1,6 @@
 //! When a commit can be seen, and what it undoes.
 
-use outbox_relay::demo::postgres::{Options, Postgres};
+use outbox_testkit::postgres::{Options, Postgres};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 

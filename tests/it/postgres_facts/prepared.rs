@@ -1,7 +1,7 @@
 //! Prepared transactions: what remains of their session, and by what they are known. Servers of their own: a prepared
 //! transaction is seen by every database of its server.
 
-use outbox_relay::demo::postgres::{Options, Postgres};
+use outbox_testkit::postgres::{Options, Postgres};
 use tokio_postgres::Client;
 
 use super::{pid, run, value};

@@ -1,6 +1,6 @@
 //! What cannot be read: another version's row, a template's file, the answer to a write.
 
-use outbox_relay::demo::smtp::{Options, SmtpServer};
+use outbox_testkit::smtp::{Options, SmtpServer};
 
 use super::{CLOCK, PATIENCE, bookings, database, eventually, row, start, stdout_relay};
 use crate::support::outside::{json, line, printed};

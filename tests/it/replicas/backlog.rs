@@ -4,8 +4,8 @@ use rustix::process::Signal;
 
 use super::{Stage, stage};
 use crate::support::{PATIENCE, Process, eventually};
-use outbox_relay::delivery::{Verdict, check, verdict};
-use outbox_relay::demo::bookings;
+use outbox_testkit::bookings;
+use outbox_testkit::delivery::{Verdict, check, verdict};
 
 const ROWS: usize = 240_000;
 

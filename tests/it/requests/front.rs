@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use outbox_relay::demo::provider::{Answer, Provider, Request};
+use outbox_testkit::provider::{Answer, Provider, Request};
 use reqwest::Method;
 use rustix::process::Signal;
 use serde_json::json;

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use outbox_relay::demo::smtp::{Behaviour, Options, SmtpServer};
+use outbox_testkit::smtp::{Behaviour, Options, SmtpServer};
 use rustix::process::Signal;
 use tokio_postgres::Client;
 

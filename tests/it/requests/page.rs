@@ -1,7 +1,7 @@
 //! The page docs/howto/requests.md is right: its TOML and its SQL, as they stand, send.
 
-use outbox_relay::demo::provider::{Answer, Provider};
 use outbox_relay::migrate::app_grants;
+use outbox_testkit::provider::{Answer, Provider};
 
 use crate::support::pages::connected;
 use crate::support::{database, outbox_relay};

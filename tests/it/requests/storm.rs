@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use outbox_relay::demo::provider::{Answer, Provider, Request};
+use outbox_testkit::provider::{Answer, Provider, Request};
 use rustix::process::Signal;
 
 use super::{clients, having, listed, relay, welcome};

@@ -1,6 +1,6 @@
 //! Outcomes that nobody knows: a replica killed in the midst, an answer that does not come.
 
-use outbox_relay::demo::provider::{Answer, Provider};
+use outbox_testkit::provider::{Answer, Provider};
 use rustix::process::Signal;
 use tokio_postgres::Client;
 

@@ -1,6 +1,6 @@
 //! Schedules that applications write, edit and delete in plain SQL while replicas run.
 
-use outbox_relay::demo::provider::{Answer, Provider};
+use outbox_testkit::provider::{Answer, Provider};
 
 use super::{clients, having, names, relay};
 use crate::support::outside::{get, listener};

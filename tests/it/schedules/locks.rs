@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outbox_relay::demo::provider::{Answer, Provider};
+use outbox_testkit::provider::{Answer, Provider};
 
 use super::{clients, having, relay};
 use crate::support::{PATIENCE, Process, database, eventually, toml};

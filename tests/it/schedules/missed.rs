@@ -1,6 +1,6 @@
 //! Which occurrences were missed: those at whose instant no replica was there, whichever replica decides it, and however late.
 
-use outbox_relay::demo::provider::{Answer, Provider};
+use outbox_testkit::provider::{Answer, Provider};
 use rustix::process::Signal;
 use tokio_postgres::{Client, Transaction};
 

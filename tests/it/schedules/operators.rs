@@ -1,6 +1,6 @@
 //! What operators and applications can do about actions, and what they are told.
 
-use outbox_relay::demo::provider::{Answer, Provider};
+use outbox_testkit::provider::{Answer, Provider};
 
 use super::{clients, having, relay};
 use crate::support::{PATIENCE, Process, database, eventually, outbox_relay, toml};

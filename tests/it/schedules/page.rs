@@ -1,7 +1,7 @@
 //! The page docs/howto/schedules.md is right: its TOML and its SQL, as they stand, carry out, and its views keep tenants
 //! apart.
 
-use outbox_relay::demo::provider::{Answer, Provider};
+use outbox_testkit::provider::{Answer, Provider};
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 

@@ -1,8 +1,8 @@
 //! docs/howto/reports.md, word for word: an email, an SMS and a webhook of a query's rows.
 
-use outbox_relay::demo::postgres::password;
-use outbox_relay::demo::provider::{Answer, Provider};
-use outbox_relay::demo::smtp::Security;
+use outbox_testkit::postgres::password;
+use outbox_testkit::provider::{Answer, Provider};
+use outbox_testkit::smtp::Security;
 use tokio_postgres::Client;
 
 use super::{clients, having};

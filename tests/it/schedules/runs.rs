@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outbox_relay::demo::provider::{Answer, Provider};
+use outbox_testkit::provider::{Answer, Provider};
 use rustix::process::Signal;
 
 use super::{clients, having, relay};

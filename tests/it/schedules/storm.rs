@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outbox_relay::demo::provider::{Answer, Provider};
+use outbox_testkit::provider::{Answer, Provider};
 use rustix::process::Signal;
 
 use super::{clients, relay};

@@ -1,6 +1,6 @@
 //! What operators see of schedules and actions, and do with them.
 
-use outbox_relay::demo::provider::{Answer, Provider};
+use outbox_testkit::provider::{Answer, Provider};
 use serde_json::Value;
 use tokio_postgres::Client;
 

@@ -1,7 +1,7 @@
 //! Another number of shards: refused, and handed over.
 
 use outbox_relay::cursor::{self, Creation};
-use outbox_relay::demo::bookings::{CreatedAt, Layout, Table};
+use outbox_testkit::bookings::{CreatedAt, Layout, Table};
 use rustix::process::Signal;
 
 use super::{Stage, assert_faithful};

@@ -1,6 +1,6 @@
 //! Order for each key, from several replicas.
 
-use outbox_relay::demo::bookings::{CreatedAt, Layout, Table};
+use outbox_testkit::bookings::{CreatedAt, Layout, Table};
 use rustix::process::Signal;
 
 use super::{Stage, assert_faithful};

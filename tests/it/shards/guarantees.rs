@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use outbox_relay::demo::bookings::{self, Table};
+use outbox_testkit::bookings::{self, Table};
 use rustix::process::Signal;
 
 use super::{Stage, by_key};
@@ -43,7 +43,7 @@ async fn shards_under_at_most_once_send_no_row_twice_and_list_what_may_be_missin
     stage.consumer.catch_up(PATIENCE).await.unwrap();
     let committed = bookings::committed(&stage.owner).await.unwrap();
     let received = stage.consumer.stop().await.unwrap();
-    let report = outbox_relay::delivery::check(&committed, &by_key(&received), &received.gaps);
+    let report = outbox_testkit::delivery::check(&committed, &by_key(&received), &received.gaps);
     assert!(report.phantom.is_empty() && report.out_of_order.is_empty() && report.duplicates() == 0, "{report:?}");
     let sql = "SELECT key[1] FROM outbox.claim WHERE state = 'unknown' AND relay ~ '^events#[012]$'";
     let listed: BTreeSet<String> = stage.owner.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();

@@ -1,6 +1,6 @@
 //! A shard that no key hashes to.
 
-use outbox_relay::demo::bookings::Table;
+use outbox_testkit::bookings::Table;
 
 use super::Stage;
 use crate::support::{PATIENCE, eventually};

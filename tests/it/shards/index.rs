@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outbox_relay::demo::bookings::{CreatedAt, Layout, Table};
+use outbox_testkit::bookings::{CreatedAt, Layout, Table};
 use serde_json::Value;
 
 use super::Stage;

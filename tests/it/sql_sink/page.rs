@@ -1,6 +1,6 @@
 //! docs/howto/read-model.md, word for word, under load and kills.
 
-use outbox_relay::demo::bookings::Table;
+use outbox_testkit::bookings::Table;
 use rustix::process::Signal;
 
 use super::{Fleet, counted, differences};

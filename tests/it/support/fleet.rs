@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use outbox_relay::demo::bookings::{Load, Table, Writers};
+use outbox_testkit::bookings::{Load, Table, Writers};
 use tokio_postgres::Client;
 
 use super::front::{address, answer, client};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use outbox_relay::demo::startup::private;
+use outbox_testkit::startup::private;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
 

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
-use outbox_relay::delivery::{Committed, Delivery, Report, check};
 use outbox_relay::position::Timestamp;
+use outbox_testkit::delivery::{Committed, Delivery, Report, check};
 use tokio_postgres::Client;
 
 use super::PATIENCE;

@@ -1,7 +1,7 @@
 //! The pages of docs/howto: what stands in them is run as it stands.
 
-use outbox_relay::demo::postgres::password;
-use outbox_relay::demo::startup::private;
+use outbox_testkit::postgres::password;
+use outbox_testkit::startup::private;
 
 /// A page's text.
 pub fn page(name: &str) -> String {

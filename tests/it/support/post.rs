@@ -1,7 +1,7 @@
 //! A mail server under test, and relays of a table of people to it.
 
-use outbox_relay::demo::smtp::{Options, Security, SmtpServer};
-use outbox_relay::demo::startup::private;
+use outbox_testkit::smtp::{Options, Security, SmtpServer};
+use outbox_testkit::startup::private;
 use tokio_postgres::Client;
 
 use super::tls::{Authority, Showing};

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use outbox_relay::demo::startup::free_port;
+use outbox_testkit::startup::free_port;
 use serde_json::Value;
 
 use super::{PATIENCE, eventually};

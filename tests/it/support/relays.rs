@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use outbox_relay::cli::run::limits;
 use outbox_relay::config::{Config, Environment};
-use outbox_relay::demo::startup::private;
 use outbox_relay::relay::engine::Engine;
 use outbox_relay::relay::supervisor;
 use outbox_relay::sink::kafka::Cluster;
+use outbox_testkit::startup::private;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::task::JoinHandle;
 

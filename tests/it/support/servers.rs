@@ -4,8 +4,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use outbox_relay::demo::kafka::RealBroker;
-use outbox_relay::demo::postgres::{Options, Postgres, login};
+use outbox_testkit::kafka::RealBroker;
+use outbox_testkit::postgres::{Options, Postgres, login};
 use tokio::sync::OnceCell;
 use tokio_postgres::Client;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use futures_util::future::join_all;
-use outbox_relay::demo::kafka::{BrokerOptions, Listener, RealBroker};
+use outbox_testkit::kafka::{BrokerOptions, Listener, RealBroker};
 use tokio_postgres::Client;
 
 use crate::support::outside::{finding, halted, json, line};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use outbox_relay::demo::postgres::{Auth, Options, Postgres, password};
+use outbox_testkit::postgres::{Auth, Options, Postgres, password};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_postgres::Client;
 

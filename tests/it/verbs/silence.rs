@@ -13,7 +13,7 @@ use crate::support::relays::toml_of;
 use crate::support::{CLOCK, PATIENCE, bookings, database, kafka_relay, outbox_relay};
 
 /// Commands that have no limit, or talk to no server.
-const WITHOUT: [&str; 3] = ["demo", "config show", "schedule preview"];
+const WITHOUT: [&str; 2] = ["config show", "schedule preview"];
 
 /// What each command is called with, and its limit.
 pub(super) const CALLS: [(&str, &str); 34] = [

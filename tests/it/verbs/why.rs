@@ -64,7 +64,7 @@ async fn why_names_the_stuck_writer_whose_end_lets_the_cursor_go_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn why_names_a_prepared_transaction_by_the_line_that_ends_it() {
-    let postgres = outbox_relay::demo::postgres::Postgres::start(outbox_relay::demo::postgres::Options {
+    let postgres = outbox_testkit::postgres::Postgres::start(outbox_testkit::postgres::Options {
         settings: vec![("max_prepared_transactions".to_owned(), "2".to_owned())],
         ..Default::default()
     })
