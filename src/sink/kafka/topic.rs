@@ -1,7 +1,7 @@
 //! What a topic is like: whether it exists, how many partitions it has, how large a record may be.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::ClientContext;
 use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
@@ -15,6 +15,8 @@ use super::{Cluster, KafkaSink, Kind, classify};
 use crate::message::Message;
 use crate::sink::Failure;
 
+/// So long the reason of a failure is waited for, at the most: a busy machine tells it late.
+const REASON: Duration = Duration::from_millis(500);
 /// Enough to take what already waits in the client's queue.
 const EVENTS: Duration = Duration::from_millis(20);
 
@@ -42,6 +44,10 @@ struct Complaint(Mutex<Option<(KafkaError, String)>>);
 impl Complaint {
     fn told(&self) -> Option<(KafkaError, String)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn has_reason(&self) -> bool {
+        self.told().is_some_and(|(error, _)| classify::tells(&error))
     }
 }
 
@@ -102,7 +108,10 @@ fn partitions(cluster: &Cluster, topic: &str, timeout: Duration) -> Result<Optio
     let client = cluster.asking()?;
     let failure = |error: KafkaError| {
         // The reason, a refused certificate for example, waits to be fetched; the time-out alone would blame the brokers.
-        client.poll(EVENTS);
+        let asked = Instant::now();
+        while !client.context().has_reason() && asked.elapsed() < REASON {
+            client.poll(EVENTS);
+        }
         classify::failure(&error, client.context().told())
     };
     let metadata = client.client().fetch_metadata(Some(topic), timeout).map_err(failure)?;
