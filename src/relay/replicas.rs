@@ -1,11 +1,10 @@
 //! Who relays: the replicas that are connected to this database.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use tokio_postgres::Client;
 
-use super::{Config, renamed};
-use crate::cursor::liveness;
+use super::Config;
 use crate::cursor::replicas::{SESSION, SQL_SESSION};
 use crate::database::Error;
 use crate::{sink, source};
@@ -69,35 +68,9 @@ pub async fn running(client: &Client) -> Result<Vec<String>, Error> {
 pub struct Worker {
     /// The replica's name.
     pub replica: String,
-    /// Whether it has reported this relay as one of its own; if not, it has reported no relays at all.
+    /// Whether it has reported this relay as one of its own; if not, its relays are not known: it has reported none, or in a form
+    /// that cannot be read.
     pub reported: bool,
-}
-
-/// The running replicas that work on one of these relays or cursors, or have not reported what they work on. One that refuses the
-/// relay because it may have been renamed has no cursor to work on.
-///
-/// # Errors
-/// The database's.
-pub async fn workers(client: &Client, names: &[&str]) -> Result<Vec<Worker>, Error> {
-    let running = running(client).await?;
-    // Several processes may have one id.
-    let sql = format!(
-        "SELECT r.id, pg_catalog.bool_or(EXISTS (SELECT FROM pg_catalog.jsonb_array_elements(r.relays) AS e \
-         WHERE (e ->> 'name' = ANY ($2) OR pg_catalog.split_part(e ->> 'name', '#', 1) = ANY ($2)) \
-         AND e -> 'refused' ->> 'code' IS DISTINCT FROM '{}')) \
-         FROM outbox.replica AS r WHERE r.id = ANY ($1) AND r.stopped_at IS NULL AND {} GROUP BY r.id",
-        renamed::CODE,
-        liveness::is_live("r")
-    );
-    let rows = client.query(&sql, &[&running, &names]).await?;
-    let reported = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
-    let reported = reported.collect::<Result<BTreeMap<String, bool>, Error>>()?;
-    let worker = |replica: String| match reported.get(&replica) {
-        Some(false) => None,
-        Some(true) => Some(Worker { replica, reported: true }),
-        None => Some(Worker { replica, reported: false }),
-    };
-    Ok(running.into_iter().filter_map(worker).collect())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::cursor::control::{self, Listed};
 use crate::cursor::relay::{Belonging, belongings};
 use crate::database::Session;
 use crate::position::Position;
-use crate::relay::replicas::workers;
+use crate::relay::replicas::fleet;
 
 /// A relay by its name, as the database knows it.
 #[derive(Debug)]
@@ -65,12 +65,12 @@ impl Named {
     pub(super) async fn refuse_running(&self, session: &Session) -> anyhow::Result<()> {
         let mut names: Vec<&str> = self.cursors.iter().map(|cursor| cursor.name.as_str()).collect();
         names.push(&self.relay);
-        let workers = workers(session, &names).await?;
+        let workers = fleet(session).await?.workers(&names);
         if let Some(worker) = workers.iter().find(|worker| worker.reported).or(workers.first()) {
             let why = if worker.reported {
                 format!("has relay {}", self.relay)
             } else {
-                format!("does not report its relays, and may have {}", self.relay)
+                format!("reports no relays that can be read, and may have {}", self.relay)
             };
             anyhow::bail!(
                 "replica {} is running and {why}: stop it, or remove the relay from its configuration and restart it",

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio_postgres::Client;
 
-use super::running;
+use super::{Worker, running};
 use crate::cursor::replicas::{self, MISMATCH, Relay, Replica};
 use crate::database::Error;
+use crate::relay::renamed;
 
 /// The live replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +31,25 @@ pub async fn fleet(client: &Client) -> Result<Fleet, Error> {
 }
 
 impl Fleet {
+    /// The replicas that work on one of these relays or cursors, or may do so. One that refuses the relay because it may have been
+    /// renamed has no cursor to work on.
+    #[must_use]
+    pub fn workers(&self, names: &[&str]) -> Vec<Worker> {
+        let works = |relay: &Relay| {
+            let refused = relay.refused.as_ref().is_some_and(|refused| refused.code == renamed::CODE);
+            !refused && (names.contains(&relay.name.as_str()) || names.contains(&relay_of(&relay.name)))
+        };
+        // Several processes may have one id.
+        let mut found: BTreeMap<&str, bool> = self.unwritten.iter().map(|name| (name.as_str(), false)).collect();
+        for replica in &self.replicas {
+            let reported = replica.relays.iter().any(works);
+            if reported || replica.unreadable.is_some() {
+                *found.entry(&replica.id).or_default() |= reported;
+            }
+        }
+        found.into_iter().map(|(replica, reported)| Worker { replica: replica.to_owned(), reported }).collect()
+    }
+
     /// Whether no live replica has a cursor in its configuration; false where that is not known of one.
     #[must_use]
     pub fn lacks(&self, cursor: &str) -> bool {

@@ -9,7 +9,7 @@ use crate::metrics::{CursorMetrics, PendingMetrics};
 use crate::relay::checked::Seated;
 use crate::relay::engine::Engine;
 use crate::relay::prepare::{self, Seat, Unready};
-use crate::relay::replicas::workers;
+use crate::relay::replicas::fleet;
 use crate::relay::{Config, sinks};
 use crate::sink::{self, Sink};
 use crate::source::Requests;
@@ -113,7 +113,7 @@ pub(in crate::relay) async fn findings(
             )
             .sql(format!("DELETE FROM outbox.template WHERE name = {};", quote_literal(&name)))
         } else {
-            let fix = match configured.contains(&owner) || !workers(session, &[&owner]).await?.is_empty() {
+            let fix = match configured.contains(&owner) || !fleet(session).await?.workers(&[&owner]).is_empty() {
                 true => "Give it another name in one of the two relays.".to_owned(),
                 false => format!("If relay {owner} was renamed: `outbox-relay cursor rename {owner} {relay}`."),
             };

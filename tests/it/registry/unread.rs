@@ -45,6 +45,26 @@ async fn configuration_of_another_version_is_shown_unreadable() {
 }
 
 #[tokio::test]
+async fn cursor_stays_beside_live_replica_of_unreadable_configuration() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let text = toml(&database, "relay", None, &stdout_relay("events", ""));
+    let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    let later = "DELETE FROM outbox.replica; \
+                 INSERT INTO outbox.replica (id, version, relays) VALUES ('later', '9.9.9', '[\"events\"]'); \
+                 SET application_name = 'outbox-relay/later'";
+    owner.batch_execute(later).await.unwrap();
+    owner.batch_execute(LIVES).await.unwrap();
+    for verb in [&["cursor", "remove", "events", "--yes"][..], &["cursor", "rename", "events", "new", "--yes"]] {
+        let (code, _, log) = outbox_relay(&text, verb).await;
+        assert!(code != Some(0) && log.contains("replica later is running"), "{code:?} {log}");
+    }
+    let cursors = owner.query_one("SELECT count(*) FROM outbox.cursor WHERE name = 'events'", &[]).await.unwrap();
+    assert_eq!(cursors.get::<_, i64>(0), 1);
+}
+
+#[tokio::test]
 async fn unreadable_template_file_is_named_beside_other_replicas() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
