@@ -10,8 +10,8 @@ use super::intake;
 use super::output::{complain, print};
 use super::table::visible;
 use crate::config::{Config, parse_duration};
-use crate::relay::check::{Found, check};
-use crate::relay::observe::observe;
+use crate::relay::inspect::check::{Found, check};
+use crate::relay::inspect::observe::observe;
 use crate::sink::kafka::Cluster;
 use crate::source::finding::{Finding, Level};
 

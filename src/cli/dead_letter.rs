@@ -11,7 +11,7 @@ use super::output::{complain, print};
 use super::table::{Table, visible};
 use crate::config::Config;
 use crate::cursor::letters::{self, Decision, Listed, Which};
-use crate::relay::replicas::{Fleet, fleet, relay_of};
+use crate::relay::engine::replicas::{Fleet, fleet, relay_of};
 
 /// Arguments of `dead-letter`.
 #[derive(Debug, clap::Args)]

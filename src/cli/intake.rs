@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use crate::config::Config;
 use crate::intake::{self, Intake, Tokens};
 use crate::relay::engine::Engine;
-use crate::relay::replicas;
+use crate::relay::engine::replicas;
 use crate::source::finding::{Finding, Level};
 
 /// Well below what makes `/livez` fail.

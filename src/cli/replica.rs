@@ -7,7 +7,7 @@ use super::output::{complain, print};
 use super::table::{Table, visible};
 use crate::config::Config;
 use crate::cursor::replicas::{self, Replica};
-use crate::relay::replicas::{document, fleet};
+use crate::relay::engine::replicas::{document, fleet};
 
 /// Arguments of `replica`.
 #[derive(Debug, clap::Args)]

@@ -16,8 +16,9 @@ use crate::health::Latch;
 use crate::listener::BindError;
 use crate::metrics::exporter::Exporter;
 use crate::relay::engine::Engine;
+use crate::relay::engine::replicas;
 use crate::relay::once::{self, Once};
-use crate::relay::{self, replicas, supervisor};
+use crate::relay::{self, supervisor};
 use crate::sink::kafka::Cluster;
 use crate::{admin, metrics, migrate, retention, shutdown};
 

@@ -8,7 +8,7 @@ use super::output::{complain, print};
 use super::table::visible;
 use crate::config::{Config, parse_duration};
 use crate::database::Session;
-use crate::relay::status::{NO_REPLICA, SinkStatus, Status, status};
+use crate::relay::inspect::status::{NO_REPLICA, SinkStatus, Status, status};
 use crate::source::watcher::Watcher;
 
 mod table;

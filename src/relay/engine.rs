@@ -8,23 +8,31 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::bulletin::Bulletin;
-use super::hints::Hints;
-use super::registry::Registry;
-use super::sentry::Sentry;
-use super::topics::Topics;
-use super::weaker::LastOpenSince;
-use super::{Config, replicas};
 use crate::cursor::liveness;
 use crate::database::{self, Error, Limits, Loan, Pool, Sessions};
 use crate::health::{Heartbeat, Readiness};
 use crate::metrics::{self, PoolState};
 use crate::position::Timestamp;
+use crate::relay::Config;
+use crate::relay::engine::control_changes::Bulletin;
+use crate::relay::engine::registry::Registry;
+use crate::relay::engine::wakeups::Hints;
+use crate::relay::setup::topics::Topics;
+use crate::relay::stream::idle_poller::Sentry;
+use crate::relay::stream::weaker_rule::LastOpenSince;
 use crate::sink::kafka::Cluster;
 use crate::source::watcher::Watcher;
 
+pub(in crate::relay) mod circuit;
+pub mod config_hash;
+pub(in crate::relay) mod control_changes;
+pub(in crate::relay) mod not_ready;
+pub(in crate::relay) mod registry;
+pub mod replicas;
+pub(in crate::relay) mod report;
 mod shared;
 mod unrecorded;
+pub(in crate::relay) mod wakeups;
 mod warm;
 
 pub use self::shared::Shared;
@@ -46,15 +54,15 @@ pub struct Engine {
     /// Looks at who is writing.
     pub watcher: Watcher,
     /// What notifications wake.
-    pub(super) hints: Hints,
+    pub(in crate::relay) hints: Hints,
     /// What groups that rest are told.
-    pub(super) bulletin: Bulletin,
+    pub(in crate::relay) bulletin: Bulletin,
     /// What the cluster has just said.
-    pub(super) topics: Topics,
+    pub(in crate::relay) topics: Topics,
     /// Looks at the tables of groups that rest.
-    pub(super) sentry: Sentry,
+    pub(in crate::relay) sentry: Sentry,
     /// Which of its relays this process may run.
-    pub(super) registry: Registry,
+    pub(in crate::relay) registry: Registry,
     /// For probes, samples and status.
     pub probe: Shared,
     /// The Kafka cluster, when one is configured.
@@ -83,7 +91,7 @@ pub struct Engine {
     /// No backlog is counted before this: counting takes only so much of the database's time.
     count_from: std::sync::Mutex<Instant>,
     /// Names of the relays of the whole configuration.
-    pub(super) configured: Vec<String>,
+    pub(in crate::relay) configured: Vec<String>,
     slots: Arc<Semaphore>,
     slot_count: usize,
     /// For how many turns connections have been opened ahead.
@@ -93,7 +101,7 @@ pub struct Engine {
     /// How many wait for a slot.
     waiting: AtomicUsize,
     /// See [`Self::open_since`].
-    pub(super) last_open_since: tokio::sync::Mutex<LastOpenSince>,
+    pub(in crate::relay) last_open_since: tokio::sync::Mutex<LastOpenSince>,
     /// The longest single call to the database.
     pub call_deadline: Duration,
 }
@@ -204,7 +212,7 @@ impl Engine {
     }
 
     /// Whether somebody waits for a slot, so that nobody should keep his longer than he must.
-    pub(super) fn is_crowded(&self) -> bool {
+    pub(in crate::relay) fn is_crowded(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
@@ -219,17 +227,17 @@ impl Engine {
     }
 
     /// The right to check a cluster.
-    pub(super) async fn check(&self) -> Option<OwnedSemaphorePermit> {
+    pub(in crate::relay) async fn check(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.checks).acquire_owned().await.ok()
     }
 
     /// Whether backlogs may be counted now; [`Self::counted`] says when again.
-    pub(super) fn may_count(&self) -> bool {
+    pub(in crate::relay) fn may_count(&self) -> bool {
         *self.count_from.lock().unwrap_or_else(PoisonError::into_inner) <= Instant::now()
     }
 
     /// A backlog was counted, which took as long as this.
-    pub(super) fn counted(&self, took: Duration) {
+    pub(in crate::relay) fn counted(&self, took: Duration) {
         let mut from = self.count_from.lock().unwrap_or_else(PoisonError::into_inner);
         *from = (*from).max(Instant::now()) + took * COUNTING;
     }
@@ -238,12 +246,12 @@ impl Engine {
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub(super) async fn connection(&self) -> Result<Loan, Error> {
+    pub(in crate::relay) async fn connection(&self) -> Result<Loan, Error> {
         database::take(&self.pool).await
     }
 
     /// Whether a relay begins nothing more: the engine stops, or replicas with another configuration of it run.
-    pub(super) fn ends(&self, relay: &str) -> bool {
+    pub(in crate::relay) fn ends(&self, relay: &str) -> bool {
         self.stop.is_cancelled() || self.registry.gives_way(relay)
     }
 
@@ -278,7 +286,7 @@ impl Engine {
     }
 
     /// The right to try a sink that is out; none while another relay of this process does.
-    pub(super) fn probe_permit(&self, sink: &str) -> Option<OwnedSemaphorePermit> {
+    pub(in crate::relay) fn probe_permit(&self, sink: &str) -> Option<OwnedSemaphorePermit> {
         let mut probes = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
         let semaphore = probes.entry(sink.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(1)));
         Arc::clone(semaphore).try_acquire_owned().ok()

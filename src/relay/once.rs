@@ -8,11 +8,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::engine::{Engine, Progress};
-use super::{Config, lag, prepare, supervisor};
 use crate::cursor::{self, dead_letter};
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
+use crate::relay::Config;
+use crate::relay::engine::{Engine, Progress};
+use crate::relay::inspect::lag;
+use crate::relay::setup::prepare;
+use crate::relay::supervisor;
 use crate::source::{self, shape::Shape};
 
 const LOOK: Duration = Duration::from_millis(50);

@@ -5,11 +5,15 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use super::engine::Engine;
-use super::group::Group;
-use super::member::RECHECK;
-use super::{Config, hints, prepare, registry, sentry};
 use crate::pace::Backoff;
+use crate::relay::Config;
+use crate::relay::engine::Engine;
+use crate::relay::engine::registry;
+use crate::relay::engine::wakeups;
+use crate::relay::setup::prepare;
+use crate::relay::stream::idle_poller;
+use crate::relay::stream::member::RECHECK;
+use crate::relay::stream::table_group::Group;
 use crate::source;
 
 /// Runs the relays until the engine stops and their running turns have ended. A group that panics is started again.
@@ -19,26 +23,26 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>) {
     let row = Arc::clone(&engine);
     tasks.spawn(again(Arc::clone(&engine), "outbox.replica".to_owned(), move || registry::run(Arc::clone(&row))));
     if relays.iter().any(|relay| relay.poll.notify) {
-        tasks.spawn(hints::listen(Arc::clone(&engine)));
+        tasks.spawn(wakeups::listen(Arc::clone(&engine)));
     }
     for relay in relays {
         if let source::Config::Pending(due) = relay.source.clone() {
             let table = relay.source.table().to_string();
             let desk = Arc::clone(&engine);
             tasks.spawn(again(Arc::clone(&engine), table, move || {
-                let run = super::pending::run(Arc::clone(&desk), relay.clone(), due.clone());
+                let run = crate::relay::queue::pending::run(Arc::clone(&desk), relay.clone(), due.clone());
                 admitted(Arc::clone(&desk), relay.clone(), run)
             }));
         } else if let source::Config::Requests(requests) = relay.source.clone() {
             let (table, clerk) = (relay.source.table().to_string(), Arc::clone(&engine));
             tasks.spawn(again(Arc::clone(&engine), table, move || {
-                let run = super::requests::run(Arc::clone(&clerk), relay.clone(), requests.clone());
+                let run = crate::relay::queue::requests::run(Arc::clone(&clerk), relay.clone(), requests.clone());
                 admitted(Arc::clone(&clerk), relay.clone(), run)
             }));
         } else if let source::Config::Schedule(schedules) = relay.source.clone() {
             let (table, runner) = (relay.source.table().to_string(), Arc::clone(&engine));
             tasks.spawn(again(Arc::clone(&engine), table, move || {
-                let run = super::actions::run(Arc::clone(&runner), relay.clone(), schedules.clone());
+                let run = crate::relay::queue::actions::run(Arc::clone(&runner), relay.clone(), schedules.clone());
                 admitted(Arc::clone(&runner), relay.clone(), run)
             }));
         } else {
@@ -47,7 +51,7 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>) {
     }
     if !groups.is_empty() {
         let sentry = Arc::clone(&engine);
-        let run = move || sentry::run(Arc::clone(&sentry));
+        let run = move || idle_poller::run(Arc::clone(&sentry));
         tasks.spawn(again(Arc::clone(&engine), "all that rest".to_owned(), run));
     }
     for (source, relays) in groups {

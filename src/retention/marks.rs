@@ -6,8 +6,9 @@
 use super::{Found, Kept, What};
 use crate::cursor::{self, Facts};
 use crate::database::{Error, Session};
-use crate::relay::adopt::difference;
-use crate::relay::{self, prepare};
+use crate::relay;
+use crate::relay::inspect::adopt::difference;
+use crate::relay::setup::prepare;
 use crate::source;
 use crate::source::finding::Level;
 use crate::source::pending::{Due, Pending, inspect, judge};

@@ -11,8 +11,8 @@ use crate::cli::output::print;
 use crate::cli::table::Table;
 use crate::config::Config;
 use crate::cursor::{Adoption, Order, halt};
-use crate::relay::adopt::{Change, changes, found, known};
-use crate::relay::lag::CAP;
+use crate::relay::inspect::adopt::{Change, changes, found, known};
+use crate::relay::inspect::lag::CAP;
 use crate::sink::kafka::Cluster;
 use crate::source::span::between;
 

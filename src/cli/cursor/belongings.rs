@@ -10,7 +10,7 @@ use crate::cursor::control::{self, Listed};
 use crate::cursor::relay::{Belonging, belongings};
 use crate::database::Session;
 use crate::position::Position;
-use crate::relay::replicas::fleet;
+use crate::relay::engine::replicas::fleet;
 
 /// A relay by its name, as the database knows it.
 #[derive(Debug)]

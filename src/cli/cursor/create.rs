@@ -10,7 +10,9 @@ use crate::cli::output::print;
 use crate::config::Config;
 use crate::cursor::shards::strangers;
 use crate::cursor::{Creation, control};
-use crate::relay::{self, lag, prepare};
+use crate::relay;
+use crate::relay::inspect::lag;
+use crate::relay::setup::prepare;
 use crate::source;
 
 /// Arguments of `cursor create`.

@@ -7,8 +7,8 @@ use crate::cli::output::print;
 use crate::cli::table::Table;
 use crate::cursor::control;
 use crate::database::Session;
-use crate::relay::replicas::{Fleet, fleet};
-use crate::relay::status::without_replica;
+use crate::relay::engine::replicas::{Fleet, fleet};
+use crate::relay::inspect::status::without_replica;
 
 /// Lists the cursors, and the names that a live replica has and that were refused before they had one.
 pub(super) async fn list(session: &Session, configured: &[&str], output: Format) -> anyhow::Result<ExitCode> {

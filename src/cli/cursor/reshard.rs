@@ -7,7 +7,7 @@ use super::subject::place;
 use crate::cli::confirm::operator;
 use crate::cli::output::print;
 use crate::config::{Config, parse_duration};
-use crate::relay::reshard::{Resharded, reshard};
+use crate::relay::inspect::reshard::{Resharded, reshard};
 
 /// Arguments of `cursor reshard`.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]

@@ -9,7 +9,7 @@ use crate::cli::table::Table;
 use crate::config::Config;
 use crate::cursor::{Detail, detail};
 use crate::position::Timestamp;
-use crate::relay::status::{CursorStatus, status};
+use crate::relay::inspect::status::{CursorStatus, status};
 
 /// Arguments of `cursor show`.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]

@@ -10,7 +10,7 @@ use crate::cli::output::{complain, print};
 use crate::config::parse_duration;
 use crate::cursor::{Fate, Order, fate, order};
 use crate::database::Session;
-use crate::relay::replicas::running;
+use crate::relay::engine::replicas::running;
 
 const LOOK: Duration = Duration::from_millis(50);
 

@@ -7,9 +7,9 @@ use crate::cli::format::Format;
 use crate::cli::output::print;
 use crate::cli::table::visible;
 use crate::config::Config;
-use crate::relay::diagnose;
-use crate::relay::facts::Facts;
-use crate::relay::why::{Why, why};
+use crate::relay::inspect::diagnose;
+use crate::relay::inspect::explain::{Why, why};
+use crate::relay::inspect::facts::Facts;
 
 /// Arguments of `cursor why`.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]

@@ -8,7 +8,7 @@ use crate::cli::table::visible;
 use crate::config::Config;
 use crate::cursor::schedules;
 use crate::database::Session;
-use crate::relay::replicas;
+use crate::relay::engine::replicas;
 use crate::source;
 
 /// Arguments of `schedule run-now`.

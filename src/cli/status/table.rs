@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{SinkStatus, Status};
 use crate::cli::table::{Table, visible};
 use crate::position::Timestamp;
-use crate::relay::status::{CursorStatus, MOST, NO_REPLICA};
+use crate::relay::inspect::status::{CursorStatus, MOST, NO_REPLICA};
 
 /// No line is longer than this many characters.
 const WIDTH: usize = 120;

@@ -14,7 +14,7 @@ use crate::cli::format::Format;
 use crate::cli::output::{complain, print_more};
 use crate::config::Config;
 use crate::relay::engine::Shared;
-use crate::relay::status::Status;
+use crate::relay::inspect::status::Status;
 
 const EVERY: Duration = Duration::from_secs(2);
 /// Home, and everything below it away.

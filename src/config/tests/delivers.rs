@@ -1,7 +1,7 @@
 //! What makes two configurations of a relay deliver otherwise.
 
 use super::*;
-use crate::relay::config_hash;
+use crate::relay::engine::config_hash;
 
 /// The hash of the only relay: an e-mail relay whose template stands in this file, and one to Kafka.
 fn hashes(kafka: &str, email: &str) -> Vec<String> {

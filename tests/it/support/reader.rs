@@ -6,7 +6,7 @@ use std::time::Duration;
 use outbox_relay::config::Config;
 use outbox_relay::database::{self, Limits, Pool, Session, Sessions};
 use outbox_relay::position::{Position, Timestamp};
-use outbox_relay::relay::prepare;
+use outbox_relay::relay::setup::prepare;
 use outbox_relay::source::fetch::{self, Budget, FetchError, Request, Sizes, Texts};
 use outbox_relay::source::shape::Shape;
 use outbox_relay::source::watcher::{Sighting, Watcher};

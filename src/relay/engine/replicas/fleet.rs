@@ -1,0 +1,215 @@
+//! The live replicas as operators see them: what each runs, and where two of them do not agree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio_postgres::Client;
+
+use super::{Worker, running};
+use crate::cursor::replicas::{self, MISMATCH, Relay, Replica};
+use crate::database::Error;
+use crate::relay::setup::renamed;
+
+/// The live replicas.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fleet {
+    /// Those that have written their rows, the longest running first.
+    pub replicas: Vec<Replica>,
+    /// Names of those that have sessions and no row: of an older version, or only just started.
+    pub unwritten: Vec<String>,
+}
+
+/// Reads the live replicas.
+///
+/// # Errors
+/// The database's.
+pub async fn fleet(client: &Client) -> Result<Fleet, Error> {
+    let mut replicas = replicas::list(client, false).await?;
+    replicas.retain(|replica| replica.live);
+    let mut unwritten = running(client).await?;
+    unwritten.retain(|name| !replicas.iter().any(|replica| replica.id == *name));
+    Ok(Fleet { replicas, unwritten })
+}
+
+impl Fleet {
+    /// The replicas that work on one of these relays or cursors, or may do so. One that refuses the relay because it may have been
+    /// renamed has no cursor to work on.
+    #[must_use]
+    pub fn workers(&self, names: &[&str]) -> Vec<Worker> {
+        let works = |relay: &Relay| {
+            let refused = relay.refused.as_ref().is_some_and(|refused| refused.code == renamed::CODE);
+            !refused && (names.contains(&relay.name.as_str()) || names.contains(&relay_of(&relay.name)))
+        };
+        // Several processes may have one id.
+        let mut found: BTreeMap<&str, bool> = self.unwritten.iter().map(|name| (name.as_str(), false)).collect();
+        for replica in &self.replicas {
+            let reported = replica.relays.iter().any(works);
+            if reported || replica.unreadable.is_some() {
+                *found.entry(&replica.id).or_default() |= reported;
+            }
+        }
+        found.into_iter().map(|(replica, reported)| Worker { replica: replica.to_owned(), reported }).collect()
+    }
+
+    /// Whether no live replica has a cursor in its configuration; false where that is not known of one.
+    #[must_use]
+    pub fn lacks(&self, cursor: &str) -> bool {
+        let all_known = self.unwritten.is_empty() && self.replicas.iter().all(|replica| replica.unreadable.is_none());
+        all_known && !self.entries().any(|(_, relay)| relay.name == cursor)
+    }
+
+    /// Whether a live replica refuses a cursor's relay and another runs it. The row of one that has just found out what is wrong
+    /// may not say so yet: then no replica is known to refuse it.
+    #[must_use]
+    pub fn differs_on(&self, cursor: &str) -> bool {
+        let of_cursor = || self.entries().filter(|(_, relay)| relay.name == cursor);
+        of_cursor().any(|(_, relay)| relay.refused.is_some()) && of_cursor().any(|(_, relay)| relay.refused.is_none())
+    }
+
+    /// What an operator must know of the replicas and relays, a sentence each: ids that are not unique, other configurations, and
+    /// refusals.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let relays: BTreeSet<&str> = self.entries().map(|(_, relay)| relay_of(&relay.name)).collect();
+        let mismatches = relays.into_iter().filter_map(|relay| self.mismatch(relay));
+        let shared = self.shared_ids(|_| true).into_iter();
+        shared.chain(self.unreadable()).chain(mismatches).chain(self.refusals(|_| true)).collect()
+    }
+
+    /// Which ids several live processes have, of those that have one of these relays.
+    fn shared_ids(&self, of: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut processes: BTreeMap<&str, usize> = BTreeMap::new();
+        for replica in self.replicas.iter().filter(|replica| replica.relays.iter().any(|relay| of(&relay.name))) {
+            *processes.entry(&replica.id).or_default() += 1;
+        }
+        let shared = processes.into_iter().filter(|(_, count)| *count > 1);
+        let said = |(id, count)| {
+            format!("{count} live processes have the replica id {id}: give each a --replica-id of its own")
+        };
+        shared.map(said).collect()
+    }
+
+    /// The same of one cursor.
+    #[must_use]
+    pub fn notes_of(&self, cursor: &str) -> Vec<String> {
+        let shared = self.shared_ids(|name| name == cursor).into_iter();
+        let mismatch = self.mismatch(relay_of(cursor));
+        shared.chain(self.unreadable()).chain(mismatch).chain(self.refusals(|name| name == cursor)).collect()
+    }
+
+    /// Those whose configuration cannot be read: they may have any relay.
+    fn unreadable(&self) -> impl Iterator<Item = String> {
+        self.replicas
+            .iter()
+            .filter(|replica| replica.unreadable.is_some())
+            .map(|replica| format!("replica {} of version {}: configuration not readable", replica.id, replica.version))
+    }
+
+    /// Which replicas have which configuration, when there are several.
+    fn mismatch(&self, name: &str) -> Option<String> {
+        let mut configurations: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (replica, relay) in self.entries().filter(|(_, relay)| relay_of(&relay.name) == name) {
+            let waits = relay.refused.as_ref().is_some_and(|refused| refused.code == MISMATCH);
+            let known = configurations.entry(&relay.config_hash).or_default();
+            let id = format!("{}{}", replica.id, if waits { " (waits)" } else { "" });
+            if !known.contains(&id) {
+                known.push(id);
+            }
+        }
+        if configurations.len() < 2 {
+            return None;
+        }
+        let each = configurations.iter().map(|(hash, replicas)| format!("{hash} on {}", replicas.join(", ")));
+        let each: Vec<_> = each.collect();
+        Some(format!("relay {name} has {} configurations: {}", each.len(), each.join("; ")))
+    }
+
+    fn refusals(&self, of: impl Fn(&str) -> bool) -> impl Iterator<Item = String> {
+        self.entries().filter(move |(_, relay)| of(&relay.name)).filter_map(|(replica, relay)| {
+            let refused = relay.refused.as_ref().filter(|refused| refused.code != MISMATCH)?;
+            let message = refused.message.trim_end_matches('.');
+            Some(format!("replica {} refuses {}: {}: {message}", replica.id, relay.name, refused.code))
+        })
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (&Replica, &Relay)> {
+        self.replicas.iter().flat_map(|replica| replica.relays.iter().map(move |relay| (replica, relay)))
+    }
+}
+
+/// A replica as a JSON document has it.
+#[must_use]
+pub fn document(replica: &Replica) -> serde_json::Value {
+    serde_json::json!({
+        "instance": replica.instance,
+        "id": replica.id,
+        "version": replica.version,
+        "started_at": replica.started_at.to_string(),
+        "seen_at": replica.seen_at.to_string(),
+        "stopped_at": replica.stopped_at.map(|at| at.to_string()),
+        "live": replica.live,
+        "relays": replica.relays,
+        "unreadable": replica.unreadable,
+    })
+}
+
+/// The relay of a cursor.
+#[must_use]
+pub fn relay_of(cursor: &str) -> &str {
+    cursor.split_once('#').map_or(cursor, |(relay, _)| relay)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cursor::replicas::Refused;
+    use crate::position::Timestamp;
+
+    fn replica(id: &str, hash: &str, refused: Option<(&str, &str)>) -> Replica {
+        let at = Timestamp::from_pg_micros(0);
+        let refused = refused.map(|(code, message)| Refused { code: code.to_owned(), message: message.to_owned() });
+        let relay =
+            |name: &str| Relay { name: name.to_owned(), config_hash: hash.to_owned(), refused: refused.clone() };
+        Replica {
+            instance: id.to_owned(),
+            id: id.to_owned(),
+            version: "0".to_owned(),
+            started_at: at,
+            seen_at: at,
+            stopped_at: None,
+            live: true,
+            relays: vec![relay("events#0"), relay("events#1")],
+            unreadable: None,
+        }
+    }
+
+    #[test]
+    fn notes_name_other_configurations_and_refusals() {
+        let agreed = Fleet { replicas: vec![replica("a", "1", None), replica("b", "1", None)], unwritten: Vec::new() };
+        assert!(agreed.notes().is_empty());
+        let waits = replica("c", "2", Some((MISMATCH, "waits")));
+        let stray = replica("d", "3", Some(("identity_changed", "the cursor belongs to another.")));
+        let fleet = Fleet { replicas: [agreed.replicas, vec![waits, stray]].concat(), unwritten: Vec::new() };
+        let mismatch = "relay events has 3 configurations: 1 on a, b; 2 on c (waits); 3 on d";
+        let refusal = "replica d refuses events#1: identity_changed: the cursor belongs to another";
+        assert_eq!(fleet.notes_of("events#1"), [mismatch, refusal]);
+        assert_eq!(fleet.notes().len(), 3, "{:?}", fleet.notes());
+        assert!(fleet.notes_of("mails").is_empty());
+    }
+
+    #[test]
+    fn cursor_is_lacking_only_when_all_are_known() {
+        let mut fleet = Fleet { replicas: vec![replica("a", "1", None)], unwritten: Vec::new() };
+        assert!(!fleet.lacks("events#0") && fleet.lacks("events"));
+        fleet.unwritten.push("old".to_owned());
+        assert!(!fleet.lacks("events"));
+        fleet.unwritten.clear();
+        fleet.replicas.push(Replica {
+            relays: Vec::new(),
+            unreadable: Some("later".to_owned()),
+            ..replica("b", "1", None)
+        });
+        assert!(!fleet.lacks("events"));
+        assert_eq!(fleet.notes_of("events"), ["replica b of version 0: configuration not readable"]);
+        assert!(Fleet::default().lacks("events#0"));
+    }
+}

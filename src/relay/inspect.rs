@@ -1,0 +1,11 @@
+//! What operators see of relays: status, explanations, checks, resharding.
+
+pub mod adopt;
+pub mod check;
+pub mod diagnose;
+pub mod explain;
+pub mod facts;
+pub mod lag;
+pub mod observe;
+pub mod reshard;
+pub mod status;

@@ -1,0 +1,261 @@
+//! `check`: asks the real PostgreSQL and Kafka whether every relay can do its work, and says what mends it.
+//!
+//! An error ends no other check: what is wrong with a table says nothing about a topic.
+
+use std::sync::Arc;
+
+use crate::database::{self, Error, Session, Sessions};
+use crate::message::Field;
+use crate::relay::queue::pending;
+use crate::relay::queue::requests;
+use crate::relay::setup::sinks;
+use crate::relay::stream::shards;
+use crate::relay::{Config, OnUnknown};
+use crate::sink;
+use crate::sink::kafka::{Cluster, Passed};
+use crate::sink::sql::SqlSink;
+use crate::source::finding::{Finding, Level};
+use crate::source::shape::{After, Shape};
+use crate::source::{self, Pending, Requests, judge, table};
+
+mod cursors;
+mod email;
+mod memory;
+mod notify;
+mod secrets;
+mod server;
+mod topic;
+mod transport;
+
+/// A source that rows can be read from, and what its relay reads of them.
+#[derive(Debug)]
+struct Readable {
+    shape: Shape,
+    fields: Vec<Field>,
+}
+
+/// What was found so far: the server first, then relay by relay.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The findings.
+    pub findings: Vec<Finding>,
+    /// What is being asked.
+    pub step: String,
+}
+
+/// Everything that can be found, into `found` as it comes.
+pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: &[Config], found: &mut Found) {
+    let Found { findings, step } = found;
+    "PostgreSQL".clone_into(step);
+    let session = match sessions.open().await {
+        Ok(session) => {
+            findings.push(Finding::new(Level::Ok, "connection", format!("connected to {}", sessions.target())));
+            findings.push(server::direct(sessions).await);
+            // Through a pooler, whatever else was asked would be another session's answer.
+            Some(session).filter(|_| findings.iter().all(|finding| finding.code != "pooler"))
+        }
+        Err(error) => {
+            findings.push(server::connection(&error));
+            None
+        }
+    };
+    if let Some(session) = &session {
+        findings.extend(server::server(session).await);
+        let names: Vec<&str> = relays.iter().map(|relay| relay.name.as_str()).collect();
+        match requests::orphans(session, &names).await {
+            Ok(orphans) => findings.extend(orphans),
+            Err(error) if no_schema(&error) => {}
+            Err(error) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
+        }
+    }
+    let mut away = None;
+    findings.extend(cluster.map(|cluster| transport::findings(cluster)).into_iter().flatten());
+    findings.extend(memory::limit(sessions, relays));
+    let configured: Vec<String> = relays.iter().map(|relay| relay.relay.clone()).collect();
+    for relay in relays.iter().filter(|relay| relay.is_first_shard()) {
+        *step = format!("PostgreSQL, about relay {}", relay.relay);
+        let of_relay = |finding| Finding { relay: relay.relay.clone(), ..finding };
+        let mut found = Vec::new();
+        let mut readable = None;
+        if let Some(session) = &session {
+            match rows(session, relay, &configured, &mut found).await {
+                Ok(rows) => readable = rows,
+                Err(error) => found.push(Finding::new(Level::Error, "database", error.to_string())),
+            }
+            let shards: Vec<&Config> = relays.iter().filter(|shard| shard.relay == relay.relay).collect();
+            let shape = readable.as_ref().map(|readable| &readable.shape);
+            match cursors::findings(session, &shards, &configured, shape).await {
+                Ok(cursors) => {
+                    // A name that no table has is to be corrected, not adopted.
+                    let missing = found.iter().any(|finding| finding.code == "table_missing");
+                    found.extend(cursors.into_iter().filter(|finding| !missing || finding.code != "identity_changed"));
+                }
+                Err(error) if no_schema(&error) => {}
+                Err(error) => found.push(Finding::new(Level::Error, "database", error.to_string())),
+            }
+        }
+        findings.extend(std::mem::take(&mut found).into_iter().map(of_relay));
+        *step = format!("the target of relay {}", relay.relay);
+        if let sink::Config::Kafka(config) = &relay.sink {
+            found.extend(topic::topic(cluster, config, session.as_ref().zip(readable.as_ref()), &mut away).await);
+        }
+        found.extend(secrets::usable(relay));
+        if let sink::Config::Email(config) = &relay.sink {
+            found.extend(email::server(relay, config).await);
+        }
+        if let Some(name) = &relay.dead_letter_topic {
+            found.push(topic::letters(cluster, name, &mut away).await);
+        }
+        findings.extend(found.into_iter().map(of_relay));
+    }
+}
+
+/// Without a table of the schema, or rights on it, a migration or a grant is missing: the schema's own findings say so.
+fn no_schema(error: &Error) -> bool {
+    ["42", "3F"].contains(&error.state_class())
+}
+
+/// Whether the relay's rows can be read, and all that its sink asks for; `configured` are the names of all relays.
+async fn rows(
+    session: &Session,
+    relay: &Config,
+    configured: &[String],
+    findings: &mut Vec<Finding>,
+) -> Result<Option<Readable>, Error> {
+    let source = match &relay.source {
+        source::Config::Stream(stream) => stream,
+        source::Config::Pending(pending) => return due(session, relay, pending, findings).await.map(|()| None),
+        source::Config::Requests(ledger) => {
+            return requested(session, relay, (ledger, configured), findings).await.map(|()| None);
+        }
+        source::Config::Schedule(_) => return scheduled(session, relay, findings).await.map(|()| None),
+    };
+    let table = match table::inspect(session, source).await {
+        Ok(table) => table,
+        Err(table::InspectError::Database(error)) => return Err(error),
+        Err(error) => {
+            findings.extend(error.findings());
+            return Ok(None);
+        }
+    };
+    findings.push(Finding::new(Level::Ok, "table", format!("{} is there", source.table)));
+    let verdict = judge::judge(&table, source);
+    let of_shards = shards::findings(session, relay, &table, source).await?;
+    let fit = verdict.findings.iter().chain(&of_shards).all(|finding| finding.level < Level::Error);
+    findings.extend(verdict.findings.iter().cloned().chain(of_shards));
+    if relay.poll.notify {
+        findings.push(notify::trigger(session, table.root, source).await?);
+    }
+    let shape = Shape { shard: relay.shard.clone(), ..table.shape(source, &verdict) };
+    let Some(fields) = asked(relay, sinks::Known::of(&shape), findings) else { return Ok(None) };
+    if !fit {
+        return Ok(None);
+    }
+    if let Err(error) = session.prepare(&shape.fetch_sql(&fields, After::Row, Some(relay.turn.max_row_bytes))).await {
+        findings.push(
+            Finding::new(Level::Error, "column_unreadable", database::error::describe(&error))
+                .setting("Correct the column named in the relay's sink, or grant SELECT on it."),
+        );
+        return Ok(None);
+    }
+    if let sink::Config::Sql(config) = &relay.sink
+        && let Ok(sink) = SqlSink::new(config, &shape.columns)
+    {
+        findings.push(statement(session, &sink).await);
+    }
+    let readable = Readable { shape, fields };
+    findings.push(memory::rows(session, &readable, relay.turn.max_row_bytes).await?);
+    Ok(Some(readable))
+}
+
+/// Whether the relay's sink can work with actions, and the ledger of them is there.
+async fn scheduled(session: &Session, relay: &Config, findings: &mut Vec<Finding>) -> Result<(), Error> {
+    let columns = source::schedule::columns();
+    asked(relay, sinks::Known { passed: Passed::default(), columns: &columns }, findings);
+    if let sink::Config::Sql(config) = &relay.sink
+        && let Ok(sink) = SqlSink::new(config, &columns)
+    {
+        findings.push(statement(session, &sink).await);
+    }
+    findings.extend(crate::relay::queue::actions::findings(session, relay).await?);
+    Ok(())
+}
+
+/// Whether the statement can be prepared as this role.
+async fn statement(session: &Session, sink: &SqlSink) -> Finding {
+    match sink.inspect(session).await {
+        Ok(()) => Finding::new(Level::Ok, "statement", "the statement can be prepared, and this role may run it"),
+        Err(failure) => Finding::new(Level::Error, "statement_invalid", failure.message).setting(failure.hint),
+    }
+}
+
+/// What the relay's sink asks for of each row; none when it cannot say.
+fn asked(relay: &Config, table: sinks::Known<'_>, findings: &mut Vec<Finding>) -> Option<Vec<Field>> {
+    let fields = match sinks::fields(relay, table) {
+        Ok(fields) => fields,
+        Err(invalid) => {
+            findings.extend(invalid.iter().map(|setting| {
+                Finding::new(Level::Error, "invalid_setting", setting.to_string())
+                    .setting("Correct this setting of the relay's sink.")
+            }));
+            return None;
+        }
+    };
+    let mend = match &relay.sink {
+        sink::Config::Kafka(_) => Some("List the columns: payload = { columns = [\"…\"] }."),
+        sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Webhook(_) => {
+            Some("Write the body as a template that names the columns.")
+        }
+        // It names its columns; it prints what there is.
+        sink::Config::Sql(_) | sink::Config::Email(_) | sink::Config::Stdout(_) | sink::Config::Command(_) => None,
+    };
+    if let Some(mend) = mend.filter(|_| fields.contains(&Field::Row)) {
+        let message = "the payload is the whole row: every column added later is published, too";
+        findings.push(Finding::new(Level::Warn, "whole_row", message).setting(mend));
+    }
+    Some(fields)
+}
+
+/// Whether the relay's due work can be claimed, and all that its sink asks for be read.
+async fn due(session: &Session, relay: &Config, config: &Pending, findings: &mut Vec<Finding>) -> Result<(), Error> {
+    let (found, due) = pending::due(session, config).await?;
+    findings.extend(found);
+    let Some(due) = due else { return Ok(()) };
+    let Some(fields) = asked(relay, sinks::Known::of_due(due.traceparent), findings) else { return Ok(()) };
+    let mend =
+        "Correct the column or the constant named in [relay.source.pending] or the sink, or grant what is missing.";
+    prepare(session, &pending::statements(&due, &fields, relay.guarantee), mend, findings).await;
+    Ok(())
+}
+
+/// Whether the relay's requests can be worked off, and what of its guarantee rests on the receiver alone.
+async fn requested(
+    session: &Session,
+    relay: &Config,
+    (ledger, configured): (&Requests, &[String]),
+    findings: &mut Vec<Finding>,
+) -> Result<(), Error> {
+    let Some(fields) = asked(relay, sinks::Known::of_due(false), findings) else { return Ok(()) };
+    let mend = "Run `outbox-relay migrate up --relay-role ROLE` with an owner's [postgres] url.";
+    if prepare(session, &requests::statements(&fields), mend, findings).await {
+        findings.extend(requests::findings(session, &relay.name, ledger, configured).await?);
+    }
+    if relay.on_unknown == OnUnknown::Resend && matches!(relay.sink, sink::Config::Sms(_) | sink::Config::Email(_)) {
+        let message = "on_unknown is resend, and this receiver knows no idempotency keys: a message may arrive twice";
+        let mend = "Write on_unknown = \"dead_letter\", so that each such outcome is listed for a person to decide.";
+        findings.push(Finding::new(Level::Warn, "resend_without_key", message).setting(mend));
+    }
+    Ok(())
+}
+
+/// Whether the statements can be run as this role; what is wrong with the first that cannot.
+async fn prepare(session: &Session, statements: &[String], mend: &str, findings: &mut Vec<Finding>) -> bool {
+    for sql in statements {
+        if let Err(error) = session.prepare(sql).await {
+            let message = database::error::describe(&error);
+            findings.push(Finding::new(Level::Error, "column_unreadable", message).setting(mend));
+            return false;
+        }
+    }
+    true
+}

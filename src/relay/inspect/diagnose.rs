@@ -1,0 +1,243 @@
+//! Gathers what is known of a cursor that may not move, by two looks with a while in between.
+
+use std::time::{Duration, Instant};
+
+use crate::cursor::{self, Detail, Standing, control, detail, schedules, standings};
+use crate::database::{Error, Session};
+use crate::position::Timestamp;
+use crate::relay::Config;
+use crate::relay::engine::replicas;
+use crate::relay::inspect::facts::{Facts, Holder, LastError, Lock, OutOfReach, Retrying, Schedules, Waiting};
+use crate::relay::inspect::lag::{self, CAP};
+use crate::relay::inspect::status::{CursorStatus, HeldStatus, status};
+use crate::relay::queue::actions;
+use crate::relay::setup::prepare;
+use crate::source;
+use crate::source::shape::Shape;
+use crate::source::span::between;
+use crate::source::watcher::Watcher;
+
+/// A cursor that has rows to take moves within this, unless something holds it up.
+const WATCH: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(100);
+/// Fewer rows tell no rate: they may be those of one turn, after which nothing is left.
+const ENOUGH: f64 = 100.0;
+
+/// Gathers the facts; none when there is neither a cursor nor a relay of this name.
+///
+/// # Errors
+/// The database's.
+pub async fn facts(
+    session: &Session,
+    watcher: &Watcher,
+    relay: Option<&Config>,
+    name: &str,
+) -> anyhow::Result<Option<Facts>> {
+    let begun = Instant::now();
+    let before = standing(session, name).await?;
+    let all = status(session, watcher, relay.map_or(&[][..], std::slice::from_ref)).await?;
+    let cursor = all.cursors.into_iter().find(|cursor| cursor.name == name);
+    if cursor.is_none() && relay.is_none() {
+        return Ok(None);
+    }
+    let detail = detail(session, name).await?;
+    let mut facts = Facts { replicas: replicas::running(session).await?, ..written(name, cursor.as_ref(), &detail) };
+    facts.notes = all.fleet.notes_of(name);
+    facts.absent = all.fleet.lacks(name);
+    facts.due_work = relay.is_some_and(|relay| !matches!(relay.source, source::Config::Stream(_)));
+    facts.of_requests = relay.is_some_and(|relay| matches!(relay.source, source::Config::Requests(_)));
+    facts.retrying =
+        cursor::claims::waiting(session, name).await?.map(|(rows, next_in, code)| Retrying { rows, next_in, code });
+    if relay.is_some_and(|relay| matches!(relay.source, source::Config::Schedule(_))) {
+        facts.schedules = Some(scheduled(session, name).await?);
+    }
+    if let Some(cursor) = &cursor {
+        facts.holders = holders(session, cursor).await?;
+    }
+    if let (Some(relay), Some(before)) = (relay, &before) {
+        facts.out_of_reach = out_of_reach(session, relay, before).await?;
+    }
+    let settled = facts.paused.is_some() || facts.halted || facts.waiting.is_some_and(|waiting| waiting.rows == 0);
+    let after = watch(session, name, before.as_ref(), if settled { Duration::ZERO } else { WATCH }).await?;
+    if let (Some(before), Some(after)) = (&before, &after) {
+        facts.rested = match after.advanced_by {
+            Some(_) => Some(clock(session).await?.since(after.advanced_at).as_secs_f64()),
+            None => None,
+        };
+        if after.position != before.position {
+            facts.moved = true;
+            let rows = rows(session, relay, before, after).await?;
+            facts.rate = rate(rows, begun.elapsed());
+        }
+    }
+    if !facts.moved {
+        facts.lock = lock(session, name, cursor.as_ref()).await?;
+    }
+    Ok(Some(facts))
+}
+
+/// How the schedules of a relay stand.
+async fn scheduled(session: &Session, name: &str) -> Result<Schedules, Error> {
+    let counted = schedules::count(session, name).await?;
+    let (lag, _) = actions::backlog(session, name).await?;
+    let first = schedules::first(session, name).await?;
+    Ok(Schedules {
+        running: counted.running,
+        due: lag.rows,
+        problems: counted.problems,
+        next_at: match first.new {
+            true => Some("a time still to be computed".to_owned()),
+            false => first.at.map(|at| at.to_string()),
+        },
+    })
+}
+
+/// What stands in the schema, and what `status` makes of it.
+fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> Facts {
+    let at = |at: Option<Timestamp>| at.map_or_else(|| "an unknown time".to_owned(), |at| at.to_string());
+    let paused = cursor.is_some_and(|cursor| cursor.paused);
+    Facts {
+        name: name.to_owned(),
+        relay: cursor.map_or(name, |cursor| cursor.relay.as_str()).to_owned(),
+        exists: detail.exists,
+        paused: paused
+            .then(|| (at(detail.paused_at), detail.paused_by.clone().unwrap_or_else(|| "somebody".to_owned()))),
+        halted: cursor.is_some_and(|cursor| cursor.halted),
+        by_check: cursor.is_some_and(|cursor| cursor.by_check),
+        error: cursor.and_then(|cursor| last_error(cursor, detail)),
+        circuit_opened_at: cursor.and_then(|cursor| cursor.sink.opened_at.clone()),
+        regressed_until: cursor.filter(|cursor| cursor.state == "clock_regression").map(|_| at(detail.observed_at)),
+        waiting: cursor.and_then(|cursor| {
+            Some(Waiting {
+                lag_seconds: cursor.lag_seconds?,
+                rows: cursor.backlog_rows?,
+                capped: cursor.backlog_capped.unwrap_or(false),
+            })
+        }),
+        held: cursor.is_some_and(|cursor| cursor.held),
+        unknown: cursor.map_or(0, |cursor| cursor.unknown_outcomes),
+        dead_letters: cursor.map_or(0, |cursor| cursor.dead_letters),
+        wish: (detail.wish > detail.wish_done).then_some(detail.wish),
+        ..Facts::default()
+    }
+}
+
+fn last_error(cursor: &CursorStatus, detail: &Detail) -> Option<LastError> {
+    let error: serde_json::Value = serde_json::from_str(cursor.last_error.as_ref()?.get()).ok()?;
+    let part = |key: &str| error.get(key).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+    Some(LastError {
+        class: part("class"),
+        code: part("code"),
+        message: part("message"),
+        hint: part("hint"),
+        at: Timestamp::parse_rfc3339(&part("at")).map_or_else(|_| part("at"), |at| at.to_string()),
+        message_id: detail.message_id.clone(),
+    })
+}
+
+/// Who holds the horizon back; a prepared transaction by the name that ends it.
+async fn holders(session: &Session, cursor: &CursorStatus) -> Result<Vec<Holder>, Error> {
+    let held_by = cursor.horizon.as_ref().map_or(&[][..], |horizon| horizon.held_by.as_slice());
+    let mut holders = Vec::with_capacity(held_by.len());
+    for held in held_by {
+        let gid = if held.pid.is_none() { gid(session, held).await? } else { None };
+        holders.push(Holder {
+            pid: held.pid,
+            application: held.application.clone(),
+            age_seconds: held.age_seconds,
+            gid,
+        });
+    }
+    Ok(holders)
+}
+
+/// A prepared transaction keeps the virtual transaction of its locks, and among these the lock on its own id.
+async fn gid(session: &Session, held: &HeldStatus) -> Result<Option<String>, Error> {
+    let sql = "SELECT p.gid FROM pg_catalog.pg_prepared_xacts AS p JOIN pg_catalog.pg_locks AS l \
+               ON l.locktype = 'transactionid' AND l.transactionid = p.transaction \
+               WHERE l.virtualtransaction = $1 AND l.pid IS NULL AND p.database = pg_catalog.current_database()";
+    Ok(match session.query_opt(sql, &[&held.transaction]).await? {
+        Some(row) => row.try_get(0)?,
+        None => None,
+    })
+}
+
+async fn standing(session: &Session, name: &str) -> Result<Option<Standing>, Error> {
+    Ok(standings(session, &[name]).await?.into_iter().next())
+}
+
+async fn clock(session: &Session) -> Result<Timestamp, Error> {
+    Ok(session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?)
+}
+
+/// Looks until the cursor has moved, or the time is over.
+async fn watch(
+    session: &Session,
+    name: &str,
+    before: Option<&Standing>,
+    time: Duration,
+) -> Result<Option<Standing>, Error> {
+    let begun = Instant::now();
+    loop {
+        let now = standing(session, name).await?;
+        let moved = now.as_ref().map(|now| &now.position) != before.map(|before| &before.position);
+        if moved || begun.elapsed() >= time {
+            return Ok(now);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// The rows of a stream that no turn reads now; none where its table cannot be read.
+async fn out_of_reach(session: &Session, relay: &Config, standing: &Standing) -> Result<OutOfReach, Error> {
+    let Some(shape) = shape(session, relay).await? else { return Ok(OutOfReach::default()) };
+    lag::out_of_reach(session, &shape, standing.position.as_ref(), clock(session).await?).await
+}
+
+/// What a stream's table looks like to this relay; none for other sources, and where the table cannot be read.
+async fn shape(session: &Session, relay: &Config) -> Result<Option<Shape>, Error> {
+    let shape = prepare::shape(session, &relay.source).await?;
+    Ok(shape.ok().map(|shape| Shape { shard: relay.shard.clone(), ..shape }))
+}
+
+/// How many rows lie between two standings, as far as that can be counted.
+async fn rows(session: &Session, relay: Option<&Config>, before: &Standing, after: &Standing) -> Result<f64, Error> {
+    let Some(relay) = relay else { return Ok(0.0) };
+    let Some(shape) = shape(session, relay).await? else { return Ok(0.0) };
+    let span = between(session, &shape, (before.position.as_ref(), after.position.as_ref()), CAP).await?;
+    Ok(span.rows as f64)
+}
+
+/// Rows a second; none when they are too few for a rate.
+fn rate(rows: f64, elapsed: Duration) -> Option<f64> {
+    (rows >= ENOUGH).then(|| rows / elapsed.as_secs_f64())
+}
+
+/// Who has the lock now and had it at the first look, too.
+async fn lock(session: &Session, name: &str, first: Option<&CursorStatus>) -> Result<Option<Lock>, Error> {
+    let Some(before) = first.and_then(|cursor| cursor.holder.as_ref()).filter(|holder| holder.pid.is_some()) else {
+        return Ok(None);
+    };
+    let now = control::list(session).await?.into_iter().find(|cursor| cursor.name == name).and_then(|now| now.pid);
+    let Some(pid) = now.filter(|pid| Some(*pid) == before.pid) else { return Ok(None) };
+    let sql = "SELECT EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - a.xact_start)::float8 \
+               FROM pg_catalog.pg_stat_activity AS a WHERE a.pid = $1";
+    let age_seconds = match session.query_opt(sql, &[&pid]).await? {
+        Some(row) => row.try_get(0)?,
+        None => return Ok(None),
+    };
+    Ok(Some(Lock { by: before.replica.clone(), pid, age_seconds }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::rate;
+
+    #[test]
+    fn few_rows_have_no_rate() {
+        assert_eq!((rate(1.0, Duration::from_millis(200)), rate(99.0, Duration::from_millis(20))), (None, None));
+        assert_eq!(rate(1_000.0, Duration::from_secs(2)), Some(500.0));
+    }
+}

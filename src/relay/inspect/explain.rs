@@ -1,0 +1,284 @@
+//! Why a cursor does not move: one sentence, and what to do. Pure; [`crate::relay::inspect::diagnose`] gathers the facts.
+
+use crate::relay::inspect::facts::{Facts, LastError, Retrying, Schedules, Waiting};
+
+mod absent;
+mod blocked;
+
+use blocked::{held, stuck};
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Why {
+    /// A stable word.
+    pub reason: &'static str,
+    /// It moves, or has nothing to do.
+    pub well: bool,
+    /// Why, in one sentence.
+    pub sentence: String,
+    /// What to do, in this order; commands stand alone.
+    pub advice: Vec<String>,
+    /// What can be done instead.
+    pub instead: Vec<String>,
+}
+
+/// A cursor that advanced so lately moves, however slow its sink is.
+const LATELY: f64 = 5.0;
+
+/// Decides.
+#[must_use]
+pub fn why(facts: &Facts) -> Why {
+    let mut why = reason(facts);
+    for named in facts.out_of_reach.named() {
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; {named}."));
+    }
+    for note in &facts.notes {
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; {note}."));
+    }
+    if facts.unknown > 0 {
+        let listed = format!("`outbox-relay request list --unknown --relay {}`", facts.name);
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; unknown outcomes: {} ({listed}).", facts.unknown));
+    }
+    if facts.dead_letters > 0 {
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; {}.", dead_letters(facts)));
+    }
+    if let Some(schedules) = &facts.schedules {
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; {}.", standing(schedules)));
+    }
+    if let Some(number) = facts.wish {
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; wish {number} of an operator waits for a turn."));
+    }
+    why
+}
+
+/// How many messages wait for an operator, and what lists them.
+fn dead_letters(facts: &Facts) -> String {
+    let Facts { name, dead_letters, .. } = facts;
+    if facts.of_requests {
+        return format!("failed requests: {dead_letters} (`outbox-relay request list --status failed --relay {name}`)");
+    }
+    format!("dead letters: {dead_letters} (`outbox-relay dead-letter list --cursor {name}`)")
+}
+
+/// How schedules stand, as the end of a sentence.
+fn standing(schedules: &Schedules) -> String {
+    let Schedules { running, due, problems, next_at } = schedules;
+    let next = next_at.as_ref().map_or_else(|| "none comes".to_owned(), |at| format!("the next comes at {at}"));
+    let listed = if *problems > 0 { " (`outbox-relay schedule list --problems`)" } else { "" };
+    format!("actions running {running}, due {due}; schedules with a problem {problems}{listed}; {next}")
+}
+
+/// The first reason that holds is the one whose end lets the others be seen.
+fn reason(facts: &Facts) -> Why {
+    let name = &facts.name;
+    let lately = facts.rested.is_some_and(|rested| rested < LATELY);
+    let nothing = facts.waiting.is_some_and(|waiting| waiting.rows == 0);
+    let absent = absent::holds(facts);
+    match (&facts.paused, &facts.error) {
+        (Some((at, by)), _) => paused(facts, at, by),
+        (None, Some(error)) if facts.halted && !(facts.by_check && absent) => halted(facts, error),
+        _ if !facts.exists => missing(facts),
+        _ if facts.moved => moving(facts),
+        // Due work is also done by a job that runs from time to time.
+        (None, None) if facts.due_work && absent && nothing => {
+            answer("idle", true, format!("{name} has nothing to do: nothing that is due is left"))
+        }
+        (None, None) if facts.due_work && absent && facts.retrying.is_some() => {
+            retrying(facts).then("No live replica has the relay: the next `outbox-relay run`, or `run --once`, tries them again.")
+        }
+        _ if absent => absent::no_replica(facts),
+        _ if facts.regressed_until.is_some() => regressed(facts),
+        (None, error) if facts.circuit_opened_at.is_some() => circuit(facts, error.as_ref()),
+        (None, Some(error)) => backing_off(facts, error),
+        _ if nothing && facts.unknown > 0 => answer("idle", true, format!("{name} has nothing to do")),
+        _ if nothing && facts.schedules.is_some() => answer("idle", true, format!("no action of {name} waits")),
+        _ if nothing => answer("idle", true, format!("{name} has nothing to do: no committed row waits after the position")),
+        _ if facts.held => held(facts),
+        _ if facts.waiting.is_some_and(|waiting| facts.retrying.as_ref().is_some_and(|r| r.rows >= waiting.rows)) => {
+            retrying(facts)
+        }
+        _ if facts.waiting.is_none() => answer(
+            "unreadable",
+            false,
+            format!("what waits for {name} is not known: its relay is not in this configuration, or its table cannot be read"),
+        )
+        .then("outbox-relay check")
+        .then("Run this with the configuration that the replicas have."),
+        _ if lately => moving(facts),
+        (None, None) if facts.schedules.as_ref().is_some_and(|schedules| schedules.running > 0) => busy(facts),
+        (None, None) => stuck(facts),
+    }
+}
+
+fn retrying(facts: &Facts) -> Why {
+    let Some(Retrying { rows, next_in, code }) = &facts.retrying else { return stuck(facts) };
+    let sentence = format!(
+        "all that is due has failed and waits to be tried again: {rows} of {}, the next in {:.0} s, after {code}",
+        facts.name,
+        next_in.max(0.0)
+    );
+    let list = if facts.schedules.is_some() { "action list --status due" } else { "request list" };
+    answer("retrying", false, sentence).then(format!("outbox-relay {list} --relay {}", facts.name))
+}
+
+/// Actions run, and others wait for them.
+fn busy(facts: &Facts) -> Why {
+    let running = facts.schedules.as_ref().map_or(0, |schedules| schedules.running);
+    let sentence =
+        format!("{} carries out {running} actions, and others wait for their ends{}", facts.name, left(facts));
+    answer("busy", true, sentence)
+        .then("They wait for an earlier one of their tenant (per_tenant_concurrency), or for a free place (in_flight):")
+        .then(format!("outbox-relay action list --relay {} --status running", facts.name))
+}
+
+impl Why {
+    fn then(mut self, advice: impl Into<String>) -> Self {
+        self.advice.push(advice.into());
+        self
+    }
+
+    fn or(mut self, instead: impl Into<String>) -> Self {
+        self.instead.push(instead.into());
+        self
+    }
+}
+
+fn answer(reason: &'static str, well: bool, sentence: String) -> Why {
+    Why { reason, well, sentence: format!("{sentence}."), advice: Vec::new(), instead: Vec::new() }
+}
+
+/// What waits, as the end of a sentence.
+fn left(facts: &Facts) -> String {
+    match facts.waiting {
+        Some(Waiting { rows: 0, .. }) => "; nothing waits".to_owned(),
+        Some(Waiting { lag_seconds, rows, capped }) => {
+            let more = if capped { "+" } else { "" };
+            let waiting = if rows == 1 { "row waits" } else { "rows wait" };
+            format!("; {rows}{more} {waiting}, the oldest for {lag_seconds:.1} s")
+        }
+        None => String::new(),
+    }
+}
+
+fn age(seconds: Option<f64>) -> String {
+    seconds.map_or_else(|| "for an unknown time".to_owned(), |seconds| format!("for {seconds:.0} s"))
+}
+
+fn paused(facts: &Facts, at: &str, by: &str) -> Why {
+    let also = if facts.halted { "; it is halted, too, and `cursor resume` ends both" } else { "" };
+    let why = answer("paused", false, format!("{} is paused since {at} by {by}{also}{}", facts.name, left(facts)));
+    let resume = format!("outbox-relay cursor resume {}", facts.name);
+    match &facts.error {
+        Some(error) if facts.halted => why.then(fix(error, &facts.name)).then(resume),
+        _ => why.then(resume),
+    }
+}
+
+fn halted(facts: &Facts, error: &LastError) -> Why {
+    let name = &facts.name;
+    let at = error.message_id.as_ref().map_or_else(String::new, |id| format!(" at message {id}"));
+    let LastError { class, code, message, .. } = error;
+    let told = message.trim_end_matches('.');
+    let why = answer(
+        "halted",
+        false,
+        format!("{name} is halted{at} since {}: {class} {code}: {told}{}", error.at, left(facts)),
+    )
+    .then(fix(error, name));
+    // A hint that has its own verbs says which of them cure it.
+    let why = if facts.by_check {
+        why.then("No resume is needed: the halt ends when the relay passes its checks, within seconds.")
+    } else if fix(error, name).contains("outbox-relay cursor ") {
+        why
+    } else {
+        why.then(format!("outbox-relay cursor resume {name}"))
+    };
+    if class == "poison" && error.message_id.is_some() {
+        let pass = if facts.due_work {
+            "To give the row up, mark it as sent yourself; then resume.".to_owned()
+        } else {
+            format!("outbox-relay cursor skip {name}")
+        };
+        return why.or(pass).or("on_poison = \"dead_letter\" puts such messages aside and goes on.");
+    }
+    why
+}
+
+/// The hint without the step that follows it anyway: to resume.
+fn fix(error: &LastError, name: &str) -> String {
+    error.hint.replace("NAME", name).replace(&format!(", then `outbox-relay cursor resume {name}`"), "")
+}
+
+fn missing(facts: &Facts) -> Why {
+    let why = answer("missing", false, format!("{} has no cursor yet", facts.name));
+    let absent = absent::holds(facts);
+    if absent && facts.due_work {
+        return why.then("Start `outbox-relay run`, or `run --once` from a job: it makes the cursor.");
+    }
+    if absent {
+        return why
+            .then("Start a replica whose configuration has this relay: it makes the cursor where `start` says. Or make it:")
+            .then(format!("outbox-relay cursor create {} --now", facts.name));
+    }
+    let replicas = facts.replicas.join(", ");
+    why.then(format!("A replica makes it once the relay has passed its checks; see the log of {replicas}."))
+        .then("outbox-relay check")
+}
+
+fn moving(facts: &Facts) -> Why {
+    let pace = match (facts.rate, facts.rested) {
+        (Some(rate), _) => format!(" ({rate:.0} rows a second)"),
+        (None, Some(rested)) => format!(" (last advanced {rested:.1} s ago)"),
+        (None, None) => String::new(),
+    };
+    answer("moving", true, format!("{} is moving{pace}{}", facts.name, left(facts)))
+}
+
+fn regressed(facts: &Facts) -> Why {
+    let until = facts.regressed_until.as_deref().unwrap_or_default();
+    answer(
+        "clock_regression",
+        false,
+        format!(
+            "PostgreSQL's clock has stepped back: {} waits until it has passed {until}, the time of the last advance{}",
+            facts.name,
+            left(facts)
+        ),
+    )
+    .then("Mend the clock: let it be slewed. If it was wrong before and is right now, accept it by a move:")
+    .then(format!("outbox-relay cursor seek {} --at INSTANT", facts.name))
+}
+
+fn circuit(facts: &Facts, error: Option<&LastError>) -> Why {
+    let since = facts.circuit_opened_at.as_deref().unwrap_or_default();
+    let last =
+        error.map_or_else(String::new, |error| format!(": {}: {}", error.code, error.message.trim_end_matches('.')));
+    let sentence =
+        format!("the sink of {} is out since {since}, and is tried from time to time{last}{}", facts.name, left(facts));
+    let why = answer("circuit_open", false, sentence);
+    match error {
+        Some(error) => why.then(error.hint.clone()).then("It goes on by itself when the sink is back."),
+        None => why.then("It goes on by itself when the sink is back."),
+    }
+}
+
+fn backing_off(facts: &Facts, error: &LastError) -> Why {
+    let LastError { code, message, at, .. } = error;
+    let told = message.trim_end_matches('.');
+    answer(
+        "backing_off",
+        false,
+        format!("the last try of {} failed at {at} and is repeated: {code}: {told}{}", facts.name, left(facts)),
+    )
+    .then(error.hint.clone())
+}
+
+#[cfg(test)]
+#[path = "explain_tests.rs"]
+mod tests;

@@ -1,0 +1,68 @@
+//! A cursor that a transaction or a session blocks, or that no replica takes.
+
+use super::{Why, age, answer, left};
+use crate::relay::inspect::facts::{Facts, Holder};
+
+/// So many blocking transactions are listed with the command that ends them.
+const HOLDERS: usize = 5;
+
+pub(super) fn held(facts: &Facts) -> Why {
+    let who = |holder: &Holder| match (holder.pid, &holder.gid) {
+        (Some(pid), _) => {
+            let application = holder.application.as_deref().filter(|text| !text.is_empty());
+            format!("pid {pid} ({}), open {}", application.unwrap_or("no application name"), age(holder.age_seconds))
+        }
+        (None, Some(gid)) => format!("the prepared transaction {gid}"),
+        (None, None) => "a prepared transaction".to_owned(),
+    };
+    let first = facts.holders.first().map_or_else(|| "a transaction that is gone by now".to_owned(), who);
+    let more = facts.holders.len().saturating_sub(1);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let mut why = answer(
+        "held",
+        false,
+        format!(
+            "{} is held by {first}{more}: a row may still come that belongs before those that wait{}",
+            facts.name,
+            left(facts)
+        ),
+    );
+    let sessions = facts.holders.iter().any(|holder| holder.pid.is_some());
+    if sessions {
+        why = why.then("Let its owner end the transaction. To end its session, which rolls its work back:");
+    }
+    for holder in facts.holders.iter().take(HOLDERS) {
+        why = match (holder.pid, &holder.gid) {
+            (Some(pid), _) => why.then(format!("SELECT pg_terminate_backend({pid});")),
+            (None, Some(gid)) => {
+                let gid = gid.replace('\'', "''");
+                why.then(format!("ROLLBACK PREPARED '{gid}';")).then(format!("COMMIT PREPARED '{gid}';"))
+            }
+            (None, None) => why.then("SELECT gid, prepared, owner FROM pg_prepared_xacts ORDER BY prepared;"),
+        };
+    }
+    why
+}
+
+pub(super) fn stuck(facts: &Facts) -> Why {
+    let name = &facts.name;
+    if let Some(lock) = &facts.lock {
+        let sentence = format!(
+            "the lock of {name} is held by {} (pid {}) {}, and it does not advance{}",
+            lock.by,
+            lock.pid,
+            age(lock.age_seconds),
+            left(facts)
+        );
+        return answer("lock_held", false, sentence)
+            .then("A turn that waits for its sink ends at the turn's deadline; a frozen replica loses the lock at lock kill.")
+            .then(format!("SELECT pg_terminate_backend({});", lock.pid));
+    }
+    answer(
+        "not_taken",
+        false,
+        format!("replicas run ({}), and none of them takes {name}{}", facts.replicas.join(", "), left(facts)),
+    )
+    .then("See their logs: is this relay in their configuration (`run --relay`), did it pass its checks?")
+    .then("outbox-relay check")
+}

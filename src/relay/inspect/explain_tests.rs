@@ -1,0 +1,309 @@
+use crate::relay::inspect::facts::{Counted, Holder, Lock, OutOfReach, Schedules};
+use super::*;
+
+/// Rows wait, a replica runs, nothing is known to be wrong.
+fn facts() -> Facts {
+    Facts {
+        name: "booking_sms".to_owned(),
+        exists: true,
+        replicas: vec!["r1".to_owned()],
+        waiting: Some(Waiting { lag_seconds: 12.34, rows: 7, capped: false }),
+        rested: Some(60.0),
+        ..Facts::default()
+    }
+}
+
+fn error(class: &str, code: &str, message_id: Option<&str>) -> LastError {
+    LastError {
+        class: class.to_owned(),
+        code: code.to_owned(),
+        message: "it said no.".to_owned(),
+        hint: "Mend it.".to_owned(),
+        at: "2026-11-21T08:00:00Z".to_owned(),
+        message_id: message_id.map(str::to_owned),
+    }
+}
+
+#[track_caller]
+fn says(facts: &Facts, reason: &str, well: bool, parts: &[&str], advice: &[&str]) {
+    let why = why(facts);
+    assert_eq!((why.reason, why.well), (reason, well), "{why:?}");
+    for part in parts {
+        assert!(why.sentence.contains(part), "{part:?} in {:?}", why.sentence);
+    }
+    assert!(why.sentence.ends_with('.') && !why.sentence.ends_with("..") && !why.sentence.contains('\n'), "{why:?}");
+    for line in advice {
+        assert!(why.advice.iter().chain(&why.instead).any(|said| said == line), "{line:?} in {:?}", why.advice);
+    }
+    assert_eq!(well, why.advice.is_empty(), "what does not move needs advice, what moves needs none: {why:?}");
+}
+
+#[test]
+fn a_paused_cursor_names_who_paused_it_and_since_when() {
+    let paused = Some(("2026-11-21T08:00:00Z".to_owned(), "ann".to_owned()));
+    let facts = Facts { paused, ..facts() };
+    let resume = ["outbox-relay cursor resume booking_sms"];
+    says(&facts, "paused", false, &["paused since 2026-11-21T08:00:00Z by ann", "7 rows wait", "12.3 s"], &resume);
+    let both = Facts { halted: true, error: Some(error("fatal", "http_401", None)), ..facts };
+    says(&both, "paused", false, &["halted, too"], &resume);
+}
+
+#[test]
+fn a_halted_cursor_names_the_message_the_error_and_the_verbs() {
+    let poison = Facts { halted: true, error: Some(error("poison", "twilio_21211", Some("41"))), ..facts() };
+    says(
+        &poison,
+        "halted",
+        false,
+        &["halted at message 41 since 2026-11-21T08:00:00Z: poison twilio_21211: it said no; 7 rows wait"],
+        &["Mend it.", "outbox-relay cursor resume booking_sms", "outbox-relay cursor skip booking_sms"],
+    );
+    let fatal = Facts { halted: true, error: Some(error("fatal", "http_401", Some("41"))), ..facts() };
+    says(&fatal, "halted", false, &["fatal http_401"], &["Mend it.", "outbox-relay cursor resume booking_sms"]);
+    assert!(!why(&fatal).advice.iter().any(|line| line.contains("skip")), "the message is not to blame");
+    let refused = Facts { exists: false, waiting: None, ..fatal };
+    says(&refused, "halted", false, &["fatal http_401"], &["Mend it."]);
+}
+
+#[test]
+fn halted_cursor_names_fix_before_resume() {
+    let (fix, resume) = ("Raise the limit", "outbox-relay cursor resume booking_sms");
+    let skip = "outbox-relay cursor skip booking_sms";
+    let halted = |hint: &str, paused: Option<(String, String)>| {
+        let error = LastError { hint: hint.to_owned(), ..error("poison", "message_too_large", Some("41")) };
+        why(&Facts { halted: true, error: Some(error), paused, ..facts() })
+    };
+    for hint in ["Raise the limit", "Raise the limit, then `outbox-relay cursor resume NAME`"] {
+        let why = halted(hint, None);
+        assert_eq!((why.advice, &*why.instead[0]), (vec![fix.to_owned(), resume.to_owned()], skip));
+        let paused = halted(hint, Some(("2026-11-21T08:00:00Z".to_owned(), "ann".to_owned())));
+        assert_eq!(paused.advice, [fix, resume]);
+    }
+}
+
+#[test]
+fn a_cursor_without_a_row_says_how_it_gets_one() {
+    let running = Facts { exists: false, waiting: None, ..facts() };
+    says(&running, "missing", false, &["has no cursor yet"], &["outbox-relay check"]);
+    let create = ["outbox-relay cursor create booking_sms --now"];
+    says(&Facts { replicas: Vec::new(), ..running }, "missing", false, &["has no cursor yet"], &create);
+}
+
+#[test]
+fn a_wish_that_waits_is_told_whatever_the_reason() {
+    let facts = Facts { wish: Some(3), waiting: Some(Waiting::default()), ..facts() };
+    says(&facts, "idle", true, &["after the position; wish 3 of an operator waits for a turn."], &[]);
+}
+
+#[test]
+fn rows_out_of_reach_are_named_beside_the_reason() {
+    let counted = |rows| Counted { rows, capped: rows > 9 };
+    let out_of_reach = OutOfReach {
+        ahead: counted(10),
+        nearest: Some("2027-01-01T00:00:00Z".to_owned()),
+        never: counted(1),
+        below: counted(2),
+    };
+    let facts = Facts { out_of_reach, waiting: Some(Waiting::default()), ..facts() };
+    let parts = [
+        "after the position; 10+ rows have a created_at after now, the nearest at 2027-01-01T00:00:00Z, and are delivered",
+        "; 1 row has created_at infinity and is never delivered; 2 rows have created_at -infinity, below the position",
+    ];
+    says(&facts, "idle", true, &parts, &[]);
+}
+
+#[test]
+fn a_moving_cursor_is_well_whatever_it_said_before() {
+    let facts =
+        Facts { moved: true, rate: Some(1234.5), error: Some(error("retry", "connect", None)), held: true, ..facts() };
+    says(&facts, "moving", true, &["1234 rows a second", "7 rows wait, the oldest for 12.3 s"], &[]);
+    let slow = Facts { moved: false, rate: None, rested: Some(2.0), error: None, held: false, ..facts };
+    says(&slow, "moving", true, &["last advanced 2.0 s ago"], &[]);
+}
+
+#[test]
+fn few_rows_tell_no_rate() {
+    let facts = Facts { moved: true, rate: None, rested: Some(0.1), ..facts() };
+    says(&facts, "moving", true, &["is moving (last advanced 0.1 s ago); 7 rows wait"], &[]);
+    let unknown = Facts { rested: None, ..facts };
+    says(&unknown, "moving", true, &["is moving; 7 rows wait"], &[]);
+}
+
+#[test]
+fn without_a_replica_nothing_moves_even_when_nothing_waits() {
+    let facts = Facts { replicas: Vec::new(), ..facts() };
+    says(&facts, "no_replica", false, &["No live replica has relay", "7 rows wait"], &[]);
+    let idle = Facts { waiting: Some(Waiting::default()), ..facts };
+    says(&idle, "no_replica", false, &["nothing waits"], &[]);
+}
+
+#[test]
+fn absent_relay_wins_over_what_a_replica_would_end() {
+    let error = Some(error("retry", "http_503", None));
+    let absent = Facts { absent: true, relay: "booking_sms".to_owned(), error, ..facts() };
+    let open = Facts { circuit_opened_at: Some("2026-11-21T08:00:00Z".to_owned()), ..absent.clone() };
+    let checked = Facts { halted: true, by_check: true, ..absent.clone() };
+    let last =
+        "No live replica has relay booking_sms; its last error, 2026-11-21T08:00:00Z, was http_503: it said no; 7";
+    let advice = [
+        "Start a replica whose configuration has it; `outbox-relay replica list` shows what each has.",
+        "if the relay was taken out: `outbox-relay cursor remove booking_sms`",
+    ];
+    for facts in [&absent, &open, &checked] {
+        says(facts, "no_replica", false, &[last], &advice);
+        assert_eq!(why(facts).advice.len(), 1, "the last error's hint is not the next step");
+    }
+    // An operator ends these, with a replica or without.
+    let resume = ["outbox-relay cursor resume booking_sms"];
+    says(&Facts { by_check: false, ..checked }, "halted", false, &[], &resume);
+    let paused = Some(("2026-11-21T08:00:00Z".to_owned(), "ann".to_owned()));
+    says(&Facts { paused, ..absent }, "paused", false, &[], &resume);
+}
+
+#[test]
+fn a_clock_that_stepped_back_says_until_when() {
+    let facts = Facts { regressed_until: Some("2026-11-21T09:00:00Z".to_owned()), ..facts() };
+    says(&facts, "clock_regression", false, &["passed 2026-11-21T09:00:00Z"], &[]);
+}
+
+#[test]
+fn an_open_circuit_says_since_when_and_the_last_error() {
+    let open = Some("2026-11-21T08:00:00Z".to_owned());
+    let facts = Facts { circuit_opened_at: open, error: Some(error("retry", "connect", None)), ..facts() };
+    says(&facts, "circuit_open", false, &["out since 2026-11-21T08:00:00Z", "connect: it said no;"], &["Mend it."]);
+    says(&Facts { error: None, ..facts }, "circuit_open", false, &["out since"], &[]);
+}
+
+#[test]
+fn a_cursor_that_backs_off_says_what_failed() {
+    let facts = Facts { error: Some(error("retry", "http_503", None)), ..facts() };
+    says(&facts, "backing_off", false, &["failed at 2026-11-21T08:00:00Z and is repeated: http_503"], &["Mend it."]);
+}
+
+#[test]
+fn an_idle_cursor_is_well() {
+    says(&Facts { waiting: Some(Waiting::default()), ..facts() }, "idle", true, &["nothing to do"], &[]);
+}
+
+#[test]
+fn a_held_cursor_names_the_session_and_the_exact_line_that_ends_it() {
+    let session =
+        |pid, age_seconds| Holder { pid: Some(pid), application: Some("batch".to_owned()), age_seconds, gid: None };
+    let facts = Facts { held: true, holders: vec![session(4711, Some(93.2)), session(12, None)], ..facts() };
+    says(
+        &facts,
+        "held",
+        false,
+        &["held by pid 4711 (batch), open for 93 s and 1 more"],
+        &["SELECT pg_terminate_backend(4711);", "SELECT pg_terminate_backend(12);"],
+    );
+    let unknown = Facts { holders: vec![session(12, None)], ..facts };
+    says(&unknown, "held", false, &["pid 12 (batch), open for an unknown time:"], &[]);
+}
+
+#[test]
+fn a_prepared_transaction_needs_its_own_end() {
+    let prepared = |gid: Option<&str>| Holder { gid: gid.map(str::to_owned), ..Holder::default() };
+    let facts = Facts { held: true, holders: vec![prepared(Some("o'clock"))], ..facts() };
+    says(
+        &facts,
+        "held",
+        false,
+        &["the prepared transaction o'clock"],
+        &["ROLLBACK PREPARED 'o''clock';", "COMMIT PREPARED 'o''clock';"],
+    );
+    assert!(!why(&facts).advice.iter().any(|line| line.contains("pg_terminate_backend")));
+    let nameless = Facts { holders: vec![prepared(None)], ..facts };
+    let look = ["SELECT gid, prepared, owner FROM pg_prepared_xacts ORDER BY prepared;"];
+    says(&nameless, "held", false, &["a prepared transaction"], &look);
+}
+
+#[test]
+fn a_lock_that_does_not_advance_names_its_process() {
+    let lock = Lock { by: "r1".to_owned(), pid: 99, age_seconds: Some(4.0) };
+    let facts = Facts { lock: Some(lock), ..facts() };
+    says(&facts, "lock_held", false, &["held by r1 (pid 99) for 4 s"], &["SELECT pg_terminate_backend(99);"]);
+}
+
+#[test]
+fn rows_that_no_replica_takes_say_so() {
+    says(
+        &facts(),
+        "not_taken",
+        false,
+        &["replicas run (r1), and none of them takes booking_sms"],
+        &["outbox-relay check"],
+    );
+}
+
+#[test]
+fn a_table_that_cannot_be_read_is_not_taken_for_well() {
+    says(&Facts { waiting: None, ..facts() }, "unreadable", false, &["is not known"], &["outbox-relay check"]);
+}
+
+#[test]
+fn unknown_outcomes_are_told_beside_the_reason_and_not_called_delivered() {
+    let idle = Waiting { rows: 0, ..Waiting::default() };
+    let facts = Facts { unknown: 3, waiting: Some(idle), ..facts() };
+    says(&facts, "idle", true, &["unknown outcomes: 3", "request list --unknown --relay booking_sms"], &[]);
+    assert!(!why(&facts).sentence.contains("delivered"));
+    let facts = Facts { wish: Some(4), paused: Some(("now".to_owned(), "me".to_owned())), ..facts };
+    says(&facts, "paused", false, &["unknown outcomes: 3", "wish 4"], &["outbox-relay cursor resume booking_sms"]);
+}
+
+#[test]
+fn dead_letters_are_counted_with_the_command_that_lists_them() {
+    let idle = Waiting { rows: 0, ..Waiting::default() };
+    let facts = Facts { dead_letters: 2, waiting: Some(idle), ..facts() };
+    says(&facts, "idle", true, &["dead letters: 2 (`outbox-relay dead-letter list --cursor booking_sms`)"], &[]);
+    let requests = Facts { of_requests: true, ..facts };
+    let list = "failed requests: 2 (`outbox-relay request list --status failed --relay booking_sms`)";
+    says(&requests, "idle", true, &[list], &[]);
+}
+
+#[test]
+fn halt_that_ends_by_its_check_advises_no_resume() {
+    let error = Some(error("fatal", "template_taken", None));
+    let why = why(&Facts { halted: true, by_check: true, error, ..facts() });
+    assert!(why.advice.iter().all(|step| !step.contains("outbox-relay cursor resume")), "{why:?}");
+    assert!(why.advice[1].starts_with("No resume is needed"), "{why:?}");
+}
+
+#[test]
+fn due_work_that_has_failed_waits_by_itself() {
+    let retrying = Some(Retrying { rows: 7, next_in: 12.3, code: "http_503".to_owned() });
+    let parts = ["all that is due has failed", "7 of booking_sms, the next in 12 s, after http_503"];
+    let advice = ["outbox-relay request list --relay booking_sms"];
+    says(&Facts { retrying: retrying.clone(), ..facts() }, "retrying", false, &parts, &advice);
+    let more = Some(Waiting { lag_seconds: 1.0, rows: 8, capped: false });
+    assert_ne!(why(&Facts { retrying, waiting: more, ..facts() }).reason, "retrying", "another row could go");
+}
+
+#[test]
+fn due_work_of_a_job_is_well_between_its_runs_and_no_verb_about_positions_is_advised() {
+    let none = Some(Waiting { lag_seconds: 0.0, rows: 0, capped: false });
+    let job = Facts { due_work: true, replicas: Vec::new(), ..facts() };
+    says(&Facts { waiting: none, ..job.clone() }, "idle", true, &["nothing that is due is left"], &[]);
+    let poison = Facts { halted: true, error: Some(error("poison", "http_404", Some("w/1"))), ..job };
+    let why = why(&poison);
+    let all = || why.advice.iter().chain(&why.instead);
+    assert!(!all().any(|line| line.contains("cursor skip")), "{why:?}");
+    assert!(all().any(|line| line.contains("mark it as sent yourself")), "{why:?}");
+}
+
+#[test]
+fn a_relay_of_schedules_says_what_runs_what_is_due_what_cannot_run_and_what_comes_next() {
+    let next_at = Some("2026-11-23T08:00:00.000000Z".to_owned());
+    let schedules = Some(Schedules { running: 2, due: 0, problems: 3, next_at });
+    let waiting = Some(Waiting::default());
+    let facts = Facts { due_work: true, waiting, schedules, ..facts() };
+    let parts = [
+        "no action of booking_sms waits",
+        "running 2, due 0",
+        "problem 3 (`outbox-relay schedule list --problems`)",
+        "08:00:00.000000Z",
+    ];
+    says(&facts, "idle", true, &parts, &[]);
+    let none = Facts { schedules: Some(Schedules::default()), ..facts };
+    says(&none, "idle", true, &["problem 0; none comes"], &[]);
+}

@@ -1,0 +1,321 @@
+//! Hands a relay's rows over to another set of cursors, while writers write and replicas with the former set run.
+//!
+//! Promise: every row is read by exactly one of the two sets, and of each key the former one's rows come first. A writer
+//! that writes nothing holds the table's horizon back, so that all cursors of the former set come to stand below one
+//! instant; with all of them locked, that instant is proven to be safe and behind none of them is a row before it; there the
+//! new set begins, in the transaction that ends the former.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::cursor::reshard::{New, Old, lock, old, replace};
+use crate::database::{Session, Sessions};
+use crate::position::{Position, Timestamp};
+use crate::relay::Config;
+use crate::relay::setup::prepare::{self, Unready};
+use crate::source::shape::Shape;
+use crate::source::shard::Shard;
+use crate::source::watcher::Watcher;
+use crate::source::{Rule, family, span};
+
+const LOOK: Duration = Duration::from_millis(50);
+/// How long the horizon is held at a time, and how long it may go on in between: replicas look several times a second.
+const HOLDS: Duration = Duration::from_secs(5);
+const RESTS: Duration = Duration::from_secs(1);
+
+/// The verb's sessions wait for turns and for writers, not for a server that is gone.
+const PATIENT: &str = "SELECT pg_catalog.set_config(s.name, '0', false) FROM pg_catalog.pg_settings AS s WHERE s.name IN \
+     ('statement_timeout', 'lock_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout')";
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resharded {
+    /// The relay's cursors are those that it is configured for.
+    Already,
+    /// The new set begins here; `None` is before every row.
+    Done(Option<Position>),
+}
+
+/// What became of the former set while the horizon was held.
+enum Settled {
+    /// Somebody else has handed over.
+    Already,
+    /// It stands below one instant, and is locked.
+    Locked(Vec<Old>),
+    /// This one has something to read before another's position.
+    Behind(String),
+}
+
+/// A relay's new set, and what the table looks like.
+struct Handover<'a> {
+    relays: &'a [Config],
+    identity: String,
+    shape: Arc<Shape>,
+    watcher: &'a Watcher,
+    until: Instant,
+}
+
+/// Hands over to the cursors of these relays, which are the shards of one, or the one that has none. What is read of the
+/// table is read in `session`; all that is opened beside it must be on its server.
+///
+/// # Errors
+/// What stands against it, or that it could not be done in time; nothing has changed then.
+pub async fn reshard(
+    session: &Session,
+    sessions: &Sessions,
+    watcher: &Watcher,
+    relays: &[Config],
+    patience: Duration,
+    by: &str,
+) -> anyhow::Result<Resharded> {
+    let Some(first) = relays.first() else { return Ok(Resharded::Already) };
+    let shape = match prepare::shape(session, &first.source).await? {
+        Ok(shape) => Arc::new(shape),
+        Err(Unready::Wrong { message, hint, .. }) => anyhow::bail!("{message}. {hint}"),
+        Err(Unready::Waiting) => anyhow::bail!("the table cannot be read yet: try again"),
+    };
+    anyhow::ensure!(
+        shape.rule != Rule::Window,
+        "under horizon = \"window\" nobody can say which rows are safe to pass"
+    );
+    if let Err(Unready::Wrong { message, hint, .. }) = crate::relay::stream::shards::readable(session, first).await? {
+        anyhow::bail!("{message}. {hint}");
+    }
+    let identity = prepare::identity(session, first).await?;
+    let handover = Handover { relays, identity, shape, watcher, until: Instant::now() + patience };
+    let olds = old(session, &first.relay).await?;
+    if handover.judge(&olds)? {
+        return Ok(Resharded::Already);
+    }
+    let barrier = sessions.open().await?;
+    let holder = sessions.open().await?;
+    for other in [&barrier, &holder] {
+        session.server.same_as(&other.server)?;
+        other.execute(PATIENT, &[]).await?;
+    }
+    let tries = handover.tries(session, &barrier, &holder, by);
+    tokio::time::timeout(patience * 2, tries).await.map_err(|_| {
+        anyhow::anyhow!("not done within {patience:?}; run it again, which says whether it was done after all")
+    })?
+}
+
+impl Handover<'_> {
+    /// Whether there is nothing to do.
+    fn judge(&self, olds: &[Old]) -> anyhow::Result<bool> {
+        let relay = &self.relays[0].relay;
+        let new: Value = serde_json::from_str(&self.identity)?;
+        let Some(one) = olds.first() else {
+            anyhow::bail!(
+                "relay {relay} has no cursors yet: its first run makes them, and nothing is to be handed over"
+            );
+        };
+        if olds.iter().all(|old| set(&old.identity) == set(&new)) {
+            return Ok(true);
+        }
+        let mut names: Vec<String> = match shard(&one.identity) {
+            None => vec![relay.clone()],
+            Some(shard) => (0..shard.of).map(|number| format!("{relay}#{number}")).collect(),
+        };
+        names.sort_unstable();
+        let mut there: Vec<&String> = olds.iter().map(|old| &old.name).collect();
+        there.sort_unstable();
+        anyhow::ensure!(
+            names.iter().eq(there.iter().copied()) && olds.iter().all(|old| set(&old.identity) == set(&one.identity)),
+            "relay {relay} has not one whole set of cursors, but {there:?}: run replicas of the former configuration until all \
+             of its cursors are there"
+        );
+        for old in olds {
+            let name = &old.name;
+            anyhow::ensure!(
+                ["table", "sink", "target", "system"].iter().all(|word| old.identity.get(word) == new.get(word)),
+                "cursor {name} belongs to {}, and the relay is configured for {new}: change one thing at a time",
+                old.identity
+            );
+            anyhow::ensure!(
+                !old.paused,
+                "cursor {name} is paused: resume it, because it must read what is before the others"
+            );
+            anyhow::ensure!(
+                old.letters == 0,
+                "cursor {name} has {} open dead letters: redrive or discard them first (`outbox-relay dead-letter list`)",
+                old.letters
+            );
+            anyhow::ensure!(
+                old.unknown == 0,
+                "cursor {name} has {} unknown outcomes: settle them first (`outbox-relay request list --unknown`)",
+                old.unknown
+            );
+        }
+        Ok(false)
+    }
+
+    /// Holds the horizon back until it is done, and lets it go on from time to time: the replica that knew most of who is
+    /// writing may have ended, and the others know less for as long as it is held.
+    async fn tries(
+        &self,
+        session: &Session,
+        barrier: &Session,
+        holder: &Session,
+        by: &str,
+    ) -> anyhow::Result<Resharded> {
+        let name = self.shape.config.table.quoted();
+        loop {
+            barrier.batch_execute("BEGIN").await?;
+            // The writer that writes nothing; on a partitioned table the lock of the root holds the horizon of all.
+            barrier.batch_execute(&format!("LOCK TABLE ONLY {name} IN ROW EXCLUSIVE MODE")).await?;
+            let behind = match self.settles(session, holder).await? {
+                Settled::Already => return Ok(Resharded::Already),
+                Settled::Locked(olds) => return self.exchange(holder, barrier, &olds, by).await,
+                Settled::Behind(name) => name,
+            };
+            barrier.batch_execute("ROLLBACK").await?;
+            anyhow::ensure!(
+                Instant::now() < self.until,
+                "cursor {behind} has not read what lies before the others' positions: is a replica with the former \
+                 configuration running, and is it well (`outbox-relay cursor why {behind}`)? Nothing has changed"
+            );
+            tokio::time::sleep(RESTS).await;
+        }
+    }
+
+    /// Waits, while the horizon is held, until no cursor has a row to read that lies before where another stands, and has
+    /// locked them then.
+    async fn settles(&self, session: &Session, holder: &Session) -> anyhow::Result<Settled> {
+        let until = (Instant::now() + HOLDS).min(self.until);
+        let relay = &self.relays[0].relay;
+        loop {
+            // From the first look on, so that later ones know who has come since.
+            self.watcher.scan(&self.shape).await?.server.same_as(&session.server)?;
+            let olds = old(session, relay).await?;
+            if self.judge(&olds)? {
+                return Ok(Settled::Already);
+            }
+            let mut behind = self.behind(session, &olds).await?;
+            if behind.is_none() {
+                holder.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
+                lock(holder, relay).await?;
+                let olds = old(holder, relay).await?;
+                if self.judge(&olds)? {
+                    return Ok(Settled::Already);
+                }
+                behind = self.behind(holder, &olds).await?;
+                if behind.is_none() {
+                    return Ok(Settled::Locked(olds));
+                }
+                // One has moved on before it was locked; the horizon is held, so that soon none can.
+                holder.batch_execute("ROLLBACK").await?;
+            }
+            if let Some(behind) = behind.filter(|_| Instant::now() >= until) {
+                return Ok(Settled::Behind(behind));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// A cursor that has something to do before where the new set would begin.
+    async fn behind(&self, session: &Session, olds: &[Old]) -> anyhow::Result<Option<String>> {
+        let begins = begins(olds);
+        for old in olds {
+            if old.waits {
+                return Ok(Some(old.name.clone()));
+            }
+            let shape = self.shape.for_shard(shard_of(old).as_ref());
+            let next = span::next(session, &shape, old.position.as_ref()).await?;
+            if next.is_some_and(|next| begins.is_some_and(|begins| next.created_at < begins)) {
+                return Ok(Some(old.name.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Proves where the new set may begin, behind the locked former one, and exchanges them.
+    async fn exchange(&self, holder: &Session, barrier: &Session, olds: &[Old], by: &str) -> anyhow::Result<Resharded> {
+        let relay = &self.relays[0].relay;
+        barrier.batch_execute("ROLLBACK").await?;
+        let begins = begins(olds);
+        self.safe(holder, begins).await?;
+        self.whole(holder, olds).await?;
+        if let Some(name) = self.behind(holder, olds).await? {
+            anyhow::bail!(
+                "rows of cursor {name} were committed before where others stand: nothing has changed, run it again"
+            );
+        }
+        let names: Vec<String> = self.relays.iter().map(|relay| relay.name.clone()).collect();
+        let at = begins.map(|created_at| Position { created_at, id: None });
+        let from: Vec<&str> = olds.iter().map(|old| old.name.as_str()).collect();
+        let detail = serde_json::json!({ "from": from, "to": names, "at": at.as_ref().map(ToString::to_string) });
+        let new = New { relay, names: &names, identity: &self.identity, rule: self.shape.rule.as_str(), at: begins };
+        holder.batch_execute("SET LOCAL synchronous_commit TO on").await?;
+        replace(holder, olds, new, by, &detail).await?;
+        holder.batch_execute("COMMIT").await?;
+        Ok(Resharded::Done(at))
+    }
+
+    /// Locks the table against detachment and rewriting until the exchange, and makes sure that it is all there: rows of a
+    /// partition that is away for an instant would be passed without a trace.
+    async fn whole(&self, holder: &Session, olds: &[Old]) -> anyhow::Result<()> {
+        let name = self.shape.config.table.quoted();
+        holder
+            .batch_execute(&format!("SET LOCAL lock_timeout TO '2s'; LOCK TABLE {name} IN ACCESS SHARE MODE"))
+            .await?;
+        let family = family::read(holder, self.shape.root, &name).await?;
+        let known: BTreeSet<u32> = olds.iter().filter_map(Old::known).flatten().collect();
+        let away: Vec<u32> = known.difference(&family).copied().collect();
+        // One that was dropped does not come back.
+        let there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = ANY ($1::oid[]))";
+        let missing: bool = holder.query_one(there, &[&away]).await?.try_get(0)?;
+        anyhow::ensure!(
+            family == self.shape.descendants && !missing,
+            "partitions of {name} were attached or detached meanwhile, or one that the cursors have read is missing: attach \
+             it, or let the relay read on without it, and run it again. Nothing has changed"
+        );
+        Ok(())
+    }
+
+    /// Waits until nobody can commit a row before this instant any more.
+    async fn safe(&self, holder: &Session, begins: Option<Timestamp>) -> anyhow::Result<()> {
+        let Some(begins) = begins else { return Ok(()) };
+        loop {
+            let scan = self.watcher.scan(&self.shape).await?;
+            scan.server.same_as(&holder.server)?;
+            let horizon = scan.horizon;
+            if horizon.at >= begins {
+                return Ok(());
+            }
+            let holder = horizon.held_by.first().map(|held| &held.holder);
+            let who =
+                holder.and_then(|holder| holder.pid).map_or_else(String::new, |pid| format!(" pid {pid} is writing;"));
+            anyhow::ensure!(
+                Instant::now() < self.until,
+                "rows before {begins}, where a cursor stands, can still be committed:{who} nothing has changed, run it again"
+            );
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// Right behind the last row that some cursor has read.
+fn begins(olds: &[Old]) -> Option<Timestamp> {
+    let furthest = olds.iter().filter_map(|old| old.position.as_ref()).map(|position| position.created_at).max();
+    furthest.map(|at| at.plus(Duration::from_micros(1)))
+}
+
+/// What tells one set of cursors from another.
+fn set(identity: &Value) -> [Option<&Value>; 2] {
+    [identity.get("shards"), identity.get("shard_key")]
+}
+
+/// The shards that an identity is of.
+fn shard(identity: &Value) -> Option<Shard> {
+    let text = |word| identity.get(word).and_then(Value::as_str);
+    Some(Shard { key: text("shard_key")?.to_owned(), of: text("shards")?.parse().ok()?, number: 0 })
+}
+
+/// The shard that a cursor reads.
+fn shard_of(old: &Old) -> Option<Shard> {
+    let number = old.name.rsplit_once('#')?.1.parse().ok()?;
+    Some(Shard { number, ..shard(&old.identity)? })
+}

@@ -1,0 +1,270 @@
+//! Carrying out claimed actions: no lock is held.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::ready::Ready;
+use super::task::{Attempt, Outcome, Task};
+use crate::batch::Batch;
+use crate::cursor::actions::{End, Recorded};
+use crate::cursor::claims::Settlement;
+use crate::database::{Error, Fragile};
+use crate::relay::engine::Engine;
+use crate::relay::stream::turn::within;
+use crate::sink::{Class, Failure, Mode, Progress, Sink};
+use crate::source::action_query::{self, Unanswered};
+use crate::source::schedule::{self, Printed};
+use crate::visible::visible;
+
+/// How long a program that has taken too long may take to end, and more.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// One action's errand.
+pub(super) struct Errand {
+    pub(super) engine: Arc<Engine>,
+    pub(super) ready: Arc<Ready>,
+}
+
+/// What a query has to report.
+enum Report {
+    /// The action has none.
+    None,
+    /// This.
+    Rows(Vec<String>),
+    /// There is nothing to do; why.
+    Nothing(String),
+}
+
+/// Whether something may have happened already, for whoever stops it in the midst.
+#[derive(Default)]
+struct Stage {
+    /// Of a request or a mail.
+    progress: Progress,
+    /// Of what does not tell how far it has come.
+    begun: bool,
+}
+
+impl Stage {
+    fn is_doubtful(&self) -> bool {
+        self.begun || self.progress.may_have_left()
+    }
+}
+
+impl Errand {
+    /// Carries the action out; what became of it.
+    pub(super) async fn run(self, task: Task) -> Attempt {
+        let (mut stage, deadline) = (Stage::default(), Instant::now() + task.action.timeout);
+        let lost = task.kept.lost.clone();
+        // A program is asked to end before it is killed.
+        let over = if matches!(self.ready.sink, Sink::Command(_)) { deadline + GRACE } else { deadline };
+        let outcome = tokio::select! {
+            biased;
+            outcome = self.carry_out(&task, deadline, &mut stage) => Ok(outcome),
+            () = tokio::time::sleep_until(over.into()) => Err(true),
+            () = lost.cancelled() => Err(false),
+            () = self.engine.cut.cancelled() => Err(false),
+        };
+        let outcome = outcome.unwrap_or_else(|timed_out| {
+            let ambiguous = stage.is_doubtful();
+            if timed_out { Outcome::TimedOut { ambiguous } } else { Outcome::Cut { ambiguous } }
+        });
+        task.ended(outcome)
+    }
+
+    async fn carry_out(&self, task: &Task, deadline: Instant, stage: &mut Stage) -> Outcome {
+        let rows = match self.report(task).await {
+            Ok(Report::None) => None,
+            Ok(Report::Rows(rows)) => Some(rows),
+            Ok(Report::Nothing(why)) => return Outcome::Skipped(why),
+            Err(failure) => return Outcome::Failed(failure),
+        };
+        let action = &task.action;
+        if action.command.is_some() && !matches!(self.ready.sink, Sink::Command(_)) {
+            return Outcome::Failed(sinkless_command());
+        }
+        let printed = Printed {
+            id: action.id,
+            schedule: &action.schedule.1,
+            tenant: &action.tenant,
+            planned_at: action.planned_at,
+            payload: &action.payload,
+            rows: rows.as_deref(),
+        };
+        let message = match schedule::message(&printed, self.ready.sink.fields()) {
+            Ok(message) => message,
+            Err(error) => return Outcome::Failed(unprintable(&error)),
+        };
+        let left = deadline.saturating_duration_since(Instant::now());
+        match &self.ready.sink {
+            Sink::Command(sink) => {
+                let Some(name) = &action.command else { return Outcome::Failed(commandless()) };
+                let stdin = match schedule::data(&printed).and_then(|data| serde_json::to_vec(&data)) {
+                    Ok(stdin) => stdin,
+                    Err(error) => return Outcome::Failed(unprintable(&error)),
+                };
+                stage.begun = true;
+                let told = |line: &str| task.kept.say(line);
+                match sink.run(name, &stdin, left, &told).await {
+                    Ok(result) => Outcome::Done(result),
+                    Err(failure) => Outcome::Failed(failure),
+                }
+            }
+            // The schedule's limit is kept outside, where it is told from the sink's own.
+            Sink::Http(_) | Sink::Email(_) => self.deliver(&message, left + GRACE, &mut stage.progress).await,
+            Sink::Sql(_) => {
+                stage.begun = true;
+                // Before the commit an error leaves nothing behind.
+                let changed = self.change(task, &message, deadline).await;
+                changed.unwrap_or_else(|error| Outcome::Failed(unavailable(&error)))
+            }
+            Sink::Kafka(_) | Sink::Stdout(_) => {
+                stage.begun = true;
+                self.publish(&message, deadline).await
+            }
+        }
+    }
+
+    /// What the action's query has to report.
+    async fn report(&self, task: &Task) -> Result<Report, Failure> {
+        let Some(name) = &task.action.query else { return Ok(Report::None) };
+        let schedules = &self.ready.schedules;
+        let query = schedules.queries.get(name).ok_or_else(|| unknown_query(name, &self.ready))?;
+        let tenant = &task.action.tenant;
+        let role = schedules.role_of(tenant).ok_or_else(roleless)?;
+        let schema = Some(tenant.as_str()).filter(|tenant| schedules.is_schema(tenant));
+        let slot = self.engine.slot(true).await.map_err(|error| unavailable(&error))?;
+        drop(slot.lock);
+        let session = Fragile::new(slot.reader);
+        let answer = action_query::run(&session, query, Some(&role), schema, &task.action.payload).await;
+        let reported = answer.map_err(unanswered)?;
+        session.give_back();
+        drop(slot.permits);
+        if !action_query::holds(query.when.as_ref(), &reported.rows).map_err(unanswered)? {
+            return Ok(Report::Nothing(format!("nothing to report: query {name}, {} rows", reported.rows.len())));
+        }
+        if reported.truncated {
+            let (cursor, id, rows) = (&self.ready.config.name, task.action.id, reported.rows.len());
+            tracing::warn!(
+                cursor,
+                id,
+                query = name,
+                rows,
+                "the query has more rows than max_rows: the rest is left out"
+            );
+        }
+        Ok(Report::Rows(reported.rows))
+    }
+
+    /// A message of a receiver that answers each.
+    async fn deliver(&self, message: &Batch, patience: Duration, progress: &mut Progress) -> Outcome {
+        let message = message.message(0);
+        let pinned = match self.ready.sink.pin(&message) {
+            Ok(pinned) => pinned,
+            Err(failure) => return Outcome::Failed(failure),
+        };
+        match self.ready.sink.deliver(message.id, &pinned, patience, progress).await {
+            Ok(receipt) => Outcome::Done(receipt.reply),
+            Err(failure) => Outcome::Failed(failure),
+        }
+    }
+
+    /// A record, or a line.
+    async fn publish(&self, message: &Batch, deadline: Instant) -> Outcome {
+        let mode = Mode { alone: true, until: Some(deadline), ..Mode::default() };
+        let mut publication = match self.ready.sink.begin(mode).await {
+            Ok(publication) => publication,
+            Err(failure) => return Outcome::Failed(failure),
+        };
+        let patience = Instant::now() + self.ready.config.turn.deadline;
+        let all = async {
+            publication.push(message).await;
+            publication.settle().await;
+        };
+        // What is still queued at the turn's deadline is purged, as in every turn.
+        let _ended_in_time = tokio::time::timeout_at(patience.min(deadline).into(), all).await;
+        let published = publication.finish();
+        match published.stopped {
+            _ if published.acknowledged == 1 => Outcome::Done(String::new()),
+            Some(failure) => Outcome::Failed(failure),
+            None => Outcome::Failed(Failure { ambiguous: true, ..Failure::deadline() }),
+        }
+    }
+
+    /// A statement, in the transaction that records that the action is done.
+    async fn change(&self, task: &Task, message: &Batch, deadline: Instant) -> Result<Outcome, Error> {
+        let slot = self.engine.slot(false).await?;
+        drop(slot.reader);
+        let settlement = within(&self.engine, Settlement::begin(slot.lock, true)).await?;
+        let mode = Mode { alone: true, until: Some(deadline), ..Mode::default() };
+        let published = match self.ready.sink.begin_within(mode, settlement.transaction()).await {
+            Ok(mut publication) => {
+                publication.push(message).await;
+                publication.finish()
+            }
+            Err(failure) => return Ok(Outcome::Failed(failure)),
+        };
+        if published.acknowledged == 0 {
+            return Ok(Outcome::Failed(published.stopped.unwrap_or_else(Failure::deadline)));
+        }
+        let ended = within(&self.engine, settlement.end_action(task.named(), End::Completed(""))).await?;
+        let of = match ended {
+            Recorded::Of(of) => of,
+            // Nothing of this may stay.
+            Recorded::Lost => return Ok(Outcome::Cut { ambiguous: false }),
+            Recorded::Locked => return Ok(Outcome::Failed(locked())),
+        };
+        within(&self.engine, settlement.promote_actions(&self.ready.config.name, &[of])).await?;
+        let committed = within(&self.engine, settlement.commit()).await;
+        let unknown = |error| Outcome::Failed(Failure { ambiguous: true, ..unavailable(&error) });
+        Ok(committed.map_or_else(unknown, |()| Outcome::Recorded))
+    }
+}
+
+fn unknown_query(name: &str, ready: &Ready) -> Failure {
+    let known: Vec<_> = ready.schedules.queries.keys().map(String::as_str).collect();
+    let message = format!("the schedule names the query {}, which its relay does not have", visible(name));
+    let hint = format!(
+        "Correct the schedule's column query; the relay has {}.",
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+    );
+    Failure::of(Class::Poison, "unknown_query", message, hint)
+}
+
+fn locked() -> Failure {
+    let hint = "Commit edits of schedules at once. It is tried again.";
+    Failure::of(Class::Retry, "locked", "a transaction that has edited its schedule is still open", hint)
+}
+
+fn roleless() -> Failure {
+    let hint = "Write the tenant into the schedule, or a role without {{ tenant }} into [relay.source.schedule].";
+    Failure::of(
+        Class::Poison,
+        "query_role",
+        "the query runs as its tenant's role, and the schedule has no tenant",
+        hint,
+    )
+}
+
+fn unavailable(error: &Error) -> Failure {
+    Failure::of(Class::Retry, "database", error.to_string(), "It is tried again.")
+}
+
+fn unanswered(why: Unanswered) -> Failure {
+    let class = if why.passing { Class::Retry } else { Class::Poison };
+    Failure::of(class, why.code, why.message, why.hint)
+}
+
+fn sinkless_command() -> Failure {
+    let hint = "Take the command out of the schedule, or name a relay of [relay.sink.command].";
+    Failure::of(Class::Poison, "command_elsewhere", "the schedule names a command, and its relay starts none", hint)
+}
+
+fn commandless() -> Failure {
+    let hint = "Write the name of one of the relay's programs into the schedule's column command.";
+    Failure::of(Class::Poison, "command_missing", "the schedule names no command, and its relay starts commands", hint)
+}
+
+fn unprintable(error: &serde_json::Error) -> Failure {
+    let hint = "Write a payload that is a JSON object, and a query whose rows are.";
+    Failure::of(Class::Poison, "unprintable", format!("nothing can be printed of the action: {error}"), hint)
+}

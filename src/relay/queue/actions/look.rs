@@ -1,0 +1,50 @@
+//! What waits, and what is to be said of schedules.
+
+use std::time::Duration;
+
+use crate::cursor::{actions, schedules};
+use crate::database::{Error, Session};
+use crate::position::Timestamp;
+use crate::relay::Config;
+use crate::relay::inspect::lag::Lag;
+use crate::source::finding::{Finding, Level};
+
+/// How long the oldest action that is due has waited, and how many there are; and for how long the oldest has waited that has
+/// not been tried.
+///
+/// # Errors
+/// The database's.
+pub(in crate::relay) async fn backlog(session: &Session, relay: &str) -> Result<(Lag, Duration), Error> {
+    let backlog = actions::backlog(session, relay).await?;
+    let age = |since: Option<Timestamp>| since.map(|since| backlog.now.since(since)).unwrap_or_default();
+    let lag = Lag {
+        age: age(backlog.oldest),
+        rows: backlog.rows,
+        capped: backlog.rows >= actions::CAP,
+        observed_at: backlog.now,
+    };
+    Ok((lag, age(backlog.untried)))
+}
+
+/// What is to be said of a relay's schedules: those that cannot run.
+///
+/// # Errors
+/// The database's.
+pub(in crate::relay) async fn findings(session: &Session, relay: &Config) -> Result<Vec<Finding>, Error> {
+    let problems = schedules::problems(session, &relay.name).await?;
+    let more = problems.len() > 10;
+    let more = more.then(|| {
+        let message = "there are more schedules that cannot run than these".to_owned();
+        Finding::new(Level::Warn, "schedule_problem", message)
+            .setting("See all: `outbox-relay schedule list --problems`.")
+    });
+    Ok(problems
+        .into_iter()
+        .take(10)
+        .map(|(schedule, problem)| {
+            Finding::new(Level::Warn, "schedule_problem", format!("schedule {schedule}: {problem}"))
+                .setting("Correct the schedule's row; `outbox-relay schedule preview` tries a rule.")
+        })
+        .chain(more)
+        .collect())
+}

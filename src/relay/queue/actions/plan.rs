@@ -1,0 +1,240 @@
+//! Making the occurrences of schedules that are due, and computing when each is next due.
+//!
+//! Promise: an instant of a rule is made once, or counted as missed; replicas share the schedules, each locked for the one
+//! transaction that makes its occurrences and says when it goes on.
+
+use std::time::{Duration, Instant};
+
+use super::Runner;
+use super::ready::Ready;
+use super::watch::Watched;
+use crate::cursor::claims::Settlement;
+use crate::cursor::schedules::{self, Occurrence, Planned, Schedule};
+use crate::database::Error;
+use crate::position::Timestamp;
+use crate::relay::engine::Slot;
+use crate::relay::stream::turn::within;
+use crate::schedule::{Problem, Recurrence, When};
+
+/// The most schedules of one transaction.
+const SCHEDULES: i64 = 200;
+/// The most actions of one schedule in one transaction; the rest follows in the next. An action with a large payload counts for many.
+const OCCURRENCES: usize = 200;
+/// No schedule is gone on with in a transaction that has this many actions: it must end in a call's time.
+const TOGETHER: usize = 1_000;
+/// So many bytes of payload count as one more action. A kilobyte may be compressed from a hundred, and is made anew each time.
+const BYTES: usize = 1 << 10;
+/// Missed occurrences are counted up to here.
+const CAP: usize = 10_000;
+/// No computation is begun in a transaction after this long.
+const BUDGET: Duration = Duration::from_millis(500);
+/// How often it is looked for schedules whose relay nobody has ever started.
+const STRAYS: Duration = Duration::from_secs(5);
+
+/// What becomes of a schedule that is due.
+#[derive(Debug, PartialEq, Eq)]
+struct Plan {
+    /// Instants to make, in order; whether each was missed.
+    make: Vec<(Timestamp, bool)>,
+    /// When it goes on; none is to be computed by the next pass.
+    next: Option<Timestamp>,
+    /// The newest instant that was made or passed over.
+    last: Option<Timestamp>,
+    /// How many were missed, made or not.
+    missed: usize,
+}
+
+/// Decides. `most`: how many are made at once.
+fn decide(schedule: &Schedule, now: Timestamp, watched: &Watched, most: usize) -> Result<Plan, Problem> {
+    let recurrence = Recurrence::new(&When {
+        rule: schedule.rule.as_deref(),
+        time_zone: &schedule.time_zone,
+        starts_at: schedule.starts_at,
+        ends_at: schedule.ends_at,
+        changed_at: schedule.changed_at,
+    })?;
+    let never = Timestamp::INFINITY;
+    let mut plan = Plan { make: Vec::new(), next: Some(never), last: schedule.last_at, missed: 0 };
+    let mut next = match schedule.next_at {
+        Some(next) => Some(next),
+        None => {
+            let begins = if schedule.rule.is_some() { schedule.changed_at } else { Timestamp::NEG_INFINITY };
+            recurrence.next(schedule.last_at.map_or(begins, |last| last.max(begins)))?
+        }
+    };
+    while let Some(at) = next.filter(|at| *at <= now && plan.make.len() < most) {
+        // What was written later than its instant came when it was written.
+        let dark = watched.dark_until(at.max(schedule.changed_at));
+        let (newest, count) = match dark {
+            // However many there are, they are counted and not walked through.
+            Some(until) if schedule.missed != "all" => {
+                let before = at.minus(Duration::from_micros(1));
+                recurrence.newest(before, until, CAP)?.unwrap_or((at, 1))
+            }
+            dark => (at, usize::from(dark.is_some())),
+        };
+        if dark.is_none() || schedule.missed != "none" {
+            plan.make.push((newest, dark.is_some()));
+        }
+        plan.missed += count;
+        plan.last = Some(newest);
+        // What is due is made; the next pass finds the reason again, and reports it.
+        next = match recurrence.next(newest) {
+            Ok(next) => next,
+            Err(_) => return Ok(Plan { next: None, ..plan }),
+        };
+    }
+    plan.next = Some(next.unwrap_or(never));
+    Ok(plan)
+}
+
+/// How many actions an occurrence counts for: of a schedule for each tenant, it is as many.
+fn heft(schedule: &Schedule, tenants: &[String]) -> usize {
+    let actions = if schedule.tenant == "*" { tenants.len().max(1) } else { 1 };
+    actions * (1 + usize::try_from(schedule.bytes).unwrap_or(0) / BYTES)
+}
+
+impl Runner {
+    /// Plans what is due. Whether there is more; the clock; when the next one is due.
+    pub(super) async fn plan(&mut self, ready: &Ready) -> Result<(bool, Timestamp, Option<Timestamp>), Error> {
+        let session = self.engine.probe.session().await?;
+        if self.strays.is_none_or(|looked| looked.elapsed() >= STRAYS) {
+            self.strays = Some(Instant::now());
+            // Another replica may not yet have seen this relay when it looked for strays.
+            schedules::found(&session, &self.config.name).await?;
+            for (schedule, relay) in schedules::strays(&session).await? {
+                tracing::error!(
+                    cursor = self.config.name,
+                    schedule,
+                    relay,
+                    "schedule has a problem: nobody has ever started its relay"
+                );
+            }
+        }
+        let first = schedules::first(&session, &self.config.name).await?;
+        self.watch.look(first.now);
+        self.watch.record(&session, &self.engine, &self.config.name, first).await?;
+        if first.new || first.at.is_some_and(|at| at <= first.now) {
+            let more = self.transact(ready).await?;
+            return Ok((more, first.now, None));
+        }
+        Ok((false, first.now, first.at))
+    }
+
+    async fn transact(&self, ready: &Ready) -> Result<bool, Error> {
+        let Slot { lock, reader, permits } = self.engine.slot(false).await?;
+        drop(reader);
+        let planning = async {
+            let settlement = Settlement::begin(lock, true).await?;
+            let due = settlement.due_schedules(&self.config.name, SCHEDULES).await?;
+            // Behind the lock: what others have planned meanwhile is not due any more.
+            let now: Timestamp =
+                settlement.transaction().query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
+            let mut watched = Watched::promptly(now);
+            watched.add(self.watch.span());
+            if due.iter().any(|schedule| schedule.next_at.is_none_or(|at| watched.dark_until(at).is_some())) {
+                watched.add(settlement.watched(&self.config.name).await?);
+            }
+            let mut tenants = Vec::new();
+            if let Some(pattern) = ready.schedules.schema.as_deref().filter(|_| due.iter().any(|of| of.tenant == "*")) {
+                tenants = schedules::tenants(settlement.transaction(), pattern).await?;
+            }
+            let (mut occurrences, mut planned, mut made) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut missed, mut weight, mut more) = (0, 0, false);
+            let begun = Instant::now();
+            for schedule in &due {
+                // A rule may take a while to be found to never occur: the others follow in the next transaction.
+                if begun.elapsed() > BUDGET || weight >= TOGETHER {
+                    break;
+                }
+                more = true;
+                let (plan, problem) = self.decided(schedule, ready, now, &watched, &tenants);
+                let of = |(at, queues)| Occurrence { schedule: schedule.id, planned: at, queues };
+                let heavy = heft(schedule, &tenants) > OCCURRENCES && schedule.tenant == "*";
+                if let Some(occurrence) = plan.make.first().copied().map(of).filter(|_| heavy) {
+                    let most = (OCCURRENCES / heft(schedule, &[])).max(1);
+                    let left = settlement.tenants_left(occurrence, &tenants, most + 1).await?;
+                    let part = &left[..left.len().min(most)];
+                    made.extend(settlement.make_actions(&[occurrence], part).await?);
+                    weight += part.len() * heft(schedule, &[]);
+                    if part.len() < left.len() {
+                        continue; // it stays due for the other tenants
+                    }
+                } else {
+                    weight += plan.make.len() * heft(schedule, &tenants);
+                    occurrences.extend(plan.make.iter().copied().map(of));
+                }
+                missed += plan.missed;
+                planned.push(Planned { schedule: schedule.id, next: plan.next, last: plan.last, problem });
+            }
+            if !occurrences.is_empty() {
+                made.extend(settlement.make_actions(&occurrences, &tenants).await?);
+            }
+            if !planned.is_empty() {
+                settlement.planned(&planned).await?;
+            }
+            settlement.commit().await?;
+            let skipped = made.iter().filter(|(_, status)| status == "skipped").count();
+            ready.counters.missed(u64::try_from(missed).unwrap_or(u64::MAX));
+            ready.counters.skipped(u64::try_from(skipped).unwrap_or(u64::MAX));
+            Ok(more)
+        };
+        let planned = within(&self.engine, planning).await;
+        drop(permits);
+        planned
+    }
+
+    /// What becomes of one schedule; with the problem, if it has one.
+    fn decided(
+        &self,
+        schedule: &Schedule,
+        ready: &Ready,
+        now: Timestamp,
+        watched: &Watched,
+        tenants: &[String],
+    ) -> (Plan, Option<String>) {
+        let cursor = &self.config.name;
+        let most = (OCCURRENCES / heft(schedule, tenants)).max(1);
+        let problem = match decide(schedule, now, watched, most) {
+            Ok(plan) if schedule.tenant == "*" && ready.schedules.schema.is_none() => {
+                drop(plan);
+                Problem {
+                    code: "tenants_unknown",
+                    message: "the schedule is for each tenant, and its relay's [relay.source.schedule] says of no schema that it is one".to_owned(),
+                }
+            }
+            Ok(plan) => {
+                if plan.missed > 0 {
+                    let (name, tenant) = (&schedule.name, &schedule.tenant);
+                    let (missed, policy, made) = (plan.missed, &schedule.missed, plan.make.len());
+                    tracing::warn!(
+                        cursor,
+                        schedule = name,
+                        tenant,
+                        missed,
+                        policy,
+                        made,
+                        "occurrences were missed: no replica ran the relay"
+                    );
+                }
+                if schedule.tenant == "*" && tenants.is_empty() && !plan.make.is_empty() {
+                    tracing::warn!(
+                        cursor,
+                        schedule = schedule.name,
+                        "no schema is a tenant's: the occurrence is nobody's"
+                    );
+                }
+                return (plan, None);
+            }
+            Err(problem) => problem,
+        };
+        let (name, tenant, code, reason) = (&schedule.name, &schedule.tenant, problem.code, &problem.message);
+        tracing::error!(cursor, schedule = name, tenant, code, reason, "schedule has a problem");
+        let stopped = Plan { make: Vec::new(), next: Some(Timestamp::INFINITY), last: schedule.last_at, missed: 0 };
+        (stopped, Some(format!("{}: {}", problem.code, problem.message)))
+    }
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -1,0 +1,63 @@
+//! What must be true before a relay of schedules runs: a sink, a cursor row.
+
+use std::sync::Arc;
+
+use crate::cursor::schedules;
+use crate::database::Error;
+use crate::metrics::{CursorMetrics, ScheduleMetrics};
+use crate::relay::Config;
+use crate::relay::engine::Engine;
+use crate::relay::setup::checked::Seated;
+use crate::relay::setup::prepare::{self, Seat, Unready};
+use crate::relay::setup::sinks;
+use crate::sink::Sink;
+use crate::sink::kafka::Passed;
+use crate::source::Schedules;
+use crate::source::schedule::columns;
+
+/// A relay of schedules that has passed its checks.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) config: Config,
+    pub(super) schedules: Schedules,
+    pub(super) sink: Sink,
+    pub(super) seat: Seat,
+    pub(super) metrics: CursorMetrics,
+    pub(super) counters: ScheduleMetrics,
+}
+
+impl Seated for Ready {
+    fn seat(&self) -> &Seat {
+        &self.seat
+    }
+}
+
+pub(super) async fn ready(
+    engine: &Arc<Engine>,
+    config: &Config,
+    source: &Schedules,
+) -> Result<Result<Ready, Unready>, Error> {
+    let session = engine.probe.session().await?;
+    let root: u32 = session.query_one("SELECT 'outbox.action'::regclass::oid", &[]).await?.try_get(0)?;
+    let columns = columns();
+    let sink = match sinks::make(engine, config, sinks::Known { passed: Passed::default(), columns: &columns }).await {
+        Ok(sink) => sink,
+        Err(unready) => return Ok(Err(unready)),
+    };
+    let seat = match prepare::seat(engine, &session, config, root).await? {
+        Ok(seat) => seat,
+        Err(unready) => return Ok(Err(unready)),
+    };
+    let waited = schedules::found(&session, &config.name).await?;
+    if waited > 0 {
+        tracing::info!(cursor = config.name, schedules = waited, "schedules had waited for this relay");
+    }
+    Ok(Ok(Ready {
+        metrics: CursorMetrics::new(&config.name, config.sink.kind()),
+        counters: ScheduleMetrics::new(&config.name),
+        config: config.clone(),
+        schedules: source.clone(),
+        sink,
+        seat,
+    }))
+}

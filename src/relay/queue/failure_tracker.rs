@@ -1,0 +1,149 @@
+//! Setbacks of a relay that sends its rows each on their own: the database or the receiver fails, and is well again.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::cursor;
+use crate::database::{Error, sqlstate};
+use crate::pace::Backoff;
+use crate::relay::engine::Engine;
+use crate::relay::engine::report;
+use crate::relay::stream::turn::within;
+use crate::sink::{Class, Failure};
+
+/// How many sends in a row must fail by an outage before rows are tried one at a time.
+pub(in crate::relay) const OUTAGE: u32 = 3;
+
+/// The first pause of a row that failed; it doubles.
+const FIRST: Duration = Duration::from_secs(1);
+/// The longest.
+const LONGEST: Duration = Duration::from_secs(5 * 60);
+
+/// What has gone wrong lately, and until when nothing is begun because of it.
+#[derive(Debug)]
+pub(in crate::relay) struct Setbacks {
+    engine: Arc<Engine>,
+    cursor: String,
+    /// After failures of the database, or of all rows by an outage.
+    backoff: Backoff,
+    /// Sends in a row that failed by an outage.
+    pub(in crate::relay) outages: u32,
+    /// Nothing is begun before.
+    pub(in crate::relay) not_before: Instant,
+    /// `cursor_status` holds an error that the next success must clear.
+    pub(in crate::relay) reported: bool,
+    /// The reason that was logged last for outcomes that cannot be recorded.
+    unrecorded: Option<String>,
+}
+
+/// What to do after an error of the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::relay) struct AfterError {
+    /// How long to wait.
+    pub(in crate::relay) pause: Duration,
+    /// The relay's checks must be made again: its table may be another.
+    pub(in crate::relay) recheck: bool,
+}
+
+impl Setbacks {
+    pub(in crate::relay) fn new(engine: Arc<Engine>, cursor: &str) -> Self {
+        let (cursor, backoff) = (cursor.to_owned(), Backoff::new());
+        Self { engine, cursor, backoff, outages: 0, not_before: Instant::now(), reported: false, unrecorded: None }
+    }
+
+    /// Whether the receiver is out, as far as is known.
+    pub(in crate::relay) fn is_out(&self) -> bool {
+        self.outages >= OUTAGE
+    }
+
+    /// The database said no to a relay that was ready under this fingerprint, if it was.
+    pub(in crate::relay) async fn failed(&mut self, error: &Error, fingerprint: Option<&str>) -> AfterError {
+        let meaning = sqlstate::meaning(error);
+        let (code, hint) = (sqlstate::word(error), meaning.hint.replace("NAME", &self.cursor));
+        let class = if meaning.cure == sqlstate::Cure::Halt { Class::Fatal } else { Class::Retry };
+        let failure = Failure::of(class, &code, error.to_string(), hint);
+        let pause = self.backoff.failed(fastrand::f64());
+        tracing::warn!(cursor = self.cursor, code, %error, hint = failure.hint, ?pause, "cannot look for due work");
+        match (fingerprint, class) {
+            (Some(fingerprint), Class::Fatal) => self.halt(fingerprint, &failure, None).await,
+            // A connection that breaks once is no news for the status.
+            _ if self.backoff.failures() > 1 => {
+                self.reported = true;
+                let error = report::error(&failure, None);
+                report::write(&self.engine, &self.cursor, &error, None, None).await;
+            }
+            _ => {}
+        }
+        let data = error.state().is_some_and(|state| state.code().starts_with("22"));
+        AfterError { pause, recheck: data || meaning.cure == sqlstate::Cure::Recheck }
+    }
+
+    /// Logs why outcomes cannot be recorded yet, each reason once.
+    pub(in crate::relay) fn cannot_record(&mut self, error: &Error) {
+        let reason = Some(error.to_string());
+        if self.unrecorded != reason {
+            tracing::warn!(cursor = self.cursor, %error, "cannot record outcomes yet; retrying");
+            self.unrecorded = reason;
+        }
+    }
+
+    /// The relay stands still until somebody mends it.
+    pub(in crate::relay) async fn halt(&mut self, fingerprint: &str, failure: &Failure, key: Option<&str>) {
+        tracing::error!(
+            cursor = self.cursor,
+            key,
+            code = failure.code,
+            error = failure.message,
+            hint = failure.hint,
+            "relay halted"
+        );
+        self.reported = true;
+        let error = report::error(failure, key);
+        report::write(&self.engine, &self.cursor, &error, Some(fingerprint), Some(false)).await;
+    }
+
+    /// Says what is wrong; nothing stands still because of it.
+    pub(in crate::relay) async fn report(&mut self, failure: &Failure) {
+        self.reported = true;
+        report::write(&self.engine, &self.cursor, &report::error(failure, None), None, None).await;
+    }
+
+    /// The receiver is out, or wants fewer requests: not this row's fault. Pauses grow while nothing gets through.
+    pub(in crate::relay) async fn out(&mut self, failure: &Failure) {
+        self.outages = self.outages.saturating_add(1);
+        if !self.is_out() && failure.retry_after.is_none() {
+            return;
+        }
+        let pause = self.backoff.failed(fastrand::f64()).max(failure.retry_after.unwrap_or_default());
+        self.not_before = Instant::now() + pause;
+        self.reported = true;
+        let error = report::error(failure, None);
+        report::write(&self.engine, &self.cursor, &error, None, None).await;
+    }
+
+    /// The receiver has accepted something, or the database is there again.
+    pub(in crate::relay) async fn recovered(&mut self) {
+        self.outages = 0;
+        self.backoff = Backoff::new();
+        if !std::mem::take(&mut self.reported) {
+            return;
+        }
+        let cleared = async { cursor::clear(self.engine.probe.session().await?.as_ref(), &self.cursor, None).await };
+        if let Err(error) = within(&self.engine, cleared).await {
+            tracing::warn!(cursor = self.cursor, %error, "cannot record that the relay is well again");
+            self.reported = true;
+        }
+    }
+}
+
+/// The receiver could not be reached at all, or was too busy: another row would have fared no better.
+pub(in crate::relay) fn is_unsent(failure: &Failure) -> bool {
+    failure.class == Class::Retry && !failure.ambiguous
+}
+
+/// How long a row waits after one more failure: longer each time, with jitter, and as long as the receiver wishes.
+pub(in crate::relay) fn pause(attempts: i32, failure: &Failure) -> Duration {
+    let doublings = u32::try_from(attempts.clamp(0, 20)).unwrap_or(0);
+    let whole = FIRST.saturating_mul(1 << doublings).min(LONGEST);
+    whole.mul_f64(0.5 + fastrand::f64() / 2.0).max(failure.retry_after.unwrap_or_default())
+}

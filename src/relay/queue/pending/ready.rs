@@ -1,0 +1,92 @@
+//! What must be true before a desk opens: the same checks as `check`, a sink, a cursor row.
+
+use std::sync::Arc;
+
+use super::look::statements;
+use crate::database::{Error, Session, error::describe};
+use crate::metrics::{CursorMetrics, PendingMetrics};
+use crate::relay::Config;
+use crate::relay::engine::Engine;
+use crate::relay::setup::checked::Seated;
+use crate::relay::setup::prepare::{self, Seat, Unready, first};
+use crate::relay::setup::sinks;
+use crate::sink::Sink;
+use crate::sink::kafka::LetterTopic;
+use crate::source::finding::{Finding, Level};
+use crate::source::pending::{Due, Most, Pending, inspect, judge};
+
+/// A relay of due work that has passed its checks.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) config: Config,
+    pub(super) pending: Pending,
+    pub(super) due: Due,
+    pub(super) look_sql: String,
+    pub(super) sink: Arc<Sink>,
+    pub(super) letters: Option<Arc<LetterTopic>>,
+    pub(super) seat: Seat,
+    pub(super) metrics: CursorMetrics,
+    pub(super) numbers: PendingMetrics,
+}
+
+impl Seated for Ready {
+    fn seat(&self) -> &Seat {
+        &self.seat
+    }
+}
+
+/// Reads and judges the table: all findings, and what was found when none of them is an error.
+///
+/// # Errors
+/// The database's.
+pub(in crate::relay) async fn due(session: &Session, pending: &Pending) -> Result<(Vec<Finding>, Option<Due>), Error> {
+    let table = inspect(session, pending).await?;
+    let findings = judge(table.as_ref(), pending);
+    let fit = findings.iter().all(|finding| finding.level < Level::Error);
+    let due = table.filter(|_| fit).map(|table| Due::new(&table, pending));
+    Ok((findings, due))
+}
+
+pub(super) async fn ready(
+    engine: &Arc<Engine>,
+    config: &Config,
+    pending: &Pending,
+) -> Result<Result<Ready, Unready>, Error> {
+    let session = engine.probe.session().await?;
+    let (findings, due) = due(&session, pending).await?;
+    let Some(due) = due else { return Ok(Err(first(findings))) };
+    let due = due.reading(Most { row: config.turn.max_row_bytes, claim: config.turn.bytes });
+    let sink = match sinks::make(engine, config, sinks::Known::of_due(due.traceparent)).await {
+        Ok(sink) => sink,
+        Err(unready) => return Ok(Err(unready)),
+    };
+    let letters = match sinks::letters(engine, config).await {
+        Ok(letters) => letters,
+        Err(unready) => return Ok(Err(unready)),
+    };
+    for sql in statements(&due, sink.fields(), config.guarantee) {
+        if let Err(error) = session.prepare(&sql).await {
+            if error.code().is_none() {
+                return Err(error.into());
+            }
+            let message = format!("relay {} cannot use {}: {}", config.name, pending.table, describe(&error));
+            let hint = "Correct the column or the constant named, or grant what is missing; see `outbox-relay check`.";
+            return Ok(Err(Unready::wrong("column_unreadable", message, hint)));
+        }
+    }
+    let seat = match prepare::seat(engine, &session, config, due.oid).await? {
+        Ok(seat) => seat,
+        Err(unready) => return Ok(Err(unready)),
+    };
+    Ok(Ok(Ready {
+        look_sql: due.look_sql(),
+        pending: pending.clone(),
+        sink: Arc::new(sink),
+        metrics: CursorMetrics::new(&config.name, config.sink.kind()),
+        config: config.clone(),
+        numbers: PendingMetrics::new(&config.name),
+        due,
+        letters,
+        seat,
+    }))
+}

@@ -1,0 +1,144 @@
+//! What must be true before requests are worked off: known templates, a sink, a cursor row.
+
+use std::sync::Arc;
+
+use crate::cursor::ledger;
+use crate::database::{Error, Session, quote_literal};
+use crate::message::Field;
+use crate::metrics::{CursorMetrics, PendingMetrics};
+use crate::relay::Config;
+use crate::relay::engine::Engine;
+use crate::relay::engine::replicas::fleet;
+use crate::relay::setup::checked::Seated;
+use crate::relay::setup::prepare::{self, Seat, Unready};
+use crate::relay::setup::sinks;
+use crate::sink::{self, Sink};
+use crate::source::Requests;
+use crate::source::finding::{Finding, Level};
+use crate::source::requests::{Which, look_sql, take_sql};
+
+/// A relay of requests that has passed its checks.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) config: Config,
+    pub(super) requests: Requests,
+    pub(super) sink: Sink,
+    pub(super) look_sql: String,
+    /// One after the other.
+    pub(super) take_sql: Vec<String>,
+    pub(super) interrupted_sql: String,
+    pub(super) seat: Seat,
+    pub(super) metrics: CursorMetrics,
+    pub(super) numbers: PendingMetrics,
+}
+
+impl Seated for Ready {
+    fn seat(&self) -> &Seat {
+        &self.seat
+    }
+}
+
+pub(super) async fn ready(
+    engine: &Arc<Engine>,
+    config: &Config,
+    requests: &Requests,
+) -> Result<Result<Ready, Unready>, Error> {
+    let session = engine.probe.session().await?;
+    let sink = match sinks::make(engine, config, sinks::Known::of_due(false)).await {
+        Ok(sink) => sink,
+        Err(unready) => return Ok(Err(unready)),
+    };
+    if let Err(unready) = known(&session, config, requests).await? {
+        return Ok(Err(unready));
+    }
+    // The database's own numbers of its tables are the same for all its life: the ledger is made by a migration.
+    let root: u32 = session.query_one("SELECT 'outbox.request'::regclass::oid", &[]).await?.try_get(0)?;
+    let seat = match prepare::seat(engine, &session, config, root).await? {
+        Ok(seat) => seat,
+        Err(unready) => return Ok(Err(unready)),
+    };
+    let once = engine.once().is_some();
+    Ok(Ok(Ready {
+        look_sql: look_sql(once),
+        take_sql: Which::due(once).iter().map(|which| take_sql(*which, sink.fields())).collect(),
+        interrupted_sql: take_sql(Which::Interrupted, sink.fields()),
+        metrics: CursorMetrics::new(&config.name, config.sink.kind()),
+        numbers: PendingMetrics::new(&config.name),
+        config: config.clone(),
+        requests: requests.clone(),
+        sink,
+        seat,
+    }))
+}
+
+/// Makes the relay's templates known, so that they can be asked for.
+async fn known(session: &Session, config: &Config, requests: &Requests) -> Result<Result<(), Unready>, Error> {
+    let Some((template, other)) = ledger::register(session, &config.name, &requests.templates).await? else {
+        return Ok(Ok(()));
+    };
+    let (to, name) = (quote_literal(&config.name), quote_literal(&template));
+    let hint = format!(
+        "Give it another name in one of them; or stop {other} and hand it over, with the requests that are not completed: \
+         UPDATE outbox.template SET relay = {to} WHERE name = {name}; UPDATE outbox.request SET relay = {to} WHERE template = \
+         {name} AND status <> 'completed';"
+    );
+    Ok(Err(Unready::wrong("template_taken", format!("template {template} belongs to relay {other}"), hint)))
+}
+
+/// What is to be said of requests that no relay of this configuration works off.
+pub(in crate::relay) async fn orphans(session: &Session, relays: &[&str]) -> Result<Vec<Finding>, Error> {
+    let left = ledger::orphans(session, relays).await?;
+    Ok(left.into_iter().map(|(relay, requests)| {
+        let more = if requests >= ledger::MOST_ORPHANS { " or more" } else { "" };
+        let message = format!("{requests}{more} requests wait for relay {relay}, which this configuration does not have");
+        Finding::new(Level::Warn, "requests_orphaned", message).setting(
+            "Run that relay, here or elsewhere; or hand them over: UPDATE outbox.request SET relay = 'NEW' WHERE relay = 'OLD' AND status <> 'completed';",
+        )
+    }).collect())
+}
+
+/// What is to be said of templates: another relay's, no longer configured ones. `configured` are the names of all relays.
+pub(in crate::relay) async fn findings(
+    session: &Session,
+    relay: &str,
+    requests: &Requests,
+    configured: &[String],
+) -> Result<Vec<Finding>, Error> {
+    let mut findings = Vec::new();
+    for (name, owner) in ledger::templates(session, relay, &requests.templates).await? {
+        findings.push(if owner == relay {
+            Finding::new(
+                Level::Warn,
+                "template_unused",
+                format!("template {name} can be requested, and is not configured any more"),
+            )
+            .sql(format!("DELETE FROM outbox.template WHERE name = {};", quote_literal(&name)))
+        } else {
+            let fix = match configured.contains(&owner) || !fleet(session).await?.workers(&[&owner]).is_empty() {
+                true => "Give it another name in one of the two relays.".to_owned(),
+                false => format!("If relay {owner} was renamed: `outbox-relay cursor rename {owner} {relay}`."),
+            };
+            Finding::new(Level::Error, "template_taken", format!("template {name} belongs to relay {owner}"))
+                .setting(fix)
+        });
+    }
+    Ok(findings)
+}
+
+/// The statements that read requests, for a check that prepares them.
+pub(in crate::relay) fn statements(fields: &[Field]) -> Vec<String> {
+    let takes = [Which::Due, Which::DueFirst, Which::DueAgain, Which::Interrupted];
+    let takes = takes.into_iter().map(|which| take_sql(which, fields));
+    [look_sql(false), look_sql(true)].into_iter().chain(takes).collect()
+}
+
+/// For how long the receiver remembers an idempotency key, or a message may be repeated to it, as far as is configured.
+pub(super) fn key_memory(sink: &sink::Config) -> Option<std::time::Duration> {
+    match sink {
+        sink::Config::Http(http) => http.once.key_memory,
+        sink::Config::Webhook(webhook) => webhook.request.once.key_memory,
+        sink::Config::Sms(sms) => sms.key_memory,
+        sink::Config::Email(email) => email.key_memory,
+        sink::Config::Kafka(_) | sink::Config::Sql(_) | sink::Config::Stdout(_) | sink::Config::Command(_) => None,
+    }
+}

@@ -1,0 +1,101 @@
+//! Where a relay's cursor begins, and its creation.
+
+use crate::cursor::{self, Creation};
+use crate::database::{Error, Session};
+use crate::position::{Position, Timestamp};
+use crate::relay::engine::Engine;
+use crate::relay::engine::not_ready::Unready;
+use crate::relay::setup::renamed;
+use crate::relay::{Config, Start};
+use crate::source::horizon::{Held, Holder};
+use crate::source::shape::Shape;
+use crate::source::watcher::Sighting;
+
+/// What this process saw when it first looked at a relay's table: `start = "now"` means that instant, however long it takes
+/// until the relay is ready.
+#[derive(Clone, Debug)]
+pub(in crate::relay) struct FirstLook {
+    /// Rows of transactions that began later lie at or above it, and those of each writer whose start can be read.
+    at: Timestamp,
+    /// Writers that may have inserted rows below it, and have not committed them.
+    unknown: Vec<Holder>,
+}
+
+impl FirstLook {
+    /// Of a scan of the table.
+    pub(in crate::relay) fn new(sighting: &Sighting, shape: &Shape) -> Self {
+        let horizon = &sighting.horizon;
+        let bounds = horizon.held_by.iter().filter_map(|held| held.bound);
+        let lowest = bounds.fold(horizon.observed_at, Timestamp::min);
+        let unknown = |held: &&Held| held.bound.is_none();
+        Self {
+            at: lowest.minus(shape.margin.window).minus(shape.margin.precision),
+            unknown: horizon.held_by.iter().filter(unknown).map(|held| held.holder.clone()).collect(),
+        }
+    }
+
+    /// Logs which rows the cursor leaves out although they are to come.
+    fn warn(&self, cursor: &str) {
+        if self.unknown.is_empty() {
+            return;
+        }
+        let writers: Vec<String> = self.unknown.iter().map(named).collect();
+        tracing::warn!(
+            cursor,
+            writers = writers.join(", "),
+            at = %self.at,
+            hint = format!(
+                "Rows that they stamped before {} are not delivered. To deliver them, run `outbox-relay cursor seek {cursor} --at \
+                 INSTANT` with an instant before those transactions began. Grant pg_read_all_stats to the relay's role so that \
+                 the next relay reads when writers began.",
+                self.at
+            ),
+            "cursor created while transactions whose start cannot be read were writing"
+        );
+    }
+}
+
+fn named(holder: &Holder) -> String {
+    match (holder.pid, holder.application.as_deref().filter(|text| !text.is_empty())) {
+        (Some(pid), Some(application)) => format!("pid {pid} ({application})"),
+        (Some(pid), None) => format!("pid {pid}"),
+        (None, _) => format!("prepared transaction {}", holder.transaction),
+    }
+}
+
+/// Where the relay's cursor begins; none while that is not known, because the table has not been looked at.
+fn position(start: Start, first: Option<&FirstLook>) -> Option<Option<Position>> {
+    let at = |created_at| Some(Position { created_at, id: None });
+    match start {
+        Start::Beginning => Some(None),
+        Start::At(instant) => Some(at(instant)),
+        Start::Now => first.map(|first| at(first.at)),
+    }
+}
+
+/// Creates the cursor's row unless it is there, or it is not known where it begins.
+///
+/// # Errors
+/// The database's; the inner error when an operator must decide first.
+pub(in crate::relay) async fn create(
+    engine: &Engine,
+    session: &Session,
+    config: &Config,
+    shape: Option<&Shape>,
+    identity: &str,
+    first: Option<&FirstLook>,
+) -> Result<Result<(), Unready>, Error> {
+    let Some(position) = position(config.start, first) else { return Ok(Ok(())) };
+    if let Some(unready) = renamed::refusal(engine, session, config, identity).await? {
+        return Ok(Err(unready));
+    }
+    let (position, rule) = (position.as_ref(), shape.map(|shape| shape.rule.as_str()));
+    let creation = Creation { name: &config.name, relay: &config.relay, identity, position, rule };
+    if cursor::create(session, creation).await? {
+        tracing::info!(cursor = config.name, position = position.map(ToString::to_string), "cursor created");
+        if let (Start::Now, Some(first)) = (config.start, first) {
+            first.warn(&config.name);
+        }
+    }
+    Ok(Ok(()))
+}

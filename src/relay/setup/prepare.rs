@@ -1,0 +1,285 @@
+//! What must be true before a relay runs: the same checks as `check`, a cursor row, a sink.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+use secrecy::ExposeSecret;
+use sha2::{Digest, Sha256};
+
+use crate::cursor::{self, ErrorReport, Facts};
+use crate::database::{Error, Session};
+use crate::message::Field;
+use crate::metrics::CursorMetrics;
+use crate::pace;
+use crate::relay::engine::Engine;
+pub use crate::relay::engine::not_ready::Unready;
+use crate::relay::setup::begin;
+use crate::relay::setup::begin::FirstLook;
+use crate::relay::setup::sinks;
+use crate::relay::stream::shards;
+use crate::relay::{Config, Ready};
+use crate::secret::Secret;
+use crate::sink::Sink;
+use crate::source::fetch::Texts;
+use crate::source::finding::{Finding, Level};
+use crate::source::shape::Shape;
+use crate::source::{judge, table};
+
+/// Reads and judges the source's table.
+///
+/// # Errors
+/// The database's; the inner error when the table may not be read as a stream.
+pub async fn shape(session: &Session, source: &crate::source::Config) -> Result<Result<Shape, Unready>, Error> {
+    let crate::source::Config::Stream(source) = source else {
+        let message = format!("{} is read as due work, row by row: there is no position in it", source.table());
+        return Ok(Err(Unready::wrong("no_position", message, "This is for relays of [relay.source.stream].")));
+    };
+    let table = match table::inspect(session, source).await {
+        Ok(table) => table,
+        Err(table::InspectError::Database(error)) => return Err(error),
+        Err(error) => return Ok(Err(first(error.findings()))),
+    };
+    let verdict = judge::judge(&table, source);
+    if verdict.findings.iter().any(|finding| finding.level == Level::Error) {
+        return Ok(Err(first(verdict.findings)));
+    }
+    Ok(Ok(table.shape(source, &verdict)))
+}
+
+/// The first error of a list, with the others' number.
+pub(in crate::relay) fn first(findings: Vec<Finding>) -> Unready {
+    let mut errors = findings.into_iter().filter(|finding| finding.level == Level::Error);
+    let Some(error) = errors.next() else {
+        return Unready::wrong("check", "a check failed".to_owned(), "Run `outbox-relay check`.");
+    };
+    let more = errors.count();
+    let mend = error.fix_sql.or(error.fix_setting).unwrap_or_else(|| "Run `outbox-relay check`.".to_owned());
+    let hint = if more == 0 { mend } else { format!("{mend} ({more} more: run `outbox-relay check`)") };
+    Unready::wrong(error.code, error.message, hint)
+}
+
+/// Makes a relay ready: sink, columns, cursor row.
+///
+/// # Errors
+/// The database's; the inner error when something must be mended first.
+pub(in crate::relay) async fn ready(
+    engine: &Arc<Engine>,
+    config: &Config,
+    shape: &Arc<Shape>,
+    first: &FirstLook,
+) -> Result<Result<Ready, Unready>, Error> {
+    let session = engine.probe.session().await?;
+    let shape = &shape.for_shard(config.shard.as_ref());
+    if let Err(unready) = shards::readable(&session, config).await? {
+        return Ok(Err(unready));
+    }
+    let sink = match sinks::make(engine, config, sinks::Known::of(shape)).await {
+        Ok(sink) => sink,
+        Err(unready) => return Ok(Err(unready)),
+    };
+    let letters = match sinks::letters(engine, config).await {
+        Ok(letters) => letters,
+        Err(unready) => return Ok(Err(unready)),
+    };
+    if let Err(unready) = columns(&session, config, shape, sink.fields()).await {
+        return Ok(Err(unready));
+    }
+    if let Sink::Sql(sink) = &sink {
+        let slot = engine.slot(false).await?;
+        if let Err(failure) = sinks::inspect(slot.lock, sink).await {
+            return Ok(Err(failure.into()));
+        }
+    }
+    let identity = identity(&session, config).await?;
+    if let Err(unready) = begin::create(engine, &session, config, Some(shape), &identity, Some(first)).await? {
+        return Ok(Err(unready));
+    }
+    // After it was made: of two replicas that make different sets at once, one at least sees the other's.
+    if let Err(unready) = shards::alone(&session, config, &identity).await? {
+        return Ok(Err(unready));
+    }
+    let facts = Facts { identity: &identity, root: shape.root, relations: &shape.descendants };
+    if let Some(other) = cursor::foreign_identity(&session, &config.name, facts).await? {
+        return Ok(Err(Unready::foreign(&config.name, &other, &identity)));
+    }
+    let standing = cursor::standings(&session, &[&config.name]).await?;
+    let fingerprint = fingerprint(config);
+    let halted = standing.first().and_then(|standing| standing.halted.clone());
+    // Without the claim the halt is another configuration's, which has not been resumed.
+    if let Err(unready) = engine.registry.hold(&config.name, engine.call_deadline).await {
+        return Ok(Err(unready));
+    }
+    // A halt ends with another configuration; and so does one that a check of an earlier start wrote, now that it passes.
+    let stale = halted.filter(|under| *under != fingerprint || under.starts_with(CHECK));
+    if stale.is_some() {
+        cursor::clear(&session, &config.name, stale.as_deref()).await?;
+    }
+    let reported = standing.first().is_some_and(|standing| standing.state == "backing_off");
+    Ok(Ok(Ready {
+        metrics: Arc::new(
+            CursorMetrics::new(&config.name, config.sink.kind()).with_phases(&config.source.table().to_string()),
+        ),
+        config: config.clone(),
+        shape: Arc::clone(shape),
+        texts: Texts::new(shape, sink.fields(), config.turn.max_row_bytes),
+        sink: Arc::new(sink),
+        letters,
+        identity,
+        fingerprint,
+        reported: AtomicBool::new(reported),
+        unconfirmed: AtomicUsize::new(0),
+        appetite: Arc::new(AtomicUsize::new(config.turn.rows.min(pace::FIRST_APPETITE))),
+        stretch: Arc::new(AtomicUsize::new(1)),
+        slow: Arc::default(),
+        largest_row: Arc::default(),
+        mean_row: Arc::default(),
+        superseded: AtomicBool::new(false),
+        suspects: Arc::default(),
+        accepted_partitions: Arc::default(),
+        circuit_open: Arc::default(),
+    }))
+}
+
+/// What a relay's cursor says of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::relay) struct Seat {
+    /// What the cursor belongs to, as JSON.
+    pub(in crate::relay) identity: String,
+    /// Of the configuration and its secrets.
+    pub(in crate::relay) fingerprint: String,
+    /// `cursor_status` holds an error that the next success must clear.
+    pub(in crate::relay) reported: bool,
+}
+
+/// Makes the cursor's row of a relay that sends its rows each on their own, from the table with this oid; ends a halt that no
+/// longer counts.
+pub(in crate::relay) async fn seat(
+    engine: &Engine,
+    session: &Session,
+    config: &Config,
+    root: u32,
+) -> Result<Result<Seat, Unready>, Error> {
+    let identity = identity(session, config).await?;
+    if let Err(unready) = begin::create(engine, session, config, None, &identity, None).await? {
+        return Ok(Err(unready));
+    }
+    let relations = [root].into();
+    let facts = Facts { identity: &identity, root, relations: &relations };
+    if let Some(other) = cursor::foreign_identity(session, &config.name, facts).await? {
+        return Ok(Err(Unready::foreign(&config.name, &other, &identity)));
+    }
+    let standing = cursor::standings(session, &[&config.name]).await?;
+    let fingerprint = fingerprint(config);
+    let halted = standing.first().and_then(|standing| standing.halted.clone());
+    // Without the claim the halt is another configuration's, which has not been resumed.
+    if let Err(unready) = engine.registry.hold(&config.name, engine.call_deadline).await {
+        return Ok(Err(unready));
+    }
+    // A halt ends with another configuration; and so does one that a check wrote, now that it passes.
+    let stale = halted.filter(|under| *under != fingerprint || under.starts_with(CHECK));
+    if stale.is_some() {
+        cursor::clear(session, &config.name, stale.as_deref()).await?;
+    }
+    let reported = standing.first().is_some_and(|standing| standing.state == "backing_off");
+    Ok(Ok(Seat { identity, fingerprint, reported }))
+}
+
+/// Marks a halt that a check wrote: it ends when the check passes.
+pub(in crate::relay) const CHECK: &str = "check:";
+
+/// Says that a relay may not run: in its metrics, in its cursor's status and, when it is news, in the log.
+/// With what the `first` look at its table saw, its cursor begins there.
+pub(in crate::relay) async fn not_ready(
+    engine: &Engine,
+    config: &Config,
+    unready: &Unready,
+    first: Option<&FirstLook>,
+    news: bool,
+) {
+    let Unready::Wrong { code, message, hint, passing } = unready else { return };
+    engine.registry.refuse(&config.name, unready);
+    let hint = &hint.replace("NAME", &config.name);
+    let metrics = CursorMetrics::new(&config.name, config.sink.kind());
+    metrics.set_halted(!passing);
+    if news {
+        tracing::error!(cursor = config.name, code, error = message, hint, "relay cannot run; it is checked every 5 s");
+    }
+    let report = ErrorReport { class: if *passing { "retry" } else { "fatal" }, code, message, hint, message_id: None };
+    let fingerprint = format!("{CHECK}{}", fingerprint(config));
+    let halted = (!passing).then_some(fingerprint.as_str());
+    let written: Result<(), Error> = async {
+        let session = engine.probe.session().await?;
+        // With its cursor there, `status` and `cursor list` show the relay and what is wrong with it.
+        let identity = identity(&session, config).await?;
+        if begin::create(engine, &session, config, None, &identity, first).await?.is_err() {
+            tracing::debug!(cursor = config.name, "cursor not created: the relay may have been renamed");
+        }
+        cursor::report(&session, &config.name, &report, halted, None).await
+    }
+    .await;
+    if let Err(error) = written {
+        tracing::warn!(cursor = config.name, %error, "cannot record the cursor's status");
+    }
+}
+
+/// Whether every column that the sink asks for exists and may be read: a statement that reads them is prepared.
+async fn columns(session: &Session, config: &Config, shape: &Shape, fields: &[Field]) -> Result<(), Unready> {
+    let sql = shape.fetch_sql(fields, crate::source::shape::After::Row, Some(config.turn.max_row_bytes));
+    match session.prepare(&sql).await {
+        Ok(_) => Ok(()),
+        // Not about the columns: the server restarts, say.
+        Err(error) if error.code().is_none_or(|state| !state.code().starts_with("42")) => {
+            Err(Unready::from(&Error::from(error)))
+        }
+        Err(error) => Err(Unready::wrong(
+            "column_unreadable",
+            format!(
+                "relay {} cannot read {}: {}",
+                config.name,
+                shape.config.table,
+                crate::database::error::describe(&error)
+            ),
+            "Correct the column named in the relay's sink, or grant SELECT on it to the relay's role.",
+        )),
+    }
+}
+
+/// What a cursor of this relay belongs to, as JSON.
+///
+/// # Errors
+/// The database's.
+pub async fn identity(session: &Session, config: &Config) -> Result<String, Error> {
+    let table = config.source.table().to_string();
+    // Of due work, each row says by itself whether it was sent: another receiver takes over what is left.
+    let (kind, target) = match &config.source {
+        crate::source::Config::Stream(_) => (config.sink.kind(), config.sink.target()),
+        crate::source::Config::Pending(_) | crate::source::Config::Schedule(_) => ("due work", "any".to_owned()),
+        crate::source::Config::Requests(_) => ("requests", "any".to_owned()),
+    };
+    // The cluster's own number: the same database name on another server is another source. What has no shards says nothing
+    // of them, so that cursors made before there were any belong to the same.
+    let shards = config.shard.as_ref().map(|shard| (shard.of.to_string(), shard.key.as_str())).unzip();
+    let row = session
+        .query_one(
+            "SELECT pg_catalog.json_strip_nulls(pg_catalog.json_build_object('table', $1::text, 'sink', $2::text, \
+             'target', $3::text, 'system', (SELECT system_identifier::text FROM pg_catalog.pg_control_system()), \
+             'shards', $4::text, 'shard_key', $5::text))::text",
+            &[&table, &kind, &target, &shards.0, &shards.1],
+        )
+        .await?;
+    Ok(row.try_get(0)?)
+}
+
+/// A digest of the configuration and of the secrets' present values.
+pub(in crate::relay) fn fingerprint(config: &Config) -> String {
+    let mut digest = Sha256::new();
+    digest.update(config.fingerprint.as_bytes());
+    for path in &config.secret_files {
+        digest.update(path.as_os_str().as_encoded_bytes());
+        // An unreadable secret is another state than a readable one: mending it ends the halt.
+        if let Ok(secret) = Secret::File(path.clone()).read() {
+            digest.update(secret.expose_secret().as_bytes());
+        }
+    }
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}

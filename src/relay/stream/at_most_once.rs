@@ -1,0 +1,270 @@
+//! A turn under `at_most_once`: its rows are passed first, durably, with a token that names them; then they are sent, one
+//! after the other, and the token is taken away.
+//!
+//! Promise: a row whose sending may have begun is never sent again. What provably was not sent comes again, in its place,
+//! because nothing behind it was sent either. What may have been accepted without an answer is recorded as unknown and
+//! passed; so is all that a holder had in flight when it ended.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::batch::Batch;
+use crate::cursor::unknown::{self, Unknown};
+use crate::cursor::{LockedCursor, Reserved, Settlement};
+use crate::database::{Error, Fragile, Loan};
+use crate::message::Message;
+use crate::position::Position;
+use crate::relay::engine::report;
+use crate::relay::stream::outcome::{Outcome, TurnError};
+use crate::relay::stream::publish_decision::Verdict;
+use crate::relay::stream::turn::{Turn, within};
+use crate::relay::stream::turn_buffer::Kept;
+use crate::relay::stream::turn_progress::Relayed;
+use crate::sink::{Class, Failure, Flow, Mode, Publication, Published, Sink};
+use crate::source::fetch::{self, FetchError, Fetched};
+
+mod flight;
+mod redrive;
+
+use flight::Flight;
+
+/// The most rows in flight: what a crash leaves as unknown is a list that people go through.
+const MOST: usize = 500;
+
+impl Turn<'_> {
+    /// Runs the turn from the lock on.
+    pub(in crate::relay) async fn at_most_once(
+        &mut self,
+        cursor: LockedCursor,
+        reader: Loan,
+        deadline: Instant,
+    ) -> Result<Outcome, TurnError> {
+        let ready = self.ready;
+        let suspects = ready.suspects.load(Ordering::Relaxed);
+        let mut relayed = self.read(&cursor, reader, suspects, deadline).await?;
+        let first = relayed.locate(0).filter(|_| !relayed.unread);
+        let Some((first, _)) = first else { return self.advance(cursor, relayed).await };
+        let mode = self.mode(false, deadline);
+        let mut publication = match begin(&ready.sink, &first.message(0), mode, self.engine.call_deadline).await {
+            Ok(publication) => publication,
+            Err(failure) => return self.advance(cursor, Relayed::nothing(failure)).await,
+        };
+        let before = cursor.position.clone();
+        let rows: Vec<Position> =
+            relayed.kept.batches().flat_map(|batch| (0..batch.len()).map(|row| batch.position(row))).collect();
+        let flight =
+            Flight { rows: &rows, end: rows.last(), snapshot: relayed.fetched.snapshot.as_deref(), letter: None };
+        let Some(reserved) = self.reserve(cursor, flight, deadline).await? else { return Ok(Outcome::Busy) };
+        self.transmit(&reserved, &mut publication, relayed.kept.batches(), deadline).await?;
+        relayed.published = publication.finish();
+        self.settle(reserved, relayed, before.as_ref()).await
+    }
+
+    /// How this turn sends. The last row is handed over while there is still time for its answer: a turn that is cut leaves
+    /// it in doubt, and a slow receiver is no fault.
+    fn mode(&self, replayed: bool, deadline: Instant) -> Mode {
+        let until = deadline.checked_sub(self.ready.config.turn.call_deadline()).or(Some(deadline));
+        Mode { alone: true, replayed, partitions: self.partitions, until, backlog: false }
+    }
+
+    /// Sends, for as long as the lock is there and the turn may last.
+    async fn transmit(
+        &mut self,
+        reserved: &Reserved,
+        publication: &mut Publication<'_>,
+        batches: impl Iterator<Item = &Batch>,
+        deadline: Instant,
+    ) -> Result<(), TurnError> {
+        let (closed, begun) = (reserved.closed(), Instant::now());
+        if self.may_send(reserved).await? {
+            tokio::select! {
+                biased;
+                () = closed.cancelled() => return Err(self.lock_lost(publication.acknowledged())),
+                () = tokio::time::sleep_until(deadline.into()) => {}
+                () = self.engine.cut.cancelled() => {}
+                () = send(publication, batches) => {}
+            }
+        }
+        self.timings.publish = begun.elapsed();
+        Ok(())
+    }
+
+    /// Reads the rows of this turn; all of them, because they are passed together.
+    async fn read(
+        &mut self,
+        cursor: &LockedCursor,
+        reader: Loan,
+        suspects: usize,
+        deadline: Instant,
+    ) -> Result<Relayed, TurnError> {
+        // With a rate there is time for one row before the next lock.
+        let most = if self.ready.sink.min_interval().is_some() { 1 } else { MOST };
+        let request = self.request(cursor, self.appetite(suspects).min(most));
+        let begun = Instant::now();
+        // Taken when the reading is over, so that nothing may wait for it.
+        let (mut sender, mut receiver) = fetch::handoff(usize::MAX);
+        let reader = Fragile::new(reader);
+        let late = Error::Timeout(self.ready.config.turn.deadline);
+        let reading = tokio::time::timeout_at(deadline.into(), fetch::fetch(&reader, request, &mut sender));
+        let fetched = reading.await.map_err(|_| TurnError::from(late))?;
+        if let Some(last) = sender.into_last() {
+            last.give();
+        }
+        let kept: Kept = std::iter::from_fn(|| receiver.take()).collect();
+        let fetched = match fetched {
+            Ok(fetched) => {
+                within(self.engine, fetch::end(reader, &fetched)).await?;
+                fetched
+            }
+            Err(FetchError::Unreadable(row)) if kept.rows() == 0 => return Ok(Relayed::unreadable(&row)),
+            // The rows before it go first.
+            Err(FetchError::Unreadable(_)) => Fetched { rows: kept.rows(), more: true, ..Fetched::default() },
+            Err(error) => return Err(error.into()),
+        };
+        self.timings.fetch = begun.elapsed();
+        let published = Published { acknowledged: 0, stopped: None, suspects: 1 };
+        Ok(Relayed { kept, published, fetched, unread: false })
+    }
+
+    /// While the sink is out, one relay tries it at a time; the right to do so ended with the first transaction.
+    async fn may_send(&self, reserved: &Reserved) -> Result<bool, TurnError> {
+        if !self.ready.circuit_open.load(Ordering::Relaxed) {
+            return Ok(true);
+        }
+        let (sink, looked) = (self.ready.config.sink.circuit(), self.sighting.horizon.observed_at);
+        Ok(within(self.engine, reserved.may_probe(&sink, looked)).await?)
+    }
+
+    /// Writes how sending ended: the position stands behind what may have been sent, and not behind anything else.
+    async fn settle(
+        &mut self,
+        reserved: Reserved,
+        relayed: Relayed,
+        before: Option<&Position>,
+    ) -> Result<Outcome, TurnError> {
+        let acknowledged = relayed.published.acknowledged;
+        self.learn(&relayed);
+        let message_id = relayed.message_id(acknowledged);
+        let verdict = match in_doubt(&relayed.published) {
+            Some(failure) => Ending::Unknown(failure),
+            None => Ending::Known(self.copied(self.verdict(&relayed)).await),
+        };
+        self.tell(&verdict, message_id.as_deref()).await;
+        let dead = match &verdict {
+            Ending::Known(Verdict::Bury(failure, letter)) => {
+                Some((letter.as_ref(), report::error(failure, message_id.as_deref())))
+            }
+            Ending::Known(_) | Ending::Unknown(_) => None,
+        };
+        let doubtful = relayed.locate(acknowledged).map(|(batch, row)| batch.message(row));
+        let unknown = match (&verdict, doubtful) {
+            (Ending::Unknown(failure), Some(message)) => Some(Unknown {
+                id: message.id,
+                created_at: message.created_at,
+                error: report::error(failure, message_id.as_deref()),
+            }),
+            (Ending::Unknown(_), None) | (Ending::Known(_), _) => None,
+        };
+        let passed = acknowledged + usize::from(dead.is_some() || unknown.is_some());
+        let end = relayed.end(passed);
+        let position = if passed == 0 { before } else { end.as_ref() };
+        let plain = passed == relayed.fetched.rows && dead.is_none() && unknown.is_none();
+        let durable = self.ready.config.sink.one_by_one() || !plain;
+        let settlement = Settlement { position, unknown, dead, not_sent: None, by: &self.engine.replica, durable };
+        match within(self.engine, reserved.settle(settlement)).await {
+            Ok([_, commit]) => self.timings.commit = commit,
+            Err(source) => return Err(TurnError::NotSettled { acknowledged, source }),
+        }
+        self.ready.searched(passed);
+        self.delivered = relayed.instants(acknowledged);
+        Ok(self.outcome(verdict, &relayed, message_id))
+    }
+
+    /// Learns how many rows the next turn has time for: all of a turn's rows are listed when its holder ends.
+    fn learn(&self, relayed: &Relayed) {
+        let (sent, rows) = (relayed.published.acknowledged, relayed.fetched.rows);
+        let full = sent == rows && rows >= self.ready.appetite.load(Ordering::Relaxed);
+        if relayed.published.stopped.is_none() && (full || sent < rows) {
+            self.ready.learn(sent.max(1), self.timings.publish);
+        }
+    }
+
+    /// While the lock is held: no other replica shall try before it can see what is wrong.
+    async fn tell(&self, ending: &Ending<'_>, message_id: Option<&str>) {
+        let open = self.ready.circuit_open.load(Ordering::Relaxed);
+        match ending {
+            Ending::Known(Verdict::Halt(failure)) => report::halt(self.engine, self.ready, failure, message_id).await,
+            Ending::Unknown(failure) if failure.class == Class::Fatal => {
+                report::halt(self.engine, self.ready, failure, message_id).await;
+            }
+            Ending::Known(Verdict::Retry(failure)) | Ending::Unknown(failure) if open => {
+                report::retry(self.engine, self.ready, failure, message_id, Some(failure.is_outage())).await;
+            }
+            Ending::Known(_) | Ending::Unknown(_) => {}
+        }
+    }
+
+    fn outcome(&self, ending: Ending<'_>, relayed: &Relayed, message_id: Option<String>) -> Outcome {
+        let (rows, suspects) = (relayed.published.acknowledged, relayed.published.suspects);
+        match ending {
+            Ending::Unknown(failure) => Outcome::Unknown { rows, failure, message_id },
+            Ending::Known(Verdict::Search(failure)) => {
+                self.ready.suspects.store(suspects, Ordering::Relaxed);
+                Outcome::Searching { rows, suspects, failure }
+            }
+            Ending::Known(Verdict::Bury(failure, letter)) => {
+                Outcome::Buried { rows, failure, message_id: letter.message_id }
+            }
+            Ending::Known(Verdict::Retry(failure) | Verdict::Halt(failure)) => {
+                Outcome::Stalled { rows, failure, message_id }
+            }
+            // Cut before its first row: the rows are still there.
+            Ending::Known(Verdict::Done) => {
+                Outcome::Relayed { rows, more: relayed.fetched.more || rows < relayed.fetched.rows }
+            }
+        }
+    }
+}
+
+/// How sending ended.
+enum Ending<'a> {
+    /// It is known of each row whether it was sent.
+    Known(Verdict<'a>),
+    /// The row behind the acknowledged ones may have been accepted.
+    Unknown(Failure),
+}
+
+/// Why it is not known whether the message behind the acknowledged ones was accepted; none when it provably was not. No
+/// other message can be in doubt: each waits for the one before it.
+fn in_doubt(published: &Published) -> Option<Failure> {
+    let failure = published.stopped.as_ref().filter(|failure| failure.ambiguous)?;
+    // Nobody can put aside or skip what may have arrived.
+    let class = if failure.class == Class::Poison { Class::Retry } else { failure.class };
+    Some(Failure { class, hint: unknown::HINT.to_owned(), ..failure.clone() })
+}
+
+/// Begins sending. A receiver that cannot be reached is found out before anything is passed: then nothing is in doubt.
+async fn begin<'a>(
+    sink: &'a Sink,
+    first: &Message<'_>,
+    mode: Mode,
+    patience: Duration,
+) -> Result<Publication<'a>, Failure> {
+    sink.reach(first, patience).await?;
+    sink.begin(mode).await
+}
+
+/// Hands the rows over one by one, each after the one before it is settled.
+async fn send(publication: &mut Publication<'_>, batches: impl Iterator<Item = &Batch>) {
+    for batch in batches {
+        for row in 0..batch.len() {
+            if publication.push(&batch.alone(row)).await == Flow::Stop {
+                return;
+            }
+            publication.settle().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! A dead letter that is sent again under `at_most_once`: it counts as sent before it is.
+
+use std::time::Instant;
+
+use super::{Flight, begin, in_doubt};
+use crate::batch::Batch;
+use crate::cursor::dead_letter::Redrive;
+use crate::cursor::unknown::Unknown;
+use crate::cursor::{LockedCursor, Settlement};
+use crate::database::Loan;
+use crate::relay::engine::report;
+use crate::relay::stream::outcome::{Outcome, TurnError};
+use crate::relay::stream::turn::{Turn, within};
+use crate::sink::Class;
+
+impl Turn<'_> {
+    /// Sends the first of the letters that an operator has chosen; the position stays where it is.
+    pub(in crate::relay) async fn redrive_once(
+        &mut self,
+        cursor: LockedCursor,
+        reader: Loan,
+        letter: &Redrive,
+        deadline: Instant,
+    ) -> Result<Outcome, TurnError> {
+        let mut batch = Batch::new(self.ready.sink.fields().len());
+        within(self.engine, self.read_again(&reader, letter, &mut batch)).await?;
+        if batch.is_empty() {
+            // Nothing can be sent; the reason is found and recorded as under the other guarantee.
+            return self.redrive(cursor, reader, std::slice::from_ref(letter), deadline).await;
+        }
+        drop(reader);
+        let mode = self.mode(true, deadline);
+        let ready = self.ready;
+        let mut publication = match begin(&ready.sink, &batch.message(0), mode, self.engine.call_deadline).await {
+            Ok(publication) => publication,
+            Err(failure) => {
+                within(self.engine, cursor.release()).await?;
+                return Ok(Outcome::Redriven { rows: 0, failure: Some(failure) });
+            }
+        };
+        let before = cursor.position.clone();
+        let rows = [batch.position(0)];
+        let flight = Flight { rows: &rows, end: before.as_ref(), snapshot: None, letter: Some(letter.id) };
+        let Some(reserved) = self.reserve(cursor, flight, deadline).await? else { return Ok(Outcome::Busy) };
+        self.transmit(&reserved, &mut publication, std::iter::once(&batch), deadline).await?;
+        let published = publication.finish();
+        let (rows, doubt) = (published.acknowledged, in_doubt(&published));
+        let message = batch.message(0);
+        let unknown = doubt.as_ref().map(|failure| Unknown {
+            id: message.id,
+            created_at: message.created_at,
+            error: report::error(failure, Some(message.id)),
+        });
+        let refused = published.stopped.as_ref().filter(|failure| failure.class == Class::Poison);
+        let refused = refused.map(|failure| report::error(failure, None));
+        let not_sent = (rows == 0 && unknown.is_none()).then_some((letter.id, refused));
+        let by = &self.engine.replica;
+        let settlement = Settlement { position: before.as_ref(), unknown, dead: None, not_sent, by, durable: true };
+        let source = |source| TurnError::NotSettled { acknowledged: rows, source };
+        within(self.engine, reserved.settle(settlement)).await.map_err(source)?;
+        Ok(match doubt {
+            Some(failure) => Outcome::Unknown { rows, failure, message_id: Some(message.id.to_owned()) },
+            None => Outcome::Redriven { rows, failure: published.stopped },
+        })
+    }
+}

@@ -1,0 +1,229 @@
+//! Poison rows: put aside by policy, and sent again when an operator says so.
+
+use std::borrow::Cow;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::batch::Batch;
+use crate::cursor::LockedCursor;
+use crate::cursor::dead_letter::{DeadLetter, Payload, Redrive, Redriven};
+use crate::database::codec::Raw;
+use crate::database::{Error, Loan, sqlstate};
+use crate::message::{Field, Message};
+use crate::relay::stream::outcome::{Outcome, TurnError};
+use crate::relay::stream::turn::{Turn, within};
+use crate::relay::stream::unreadable;
+use crate::relay::{Config, Ready};
+use crate::sink::kafka::{LetterTopic, Obituary};
+use crate::sink::{Class, Failure, Mode, Published, Sink};
+use crate::source::fetch::{FetchError, Unreadable, Wanted, too_large, types_stand};
+
+/// How many dead letters one turn sends again at the most: each waits for the one before.
+const REDRIVES: usize = 100;
+
+/// The place of a row that cannot be read; it can be sent again when it has been corrected.
+pub(in crate::relay) fn unread<'a>(config: &Config, message: &Message<'a>) -> DeadLetter<'a> {
+    DeadLetter {
+        source: config.source.table().to_string(),
+        created_at: message.created_at,
+        message_id: message.id.to_owned(),
+        sink: config.sink.kind(),
+        target: config.sink.target(),
+        key: None,
+        payload: Payload::None,
+        fields: Vec::new(),
+        values: Vec::new(),
+    }
+}
+
+/// All that is needed to look at a poison row, and to send it again.
+pub(in crate::relay) fn letter<'a>(config: &Config, sink: &Sink, message: &Message<'a>) -> DeadLetter<'a> {
+    let fields = sink.fields();
+    let (key, payload) = sink.rendered(message);
+    let values: Vec<_> = (0..fields.len()).map(|field| message.value(field)).collect();
+    let read = |bytes: &[u8]| values.iter().position(|value| value.is_some_and(|value| std::ptr::eq(value, bytes)));
+    let payload = payload.map_or(Payload::None, |payload| match &payload {
+        Cow::Borrowed(bytes) => read(bytes).map_or(Payload::Made(payload), Payload::Value),
+        Cow::Owned(_) => Payload::Made(payload),
+    });
+    DeadLetter { key, payload, fields: words(fields), values, ..unread(config, message) }
+}
+
+/// Copies a dead letter to its topic, and waits for the acknowledgement.
+pub(in crate::relay) async fn copy(
+    relay: &str,
+    letters: &LetterTopic,
+    failure: &Failure,
+    letter: &DeadLetter<'_>,
+    patience: Duration,
+) -> Result<(), Failure> {
+    let obituary = Obituary {
+        relay,
+        id: &letter.message_id,
+        created_at: &letter.created_at.to_string(),
+        sink: letter.sink,
+        target: &letter.target,
+        key: letter.key.as_deref(),
+        payload: letter.payload(),
+        failure,
+    };
+    letters.put(&obituary, patience).await
+}
+
+fn words(fields: &[Field]) -> Vec<String> {
+    fields.iter().map(ToString::to_string).collect()
+}
+
+/// What became of reading a dead letter's row again.
+enum Again {
+    /// It was appended.
+    Read,
+    /// It is larger than the relay reads.
+    Large(Unreadable),
+    /// The row is gone, and what was read of it then is of no use.
+    Gone,
+}
+
+impl Turn<'_> {
+    /// How many dead letters this turn sends again: a crash repeats no more than a turn of rows would.
+    pub(in crate::relay) fn redrives(&self) -> i64 {
+        i64::try_from(self.ready.config.turn.rows.min(REDRIVES)).unwrap_or(1)
+    }
+
+    /// Sends the dead letters again that an operator has chosen, in order, and records what became of them. The position
+    /// stays where it is.
+    pub(in crate::relay) async fn redrive(
+        &mut self,
+        cursor: LockedCursor,
+        reader: Loan,
+        letters: &[Redrive],
+        deadline: Instant,
+    ) -> Result<Outcome, TurnError> {
+        let mut batch = Batch::new(self.ready.sink.fields().len());
+        let mut gone = None;
+        for letter in letters {
+            gone = within(self.engine, self.read_again(&reader, letter, &mut batch)).await?;
+            if gone.is_some() {
+                break;
+            }
+        }
+        let (sink, shape) = (&self.ready.sink, &self.ready.shape);
+        if sink.is_typed() && !within(self.engine, types_stand(&reader, shape, sink.fields())).await? {
+            return Err(FetchError::FamilyChanged.into());
+        }
+        let published = self.publish_again(&cursor, &batch, deadline).await?;
+        let acknowledged = published.acknowledged;
+        let accepted: Vec<i64> = letters[..acknowledged].iter().map(|letter| letter.id).collect();
+        let failure = published.stopped.or(gone.filter(|_| acknowledged == batch.len()));
+        let refused = failure.as_ref().filter(|failure| failure.class == Class::Poison).zip(letters.get(acknowledged));
+        if acknowledged == 0 && refused.is_none() {
+            // Nothing to record; and statements that were cut half-way must not be committed.
+            within(self.engine, cursor.release()).await?;
+            return Ok(Outcome::Redriven { rows: 0, failure });
+        }
+        let outcome = Redriven {
+            accepted: &accepted,
+            refused: refused.map(|(failure, letter)| (letter.id, crate::relay::engine::report::error(failure, None))),
+            by: &self.engine.replica,
+        };
+        let redriven = within(self.engine, cursor.redriven(&outcome)).await;
+        redriven.map_err(|source| self.not_advanced(acknowledged, source))?;
+        Ok(Outcome::Redriven { rows: acknowledged, failure })
+    }
+
+    /// Appends the row as it is now, so that a mended one goes out mended; a row that is gone, as it was read then. Says
+    /// why when neither can be had.
+    pub(in crate::relay) async fn read_again(
+        &self,
+        reader: &Loan,
+        letter: &Redrive,
+        batch: &mut Batch,
+    ) -> Result<Option<Failure>, Error> {
+        let read = self.read_row(reader, letter, batch).await;
+        if let Err(error) = &read {
+            let wanted = Wanted {
+                shape: &self.ready.shape,
+                fields: self.ready.sink.fields(),
+                most: self.ready.config.turn.max_row_bytes,
+                position: &letter.position,
+            };
+            if let Some(row) = too_large(reader, wanted, error).await? {
+                return Ok(Some(unreadable::failure(&row)));
+            }
+        }
+        match read {
+            Ok(Again::Read) => Ok(None),
+            Ok(Again::Large(row)) => Ok(Some(unreadable::failure(&row))),
+            Ok(Again::Gone) => Ok(Some(Failure::of(
+                Class::Poison,
+                "row_gone",
+                "The row is gone, and what was read of it then is not what the relay reads now",
+                "Give the relay the payload, key and headers back that it had, or discard the dead letter.",
+            ))),
+            // About this row or its id, not about the server: the others shall not wait for it.
+            Err(error) if ["22", "42"].contains(&error.state_class()) => {
+                let hint = "Mend the row or what the relay reads of it, or discard the dead letter.";
+                Ok(Some(Failure::of(Class::Poison, &sqlstate::word(&error), error.to_string(), hint)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn read_row(&self, reader: &Loan, letter: &Redrive, batch: &mut Batch) -> Result<Again, Error> {
+        let fields = self.ready.sink.fields();
+        let most = self.ready.config.turn.max_row_bytes;
+        let sql = reader.prepare_cached(&self.ready.shape.row_sql(fields, most)).await?;
+        let Some(id) = &letter.position.id else { return Ok(Again::Gone) };
+        let row = reader.query_opt(&sql, &[&letter.position.created_at, id]).await?;
+        let Some(row) = row else {
+            let same = letter.fields == words(fields) && letter.values.len() == fields.len();
+            if same {
+                batch.push(letter.position.created_at, id, letter.values.iter().map(Option::as_deref));
+            }
+            return Ok(if same { Again::Read } else { Again::Gone });
+        };
+        let values = (0..fields.len())
+            .map(|field| row.try_get::<_, Option<Raw<'_>>>(field + 2).map(|value| value.map(|raw| raw.0)))
+            .collect::<Result<Vec<_>, _>>()?;
+        let bytes = values.iter().flatten().map(|value| value.len()).sum();
+        if bytes > most {
+            return Ok(Again::Large(Unreadable::large(letter.position.clone(), bytes, most)));
+        }
+        batch.push(letter.position.created_at, id, values);
+        Ok(Again::Read)
+    }
+
+    async fn publish_again(
+        &self,
+        cursor: &LockedCursor,
+        batch: &Batch,
+        deadline: Instant,
+    ) -> Result<Published, TurnError> {
+        let mode =
+            Mode { alone: true, replayed: true, partitions: self.partitions, until: Some(deadline), backlog: false };
+        let mut publication = match self.ready.sink.begin_within(mode, cursor.transaction()).await {
+            Ok(publication) => publication,
+            Err(failure) => return Ok(Published { acknowledged: 0, stopped: Some(failure), suspects: 1 }),
+        };
+        let closed = cursor.closed();
+        tokio::select! {
+            biased;
+            () = closed.cancelled() => return Err(self.lock_lost(publication.acknowledged())),
+            () = tokio::time::sleep_until(deadline.into()) => {}
+            () = self.engine.cut.cancelled() => {}
+            () = async {
+                publication.push(batch).await;
+                publication.settle().await;
+            } => {}
+        }
+        Ok(publication.finish())
+    }
+}
+
+impl Ready {
+    /// Notes how many of the messages are still to be published one by one, after a turn that moved over `passed`.
+    pub(in crate::relay) fn searched(&self, passed: usize) {
+        let left = self.suspects.load(Ordering::Relaxed).saturating_sub(passed);
+        self.suspects.store(left, Ordering::Relaxed);
+    }
+}

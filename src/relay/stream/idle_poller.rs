@@ -1,0 +1,275 @@
+//! One look for all tables that rest.
+//!
+//! A group that rests, and whose pause has become the longest, hands its [`Rest`] to the sentry and sleeps. The sentry
+//! asks for the newest rows of all such tables by one statement, as often as each of them would have asked itself, looks
+//! at their writers together, and asks the [`crate::relay::engine::control_changes`]. It wakes a group whose newest row is another, whose rest
+//! is over, or of which the bulletin has news.
+//!
+//! **It ends a pause, and nothing else**, as a notification does. A group that is woken looks by itself, and what it does
+//! rests on its own look alone, so the argument of [`crate::relay::stream::idle`] is untouched: its short looks are only made where one
+//! has found something, or is due. What the sentry must not do is to be silent about a table that has changed:
+//!
+//! - Each of its looks takes its snapshot after the pause of every table that it asks for has begun, and none waits longer
+//!   than its own pause after the look before has ended: a new row is seen as late as by the table's own looks. A look that
+//!   meets a locked table takes half a second, and those of the others wait for it.
+//! - An answer is compared with what the group rests on, never with an earlier answer. A row that comes and goes between
+//!   two looks is missed, as it is by a group's own.
+//! - When anything fails (a table is gone, locked or may not be read, the server is away) nobody knows which table it was.
+//!   All groups are woken and look by themselves, each telling its own error, and the sentry takes nobody in for a while.
+//!   A group whose table fails does not rest, so the others come together again without it.
+//! - A group never sleeps beyond the end of its rest, whatever the sentry does.
+//!
+//! A row in the future is none before its time: the clock of the last look at any table's writers is the same clock.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use self::question::Question;
+use crate::database::{Error, Session};
+use crate::pace::Backoff;
+use crate::position::Timestamp;
+use crate::relay::engine::Engine;
+use crate::relay::stream::idle::Rest;
+use crate::source::shape::Shape;
+use crate::source::watcher::Sighting;
+
+mod question;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(in crate::relay) struct Sentry {
+    watched: Mutex<Watched>,
+    /// Somebody's look is due before the one that is waited for.
+    sooner: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Watched {
+    next: u64,
+    tables: BTreeMap<u64, Table>,
+    /// When the next look will be made.
+    planned: Option<Instant>,
+    /// Everybody looks by himself before this.
+    apart_until: Option<Instant>,
+    failures: Backoff,
+}
+
+#[derive(Debug)]
+struct Table {
+    rest: Rest,
+    shape: Arc<Shape>,
+    pause: Duration,
+    due: Instant,
+    /// When it was last found as it was, by the database's clock.
+    seen: Option<Timestamp>,
+    woken: Arc<Notify>,
+}
+
+/// A table that the sentry looks after, for as long as this lives.
+#[derive(Debug)]
+pub(in crate::relay) struct Watch<'a> {
+    sentry: &'a Sentry,
+    number: u64,
+    woken: Arc<Notify>,
+}
+
+impl Sentry {
+    /// Takes a resting group's table in, and its rest out of its hands; none while everybody looks by himself.
+    pub(in crate::relay) fn watch(
+        &self,
+        rest: &mut Option<Rest>,
+        shape: &Arc<Shape>,
+        pause: Duration,
+    ) -> Option<Watch<'_>> {
+        let mut watched = self.watched();
+        let now = Instant::now();
+        if watched.apart_until.is_some_and(|until| until > now) {
+            return None;
+        }
+        let rest = rest.take()?;
+        watched.next += 1;
+        // Replicas that were started together, or woken by the same row, would all look at the same moments from then on, and
+        // the next row would wait for all of them. The first of the tables decides for those that come after it.
+        let first = if watched.tables.is_empty() { pause.mul_f64(fastrand::f64()) } else { pause };
+        let (number, due, woken) = (watched.next, now + first, Arc::default());
+        let table = Table { rest, shape: Arc::clone(shape), pause, due, seen: None, woken: Arc::clone(&woken) };
+        watched.tables.insert(number, table);
+        if watched.planned.is_none_or(|planned| due < planned) {
+            self.sooner.notify_one();
+        }
+        Some(Watch { sentry: self, number, woken })
+    }
+
+    /// When the next look is due; none while nobody rests.
+    fn plan(&self) -> Option<Instant> {
+        let mut watched = self.watched();
+        let due = watched.tables.values().map(|table| table.due).min();
+        // Groups that were woken to look by themselves may not have gone yet.
+        watched.planned = due.map(|due| watched.apart_until.map_or(due, |apart| due.max(apart)));
+        watched.planned
+    }
+
+    /// The tables to ask for now. Those whose pause is half over are asked for with those that are due: after that they
+    /// are due together. None when nobody's is.
+    fn due(&self) -> Vec<Asked> {
+        let now = Instant::now();
+        let watched = self.watched();
+        if watched.tables.values().all(|table| table.due > now) {
+            return Vec::new();
+        }
+        let due = watched.tables.iter().filter(|(_, table)| table.due <= now + table.pause / 2);
+        let asked = due.map(|(&number, table)| {
+            let (shape, sighting) = (Arc::clone(&table.shape), table.rest.sighting.clone());
+            Asked { number, shape, sighting, wants_scan: table.rest.wants_scan() }
+        });
+        asked.collect()
+    }
+
+    /// Takes in what a look found, and wakes the groups that it concerns.
+    fn found(&self, asked: &[Asked], found: Found) {
+        let mut watched = self.watched();
+        watched.failures = Backoff::new();
+        for (asked, newest) in asked.iter().zip(found.newest) {
+            let Some(table) = watched.tables.get_mut(&asked.number) else { continue };
+            table.due = Instant::now() + table.pause;
+            if table.rest.is_of(newest.as_ref()) {
+                table.seen = Some(found.begun);
+            } else {
+                table.woken.notify_one();
+            }
+        }
+        for (number, sighting) in found.sightings {
+            if let Some(table) = watched.tables.get_mut(&number) {
+                table.rest.sighting = sighting;
+            }
+        }
+        for table in watched.tables.values().filter(|table| table.rest.is_over(found.bulletin)) {
+            table.woken.notify_one();
+        }
+    }
+
+    /// Has everybody look by himself for a while.
+    fn part(&self) -> Duration {
+        let mut watched = self.watched();
+        let pause = watched.failures.failed(fastrand::f64());
+        watched.apart_until = Some(Instant::now() + pause);
+        watched.tables.values().for_each(|table| table.woken.notify_one());
+        pause
+    }
+
+    fn watched(&self) -> MutexGuard<'_, Watched> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watch<'_> {
+    /// Until the group must look by itself.
+    pub(in crate::relay) async fn ended(&self) {
+        self.woken.notified().await;
+    }
+
+    /// The rest as it is now, and when the table was last found as it was.
+    pub(in crate::relay) fn end(self) -> Option<(Rest, Option<Timestamp>)> {
+        let table = self.sentry.watched().tables.remove(&self.number)?;
+        Some((table.rest, table.seen))
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.sentry.watched().tables.remove(&self.number);
+    }
+}
+
+/// A table to ask for.
+#[derive(Debug)]
+struct Asked {
+    number: u64,
+    shape: Arc<Shape>,
+    sighting: Sighting,
+    wants_scan: bool,
+}
+
+/// What a look found.
+#[derive(Debug)]
+struct Found {
+    /// Before it began, by the database's clock.
+    begun: Timestamp,
+    /// Of each table, in the order in which they were asked for.
+    newest: question::Answer,
+    sightings: Vec<(u64, Sighting)>,
+    bulletin: u64,
+}
+
+/// Looks until the engine stops.
+pub(in crate::relay) async fn run(engine: Arc<Engine>) {
+    let mut question = Question::default();
+    while !engine.stop.is_cancelled() {
+        let planned = engine.sentry.plan();
+        tokio::select! {
+            () = engine.stop.cancelled() => return,
+            () = engine.sentry.sooner.notified() => continue,
+            () = until(planned) => {}
+        }
+        let asked = engine.sentry.due();
+        let Some(freshest) = asked.iter().map(|asked| &asked.sighting).max_by_key(|sighting| sighting.answered) else {
+            continue;
+        };
+        match look(&engine, &mut question, &asked, freshest).await {
+            Ok(found) => engine.sentry.found(&asked, found),
+            Err(error) => {
+                question = Question::default();
+                if matches!(error, Error::Timeout(_)) {
+                    engine.probe.forget().await;
+                }
+                let pause = engine.sentry.part();
+                tracing::debug!(%error, ?pause, "tables that rest are looked at one by one");
+            }
+        }
+    }
+}
+
+async fn look(engine: &Engine, question: &mut Question, asked: &[Asked], freshest: &Sighting) -> Result<Found, Error> {
+    let session = engine.probe.session().await?;
+    let (begun, now) = (freshest.clock(), freshest.latest_clock());
+    let shapes: Vec<&Shape> = asked.iter().map(|asked| &*asked.shape).collect();
+    // Not beside the others: one of them that fails would cut the scan, and with it what the watcher remembers of all tables;
+    // and what they do would be an open transaction in the scan's eyes.
+    let sightings = scan(engine, asked).await?;
+    let (bulletin, newest) = tokio::try_join!(
+        engine.bulletin.number(&session, engine.call_deadline),
+        newest(engine, &session, question, &shapes, now),
+    )?;
+    Ok(Found { begun, newest, sightings, bulletin })
+}
+
+async fn newest(
+    engine: &Engine,
+    session: &Arc<Session>,
+    question: &mut Question,
+    shapes: &[&Shape],
+    now: Timestamp,
+) -> Result<question::Answer, Error> {
+    let asking = question.ask(session, shapes, now);
+    tokio::time::timeout(engine.call_deadline, asking).await.map_err(|_| Error::Timeout(engine.call_deadline))?
+}
+
+/// Looks at the writers of all these tables when those of one are to be looked at.
+async fn scan(engine: &Engine, asked: &[Asked]) -> Result<Vec<(u64, Sighting)>, Error> {
+    if !asked.iter().any(|asked| asked.wants_scan) {
+        return Ok(Vec::new());
+    }
+    let shapes: Vec<&Shape> = asked.iter().map(|asked| &*asked.shape).collect();
+    let sightings = engine.watcher.scan_all(&shapes).await?;
+    Ok(asked.iter().map(|asked| asked.number).zip(sightings).collect())
+}
+
+async fn until(planned: Option<Instant>) {
+    match planned {
+        Some(planned) => tokio::time::sleep_until(planned.into()).await,
+        None => std::future::pending().await,
+    }
+}

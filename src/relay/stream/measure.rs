@@ -1,0 +1,173 @@
+//! What a relay's work looks like from outside: metrics of turns, standings and samples.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use crate::cursor::Standing;
+use crate::metrics::{Looked, Phase, PublishError, TurnResult};
+use crate::relay::Ready;
+use crate::relay::inspect::lag::Lag;
+use crate::relay::setup::prepare::CHECK;
+use crate::relay::stream::outcome::{Outcome, TurnError};
+use crate::relay::stream::poll::Look;
+use crate::relay::stream::turn::Turn;
+use crate::sink::{Class, Failure};
+
+/// At most about this many rows of a turn are measured for the distribution of latencies; each stands for its share.
+const LATENCIES: usize = 50;
+
+impl Ready {
+    /// Counts a turn.
+    pub(in crate::relay) fn record(&self, turn: &Turn<'_>, outcome: &Result<Outcome, TurnError>) {
+        let metrics = &self.metrics;
+        metrics.turn_finished(result(outcome));
+        let at_sink = matches!(outcome, Ok(Outcome::Stalled { failure, .. } | Outcome::Unknown { failure, .. }) if failure.class == Class::Retry);
+        metrics.turn_ended(turn.sighting.clock(), turn.delivered.last().copied(), at_sink);
+        metrics.phase(Phase::Lock, turn.timings.lock);
+        metrics.phase(Phase::Scan, turn.sighting.took);
+        match outcome {
+            Ok(
+                Outcome::Relayed { .. }
+                | Outcome::Stalled { .. }
+                | Outcome::Searching { .. }
+                | Outcome::Buried { .. }
+                | Outcome::Unknown { .. }
+                | Outcome::Idle,
+            ) => {
+                metrics.phase(Phase::Fetch, turn.timings.fetch);
+                metrics.phase(Phase::Publish, turn.timings.publish);
+            }
+            Err(TurnError::NotAdvanced { acknowledged, .. }) => {
+                metrics.published(*acknowledged as u64);
+                self.unconfirmed.store(*acknowledged, Ordering::Relaxed);
+            }
+            Err(TurnError::NotSettled { acknowledged, .. }) => metrics.published(*acknowledged as u64),
+            Ok(_) | Err(_) => {}
+        }
+        match outcome {
+            Ok(Outcome::Abandoned { rows, .. }) => metrics.abandoned(*rows),
+            Ok(Outcome::Stalled { failure, .. } | Outcome::Unknown { failure, .. })
+            | Ok(Outcome::Redriven { failure: Some(failure), .. }) => {
+                metrics.publish_failed(counted(failure));
+            }
+            Ok(Outcome::Buried { failure, .. }) => {
+                metrics.publish_failed(counted(failure));
+                metrics.dead_lettered();
+            }
+            Ok(_) | Err(_) => {}
+        }
+        if let Ok(Outcome::Redriven { rows, .. }) = outcome {
+            metrics.published(*rows as u64);
+        }
+        let (
+            Ok(
+                Outcome::Relayed { rows, .. }
+                | Outcome::Stalled { rows, .. }
+                | Outcome::Searching { rows, .. }
+                | Outcome::Unknown { rows, .. }
+                | Outcome::Buried { rows, .. },
+            ),
+            false,
+        ) = (outcome, turn.delivered.is_empty())
+        else {
+            return;
+        };
+        metrics.phase(Phase::Advance, turn.timings.advance);
+        metrics.phase(Phase::Commit, turn.timings.commit);
+        metrics.published(*rows as u64);
+        let again = self.unconfirmed.swap(0, Ordering::Relaxed).min(*rows);
+        if again > 0 {
+            metrics.redelivered(again as u64);
+        }
+        let clock = turn.sighting.clock();
+        // In order, so the older rows are the first ones.
+        let older = turn.since.map_or(0, |since| turn.delivered.partition_point(|created_at| *created_at < since));
+        let (older, delivered) = turn.delivered.split_at(older);
+        if !older.is_empty() {
+            metrics.backfilled(older.len() as u64);
+        }
+        for share in delivered.chunks(rows.div_ceil(LATENCIES).max(1)) {
+            metrics.delivery_latency(clock.since(share[0]), share.len());
+        }
+    }
+
+    /// Shows where the cursor stands, and what holds its horizon back.
+    pub(in crate::relay) fn observe(&self, standing: &Standing, look: &Look) {
+        let (metrics, sighting) = (&self.metrics, &look.sighting);
+        metrics.set_last_advance(standing.advanced_at);
+        metrics.set_held(look.is_held(standing));
+        metrics.set_paused(standing.paused);
+        metrics.set_circuit_open(standing.circuit.is_some());
+        self.circuit_open.store(standing.circuit.is_some(), Ordering::Relaxed);
+        // What another replica has reported ends with this one's success, too; so does what a check of its own found.
+        let checked = standing.halted.as_deref().is_some_and(|under| under.starts_with(CHECK));
+        self.set_reported(standing.state == "backing_off" || checked);
+        metrics.set_halted(standing.halted.as_deref() == Some(self.fingerprint.as_str()));
+        let horizon = &sighting.horizon;
+        metrics.looked(Looked {
+            before: look.before,
+            at: horizon.observed_at,
+            horizon: horizon.at,
+            newest: look.latest_for(standing).map(|newest| newest.created_at),
+            position: standing.position.as_ref().map(|position| position.created_at),
+            failing: standing.state == "backing_off",
+        });
+        let window = self.shape.margin.window;
+        metrics.set_clock_regression(
+            standing
+                .observed_at
+                .is_some_and(|at| horizon.observed_at.plus(window) < at && sighting.latest_clock() < at),
+        );
+        let mut holders: BTreeMap<&'static str, u64> = BTreeMap::new();
+        for held in horizon.held_by.iter().filter(|held| held.bound.is_none_or(|bound| bound < horizon.observed_at)) {
+            *holders.entry(held.reason(self.shape.rule)).or_default() += 1;
+        }
+        let hold = if horizon.at.is_finite() {
+            horizon.observed_at.since(horizon.at.plus(self.shape.margin.window + self.shape.margin.precision))
+        } else {
+            // Nothing is known of a holder: it may have been there since the cursor last moved.
+            horizon.observed_at.since(standing.advanced_at)
+        };
+        metrics.set_horizon_hold(hold, &holders.into_iter().collect::<Vec<_>>());
+    }
+
+    /// Shows lag, backlog, the dead letters that wait, and how many outcomes are unknown.
+    pub(in crate::relay) fn sampled(&self, lag: &Lag, dead_letters: i64, unknown: i64) {
+        self.metrics.set_dead_letters(dead_letters.unsigned_abs());
+        self.metrics.set_unknown_outcomes(unknown.unsigned_abs());
+        self.metrics.set_lag(lag.age, lag.rows.unsigned_abs(), lag.observed_at);
+    }
+}
+
+fn result(outcome: &Result<Outcome, TurnError>) -> TurnResult {
+    match outcome {
+        Ok(Outcome::Relayed { .. } | Outcome::Buried { .. } | Outcome::Redriven { failure: None, .. }) => {
+            TurnResult::Relayed
+        }
+        Ok(Outcome::Idle | Outcome::Moved { .. } | Outcome::Abandoned { .. }) => TurnResult::Idle,
+        Ok(Outcome::Busy | Outcome::Early(_)) => TurnResult::Busy,
+        Ok(Outcome::Paused) => TurnResult::Paused,
+        Ok(Outcome::Halted | Outcome::Foreign | Outcome::Partitions { .. }) => TurnResult::Halted,
+        Ok(Outcome::Stalled { failure, .. } | Outcome::Unknown { failure, .. }) if failure.class != Class::Retry => {
+            TurnResult::Halted
+        }
+        Ok(
+            Outcome::Stalled { .. }
+            | Outcome::Unknown { .. }
+            | Outcome::Searching { .. }
+            | Outcome::Redriven { failure: Some(_), .. }
+            | Outcome::Regressed { .. },
+        )
+        | Err(_) => TurnResult::Failed,
+    }
+}
+
+/// What a failure counts as.
+pub(in crate::relay) fn counted(failure: &Failure) -> PublishError {
+    match failure.class {
+        _ if failure.ambiguous => PublishError::Ambiguous,
+        Class::Retry => PublishError::Retry,
+        Class::Poison => PublishError::Poison,
+        Class::Fatal => PublishError::Fatal,
+    }
+}

@@ -1,0 +1,284 @@
+//! One relay of a group: whether it is ready, busy, waiting or quiet.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinError;
+
+use crate::cursor::Standing;
+use crate::database::Error;
+use crate::pace::Backoff;
+use crate::relay::engine::Engine;
+use crate::relay::engine::circuit;
+use crate::relay::setup::begin::FirstLook;
+use crate::relay::setup::prepare::{self, Unready};
+use crate::relay::setup::sinks;
+use crate::relay::stream::idle;
+use crate::relay::stream::poll::Look;
+use crate::relay::stream::shards;
+use crate::relay::stream::weaker_rule;
+use crate::relay::{Config, Ready};
+use crate::source::shape::Shape;
+use crate::source::watcher::Sighting;
+
+mod quiet;
+
+pub(in crate::relay) use quiet::Quiet;
+
+/// How often lag and backlog are measured.
+pub(in crate::relay) const SAMPLE: Duration = Duration::from_secs(5);
+/// How long a relay that did not pass its checks waits before they are made again.
+pub(in crate::relay) const RECHECK: Duration = Duration::from_secs(5);
+
+/// How long the checks may take, some of them of servers that hang.
+const CHECKS: Duration = Duration::from_secs(60);
+
+/// What checks find.
+pub(in crate::relay) type Prepared = Result<Result<Ready, Unready>, Error>;
+
+/// See the module.
+#[derive(Debug)]
+pub(in crate::relay) struct Member {
+    pub(in crate::relay) config: Config,
+    pub(in crate::relay) ready: Option<Arc<Ready>>,
+    pub(in crate::relay) backoff: Backoff,
+    /// No turn and no check before this.
+    pub(in crate::relay) not_before: Instant,
+    /// No turn before this, unless a hint comes.
+    pub(in crate::relay) paces_until: Option<Instant>,
+    /// A hint has come since its turn began: that turn may have read before the row came.
+    pub(in crate::relay) woken: bool,
+    /// A turn is running, or waits for connections.
+    pub(in crate::relay) busy: bool,
+    /// While that turn waits, a look has found nothing to do for it any more, as a rule because another replica did it.
+    pub(in crate::relay) needless: Arc<AtomicBool>,
+    /// The table's tree has been read since its last turn: only a turn can tell whether its cursor has passed rows of a relation
+    /// that is new to it, also where no row follows.
+    pub(in crate::relay) unchecked: bool,
+    /// The turn that is running began with the tree as it is.
+    pub(in crate::relay) checking: bool,
+    /// Nothing was found with this newest row at this position: not worth another turn for a while.
+    pub(in crate::relay) quiet: Option<Quiet>,
+    pub(in crate::relay) sampled: Option<Instant>,
+    /// When its secrets' files were last read, while it is halted.
+    secrets_read: Option<Instant>,
+    /// It was halted when its cursor was last read.
+    pub(in crate::relay) halted: bool,
+    /// Dead letters were to be sent again when its cursor was last read.
+    redriving: bool,
+    /// When it last tried to carry an operator's wish out.
+    wished: Option<Instant>,
+    /// Its checks run.
+    preparing: bool,
+    /// What they found, until a look takes it.
+    prepared: Option<Result<Prepared, JoinError>>,
+    /// Why it could not run at the last check; said again only when it changes.
+    unready: Option<Unready>,
+    /// What the first look saw, until the relay is ready.
+    first_look: Option<FirstLook>,
+}
+
+impl Member {
+    pub(in crate::relay) fn new(config: Config) -> Self {
+        Self {
+            config,
+            ready: None,
+            backoff: Backoff::new(),
+            not_before: Instant::now(),
+            paces_until: None,
+            woken: false,
+            busy: false,
+            needless: Arc::default(),
+            unchecked: true,
+            checking: false,
+            quiet: None,
+            sampled: None,
+            secrets_read: None,
+            halted: false,
+            redriving: false,
+            wished: None,
+            preparing: false,
+            prepared: None,
+            unready: None,
+            first_look: None,
+        }
+    }
+
+    /// A hint has come: no turn waits for the end of a pause that rows before it have earned.
+    pub(in crate::relay) fn hinted(&mut self) {
+        self.paces_until = None;
+        self.woken = self.busy;
+    }
+
+    /// Rows were there, and more may come after this pause.
+    pub(in crate::relay) fn paces(&mut self, pause: Duration) {
+        self.paces_until = (!self.woken).then(|| Instant::now() + pause);
+    }
+
+    /// Its checks, to be run when they are due; what they find comes back to [`Self::checked`].
+    pub(in crate::relay) fn checks(
+        &mut self,
+        engine: &Arc<Engine>,
+        shape: &Arc<Shape>,
+        sighting: &Sighting,
+    ) -> Option<impl Future<Output = Prepared> + Send + 'static> {
+        if self.ready.is_some() || self.preparing || self.busy || self.not_before > Instant::now() {
+            return None;
+        }
+        self.preparing = true;
+        let (engine, config) = (Arc::clone(engine), self.config.clone());
+        let shape = Arc::clone(shape);
+        let first = self.first_look.get_or_insert_with(|| FirstLook::new(sighting, &shape)).clone();
+        Some(async move {
+            if let Err(unready) = engine.registry.admitted(&config, &engine.stop).await {
+                return Ok(Err(unready));
+            }
+            let own_client = matches!(config.sink, crate::sink::Config::Kafka(_));
+            let _permit = if own_client { engine.check().await } else { None };
+            let checks = prepare::ready(&engine, &config, &shape, &first);
+            tokio::time::timeout(CHECKS, checks).await.unwrap_or(Err(Error::Timeout(CHECKS)))
+        })
+    }
+
+    /// Its checks have ended; the next look takes what they found.
+    pub(in crate::relay) fn checked(&mut self, prepared: Result<Prepared, JoinError>) {
+        self.preparing = false;
+        self.prepared = Some(prepared);
+    }
+
+    /// Takes what its checks found.
+    pub(in crate::relay) async fn prepare(&mut self, engine: &Arc<Engine>, shape: &Arc<Shape>) {
+        let Some(prepared) = self.prepared.take() else { return };
+        let unready = match prepared {
+            // The columns' types have changed meanwhile: it is made anew.
+            Ok(Ok(Ok(ready))) if !ready.sink.fits(&shape.columns) => return,
+            Ok(Ok(Ok(ready))) => {
+                tracing::info!(cursor = self.config.name, rule = ready.shape.rule.as_str(), "relay ready");
+                self.ready = Some(Arc::new(ready.with_shape(shape)));
+                self.unchecked = true;
+                self.unready = None;
+                self.first_look = None;
+                self.halted = false;
+                engine.set_ready(&self.config.name);
+                // Those that answer one by one are seldom many at a time.
+                if !self.config.sink.one_by_one() {
+                    engine.warm();
+                }
+                return;
+            }
+            Ok(Ok(Err(unready))) => unready,
+            Ok(Err(error)) => Unready::from(&error),
+            Err(error) => Unready::panicked(&error),
+        };
+        let pause = if matches!(unready, Unready::Waiting) { Duration::from_millis(20) } else { RECHECK };
+        self.not_before = Instant::now() + pause;
+        self.not_ready(engine, &unready).await;
+    }
+
+    /// Says why it cannot run.
+    pub(in crate::relay) async fn not_ready(&mut self, engine: &Engine, unready: &Unready) {
+        let news = self.unready.as_ref() != Some(unready);
+        self.unready = Some(unready.clone());
+        prepare::not_ready(engine, &self.config, unready, self.first_look.as_ref(), news).await;
+    }
+
+    /// Whether it is halted. From time to time the secrets' files are read: one that has changed ends the halt, which
+    /// preparing anew finds out.
+    pub(in crate::relay) fn is_halted(&mut self, ready: &Ready, standing: &Standing) -> bool {
+        let halted = standing.halted.as_deref() == Some(ready.fingerprint.as_str());
+        if halted && self.secrets_read.is_none_or(|read| read.elapsed() >= SAMPLE) {
+            self.secrets_read = Some(Instant::now());
+            if prepare::fingerprint(&self.config) != ready.fingerprint {
+                self.ready = None;
+            }
+        }
+        halted
+    }
+
+    /// Whether an operator has just ended its halt, or wants dead letters sent again. What its checks read, a topic's limits
+    /// for example, may be what was corrected: they run again first.
+    pub(in crate::relay) fn has_resumed(&mut self, engine: &Engine, ready: &Ready, standing: &Standing) -> bool {
+        let halted = standing.halted.as_deref() == Some(ready.fingerprint.as_str());
+        let resumed = std::mem::replace(&mut self.halted, halted) && !halted;
+        let redrives = !std::mem::replace(&mut self.redriving, standing.redrive) && standing.redrive;
+        if resumed || redrives {
+            sinks::forget_topics(engine, &self.config);
+            self.ready = None;
+        }
+        resumed || redrives
+    }
+
+    /// Whether to try an operator's wish now: neither a pause, a halt nor a back-off holds it up. One that another
+    /// replica's turn stands before, or that is not for this relay, is tried again after a standby's pause.
+    pub(in crate::relay) fn tries_wish(&mut self, standing: &Standing) -> bool {
+        let rested = self.wished.is_none_or(|tried| tried.elapsed() >= self.config.poll.standby);
+        if standing.wish && rested {
+            self.wished = Some(Instant::now());
+        }
+        standing.wish && rested
+    }
+
+    /// Whether nothing is to be done before the newest row or the cursor's standing changes.
+    pub(in crate::relay) fn rests(&self, look: &Look) -> bool {
+        let Some(ready) = &self.ready else { return false };
+        let Some(standing) = look.standing(&self.config.name) else { return false };
+        if self.busy || standing.wish || standing.in_flight {
+            return false;
+        }
+        // A short memory ends before the group would look again.
+        if look.is_behind(standing) && self.quiet_for(standing, look).is_some_and(|quiet| quiet.lasts < idle::FULL) {
+            return false;
+        }
+        let stands = standing.paused || standing.halted.as_deref() == Some(ready.fingerprint.as_str());
+        stands || !self.is_wanted(ready, standing, look)
+    }
+
+    /// The memory of a turn that found nothing, when it is of what the look shows.
+    fn quiet_for(&self, standing: &Standing, look: &Look) -> Option<&Quiet> {
+        let (position, newest) = (standing.position.as_ref(), look.newest_for(standing));
+        self.quiet.as_ref().filter(|quiet| quiet.is_of(position, newest))
+    }
+
+    /// Tells the turn that is running whether it is still wanted.
+    pub(in crate::relay) fn tell(&self, ready: &Ready, standing: &Standing, look: &Look) {
+        let moves = weaker_rule::is_weaker(standing.rule.as_deref(), &ready.shape)
+            || shards::follows(ready, standing, look).is_some();
+        let moves = moves || self.unchecked;
+        let wanted = standing.wish || standing.in_flight || standing.redrive || moves || look.is_behind(standing);
+        self.needless.store(!wanted, Relaxed);
+    }
+
+    /// Whether there is something for a turn.
+    pub(in crate::relay) fn is_wanted(&self, ready: &Ready, standing: &Standing, look: &Look) -> bool {
+        let quiet = self.quiet_for(standing, look).is_some_and(|quiet| quiet.until > Instant::now());
+        let unread = look.is_behind(standing) && !quiet;
+        let weaker = weaker_rule::is_weaker(standing.rule.as_deref(), &ready.shape);
+        standing.redrive || unread || weaker || self.unchecked || shards::follows(ready, standing, look).is_some()
+    }
+
+    /// When it may go on, if it must wait: after a failure, as a standby, for its pace, for a sink that is out, or for its rate.
+    pub(in crate::relay) fn due(&mut self, ready: &Ready, standing: &Standing, sighting: &Sighting) -> Option<Instant> {
+        let now = Instant::now();
+        if self.not_before > now {
+            return Some(self.not_before);
+        }
+        self.paces_until = self.paces_until.filter(|until| *until > now);
+        if self.paces_until.is_some() {
+            return self.paces_until;
+        }
+        if let Some(wait) = standing.circuit.map(|circuit| circuit::wait(&circuit, sighting.clock()))
+            && !wait.is_zero()
+        {
+            return Some(now + wait);
+        }
+        let interval = ready.sink.min_interval().filter(|_| standing.advanced_by.is_some())?;
+        let wait = standing.advanced_at.plus(interval).since(sighting.clock());
+        if wait.is_zero() {
+            return None;
+        }
+        self.not_before = now + wait;
+        ready.metrics.rate_limited(wait);
+        Some(self.not_before)
+    }
+}

@@ -1,0 +1,275 @@
+//! Rows that are being read, on a task and a connection of their own: for the turn that has the lock, or ahead, for the
+//! next turn, after the position where it should find its cursor.
+//!
+//! Promise: what was read ahead is published only by a turn that has the lock and found its cursor exactly where the rows
+//! begin, on a table with no partition that is new to the cursor, and no later than a turn may read. Its horizon was
+//! computed before its snapshot was taken, and a horizon stays true, so that nothing between the two can have been missed;
+//! everything else that may forbid publishing is in the cursor's row, and the turn has just read that.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::batch::Batch;
+use crate::cursor::{LockedCursor, Place};
+use crate::database::{Error, Fragile, Server};
+use crate::position::{Position, Timestamp};
+use crate::relay::Ready;
+use crate::relay::engine::Engine;
+use crate::relay::stream::turn::{Turn, within};
+use crate::source::fetch::{self, Budget, FetchError, Fetched, Giver, Request, Room, Sizes, Taker};
+use crate::source::watcher::Sighting;
+
+/// The table's own oid and the relations that a cursor has known.
+pub(in crate::relay) type Relations = (u32, BTreeSet<u32>);
+
+/// See the module.
+#[derive(Debug)]
+pub(in crate::relay) struct Ahead {
+    after: Option<Position>,
+    /// The most rows.
+    pub(in crate::relay) most: usize,
+    /// By how much turns were stretched then.
+    pub(in crate::relay) stretch: usize,
+    begun: Instant,
+    scanned: oneshot::Receiver<Sighting>,
+    /// The rows as they come.
+    pub(in crate::relay) rows: Rows,
+    /// How the reading ends.
+    pub(in crate::relay) end: End,
+}
+
+/// What to read.
+#[derive(Clone, Debug)]
+pub(in crate::relay) struct Plan {
+    /// After which position.
+    pub(in crate::relay) after: Option<Position>,
+    /// What the cursor has known; none ahead of the lock, where nobody can say yet.
+    pub(in crate::relay) known: Option<Relations>,
+    /// The most rows.
+    pub(in crate::relay) most: usize,
+    /// How far it is safe to read; none: that is found out first.
+    pub(in crate::relay) sighting: Option<Sighting>,
+}
+
+/// Rows as they come.
+#[derive(Debug)]
+pub(in crate::relay) struct Rows {
+    first: Option<(Batch, Room)>,
+    batches: Taker,
+}
+
+/// How a reading ends. Dropped before it has, the reading is given up and its connection closed.
+#[derive(Debug)]
+pub(in crate::relay) struct End {
+    outcome: oneshot::Receiver<Result<Fetched, FetchError>>,
+    known: bool,
+    task: JoinHandle<()>,
+}
+
+impl Ahead {
+    /// Starts to read.
+    pub(in crate::relay) fn start(engine: &Arc<Engine>, ready: &Arc<Ready>, plan: Plan) -> Self {
+        let (batches, rows) = fetch::handoff(ready.config.turn.bytes);
+        let (tell, scanned) = oneshot::channel();
+        let (ended, outcome) = oneshot::channel();
+        let (after, most, stretch) = (plan.after.clone(), plan.most, ready.stretch.load(Relaxed));
+        let (engine, ready) = (Arc::clone(engine), Arc::clone(ready));
+        // Boxed: a task is moved several times before it has a place of its own.
+        let task = tokio::spawn(Box::pin(async move {
+            let mut batches = batches;
+            let (outcome, reader) = match read(&engine, &ready, plan, &mut batches, tell).await {
+                Ok((fetched, reader)) => (Ok(fetched), Some(reader)),
+                Err(error) => (Err(error), None),
+            };
+            let fetched = outcome.as_ref().ok().cloned();
+            let last = batches.into_last();
+            // Nobody need wait until the transaction has ended.
+            let _ = ended.send(outcome);
+            if let (Some(fetched), Some(reader)) = (fetched, reader)
+                && let Err(error) = within(&engine, fetch::end(reader, &fetched)).await
+            {
+                tracing::debug!(%error, "a reading connection ended");
+            }
+            if let Some(last) = last {
+                last.give();
+            }
+        }));
+        let rows = Rows { first: None, batches: rows };
+        Self { after, most, stretch, begun: Instant::now(), scanned, rows, end: End { outcome, known: false, task } }
+    }
+
+    /// Whether the turn that has locked `cursor`, and may take `most` rows, may publish it.
+    pub(in crate::relay) fn fits(&self, cursor: &LockedCursor, ready: &Ready, most: usize) -> bool {
+        let shape = &ready.shape;
+        let known = cursor
+            .relations
+            .as_ref()
+            .is_some_and(|(root, known)| *root == shape.root && shape.descendants.is_subset(known));
+        known && self.after == cursor.position && self.most <= most && self.begun.elapsed() <= ready.config.turn.time
+    }
+
+    /// How far it was safe to read.
+    pub(in crate::relay) async fn sighting(&mut self) -> Result<Sighting, FetchError> {
+        match (&mut self.scanned).await {
+            Ok(sighting) => Ok(sighting),
+            Err(_) => Err(self.end.wait().await.err().unwrap_or_else(gone)),
+        }
+    }
+
+    /// Whether there is a row at all.
+    pub(in crate::relay) async fn found(&mut self) -> Result<bool, FetchError> {
+        self.rows.first = self.rows.batches.next().await;
+        if self.rows.first.is_some() { Ok(true) } else { self.end.wait().await.map(|_| false) }
+    }
+}
+
+impl Rows {
+    /// The next rows, and the room to give back when they have been published; none when there are no more.
+    pub(in crate::relay) async fn next(&mut self) -> Option<(Batch, Room)> {
+        match self.first.take() {
+            Some(first) => Some(first),
+            None => self.batches.next().await,
+        }
+    }
+
+    /// No more are wanted.
+    pub(in crate::relay) fn close(&mut self) {
+        self.batches.close();
+    }
+}
+
+impl End {
+    /// Waits for it.
+    pub(in crate::relay) async fn wait(&mut self) -> Result<Fetched, FetchError> {
+        let outcome = (&mut self.outcome).await;
+        self.known = true;
+        outcome.unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        if !self.known {
+            self.task.abort();
+        }
+    }
+}
+
+fn gone() -> FetchError {
+    FetchError::Database(Error::Pool("the reading task has ended".to_owned()))
+}
+
+/// A scan that goes on to its end whoever waits for it: one that is cut takes what the watcher remembers with it, of all
+/// tables.
+async fn scan(engine: &Arc<Engine>, ready: &Arc<Ready>) -> Result<Sighting, Error> {
+    let (engine, ready) = (Arc::clone(engine), Arc::clone(ready));
+    let scan = tokio::spawn(async move { engine.watcher.scan(&ready.shape).await });
+    scan.await.unwrap_or_else(|_| Err(Error::Pool("the scan has ended".to_owned())))
+}
+
+async fn read(
+    engine: &Arc<Engine>,
+    ready: &Arc<Ready>,
+    plan: Plan,
+    batches: &mut Giver,
+    tell: oneshot::Sender<Sighting>,
+) -> Result<(Fetched, Fragile), FetchError> {
+    let reader = Fragile::new(engine.connection().await?);
+    let sighting = match plan.sighting {
+        Some(sighting) => sighting,
+        None => scan(engine, ready).await?,
+    };
+    let safe = (sighting.horizon.at, Arc::clone(&sighting.server));
+    // Whoever started it may have gone on without it.
+    let _ = tell.send(sighting);
+    let request = request(ready, plan.after.as_ref(), plan.known.as_ref(), (safe.0, &safe.1), plan.most);
+    let fetched = fetch::fetch(&reader, request, batches).await?;
+    if fetched.rows > 0 {
+        ready.mean_row.store(fetched.sizes.mean, Relaxed);
+        ready.largest_row.store(fetched.sizes.largest, Relaxed);
+    }
+    Ok((fetched, reader))
+}
+
+/// What to read of a relay's table: at most `most` rows after a position.
+pub(in crate::relay) fn request<'a>(
+    ready: &'a Ready,
+    after: Option<&'a Position>,
+    known: Option<&'a Relations>,
+    (horizon, server): (Timestamp, &'a Server),
+    most: usize,
+) -> Request<'a> {
+    let turn = ready.config.turn;
+    Request {
+        shape: &ready.shape,
+        server,
+        fields: ready.sink.fields(),
+        texts: &ready.texts,
+        typed: ready.sink.is_typed(),
+        after,
+        horizon,
+        known: known.map(|(_, known)| known),
+        root: known.map(|(root, _)| *root),
+        budget: Budget {
+            rows: most.min(ready.most_rows()),
+            bytes: ready.most_bytes(),
+            page: turn.bytes,
+            time: turn.time,
+        },
+        sizes: Sizes { largest: ready.largest_row.load(Relaxed), mean: ready.mean_row.load(Relaxed) },
+    }
+}
+
+/// What one turn leaves to the next.
+#[derive(Debug, Default)]
+pub(in crate::relay) struct Chain {
+    /// Rows that are being read for the next turn.
+    pub(in crate::relay) ahead: Option<Ahead>,
+    /// The last turn took all it could.
+    pub(in crate::relay) backlog: bool,
+    /// The right to use connections; kept from turn to turn only while rows are read ahead.
+    pub(in crate::relay) permits: Vec<tokio::sync::OwnedSemaphorePermit>,
+    /// Where the last turn left the cursor.
+    pub(in crate::relay) stands_at: Option<Position>,
+    /// Where it left the cursor's row.
+    pub(in crate::relay) place: Option<Place>,
+}
+
+impl Turn<'_> {
+    /// What to read: at most `rows` rows behind the cursor's position.
+    pub(in crate::relay) fn request<'a>(&'a self, cursor: &'a LockedCursor, rows: usize) -> Request<'a> {
+        let known = cursor.relations.as_ref();
+        let safe = (self.sighting.horizon.at, &*self.sighting.server);
+        request(self.ready, cursor.position.as_ref(), known, safe, rows)
+    }
+
+    /// The rows behind the cursor's position: what was read ahead, if it is that, or a reading that begins now.
+    pub(in crate::relay) fn reading(&self, cursor: &LockedCursor, chain: &mut Chain, most: usize) -> Ahead {
+        let ahead = chain.ahead.take().filter(|ahead| ahead.fits(cursor, self.ready, most));
+        ahead.unwrap_or_else(|| {
+            let (after, known) = (cursor.position.clone(), cursor.relations.clone());
+            let plan = Plan { after, known, most, sighting: Some(self.sighting.clone()) };
+            Ahead::start(self.engine, self.ready, plan)
+        })
+    }
+
+    /// Begins to read what the next turn should find behind this one, unless somebody waits for the connections or the
+    /// next turn is not to follow at once.
+    pub(in crate::relay) fn read_on(&self, fetched: &Fetched, suspects: usize) -> Option<Ahead> {
+        let ready = self.ready;
+        let waits = self.engine.is_crowded()
+            || self.engine.stop.is_cancelled()
+            || suspects > 0
+            || ready.slow.load(Relaxed)
+            || ready.sink.min_interval().is_some()
+            || ready.circuit_open.load(Relaxed);
+        let after = fetched.last.clone().filter(|_| fetched.more && !waits)?;
+        let plan = Plan { after: Some(after), known: None, most: self.appetite(0), sighting: None };
+        Some(Ahead::start(self.engine, ready, plan))
+    }
+}

@@ -1,0 +1,239 @@
+//! The relays of one source: one look at the table serves them all.
+//!
+//! A look is a scan of the writers, the newest row that is safe to read, and where the cursors stand: no lock, no
+//! transaction id, no WAL. Only a cursor that is behind gets a turn. While nothing is to be done looks are short (see
+//! [`crate::relay::stream::idle`]): idle cost grows with tables, not with cursors.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::{Id, JoinSet};
+
+use crate::database::Error;
+use crate::pace::{Backoff, Pace};
+use crate::position::{Position, Timestamp};
+use crate::relay::engine::Engine;
+use crate::relay::engine::report;
+use crate::relay::engine::wakeups::Sleeper;
+use crate::relay::stream::gauges::Samples;
+use crate::relay::stream::idle::Rest;
+use crate::relay::stream::member::{Member, Prepared, Quiet};
+use crate::relay::stream::poll::Look;
+use crate::relay::stream::shards::{self, Shards};
+use crate::relay::stream::weaker_rule::OpenSince;
+use crate::relay::stream::worker::{self, Next, Start};
+use crate::source::shape::Shape;
+use crate::source::watcher::Sighting;
+
+mod catalog;
+mod next;
+mod wait;
+
+/// A look that takes longer hangs on a server that keeps its connection and does not answer.
+const STEP: Duration = Duration::from_secs(30);
+/// How often the catalogue is read again; while the group rests, it is read again before turns begin, and as often as
+/// [`CATALOGUE_AT_REST`].
+const CATALOGUE: Duration = Duration::from_secs(1);
+const CATALOGUE_AT_REST: Duration = Duration::from_secs(5);
+/// Between two looks for a row that a hint has told of.
+const HINTED: Duration = Duration::from_millis(1);
+
+/// The relays of one source.
+#[derive(Debug)]
+pub(in crate::relay) struct Group {
+    engine: Arc<Engine>,
+    source: crate::source::Config,
+    members: Vec<Member>,
+    shape: Option<Arc<Shape>>,
+    shape_read: Option<Instant>,
+    /// The newest row at the last look.
+    latest: Option<Position>,
+    /// When that was, by the database's clock.
+    seen: Option<Timestamp>,
+    /// While nothing is to be done before the newest row is another.
+    rest: Option<Rest>,
+    /// Of the shape as it is; another shape has another.
+    open_since: Arc<OpenSince>,
+    samples: Samples,
+    /// Hears of rows, when some relay asks for that.
+    sleeper: Option<Arc<Sleeper>>,
+    /// A hint ended the last pause: what it tells of may lie a moment in the future of this replica's idea of the clock.
+    hinted: bool,
+    /// The newest row of each shard.
+    shards: Shards,
+    /// When the first relay may go on that has something to do but must wait, or the newest row is safe to read.
+    wake: Option<Instant>,
+    running: JoinSet<(Next, Backoff)>,
+    /// Relays' checks.
+    preparing: JoinSet<Prepared>,
+    /// Whose turns or checks these are.
+    tasks: HashMap<Id, usize>,
+}
+
+impl Group {
+    /// A group of relays with the same source.
+    #[must_use]
+    pub(in crate::relay) fn new(
+        engine: Arc<Engine>,
+        source: crate::source::Config,
+        relays: Vec<crate::relay::Config>,
+    ) -> Self {
+        let members: Vec<_> = relays.into_iter().map(Member::new).collect();
+        let sleeper = members.iter().any(|member| member.config.poll.notify).then(|| engine.hints.sleeper());
+        Self {
+            engine,
+            source,
+            members,
+            shape: None,
+            shape_read: None,
+            latest: None,
+            seen: None,
+            rest: None,
+            open_since: Arc::default(),
+            samples: Samples::default(),
+            sleeper,
+            hinted: false,
+            shards: Shards::default(),
+            wake: None,
+            running: JoinSet::new(),
+            preparing: JoinSet::new(),
+            tasks: HashMap::new(),
+        }
+    }
+
+    /// Runs until the engine stops; running turns are waited for.
+    pub(in crate::relay) async fn run(mut self) {
+        let poll = self.members.iter().map(|member| member.config.poll).min_by_key(|poll| poll.max).unwrap_or_default();
+        let mut pace = Pace::new(poll.min, poll.max);
+        let mut backoff = Backoff::new();
+        while !self.engine.stop.is_cancelled() {
+            self.engine.heartbeat.beat();
+            let step = tokio::time::timeout(STEP, self.step()).await.unwrap_or(Err(Error::Timeout(STEP)));
+            let pause = match step {
+                Ok(found) => {
+                    backoff = Backoff::new();
+                    let found = found | std::mem::take(&mut self.hinted);
+                    // A group that rests asks for one row; a full look is several statements, and may come to nothing again and again.
+                    if self.rest.is_some() && !found { pace.after_glance() } else { pace.after(found) }
+                }
+                Err(error) => {
+                    self.engine.probe.forget().await;
+                    let pause = backoff.failed(fastrand::f64());
+                    self.wake = None;
+                    let hint = error.mend();
+                    tracing::warn!(table = %self.source.table(), %error, hint, ?pause, "cannot look at the table");
+                    // Without a connection nothing can be written down either; one slip is no news for the status.
+                    if matches!(error, Error::Statement(_) | Error::Timeout(_)) && backoff.failures() > 1 {
+                        report::blind(&self.engine, self.members.iter().filter_map(|m| m.ready.as_ref()), &error).await;
+                    }
+                    pause
+                }
+            };
+            self.wait(pause, pause >= poll.max).await;
+        }
+        while let Some(done) = self.running.join_next_with_id().await {
+            self.finished(done);
+        }
+    }
+
+    /// A full look, with a catalogue that was read as lately as `known`.
+    async fn look(&mut self, known: Duration) -> Result<bool, Error> {
+        self.wake = None;
+        self.catalogue(known).await?;
+        let Some(shape) = self.shape.clone() else { return Ok(false) };
+        let sighting = self.engine.watcher.scan(&shape).await?;
+        self.prepare(&shape, &sighting).await;
+        let session = self.engine.probe.session().await?;
+        if let Err(error) = sighting.server.same_as(&session.server) {
+            self.engine.watcher.forget().await;
+            return Err(error);
+        }
+        let names: Vec<&str> = self.members.iter().map(|member| member.config.name.as_str()).collect();
+        let bulletin = self.engine.bulletin.number(&session, self.engine.call_deadline).await?;
+        let look = Look::take(&session, &shape, &names, sighting, self.engine.call_deadline).await?;
+        let configs = self.members.iter().map(|member| &member.config);
+        let mut look = self.shards.complete(look, &session, &shape, configs, self.engine.call_deadline).await?;
+        look.before = self.seen;
+        // A row that has only just come is safe to read soon: it is worth looking often again.
+        let mut found = self.latest != look.latest;
+        self.latest.clone_from(&look.latest);
+        // No sooner than the shortest pause, unless this group is woken by hints: it would wait for rows that it has heard of.
+        let shortest = self.members.iter().map(|member| member.config.poll.min).min().unwrap_or_default();
+        let floor = if self.sleeper.is_some() { HINTED } else { shortest };
+        self.wake = look.safe_at().map(|at| at.max(Instant::now() + floor));
+        if known > CATALOGUE && !self.rests(&look) {
+            return Ok(true); // looks again at once, at the catalogue, too
+        }
+        self.seen = Some(look.sighting.horizon.observed_at);
+        // Replicas that begin at different ends seldom try the same cursor.
+        let first = fastrand::usize(..self.members.len().max(1));
+        for index in (first..self.members.len()).chain(0..first) {
+            found |= self.consider(index, &look);
+        }
+        self.samples.take(&self.engine, &mut self.members, &look).await?;
+        self.rest = Rest::after(&look, bulletin).filter(|_| self.rests(&look));
+        Ok(found)
+    }
+
+    /// Whether there is nothing to do for any relay before the newest row or a cursor's standing changes.
+    fn rests(&self, look: &Look) -> bool {
+        self.members.iter().all(|member| member.rests(look))
+    }
+
+    /// Makes relays ready that are not, each in a task of its own: a sink that cannot be reached must not hold the others.
+    async fn prepare(&mut self, shape: &Arc<Shape>, sighting: &Sighting) {
+        for (index, member) in self.members.iter_mut().enumerate() {
+            member.prepare(&self.engine, shape).await;
+            if let Some(checks) = member.checks(&self.engine, shape, sighting) {
+                self.tasks.insert(self.preparing.spawn(checks).id(), index);
+            }
+        }
+    }
+
+    /// Starts a turn if the relay has something to do and may; true when it has.
+    fn consider(&mut self, index: usize, look: &Look) -> bool {
+        let member = &mut self.members[index];
+        if !member.busy && self.engine.registry.gives_way(&member.config.name) {
+            member.ready = None; // its checks wait until no other configuration runs
+        }
+        let Some(ready) = member.ready.clone() else { return false };
+        let Some(standing) = look.standing(&ready.config.name) else {
+            member.ready = None; // its row is gone: it is made anew
+            return true;
+        };
+        ready.observe(standing, look);
+        if member.busy {
+            member.tell(&ready, standing, look);
+            return false;
+        }
+        if member.has_resumed(&self.engine, &ready, standing) {
+            return true;
+        }
+        if !member.tries_wish(standing) {
+            let wanted = member.is_wanted(&ready, standing, look);
+            // What an ended replica had in flight is recorded also while nothing may be published.
+            if !standing.in_flight && (!wanted || standing.paused || member.is_halted(&ready, standing)) {
+                return false;
+            }
+            if let Some(due) = member.due(&ready, standing, &look.sighting) {
+                self.wake = Some(self.wake.map_or(due, |wake| wake.min(due)));
+                return false;
+            }
+        }
+        (member.busy, member.woken, member.checking) = (true, false, true);
+        member.needless = Arc::default();
+        let quiet = Quiet::begin(member.quiet.take(), standing.position.as_ref(), look.newest_for(standing));
+        member.quiet = Some(quiet);
+        let follow = shards::follows(&ready, standing, look);
+        let start = Start {
+            sighting: look.sighting.clone(),
+            needless: Arc::clone(&member.needless),
+            open_since: Arc::clone(&self.open_since),
+            follow,
+        };
+        let task = worker::run(Arc::clone(&self.engine), ready, start, member.backoff);
+        self.tasks.insert(self.running.spawn(task).id(), index);
+        true
+    }
+}

@@ -1,0 +1,83 @@
+//! What follows for a group when a relay's turns have ended.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use tokio::task::{Id, JoinError, JoinSet};
+
+use super::Group;
+use crate::pace::Backoff;
+use crate::relay::stream::member::{Member, Prepared};
+use crate::relay::stream::worker::Next;
+
+impl Group {
+    /// Waits until no relay's checks run, and keeps what they found for the next look. Those that have ended before it is given
+    /// up are kept, too.
+    pub(super) async fn checked(
+        preparing: &mut JoinSet<Prepared>,
+        tasks: &mut HashMap<Id, usize>,
+        members: &mut [Member],
+    ) {
+        while let Some(done) = preparing.join_next_with_id().await {
+            let (id, prepared) = match done {
+                Ok((id, prepared)) => (id, Ok(prepared)),
+                Err(error) => (error.id(), Err(error)),
+            };
+            if let Some(member) = tasks.remove(&id).and_then(|index| members.get_mut(index)) {
+                member.checked(prepared);
+            }
+        }
+    }
+
+    /// Takes a relay's turns' end in.
+    pub(super) fn finished(&mut self, done: Result<(Id, (Next, Backoff)), JoinError>) {
+        let (id, outcome) = match done {
+            Ok((id, outcome)) => (id, Ok(outcome)),
+            Err(error) => (error.id(), Err(error)),
+        };
+        let Some(member) = self.tasks.remove(&id).and_then(|index| self.members.get_mut(index)) else { return };
+        member.busy = false;
+        let next = match outcome {
+            Ok((next, backoff)) => {
+                member.backoff = backoff;
+                next
+            }
+            Err(error) => {
+                let pause = member.backoff.failed(fastrand::f64());
+                tracing::error!(cursor = member.config.name, %error, ?pause, "turn panicked: its connections are closed");
+                Next::After(pause)
+            }
+        };
+        // It has read to the end, under the tree that it began with.
+        if next == Next::Quiet && member.checking {
+            member.unchecked = false;
+        }
+        match next {
+            Next::Quiet => {}
+            Next::Look => member.quiet = None,
+            Next::Halted => {
+                member.quiet = None;
+                member.halted = true;
+                // A halt that could not be recorded must not become a storm of tries.
+                member.not_before = Instant::now() + member.backoff.failed(fastrand::f64());
+            }
+            Next::After(pause) => {
+                member.quiet = None;
+                member.not_before = Instant::now() + pause;
+            }
+            Next::Pause(pause) => {
+                member.quiet = None;
+                member.paces(pause);
+            }
+            Next::Catalogue => {
+                member.quiet = None;
+                self.shape_read = None;
+            }
+            Next::Recheck(pause) => {
+                member.quiet = None;
+                member.ready = None;
+                member.not_before = Instant::now() + pause;
+            }
+        }
+    }
+}

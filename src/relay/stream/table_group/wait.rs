@@ -1,0 +1,92 @@
+//! How a group spends its pauses, and its looks while nothing is to be done.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{CATALOGUE, CATALOGUE_AT_REST, Group};
+use crate::database::{Error, Session};
+use crate::relay::engine::wakeups;
+use crate::relay::stream::idle::Rest;
+use crate::relay::stream::idle_poller::Watch;
+use crate::relay::stream::member::{Member, SAMPLE};
+use crate::relay::stream::poll::Look;
+use crate::source::shape::Shape;
+
+impl Group {
+    /// Waits for the pause, a hint, the end of a turn or of the last checks, or the engine's end. A group that rests leaves looking to the sentry
+    /// once its pause is the `longest`.
+    pub(super) async fn wait(&mut self, pause: Duration, longest: bool) {
+        let engine = Arc::clone(&self.engine);
+        let stop = engine.stop.clone();
+        // With every relay in a turn there is nothing to look for before one of them is done.
+        let busy = self.members.iter().all(|member| member.busy);
+        let pause = if busy { pause.max(SAMPLE / 10) } else { pause };
+        let preparing = !self.preparing.is_empty();
+        let left = self.rest.as_ref().map_or(pause, Rest::left);
+        let watch = match &self.shape {
+            Some(shape) if longest => engine.sentry.watch(&mut self.rest, shape, pause),
+            _ => None,
+        };
+        let pause = if watch.is_some() { pause.max(left) } else { pause };
+        let wake = self.wake.filter(|_| !busy);
+        let pause = wake.map_or(pause, |wake| pause.min(wake.saturating_duration_since(Instant::now())));
+        let sleeper = self.sleeper.clone();
+        let hint = wakeups::hint(sleeper.as_deref(), &mut self.hinted);
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = ended(watch.as_ref()) => {}
+            () = hint, if !busy => {}
+            () = Self::checked(&mut self.preparing, &mut self.tasks, &mut self.members), if preparing => {}
+            () = stop.cancelled() => {}
+            Some(done) = self.running.join_next_with_id() => self.finished(done),
+        }
+        if self.hinted {
+            self.members.iter_mut().for_each(Member::hinted);
+        }
+        if let Some((rest, seen)) = watch.and_then(Watch::end) {
+            self.rest = Some(rest);
+            self.seen = seen.or(self.seen);
+        }
+        while let Some(done) = self.running.try_join_next_with_id() {
+            self.finished(done);
+        }
+    }
+
+    /// One look; true when some relay had work to do.
+    pub(super) async fn step(&mut self) -> Result<bool, Error> {
+        let (Some(mut rest), Some(shape)) = (self.rest.take(), self.shape.clone()) else {
+            return self.look(CATALOGUE).await;
+        };
+        let session = self.engine.probe.session().await?;
+        if rest.is_over(self.engine.bulletin.number(&session, self.engine.call_deadline).await?) {
+            return self.look(CATALOGUE_AT_REST).await;
+        }
+        if !self.is_still(&session, &shape, &rest).await? {
+            return self.look(CATALOGUE).await;
+        }
+        if rest.wants_scan() {
+            rest.sighting = self.engine.watcher.scan(&shape).await?;
+        }
+        self.rest = Some(rest);
+        Ok(false)
+    }
+
+    /// A short look: whether the newest row is still the same.
+    async fn is_still(&mut self, session: &Session, shape: &Shape, rest: &Rest) -> Result<bool, Error> {
+        let (begun, now) = (rest.sighting.clock(), rest.sighting.latest_clock());
+        let newest = Look::glance(session, shape, now, self.engine.call_deadline).await?;
+        let still = rest.is_of(newest.as_ref());
+        if still {
+            self.seen = Some(begun);
+        }
+        Ok(still)
+    }
+}
+
+/// Until the sentry wakes the group; for ever when it looks by itself.
+async fn ended(watch: Option<&Watch<'_>>) {
+    match watch {
+        Some(watch) => watch.ended().await,
+        None => std::future::pending().await,
+    }
+}

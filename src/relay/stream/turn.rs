@@ -1,0 +1,358 @@
+//! One turn: lock, fetch, publish, advance, commit.
+//!
+//! Promise: what is advanced over has been acknowledged, or put aside as a dead letter, or given up by an operator; what
+//! was acknowledged is advanced over unless the database fails, and then it is published again, in order, with the same
+//! ids. Publishing stops at once when the lock is lost, at the turn's deadline, or when the grace period of a shutdown
+//! ends.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt as _;
+
+use crate::cursor::{Advance, Facts, LockedCursor, Place, RestsOn};
+use crate::database::Error;
+use crate::position::{Position, Timestamp};
+use crate::relay::engine::Engine;
+use crate::relay::engine::circuit;
+use crate::relay::engine::report;
+use crate::relay::stream::outcome::{Outcome, Timings, TurnError};
+use crate::relay::stream::publish_decision::Verdict;
+use crate::relay::stream::read_ahead::{Ahead, Chain};
+use crate::relay::stream::shards;
+use crate::relay::stream::turn_buffer::Kept;
+use crate::relay::stream::turn_progress::{Relayed, pump};
+use crate::relay::stream::weaker_rule;
+use crate::relay::{Guarantee, Ready};
+use crate::sink::{Failure, Mode};
+use crate::source::fetch::{FetchError, Fetched};
+use crate::source::watcher::Sighting;
+
+/// How many rows a turn publishes that sends one by one: each waits for the broker.
+const ALONE: usize = 200;
+
+/// A turn: what it works with, and what was measured of it.
+#[derive(Debug)]
+pub struct Turn<'a> {
+    /// The relay.
+    pub ready: &'a Arc<Ready>,
+    /// What the watcher saw, before this turn began.
+    pub sighting: &'a Sighting,
+    /// What all relays share.
+    pub engine: &'a Arc<Engine>,
+    /// How long each part took.
+    pub timings: Timings,
+    /// When the rows were created that were acknowledged and advanced over, in order.
+    pub delivered: Vec<Timestamp>,
+    /// When the cursor was created, once it is locked.
+    pub since: Option<Timestamp>,
+    /// Over how many partitions keys are spread in this turn.
+    pub partitions: Option<i32>,
+    /// Where the cursor stands after it, if that was found out.
+    pub stands_at: Option<Position>,
+    /// Where it has left the cursor's row.
+    pub place: Option<Place>,
+    /// It took all that one stretched as they are now may take.
+    pub filled: bool,
+    /// The rule of the scan, and from when on transactions count under a weaker one.
+    pub rests_on: RestsOn,
+    /// Where the cursor moves if the turn finds nothing to read up to there: the table's newest row, of another shard.
+    pub follow: Option<Position>,
+}
+
+impl Turn<'_> {
+    /// Runs the turn on two connections: one that holds the lock, one that reads. Takes what was read ahead for it, and
+    /// leaves what it has read ahead for the next.
+    ///
+    /// # Errors
+    /// See [`TurnError`].
+    pub(in crate::relay) async fn run(&mut self, chain: &mut Chain) -> Result<Outcome, TurnError> {
+        let begun = Instant::now();
+        let lock = within(self.engine, self.engine.connection()).await?;
+        let deadline = Instant::now() + self.ready.config.turn.deadline;
+        let lock = LockedCursor::lock(lock, &self.ready.config.name, &self.ready.identity, chain.place.as_ref());
+        let locked = within(self.engine, lock).await?;
+        self.timings.lock = begun.elapsed();
+        let Some(cursor) = locked else { return Ok(Outcome::Busy) };
+        self.since = Some(cursor.created_at);
+        self.sighting.server.same_as(cursor.server())?;
+        if let Some(lost) = cursor.in_flight.clone() {
+            return Ok(match within(self.engine, cursor.record_in_flight()).await? {
+                Some(rows) => Outcome::Abandoned { rows, by: lost.by },
+                None => Outcome::Busy,
+            });
+        }
+        let shape = &self.ready.shape;
+        let facts = Facts { identity: &self.ready.identity, root: shape.root, relations: &shape.descendants };
+        // Before anything else: an operator may move a cursor that is paused, halted or refused, and nothing is published.
+        if let Some(wish) = cursor.wish.clone().filter(|wish| wish.fits(cursor.foreign, facts)) {
+            let moving = cursor.carry_out(&wish, self.sighting.horizon.observed_at, &self.engine.replica);
+            let position = within(self.engine, moving).await?;
+            return Ok(Outcome::Moved { number: wish.number, position });
+        }
+        if let Some(reason) = self.refused(&cursor) {
+            within(self.engine, cursor.release()).await?;
+            return Ok(reason);
+        }
+        // Another relation under the name is refused by the reading.
+        let same = cursor.relations.as_ref().is_none_or(|(root, _)| *root == shape.root);
+        if same && weaker_rule::is_weaker(cursor.rests_on.rule.as_deref(), shape) {
+            return self.weaken(cursor).await;
+        }
+        let out = self.ready.circuit_open.load(Ordering::Relaxed);
+        let (sink, looked) = (self.ready.config.sink.circuit(), self.sighting.horizon.observed_at);
+        if out && !within(self.engine, cursor.may_probe(&sink, looked)).await? {
+            within(self.engine, cursor.release()).await?;
+            return Ok(Outcome::Early(circuit::PROBED_BY_ANOTHER));
+        }
+        let letters =
+            if cursor.redrive { within(self.engine, cursor.redriving(self.redrives())).await? } else { Vec::new() };
+        let at_most_once = self.ready.config.guarantee == Guarantee::AtMostOnce;
+        if letters.is_empty() && !at_most_once {
+            let relayed = self.relay(&cursor, chain, deadline).await?;
+            return self.advance(cursor, relayed).await;
+        }
+        // The slot has two connections.
+        chain.ahead = None;
+        let reader = within(self.engine, self.engine.connection()).await?;
+        // Boxed: the turns of most relays are never these, and would carry their room along.
+        match letters.first() {
+            Some(first) if at_most_once => Box::pin(self.redrive_once(cursor, reader, first, deadline)).await,
+            Some(_) => Box::pin(self.redrive(cursor, reader, &letters, deadline)).await,
+            None => Box::pin(self.at_most_once(cursor, reader, deadline)).await,
+        }
+    }
+
+    /// Why the cursor must not be moved now.
+    fn refused(&self, cursor: &LockedCursor) -> Option<Outcome> {
+        if cursor.foreign {
+            return Some(Outcome::Foreign);
+        }
+        if cursor.paused {
+            return Some(Outcome::Paused);
+        }
+        if cursor.halted.as_deref() == Some(self.ready.fingerprint.as_str()) {
+            return Some(Outcome::Halted);
+        }
+        if let (Some(found), Some(known)) = (self.partitions, cursor.partitions)
+            && found != known
+            && self.ready.accepted_partitions.load(Ordering::Relaxed) != found
+        {
+            return Some(Outcome::Partitions { known, found });
+        }
+        // Only the lock's holder knows: when this replica looked, another may have been about to advance.
+        if let (Some(interval), Some(rested)) = (self.ready.sink.min_interval(), cursor.rested)
+            && rested < interval
+        {
+            return Some(Outcome::Early(interval - rested));
+        }
+        let clock = self.sighting.horizon.observed_at;
+        let observed_at = cursor.observed_at?;
+        // A step smaller than the window does no harm: the window is the room for it.
+        (clock.plus(self.ready.shape.margin.window) < observed_at).then_some(Outcome::Regressed { observed_at, clock })
+    }
+
+    /// How many rows this turn may take.
+    pub(in crate::relay) fn appetite(&self, suspects: usize) -> usize {
+        let ready = self.ready;
+        match (suspects, ready.circuit_open.load(Ordering::Relaxed)) {
+            (0, false) => ready.appetite.load(Ordering::Relaxed),
+            (0, true) => 1,
+            (suspects, _) => suspects.min(ALONE).min(ready.appetite.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Fetches and publishes side by side, until all is acknowledged, something fails, or the turn is cut.
+    async fn relay(
+        &mut self,
+        cursor: &LockedCursor,
+        chain: &mut Chain,
+        deadline: Instant,
+    ) -> Result<Relayed, TurnError> {
+        let ready = self.ready;
+        let closed = cursor.closed();
+        let suspects = ready.suspects.load(Ordering::Relaxed);
+        let mode = Mode {
+            alone: suspects > 0,
+            replayed: false,
+            partitions: self.partitions,
+            until: Some(deadline),
+            backlog: chain.backlog && suspects == 0,
+        };
+        let mut publication = match ready.sink.begin_within(mode, cursor.transaction()).await {
+            Ok(publication) => publication,
+            Err(failure) => return Ok(Relayed::nothing(failure)),
+        };
+        let appetite = self.appetite(suspects);
+        let begun = Instant::now();
+        let Ahead { rows, mut end, most, stretch, .. } = self.reading(cursor, chain, appetite);
+        let mut kept = Kept::default();
+        let mut fetched = None;
+        let mut fetch_time = Duration::ZERO;
+        let reading = async {
+            let outcome = end.wait().await;
+            fetch_time = begun.elapsed();
+            chain.ahead = outcome.as_ref().ok().and_then(|fetched| self.read_on(fetched, suspects));
+            fetched = Some(outcome);
+        };
+        let mut tail = Duration::ZERO;
+        let publishing = async { tail = pump(&mut publication, &mut kept, rows).await };
+        let cut = tokio::select! {
+            biased;
+            () = closed.cancelled() => return Err(self.lock_lost(publication.acknowledged())),
+            () = tokio::time::sleep_until(deadline.into()) => true,
+            () = self.engine.cut.cancelled() => true,
+            _ = async { tokio::join!(publishing, reading) } => false,
+        };
+        let published = publication.finish();
+        self.timings.fetch = fetch_time;
+        self.timings.publish = begun.elapsed();
+        self.timings.tail = tail;
+        let rows = kept.rows();
+        // Rows that were read ahead by an older appetite, or in too little time, say nothing about a larger turn.
+        let spent =
+            matches!(&fetched, Some(Ok(fetched)) if fetched.spent) && stretch == ready.stretch.load(Ordering::Relaxed);
+        self.filled = spent && (rows >= ready.most_rows() || rows < most);
+        // However many it wanted, it could take no more than this.
+        let appetite = appetite.min(ready.most_rows());
+        ready.slow.store(self.timings.publish > ready.config.turn.time, Ordering::Relaxed);
+        if cut {
+            ready.stretch.store(1, Ordering::Relaxed);
+        }
+        if cut || rows >= appetite {
+            ready.learn(appetite, self.timings.publish);
+        } else if published.stopped.as_ref().is_some_and(Failure::is_too_slow) {
+            // One statement took all the time, for these rows and not for as many as there might have been.
+            ready.learn(rows, self.timings.publish);
+        }
+        let read_nothing = matches!(&fetched, Some(Ok(fetched)) if fetched.rows == 0);
+        if cut && !read_nothing && published.acknowledged == 0 && published.stopped.is_none() {
+            // Nothing was read, or nothing was handed over, in time: that is no sign that nothing is there.
+            return Err(Error::Timeout(ready.config.turn.deadline).into());
+        }
+        let fetched = match fetched {
+            Some(Ok(fetched)) => fetched,
+            Some(Err(FetchError::Unreadable(row))) if rows == 0 && published.stopped.is_none() => {
+                return Ok(Relayed::unreadable(&row));
+            }
+            // Rows that were published before the reading failed are a true prefix; without any, the error is the turn's.
+            Some(Err(error)) if published.acknowledged == 0 && published.stopped.is_none() => return Err(error.into()),
+            Some(Err(error)) => {
+                tracing::warn!(cursor = ready.config.name, %error, rows, "reading failed: going on behind what was read");
+                Fetched { rows, more: true, ..Fetched::default() }
+            }
+            None if cut => Fetched { rows, more: true, ..Fetched::default() },
+            None => Fetched { rows, ..Fetched::default() },
+        };
+        Ok(Relayed { kept, published, fetched, unread: false })
+    }
+
+    /// Advances over the acknowledged prefix, and over a poison row behind it when that is the policy.
+    pub(in crate::relay) async fn advance(
+        &mut self,
+        cursor: LockedCursor,
+        relayed: Relayed,
+    ) -> Result<Outcome, TurnError> {
+        let acknowledged = relayed.published.acknowledged;
+        let message_id = relayed.message_id(acknowledged);
+        let verdict = self.copied(self.verdict(&relayed)).await;
+        if let Verdict::Halt(failure) = &verdict {
+            // While the lock is held: no other replica shall try the same message before it can see the halt.
+            report::halt(self.engine, self.ready, failure, message_id.as_deref()).await;
+        }
+        if let (Verdict::Retry(failure), true) = (&verdict, self.ready.circuit_open.load(Ordering::Relaxed)) {
+            // For the same reason: it would be the next try, and no pause before it.
+            report::retry(self.engine, self.ready, failure, message_id.as_deref(), Some(failure.is_outage())).await;
+        }
+        let dead = match &verdict {
+            Verdict::Bury(failure, letter) => Some((letter.as_ref(), report::error(failure, message_id.as_deref()))),
+            Verdict::Done | Verdict::Search(_) | Verdict::Retry(_) | Verdict::Halt(_) => None,
+        };
+        let passed = acknowledged + usize::from(dead.is_some());
+        let end = match &verdict {
+            Verdict::Done if relayed.read_nothing() => {
+                let follow = self.follow.take();
+                shards::follow_to(follow, cursor.position.as_ref(), self.sighting.horizon.at)
+                    .or_else(|| self.stays(&cursor))
+            }
+            _ => relayed.end(passed),
+        };
+        let known = self.ready.shape.descendants.clone();
+        if end.is_some() {
+            let advance = Advance {
+                position: end.as_ref(),
+                observed_at: self.sighting.horizon.observed_at,
+                snapshot: relayed.fetched.snapshot.as_deref(),
+                relations: (self.ready.shape.root, &known),
+                seek_applied: cursor.seek_applied,
+                identity: &self.ready.identity,
+                partitions: self.partitions,
+                rests_on: &self.rests_on,
+                durable: self.ready.config.waits_for_disk() || dead.is_some(),
+                dead,
+                by: &self.engine.replica,
+            };
+            match within(self.engine, cursor.advance(advance)).await {
+                Ok((place, [advance, commit])) => {
+                    (self.timings.advance, self.timings.commit) = (advance, commit);
+                    self.place = Some(place);
+                }
+                Err(source) => return Err(self.not_advanced(acknowledged, source)),
+            }
+            self.stands_at = end;
+        } else {
+            self.stands_at = cursor.position.clone();
+            within(self.engine, cursor.release()).await?;
+        }
+        self.ready.searched(passed);
+        self.delivered = relayed.instants(acknowledged);
+        let (rows, suspects) = (acknowledged, relayed.published.suspects);
+        Ok(match verdict {
+            Verdict::Search(failure) => {
+                self.ready.suspects.store(suspects, Ordering::Relaxed);
+                Outcome::Searching { rows, suspects, failure }
+            }
+            Verdict::Bury(failure, letter) => Outcome::Buried { rows, failure, message_id: letter.message_id },
+            Verdict::Retry(failure) | Verdict::Halt(failure) => Outcome::Stalled { rows, failure, message_id },
+            Verdict::Done if relayed.fetched.rows == 0 => Outcome::Idle,
+            Verdict::Done => Outcome::Relayed { rows, more: relayed.fetched.more || rows < relayed.fetched.rows },
+        })
+    }
+
+    /// The position itself, when the relations that the cursor knows are not those that were just read: they are recorded, so
+    /// that what was new to it is looked for once.
+    fn stays(&self, cursor: &LockedCursor) -> Option<Position> {
+        let (_, known) = cursor.relations.as_ref()?;
+        cursor.position.clone().filter(|_| *known != self.ready.shape.descendants)
+    }
+
+    /// The lock's connection ended after so many rows were acknowledged.
+    pub(in crate::relay) fn lock_lost(&self, acknowledged: usize) -> TurnError {
+        // What was changed in this database is undone with the transaction.
+        let in_database = self.ready.config.guarantee == Guarantee::InDatabase;
+        TurnError::LockLost { acknowledged: if in_database { 0 } else { acknowledged } }
+    }
+
+    /// The commit failed, or nobody knows whether it did.
+    pub(in crate::relay) fn not_advanced(&self, acknowledged: usize, source: Error) -> TurnError {
+        match self.ready.config.guarantee {
+            // Nothing will come again: what was changed is undone with the advance, or stands with it.
+            Guarantee::InDatabase => source.into(),
+            Guarantee::AtLeastOnce | Guarantee::AtMostOnce | Guarantee::Deduplicated => {
+                TurnError::NotAdvanced { acknowledged, source }
+            }
+        }
+    }
+}
+
+/// Bounds a call by this process's clock, too: a server that hangs keeps its connection alive and never answers. What
+/// is given up closes its connection, and the lock ends with it.
+pub(in crate::relay) fn within<T>(
+    engine: &Engine,
+    call: impl Future<Output = Result<T, Error>>,
+) -> impl Future<Output = Result<T, Error>> {
+    // Not an async function: that would hold the call twice, and copy kilobytes for each statement.
+    let limit = engine.call_deadline;
+    tokio::time::timeout(limit, call).map(move |done| done.unwrap_or(Err(Error::Timeout(limit))))
+}

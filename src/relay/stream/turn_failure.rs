@@ -1,0 +1,263 @@
+//! What a relay does about a turn that did not end well.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use crate::cursor::{self, unknown};
+use crate::database::Error;
+use crate::database::sqlstate::{self, Cure};
+use crate::pace::Backoff;
+use crate::position::Timestamp;
+use crate::relay::engine::circuit;
+use crate::relay::engine::report;
+use crate::relay::stream::outcome::TurnError;
+use crate::relay::stream::turn::within;
+use crate::relay::stream::worker::{Next, Worker};
+use crate::sink::{Class, Failure};
+use crate::source::fetch::FetchError;
+use crate::source::watcher::Sighting;
+
+impl Worker<'_> {
+    /// The database's clock shows less than it did at the last advance.
+    pub(in crate::relay) fn regressed(&self, observed_at: Timestamp, clock: Timestamp, sighting: &Sighting) -> Next {
+        // Another replica may have advanced since this scan: only a clock that is behind even now has stepped back.
+        if sighting.latest_clock() >= observed_at {
+            return Next::Look;
+        }
+        tracing::error!(
+            cursor = self.ready.config.name,
+            %observed_at,
+            %clock,
+            "the database's clock has stepped back: held until it passes the last advance; rows stamped in between may lie \
+             below the position"
+        );
+        Next::After(observed_at.since(clock).clamp(Duration::from_millis(100), Duration::from_secs(1)))
+    }
+
+    /// Another number of partitions: asks the cluster once more, because this replica may not have seen the last change,
+    /// and does then as configured.
+    pub(in crate::relay) async fn repartitioned(&mut self, known: i32, found: i32) -> Next {
+        if let Err(failure) = self.ready.sink.look_again(self.engine.call_deadline).await {
+            if failure.class != Class::Retry {
+                report::halt(self.engine, self.ready, &failure, None).await;
+            }
+            return self.stalled(&failure, None).await;
+        }
+        let now = self.ready.sink.partitions().unwrap_or(known);
+        if now != found || now == known {
+            return Next::Look;
+        }
+        if self.ready.config.goes_on_with_new_partitions() {
+            tracing::warn!(
+                cursor = self.ready.config.name,
+                known,
+                found,
+                "the topic's partitions have changed: going on"
+            );
+            self.ready.accepted_partitions.store(found, Relaxed);
+            return Next::Look;
+        }
+        let partitions = if found == 1 { "partition" } else { "partitions" };
+        let message = format!(
+            "topic {} has {found} {partitions}, the cursor's keys are spread over {known}: rows of one key would go on in \
+             another partition",
+            self.ready.config.sink.target()
+        );
+        let hint = format!(
+            "Let consumers catch up with what was published; then `outbox-relay cursor adopt {}`, or set \
+             on_partition_change = \"continue\".",
+            self.ready.config.name
+        );
+        let failure = Failure::of(Class::Fatal, "partition_count_changed", message, hint);
+        report::halt(self.engine, self.ready, &failure, None).await;
+        Next::Halted
+    }
+
+    pub(in crate::relay) async fn redriven(&mut self, rows: usize, failure: Option<Failure>) -> Next {
+        if rows > 0 {
+            tracing::info!(cursor = self.ready.config.name, rows, "dead letters were sent again and accepted");
+            self.backoff = Backoff::new();
+        }
+        let rested = self.ready.sink.min_interval().map_or(Next::Look, Next::After);
+        match failure {
+            None => {
+                self.recovered().await;
+                rested
+            }
+            Some(failure) if failure.class == Class::Poison => {
+                tracing::error!(
+                    cursor = self.ready.config.name,
+                    code = failure.code,
+                    error = failure.message,
+                    hint = failure.hint,
+                    "a dead letter was sent again and refused again"
+                );
+                rested
+            }
+            Some(failure) => {
+                if failure.class == Class::Fatal {
+                    report::halt(self.engine, self.ready, &failure, None).await;
+                }
+                self.stalled(&failure, None).await
+            }
+        }
+    }
+
+    pub(in crate::relay) async fn stalled(&mut self, failure: &Failure, message_id: Option<&str>) -> Next {
+        tracing::warn!(
+            cursor = self.ready.config.name,
+            message_id,
+            class = failure.class.as_str(),
+            code = failure.code,
+            error = failure.message,
+            hint = failure.hint,
+            attempt = self.backoff.failures() + 1,
+            "row not published"
+        );
+        self.back_off(failure, message_id).await
+    }
+
+    /// A row was passed that the receiver may have accepted, or not.
+    pub(in crate::relay) async fn doubtful(
+        &mut self,
+        rows: usize,
+        failure: &Failure,
+        message_id: Option<String>,
+    ) -> Next {
+        if rows > 0 {
+            self.backoff = Backoff::new();
+        }
+        let Failure { code, message, hint, .. } = failure;
+        let cursor = &self.ready.config.name;
+        tracing::warn!(cursor, message_id, code, error = message, hint, "row passed: its outcome is not known");
+        self.back_off(failure, message_id.as_deref()).await
+    }
+
+    /// What an ended replica had in flight was recorded.
+    pub(in crate::relay) fn abandoned(&self, rows: u64, by: &str) -> Next {
+        let (cursor, hint) = (&self.ready.config.name, unknown::HINT);
+        tracing::warn!(cursor, rows, by, hint, "rows were in flight when their replica ended: recorded as unknown");
+        Next::Look
+    }
+
+    /// Records that the cursor has recovered; the end of an outage is logged by the replica that records it.
+    pub(in crate::relay) async fn recovered(&mut self) {
+        let was_open = self.ready.circuit_open.load(Relaxed);
+        if self.backoff.failures() == 0 && !self.ready.reported() && !was_open {
+            return;
+        }
+        self.backoff = Backoff::new();
+        self.ready.set_reported(false);
+        let name = &self.ready.config.name;
+        let cleared =
+            within(self.engine, async { cursor::clear(self.engine.probe.session().await?.as_ref(), name, None).await });
+        match cleared.await {
+            Ok(changed) => {
+                // The next look may be many turns away.
+                self.ready.circuit_open.store(false, Relaxed);
+                if was_open && changed {
+                    tracing::info!(cursor = name, "circuit closed: the receiver accepts messages again");
+                }
+            }
+            Err(error) => {
+                tracing::warn!(cursor = name, %error, "cannot record that the cursor is well again");
+                self.ready.set_reported(true);
+            }
+        }
+    }
+
+    /// Waits for a failure to pass, or for somebody to mend it.
+    pub(in crate::relay) async fn back_off(&mut self, failure: &Failure, message_id: Option<&str>) -> Next {
+        match failure.class {
+            Class::Retry => {
+                let pause = self.backoff.failed(fastrand::f64()).max(failure.retry_after.unwrap_or_default());
+                let was_open = self.ready.circuit_open.load(Relaxed);
+                let open = failure.is_outage() && (was_open || self.backoff.failures() >= circuit::OPENS_AFTER);
+                if open && !was_open {
+                    tracing::error!(
+                        cursor = self.ready.config.name,
+                        sink = self.ready.config.sink.kind(),
+                        code = failure.code,
+                        error = failure.message,
+                        "circuit open: the receiver is out; it is tried with one message from time to time"
+                    );
+                }
+                // An outage that opens nothing here says nothing against a circuit that another replica has just opened.
+                let says = if failure.is_outage() { open.then_some(true) } else { Some(false) };
+                report::retry(self.engine, self.ready, failure, message_id, says).await;
+                Next::After(pause)
+            }
+            // Recorded already, as a rule by the turn itself while it held the lock.
+            Class::Poison | Class::Fatal => Next::Halted,
+        }
+    }
+
+    /// What to do about a table that is not what it was.
+    fn adopt(&self, first: &str) -> String {
+        format!("{first}; or accept what is there now: `outbox-relay cursor adopt NAME`.")
+            .replace("NAME", &self.ready.config.name)
+    }
+
+    /// The database said no or fell silent, or the table is not what it was.
+    pub(in crate::relay) async fn failed(&mut self, error: &TurnError) -> Next {
+        let database = match error {
+            TurnError::Fetch(FetchError::FamilyChanged) => {
+                tracing::debug!(cursor = self.ready.config.name, %error, "the catalogue is read anew");
+                return Next::Catalogue;
+            }
+            TurnError::Fetch(FetchError::Replaced { .. }) => {
+                let hint = self.adopt("Rename it back, then `outbox-relay cursor resume NAME`");
+                return self.halted("relation_replaced", error, hint).await;
+            }
+            TurnError::Fetch(FetchError::AttachedBehind { .. }) => {
+                let hint = "Move the position back to before the first of those rows that is missing (`outbox-relay cursor seek \
+                            NAME --at INSTANT`), or publish them by hand, or give them up; then accept the partition: \
+                            `outbox-relay cursor adopt NAME`. `outbox-relay cursor resume NAME` is enough only where no row of \
+                            the partition is left at or below the position."
+                    .replace("NAME", &self.ready.config.name);
+                return self.halted("partition_attached", error, hint).await;
+            }
+            TurnError::Fetch(FetchError::Detached { partition, .. }) => {
+                let hint = format!(
+                    "The next pass of [retention] messages puts it back; at once, as the owner: \
+                     SELECT outbox.attach_messages('{partition}')."
+                );
+                tracing::warn!(cursor = self.ready.config.name, %error, hint, "waiting for a partition");
+                let failure = Failure::of(Class::Retry, "partition_detached", error.to_string(), hint);
+                return self.back_off(&failure, None).await;
+            }
+            // Found by reading ahead: only the turn that has the lock decides about the row.
+            TurnError::Fetch(FetchError::Unreadable(_)) => return Next::Look,
+            TurnError::LockLost { .. } => None,
+            TurnError::NotAdvanced { source, .. }
+            | TurnError::NotSettled { source, .. }
+            | TurnError::Fetch(FetchError::Database(source))
+            | TurnError::Database(source) => Some(source),
+        };
+        if matches!(database, Some(Error::TwoServers { .. })) {
+            // Which of them is the one that has gone cannot be told: all are opened again.
+            self.engine.watcher.forget().await;
+            self.engine.probe.forget().await;
+        }
+        let meaning = database.map_or(&sqlstate::SILENT, sqlstate::meaning);
+        let code = database.map_or_else(|| "lock_lost".to_owned(), sqlstate::word);
+        let hint = database.map_or(meaning.hint, Error::mend).replace("NAME", &self.ready.config.name);
+        if meaning.cure == Cure::Halt {
+            return self.halted(&code, error, hint).await;
+        }
+        let pause = self.backoff.failed(fastrand::f64());
+        tracing::warn!(cursor = self.ready.config.name, code, %error, hint, ?pause, "turn failed");
+        // A connection that breaks once is no news for the status.
+        if self.backoff.failures() > 1 {
+            let failure = Failure::of(Class::Retry, &code, error.to_string(), hint);
+            report::retry(self.engine, self.ready, &failure, None, None).await;
+        }
+        if meaning.cure == Cure::Recheck { Next::Recheck(pause) } else { Next::After(pause) }
+    }
+
+    async fn halted(&self, code: &str, error: &TurnError, hint: String) -> Next {
+        let failure = Failure::of(Class::Fatal, code, error.to_string(), hint);
+        report::halt(self.engine, self.ready, &failure, None).await;
+        Next::Halted
+    }
+}

@@ -1,0 +1,95 @@
+//! What a turn has read and published, in order, and how far it was acknowledged.
+
+use std::time::{Duration, Instant};
+
+use crate::batch::Batch;
+use crate::position::{Position, Timestamp};
+use crate::relay::stream::read_ahead::Rows;
+use crate::relay::stream::turn_buffer::Kept;
+use crate::relay::stream::unreadable;
+use crate::sink::{Failure, Flow, Publication, Published};
+use crate::source::fetch::{Fetched, Unreadable};
+
+/// What happened between fetch and advance.
+pub(in crate::relay) struct Relayed {
+    pub(in crate::relay) kept: Kept,
+    pub(in crate::relay) published: Published,
+    pub(in crate::relay) fetched: Fetched,
+    /// The only row that was kept cannot be read: nothing of it is there but its place.
+    pub(in crate::relay) unread: bool,
+}
+
+impl Relayed {
+    pub(in crate::relay) fn nothing(failure: Failure) -> Self {
+        Self {
+            kept: Kept::default(),
+            published: Published { acknowledged: 0, stopped: Some(failure), suspects: 1 },
+            fetched: Fetched::default(),
+            unread: false,
+        }
+    }
+
+    /// Whether the reading came to its end and found no row.
+    pub(in crate::relay) fn read_nothing(&self) -> bool {
+        self.fetched.rows == 0 && !self.fetched.more && self.fetched.snapshot.is_some()
+    }
+
+    /// The first row after the position cannot be read: it is treated as refused, by its place, without its values.
+    pub(in crate::relay) fn unreadable(row: &Unreadable) -> Self {
+        let place = match row {
+            Unreadable::Malformed { position, .. }
+            | Unreadable::Value { position, .. }
+            | Unreadable::Large { position, .. } => Some(position),
+            Unreadable::Id { .. } => None,
+        };
+        let named = place.and_then(|position| Some((position.created_at, position.id.as_deref()?)));
+        let kept = named.map(|(created_at, id)| {
+            let mut batch = Batch::new(0);
+            batch.push(created_at, id, []);
+            batch
+        });
+        let failure = unreadable::failure(row);
+        let fetched = Fetched { more: true, ..Fetched::default() };
+        Self { kept: kept.into_iter().collect(), fetched, unread: true, ..Self::nothing(failure) }
+    }
+
+    /// The batch and the row in it of message number `n`, unless it has been released.
+    pub(in crate::relay) fn locate(&self, n: usize) -> Option<(&Batch, usize)> {
+        self.kept.locate(n)
+    }
+
+    /// The position of the last of `n` messages; all that are acknowledged are among them.
+    pub(in crate::relay) fn end(&self, n: usize) -> Option<Position> {
+        self.kept.end(n)
+    }
+
+    pub(in crate::relay) fn message_id(&self, n: usize) -> Option<String> {
+        let (batch, row) = self.locate(n)?;
+        Some(batch.message(row).id.to_owned())
+    }
+
+    pub(in crate::relay) fn instants(&self, n: usize) -> Vec<Timestamp> {
+        self.kept.instants(n)
+    }
+}
+
+/// Pushes batches as they come, keeps them until they are acknowledged, and waits for the acknowledgements; how long it
+/// waited for the last ones.
+pub(in crate::relay) async fn pump(publication: &mut Publication<'_>, kept: &mut Kept, mut rows: Rows) -> Duration {
+    while let Some((batch, room)) = rows.next().await {
+        // Kept before it is pushed: a push that is cut half-way has published rows of it.
+        let batch = kept.keep(batch);
+        if publication.push(batch).await == Flow::Stop {
+            // Nothing more is read, but what was pushed before the stop is on its way and counts when it arrives.
+            rows.close();
+            break;
+        }
+        drop(room);
+        kept.release(publication.acknowledged());
+        // With all rows read there is nothing to wait for, and the loss of the lock must be seen all the same.
+        tokio::task::yield_now().await;
+    }
+    let pushed = Instant::now();
+    publication.settle().await;
+    pushed.elapsed()
+}

@@ -1,0 +1,325 @@
+//! The task that runs one relay's turns as long as the next may begin at once, and what follows from how each ended.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::cursor::RestsOn;
+use crate::database::Error;
+use crate::pace::{self, Backoff, Patience};
+use crate::position::Position;
+use crate::relay::engine::Engine;
+use crate::relay::engine::circuit;
+use crate::relay::stream::outcome::{Outcome, Timings, TurnError};
+use crate::relay::stream::read_ahead::{Ahead, Chain, Plan};
+use crate::relay::stream::turn::Turn;
+use crate::relay::stream::weaker_rule::OpenSince;
+use crate::relay::{Guarantee, Ready};
+use crate::source::Rule;
+use crate::source::fetch::FetchError;
+use crate::source::watcher::Sighting;
+
+/// A task that stays for rows that come in a moment waits no longer than this: it hears no hint.
+const SOON: Duration = Duration::from_millis(20);
+
+/// What the relay should do after its turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Look again.
+    Look,
+    /// Nothing was there.
+    Quiet,
+    /// Not before this pause is over.
+    After(Duration),
+    /// Rows were there, and more may come: not before this pause is over, or a hint comes.
+    Pause(Duration),
+    /// Stand still until the cursor's standing changes.
+    Halted,
+    /// The table is not what it was: read the catalogue again.
+    Catalogue,
+    /// Something that its checks cover is not as they found it: make them again, after this pause.
+    Recheck(Duration),
+}
+
+/// Whether this task goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::relay) enum Then {
+    /// It ends.
+    End,
+    /// The next turn begins at once: rows are left, or it goes on behind a wish or a refused row.
+    Again,
+    /// Rows were there, so that there will be more in a moment, as a rule.
+    Soon,
+}
+
+/// What the look that found something to do gives to the first turn.
+#[derive(Debug)]
+pub(in crate::relay) struct Start {
+    pub(in crate::relay) sighting: Sighting,
+    /// Becomes true when the turn is not wanted any more; it matters while the turn waits for connections.
+    pub(in crate::relay) needless: Arc<AtomicBool>,
+    /// From when on transactions were open when the catalog was last read.
+    pub(in crate::relay) open_since: Arc<OpenSince>,
+    /// Where an idle shard's cursor should follow to.
+    pub(in crate::relay) follow: Option<Position>,
+}
+
+/// Runs turns while there is something to do.
+pub(in crate::relay) async fn run(
+    engine: Arc<Engine>,
+    ready: Arc<Ready>,
+    start: Start,
+    backoff: Backoff,
+) -> (Next, Backoff) {
+    let Start { mut sighting, needless, open_since, follow } = start;
+    let chain = Chain::default();
+    let mut worker = Worker {
+        engine: &engine,
+        ready: &ready,
+        backoff,
+        chain,
+        patience: Patience::default(),
+        needless: Some(needless),
+        open_since,
+        follow,
+    };
+    loop {
+        let (next, then) = match worker.turn(&sighting).await {
+            Ok(outcome) => {
+                if let Some(rows) = outcome.advanced() {
+                    engine.unrecorded.advanced(&ready.config.name, rows);
+                }
+                worker.judge(outcome, &sighting).await
+            }
+            Err(error) => {
+                worker.unrecorded(&error);
+                (worker.failed(&error).await, Then::End)
+            }
+        };
+        if engine.ends(&ready.config.name) || ready.is_superseded() {
+            return (next, worker.backoff);
+        }
+        let looking = async {
+            match then {
+                Then::End => Ok(None),
+                Then::Again => worker.look_again().await,
+                Then::Soon => worker.look_soon().await,
+            }
+        };
+        let seen = tokio::select! {
+            biased;
+            () = engine.cut.cancelled() => Ok(None),
+            seen = looking => seen,
+        };
+        match seen {
+            Ok(Some(newer)) => sighting = newer,
+            Ok(None) => return (next, worker.backoff),
+            Err(error) => return (worker.failed(&error).await, worker.backoff),
+        }
+    }
+}
+
+pub(in crate::relay) struct Worker<'a> {
+    pub(in crate::relay) engine: &'a Arc<Engine>,
+    pub(in crate::relay) ready: &'a Arc<Ready>,
+    pub(in crate::relay) backoff: Backoff,
+    chain: Chain,
+    patience: Patience,
+    /// See [`Start`]; none once the first turn has begun.
+    needless: Option<Arc<AtomicBool>>,
+    open_since: Arc<OpenSince>,
+    /// See [`Start`]; for the first turn.
+    follow: Option<Position>,
+}
+
+impl Worker<'_> {
+    async fn turn(&mut self, sighting: &Sighting) -> Result<Outcome, TurnError> {
+        // While its sink is out, one relay at a time tries it: of this process here, of all in the turn.
+        let probe = if self.ready.circuit_open.load(Relaxed) {
+            let Some(permit) = self.engine.probe_permit(&self.ready.config.sink.circuit()) else {
+                return Ok(Outcome::Early(circuit::PROBED_BY_ANOTHER));
+            };
+            Some(permit)
+        } else {
+            None
+        };
+        if self.chain.permits.is_empty() {
+            self.chain.permits = self.engine.permits(self.ready.config.sink.one_by_one()).await?;
+        }
+        if self.needless.take().is_some_and(|needless| needless.load(Relaxed)) {
+            self.chain.permits.clear();
+            return Ok(Outcome::Early(Duration::ZERO));
+        }
+        if self.engine.stop.is_cancelled() {
+            return Ok(Outcome::Busy);
+        }
+        let mut turn = Turn {
+            ready: self.ready,
+            sighting,
+            engine: self.engine,
+            timings: Timings::default(),
+            delivered: Vec::new(),
+            partitions: self.ready.sink.partitions(),
+            stands_at: None,
+            since: None,
+            place: None,
+            filled: false,
+            rests_on: RestsOn {
+                rule: Some(self.ready.shape.rule.as_str().to_owned()),
+                open_since: self.open_since.get().filter(|_| self.ready.shape.rule == Rule::Writers),
+            },
+            follow: self.follow.take(),
+        };
+        self.ready.metrics.turn_begun(sighting.clock(), sighting.horizon.at);
+        let outcome = turn.run(&mut self.chain).await;
+        self.chain.backlog = matches!(outcome, Ok(Outcome::Relayed { more: true, .. }));
+        if !self.chain.backlog {
+            self.chain.ahead = None;
+        }
+        if self.chain.ahead.is_none() {
+            self.chain.permits.clear();
+        }
+        self.chain.stands_at = turn.stands_at.take();
+        self.chain.place = turn.place.take();
+        drop(probe);
+        match outcome {
+            Ok(Outcome::Relayed { more: false, .. } | Outcome::Idle) => self.ready.stretch.store(1, Relaxed),
+            _ if self.chain.backlog && turn.filled => self.ready.stretch(&turn.timings),
+            _ => {}
+        }
+        self.ready.record(&turn, &outcome);
+        outcome
+    }
+
+    /// Rows that were acknowledged and not advanced over are sent again; under at_most_once they are unknown, and lost
+    /// unless the commit may have taken place.
+    fn unrecorded(&self, error: &TurnError) {
+        let (cursor, rows) = (&self.ready.config.name, error.acknowledged());
+        if self.ready.config.guarantee == Guarantee::AtMostOnce {
+            self.engine.unrecorded.lost(cursor, if error.may_have_recorded() { 0 } else { rows });
+        } else {
+            self.engine.unrecorded.not_advanced(cursor, rows);
+        }
+    }
+
+    /// Looks for the turn that follows at once.
+    async fn look_again(&mut self) -> Result<Option<Sighting>, TurnError> {
+        Ok(Some(match &mut self.chain.ahead {
+            Some(ahead) => bounded(self.engine, ahead.sighting()).await?,
+            None => self.engine.watcher.scan(&self.ready.shape).await?,
+        }))
+    }
+
+    /// After a moment, reads on behind the last turn; none when nothing comes, or when others need the connections more.
+    async fn look_soon(&mut self) -> Result<Option<Sighting>, TurnError> {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(self.ready.config.poll.min) => {}
+                () = self.engine.stop.cancelled() => return Ok(None),
+            }
+            let is_wanted = !self.engine.is_crowded() && !self.ready.is_superseded();
+            let Some(after) = self.chain.stands_at.clone().filter(|_| is_wanted) else { return Ok(None) };
+            self.chain.permits = self.engine.permits(false).await?;
+            let plan =
+                Plan { after: Some(after), known: None, most: self.ready.appetite.load(Relaxed), sighting: None };
+            let ahead = self.chain.ahead.insert(Ahead::start(self.engine, self.ready, plan));
+            let sighting = bounded(self.engine, ahead.sighting()).await?;
+            // The lock costs a transaction id: it is taken on trust only where rows have come again and again.
+            if self.patience.trusts() || bounded(self.engine, ahead.found()).await? {
+                return Ok(Some(sighting));
+            }
+            self.chain.ahead = None;
+            self.chain.permits.clear();
+            if !self.patience.missed() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Rows that come now are likely to be followed by more, which a task that stays can see sooner.
+    fn stays(&self) -> (Next, Then) {
+        let config = &self.ready.config;
+        let one_by_one = config.sink.one_by_one() || config.guarantee == Guarantee::AtMostOnce;
+        if one_by_one || self.ready.sink.min_interval().is_some() {
+            (Next::Look, Then::End)
+        } else if config.poll.min > SOON {
+            (Next::Pause(config.poll.min), Then::End)
+        } else {
+            (Next::Look, Then::Soon)
+        }
+    }
+
+    /// What follows from a turn.
+    async fn judge(&mut self, outcome: Outcome, sighting: &Sighting) -> (Next, Then) {
+        match outcome {
+            Outcome::Busy => (Next::After(pace::standby(&self.ready.config.poll, fastrand::f64())), Then::End),
+            Outcome::Paused => (Next::Look, Then::End),
+            Outcome::Early(pause) => (Next::After(pause), Then::End),
+            Outcome::Halted => (Next::Halted, Then::End),
+            Outcome::Idle => (Next::Quiet, if self.patience.wasted() { Then::Soon } else { Then::End }),
+            Outcome::Moved { number, position } => {
+                let position = position.map_or_else(|| "before every row".to_owned(), |position| position.to_string());
+                tracing::info!(cursor = self.ready.config.name, number, position, "operator's wish carried out");
+                (Next::Look, Then::Again)
+            }
+            Outcome::Relayed { rows, more } => {
+                tracing::debug!(cursor = self.ready.config.name, rows, more, "turn");
+                self.recovered().await;
+                if more {
+                    return (Next::Look, self.at_once());
+                }
+                self.patience.relayed();
+                self.stays()
+            }
+            Outcome::Foreign => (Next::Recheck(Duration::from_secs(1)), Then::End),
+            Outcome::Partitions { known, found } => (self.repartitioned(known, found).await, Then::End),
+            Outcome::Searching { rows, suspects, failure } => {
+                tracing::warn!(
+                    cursor = self.ready.config.name,
+                    rows,
+                    suspects,
+                    code = failure.code,
+                    error = failure.message,
+                    "a row was refused, and its batch with it: publishing one by one until it stands alone"
+                );
+                (Next::Look, Then::Again)
+            }
+            Outcome::Buried { failure, message_id, .. } => {
+                tracing::error!(
+                    cursor = self.ready.config.name,
+                    message_id,
+                    code = failure.code,
+                    error = failure.message,
+                    hint = failure.hint,
+                    "row put aside as a dead letter"
+                );
+                self.recovered().await;
+                (Next::Look, self.at_once())
+            }
+            Outcome::Redriven { rows, failure } => (self.redriven(rows, failure).await, Then::End),
+            Outcome::Regressed { observed_at, clock } => (self.regressed(observed_at, clock, sighting), Then::End),
+            Outcome::Abandoned { rows, by } => (self.abandoned(rows, &by), Then::Again),
+            Outcome::Unknown { rows, failure, message_id } => {
+                (self.doubtful(rows, &failure, message_id).await, Then::End)
+            }
+            Outcome::Stalled { rows, failure, message_id } => {
+                if rows > 0 {
+                    self.backoff = Backoff::new();
+                }
+                (self.stalled(&failure, message_id.as_deref()).await, Then::End)
+            }
+        }
+    }
+
+    /// With a rate, the next row must wait for its time.
+    fn at_once(&self) -> Then {
+        if self.ready.sink.min_interval().is_none() { Then::Again } else { Then::End }
+    }
+}
+
+/// Bounds waiting for a reading by this process's clock: a server that hangs keeps its connection alive and never answers.
+async fn bounded<T>(engine: &Engine, reading: impl Future<Output = Result<T, FetchError>>) -> Result<T, TurnError> {
+    let limit = engine.call_deadline;
+    let late = |_| TurnError::from(Error::Timeout(limit));
+    Ok(tokio::time::timeout(limit, reading).await.map_err(late)??)
+}
