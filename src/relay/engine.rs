@@ -16,21 +16,27 @@ use crate::position::Timestamp;
 use crate::relay::Config;
 use crate::relay::engine::control_changes::Bulletin;
 use crate::relay::engine::registry::Registry;
+use crate::relay::engine::topics::Topics;
 use crate::relay::engine::wakeups::Hints;
-use crate::relay::setup::topics::Topics;
-use crate::relay::stream::idle_poller::Sentry;
-use crate::relay::stream::weaker_rule::LastOpenSince;
 use crate::sink::kafka::Cluster;
 use crate::source::watcher::Watcher;
 
 pub(in crate::relay) mod circuit;
 pub mod config_hash;
 pub(in crate::relay) mod control_changes;
-pub(in crate::relay) mod not_ready;
+pub(in crate::relay) mod dead_letter;
+pub(in crate::relay) mod deadline;
+pub mod identity;
+pub(in crate::relay) mod intervals;
+pub mod lag;
+pub mod not_ready;
+pub(in crate::relay) mod open_since;
 pub(in crate::relay) mod registry;
 pub mod replicas;
 pub(in crate::relay) mod report;
-mod shared;
+pub(in crate::relay) mod shared;
+pub(in crate::relay) mod topics;
+pub(in crate::relay) mod unreadable;
 mod unrecorded;
 pub(in crate::relay) mod wakeups;
 mod warm;
@@ -59,8 +65,6 @@ pub struct Engine {
     pub(in crate::relay) bulletin: Bulletin,
     /// What the cluster has just said.
     pub(in crate::relay) topics: Topics,
-    /// Looks at the tables of groups that rest.
-    pub(in crate::relay) sentry: Sentry,
     /// Which of its relays this process may run.
     pub(in crate::relay) registry: Registry,
     /// For probes, samples and status.
@@ -100,8 +104,8 @@ pub struct Engine {
     slow_slots: Arc<Semaphore>,
     /// How many wait for a slot.
     waiting: AtomicUsize,
-    /// See [`Self::open_since`].
-    pub(in crate::relay) last_open_since: tokio::sync::Mutex<LastOpenSince>,
+    /// The last result of [`Self::open_since`], and when it was queried.
+    pub(in crate::relay) last_open_since: tokio::sync::Mutex<Option<(Instant, Option<Timestamp>)>>,
     /// The longest single call to the database.
     pub call_deadline: Duration,
 }
@@ -168,7 +172,6 @@ impl Engine {
             registry,
             hints: Hints::new(sessions()),
             bulletin: Bulletin::default(),
-            sentry: Sentry::default(),
             topics: Topics::default(),
             pool: database::pool(sessions().with_user_sql(replicas::run_user_sql(relays)), slots * 2)?,
             checks: Arc::new(Semaphore::new(CHECKS)),
@@ -193,6 +196,13 @@ impl Engine {
             cluster,
             replica,
         })
+    }
+
+    /// The relays of the whole configuration, of which this process may run some.
+    #[must_use]
+    pub fn with_configured(mut self, relays: Vec<String>) -> Self {
+        self.configured = relays;
+        self
     }
 
     /// Waits for a slot: the right to two connections, which are then given without delay.

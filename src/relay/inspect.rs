@@ -5,7 +5,7 @@ pub mod check;
 pub mod diagnose;
 pub mod explain;
 pub mod facts;
-pub mod lag;
 pub mod observe;
 pub mod reshard;
 pub mod status;
+pub mod waiting_rows;

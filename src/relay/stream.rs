@@ -1,7 +1,6 @@
 //! Relays of streams: poll, turn, publish, advance.
 
 pub(in crate::relay) mod at_most_once;
-pub(in crate::relay) mod dead_letter;
 pub(in crate::relay) mod gauges;
 pub(in crate::relay) mod idle;
 pub(in crate::relay) mod idle_poller;
@@ -11,12 +10,12 @@ pub mod outcome;
 pub(in crate::relay) mod poll;
 pub(in crate::relay) mod publish_decision;
 pub(in crate::relay) mod read_ahead;
+pub(in crate::relay) mod redrive;
 pub(in crate::relay) mod shards;
 pub(in crate::relay) mod table_group;
 pub mod turn;
 pub(in crate::relay) mod turn_buffer;
 pub(in crate::relay) mod turn_failure;
 pub(in crate::relay) mod turn_progress;
-pub(in crate::relay) mod unreadable;
 pub(in crate::relay) mod weaker_rule;
 pub mod worker;

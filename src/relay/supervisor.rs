@@ -8,11 +8,11 @@ use tokio::task::JoinSet;
 use crate::pace::Backoff;
 use crate::relay::Config;
 use crate::relay::engine::Engine;
+use crate::relay::engine::intervals::RECHECK;
 use crate::relay::engine::registry;
 use crate::relay::engine::wakeups;
 use crate::relay::setup::prepare;
 use crate::relay::stream::idle_poller;
-use crate::relay::stream::member::RECHECK;
 use crate::relay::stream::table_group::Group;
 use crate::source;
 
@@ -21,9 +21,16 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>) {
     let mut groups: HashMap<_, Vec<Config>> = HashMap::new();
     let mut tasks = JoinSet::new();
     let row = Arc::clone(&engine);
-    tasks.spawn(again(Arc::clone(&engine), "outbox.replica".to_owned(), move || registry::run(Arc::clone(&row))));
+    let upkeep = move || {
+        let engine = Arc::clone(&row);
+        async move {
+            registry::run(&engine.registry, &engine.probe, &engine.replica, engine.call_deadline, &engine.stop).await;
+        }
+    };
+    tasks.spawn(again(Arc::clone(&engine), "outbox.replica".to_owned(), upkeep));
     if relays.iter().any(|relay| relay.poll.notify) {
-        tasks.spawn(wakeups::listen(Arc::clone(&engine)));
+        let engine = Arc::clone(&engine);
+        tasks.spawn(async move { wakeups::listen(&engine.hints, &engine.stop).await });
     }
     for relay in relays {
         if let source::Config::Pending(due) = relay.source.clone() {
@@ -49,19 +56,20 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>) {
             groups.entry(relay.source.clone()).or_default().push(relay);
         }
     }
+    let sentry = Arc::new(idle_poller::Sentry::default());
     if !groups.is_empty() {
-        let sentry = Arc::clone(&engine);
-        let run = move || idle_poller::run(Arc::clone(&sentry));
+        let (polling, sentry) = (Arc::clone(&engine), Arc::clone(&sentry));
+        let run = move || idle_poller::run(Arc::clone(&polling), Arc::clone(&sentry));
         tasks.spawn(again(Arc::clone(&engine), "all that rest".to_owned(), run));
     }
     for (source, relays) in groups {
-        let group = Arc::clone(&engine);
+        let (group, sentry) = (Arc::clone(&engine), Arc::clone(&sentry));
         let table = source.table().to_string();
-        let run = move || Group::new(Arc::clone(&group), source.clone(), relays.clone()).run();
+        let run = move || Group::new(Arc::clone(&group), Arc::clone(&sentry), source.clone(), relays.clone()).run();
         tasks.spawn(again(Arc::clone(&engine), table, run));
     }
     while tasks.join_next().await.is_some() {}
-    registry::stop(&engine).await;
+    registry::stop(&engine.registry, &engine.probe).await;
 }
 
 /// Runs a relay once this process may run it.

@@ -7,7 +7,7 @@ use super::{Found, Kept, What};
 use crate::cursor::{self, Facts};
 use crate::database::{Error, Session};
 use crate::relay;
-use crate::relay::inspect::adopt::difference;
+use crate::relay::engine::identity::difference;
 use crate::relay::setup::prepare;
 use crate::source;
 use crate::source::finding::Level;

@@ -11,8 +11,9 @@ use crate::cli::output::print;
 use crate::cli::table::Table;
 use crate::config::Config;
 use crate::cursor::{Adoption, Order, halt};
-use crate::relay::inspect::adopt::{Change, changes, found, known};
-use crate::relay::inspect::lag::CAP;
+use crate::relay::engine::identity::Change;
+use crate::relay::engine::lag::CAP;
+use crate::relay::inspect::adopt::{changes, found, known};
 use crate::sink::kafka::Cluster;
 use crate::source::span::between;
 

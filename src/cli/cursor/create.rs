@@ -11,7 +11,8 @@ use crate::config::Config;
 use crate::cursor::shards::strangers;
 use crate::cursor::{Creation, control};
 use crate::relay;
-use crate::relay::inspect::lag;
+use crate::relay::engine::lag;
+use crate::relay::inspect::waiting_rows;
 use crate::relay::setup::prepare;
 use crate::source;
 
@@ -85,7 +86,7 @@ async fn make_of_due_work(config: &Config, relay: &relay::Config) -> anyhow::Res
     let creation = Creation { name, relay: &relay.relay, identity: &identity, position: None, rule: None };
     let created = control::create(&mut session, creation, &operator(), "{}").await?;
     anyhow::ensure!(created, "the cursor {name} exists already: `outbox-relay cursor show {name}` shows it");
-    let waiting = lag::of_due_work(&session, relay).await?;
+    let waiting = waiting_rows::of_due_work(&session, relay).await?;
     let waiting = waiting.map_or_else(|| "unknown".to_owned(), |lag| lag.rows.to_string());
     print(&format!("{name}: created; rows due and not marked as sent: {waiting}\n"))?;
     Ok(())

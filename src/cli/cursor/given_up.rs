@@ -8,9 +8,12 @@ use crate::cli::table::visible;
 use crate::config::{Config, DEFAULT_CREATED_AT, DEFAULT_ID};
 use crate::database::Session;
 use crate::position::Timestamp;
+use crate::relay::engine::lag;
+use crate::relay::engine::lag::Lag;
+use crate::relay::engine::not_ready::Unready;
 use crate::relay::inspect::adopt::{self, Remembered};
-use crate::relay::inspect::lag::{self, Lag};
-use crate::relay::setup::prepare::{self, Unready};
+use crate::relay::inspect::waiting_rows;
+use crate::relay::setup::prepare;
 use crate::source::shape::Shape;
 use crate::source::shard::Shard;
 use crate::source::{self, RuleChoice, Stream};
@@ -32,7 +35,7 @@ async fn after(session: &Session, config: &Config, cursor: &Found) -> anyhow::Re
     let relay = config.relays.iter().find(|relay| relay.name == cursor.name);
     let (source, shard) = match relay {
         Some(relay) if !matches!(relay.source, source::Config::Stream(_)) => {
-            let due = lag::of_due_work(session, relay).await?;
+            let due = waiting_rows::of_due_work(session, relay).await?;
             return due.ok_or_else(|| anyhow::anyhow!("table {} cannot be read", relay.source.table()));
         }
         Some(relay) => (relay.source.clone(), relay.shard.clone()),

@@ -1,8 +1,12 @@
 //! Why a relay may not run yet.
 
 use crate::database::{Error, sqlstate};
-use crate::relay::inspect::adopt::difference;
+use crate::relay::engine::identity::difference;
 use crate::sink::{self, InvalidSetting};
+use crate::source::finding::{Finding, Level};
+
+/// The code of a relay that may have been renamed.
+pub(in crate::relay) const RENAMED: &str = "cursor_renamed";
 
 /// Why a relay may not run yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +66,18 @@ impl Unready {
 }
 
 impl Unready {
+    /// The first error of a list, with the others' number.
+    pub(in crate::relay) fn first(findings: Vec<Finding>) -> Self {
+        let mut errors = findings.into_iter().filter(|finding| finding.level == Level::Error);
+        let Some(error) = errors.next() else {
+            return Self::wrong("check", "a check failed".to_owned(), "Run `outbox-relay check`.");
+        };
+        let more = errors.count();
+        let mend = error.fix_sql.or(error.fix_setting).unwrap_or_else(|| "Run `outbox-relay check`.".to_owned());
+        let hint = if more == 0 { mend } else { format!("{mend} ({more} more: run `outbox-relay check`)") };
+        Self::wrong(error.code, error.message, hint)
+    }
+
     pub(in crate::relay) fn panicked(error: &tokio::task::JoinError) -> Self {
         Self::Wrong {
             code: "panicked".to_owned(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::cursor::{self, ErrorReport};
 use crate::database::{Error, Session, sqlstate};
+use crate::metrics::PublishError;
 use crate::relay::Ready;
 use crate::relay::engine::Engine;
 use crate::sink::{Class, Failure};
@@ -127,4 +128,14 @@ pub(in crate::relay) async fn write(
         tracing::warn!(cursor = name, %error, "cannot record the cursor's status");
     }
     written.is_ok()
+}
+
+/// What a failure counts as.
+pub(in crate::relay) fn counted(failure: &Failure) -> PublishError {
+    match failure.class {
+        _ if failure.ambiguous => PublishError::Ambiguous,
+        Class::Retry => PublishError::Retry,
+        Class::Poison => PublishError::Poison,
+        Class::Fatal => PublishError::Fatal,
+    }
 }

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use crate::database::{Error, Sessions};
 use crate::pace::Backoff;
-use crate::relay::engine::Engine;
 
 /// The channel; the payload is the table's oid.
 const CHANNEL: &str = "outbox_relay";
@@ -84,20 +84,20 @@ impl Hints {
     }
 }
 
-/// Listens until the engine stops; a connection that has ended is opened anew.
-pub(in crate::relay) async fn listen(engine: Arc<Engine>) {
+/// Listens until `stop`; a connection that has ended is opened anew.
+pub(in crate::relay) async fn listen(hints: &Hints, stop: &CancellationToken) {
     let mut backoff = Backoff::new();
-    while !engine.stop.is_cancelled() {
+    while !stop.is_cancelled() {
         let error = tokio::select! {
-            () = engine.stop.cancelled() => return,
-            heard = hear(&engine.hints, &mut backoff) => heard.err(),
+            () = stop.cancelled() => return,
+            heard = hear(hints, &mut backoff) => heard.err(),
         };
         let pause = backoff.failed(fastrand::f64());
         let error = error.map_or_else(|| "connection ended".to_owned(), |error| error.to_string());
         tracing::warn!(error, ?pause, "notifications are not heard: rows are found by polling until they are again");
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = engine.stop.cancelled() => {}
+            () = stop.cancelled() => {}
         }
     }
 }

@@ -6,10 +6,11 @@ use crate::cursor::{self, Detail, Standing, control, detail, schedules, standing
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 use crate::relay::Config;
+use crate::relay::engine::lag::CAP;
 use crate::relay::engine::replicas;
 use crate::relay::inspect::facts::{Facts, Holder, LastError, Lock, OutOfReach, Retrying, Schedules, Waiting};
-use crate::relay::inspect::lag::{self, CAP};
 use crate::relay::inspect::status::{CursorStatus, HeldStatus, status};
+use crate::relay::inspect::waiting_rows;
 use crate::relay::queue::actions;
 use crate::relay::setup::prepare;
 use crate::source;
@@ -191,7 +192,7 @@ async fn watch(
 /// The rows of a stream that no turn reads now; none where its table cannot be read.
 async fn out_of_reach(session: &Session, relay: &Config, standing: &Standing) -> Result<OutOfReach, Error> {
     let Some(shape) = shape(session, relay).await? else { return Ok(OutOfReach::default()) };
-    lag::out_of_reach(session, &shape, standing.position.as_ref(), clock(session).await?).await
+    waiting_rows::out_of_reach(session, &shape, standing.position.as_ref(), clock(session).await?).await
 }
 
 /// What a stream's table looks like to this relay; none for other sources, and where the table cannot be read.

@@ -1,5 +1,5 @@
-use crate::relay::inspect::facts::{Counted, Holder, Lock, OutOfReach, Schedules};
 use super::*;
+use crate::relay::inspect::facts::{Counted, Holder, Lock, OutOfReach, Schedules};
 
 /// Rows wait, a replica runs, nothing is known to be wrong.
 fn facts() -> Facts {

@@ -15,7 +15,8 @@ use crate::cursor::reshard::{New, Old, lock, old, replace};
 use crate::database::{Session, Sessions};
 use crate::position::{Position, Timestamp};
 use crate::relay::Config;
-use crate::relay::setup::prepare::{self, Unready};
+use crate::relay::engine::not_ready::Unready;
+use crate::relay::setup::prepare;
 use crate::source::shape::Shape;
 use crate::source::shard::Shard;
 use crate::source::watcher::Watcher;
@@ -81,7 +82,7 @@ pub async fn reshard(
         shape.rule != Rule::Window,
         "under horizon = \"window\" nobody can say which rows are safe to pass"
     );
-    if let Err(Unready::Wrong { message, hint, .. }) = crate::relay::stream::shards::readable(session, first).await? {
+    if let Err(Unready::Wrong { message, hint, .. }) = crate::relay::setup::shards::readable(session, first).await? {
         anyhow::bail!("{message}. {hint}");
     }
     let identity = prepare::identity(session, first).await?;

@@ -13,8 +13,9 @@ use crate::database::{Error, Session};
 use crate::migrate;
 use crate::position::{Position, Timestamp};
 use crate::relay::Config;
+use crate::relay::engine::lag;
 use crate::relay::engine::replicas::{self, Fleet, document, fleet};
-use crate::relay::inspect::lag;
+use crate::relay::inspect::waiting_rows;
 use crate::relay::setup::prepare;
 use crate::source;
 use crate::source::shape::Shape;
@@ -163,7 +164,7 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
         let seen = seen.map(|(relay, (shape, sighting))| (shape.for_shard(relay.shard.as_ref()), sighting));
         let kind = relay.map(|relay| relay.sink.kind());
         let due = match relay {
-            Some(relay) => lag::of_due_work(session, relay).await?,
+            Some(relay) => waiting_rows::of_due_work(session, relay).await?,
             None => None,
         };
         let listed_unknown = unknown.get(&listed.name).cloned().unwrap_or_default();

@@ -14,10 +14,10 @@ use crate::cursor::{self, actions, schedules};
 use crate::database::{Error, Session};
 use crate::pace::Pace;
 use crate::relay::Config;
+use crate::relay::engine::intervals::SAMPLE;
 use crate::relay::engine::{Drain, Engine};
+use crate::relay::queue::checked::Checked;
 use crate::relay::queue::failure_tracker::Setbacks;
-use crate::relay::setup::checked::Checked;
-use crate::relay::stream::member::SAMPLE;
 use crate::source::Schedules;
 
 mod carry;

@@ -7,8 +7,8 @@ use crate::cursor;
 use crate::database::{Error, sqlstate};
 use crate::pace::Backoff;
 use crate::relay::engine::Engine;
+use crate::relay::engine::deadline::within;
 use crate::relay::engine::report;
-use crate::relay::stream::turn::within;
 use crate::sink::{Class, Failure};
 
 /// How many sends in a row must fail by an outage before rows are tried one at a time.

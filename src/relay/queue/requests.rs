@@ -16,8 +16,8 @@ use crate::pace::Pace;
 use crate::position::Timestamp;
 use crate::relay::Config;
 use crate::relay::engine::{Drain, Engine};
+use crate::relay::queue::checked::Checked;
 use crate::relay::queue::failure_tracker::Setbacks;
-use crate::relay::setup::checked::Checked;
 use crate::source::Requests;
 
 mod claim;

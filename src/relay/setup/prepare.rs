@@ -12,16 +12,16 @@ use crate::message::Field;
 use crate::metrics::CursorMetrics;
 use crate::pace;
 use crate::relay::engine::Engine;
-pub use crate::relay::engine::not_ready::Unready;
+use crate::relay::engine::not_ready::Unready;
 use crate::relay::setup::begin;
 use crate::relay::setup::begin::FirstLook;
+use crate::relay::setup::shards;
 use crate::relay::setup::sinks;
-use crate::relay::stream::shards;
 use crate::relay::{Config, Ready};
 use crate::secret::Secret;
 use crate::sink::Sink;
 use crate::source::fetch::Texts;
-use crate::source::finding::{Finding, Level};
+use crate::source::finding::Level;
 use crate::source::shape::Shape;
 use crate::source::{judge, table};
 
@@ -37,25 +37,13 @@ pub async fn shape(session: &Session, source: &crate::source::Config) -> Result<
     let table = match table::inspect(session, source).await {
         Ok(table) => table,
         Err(table::InspectError::Database(error)) => return Err(error),
-        Err(error) => return Ok(Err(first(error.findings()))),
+        Err(error) => return Ok(Err(Unready::first(error.findings()))),
     };
     let verdict = judge::judge(&table, source);
     if verdict.findings.iter().any(|finding| finding.level == Level::Error) {
-        return Ok(Err(first(verdict.findings)));
+        return Ok(Err(Unready::first(verdict.findings)));
     }
     Ok(Ok(table.shape(source, &verdict)))
-}
-
-/// The first error of a list, with the others' number.
-pub(in crate::relay) fn first(findings: Vec<Finding>) -> Unready {
-    let mut errors = findings.into_iter().filter(|finding| finding.level == Level::Error);
-    let Some(error) = errors.next() else {
-        return Unready::wrong("check", "a check failed".to_owned(), "Run `outbox-relay check`.");
-    };
-    let more = errors.count();
-    let mend = error.fix_sql.or(error.fix_setting).unwrap_or_else(|| "Run `outbox-relay check`.".to_owned());
-    let hint = if more == 0 { mend } else { format!("{mend} ({more} more: run `outbox-relay check`)") };
-    Unready::wrong(error.code, error.message, hint)
 }
 
 /// Makes a relay ready: sink, columns, cursor row.

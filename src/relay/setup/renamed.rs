@@ -7,20 +7,8 @@ use crate::cursor::liveness;
 use crate::database::{Error, Session};
 use crate::relay::Config;
 use crate::relay::engine::Engine;
-use crate::relay::engine::not_ready::Unready;
+use crate::relay::engine::not_ready::{RENAMED, Unready};
 use crate::source;
-
-/// The code of a relay that may have been renamed.
-pub(in crate::relay) const CODE: &str = "cursor_renamed";
-
-impl Engine {
-    /// The relays of the whole configuration, of which this process may run some.
-    #[must_use]
-    pub fn with_configured(mut self, relays: Vec<String>) -> Self {
-        self.configured = relays;
-        self
-    }
-}
 
 /// A relay that is not configured here and has a cursor of the same identity, whatever its shards.
 #[derive(Debug)]
@@ -78,7 +66,7 @@ pub(in crate::relay) async fn refusal(
             None => "no replica has its relay".to_owned(),
         };
         let message = format!("no cursor {relay}; cursor {old} has the same {same}, and {has}: was the relay renamed?");
-        Unready::wrong(CODE, message, hint(config, twin))
+        Unready::wrong(RENAMED, message, hint(config, twin))
     }))
 }
 

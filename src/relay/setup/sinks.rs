@@ -7,7 +7,7 @@ use crate::database::{Fragile, Loan};
 use crate::message::{ColumnType, Field};
 use crate::relay::Config;
 use crate::relay::engine::Engine;
-use crate::relay::setup::prepare::Unready;
+use crate::relay::engine::not_ready::Unready;
 use crate::sink::command::CommandSink;
 use crate::sink::email::EmailSink;
 use crate::sink::http::HttpSink;

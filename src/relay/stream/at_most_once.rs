@@ -14,10 +14,12 @@ use crate::cursor::{LockedCursor, Reserved, Settlement};
 use crate::database::{Error, Fragile, Loan};
 use crate::message::Message;
 use crate::position::Position;
+use crate::relay::engine::deadline::within;
 use crate::relay::engine::report;
 use crate::relay::stream::outcome::{Outcome, TurnError};
-use crate::relay::stream::publish_decision::Verdict;
-use crate::relay::stream::turn::{Turn, within};
+use crate::relay::stream::publish_decision::{self, Verdict};
+use crate::relay::stream::read_ahead;
+use crate::relay::stream::turn::Turn;
 use crate::relay::stream::turn_buffer::Kept;
 use crate::relay::stream::turn_progress::Relayed;
 use crate::sink::{Class, Failure, Flow, Mode, Publication, Published, Sink};
@@ -99,7 +101,10 @@ impl Turn<'_> {
     ) -> Result<Relayed, TurnError> {
         // With a rate there is time for one row before the next lock.
         let most = if self.ready.sink.min_interval().is_some() { 1 } else { MOST };
-        let request = self.request(cursor, self.appetite(suspects).min(most));
+        let safe = (self.sighting.horizon.at, &*self.sighting.server);
+        let known = cursor.relations.as_ref();
+        let most = self.appetite(suspects).min(most);
+        let request = read_ahead::request(self.ready, cursor.position.as_ref(), known, safe, most);
         let begun = Instant::now();
         // Taken when the reading is over, so that nothing may wait for it.
         let (mut sender, mut receiver) = fetch::handoff(usize::MAX);
@@ -147,7 +152,10 @@ impl Turn<'_> {
         let message_id = relayed.message_id(acknowledged);
         let verdict = match in_doubt(&relayed.published) {
             Some(failure) => Ending::Unknown(failure),
-            None => Ending::Known(self.copied(self.verdict(&relayed)).await),
+            None => {
+                let verdict = publish_decision::verdict(self.ready, &relayed);
+                Ending::Known(publish_decision::copied(self.engine, self.ready, verdict).await)
+            }
         };
         self.tell(&verdict, message_id.as_deref()).await;
         let dead = match &verdict {

@@ -12,8 +12,10 @@ use crate::cursor::{self, Standing};
 use crate::database::{Error, Session};
 use crate::relay::Ready;
 use crate::relay::engine::Engine;
-use crate::relay::inspect::lag::{self, Lag};
-use crate::relay::stream::member::{Member, SAMPLE};
+use crate::relay::engine::intervals::SAMPLE;
+use crate::relay::engine::lag;
+use crate::relay::engine::lag::Lag;
+use crate::relay::stream::member::Member;
 use crate::relay::stream::poll::Look;
 use crate::source::shape::Shape;
 

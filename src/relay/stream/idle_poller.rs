@@ -205,27 +205,27 @@ struct Found {
 }
 
 /// Looks until the engine stops.
-pub(in crate::relay) async fn run(engine: Arc<Engine>) {
+pub(in crate::relay) async fn run(engine: Arc<Engine>, sentry: Arc<Sentry>) {
     let mut question = Question::default();
     while !engine.stop.is_cancelled() {
-        let planned = engine.sentry.plan();
+        let planned = sentry.plan();
         tokio::select! {
             () = engine.stop.cancelled() => return,
-            () = engine.sentry.sooner.notified() => continue,
+            () = sentry.sooner.notified() => continue,
             () = until(planned) => {}
         }
-        let asked = engine.sentry.due();
+        let asked = sentry.due();
         let Some(freshest) = asked.iter().map(|asked| &asked.sighting).max_by_key(|sighting| sighting.answered) else {
             continue;
         };
         match look(&engine, &mut question, &asked, freshest).await {
-            Ok(found) => engine.sentry.found(&asked, found),
+            Ok(found) => sentry.found(&asked, found),
             Err(error) => {
                 question = Question::default();
                 if matches!(error, Error::Timeout(_)) {
                     engine.probe.forget().await;
                 }
-                let pause = engine.sentry.part();
+                let pause = sentry.part();
                 tracing::debug!(%error, ?pause, "tables that rest are looked at one by one");
             }
         }

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use crate::cursor::Standing;
-use crate::metrics::{Looked, Phase, PublishError, TurnResult};
+use crate::metrics::{Looked, Phase, TurnResult};
 use crate::relay::Ready;
-use crate::relay::inspect::lag::Lag;
+use crate::relay::engine::lag::Lag;
+use crate::relay::engine::report::counted;
 use crate::relay::setup::prepare::CHECK;
 use crate::relay::stream::outcome::{Outcome, TurnError};
 use crate::relay::stream::poll::Look;
 use crate::relay::stream::turn::Turn;
-use crate::sink::{Class, Failure};
+use crate::sink::Class;
 
 /// At most about this many rows of a turn are measured for the distribution of latencies; each stands for its share.
 const LATENCIES: usize = 50;
@@ -159,15 +160,5 @@ fn result(outcome: &Result<Outcome, TurnError>) -> TurnResult {
             | Outcome::Regressed { .. },
         )
         | Err(_) => TurnResult::Failed,
-    }
-}
-
-/// What a failure counts as.
-pub(in crate::relay) fn counted(failure: &Failure) -> PublishError {
-    match failure.class {
-        _ if failure.ambiguous => PublishError::Ambiguous,
-        Class::Retry => PublishError::Retry,
-        Class::Poison => PublishError::Poison,
-        Class::Fatal => PublishError::Fatal,
     }
 }

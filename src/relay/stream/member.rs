@@ -11,8 +11,10 @@ use crate::database::Error;
 use crate::pace::Backoff;
 use crate::relay::engine::Engine;
 use crate::relay::engine::circuit;
+use crate::relay::engine::intervals::{RECHECK, SAMPLE};
+use crate::relay::engine::not_ready::Unready;
 use crate::relay::setup::begin::FirstLook;
-use crate::relay::setup::prepare::{self, Unready};
+use crate::relay::setup::prepare;
 use crate::relay::setup::sinks;
 use crate::relay::stream::idle;
 use crate::relay::stream::poll::Look;
@@ -25,11 +27,6 @@ use crate::source::watcher::Sighting;
 mod quiet;
 
 pub(in crate::relay) use quiet::Quiet;
-
-/// How often lag and backlog are measured.
-pub(in crate::relay) const SAMPLE: Duration = Duration::from_secs(5);
-/// How long a relay that did not pass its checks waits before they are made again.
-pub(in crate::relay) const RECHECK: Duration = Duration::from_secs(5);
 
 /// How long the checks may take, some of them of servers that hang.
 const CHECKS: Duration = Duration::from_secs(60);

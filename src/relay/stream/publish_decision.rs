@@ -1,10 +1,10 @@
 //! What follows from how publishing ended.
 
 use crate::cursor::dead_letter::DeadLetter;
-use crate::relay::OnPoison;
-use crate::relay::stream::dead_letter;
-use crate::relay::stream::turn::Turn;
+use crate::relay::engine::Engine;
+use crate::relay::engine::dead_letter;
 use crate::relay::stream::turn_progress::Relayed;
+use crate::relay::{OnPoison, Ready};
 use crate::sink::{Class, Failure};
 
 /// See the module.
@@ -21,36 +21,34 @@ pub(in crate::relay) enum Verdict<'a> {
     Halt(Failure),
 }
 
-impl Turn<'_> {
-    /// A row is put aside only after the topic of the dead letters has its copy.
-    pub(in crate::relay) async fn copied<'a>(&self, verdict: Verdict<'a>) -> Verdict<'a> {
-        let (Verdict::Bury(failure, letter), Some(letters)) = (&verdict, &self.ready.letters) else { return verdict };
-        match dead_letter::copy(&self.ready.config.relay, letters, failure, letter, self.engine.call_deadline).await {
-            Ok(()) => verdict,
-            Err(failure) if failure.class == Class::Retry => Verdict::Retry(failure),
-            Err(failure) => Verdict::Halt(failure),
-        }
+/// A row is put aside only after the topic of the dead letters has its copy.
+pub(in crate::relay) async fn copied<'a>(engine: &Engine, ready: &Ready, verdict: Verdict<'a>) -> Verdict<'a> {
+    let (Verdict::Bury(failure, letter), Some(letters)) = (&verdict, &ready.letters) else { return verdict };
+    match dead_letter::copy(&ready.config.relay, letters, failure, letter, engine.call_deadline).await {
+        Ok(()) => verdict,
+        Err(failure) if failure.class == Class::Retry => Verdict::Retry(failure),
+        Err(failure) => Verdict::Halt(failure),
     }
+}
 
-    /// What follows from how publishing ended.
-    pub(in crate::relay) fn verdict<'a>(&self, relayed: &'a Relayed) -> Verdict<'a> {
-        let Some(failure) = relayed.published.stopped.clone() else { return Verdict::Done };
-        let acknowledged = relayed.published.acknowledged;
-        match (failure.class, self.ready.config.on_poison) {
-            (Class::Retry, _) => Verdict::Retry(failure),
-            (Class::Poison, _) if relayed.published.suspects > 1 => Verdict::Search(failure),
-            (Class::Poison, OnPoison::DeadLetter) => match relayed.locate(acknowledged) {
-                Some((batch, row)) if relayed.unread => {
-                    let letter = dead_letter::unread(&self.ready.config, &batch.message(row));
-                    Verdict::Bury(failure, Box::new(letter))
-                }
-                Some((batch, row)) => {
-                    let letter = dead_letter::letter(&self.ready.config, &self.ready.sink, &batch.message(row));
-                    Verdict::Bury(failure, Box::new(letter))
-                }
-                None => Verdict::Halt(failure),
-            },
-            (Class::Poison, OnPoison::Halt) | (Class::Fatal, _) => Verdict::Halt(failure),
-        }
+/// What follows from how publishing ended.
+pub(in crate::relay) fn verdict<'a>(ready: &Ready, relayed: &'a Relayed) -> Verdict<'a> {
+    let Some(failure) = relayed.published.stopped.clone() else { return Verdict::Done };
+    let acknowledged = relayed.published.acknowledged;
+    match (failure.class, ready.config.on_poison) {
+        (Class::Retry, _) => Verdict::Retry(failure),
+        (Class::Poison, _) if relayed.published.suspects > 1 => Verdict::Search(failure),
+        (Class::Poison, OnPoison::DeadLetter) => match relayed.locate(acknowledged) {
+            Some((batch, row)) if relayed.unread => {
+                let letter = dead_letter::unread(&ready.config, &batch.message(row));
+                Verdict::Bury(failure, Box::new(letter))
+            }
+            Some((batch, row)) => {
+                let letter = dead_letter::letter(&ready.config, &ready.sink, &batch.message(row));
+                Verdict::Bury(failure, Box::new(letter))
+            }
+            None => Verdict::Halt(failure),
+        },
+        (Class::Poison, OnPoison::Halt) | (Class::Fatal, _) => Verdict::Halt(failure),
     }
 }

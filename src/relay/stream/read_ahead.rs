@@ -20,7 +20,7 @@ use crate::database::{Error, Fragile, Server};
 use crate::position::{Position, Timestamp};
 use crate::relay::Ready;
 use crate::relay::engine::Engine;
-use crate::relay::stream::turn::{Turn, within};
+use crate::relay::engine::deadline::within;
 use crate::source::fetch::{self, Budget, FetchError, Fetched, Giver, Request, Room, Sizes, Taker};
 use crate::source::watcher::Sighting;
 
@@ -240,36 +240,39 @@ pub(in crate::relay) struct Chain {
     pub(in crate::relay) place: Option<Place>,
 }
 
-impl Turn<'_> {
-    /// What to read: at most `rows` rows behind the cursor's position.
-    pub(in crate::relay) fn request<'a>(&'a self, cursor: &'a LockedCursor, rows: usize) -> Request<'a> {
-        let known = cursor.relations.as_ref();
-        let safe = (self.sighting.horizon.at, &*self.sighting.server);
-        request(self.ready, cursor.position.as_ref(), known, safe, rows)
-    }
-
-    /// The rows behind the cursor's position: what was read ahead, if it is that, or a reading that begins now.
-    pub(in crate::relay) fn reading(&self, cursor: &LockedCursor, chain: &mut Chain, most: usize) -> Ahead {
-        let ahead = chain.ahead.take().filter(|ahead| ahead.fits(cursor, self.ready, most));
+impl Chain {
+    /// The rows after the cursor's position: what was read ahead, if it is that, or a reading that begins now.
+    pub(in crate::relay) fn reading(
+        &mut self,
+        engine: &Arc<Engine>,
+        ready: &Arc<Ready>,
+        cursor: &LockedCursor,
+        safe: &Sighting,
+        most: usize,
+    ) -> Ahead {
+        let ahead = self.ahead.take().filter(|ahead| ahead.fits(cursor, ready, most));
         ahead.unwrap_or_else(|| {
             let (after, known) = (cursor.position.clone(), cursor.relations.clone());
-            let plan = Plan { after, known, most, sighting: Some(self.sighting.clone()) };
-            Ahead::start(self.engine, self.ready, plan)
+            Ahead::start(engine, ready, Plan { after, known, most, sighting: Some(safe.clone()) })
         })
     }
+}
 
-    /// Begins to read what the next turn should find behind this one, unless somebody waits for the connections or the
-    /// next turn is not to follow at once.
-    pub(in crate::relay) fn read_on(&self, fetched: &Fetched, suspects: usize) -> Option<Ahead> {
-        let ready = self.ready;
-        let waits = self.engine.is_crowded()
-            || self.engine.stop.is_cancelled()
-            || suspects > 0
-            || ready.slow.load(Relaxed)
-            || ready.sink.min_interval().is_some()
-            || ready.circuit_open.load(Relaxed);
-        let after = fetched.last.clone().filter(|_| fetched.more && !waits)?;
-        let plan = Plan { after: Some(after), known: None, most: self.appetite(0), sighting: None };
-        Some(Ahead::start(self.engine, ready, plan))
-    }
+/// Begins to read what the next turn should find after this one, unless connections are waited for or the next turn is not
+/// to follow immediately.
+pub(in crate::relay) fn read_on(
+    engine: &Arc<Engine>,
+    ready: &Arc<Ready>,
+    fetched: &Fetched,
+    suspects: usize,
+    most: usize,
+) -> Option<Ahead> {
+    let waits = engine.is_crowded()
+        || engine.stop.is_cancelled()
+        || suspects > 0
+        || ready.slow.load(Relaxed)
+        || ready.sink.min_interval().is_some()
+        || ready.circuit_open.load(Relaxed);
+    let after = fetched.last.clone().filter(|_| fetched.more && !waits)?;
+    Some(Ahead::start(engine, ready, Plan { after: Some(after), known: None, most, sighting: None }))
 }

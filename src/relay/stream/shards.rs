@@ -1,70 +1,21 @@
-//! Shards of a relay: whether their rows can be read and nobody else reads them, the newest row of each, and that an idle
-//! one follows.
+//! Shards of a relay: the newest row of each, and where the cursor of an idle one moves.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio_postgres::types::ToSql;
 
-use crate::cursor::{self, Standing};
+use crate::cursor::Standing;
 use crate::database::{Error, Session};
 use crate::position::{Position, Timestamp};
-use crate::relay::setup::prepare::{self, Unready};
 use crate::relay::stream::poll::{Look, Newest};
 use crate::relay::{Config, Ready};
-use crate::source::finding::{Finding, Level};
 use crate::source::shape::Shape;
-use crate::source::shard::{Shard, index, key};
-use crate::source::table::{self, InspectError, Table};
-use crate::source::{self, Stream};
+use crate::source::shard::Shard;
 
 /// A shard without rows of its own follows the table's others when it is this far behind them: until then, rows that all
 /// have passed are held for it (`outbox.hold`).
 const FOLLOWS: Duration = Duration::from_secs(3_600);
-
-/// What is wrong with reading this relay's table by shards.
-pub(in crate::relay) async fn findings(
-    session: &Session,
-    relay: &Config,
-    table: &Table,
-    stream: &Stream,
-) -> Result<Vec<Finding>, Error> {
-    let Some(shard) = &relay.shard else { return Ok(Vec::new()) };
-    let indexes = index::read(session, table).await?;
-    let mut findings = index::judge(table, &indexes, stream, shard);
-    if findings.is_empty() {
-        let message = format!("{} shards by {}, read by an index", shard.of, shard.key);
-        findings.push(Finding::new(Level::Ok, "shards", message));
-    }
-    findings.extend(key::judge(&key::read(session, table, shard).await?, stream, shard));
-    Ok(findings)
-}
-
-/// Whether this cursor's shard can be read by an index; any other plan would read the rows of all shards.
-pub(in crate::relay) async fn readable(session: &Session, config: &Config) -> Result<Result<(), Unready>, Error> {
-    let (Some(_), source::Config::Stream(stream)) = (&config.shard, &config.source) else { return Ok(Ok(())) };
-    let table = match table::inspect(session, stream).await {
-        Ok(table) => table,
-        Err(InspectError::Database(error)) => return Err(error),
-        Err(error) => return Ok(Err(prepare::first(error.findings()))),
-    };
-    let findings = findings(session, config, &table, stream).await?;
-    let wrong = findings.iter().any(|finding| finding.level == Level::Error);
-    Ok(if wrong { Err(prepare::first(findings)) } else { Ok(()) })
-}
-
-/// Whether no cursor of another number of shards reads the relay's rows.
-pub(in crate::relay) async fn alone(
-    session: &Session,
-    config: &Config,
-    identity: &str,
-) -> Result<Result<(), Unready>, Error> {
-    let strangers = cursor::shards::strangers(session, &config.relay, identity).await?;
-    Ok(match strangers.first() {
-        None => Ok(()),
-        Some(other) => Err(Unready::other_shards(&config.relay, &other.name, &other.identity, identity)),
-    })
-}
 
 /// Where a shard's cursor that has nothing to read should follow to: the table's newest row that is safe to read, when the
 /// cursor is far behind it. A turn moves it there, and only after it has read that no row of the shard lies before.

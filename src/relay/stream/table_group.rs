@@ -14,14 +14,15 @@ use crate::database::Error;
 use crate::pace::{Backoff, Pace};
 use crate::position::{Position, Timestamp};
 use crate::relay::engine::Engine;
+use crate::relay::engine::open_since::OpenSince;
 use crate::relay::engine::report;
 use crate::relay::engine::wakeups::Sleeper;
 use crate::relay::stream::gauges::Samples;
 use crate::relay::stream::idle::Rest;
+use crate::relay::stream::idle_poller::Sentry;
 use crate::relay::stream::member::{Member, Prepared, Quiet};
 use crate::relay::stream::poll::Look;
 use crate::relay::stream::shards::{self, Shards};
-use crate::relay::stream::weaker_rule::OpenSince;
 use crate::relay::stream::worker::{self, Next, Start};
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
@@ -43,6 +44,8 @@ const HINTED: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(in crate::relay) struct Group {
     engine: Arc<Engine>,
+    /// Looks at the table while the group rests.
+    sentry: Arc<Sentry>,
     source: crate::source::Config,
     members: Vec<Member>,
     shape: Option<Arc<Shape>>,
@@ -76,6 +79,7 @@ impl Group {
     #[must_use]
     pub(in crate::relay) fn new(
         engine: Arc<Engine>,
+        sentry: Arc<Sentry>,
         source: crate::source::Config,
         relays: Vec<crate::relay::Config>,
     ) -> Self {
@@ -83,6 +87,7 @@ impl Group {
         let sleeper = members.iter().any(|member| member.config.poll.notify).then(|| engine.hints.sleeper());
         Self {
             engine,
+            sentry,
             source,
             members,
             shape: None,

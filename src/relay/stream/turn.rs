@@ -9,17 +9,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt as _;
-
 use crate::cursor::{Advance, Facts, LockedCursor, Place, RestsOn};
 use crate::database::Error;
 use crate::position::{Position, Timestamp};
 use crate::relay::engine::Engine;
 use crate::relay::engine::circuit;
+use crate::relay::engine::deadline::within;
 use crate::relay::engine::report;
 use crate::relay::stream::outcome::{Outcome, Timings, TurnError};
-use crate::relay::stream::publish_decision::Verdict;
-use crate::relay::stream::read_ahead::{Ahead, Chain};
+use crate::relay::stream::publish_decision::{self, Verdict};
+use crate::relay::stream::read_ahead::{self, Ahead, Chain};
 use crate::relay::stream::shards;
 use crate::relay::stream::turn_buffer::Kept;
 use crate::relay::stream::turn_progress::{Relayed, pump};
@@ -98,7 +97,7 @@ impl Turn<'_> {
         // Another relation under the name is refused by the reading.
         let same = cursor.relations.as_ref().is_none_or(|(root, _)| *root == shape.root);
         if same && weaker_rule::is_weaker(cursor.rests_on.rule.as_deref(), shape) {
-            return self.weaken(cursor).await;
+            return weaker_rule::weaken(self.engine, self.ready, cursor).await;
         }
         let out = self.ready.circuit_open.load(Ordering::Relaxed);
         let (sink, looked) = (self.ready.config.sink.circuit(), self.sighting.horizon.observed_at);
@@ -186,14 +185,18 @@ impl Turn<'_> {
         };
         let appetite = self.appetite(suspects);
         let begun = Instant::now();
-        let Ahead { rows, mut end, most, stretch, .. } = self.reading(cursor, chain, appetite);
+        let Ahead { rows, mut end, most, stretch, .. } =
+            chain.reading(self.engine, ready, cursor, self.sighting, appetite);
         let mut kept = Kept::default();
         let mut fetched = None;
         let mut fetch_time = Duration::ZERO;
         let reading = async {
             let outcome = end.wait().await;
             fetch_time = begun.elapsed();
-            chain.ahead = outcome.as_ref().ok().and_then(|fetched| self.read_on(fetched, suspects));
+            chain.ahead = outcome
+                .as_ref()
+                .ok()
+                .and_then(|fetched| read_ahead::read_on(self.engine, ready, fetched, suspects, self.appetite(0)));
             fetched = Some(outcome);
         };
         let mut tail = Duration::ZERO;
@@ -256,7 +259,8 @@ impl Turn<'_> {
     ) -> Result<Outcome, TurnError> {
         let acknowledged = relayed.published.acknowledged;
         let message_id = relayed.message_id(acknowledged);
-        let verdict = self.copied(self.verdict(&relayed)).await;
+        let verdict = publish_decision::verdict(self.ready, &relayed);
+        let verdict = publish_decision::copied(self.engine, self.ready, verdict).await;
         if let Verdict::Halt(failure) = &verdict {
             // While the lock is held: no other replica shall try the same message before it can see the halt.
             report::halt(self.engine, self.ready, failure, message_id.as_deref()).await;
@@ -344,15 +348,4 @@ impl Turn<'_> {
             }
         }
     }
-}
-
-/// Bounds a call by this process's clock, too: a server that hangs keeps its connection alive and never answers. What
-/// is given up closes its connection, and the lock ends with it.
-pub(in crate::relay) fn within<T>(
-    engine: &Engine,
-    call: impl Future<Output = Result<T, Error>>,
-) -> impl Future<Output = Result<T, Error>> {
-    // Not an async function: that would hold the call twice, and copy kilobytes for each statement.
-    let limit = engine.call_deadline;
-    tokio::time::timeout(limit, call).map(move |done| done.unwrap_or(Err(Error::Timeout(limit))))
 }

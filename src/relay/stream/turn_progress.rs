@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use crate::batch::Batch;
 use crate::position::{Position, Timestamp};
+use crate::relay::engine::unreadable;
 use crate::relay::stream::read_ahead::Rows;
 use crate::relay::stream::turn_buffer::Kept;
-use crate::relay::stream::unreadable;
 use crate::sink::{Failure, Flow, Publication, Published};
 use crate::source::fetch::{Fetched, Unreadable};
 

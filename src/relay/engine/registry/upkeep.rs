@@ -6,13 +6,16 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use tokio_util::sync::CancellationToken;
+
+use super::Registry;
 use crate::cursor::replicas::{self, Own, Replica, Wanted};
 use crate::database::sqlstate::{self, Cure};
 use crate::database::{Error, Session};
 use crate::pace::Backoff;
 use crate::position::Timestamp;
-use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
+use crate::relay::engine::shared::Shared;
 
 /// How often it is seen what is to be done, and how often a waiting relay asks.
 const TICK: Duration = Duration::from_secs(1);
@@ -26,7 +29,10 @@ const LAST: Duration = Duration::from_secs(2);
 
 /// What has been done.
 struct Upkeep<'a> {
-    engine: &'a Engine,
+    registry: &'a Registry,
+    probe: &'a Shared,
+    /// This replica's id.
+    replica: &'a str,
     /// When this process started, by the database's clock, as text.
     started_at: Option<String>,
     /// What the row says; none when it is not there.
@@ -46,10 +52,18 @@ struct Upkeep<'a> {
     not_before: Instant,
 }
 
-/// Until the engine stops.
-pub(in crate::relay) async fn run(engine: Arc<Engine>) {
+/// Until `stop`; each call to the database takes no longer than `limit`.
+pub(in crate::relay) async fn run(
+    registry: &Registry,
+    probe: &Shared,
+    replica: &str,
+    limit: Duration,
+    stop: &CancellationToken,
+) {
     let mut upkeep = Upkeep {
-        engine: &engine,
+        registry,
+        probe,
+        replica,
         started_at: None,
         written: None,
         writes: 0,
@@ -62,24 +76,23 @@ pub(in crate::relay) async fn run(engine: Arc<Engine>) {
         backoff: Backoff::new(),
         not_before: Instant::now(),
     };
-    while !engine.stop.is_cancelled() {
-        let limit = engine.call_deadline;
+    while !stop.is_cancelled() {
         let step = tokio::time::timeout(limit * 2, upkeep.step()).await.unwrap_or(Err(Error::Timeout(limit)));
         upkeep.ended(step).await;
         let pause = TICK.max(upkeep.not_before.saturating_duration_since(Instant::now()));
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = engine.registry.asked.notified() => {}
-            () = engine.stop.cancelled() => {}
+            () = registry.asked.notified() => {}
+            () = stop.cancelled() => {}
         }
     }
 }
 
 /// Records that this process stops in order.
-pub(in crate::relay) async fn stop(engine: &Engine) {
+pub(in crate::relay) async fn stop(registry: &Registry, probe: &Shared) {
     let stopping = async {
-        let session = engine.probe.session().await?;
-        replicas::stop(&session, &engine.registry.instance).await?;
+        let session = probe.session().await?;
+        replicas::stop(&session, &registry.instance).await?;
         // A job ends before it would read the rows.
         replicas::forget(&session).await
     };
@@ -92,8 +105,8 @@ pub(in crate::relay) async fn stop(engine: &Engine) {
 
 impl Upkeep<'_> {
     async fn step(&mut self) -> Result<(), Error> {
-        let registry = &self.engine.registry;
-        let session = self.engine.probe.session().await?;
+        let registry = self.registry;
+        let session = self.probe.session().await?;
         // While it had no session, others may have taken this process for ended.
         let is_other = !Weak::ptr_eq(&self.session, &Arc::downgrade(&session));
         if self.written.is_some() && (is_other || self.read_at.is_none_or(|read| read.elapsed() >= MINUTE)) {
@@ -117,8 +130,8 @@ impl Upkeep<'_> {
 
     fn own(&self) -> Own<'_> {
         Own {
-            instance: &self.engine.registry.instance,
-            id: &self.engine.replica,
+            instance: &self.registry.instance,
+            id: self.replica,
             version: env!("CARGO_PKG_VERSION"),
             started_at: self.started_at.as_deref(),
         }
@@ -128,7 +141,7 @@ impl Upkeep<'_> {
         let registered = replicas::register(session, self.own(), &wanted).await;
         match registered {
             Ok((started_at, relays)) => {
-                self.engine.registry.decided(&wanted, &relays);
+                self.registry.decided(&wanted, &relays);
                 (self.started_at, self.written) = (Some(started_at), Some(wanted));
                 (self.writes, self.written_at) = (self.writes.saturating_add(1), Some(Instant::now()));
                 Ok(())
@@ -137,7 +150,7 @@ impl Upkeep<'_> {
             Err(error) => {
                 if lasts(&error, &self.backoff) {
                     let decided = replicas::decide(session, self.own(), &wanted).await?;
-                    self.engine.registry.decided(&wanted, &decided);
+                    self.registry.decided(&wanted, &decided);
                 }
                 Err(error)
             }
@@ -147,20 +160,19 @@ impl Upkeep<'_> {
     /// Finds out whether this process's row is there, and takes care of those whose processes have ended.
     async fn read(&mut self, session: &Session) -> Result<(), Error> {
         let found = replicas::list(session, false).await?;
-        let instance = &self.engine.registry.instance;
+        let instance = &self.registry.instance;
         if !found.iter().any(|replica| replica.instance == *instance) {
             tracing::warn!(
-                replica = self.engine.replica,
+                replica = self.replica,
                 hint = "No action needed after an outage.",
                 "the row of this replica was deleted, or marked as stopped: it is written again"
             );
             self.written = None;
         }
-        let is_other =
-            |replica: &&Replica| replica.live && replica.id == self.engine.replica && replica.instance != *instance;
+        let is_other = |replica: &&Replica| replica.live && replica.id == self.replica && replica.instance != *instance;
         match found.iter().find(is_other) {
             Some(other) if !self.shares_id => tracing::warn!(
-                replica = self.engine.replica,
+                replica = self.replica,
                 started_at = %other.started_at,
                 hint = "Give each replica an id of its own: set another --replica-id, or take it out for the host name and process id.",
                 "another live process has the id of this replica"
@@ -193,11 +205,11 @@ impl Upkeep<'_> {
                     tracing::warn!(%error, hint = error.mend(), "cannot write the row of this replica; relaying goes on");
                 }
                 if matches!(error, Error::Timeout(_)) {
-                    self.engine.probe.forget().await;
+                    self.probe.forget().await;
                 }
                 self.not_before = Instant::now() + pause(&mut self.backoff, fastrand::f64());
                 if lasts(&error, &self.backoff) {
-                    self.engine.registry.unread(&Unready::from(&error));
+                    self.registry.unread(&Unready::from(&error));
                 }
             }
         }

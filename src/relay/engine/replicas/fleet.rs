@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 use super::{Worker, running};
 use crate::cursor::replicas::{self, MISMATCH, Relay, Replica};
 use crate::database::Error;
-use crate::relay::setup::renamed;
+use crate::relay::engine::not_ready::RENAMED;
 
 /// The live replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Fleet {
     #[must_use]
     pub fn workers(&self, names: &[&str]) -> Vec<Worker> {
         let works = |relay: &Relay| {
-            let refused = relay.refused.as_ref().is_some_and(|refused| refused.code == renamed::CODE);
+            let refused = relay.refused.as_ref().is_some_and(|refused| refused.code == RENAMED);
             !refused && (names.contains(&relay.name.as_str()) || names.contains(&relay_of(&relay.name)))
         };
         // Several processes may have one id.

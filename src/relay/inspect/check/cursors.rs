@@ -6,8 +6,11 @@ use crate::cursor::shards::strangers;
 use crate::cursor::{self, Facts, Standing, standings};
 use crate::database::{Error, Session};
 use crate::position::{Position, Timestamp};
-use crate::relay::inspect::lag::{self, Lag};
-use crate::relay::setup::prepare::{self, CHECK, Unready};
+use crate::relay::engine::lag;
+use crate::relay::engine::lag::Lag;
+use crate::relay::engine::not_ready::{RENAMED, Unready};
+use crate::relay::inspect::waiting_rows;
+use crate::relay::setup::prepare::{self, CHECK};
 use crate::relay::setup::renamed::{self, Twin};
 use crate::relay::{Config, Start};
 use crate::source;
@@ -102,7 +105,7 @@ async fn missing(
         let message = format!(
             "no cursor {relay}: {sends}{skips}. Cursor {twin} has the same {same}, and no relay here: was the relay renamed?"
         );
-        return Ok(Finding::new(Level::Error, renamed::CODE, message).setting(renamed::hint(config, found)));
+        return Ok(Finding::new(Level::Error, RENAMED, message).setting(renamed::hint(config, found)));
     }
     let message = format!("no cursor {relay} yet: {sends}");
     Ok(match waiting {
@@ -117,7 +120,7 @@ async fn missing(
 /// What waits for the first run; none where that cannot be counted.
 async fn waiting(session: &Session, config: &Config, shape: Option<&Shape>) -> Result<Option<Lag>, Error> {
     if !matches!(config.source, source::Config::Stream(_)) {
-        return lag::of_due_work(session, config).await;
+        return waiting_rows::of_due_work(session, config).await;
     }
     let Some(shape) = shape else { return Ok(None) };
     let now: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;

@@ -10,7 +10,7 @@ use crate::cursor::actions::{End, Recorded};
 use crate::cursor::claims::Settlement;
 use crate::database::{Error, Fragile};
 use crate::relay::engine::Engine;
-use crate::relay::stream::turn::within;
+use crate::relay::engine::deadline::within;
 use crate::sink::{Class, Failure, Mode, Progress, Sink};
 use crate::source::action_query::{self, Unanswered};
 use crate::source::schedule::{self, Printed};

@@ -11,7 +11,7 @@ use crate::cursor::LockedCursor;
 use crate::cursor::actions::{Claimed, Interrupted};
 use crate::database::Error;
 use crate::relay::engine::Slot;
-use crate::relay::stream::turn::within;
+use crate::relay::engine::deadline::within;
 
 /// How many of the oldest are looked at, whoever's they are.
 const OLDEST: i64 = 200;

@@ -6,7 +6,7 @@ use crate::cursor::{actions, schedules};
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 use crate::relay::Config;
-use crate::relay::inspect::lag::Lag;
+use crate::relay::engine::lag::Lag;
 use crate::source::finding::{Finding, Level};
 
 /// How long the oldest action that is due has waited, and how many there are; and for how long the oldest has waited that has

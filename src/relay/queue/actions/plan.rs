@@ -13,7 +13,7 @@ use crate::cursor::schedules::{self, Occurrence, Planned, Schedule};
 use crate::database::Error;
 use crate::position::Timestamp;
 use crate::relay::engine::Slot;
-use crate::relay::stream::turn::within;
+use crate::relay::engine::deadline::within;
 use crate::schedule::{Problem, Recurrence, When};
 
 /// The most schedules of one transaction.

@@ -13,9 +13,9 @@ use crate::cursor::actions::{End, Recorded};
 use crate::cursor::claims::Settlement;
 use crate::database::Error;
 use crate::relay::engine::Slot;
+use crate::relay::engine::deadline::within;
+use crate::relay::engine::report::counted;
 use crate::relay::queue::failure_tracker::{is_unsent, pause};
-use crate::relay::stream::measure::counted;
-use crate::relay::stream::turn::within;
 use crate::sink::{Class, Failure};
 use crate::visible::bounded;
 

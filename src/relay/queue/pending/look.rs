@@ -8,7 +8,7 @@ use crate::database::{Error, Session};
 use crate::message::Field;
 use crate::position::Timestamp;
 use crate::relay::Guarantee;
-use crate::relay::inspect::lag::Lag;
+use crate::relay::engine::lag::Lag;
 use crate::source::pending::{CAP, Due, Taking};
 
 /// What a look found.

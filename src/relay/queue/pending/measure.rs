@@ -6,7 +6,7 @@ use super::ready::Ready;
 use super::{Desk, look};
 use crate::cursor;
 use crate::database::{Error, Session};
-use crate::relay::stream::member::SAMPLE;
+use crate::relay::engine::intervals::SAMPLE;
 
 impl Desk {
     pub(super) async fn sample(&mut self, ready: &Ready, session: &Session) -> Result<(), Error> {

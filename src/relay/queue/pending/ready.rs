@@ -7,8 +7,9 @@ use crate::database::{Error, Session, error::describe};
 use crate::metrics::{CursorMetrics, PendingMetrics};
 use crate::relay::Config;
 use crate::relay::engine::Engine;
-use crate::relay::setup::checked::Seated;
-use crate::relay::setup::prepare::{self, Seat, Unready, first};
+use crate::relay::engine::not_ready::Unready;
+use crate::relay::queue::checked::Seated;
+use crate::relay::setup::prepare::{self, Seat};
 use crate::relay::setup::sinks;
 use crate::sink::Sink;
 use crate::sink::kafka::LetterTopic;
@@ -54,7 +55,7 @@ pub(super) async fn ready(
 ) -> Result<Result<Ready, Unready>, Error> {
     let session = engine.probe.session().await?;
     let (findings, due) = due(&session, pending).await?;
-    let Some(due) = due else { return Ok(Err(first(findings))) };
+    let Some(due) = due else { return Ok(Err(Unready::first(findings))) };
     let due = due.reading(Most { row: config.turn.max_row_bytes, claim: config.turn.bytes });
     let sink = match sinks::make(engine, config, sinks::Known::of_due(due.traceparent)).await {
         Ok(sink) => sink,

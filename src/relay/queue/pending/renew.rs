@@ -14,7 +14,7 @@ use crate::cursor::claims::Settlement;
 use crate::database::Error;
 use crate::relay::Config;
 use crate::relay::engine::Slot;
-use crate::relay::stream::turn::within;
+use crate::relay::engine::deadline::within;
 use crate::source::pending::Key;
 
 /// The pause between two renewals: several fit into a claim's time.

@@ -14,8 +14,8 @@ use crate::database::Error;
 use crate::database::codec::Raw;
 use crate::position::Timestamp;
 use crate::relay::OnUnknown;
+use crate::relay::engine::deadline::within;
 use crate::relay::engine::{Engine, Slot};
-use crate::relay::stream::turn::within;
 use crate::sink::Class;
 
 /// What came of it.

@@ -9,8 +9,8 @@ use super::ready::Ready;
 use crate::cursor::{self, ledger};
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
-use crate::relay::inspect::lag::Lag;
-use crate::relay::stream::member::SAMPLE;
+use crate::relay::engine::intervals::SAMPLE;
+use crate::relay::engine::lag::Lag;
 use crate::source::requests::{CAP, backlog_sql};
 
 /// What a look found.

@@ -14,10 +14,10 @@ use crate::cursor::claims::Settlement;
 use crate::cursor::ledger::{Accepted, End, Wait};
 use crate::database::Error;
 use crate::relay::engine::Slot;
+use crate::relay::engine::deadline::within;
 use crate::relay::engine::report;
+use crate::relay::engine::report::counted;
 use crate::relay::queue::failure_tracker::{is_unsent, pause};
-use crate::relay::stream::measure::counted;
-use crate::relay::stream::turn::within;
 use crate::relay::{OnPoison, OnUnknown};
 use crate::sink::{Class, Failure};
 

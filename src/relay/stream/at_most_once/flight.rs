@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use crate::cursor::{self, Advance, Commit, LockedCursor, Reservation, Reserved};
 use crate::database::Error;
 use crate::position::Position;
+use crate::relay::engine::deadline::within;
 use crate::relay::stream::outcome::TurnError;
-use crate::relay::stream::turn::{Turn, within};
+use crate::relay::stream::turn::Turn;
 
 /// How often the fate of a commit is asked for while its session has not noticed yet that nobody is there.
 const PAUSE: Duration = Duration::from_millis(20);

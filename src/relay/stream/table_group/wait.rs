@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use super::{CATALOGUE, CATALOGUE_AT_REST, Group};
 use crate::database::{Error, Session};
+use crate::relay::engine::intervals::SAMPLE;
 use crate::relay::engine::wakeups;
 use crate::relay::stream::idle::Rest;
 use crate::relay::stream::idle_poller::Watch;
-use crate::relay::stream::member::{Member, SAMPLE};
+use crate::relay::stream::member::Member;
 use crate::relay::stream::poll::Look;
 use crate::source::shape::Shape;
 
@@ -16,15 +17,14 @@ impl Group {
     /// Waits for the pause, a hint, the end of a turn or of the last checks, or the engine's end. A group that rests leaves looking to the sentry
     /// once its pause is the `longest`.
     pub(super) async fn wait(&mut self, pause: Duration, longest: bool) {
-        let engine = Arc::clone(&self.engine);
-        let stop = engine.stop.clone();
+        let (stop, sentry) = (self.engine.stop.clone(), Arc::clone(&self.sentry));
         // With every relay in a turn there is nothing to look for before one of them is done.
         let busy = self.members.iter().all(|member| member.busy);
         let pause = if busy { pause.max(SAMPLE / 10) } else { pause };
         let preparing = !self.preparing.is_empty();
         let left = self.rest.as_ref().map_or(pause, Rest::left);
         let watch = match &self.shape {
-            Some(shape) if longest => engine.sentry.watch(&mut self.rest, shape, pause),
+            Some(shape) if longest => sentry.watch(&mut self.rest, shape, pause),
             _ => None,
         };
         let pause = if watch.is_some() { pause.max(left) } else { pause };

@@ -8,10 +8,11 @@ use std::time::Instant;
 use crate::database::Error;
 use crate::relay::Config;
 use crate::relay::engine::Engine;
+use crate::relay::engine::intervals::RECHECK;
+use crate::relay::engine::not_ready::Unready;
 use crate::relay::queue::failure_tracker::Setbacks;
-use crate::relay::setup::prepare::{self, Seat, Unready};
+use crate::relay::setup::prepare::{self, Seat};
 use crate::relay::setup::sinks;
-use crate::relay::stream::member::RECHECK;
 
 /// What passed checks give to a relay.
 pub(in crate::relay) trait Seated {

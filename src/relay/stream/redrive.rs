@@ -1,78 +1,24 @@
-//! Poison rows: put aside by policy, and sent again when an operator says so.
+//! Dead letters that an operator redrives.
 
-use std::borrow::Cow;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::batch::Batch;
 use crate::cursor::LockedCursor;
-use crate::cursor::dead_letter::{DeadLetter, Payload, Redrive, Redriven};
+use crate::cursor::dead_letter::{Redrive, Redriven};
 use crate::database::codec::Raw;
 use crate::database::{Error, Loan, sqlstate};
-use crate::message::{Field, Message};
+use crate::relay::Ready;
+use crate::relay::engine::dead_letter;
+use crate::relay::engine::deadline::within;
+use crate::relay::engine::unreadable;
 use crate::relay::stream::outcome::{Outcome, TurnError};
-use crate::relay::stream::turn::{Turn, within};
-use crate::relay::stream::unreadable;
-use crate::relay::{Config, Ready};
-use crate::sink::kafka::{LetterTopic, Obituary};
-use crate::sink::{Class, Failure, Mode, Published, Sink};
+use crate::relay::stream::turn::Turn;
+use crate::sink::{Class, Failure, Mode, Published};
 use crate::source::fetch::{FetchError, Unreadable, Wanted, too_large, types_stand};
 
 /// How many dead letters one turn sends again at the most: each waits for the one before.
 const REDRIVES: usize = 100;
-
-/// The place of a row that cannot be read; it can be sent again when it has been corrected.
-pub(in crate::relay) fn unread<'a>(config: &Config, message: &Message<'a>) -> DeadLetter<'a> {
-    DeadLetter {
-        source: config.source.table().to_string(),
-        created_at: message.created_at,
-        message_id: message.id.to_owned(),
-        sink: config.sink.kind(),
-        target: config.sink.target(),
-        key: None,
-        payload: Payload::None,
-        fields: Vec::new(),
-        values: Vec::new(),
-    }
-}
-
-/// All that is needed to look at a poison row, and to send it again.
-pub(in crate::relay) fn letter<'a>(config: &Config, sink: &Sink, message: &Message<'a>) -> DeadLetter<'a> {
-    let fields = sink.fields();
-    let (key, payload) = sink.rendered(message);
-    let values: Vec<_> = (0..fields.len()).map(|field| message.value(field)).collect();
-    let read = |bytes: &[u8]| values.iter().position(|value| value.is_some_and(|value| std::ptr::eq(value, bytes)));
-    let payload = payload.map_or(Payload::None, |payload| match &payload {
-        Cow::Borrowed(bytes) => read(bytes).map_or(Payload::Made(payload), Payload::Value),
-        Cow::Owned(_) => Payload::Made(payload),
-    });
-    DeadLetter { key, payload, fields: words(fields), values, ..unread(config, message) }
-}
-
-/// Copies a dead letter to its topic, and waits for the acknowledgement.
-pub(in crate::relay) async fn copy(
-    relay: &str,
-    letters: &LetterTopic,
-    failure: &Failure,
-    letter: &DeadLetter<'_>,
-    patience: Duration,
-) -> Result<(), Failure> {
-    let obituary = Obituary {
-        relay,
-        id: &letter.message_id,
-        created_at: &letter.created_at.to_string(),
-        sink: letter.sink,
-        target: &letter.target,
-        key: letter.key.as_deref(),
-        payload: letter.payload(),
-        failure,
-    };
-    letters.put(&obituary, patience).await
-}
-
-fn words(fields: &[Field]) -> Vec<String> {
-    fields.iter().map(ToString::to_string).collect()
-}
 
 /// What became of reading a dead letter's row again.
 enum Again {
@@ -176,7 +122,7 @@ impl Turn<'_> {
         let Some(id) = &letter.position.id else { return Ok(Again::Gone) };
         let row = reader.query_opt(&sql, &[&letter.position.created_at, id]).await?;
         let Some(row) = row else {
-            let same = letter.fields == words(fields) && letter.values.len() == fields.len();
+            let same = letter.fields == dead_letter::words(fields) && letter.values.len() == fields.len();
             if same {
                 batch.push(letter.position.created_at, id, letter.values.iter().map(Option::as_deref));
             }
