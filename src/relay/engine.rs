@@ -26,6 +26,7 @@ pub mod config_hash;
 pub(in crate::relay) mod control_changes;
 pub(in crate::relay) mod dead_letter;
 pub(in crate::relay) mod deadline;
+pub(in crate::relay) mod drain;
 pub mod identity;
 pub(in crate::relay) mod intervals;
 pub mod lag;
@@ -42,7 +43,6 @@ pub(in crate::relay) mod wakeups;
 mod warm;
 
 pub use self::shared::Shared;
-pub(in crate::relay) use self::unrecorded::Drain;
 pub use self::unrecorded::Unrecorded;
 
 /// The engine goes round at least every ten seconds, also while servers cannot be reached; longer than this, it is stuck.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use super::Engine;
+use crate::relay::engine::Engine;
 
 /// For no more turns than this: each costs PostgreSQL two sessions.
 const TURNS: usize = 8;

@@ -1,7 +1,7 @@
 //! What must be true before a relay runs: the same checks as `check`, a cursor row, a sink.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::AtomicBool;
 
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
@@ -10,14 +10,14 @@ use crate::cursor::{self, ErrorReport, Facts};
 use crate::database::{Error, Session};
 use crate::message::Field;
 use crate::metrics::CursorMetrics;
-use crate::pace;
+use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::setup::begin;
 use crate::relay::setup::begin::FirstLook;
+use crate::relay::setup::prepared::{PreparedStream, StatusFlags};
 use crate::relay::setup::shards;
 use crate::relay::setup::sinks;
-use crate::relay::{Config, Ready};
 use crate::secret::Secret;
 use crate::sink::Sink;
 use crate::source::fetch::Texts;
@@ -55,7 +55,7 @@ pub(in crate::relay) async fn ready(
     config: &Config,
     shape: &Arc<Shape>,
     first: &FirstLook,
-) -> Result<Result<Ready, Unready>, Error> {
+) -> Result<Result<PreparedStream, Unready>, Error> {
     let session = engine.probe.session().await?;
     let shape = &shape.for_shard(config.shard.as_ref());
     if let Err(unready) = shards::readable(&session, config).await? {
@@ -102,8 +102,9 @@ pub(in crate::relay) async fn ready(
     if stale.is_some() {
         cursor::clear(&session, &config.name, stale.as_deref()).await?;
     }
-    let reported = standing.first().is_some_and(|standing| standing.state == "backing_off");
-    Ok(Ok(Ready {
+    let status = Arc::new(StatusFlags::default());
+    status.set_reported(standing.first().is_some_and(|standing| standing.state == "backing_off"));
+    Ok(Ok(PreparedStream {
         metrics: Arc::new(
             CursorMetrics::new(&config.name, config.sink.kind()).with_phases(&config.source.table().to_string()),
         ),
@@ -114,17 +115,8 @@ pub(in crate::relay) async fn ready(
         letters,
         identity,
         fingerprint,
-        reported: AtomicBool::new(reported),
-        unconfirmed: AtomicUsize::new(0),
-        appetite: Arc::new(AtomicUsize::new(config.turn.rows.min(pace::FIRST_APPETITE))),
-        stretch: Arc::new(AtomicUsize::new(1)),
-        slow: Arc::default(),
-        largest_row: Arc::default(),
-        mean_row: Arc::default(),
+        status,
         superseded: AtomicBool::new(false),
-        suspects: Arc::default(),
-        accepted_partitions: Arc::default(),
-        circuit_open: Arc::default(),
     }))
 }
 

@@ -5,7 +5,6 @@
 //! because nothing behind it was sent either. What may have been accepted without an answer is recorded as unknown and
 //! passed; so is all that a holder had in flight when it ended.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::batch::Batch;
@@ -15,10 +14,10 @@ use crate::database::{Error, Fragile, Loan};
 use crate::message::Message;
 use crate::position::Position;
 use crate::relay::engine::deadline::within;
-use crate::relay::engine::report;
 use crate::relay::stream::outcome::{Outcome, TurnError};
 use crate::relay::stream::publish_decision::{self, Verdict};
 use crate::relay::stream::read_ahead;
+use crate::relay::stream::report;
 use crate::relay::stream::turn::Turn;
 use crate::relay::stream::turn_buffer::Kept;
 use crate::relay::stream::turn_progress::Relayed;
@@ -42,8 +41,8 @@ impl Turn<'_> {
         deadline: Instant,
     ) -> Result<Outcome, TurnError> {
         let ready = self.ready;
-        let suspects = ready.suspects.load(Ordering::Relaxed);
-        let mut relayed = self.read(&cursor, reader, suspects, deadline).await?;
+        let suspects = self.learned.suspects;
+        let mut relayed = self.read_all(&cursor, reader, suspects, deadline).await?;
         let first = relayed.locate(0).filter(|_| !relayed.unread);
         let Some((first, _)) = first else { return self.advance(cursor, relayed).await };
         let mode = self.mode(false, deadline);
@@ -92,7 +91,7 @@ impl Turn<'_> {
     }
 
     /// Reads the rows of this turn; all of them, because they are passed together.
-    async fn read(
+    async fn read_all(
         &mut self,
         cursor: &LockedCursor,
         reader: Loan,
@@ -103,8 +102,8 @@ impl Turn<'_> {
         let most = if self.ready.sink.min_interval().is_some() { 1 } else { MOST };
         let safe = (self.sighting.horizon.at, &*self.sighting.server);
         let known = cursor.relations.as_ref();
-        let most = self.appetite(suspects).min(most);
-        let request = read_ahead::request(self.ready, cursor.position.as_ref(), known, safe, most);
+        let most = self.row_limit(suspects).min(most);
+        let request = read_ahead::request(self.ready, &self.learned, cursor.position.as_ref(), known, safe, most);
         let begun = Instant::now();
         // Taken when the reading is over, so that nothing may wait for it.
         let (mut sender, mut receiver) = fetch::handoff(usize::MAX);
@@ -133,7 +132,7 @@ impl Turn<'_> {
 
     /// While the sink is out, one relay tries it at a time; the right to do so ended with the first transaction.
     async fn may_send(&self, reserved: &Reserved) -> Result<bool, TurnError> {
-        if !self.ready.circuit_open.load(Ordering::Relaxed) {
+        if !self.ready.status.circuit_open() {
             return Ok(true);
         }
         let (sink, looked) = (self.ready.config.sink.circuit(), self.sighting.horizon.observed_at);
@@ -148,7 +147,7 @@ impl Turn<'_> {
         before: Option<&Position>,
     ) -> Result<Outcome, TurnError> {
         let acknowledged = relayed.published.acknowledged;
-        self.learn(&relayed);
+        self.learn_time(&relayed);
         let message_id = relayed.message_id(acknowledged);
         let verdict = match in_doubt(&relayed.published) {
             Some(failure) => Ending::Unknown(failure),
@@ -183,23 +182,23 @@ impl Turn<'_> {
             Ok([_, commit]) => self.timings.commit = commit,
             Err(source) => return Err(TurnError::NotSettled { acknowledged, source }),
         }
-        self.ready.searched(passed);
+        self.learned.passed(passed);
         self.delivered = relayed.instants(acknowledged);
-        Ok(self.outcome(verdict, &relayed, message_id))
+        Ok(self.ended(verdict, &relayed, message_id))
     }
 
     /// Learns how many rows the next turn has time for: all of a turn's rows are listed when its holder ends.
-    fn learn(&self, relayed: &Relayed) {
+    fn learn_time(&mut self, relayed: &Relayed) {
         let (sent, rows) = (relayed.published.acknowledged, relayed.fetched.rows);
-        let full = sent == rows && rows >= self.ready.appetite.load(Ordering::Relaxed);
+        let full = sent == rows && rows >= self.learned.row_limit;
         if relayed.published.stopped.is_none() && (full || sent < rows) {
-            self.ready.learn(sent.max(1), self.timings.publish);
+            self.learned.published(self.ready, sent.max(1), self.timings.publish);
         }
     }
 
     /// While the lock is held: no other replica shall try before it can see what is wrong.
     async fn tell(&self, ending: &Ending<'_>, message_id: Option<&str>) {
-        let open = self.ready.circuit_open.load(Ordering::Relaxed);
+        let open = self.ready.status.circuit_open();
         match ending {
             Ending::Known(Verdict::Halt(failure)) => report::halt(self.engine, self.ready, failure, message_id).await,
             Ending::Unknown(failure) if failure.class == Class::Fatal => {
@@ -212,12 +211,12 @@ impl Turn<'_> {
         }
     }
 
-    fn outcome(&self, ending: Ending<'_>, relayed: &Relayed, message_id: Option<String>) -> Outcome {
+    fn ended(&mut self, ending: Ending<'_>, relayed: &Relayed, message_id: Option<String>) -> Outcome {
         let (rows, suspects) = (relayed.published.acknowledged, relayed.published.suspects);
         match ending {
             Ending::Unknown(failure) => Outcome::Unknown { rows, failure, message_id },
             Ending::Known(Verdict::Search(failure)) => {
-                self.ready.suspects.store(suspects, Ordering::Relaxed);
+                self.learned.suspects = suspects;
                 Outcome::Searching { rows, suspects, failure }
             }
             Ending::Known(Verdict::Bury(failure, letter)) => {

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use crate::cursor::{self, Standing};
 use crate::database::{Error, Session};
-use crate::relay::Ready;
 use crate::relay::engine::Engine;
 use crate::relay::engine::intervals::SAMPLE;
 use crate::relay::engine::lag;
 use crate::relay::engine::lag::Lag;
+use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::member::Member;
 use crate::relay::stream::poll::Look;
 use crate::source::shape::Shape;
@@ -49,7 +49,7 @@ impl Samples {
         let session = engine.probe.session().await?;
         let names: Vec<&str> = due.iter().map(|&index| members[index].config.name.as_str()).collect();
         let attention = cursor::attention(&session, &names).await?;
-        let mut topics: BTreeMap<String, Vec<Arc<Ready>>> = BTreeMap::new();
+        let mut topics: BTreeMap<String, Vec<Arc<PreparedStream>>> = BTreeMap::new();
         for index in due {
             let member = &mut members[index];
             let (Some(ready), Some(standing)) = (&member.ready, look.standing(&member.config.name)) else { continue };
@@ -58,7 +58,7 @@ impl Samples {
                 topics.entry(ready.config.sink.target()).or_default().push(Arc::clone(ready));
             }
             let waits = look.is_behind(standing) || look.is_held(standing) || standing.redrive;
-            let trouble = ready.reported() || standing.circuit.is_some();
+            let trouble = ready.status.reported() || standing.circuit.is_some();
             if trouble && !waits && !member.busy {
                 cursor::clear(&session, &member.config.name, None).await?;
             }
@@ -115,7 +115,7 @@ async fn lag(
 }
 
 /// Has the partitions of each topic counted, once for all relays that publish there.
-fn look_again(topics: BTreeMap<String, Vec<Arc<Ready>>>, patience: Duration) {
+fn look_again(topics: BTreeMap<String, Vec<Arc<PreparedStream>>>, patience: Duration) {
     for relays in topics.into_values() {
         tokio::spawn(async move {
             let [first, others @ ..] = relays.as_slice() else { return };

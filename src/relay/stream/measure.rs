@@ -1,14 +1,13 @@
 //! What a relay's work looks like from outside: metrics of turns, standings and samples.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 
 use crate::cursor::Standing;
 use crate::metrics::{Looked, Phase, TurnResult};
-use crate::relay::Ready;
 use crate::relay::engine::lag::Lag;
 use crate::relay::engine::report::counted;
 use crate::relay::setup::prepare::CHECK;
+use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::outcome::{Outcome, TurnError};
 use crate::relay::stream::poll::Look;
 use crate::relay::stream::turn::Turn;
@@ -17,9 +16,9 @@ use crate::sink::Class;
 /// At most about this many rows of a turn are measured for the distribution of latencies; each stands for its share.
 const LATENCIES: usize = 50;
 
-impl Ready {
+impl PreparedStream {
     /// Counts a turn.
-    pub(in crate::relay) fn record(&self, turn: &Turn<'_>, outcome: &Result<Outcome, TurnError>) {
+    pub(in crate::relay) fn record(&self, turn: &mut Turn<'_>, outcome: &Result<Outcome, TurnError>) {
         let metrics = &self.metrics;
         metrics.turn_finished(result(outcome));
         let at_sink = matches!(outcome, Ok(Outcome::Stalled { failure, .. } | Outcome::Unknown { failure, .. }) if failure.class == Class::Retry);
@@ -40,7 +39,7 @@ impl Ready {
             }
             Err(TurnError::NotAdvanced { acknowledged, .. }) => {
                 metrics.published(*acknowledged as u64);
-                self.unconfirmed.store(*acknowledged, Ordering::Relaxed);
+                turn.learned.unconfirmed = *acknowledged;
             }
             Err(TurnError::NotSettled { acknowledged, .. }) => metrics.published(*acknowledged as u64),
             Ok(_) | Err(_) => {}
@@ -76,7 +75,7 @@ impl Ready {
         metrics.phase(Phase::Advance, turn.timings.advance);
         metrics.phase(Phase::Commit, turn.timings.commit);
         metrics.published(*rows as u64);
-        let again = self.unconfirmed.swap(0, Ordering::Relaxed).min(*rows);
+        let again = std::mem::take(&mut turn.learned.unconfirmed).min(*rows);
         if again > 0 {
             metrics.redelivered(again as u64);
         }
@@ -99,10 +98,10 @@ impl Ready {
         metrics.set_held(look.is_held(standing));
         metrics.set_paused(standing.paused);
         metrics.set_circuit_open(standing.circuit.is_some());
-        self.circuit_open.store(standing.circuit.is_some(), Ordering::Relaxed);
+        self.status.set_circuit_open(standing.circuit.is_some());
         // What another replica has reported ends with this one's success, too; so does what a check of its own found.
         let checked = standing.halted.as_deref().is_some_and(|under| under.starts_with(CHECK));
-        self.set_reported(standing.state == "backing_off" || checked);
+        self.status.set_reported(standing.state == "backing_off" || checked);
         metrics.set_halted(standing.halted.as_deref() == Some(self.fingerprint.as_str()));
         let horizon = &sighting.horizon;
         metrics.looked(Looked {

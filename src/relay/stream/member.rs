@@ -9,18 +9,20 @@ use tokio::task::JoinError;
 use crate::cursor::Standing;
 use crate::database::Error;
 use crate::pace::Backoff;
+use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::circuit;
 use crate::relay::engine::intervals::{RECHECK, SAMPLE};
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::setup::begin::FirstLook;
 use crate::relay::setup::prepare;
+use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::setup::sinks;
 use crate::relay::stream::idle;
+use crate::relay::stream::learned::Learned;
 use crate::relay::stream::poll::Look;
 use crate::relay::stream::shards;
 use crate::relay::stream::weaker_rule;
-use crate::relay::{Config, Ready};
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
 
@@ -32,14 +34,16 @@ pub(in crate::relay) use quiet::Quiet;
 const CHECKS: Duration = Duration::from_secs(60);
 
 /// What checks find.
-pub(in crate::relay) type Prepared = Result<Result<Ready, Unready>, Error>;
+pub(in crate::relay) type Prepared = Result<Result<PreparedStream, Unready>, Error>;
 
 /// See the module.
 #[derive(Debug)]
 pub(in crate::relay) struct Member {
     pub(in crate::relay) config: Config,
-    pub(in crate::relay) ready: Option<Arc<Ready>>,
+    pub(in crate::relay) ready: Option<Arc<PreparedStream>>,
     pub(in crate::relay) backoff: Backoff,
+    /// By its turns, since its checks passed.
+    pub(in crate::relay) learned: Learned,
     /// No turn and no check before this.
     pub(in crate::relay) not_before: Instant,
     /// No turn before this, unless a hint comes.
@@ -79,6 +83,7 @@ pub(in crate::relay) struct Member {
 impl Member {
     pub(in crate::relay) fn new(config: Config) -> Self {
         Self {
+            learned: Learned::new(&config),
             config,
             ready: None,
             backoff: Backoff::new(),
@@ -153,6 +158,7 @@ impl Member {
             Ok(Ok(Ok(ready))) => {
                 tracing::info!(cursor = self.config.name, rule = ready.shape.rule.as_str(), "relay ready");
                 self.ready = Some(Arc::new(ready.with_shape(shape)));
+                self.learned = Learned::new(&self.config);
                 self.unchecked = true;
                 self.unready = None;
                 self.first_look = None;
@@ -182,7 +188,7 @@ impl Member {
 
     /// Whether it is halted. From time to time the secrets' files are read: one that has changed ends the halt, which
     /// preparing anew finds out.
-    pub(in crate::relay) fn is_halted(&mut self, ready: &Ready, standing: &Standing) -> bool {
+    pub(in crate::relay) fn is_halted(&mut self, ready: &PreparedStream, standing: &Standing) -> bool {
         let halted = standing.halted.as_deref() == Some(ready.fingerprint.as_str());
         if halted && self.secrets_read.is_none_or(|read| read.elapsed() >= SAMPLE) {
             self.secrets_read = Some(Instant::now());
@@ -195,7 +201,12 @@ impl Member {
 
     /// Whether an operator has just ended its halt, or wants dead letters sent again. What its checks read, a topic's limits
     /// for example, may be what was corrected: they run again first.
-    pub(in crate::relay) fn has_resumed(&mut self, engine: &Engine, ready: &Ready, standing: &Standing) -> bool {
+    pub(in crate::relay) fn has_resumed(
+        &mut self,
+        engine: &Engine,
+        ready: &PreparedStream,
+        standing: &Standing,
+    ) -> bool {
         let halted = standing.halted.as_deref() == Some(ready.fingerprint.as_str());
         let resumed = std::mem::replace(&mut self.halted, halted) && !halted;
         let redrives = !std::mem::replace(&mut self.redriving, standing.redrive) && standing.redrive;
@@ -238,7 +249,7 @@ impl Member {
     }
 
     /// Tells the turn that is running whether it is still wanted.
-    pub(in crate::relay) fn tell(&self, ready: &Ready, standing: &Standing, look: &Look) {
+    pub(in crate::relay) fn tell(&self, ready: &PreparedStream, standing: &Standing, look: &Look) {
         let moves = weaker_rule::is_weaker(standing.rule.as_deref(), &ready.shape)
             || shards::follows(ready, standing, look).is_some();
         let moves = moves || self.unchecked;
@@ -247,7 +258,7 @@ impl Member {
     }
 
     /// Whether there is something for a turn.
-    pub(in crate::relay) fn is_wanted(&self, ready: &Ready, standing: &Standing, look: &Look) -> bool {
+    pub(in crate::relay) fn is_wanted(&self, ready: &PreparedStream, standing: &Standing, look: &Look) -> bool {
         let quiet = self.quiet_for(standing, look).is_some_and(|quiet| quiet.until > Instant::now());
         let unread = look.is_behind(standing) && !quiet;
         let weaker = weaker_rule::is_weaker(standing.rule.as_deref(), &ready.shape);
@@ -255,7 +266,12 @@ impl Member {
     }
 
     /// When it may go on, if it must wait: after a failure, as a standby, for its pace, for a sink that is out, or for its rate.
-    pub(in crate::relay) fn due(&mut self, ready: &Ready, standing: &Standing, sighting: &Sighting) -> Option<Instant> {
+    pub(in crate::relay) fn due(
+        &mut self,
+        ready: &PreparedStream,
+        standing: &Standing,
+        sighting: &Sighting,
+    ) -> Option<Instant> {
         let now = Instant::now();
         if self.not_before > now {
             return Some(self.not_before);

@@ -1,10 +1,11 @@
 //! What follows from how publishing ended.
 
 use crate::cursor::dead_letter::DeadLetter;
+use crate::relay::OnPoison;
 use crate::relay::engine::Engine;
 use crate::relay::engine::dead_letter;
+use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::turn_progress::Relayed;
-use crate::relay::{OnPoison, Ready};
 use crate::sink::{Class, Failure};
 
 /// See the module.
@@ -22,7 +23,7 @@ pub(in crate::relay) enum Verdict<'a> {
 }
 
 /// A row is put aside only after the topic of the dead letters has its copy.
-pub(in crate::relay) async fn copied<'a>(engine: &Engine, ready: &Ready, verdict: Verdict<'a>) -> Verdict<'a> {
+pub(in crate::relay) async fn copied<'a>(engine: &Engine, ready: &PreparedStream, verdict: Verdict<'a>) -> Verdict<'a> {
     let (Verdict::Bury(failure, letter), Some(letters)) = (&verdict, &ready.letters) else { return verdict };
     match dead_letter::copy(&ready.config.relay, letters, failure, letter, engine.call_deadline).await {
         Ok(()) => verdict,
@@ -32,7 +33,7 @@ pub(in crate::relay) async fn copied<'a>(engine: &Engine, ready: &Ready, verdict
 }
 
 /// What follows from how publishing ended.
-pub(in crate::relay) fn verdict<'a>(ready: &Ready, relayed: &'a Relayed) -> Verdict<'a> {
+pub(in crate::relay) fn verdict<'a>(ready: &PreparedStream, relayed: &'a Relayed) -> Verdict<'a> {
     let Some(failure) = relayed.published.stopped.clone() else { return Verdict::Done };
     let acknowledged = relayed.published.acknowledged;
     match (failure.class, ready.config.on_poison) {

@@ -8,7 +8,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use tokio::sync::oneshot;
@@ -18,10 +17,11 @@ use crate::batch::Batch;
 use crate::cursor::{LockedCursor, Place};
 use crate::database::{Error, Fragile, Server};
 use crate::position::{Position, Timestamp};
-use crate::relay::Ready;
 use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
-use crate::source::fetch::{self, Budget, FetchError, Fetched, Giver, Request, Room, Sizes, Taker};
+use crate::relay::setup::prepared::PreparedStream;
+use crate::relay::stream::learned::Learned;
+use crate::source::fetch::{self, Budget, FetchError, Fetched, Giver, Request, Room, Taker};
 use crate::source::watcher::Sighting;
 
 /// The table's own oid and the relations that a cursor has known.
@@ -33,8 +33,8 @@ pub(in crate::relay) struct Ahead {
     after: Option<Position>,
     /// The most rows.
     pub(in crate::relay) most: usize,
-    /// By how much turns were stretched then.
-    pub(in crate::relay) stretch: usize,
+    /// By how much turns were larger than configured then.
+    pub(in crate::relay) growth: usize,
     begun: Instant,
     scanned: oneshot::Receiver<Sighting>,
     /// The rows as they come.
@@ -54,6 +54,8 @@ pub(in crate::relay) struct Plan {
     pub(in crate::relay) most: usize,
     /// How far it is safe to read; none: that is found out first.
     pub(in crate::relay) sighting: Option<Sighting>,
+    /// What the relay has learned so far.
+    pub(in crate::relay) learned: Learned,
 }
 
 /// Rows as they come.
@@ -73,11 +75,11 @@ pub(in crate::relay) struct End {
 
 impl Ahead {
     /// Starts to read.
-    pub(in crate::relay) fn start(engine: &Arc<Engine>, ready: &Arc<Ready>, plan: Plan) -> Self {
+    pub(in crate::relay) fn start(engine: &Arc<Engine>, ready: &Arc<PreparedStream>, plan: Plan) -> Self {
         let (batches, rows) = fetch::handoff(ready.config.turn.bytes);
         let (tell, scanned) = oneshot::channel();
         let (ended, outcome) = oneshot::channel();
-        let (after, most, stretch) = (plan.after.clone(), plan.most, ready.stretch.load(Relaxed));
+        let (after, most, growth) = (plan.after.clone(), plan.most, plan.learned.growth);
         let (engine, ready) = (Arc::clone(engine), Arc::clone(ready));
         // Boxed: a task is moved several times before it has a place of its own.
         let task = tokio::spawn(Box::pin(async move {
@@ -100,11 +102,11 @@ impl Ahead {
             }
         }));
         let rows = Rows { first: None, batches: rows };
-        Self { after, most, stretch, begun: Instant::now(), scanned, rows, end: End { outcome, known: false, task } }
+        Self { after, most, growth, begun: Instant::now(), scanned, rows, end: End { outcome, known: false, task } }
     }
 
     /// Whether the turn that has locked `cursor`, and may take `most` rows, may publish it.
-    pub(in crate::relay) fn fits(&self, cursor: &LockedCursor, ready: &Ready, most: usize) -> bool {
+    pub(in crate::relay) fn fits(&self, cursor: &LockedCursor, ready: &PreparedStream, most: usize) -> bool {
         let shape = &ready.shape;
         let known = cursor
             .relations
@@ -166,7 +168,7 @@ fn gone() -> FetchError {
 
 /// A scan that goes on to its end whoever waits for it: one that is cut takes what the watcher remembers with it, of all
 /// tables.
-async fn scan(engine: &Arc<Engine>, ready: &Arc<Ready>) -> Result<Sighting, Error> {
+async fn scan(engine: &Arc<Engine>, ready: &Arc<PreparedStream>) -> Result<Sighting, Error> {
     let (engine, ready) = (Arc::clone(engine), Arc::clone(ready));
     let scan = tokio::spawn(async move { engine.watcher.scan(&ready.shape).await });
     scan.await.unwrap_or_else(|_| Err(Error::Pool("the scan has ended".to_owned())))
@@ -174,7 +176,7 @@ async fn scan(engine: &Arc<Engine>, ready: &Arc<Ready>) -> Result<Sighting, Erro
 
 async fn read(
     engine: &Arc<Engine>,
-    ready: &Arc<Ready>,
+    ready: &Arc<PreparedStream>,
     plan: Plan,
     batches: &mut Giver,
     tell: oneshot::Sender<Sighting>,
@@ -187,18 +189,15 @@ async fn read(
     let safe = (sighting.horizon.at, Arc::clone(&sighting.server));
     // Whoever started it may have gone on without it.
     let _ = tell.send(sighting);
-    let request = request(ready, plan.after.as_ref(), plan.known.as_ref(), (safe.0, &safe.1), plan.most);
+    let request = request(ready, &plan.learned, plan.after.as_ref(), plan.known.as_ref(), (safe.0, &safe.1), plan.most);
     let fetched = fetch::fetch(&reader, request, batches).await?;
-    if fetched.rows > 0 {
-        ready.mean_row.store(fetched.sizes.mean, Relaxed);
-        ready.largest_row.store(fetched.sizes.largest, Relaxed);
-    }
     Ok((fetched, reader))
 }
 
 /// What to read of a relay's table: at most `most` rows after a position.
 pub(in crate::relay) fn request<'a>(
-    ready: &'a Ready,
+    ready: &'a PreparedStream,
+    learned: &Learned,
     after: Option<&'a Position>,
     known: Option<&'a Relations>,
     (horizon, server): (Timestamp, &'a Server),
@@ -216,12 +215,12 @@ pub(in crate::relay) fn request<'a>(
         known: known.map(|(_, known)| known),
         root: known.map(|(root, _)| *root),
         budget: Budget {
-            rows: most.min(ready.most_rows()),
-            bytes: ready.most_bytes(),
+            rows: most.min(learned.most_rows(ready)),
+            bytes: learned.most_bytes(ready),
             page: turn.bytes,
             time: turn.time,
         },
-        sizes: Sizes { largest: ready.largest_row.load(Relaxed), mean: ready.mean_row.load(Relaxed) },
+        sizes: learned.sizes,
     }
 }
 
@@ -245,7 +244,8 @@ impl Chain {
     pub(in crate::relay) fn reading(
         &mut self,
         engine: &Arc<Engine>,
-        ready: &Arc<Ready>,
+        ready: &Arc<PreparedStream>,
+        learned: Learned,
         cursor: &LockedCursor,
         safe: &Sighting,
         most: usize,
@@ -253,7 +253,7 @@ impl Chain {
         let ahead = self.ahead.take().filter(|ahead| ahead.fits(cursor, ready, most));
         ahead.unwrap_or_else(|| {
             let (after, known) = (cursor.position.clone(), cursor.relations.clone());
-            Ahead::start(engine, ready, Plan { after, known, most, sighting: Some(safe.clone()) })
+            Ahead::start(engine, ready, Plan { after, known, most, sighting: Some(safe.clone()), learned })
         })
     }
 }
@@ -262,17 +262,17 @@ impl Chain {
 /// to follow immediately.
 pub(in crate::relay) fn read_on(
     engine: &Arc<Engine>,
-    ready: &Arc<Ready>,
+    ready: &Arc<PreparedStream>,
+    learned: Learned,
     fetched: &Fetched,
-    suspects: usize,
     most: usize,
 ) -> Option<Ahead> {
     let waits = engine.is_crowded()
         || engine.stop.is_cancelled()
-        || suspects > 0
-        || ready.slow.load(Relaxed)
+        || learned.suspects > 0
+        || learned.slow
         || ready.sink.min_interval().is_some()
-        || ready.circuit_open.load(Relaxed);
+        || ready.status.circuit_open();
     let after = fetched.last.clone().filter(|_| fetched.more && !waits)?;
-    Some(Ahead::start(engine, ready, Plan { after: Some(after), known: None, most, sighting: None }))
+    Some(Ahead::start(engine, ready, Plan { after: Some(after), known: None, most, sighting: None, learned }))
 }

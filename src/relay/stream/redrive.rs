@@ -1,6 +1,5 @@
 //! Dead letters that an operator redrives.
 
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crate::batch::Batch;
@@ -8,7 +7,6 @@ use crate::cursor::LockedCursor;
 use crate::cursor::dead_letter::{Redrive, Redriven};
 use crate::database::codec::Raw;
 use crate::database::{Error, Loan, sqlstate};
-use crate::relay::Ready;
 use crate::relay::engine::dead_letter;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::unreadable;
@@ -163,13 +161,5 @@ impl Turn<'_> {
             } => {}
         }
         Ok(publication.finish())
-    }
-}
-
-impl Ready {
-    /// Notes how many of the messages are still to be published one by one, after a turn that moved over `passed`.
-    pub(in crate::relay) fn searched(&self, passed: usize) {
-        let left = self.suspects.load(Ordering::Relaxed).saturating_sub(passed);
-        self.suspects.store(left, Ordering::Relaxed);
     }
 }

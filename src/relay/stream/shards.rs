@@ -8,8 +8,9 @@ use tokio_postgres::types::ToSql;
 use crate::cursor::Standing;
 use crate::database::{Error, Session};
 use crate::position::{Position, Timestamp};
+use crate::relay::Config;
+use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::poll::{Look, Newest};
-use crate::relay::{Config, Ready};
 use crate::source::shape::Shape;
 use crate::source::shard::Shard;
 
@@ -19,7 +20,7 @@ const FOLLOWS: Duration = Duration::from_secs(3_600);
 
 /// Where a shard's cursor that has nothing to read should follow to: the table's newest row that is safe to read, when the
 /// cursor is far behind it. A turn moves it there, and only after it has read that no row of the shard lies before.
-pub(in crate::relay) fn follows(ready: &Ready, standing: &Standing, look: &Look) -> Option<Position> {
+pub(in crate::relay) fn follows(ready: &PreparedStream, standing: &Standing, look: &Look) -> Option<Position> {
     ready.config.shard.as_ref()?;
     let newest = look.newest.as_ref().filter(|_| !look.is_behind(standing))?;
     let far = standing.position.as_ref().is_none_or(|at| newest.created_at.since(at.created_at) > FOLLOWS);

@@ -15,15 +15,15 @@ use crate::pace::{Backoff, Pace};
 use crate::position::{Position, Timestamp};
 use crate::relay::engine::Engine;
 use crate::relay::engine::open_since::OpenSince;
-use crate::relay::engine::report;
 use crate::relay::engine::wakeups::Sleeper;
 use crate::relay::stream::gauges::Samples;
 use crate::relay::stream::idle::Rest;
 use crate::relay::stream::idle_poller::Sentry;
 use crate::relay::stream::member::{Member, Prepared, Quiet};
 use crate::relay::stream::poll::Look;
+use crate::relay::stream::report;
 use crate::relay::stream::shards::{self, Shards};
-use crate::relay::stream::worker::{self, Next, Start};
+use crate::relay::stream::worker::{self, Ended, Start};
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
 
@@ -67,7 +67,7 @@ pub(in crate::relay) struct Group {
     shards: Shards,
     /// When the first relay may go on that has something to do but must wait, or the newest row is safe to read.
     wake: Option<Instant>,
-    running: JoinSet<(Next, Backoff)>,
+    running: JoinSet<Ended>,
     /// Relays' checks.
     preparing: JoinSet<Prepared>,
     /// Whose turns or checks these are.
@@ -237,7 +237,7 @@ impl Group {
             open_since: Arc::clone(&self.open_since),
             follow,
         };
-        let task = worker::run(Arc::clone(&self.engine), ready, start, member.backoff);
+        let task = worker::run(Arc::clone(&self.engine), ready, start, member.backoff, member.learned);
         self.tasks.insert(self.running.spawn(task).id(), index);
         true
     }

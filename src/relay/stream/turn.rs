@@ -6,25 +6,27 @@
 //! ends.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::cursor::{Advance, Facts, LockedCursor, Place, RestsOn};
-use crate::database::Error;
+use crate::cursor::dead_letter::{DeadLetter, Redrive};
+use crate::cursor::{Advance, ErrorReport, Facts, LockedCursor, Place, RestsOn};
+use crate::database::{Error, Loan};
 use crate::position::{Position, Timestamp};
+use crate::relay::Guarantee;
 use crate::relay::engine::Engine;
 use crate::relay::engine::circuit;
 use crate::relay::engine::deadline::within;
-use crate::relay::engine::report;
+use crate::relay::setup::prepared::PreparedStream;
+use crate::relay::stream::learned::Learned;
 use crate::relay::stream::outcome::{Outcome, Timings, TurnError};
 use crate::relay::stream::publish_decision::{self, Verdict};
 use crate::relay::stream::read_ahead::{self, Ahead, Chain};
+use crate::relay::stream::report;
 use crate::relay::stream::shards;
 use crate::relay::stream::turn_buffer::Kept;
 use crate::relay::stream::turn_progress::{Relayed, pump};
 use crate::relay::stream::weaker_rule;
-use crate::relay::{Guarantee, Ready};
-use crate::sink::{Failure, Mode};
+use crate::sink::{Failure, Mode, Published};
 use crate::source::fetch::{FetchError, Fetched};
 use crate::source::watcher::Sighting;
 
@@ -35,7 +37,7 @@ const ALONE: usize = 200;
 #[derive(Debug)]
 pub struct Turn<'a> {
     /// The relay.
-    pub ready: &'a Arc<Ready>,
+    pub ready: &'a Arc<PreparedStream>,
     /// What the watcher saw, before this turn began.
     pub sighting: &'a Sighting,
     /// What all relays share.
@@ -56,8 +58,32 @@ pub struct Turn<'a> {
     pub filled: bool,
     /// The rule of the scan, and from when on transactions count under a weaker one.
     pub rests_on: RestsOn,
+    /// What earlier turns have taught, and this one adds to.
+    pub learned: Learned,
     /// Where the cursor moves if the turn finds nothing to read up to there: the table's newest row, of another shard.
     pub follow: Option<Position>,
+}
+
+/// What may follow the lock.
+enum Admitted {
+    /// Rows may be published.
+    Publish(Box<LockedCursor>),
+    /// The turn is over.
+    Over(Outcome),
+}
+
+/// How many rows a turn has taken, and may have taken.
+struct Taken {
+    rows: usize,
+    /// By the limit of this turn.
+    wanted: usize,
+    /// By the limit when the reading began.
+    most: usize,
+    /// The reading ended at its budget.
+    spent: bool,
+    /// By which the reading's budget was larger than configured.
+    growth: usize,
+    cut: bool,
 }
 
 impl Turn<'_> {
@@ -68,48 +94,18 @@ impl Turn<'_> {
     /// See [`TurnError`].
     pub(in crate::relay) async fn run(&mut self, chain: &mut Chain) -> Result<Outcome, TurnError> {
         let begun = Instant::now();
-        let lock = within(self.engine, self.engine.connection()).await?;
+        let connection = within(self.engine, self.engine.connection()).await?;
         let deadline = Instant::now() + self.ready.config.turn.deadline;
-        let lock = LockedCursor::lock(lock, &self.ready.config.name, &self.ready.identity, chain.place.as_ref());
-        let locked = within(self.engine, lock).await?;
+        let Some(cursor) = self.lock(connection, chain).await? else { return Ok(Outcome::Busy) };
         self.timings.lock = begun.elapsed();
-        let Some(cursor) = locked else { return Ok(Outcome::Busy) };
-        self.since = Some(cursor.created_at);
-        self.sighting.server.same_as(cursor.server())?;
-        if let Some(lost) = cursor.in_flight.clone() {
-            return Ok(match within(self.engine, cursor.record_in_flight()).await? {
-                Some(rows) => Outcome::Abandoned { rows, by: lost.by },
-                None => Outcome::Busy,
-            });
-        }
-        let shape = &self.ready.shape;
-        let facts = Facts { identity: &self.ready.identity, root: shape.root, relations: &shape.descendants };
-        // Before anything else: an operator may move a cursor that is paused, halted or refused, and nothing is published.
-        if let Some(wish) = cursor.wish.clone().filter(|wish| wish.fits(cursor.foreign, facts)) {
-            let moving = cursor.carry_out(&wish, self.sighting.horizon.observed_at, &self.engine.replica);
-            let position = within(self.engine, moving).await?;
-            return Ok(Outcome::Moved { number: wish.number, position });
-        }
-        if let Some(reason) = self.refused(&cursor) {
-            within(self.engine, cursor.release()).await?;
-            return Ok(reason);
-        }
-        // Another relation under the name is refused by the reading.
-        let same = cursor.relations.as_ref().is_none_or(|(root, _)| *root == shape.root);
-        if same && weaker_rule::is_weaker(cursor.rests_on.rule.as_deref(), shape) {
-            return weaker_rule::weaken(self.engine, self.ready, cursor).await;
-        }
-        let out = self.ready.circuit_open.load(Ordering::Relaxed);
-        let (sink, looked) = (self.ready.config.sink.circuit(), self.sighting.horizon.observed_at);
-        if out && !within(self.engine, cursor.may_probe(&sink, looked)).await? {
-            within(self.engine, cursor.release()).await?;
-            return Ok(Outcome::Early(circuit::PROBED_BY_ANOTHER));
-        }
-        let letters =
-            if cursor.redrive { within(self.engine, cursor.redriving(self.redrives())).await? } else { Vec::new() };
+        let cursor = match self.admit(cursor).await? {
+            Admitted::Publish(cursor) => *cursor,
+            Admitted::Over(outcome) => return Ok(outcome),
+        };
+        let letters = self.redriven_letters(&cursor).await?;
         let at_most_once = self.ready.config.guarantee == Guarantee::AtMostOnce;
         if letters.is_empty() && !at_most_once {
-            let relayed = self.relay(&cursor, chain, deadline).await?;
+            let relayed = self.publish(&cursor, chain, deadline).await?;
             return self.advance(cursor, relayed).await;
         }
         // The slot has two connections.
@@ -121,6 +117,57 @@ impl Turn<'_> {
             Some(_) => Box::pin(self.redrive(cursor, reader, &letters, deadline)).await,
             None => Box::pin(self.at_most_once(cursor, reader, deadline)).await,
         }
+    }
+
+    /// Locks the cursor's row; none while another replica has it.
+    async fn lock(&mut self, connection: Loan, chain: &Chain) -> Result<Option<LockedCursor>, TurnError> {
+        let ready = self.ready;
+        let lock = LockedCursor::lock(connection, &ready.config.name, &ready.identity, chain.place.as_ref());
+        Ok(within(self.engine, lock).await?)
+    }
+
+    /// What comes before publishing: rows that an ended replica had in flight, changes by an operator, and all that forbids
+    /// moving the cursor now.
+    async fn admit(&mut self, cursor: LockedCursor) -> Result<Admitted, TurnError> {
+        self.since = Some(cursor.created_at);
+        self.sighting.server.same_as(cursor.server())?;
+        if let Some(lost) = cursor.in_flight.clone() {
+            return Ok(Admitted::Over(match within(self.engine, cursor.record_in_flight()).await? {
+                Some(rows) => Outcome::Abandoned { rows, by: lost.by },
+                None => Outcome::Busy,
+            }));
+        }
+        let shape = &self.ready.shape;
+        let facts = Facts { identity: &self.ready.identity, root: shape.root, relations: &shape.descendants };
+        // Before anything else: an operator may move a cursor that is paused, halted or refused, and nothing is published.
+        if let Some(wish) = cursor.wish.clone().filter(|wish| wish.fits(cursor.foreign, facts)) {
+            let moving = cursor.carry_out(&wish, self.sighting.horizon.observed_at, &self.engine.replica);
+            let position = within(self.engine, moving).await?;
+            return Ok(Admitted::Over(Outcome::Moved { number: wish.number, position }));
+        }
+        if let Some(reason) = self.refused(&cursor) {
+            within(self.engine, cursor.release()).await?;
+            return Ok(Admitted::Over(reason));
+        }
+        // Another relation under the name is refused by the reading.
+        let same = cursor.relations.as_ref().is_none_or(|(root, _)| *root == shape.root);
+        if same && weaker_rule::is_weaker(cursor.rests_on.rule.as_deref(), shape) {
+            return Ok(Admitted::Over(weaker_rule::weaken(self.engine, self.ready, cursor).await?));
+        }
+        let (sink, polled) = (self.ready.config.sink.circuit(), self.sighting.horizon.observed_at);
+        if self.ready.status.circuit_open() && !within(self.engine, cursor.may_probe(&sink, polled)).await? {
+            within(self.engine, cursor.release()).await?;
+            return Ok(Admitted::Over(Outcome::Early(circuit::PROBED_BY_ANOTHER)));
+        }
+        Ok(Admitted::Publish(Box::new(cursor)))
+    }
+
+    /// The dead letters that an operator has redriven, as many as this turn sends.
+    async fn redriven_letters(&self, cursor: &LockedCursor) -> Result<Vec<Redrive>, TurnError> {
+        if !cursor.redrive {
+            return Ok(Vec::new());
+        }
+        Ok(within(self.engine, cursor.redriving(self.redrives())).await?)
     }
 
     /// Why the cursor must not be moved now.
@@ -136,11 +183,11 @@ impl Turn<'_> {
         }
         if let (Some(found), Some(known)) = (self.partitions, cursor.partitions)
             && found != known
-            && self.ready.accepted_partitions.load(Ordering::Relaxed) != found
+            && self.learned.accepted_partitions != Some(found)
         {
             return Some(Outcome::Partitions { known, found });
         }
-        // Only the lock's holder knows: when this replica looked, another may have been about to advance.
+        // Only the lock's holder knows: when this replica polled, another may have been about to advance.
         if let (Some(interval), Some(rested)) = (self.ready.sink.min_interval(), cursor.rested)
             && rested < interval
         {
@@ -153,25 +200,23 @@ impl Turn<'_> {
     }
 
     /// How many rows this turn may take.
-    pub(in crate::relay) fn appetite(&self, suspects: usize) -> usize {
-        let ready = self.ready;
-        match (suspects, ready.circuit_open.load(Ordering::Relaxed)) {
-            (0, false) => ready.appetite.load(Ordering::Relaxed),
+    pub(in crate::relay) fn row_limit(&self, suspects: usize) -> usize {
+        match (suspects, self.ready.status.circuit_open()) {
+            (0, false) => self.learned.row_limit,
             (0, true) => 1,
-            (suspects, _) => suspects.min(ALONE).min(ready.appetite.load(Ordering::Relaxed)),
+            (suspects, _) => suspects.min(ALONE).min(self.learned.row_limit),
         }
     }
 
     /// Fetches and publishes side by side, until all is acknowledged, something fails, or the turn is cut.
-    async fn relay(
+    async fn publish(
         &mut self,
         cursor: &LockedCursor,
         chain: &mut Chain,
         deadline: Instant,
     ) -> Result<Relayed, TurnError> {
-        let ready = self.ready;
+        let (ready, suspects) = (self.ready, self.learned.suspects);
         let closed = cursor.closed();
-        let suspects = ready.suspects.load(Ordering::Relaxed);
         let mode = Mode {
             alone: suspects > 0,
             replayed: false,
@@ -183,23 +228,23 @@ impl Turn<'_> {
             Ok(publication) => publication,
             Err(failure) => return Ok(Relayed::nothing(failure)),
         };
-        let appetite = self.appetite(suspects);
+        let (wanted, next) = (self.row_limit(suspects), self.row_limit(0));
         let begun = Instant::now();
-        let Ahead { rows, mut end, most, stretch, .. } =
-            chain.reading(self.engine, ready, cursor, self.sighting, appetite);
-        let mut kept = Kept::default();
-        let mut fetched = None;
-        let mut fetch_time = Duration::ZERO;
+        let Ahead { rows, mut end, most, growth, .. } =
+            chain.reading(self.engine, ready, self.learned, cursor, self.sighting, wanted);
+        let (mut kept, mut learned) = (Kept::default(), self.learned);
+        let (mut fetched, mut fetch_time, mut tail) = (None, Duration::ZERO, Duration::ZERO);
         let reading = async {
             let outcome = end.wait().await;
             fetch_time = begun.elapsed();
-            chain.ahead = outcome
-                .as_ref()
-                .ok()
-                .and_then(|fetched| read_ahead::read_on(self.engine, ready, fetched, suspects, self.appetite(0)));
+            if let Ok(fetched) = &outcome {
+                if fetched.rows > 0 {
+                    learned.sizes = fetched.sizes;
+                }
+                chain.ahead = read_ahead::read_on(self.engine, ready, learned, fetched, next);
+            }
             fetched = Some(outcome);
         };
-        let mut tail = Duration::ZERO;
         let publishing = async { tail = pump(&mut publication, &mut kept, rows).await };
         let cut = tokio::select! {
             biased;
@@ -209,28 +254,46 @@ impl Turn<'_> {
             _ = async { tokio::join!(publishing, reading) } => false,
         };
         let published = publication.finish();
-        self.timings.fetch = fetch_time;
-        self.timings.publish = begun.elapsed();
-        self.timings.tail = tail;
-        let rows = kept.rows();
-        // Rows that were read ahead by an older appetite, or in too little time, say nothing about a larger turn.
-        let spent =
-            matches!(&fetched, Some(Ok(fetched)) if fetched.spent) && stretch == ready.stretch.load(Ordering::Relaxed);
-        self.filled = spent && (rows >= ready.most_rows() || rows < most);
+        self.learned = learned;
+        (self.timings.fetch, self.timings.publish, self.timings.tail) = (fetch_time, begun.elapsed(), tail);
+        let spent = matches!(&fetched, Some(Ok(fetched)) if fetched.spent);
+        self.learn(&published, Taken { rows: kept.rows(), wanted, most, spent, growth, cut });
+        self.read(kept, published, fetched, cut)
+    }
+
+    /// Learns from publishing how many rows the next turn should take.
+    fn learn(&mut self, published: &Published, taken: Taken) {
+        let (ready, publish) = (self.ready, self.timings.publish);
+        let Taken { rows, wanted, most, spent, growth, cut } = taken;
+        let most_rows = self.learned.most_rows(ready);
+        // Rows that were read ahead by an older limit, or in too little time, say nothing about a larger turn.
+        self.filled = spent && growth == self.learned.growth && (rows >= most_rows || rows < most);
         // However many it wanted, it could take no more than this.
-        let appetite = appetite.min(ready.most_rows());
-        ready.slow.store(self.timings.publish > ready.config.turn.time, Ordering::Relaxed);
+        let wanted = wanted.min(most_rows);
+        self.learned.slow = publish > ready.config.turn.time;
         if cut {
-            ready.stretch.store(1, Ordering::Relaxed);
+            self.learned.growth = 1;
         }
-        if cut || rows >= appetite {
-            ready.learn(appetite, self.timings.publish);
+        if cut || rows >= wanted {
+            self.learned.published(ready, wanted, publish);
         } else if published.stopped.as_ref().is_some_and(Failure::is_too_slow) {
             // One statement took all the time, for these rows and not for as many as there might have been.
-            ready.learn(rows, self.timings.publish);
+            self.learned.published(ready, rows, publish);
         }
+    }
+
+    /// What was read and published, or the error of a turn that has neither.
+    fn read(
+        &self,
+        kept: Kept,
+        published: Published,
+        fetched: Option<Result<Fetched, FetchError>>,
+        cut: bool,
+    ) -> Result<Relayed, TurnError> {
+        let (ready, rows) = (self.ready, kept.rows());
+        let nothing_published = published.acknowledged == 0 && published.stopped.is_none();
         let read_nothing = matches!(&fetched, Some(Ok(fetched)) if fetched.rows == 0);
-        if cut && !read_nothing && published.acknowledged == 0 && published.stopped.is_none() {
+        if cut && !read_nothing && nothing_published {
             // Nothing was read, or nothing was handed over, in time: that is no sign that nothing is there.
             return Err(Error::Timeout(ready.config.turn.deadline).into());
         }
@@ -240,18 +303,17 @@ impl Turn<'_> {
                 return Ok(Relayed::unreadable(&row));
             }
             // Rows that were published before the reading failed are a true prefix; without any, the error is the turn's.
-            Some(Err(error)) if published.acknowledged == 0 && published.stopped.is_none() => return Err(error.into()),
+            Some(Err(error)) if nothing_published => return Err(error.into()),
             Some(Err(error)) => {
-                tracing::warn!(cursor = ready.config.name, %error, rows, "reading failed: going on behind what was read");
+                tracing::warn!(cursor = ready.config.name, %error, rows, "reading failed; continuing after what was read");
                 Fetched { rows, more: true, ..Fetched::default() }
             }
-            None if cut => Fetched { rows, more: true, ..Fetched::default() },
-            None => Fetched { rows, ..Fetched::default() },
+            None => Fetched { rows, more: cut, ..Fetched::default() },
         };
         Ok(Relayed { kept, published, fetched, unread: false })
     }
 
-    /// Advances over the acknowledged prefix, and over a poison row behind it when that is the policy.
+    /// Advances over the acknowledged prefix, and over a poison row after it when that is the policy.
     pub(in crate::relay) async fn advance(
         &mut self,
         cursor: LockedCursor,
@@ -261,67 +323,91 @@ impl Turn<'_> {
         let message_id = relayed.message_id(acknowledged);
         let verdict = publish_decision::verdict(self.ready, &relayed);
         let verdict = publish_decision::copied(self.engine, self.ready, verdict).await;
-        if let Verdict::Halt(failure) = &verdict {
-            // While the lock is held: no other replica shall try the same message before it can see the halt.
-            report::halt(self.engine, self.ready, failure, message_id.as_deref()).await;
-        }
-        if let (Verdict::Retry(failure), true) = (&verdict, self.ready.circuit_open.load(Ordering::Relaxed)) {
-            // For the same reason: it would be the next try, and no pause before it.
-            report::retry(self.engine, self.ready, failure, message_id.as_deref(), Some(failure.is_outage())).await;
-        }
+        self.report(&verdict, message_id.as_deref()).await;
         let dead = match &verdict {
             Verdict::Bury(failure, letter) => Some((letter.as_ref(), report::error(failure, message_id.as_deref()))),
             Verdict::Done | Verdict::Search(_) | Verdict::Retry(_) | Verdict::Halt(_) => None,
         };
         let passed = acknowledged + usize::from(dead.is_some());
         let end = match &verdict {
-            Verdict::Done if relayed.read_nothing() => {
-                let follow = self.follow.take();
-                shards::follow_to(follow, cursor.position.as_ref(), self.sighting.horizon.at)
-                    .or_else(|| self.stays(&cursor))
-            }
+            Verdict::Done if relayed.read_nothing() => self.end_without_rows(&cursor),
             _ => relayed.end(passed),
         };
-        let known = self.ready.shape.descendants.clone();
         if end.is_some() {
-            let advance = Advance {
-                position: end.as_ref(),
-                observed_at: self.sighting.horizon.observed_at,
-                snapshot: relayed.fetched.snapshot.as_deref(),
-                relations: (self.ready.shape.root, &known),
-                seek_applied: cursor.seek_applied,
-                identity: &self.ready.identity,
-                partitions: self.partitions,
-                rests_on: &self.rests_on,
-                durable: self.ready.config.waits_for_disk() || dead.is_some(),
-                dead,
-                by: &self.engine.replica,
-            };
-            match within(self.engine, cursor.advance(advance)).await {
-                Ok((place, [advance, commit])) => {
-                    (self.timings.advance, self.timings.commit) = (advance, commit);
-                    self.place = Some(place);
-                }
-                Err(source) => return Err(self.not_advanced(acknowledged, source)),
-            }
+            self.commit(cursor, end.as_ref(), relayed.fetched.snapshot.as_deref(), dead, acknowledged).await?;
             self.stands_at = end;
         } else {
             self.stands_at = cursor.position.clone();
             within(self.engine, cursor.release()).await?;
         }
-        self.ready.searched(passed);
+        self.learned.passed(passed);
         self.delivered = relayed.instants(acknowledged);
-        let (rows, suspects) = (acknowledged, relayed.published.suspects);
-        Ok(match verdict {
+        Ok(self.outcome(verdict, &relayed, message_id))
+    }
+
+    /// While the lock is held: no other replica must try the same message before it can see a halt or an open circuit.
+    async fn report(&self, verdict: &Verdict<'_>, message_id: Option<&str>) {
+        match verdict {
+            Verdict::Halt(failure) => report::halt(self.engine, self.ready, failure, message_id).await,
+            Verdict::Retry(failure) if self.ready.status.circuit_open() => {
+                report::retry(self.engine, self.ready, failure, message_id, Some(failure.is_outage())).await;
+            }
+            Verdict::Done | Verdict::Search(_) | Verdict::Bury(..) | Verdict::Retry(_) => {}
+        }
+    }
+
+    /// Writes the position, and a dead letter with it, and commits.
+    async fn commit(
+        &mut self,
+        cursor: LockedCursor,
+        position: Option<&Position>,
+        snapshot: Option<&str>,
+        dead: Option<(&DeadLetter<'_>, ErrorReport<'_>)>,
+        acknowledged: usize,
+    ) -> Result<(), TurnError> {
+        let shape = Arc::clone(&self.ready.shape);
+        let advance = Advance {
+            position,
+            observed_at: self.sighting.horizon.observed_at,
+            snapshot,
+            relations: (shape.root, &shape.descendants),
+            seek_applied: cursor.seek_applied,
+            identity: &self.ready.identity,
+            partitions: self.partitions,
+            rests_on: &self.rests_on,
+            durable: self.ready.config.waits_for_disk() || dead.is_some(),
+            dead,
+            by: &self.engine.replica,
+        };
+        match within(self.engine, cursor.advance(advance)).await {
+            Ok((place, [advance, commit])) => {
+                (self.timings.advance, self.timings.commit) = (advance, commit);
+                self.place = Some(place);
+                Ok(())
+            }
+            Err(source) => Err(self.not_advanced(acknowledged, source)),
+        }
+    }
+
+    fn outcome(&mut self, verdict: Verdict<'_>, relayed: &Relayed, message_id: Option<String>) -> Outcome {
+        let (rows, suspects) = (relayed.published.acknowledged, relayed.published.suspects);
+        match verdict {
             Verdict::Search(failure) => {
-                self.ready.suspects.store(suspects, Ordering::Relaxed);
+                self.learned.suspects = suspects;
                 Outcome::Searching { rows, suspects, failure }
             }
             Verdict::Bury(failure, letter) => Outcome::Buried { rows, failure, message_id: letter.message_id },
             Verdict::Retry(failure) | Verdict::Halt(failure) => Outcome::Stalled { rows, failure, message_id },
             Verdict::Done if relayed.fetched.rows == 0 => Outcome::Idle,
             Verdict::Done => Outcome::Relayed { rows, more: relayed.fetched.more || rows < relayed.fetched.rows },
-        })
+        }
+    }
+
+    /// Where a turn that has read no row leaves the cursor: at the table's newest row for an idle shard.
+    fn end_without_rows(&mut self, cursor: &LockedCursor) -> Option<Position> {
+        let follow = self.follow.take();
+        let position = cursor.position.as_ref();
+        shards::follow_to(follow, position, self.sighting.horizon.at).or_else(|| self.stays(cursor))
     }
 
     /// The position itself, when the relations that the cursor knows are not those that were just read: they are recorded, so

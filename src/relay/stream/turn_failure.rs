@@ -1,6 +1,5 @@
 //! What a relay does about a turn that did not end well.
 
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use crate::cursor::{self, unknown};
@@ -10,8 +9,8 @@ use crate::pace::Backoff;
 use crate::position::Timestamp;
 use crate::relay::engine::circuit;
 use crate::relay::engine::deadline::within;
-use crate::relay::engine::report;
 use crate::relay::stream::outcome::TurnError;
+use crate::relay::stream::report;
 use crate::relay::stream::worker::{Next, Worker};
 use crate::sink::{Class, Failure};
 use crate::source::fetch::FetchError;
@@ -54,7 +53,7 @@ impl Worker<'_> {
                 found,
                 "the topic's partitions have changed: going on"
             );
-            self.ready.accepted_partitions.store(found, Relaxed);
+            self.learned.accepted_partitions = Some(found);
             return Next::Look;
         }
         let partitions = if found == 1 { "partition" } else { "partitions" };
@@ -142,26 +141,26 @@ impl Worker<'_> {
 
     /// Records that the cursor has recovered; the end of an outage is logged by the replica that records it.
     pub(in crate::relay) async fn recovered(&mut self) {
-        let was_open = self.ready.circuit_open.load(Relaxed);
-        if self.backoff.failures() == 0 && !self.ready.reported() && !was_open {
+        let was_open = self.ready.status.circuit_open();
+        if self.backoff.failures() == 0 && !self.ready.status.reported() && !was_open {
             return;
         }
         self.backoff = Backoff::new();
-        self.ready.set_reported(false);
+        self.ready.status.set_reported(false);
         let name = &self.ready.config.name;
         let cleared =
             within(self.engine, async { cursor::clear(self.engine.probe.session().await?.as_ref(), name, None).await });
         match cleared.await {
             Ok(changed) => {
                 // The next look may be many turns away.
-                self.ready.circuit_open.store(false, Relaxed);
+                self.ready.status.set_circuit_open(false);
                 if was_open && changed {
                     tracing::info!(cursor = name, "circuit closed: the receiver accepts messages again");
                 }
             }
             Err(error) => {
                 tracing::warn!(cursor = name, %error, "cannot record that the cursor is well again");
-                self.ready.set_reported(true);
+                self.ready.status.set_reported(true);
             }
         }
     }
@@ -171,7 +170,7 @@ impl Worker<'_> {
         match failure.class {
             Class::Retry => {
                 let pause = self.backoff.failed(fastrand::f64()).max(failure.retry_after.unwrap_or_default());
-                let was_open = self.ready.circuit_open.load(Relaxed);
+                let was_open = self.ready.status.circuit_open();
                 let open = failure.is_outage() && (was_open || self.backoff.failures() >= circuit::OPENS_AFTER);
                 if open && !was_open {
                     tracing::error!(

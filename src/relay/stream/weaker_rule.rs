@@ -12,10 +12,12 @@
 
 use crate::cursor::{Halting, LockedCursor};
 use crate::position::Timestamp;
+use crate::relay::Guarantee;
+use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
-use crate::relay::engine::{Engine, report};
+use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::outcome::{Outcome, TurnError};
-use crate::relay::{Guarantee, Ready};
+use crate::relay::stream::report;
 use crate::sink::{Class, Failure};
 use crate::source::Rule;
 use crate::source::shape::Shape;
@@ -29,7 +31,7 @@ pub(in crate::relay) fn is_weaker(rests_on: Option<&str>, shape: &Shape) -> bool
 /// Moves the position back where that is known and allowed, records the weaker rule, and halts.
 pub(in crate::relay) async fn weaken(
     engine: &Engine,
-    ready: &Ready,
+    ready: &PreparedStream,
     cursor: LockedCursor,
 ) -> Result<Outcome, TurnError> {
     let position = cursor.position.clone();
@@ -45,7 +47,7 @@ pub(in crate::relay) async fn weaken(
     Ok(Outcome::Halted)
 }
 
-fn failure(ready: &Ready, since: Option<Timestamp>, back: Option<Timestamp>, place: &str) -> Failure {
+fn failure(ready: &PreparedStream, since: Option<Timestamp>, back: Option<Timestamp>, place: &str) -> Failure {
     let (name, shape) = (&ready.config.name, &ready.shape);
     let changed = report::changed(shape, Rule::Writers);
     let restore = report::restore(name);

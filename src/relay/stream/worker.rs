@@ -8,13 +8,15 @@ use crate::cursor::RestsOn;
 use crate::database::Error;
 use crate::pace::{self, Backoff, Patience};
 use crate::position::Position;
+use crate::relay::Guarantee;
 use crate::relay::engine::Engine;
 use crate::relay::engine::circuit;
 use crate::relay::engine::open_since::OpenSince;
+use crate::relay::setup::prepared::PreparedStream;
+use crate::relay::stream::learned::Learned;
 use crate::relay::stream::outcome::{Outcome, Timings, TurnError};
 use crate::relay::stream::read_ahead::{Ahead, Chain, Plan};
 use crate::relay::stream::turn::Turn;
-use crate::relay::{Guarantee, Ready};
 use crate::source::Rule;
 use crate::source::fetch::FetchError;
 use crate::source::watcher::Sighting;
@@ -64,19 +66,29 @@ pub(in crate::relay) struct Start {
     pub(in crate::relay) follow: Option<Position>,
 }
 
+/// How a task that ran turns has ended.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::relay) struct Ended {
+    pub(in crate::relay) next: Next,
+    pub(in crate::relay) backoff: Backoff,
+    pub(in crate::relay) learned: Learned,
+}
+
 /// Runs turns while there is something to do.
 pub(in crate::relay) async fn run(
     engine: Arc<Engine>,
-    ready: Arc<Ready>,
+    ready: Arc<PreparedStream>,
     start: Start,
     backoff: Backoff,
-) -> (Next, Backoff) {
+    learned: Learned,
+) -> Ended {
     let Start { mut sighting, needless, open_since, follow } = start;
     let chain = Chain::default();
     let mut worker = Worker {
         engine: &engine,
         ready: &ready,
         backoff,
+        learned,
         chain,
         patience: Patience::default(),
         needless: Some(needless),
@@ -97,7 +109,7 @@ pub(in crate::relay) async fn run(
             }
         };
         if engine.ends(&ready.config.name) || ready.is_superseded() {
-            return (next, worker.backoff);
+            return worker.ended(next);
         }
         let looking = async {
             match then {
@@ -113,16 +125,20 @@ pub(in crate::relay) async fn run(
         };
         match seen {
             Ok(Some(newer)) => sighting = newer,
-            Ok(None) => return (next, worker.backoff),
-            Err(error) => return (worker.failed(&error).await, worker.backoff),
+            Ok(None) => return worker.ended(next),
+            Err(error) => {
+                let next = worker.failed(&error).await;
+                return worker.ended(next);
+            }
         }
     }
 }
 
 pub(in crate::relay) struct Worker<'a> {
     pub(in crate::relay) engine: &'a Arc<Engine>,
-    pub(in crate::relay) ready: &'a Arc<Ready>,
+    pub(in crate::relay) ready: &'a Arc<PreparedStream>,
     pub(in crate::relay) backoff: Backoff,
+    pub(in crate::relay) learned: Learned,
     chain: Chain,
     patience: Patience,
     /// See [`Start`]; none once the first turn has begun.
@@ -133,9 +149,13 @@ pub(in crate::relay) struct Worker<'a> {
 }
 
 impl Worker<'_> {
+    fn ended(&self, next: Next) -> Ended {
+        Ended { next, backoff: self.backoff, learned: self.learned }
+    }
+
     async fn turn(&mut self, sighting: &Sighting) -> Result<Outcome, TurnError> {
         // While its sink is out, one relay at a time tries it: of this process here, of all in the turn.
-        let probe = if self.ready.circuit_open.load(Relaxed) {
+        let probe = if self.ready.status.circuit_open() {
             let Some(permit) = self.engine.probe_permit(&self.ready.config.sink.circuit()) else {
                 return Ok(Outcome::Early(circuit::PROBED_BY_ANOTHER));
             };
@@ -168,6 +188,7 @@ impl Worker<'_> {
                 rule: Some(self.ready.shape.rule.as_str().to_owned()),
                 open_since: self.open_since.get().filter(|_| self.ready.shape.rule == Rule::Writers),
             },
+            learned: self.learned,
             follow: self.follow.take(),
         };
         self.ready.metrics.turn_begun(sighting.clock(), sighting.horizon.at);
@@ -183,11 +204,12 @@ impl Worker<'_> {
         self.chain.place = turn.place.take();
         drop(probe);
         match outcome {
-            Ok(Outcome::Relayed { more: false, .. } | Outcome::Idle) => self.ready.stretch.store(1, Relaxed),
-            _ if self.chain.backlog && turn.filled => self.ready.stretch(&turn.timings),
+            Ok(Outcome::Relayed { more: false, .. } | Outcome::Idle) => turn.learned.growth = 1,
+            _ if self.chain.backlog && turn.filled => turn.learned.left_rows(self.ready, &turn.timings),
             _ => {}
         }
-        self.ready.record(&turn, &outcome);
+        self.ready.record(&mut turn, &outcome);
+        self.learned = turn.learned;
         outcome
     }
 
@@ -220,8 +242,8 @@ impl Worker<'_> {
             let is_wanted = !self.engine.is_crowded() && !self.ready.is_superseded();
             let Some(after) = self.chain.stands_at.clone().filter(|_| is_wanted) else { return Ok(None) };
             self.chain.permits = self.engine.permits(false).await?;
-            let plan =
-                Plan { after: Some(after), known: None, most: self.ready.appetite.load(Relaxed), sighting: None };
+            let (most, learned) = (self.learned.row_limit, self.learned);
+            let plan = Plan { after: Some(after), known: None, most, sighting: None, learned };
             let ahead = self.chain.ahead.insert(Ahead::start(self.engine, self.ready, plan));
             let sighting = bounded(self.engine, ahead.sighting()).await?;
             // The lock costs a transaction id: it is taken on trust only where rows have come again and again.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Desk;
-use crate::relay::engine::Drain;
+use crate::relay::engine::drain::Drain;
 
 impl Desk {
     /// What has begun ends, or is cut with the grace period; what became of it is recorded as it comes. What cannot be

@@ -9,8 +9,8 @@ use crate::cursor::unknown::Unknown;
 use crate::cursor::{LockedCursor, Settlement};
 use crate::database::Loan;
 use crate::relay::engine::deadline::within;
-use crate::relay::engine::report;
 use crate::relay::stream::outcome::{Outcome, TurnError};
+use crate::relay::stream::report;
 use crate::relay::stream::turn::Turn;
 use crate::sink::Class;
 

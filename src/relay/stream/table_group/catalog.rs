@@ -7,11 +7,11 @@ use super::Group;
 use crate::cursor;
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
-use crate::relay::Ready;
 use crate::relay::engine::intervals::RECHECK;
 use crate::relay::engine::not_ready::Unready;
-use crate::relay::engine::report;
 use crate::relay::setup::prepare;
+use crate::relay::setup::prepared::PreparedStream;
+use crate::relay::stream::report;
 use crate::relay::stream::weaker_rule;
 use crate::source::Rule;
 use crate::source::shape::Shape;
@@ -41,7 +41,7 @@ impl Group {
                     if shape.weakens(before) && before.root == shape.root {
                         let names: Vec<&str> = self.members.iter().map(|member| member.config.name.as_str()).collect();
                         let standings = cursor::standings(&session, &names).await?;
-                        let by_turn = |ready: &&Arc<Ready>| {
+                        let by_turn = |ready: &&Arc<PreparedStream>| {
                             let own = standings.iter().find(|standing| standing.name == ready.config.name);
                             own.is_some_and(|standing| weaker_rule::is_weaker(standing.rule.as_deref(), &shape))
                         };

@@ -6,9 +6,8 @@ use std::time::Instant;
 use tokio::task::{Id, JoinError, JoinSet};
 
 use super::Group;
-use crate::pace::Backoff;
 use crate::relay::stream::member::{Member, Prepared};
-use crate::relay::stream::worker::Next;
+use crate::relay::stream::worker::{Ended, Next};
 
 impl Group {
     /// Waits until no relay's checks run, and keeps what they found for the next look. Those that have ended before it is given
@@ -30,7 +29,7 @@ impl Group {
     }
 
     /// Takes a relay's turns' end in.
-    pub(super) fn finished(&mut self, done: Result<(Id, (Next, Backoff)), JoinError>) {
+    pub(super) fn finished(&mut self, done: Result<(Id, Ended), JoinError>) {
         let (id, outcome) = match done {
             Ok((id, outcome)) => (id, Ok(outcome)),
             Err(error) => (error.id(), Err(error)),
@@ -38,9 +37,9 @@ impl Group {
         let Some(member) = self.tasks.remove(&id).and_then(|index| self.members.get_mut(index)) else { return };
         member.busy = false;
         let next = match outcome {
-            Ok((next, backoff)) => {
-                member.backoff = backoff;
-                next
+            Ok(ended) => {
+                (member.backoff, member.learned) = (ended.backoff, ended.learned);
+                ended.next
             }
             Err(error) => {
                 let pause = member.backoff.failed(fastrand::f64());

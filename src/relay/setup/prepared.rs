@@ -1,0 +1,99 @@
+//! A relay of a stream that has passed its checks: what its turns work with.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::metrics::CursorMetrics;
+use crate::relay::Config;
+use crate::{pace, sink, source};
+
+/// See the module.
+#[derive(Debug)]
+pub struct PreparedStream {
+    /// What was configured.
+    pub config: Config,
+    /// Its table.
+    pub shape: Arc<source::shape::Shape>,
+    /// Its sink.
+    pub sink: Arc<sink::Sink>,
+    /// The statements that read for the sink from the table.
+    pub texts: source::fetch::Texts,
+    /// Where dead letters are copied to.
+    pub letters: Option<Arc<sink::kafka::LetterTopic>>,
+    /// What its cursor belongs to, as JSON.
+    pub identity: String,
+    /// Of the configuration and its secrets.
+    pub fingerprint: String,
+    /// What is known of its cursor's status.
+    pub status: Arc<StatusFlags>,
+    /// Another took its place: the table has another shape, or it is prepared again.
+    pub superseded: AtomicBool,
+    /// Its cursor's metrics.
+    pub metrics: Arc<CursorMetrics>,
+}
+
+/// What a cursor's status holds, as the polls of the table and this process's own reports show it. Both write it, so it is
+/// shared; a wrong value costs one needless or one late statement.
+#[derive(Debug, Default)]
+pub struct StatusFlags {
+    reported: AtomicBool,
+    circuit_open: AtomicBool,
+}
+
+impl StatusFlags {
+    /// Whether the status may hold an error, which the next success must clear.
+    #[must_use]
+    pub fn reported(&self) -> bool {
+        self.reported.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether the status may hold an error.
+    pub fn set_reported(&self, reported: bool) {
+        self.reported.store(reported, Ordering::Relaxed);
+    }
+
+    /// Whether the circuit of the sink was open when it was last read or written.
+    #[must_use]
+    pub fn circuit_open(&self) -> bool {
+        self.circuit_open.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether the circuit is open.
+    pub fn set_circuit_open(&self, open: bool) {
+        self.circuit_open.store(open, Ordering::Relaxed);
+    }
+}
+
+impl PreparedStream {
+    /// The same relay with the table's new shape, of which it reads its shard.
+    #[must_use]
+    pub fn with_shape(&self, shape: &Arc<source::shape::Shape>) -> Self {
+        let shape = shape.for_shard(self.config.shard.as_ref());
+        Self {
+            texts: source::fetch::Texts::new(&shape, self.sink.fields(), self.config.turn.max_row_bytes),
+            shape,
+            config: self.config.clone(),
+            sink: Arc::clone(&self.sink),
+            letters: self.letters.clone(),
+            identity: self.identity.clone(),
+            fingerprint: self.fingerprint.clone(),
+            status: Arc::clone(&self.status),
+            superseded: AtomicBool::new(false),
+            metrics: Arc::clone(&self.metrics),
+        }
+    }
+
+    /// Another takes its place: a task that works with this one ends as soon as it can.
+    pub(in crate::relay) fn supersede(&self) {
+        self.superseded.store(true, Ordering::Relaxed);
+    }
+
+    pub(in crate::relay) fn is_superseded(&self) -> bool {
+        self.superseded.load(Ordering::Relaxed)
+    }
+
+    /// How much larger than configured a turn may grow.
+    pub(in crate::relay) fn largest_growth(&self) -> pace::Largest {
+        if self.sink.says_what_is_acknowledged() { pace::Largest::RELEASED } else { pace::Largest::KEPT }
+    }
+}

@@ -1,0 +1,76 @@
+//! What a relay learns from its turns.
+//!
+//! It travels by value with the task that runs the turns, as the backoff does: only the running turn changes it, and a relay
+//! that is prepared again begins anew.
+
+use std::time::Duration;
+
+use crate::pace;
+use crate::relay::Config;
+use crate::relay::setup::prepared::PreparedStream;
+use crate::relay::stream::outcome::Timings;
+use crate::source::fetch::Sizes;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Learned {
+    /// Maximum number of rows of the next turn.
+    pub row_limit: usize,
+    /// By which factor turns are larger than configured while a backlog is read.
+    pub growth: usize,
+    /// The last turn published for longer than a turn may read: rows that are read ahead would be too old.
+    pub slow: bool,
+    /// Of the rows of the last fetch.
+    pub sizes: Sizes,
+    /// How many of the next messages are published one at a time, because one of them was refused with its batch.
+    pub suspects: usize,
+    /// The number of partitions that `on_partition_change = "continue"` has accepted.
+    pub accepted_partitions: Option<i32>,
+    /// Rows that were acknowledged but not advanced over by the last turn.
+    pub unconfirmed: usize,
+}
+
+impl Learned {
+    /// Nothing yet.
+    pub(in crate::relay) fn new(config: &Config) -> Self {
+        Self {
+            row_limit: config.turn.rows.min(pace::FIRST_APPETITE),
+            growth: 1,
+            slow: false,
+            sizes: Sizes::default(),
+            suspects: 0,
+            accepted_partitions: None,
+            unconfirmed: 0,
+        }
+    }
+
+    /// Maximum number of rows of a turn at the present growth.
+    pub(in crate::relay) fn most_rows(&self, relay: &PreparedStream) -> usize {
+        relay.config.turn.rows.saturating_mul(self.growth)
+    }
+
+    /// Maximum number of bytes of a turn at the present growth.
+    pub(in crate::relay) fn most_bytes(&self, relay: &PreparedStream) -> usize {
+        relay.config.turn.bytes.saturating_mul(self.growth.min(relay.largest_growth().bytes))
+    }
+
+    /// Learns from a turn of `rows` rows, all that it could take, how many rows the next turn should take.
+    pub(in crate::relay) fn published(&mut self, relay: &PreparedStream, rows: usize, took: Duration) {
+        self.row_limit = pace::appetite(rows, self.most_rows(relay), took, relay.config.turn.deadline);
+    }
+
+    /// Learns from a turn that left rows whether the next turn should be larger than configured.
+    pub(in crate::relay) fn left_rows(&mut self, relay: &PreparedStream, timings: &Timings) {
+        // A sink that sends one at a time, or at a rate, is not delayed by what a turn costs whatever its rows.
+        if !relay.config.sink.one_by_one() && relay.sink.min_interval().is_none() {
+            let fixed = timings.lock + timings.tail + timings.advance + timings.commit;
+            let time = relay.config.turn.time;
+            self.growth = pace::stretch(self.growth, relay.largest_growth(), fixed, timings.publish, time);
+        }
+    }
+
+    /// A turn has moved over so many messages: fewer are to be published one at a time.
+    pub(in crate::relay) fn passed(&mut self, messages: usize) {
+        self.suspects = self.suspects.saturating_sub(messages);
+    }
+}
