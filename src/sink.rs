@@ -23,7 +23,7 @@ pub mod stdout;
 pub mod template;
 pub mod webhook;
 
-pub use failure::{Class, Failure, KnownError, Phase};
+pub use failure::{Class, Failure, KnownError, Phase, Subject};
 pub use mode::{Flow, Mode};
 pub use once::Progress;
 pub use publication::Publication;

@@ -61,6 +61,24 @@ pub struct KnownError {
     pub hint: String,
 }
 
+/// What a failure is about. With the class, it decides what follows for the circuit and for requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Subject {
+    /// The receiver as a whole: while it fails like this, no message gets through.
+    #[default]
+    Receiver,
+    /// This message, its recipient, its statement or program, or how many there are at a time: others may get through.
+    Message,
+    /// The idempotency key: at the receiver an earlier attempt is still in progress (HTTP 409).
+    KeyInUse,
+    /// What was asked for: the receiver does not have it (HTTP 404).
+    Missing,
+    /// The time that a statement took: the server ended it, and one for fewer rows takes less.
+    TooSlow,
+    /// Something else than the receiver: the relay's own connections, the topic of the dead letters.
+    Elsewhere,
+}
+
 /// Why publishing stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -68,6 +86,8 @@ pub struct Failure {
     pub class: Class,
     /// Whether the receiver may have accepted the message although no answer came.
     pub ambiguous: bool,
+    /// What it is about.
+    pub subject: Subject,
     /// A short stable word, for example `message_too_large` or `http_503`.
     pub code: String,
     /// What happened, in one sentence, without payload and without secrets.
@@ -79,11 +99,18 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure that needs somebody, at a message that was not sent.
+    /// A failure of the receiver, at a message that was not sent.
     #[must_use]
     pub fn of(class: Class, code: &str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         let (message, hint) = (message.into(), hint.into());
-        Self { class, ambiguous: false, code: code.to_owned(), message, hint, retry_after: None }
+        let subject = Subject::default();
+        Self { class, ambiguous: false, subject, code: code.to_owned(), message, hint, retry_after: None }
+    }
+
+    /// The same failure, about something else than the receiver as a whole.
+    #[must_use]
+    pub fn about(self, subject: Subject) -> Self {
+        Self { subject, ..self }
     }
 
     /// What a publication reports that was ended while the receiver had a message and had not answered.
@@ -91,6 +118,7 @@ impl Failure {
         Self {
             class: Class::Retry,
             ambiguous: true,
+            subject: Subject::Receiver,
             code: "deadline".to_owned(),
             message: "The turn ended before the receiver answered".to_owned(),
             hint: "The message is sent again; see whether the receiver is slow, or raise turn.deadline".to_owned(),
@@ -101,18 +129,18 @@ impl Failure {
     /// Whether the server ended a statement because it took too long: one for fewer rows takes less.
     #[must_use]
     pub fn is_too_slow(&self) -> bool {
-        self.code == "sql_57014"
+        self.subject == Subject::TooSlow
     }
 
-    /// Whether the receiver is out, so that no message would get through: not a refusal of this one, and not a wish for
-    /// fewer of them, which a provider may put into a code of its own; nor is it a lack of own connections, the topic of the dead letters, another
-    /// transaction that a statement waits for, nor a program's own wish to be started again.
+    /// Whether the receiver is unavailable, so that no message would get through.
     #[must_use]
     pub fn is_outage(&self) -> bool {
-        // What a mail server says of an address or of a mail's content is not about the server.
-        let others = ["twilio_", "sql_", "smtp_rcpt_", "smtp_content_", "command_"];
-        let other = matches!(self.code.as_str(), "http_429" | "dead_letter_topic" | "smtp_busy")
-            || others.iter().any(|prefix| self.code.starts_with(prefix));
-        self.class == Class::Retry && !other
+        self.class == Class::Retry
+            && match self.subject {
+                Subject::Receiver => true,
+                Subject::Message | Subject::KeyInUse | Subject::Missing | Subject::TooSlow | Subject::Elsewhere => {
+                    false
+                }
+            }
     }
 }

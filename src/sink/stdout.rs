@@ -7,7 +7,7 @@ use std::io;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use super::{Class, Failure, Flow, Mode, Published};
+use super::{Class, Failure, Flow, Mode, Published, Subject};
 use crate::batch::Batch;
 use crate::message::{Field, Message};
 
@@ -103,6 +103,7 @@ fn closed(error: &io::Error) -> Failure {
         code: "stdout_closed".to_owned(),
         message: format!("Standard output cannot be written: {error}"),
         hint: "Whoever reads this program's output has gone: start it again with a reader".to_owned(),
+        subject: Subject::Receiver,
         retry_after: None,
     }
 }

@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use crate::sink::{Class, Failure};
+use crate::sink::{Class, Failure, Subject};
 use crate::visible::visible;
 
 /// `EX_TEMPFAIL` of sysexits.h.
@@ -33,7 +33,7 @@ pub(super) fn unavailable(name: &str, problem: &str) -> Failure {
 pub(super) fn unstarted(name: &str, error: &std::io::Error) -> Failure {
     let message = format!("The command {name} cannot be started: {error}");
     let hint = "See whether the machine has processes, memory and descriptors left; it is tried again";
-    Failure::of(Class::Retry, "command_not_started", message, hint)
+    Failure::of(Class::Retry, "command_not_started", message, hint).about(Subject::Message)
 }
 
 /// It was stopped.
@@ -59,7 +59,7 @@ pub(super) fn judge(name: &str, status: ExitStatus, last: &str) -> Result<(), Fa
     Err(match code {
         TRY_AGAIN => {
             let hint = "The program asks to be tried again (exit code 75); when it lasts, see its own log";
-            Failure::of(Class::Retry, "command_busy", message, hint)
+            Failure::of(Class::Retry, "command_busy", message, hint).about(Subject::Message)
         }
         _ if UNAVAILABLE.contains(&code) => Failure::of(Class::Fatal, "command_unavailable", message, MEND_PROGRAM),
         _ => {

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::sink::{Class, Failure, KnownError, Phase};
+use crate::sink::{Class, Failure, KnownError, Phase, Subject};
 
 /// How far a delivery has come: what is being waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +52,16 @@ impl Step {
             Self::Data => "data",
             // What comes while the content is written is an early answer to it.
             Self::Content | Self::Dot => "content",
+        }
+    }
+
+    /// What a refusal there is about: what a server says of an address or of a content is not about the server.
+    const fn subject(self) -> Subject {
+        match self {
+            Self::Rcpt | Self::Content | Self::Dot => Subject::Message,
+            Self::Connect | Self::Greeting | Self::Hello | Self::StartTls | Self::Auth | Self::Mail | Self::Data => {
+                Subject::Receiver
+            }
         }
     }
 
@@ -113,20 +123,14 @@ pub(in crate::sink) enum Missing {
 /// The failure that `trouble` at `step` with `target` is.
 pub(in crate::sink) fn judge(step: Step, trouble: &Trouble, target: &str) -> Failure {
     use Class::{Fatal, Poison, Retry};
-    let failure = |class, code: String, message, hint: &str| Failure {
-        class,
-        ambiguous: false,
-        code,
-        message,
-        hint: hint.to_owned(),
-        retry_after: None,
-    };
+    let failure = |class, code: String, message, hint: &str| Failure::of(class, &code, message, hint);
     match trouble {
         Trouble::TimedOut => unanswered(step, "timeout", format!("{target} did not answer in time")),
         Trouble::Busy => {
             let message =
                 format!("all connections to {target} were in use until too little time was left for the mail");
-            failure(Retry, "smtp_busy".to_owned(), message, "Raise connections, or see why the server is slow")
+            let hint = "Raise connections, or see why the server is slow";
+            failure(Retry, "smtp_busy".to_owned(), message, hint).about(Subject::Elsewhere)
         }
         Trouble::Lost(reason) if step == Step::Connect => {
             unanswered(step, "connect", format!("{target} cannot be reached: {reason}"))
@@ -139,7 +143,7 @@ pub(in crate::sink) fn judge(step: Step, trouble: &Trouble, target: &str) -> Fai
             let (class, hint) = meaning(step, *code, enhanced.as_deref());
             let detail = enhanced.as_ref().map(|enhanced| format!(" {enhanced}")).unwrap_or_default();
             let message = format!("{target} answered {code}{detail} to {}", step.command());
-            failure(class, format!("smtp_{}_{code}", step.word()), message, hint)
+            failure(class, format!("smtp_{}_{code}", step.word()), message, hint).about(step.subject())
         }
         // It may be an attack on the connection, which passes; and no mail goes out in clear meanwhile.
         Trouble::NotOffered(Missing::StartTls) => {

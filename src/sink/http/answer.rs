@@ -6,7 +6,7 @@ use std::error::Error;
 use std::time::{Duration, SystemTime};
 
 use super::gate::Blocked;
-use crate::sink::{Class, Failure, KnownError, Phase};
+use crate::sink::{Class, Failure, KnownError, Phase, Subject};
 
 /// The longest pause that a receiver can ask for.
 pub(in crate::sink) const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
@@ -154,7 +154,18 @@ pub(in crate::sink) fn judge(answer: Answer, target: &str) -> Option<Failure> {
         Answer::Status { retry_after, .. } if class == Retry => retry_after,
         Answer::Status { .. } | Answer::NotSent(_) | Answer::Blocked(_) | Answer::TimedOut | Answer::Broken(_) => None,
     };
-    Some(Failure { class, ambiguous, code, message, hint: hint.to_owned(), retry_after })
+    let subject = match answer {
+        Answer::Status { status: 404, verdict: None, .. } => Subject::Missing,
+        Answer::Status { status: 409, verdict: None, .. } => Subject::KeyInUse,
+        // A provider may put its wish for fewer requests into a verdict of its own.
+        Answer::Status { status: 429, .. } | Answer::Status { status: 400..=499, verdict: Some(_), .. } => {
+            Subject::Message
+        }
+        Answer::Status { .. } | Answer::NotSent(_) | Answer::Blocked(_) | Answer::TimedOut | Answer::Broken(_) => {
+            Subject::Receiver
+        }
+    };
+    Some(Failure { class, ambiguous, subject, code, message, hint: hint.to_owned(), retry_after })
 }
 
 /// What every status and every other end of a request means, for people.

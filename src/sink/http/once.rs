@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::answer::{self, Answer};
 use super::{HttpSink, read};
 use crate::message::Message;
-use crate::sink::{Class, Failure, Receipt};
+use crate::sink::{Class, Failure, Receipt, Subject};
 
 /// How long the body of a positive answer may take: the message is accepted, whatever becomes of it.
 const REST: Duration = Duration::from_secs(1);
@@ -98,7 +98,7 @@ impl HttpSink {
         self.preset.admit(&request, self.requests.target())?;
         match self.answered(request, patience).await {
             Ok(response) => Ok(Some(self.receipt(response).await)),
-            Err(failure) if failure.code == "http_404" => Ok(None),
+            Err(failure) if failure.subject == Subject::Missing => Ok(None),
             // A question changes nothing at the receiver; whether it has the message is as unknown as before.
             Err(mut failure) => {
                 failure.message = format!("asking whether it has the message: {}", failure.message);

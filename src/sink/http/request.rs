@@ -12,7 +12,7 @@ use reqwest::{Method, Request, Url};
 use super::Config;
 use crate::message::{Field, Message, TemplateValue};
 use crate::sink::template::{Mode, Template, UNRESERVED};
-use crate::sink::{Class, Failure, InvalidSetting, row_headers};
+use crate::sink::{Class, Failure, InvalidSetting, Subject, row_headers};
 use crate::visible::visible;
 use compile::Compiler;
 
@@ -286,6 +286,7 @@ fn poison(code: &str, message: String) -> Failure {
         code: code.to_owned(),
         message,
         hint: "Correct the row or the template.".to_owned(),
+        subject: Subject::Message,
         retry_after: None,
     }
 }

@@ -3,7 +3,7 @@
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 
 use super::errors::{NO_CLIENT, NO_CLIENT_CODE, meaning, word};
-use crate::sink::{Class, Failure, Phase};
+use crate::sink::{Class, Failure, Phase, Subject};
 
 /// The failure that an error of the producer is; `last` is the client's last complaint about the cluster as a whole,
 /// which tells a time-out's reason.
@@ -19,6 +19,7 @@ pub(super) fn failure(error: &KafkaError, last: Option<(KafkaError, String)>) ->
                 error => error.to_string(),
             },
             hint: NO_CLIENT.hint.to_owned(),
+            subject: Subject::Receiver,
             retry_after: None,
         };
     }
@@ -44,6 +45,7 @@ pub(super) fn failure(error: &KafkaError, last: Option<(KafkaError, String)>) ->
         code: format!("kafka_{}", word(code)),
         message: reason,
         hint: meaning.hint.to_owned(),
+        subject: Subject::Receiver,
         retry_after: None,
     }
 }

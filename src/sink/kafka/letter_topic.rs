@@ -10,7 +10,7 @@ use rdkafka::producer::{FutureProducer, FutureRecord};
 
 use super::record::OVERHEAD;
 use super::{Cluster, Kind, classify};
-use crate::sink::{Class, Failure};
+use crate::sink::{Class, Failure, Subject};
 
 /// What is said of a message that was put aside.
 #[derive(Clone, Copy, Debug)]
@@ -123,6 +123,7 @@ impl LetterTopic {
             code: "dead_letter_topic".to_owned(),
             message: format!("Dead letter topic {}: {} ({})", self.topic, cause.message, cause.code),
             hint: format!("No row is put aside before this topic has a copy. {}", cause.hint),
+            subject: Subject::Elsewhere,
             retry_after: None,
         }
     }

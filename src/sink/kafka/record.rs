@@ -7,7 +7,7 @@ use rdkafka::message::{Header, OwnedHeaders};
 use super::{Config, Payload};
 use crate::message::{Field, Message};
 use crate::sink::template::{Mode, Template};
-use crate::sink::{Class, Failure, InvalidSetting, row_headers};
+use crate::sink::{Class, Failure, InvalidSetting, Subject, row_headers};
 
 /// What a record takes beyond its key, value and headers: an upper bound of the batch's and the record's own fields.
 pub(super) const OVERHEAD: usize = 288;
@@ -197,6 +197,7 @@ fn poison(code: &str, message: String, hint: &str) -> Failure {
         code: code.to_owned(),
         message,
         hint: hint.to_owned(),
+        subject: Subject::Message,
         retry_after: None,
     }
 }

@@ -1,8 +1,8 @@
 //! What each error of the statement means: one table of PostgreSQL's classes, and of codes that differ from their class's.
 
-use tokio_postgres::error::Severity;
+use tokio_postgres::error::{Severity, SqlState};
 
-use crate::sink::{Class, Failure, KnownError, Phase};
+use crate::sink::{Class, Failure, KnownError, Phase, Subject};
 use crate::visible::visible;
 
 /// A line of the table.
@@ -89,12 +89,13 @@ fn of(code: &str) -> &'static Meaning {
 pub(super) fn judge(error: &tokio_postgres::Error) -> Failure {
     let Some(db) = error.as_db_error() else {
         let hint = "Nothing was changed; the relay tries again by itself.";
-        return Failure::of(Class::Retry, "sql_no_answer", error.to_string(), hint);
+        return Failure::of(Class::Retry, "sql_no_answer", error.to_string(), hint).about(Subject::Elsewhere);
     };
     let meaning = of(db.code().code());
     let class = if ends_session(error) { Class::Retry } else { meaning.class };
     let message = visible(&format!("The statement failed: {} ({})", db.message(), db.code().code()));
-    Failure { code: format!("sql_{}", db.code().code()), ..Failure::of(class, "", message, meaning.hint) }
+    let subject = if *db.code() == SqlState::QUERY_CANCELED { Subject::TooSlow } else { Subject::Message };
+    Failure::of(class, &format!("sql_{}", db.code().code()), message, meaning.hint).about(subject)
 }
 
 /// Whether the transaction is gone with its connection.

@@ -19,7 +19,7 @@ use crate::relay::engine::report;
 use crate::relay::engine::report::counted;
 use crate::relay::queue::failure_tracker::{is_unsent, pause};
 use crate::relay::{OnPoison, OnUnknown};
-use crate::sink::{Class, Failure};
+use crate::sink::{Class, Failure, Subject};
 
 /// What a failure does to its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,9 @@ pub(super) fn fate(failure: &Failure, doubted: bool, on_poison: OnPoison, on_unk
         _ if failure.ambiguous && on_unknown == OnUnknown::DeadLetter => Fate::Ends(End::Unknown),
         (Class::Retry, _, _) => Fate::Waits,
         // Its key is in use: the try before is still at work there.
-        (Class::Poison, _, OnUnknown::Resend | OnUnknown::Ask) if doubted && failure.code == "http_409" => Fate::Waits,
+        (Class::Poison, _, OnUnknown::Resend | OnUnknown::Ask) if doubted && failure.subject == Subject::KeyInUse => {
+            Fate::Waits
+        }
         (Class::Poison, OnPoison::DeadLetter, _) if doubted => Fate::Ends(End::Unknown),
         (Class::Poison, OnPoison::DeadLetter, _) => Fate::Ends(End::Failed),
         (Class::Poison, OnPoison::Halt, _) | (Class::Fatal, _, _) => Fate::Halts,
@@ -247,7 +249,7 @@ mod tests {
             let refused = fate(&failure(Class::Poison, false), true, OnPoison::DeadLetter, on_unknown);
             assert_eq!(refused, Fate::Ends(End::Unknown));
         }
-        let in_use = Failure { code: "http_409".to_owned(), ..failure(Class::Poison, false) };
+        let in_use = failure(Class::Poison, false).about(Subject::KeyInUse);
         assert_eq!(fate(&in_use, true, OnPoison::DeadLetter, OnUnknown::Resend), Fate::Waits);
         assert_eq!(fate(&in_use, false, OnPoison::DeadLetter, OnUnknown::Resend), Fate::Ends(End::Failed));
     }
