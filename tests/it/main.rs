@@ -52,6 +52,7 @@ mod pending;
 mod poison;
 mod postgres_facts;
 mod postgres_wire;
+mod queue;
 mod recurrence;
 mod refusals;
 mod registry;

@@ -1,0 +1,35 @@
+//! One queue, three kinds of work: the same cases against due work (marked later, and marked first), requests and actions.
+
+use crate::support::receiver::Receiver;
+
+mod interrupted;
+mod kinds;
+mod recorded;
+
+use kinds::{ACTIONS, Kind, MARKED_FIRST, PENDING, REQUESTS};
+
+/// Makes a test of each case for each kind of work.
+macro_rules! for_each_kind {
+    ($($file:ident::$case:ident),* $(,)?) => {
+        mod pending { $(#[tokio::test(flavor = "multi_thread")] async fn $case() { super::$file::$case(&super::PENDING).await; })* }
+        mod marked_first { $(#[tokio::test(flavor = "multi_thread")] async fn $case() { super::$file::$case(&super::MARKED_FIRST).await; })* }
+        mod requests { $(#[tokio::test(flavor = "multi_thread")] async fn $case() { super::$file::$case(&super::REQUESTS).await; })* }
+        mod actions { $(#[tokio::test(flavor = "multi_thread")] async fn $case() { super::$file::$case(&super::ACTIONS).await; })* }
+    };
+}
+
+for_each_kind!(
+    interrupted::kill_while_claiming_sends_once,
+    interrupted::kill_while_sending,
+    interrupted::kill_before_the_record,
+    interrupted::lost_claim_is_not_recorded,
+    interrupted::run_once_waits_for_another_replica,
+    recorded::outcome_is_recorded_while_checks_fail,
+    recorded::shutdown_records_outcome_once_possible,
+    recorded::shutdown_with_unrecorded_outcome_exits_1,
+);
+
+/// The jobs that the receiver has been sent, in order.
+fn sent(receiver: &Receiver) -> Vec<String> {
+    receiver.requests().into_iter().map(|request| request.body).collect()
+}

@@ -1,0 +1,60 @@
+//! What was sent is recorded, whatever stands in between.
+
+use rustix::process::Signal;
+
+use super::kinds::{DEADLINE, Fixture};
+use super::{Kind, sent};
+use crate::support::outside::{line, lines};
+use crate::support::{PATIENCE, Process, eventually};
+
+/// A replica has sent these jobs, and the receiver has not answered yet.
+async fn sending(fixture: &Fixture, jobs: &[&str]) -> Process {
+    let process = fixture.replica("first");
+    line(&process, "relay ready").await;
+    fixture.receiver.hold();
+    for job in jobs {
+        fixture.add(job).await;
+    }
+    eventually(PATIENCE, async || sent(&fixture.receiver).len() == jobs.len()).await;
+    process
+}
+
+pub async fn outcome_is_recorded_while_checks_fail(kind: &'static Kind) {
+    let fixture = Fixture::new(kind, "30s", "18s").await;
+    let process = sending(&fixture, &["a"]).await;
+    // The checks create the cursor's row again, and may not.
+    fixture.owner.batch_execute("REVOKE INSERT ON outbox.cursor FROM relay; DELETE FROM outbox.cursor").await.unwrap();
+    line(&process, "cannot look for due work").await;
+    fixture.receiver.release();
+    eventually(PATIENCE, async || fixture.recorded().await == 1).await;
+    assert_eq!(fixture.claims().await, 0);
+    fixture.owner.batch_execute("GRANT INSERT ON outbox.cursor TO relay").await.unwrap();
+    fixture.add("b").await;
+    eventually(PATIENCE * 2, async || fixture.recorded().await == 2).await;
+    assert_eq!(sent(&fixture.receiver), ["a", "b"]);
+}
+
+pub async fn shutdown_records_outcome_once_possible(kind: &'static Kind) {
+    let fixture = Fixture::new(kind, "5s", "3s").await;
+    fixture.refuse("a", "53100").await;
+    let mut process = sending(&fixture, &["a"]).await;
+    process.signal(Signal::TERM);
+    line(&process, "draining: running turns end, no new one begins").await;
+    fixture.receiver.release();
+    line(&process, "cannot record outcomes yet; retrying").await;
+    fixture.allow().await;
+    let code = tokio::time::timeout(PATIENCE * 3, process.wait()).await.unwrap();
+    assert_eq!((code, fixture.recorded().await, fixture.claims().await), (Some(0), 1, 0), "{}", process.log());
+}
+
+pub async fn shutdown_with_unrecorded_outcome_exits_1(kind: &'static Kind) {
+    let fixture = Fixture::new(kind, DEADLINE, "600ms").await;
+    fixture.refuse("a", "53100").await;
+    let mut process = sending(&fixture, &["a"]).await;
+    process.signal(Signal::TERM);
+    fixture.receiver.release();
+    let code = tokio::time::timeout(PATIENCE * 3, process.wait()).await.unwrap();
+    assert_eq!((code, fixture.recorded().await), (Some(1), 0), "{}", process.log());
+    let unrecorded = |line: &serde_json::Value| line["cursor"] == "jobs" && line["outcomes"] == 1;
+    assert!(lines(&process).iter().any(unrecorded), "{}", process.log());
+}
