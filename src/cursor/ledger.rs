@@ -57,6 +57,15 @@ const END: &str = "UPDATE outbox.request SET status = $4, attempts = attempts + 
      expires_at = NULL, error = $3::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), \
      updated_at = pg_catalog.clock_timestamp() WHERE request_id = $1::text::uuid AND token = $2 AND status = 'processing'";
 
+/// Waits for nobody: a row that somebody has locked is still its claimant's. What was given up meanwhile, and not sent again, too.
+const KEEP: &str = "WITH p AS (SELECT * FROM ROWS FROM (pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS p(id, token)), \
+     free AS (SELECT r.request_id FROM p JOIN outbox.request AS r ON r.request_id = p.id::uuid AND r.token = p.token \
+     AND r.status = 'processing' FOR NO KEY UPDATE OF r SKIP LOCKED), \
+     kept AS (UPDATE outbox.request AS r SET expires_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $1::float8), \
+     updated_at = pg_catalog.clock_timestamp() FROM free AS f WHERE r.request_id = f.request_id) \
+     SELECT p.id FROM p JOIN outbox.request AS r ON r.request_id = p.id::uuid AND r.token = p.token \
+     WHERE r.status IN ('processing', 'unknown')";
+
 const FAILED: &str = "SELECT pg_catalog.count(*) FROM outbox.request WHERE relay = $1 AND status = 'failed'";
 
 /// A request that is claimed with others.
@@ -187,6 +196,18 @@ impl Settlement {
         let status = if end == End::Unknown { "unknown" } else { "failed" };
         self.changed(END, &[&request.id, &request.token, &error, &status, &ambiguous]).await
     }
+}
+
+/// Renews claims of requests whose outcomes cannot be recorded yet; the ids of those that are still this replica's.
+///
+/// # Errors
+/// The database's.
+pub async fn keep(session: &Session, lease: Duration, claims: &[Named<'_>]) -> Result<HashSet<String>, Error> {
+    let ids: Vec<&str> = claims.iter().map(|claim| claim.id).collect();
+    let tokens: Vec<&str> = claims.iter().map(|claim| claim.token).collect();
+    let statement = session.prepare_cached(KEEP).await?;
+    let rows = session.query(&statement, &[&lease.as_secs_f64(), &ids, &tokens]).await?;
+    Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
 }
 
 /// Makes a relay's templates known; another relay's that has one of them, with its name.

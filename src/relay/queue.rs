@@ -5,3 +5,5 @@ pub(in crate::relay) mod checked;
 pub(in crate::relay) mod failure_tracker;
 pub(in crate::relay) mod pending;
 pub(in crate::relay) mod requests;
+mod runner;
+mod work;

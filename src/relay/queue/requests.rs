@@ -1,222 +1,142 @@
-//! Requests that are sent once: a clerk for each relay of `[relay.source.requests]`.
+//! Requests, which are sent once: the kind of work of a relay of `[relay.source.requests]`.
 //!
-//! A clerk claims requests of the ledger that are due, renders and pins what is sent before the first try, sends each
-//! without any lock, and records what became of it. It finds requests that another replica had when it ended, and does with
-//! them what the relay's policy for unknown outcomes says. Replicas share the requests: each claims for an instant under the
-//! lock of the relay's cursor.
+//! A claim renders and pins what is sent before the first try. It finds requests that another replica had when it ended, and
+//! does with them what the relay's policy for unknown outcomes says.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tokio::task::{JoinError, JoinSet};
-
-use crate::cursor;
-use crate::database::Error;
-use crate::pace::Pace;
+use crate::cursor::ledger;
+use crate::database::{Error, Session};
 use crate::position::Timestamp;
 use crate::relay::Config;
 use crate::relay::engine::Engine;
-use crate::relay::engine::drain::Drain;
-use crate::relay::queue::checked::Checked;
-use crate::relay::queue::failure_tracker::Setbacks;
+use crate::relay::engine::deadline::within;
+use crate::relay::engine::not_ready::Unready;
+use crate::relay::queue::runner;
+use crate::relay::queue::work::{AttemptOf, Begun, Claim, Context, Poll, Recorded, Renewal, Work};
 use crate::source::Requests;
 
 mod claim;
-mod look;
-mod ready;
+mod job;
+mod poll;
+mod prepare;
+mod record;
+mod report;
 mod send;
-mod settle;
-mod task;
 
-pub(in crate::relay) use look::backlog;
-pub(in crate::relay) use ready::{findings, orphans, statements};
+pub(in crate::relay) use poll::backlog;
+pub(in crate::relay) use prepare::{findings, orphans, statements};
 
-use claim::Claim;
-use ready::Ready;
-use task::Attempt;
+use claim::ClaimedRequests;
+use job::{RequestJob, RequestOutcome};
+use prepare::PreparedRequests;
 
-/// After a claim that another replica stood before.
-const BUSY: Duration = Duration::from_millis(3);
-/// How long the end of one send waits for others'.
-const TOGETHER: Duration = Duration::from_millis(2);
-
-/// One relay's clerk in this process.
-struct Clerk {
-    engine: Arc<Engine>,
-    config: Config,
+/// One relay's requests in this process.
+struct RequestWork {
     source: Requests,
-    checked: Checked<Ready>,
-    sending: JoinSet<Attempt>,
-    /// What is still to be recorded.
-    unsettled: Vec<Attempt>,
-    setbacks: Setbacks,
-    pace: Pace,
-    sampled: Option<Instant>,
-    /// The database's clock at the last look.
+    /// The database's clock at the last poll.
     now: Timestamp,
 }
 
-/// Runs the relay's clerk until the engine stops and what it has begun to send has ended.
+/// Runs the relay until the engine stops and what it has begun to send has ended.
 pub(in crate::relay) async fn run(engine: Arc<Engine>, config: Config, source: Requests) {
-    let clerk = Clerk {
-        pace: Pace::new(config.poll.min, config.poll.max),
-        setbacks: Setbacks::new(Arc::clone(&engine), &config.name),
-        engine,
-        config,
-        source,
-        checked: Checked::default(),
-        sending: JoinSet::new(),
-        unsettled: Vec::new(),
-        sampled: None,
-        now: Timestamp::from_pg_micros(0),
-    };
-    clerk.run().await;
+    runner::run(engine, config, RequestWork { source, now: Timestamp::from_pg_micros(0) }).await;
 }
 
-impl Clerk {
-    async fn run(mut self) {
-        let stop = self.engine.stop.clone();
-        while !self.engine.ends(&self.config.name) {
-            self.engine.heartbeat.beat();
-            let pause = match self.step().await {
-                Ok(pause) => pause,
-                Err(error) => {
-                    let after = self.setbacks.failed(&error, self.checked.fingerprint().as_deref()).await;
-                    if after.recheck {
-                        self.checked.repeat();
-                    }
-                    after.pause
-                }
-            };
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = self.wait(pause) => {}
-            }
-        }
-        self.drain().await;
+impl Work for RequestWork {
+    type Prepared = PreparedRequests;
+    /// Whether another replica's claims have expired.
+    type Found = bool;
+    type Claimed = ClaimedRequests;
+    type Job = RequestJob;
+    type Outcome = RequestOutcome;
+
+    async fn prepare(&self, engine: &Arc<Engine>, config: &Config) -> Result<Result<PreparedRequests, Unready>, Error> {
+        prepare::prepare(engine, config, &self.source).await
     }
 
-    /// Waits for the pause, or for something that was sent.
-    async fn wait(&mut self, pause: Duration) {
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            Some(done) = self.sending.join_next() => {
-                self.ended(done);
-                // Others that were begun together end about now: one settlement and one claim for all of them.
-                if !self.sending.is_empty() {
-                    tokio::time::sleep(TOGETHER).await;
-                }
-            }
-        }
-        while let Some(done) = self.sending.try_join_next() {
-            self.ended(done);
-        }
+    async fn poll(
+        &mut self,
+        context: &Context<PreparedRequests>,
+        prepared: &PreparedRequests,
+        session: &Arc<Session>,
+    ) -> Result<Poll<bool>, Error> {
+        let (now, poll) = poll::poll(session, prepared, context.engine.once()).await?;
+        self.now = now;
+        Ok(poll)
     }
 
-    fn ended(&mut self, done: Result<Attempt, JoinError>) {
-        match done {
-            Ok(attempt) => self.unsettled.push(attempt),
-            // Its claim runs out by itself.
-            Err(error) => tracing::error!(cursor = self.config.name, %error, "sending panicked"),
-        }
+    async fn sample(&self, prepared: &PreparedRequests, session: &Session) -> Result<(), Error> {
+        poll::sample(session, prepared).await
     }
 
-    /// What has begun ends, or is cut with the grace period; what became of it is recorded as it comes.
-    async fn drain(&mut self) {
-        let mut drain = Drain::new(self.config.turn.lock_kill());
-        while !self.sending.is_empty() || !self.unsettled.is_empty() {
-            if let Err(error) = self.settle().await {
-                self.setbacks.cannot_record(&error);
-            }
-            let over = drain.is_over(&self.engine);
-            if self.sending.is_empty() && over {
-                break;
-            }
-            self.wait(drain.pause()).await;
-        }
-        let unrecorded = self.unsettled.iter().filter(|attempt| attempt.is_acknowledged()).count();
-        self.engine.unrecorded.lost(&self.config.name, unrecorded);
+    fn room(&self, prepared: &PreparedRequests, _in_flight: usize) -> usize {
+        prepared.requests.in_flight.min(prepared.requests.limit)
     }
 
-    /// One look, and what follows from it; how long to wait.
-    async fn step(&mut self) -> Result<Duration, Error> {
-        self.settle().await?;
-        let checks = ready::ready(&self.engine, &self.config, &self.source);
-        let ready = self.checked.ready(&self.engine, &self.config, &mut self.setbacks, checks).await?;
-        let Some(ready) = ready else { return Ok(self.config.poll.max) };
-        let idle = self.sending.is_empty() && self.unsettled.is_empty();
-        // A process that runs once does not wait until a receiver is back.
-        if self.engine.once().is_some() && self.setbacks.is_out() && idle {
-            self.engine.progress(&self.config.name, |progress| progress.done = true);
-            return Ok(self.config.poll.max);
-        }
-        let now = Instant::now();
-        if self.setbacks.not_before > now {
-            return Ok(self.setbacks.not_before - now);
-        }
-        let session = self.engine.probe.session().await?;
-        let standings = cursor::standings(&session, &[&self.config.name]).await?;
-        let Some(standing) = standings.first() else {
-            self.checked.repeat(); // its row was deleted: the checks create it again
-            return Ok(self.config.poll.min);
-        };
-        ready.metrics.set_paused(standing.paused);
-        let halted = standing.halted.as_deref() == Some(ready.seat.fingerprint.as_str());
-        ready.metrics.set_halted(halted);
-        let looked = self.look(&session, &ready).await?;
-        self.sample(&ready, &session).await?;
-        if self.checked.has_resumed(&self.engine, &self.config, halted) {
-            return Ok(Duration::ZERO);
-        }
-        if standing.paused || halted {
-            return Ok(self.config.poll.max);
-        }
-        let work = looked.due.is_some() || looked.interrupted;
-        let room = self.room(&ready);
-        if !work || room == 0 {
-            // What another process has under way is waited for: if it dies, it is for this one to see to.
-            let done = !work && !looked.under_way && idle;
-            self.engine.progress(&self.config.name, |progress| progress.done = done);
-            let pause = self.pace.after(false);
-            return Ok(looked.next.map_or(pause, |next| pause.min(next.since(looked.now))));
-        }
-        self.engine.progress(&self.config.name, |progress| progress.done = false);
-        let claimed = claim::claim(&self.engine, &ready, looked.interrupted, room).await?;
-        Ok(self.begin(&ready, claimed))
+    async fn claim(&mut self, claim: Claim<'_, Self>) -> Result<ClaimedRequests, Error> {
+        claim::claim(claim).await
     }
 
-    /// Begins to send what was claimed; how long to wait before the next look.
-    fn begin(&mut self, ready: &Arc<Ready>, claimed: Claim) -> Duration {
-        let (tasks, given_up, interrupted) = match claimed {
-            Claim::Busy => return BUSY.mul_f64(0.5 + fastrand::f64()),
-            Claim::NotNow => return self.config.poll.max,
-            Claim::Early(pause) => {
-                ready.metrics.rate_limited(pause);
-                self.setbacks.not_before = Instant::now() + pause;
-                return pause;
-            }
-            Claim::Requests { tasks, given_up, interrupted } => (tasks, given_up, interrupted),
-        };
-        ready.metrics.abandoned(u64::try_from(interrupted).unwrap_or(0));
-        self.engine.progress(&self.config.name, |progress| progress.failed += given_up);
-        if tasks.is_empty() {
-            return self.pace.after(given_up > 0);
-        }
-        self.pace.after(true);
-        for task in tasks {
-            self.sending.spawn(send::send(Arc::clone(&self.engine), Arc::clone(ready), task));
-        }
-        Duration::ZERO
+    fn is_in_vain(claimed: &ClaimedRequests) -> bool {
+        claimed.jobs.is_empty() && claimed.given_up == 0
     }
 
-    /// How many requests may be begun now.
-    fn room(&self, ready: &Ready) -> usize {
-        let most = match ready.sink.min_interval() {
-            Some(_) => 1,
-            None => ready.requests.in_flight.min(ready.requests.limit).min(ready.sink.at_once().unwrap_or(usize::MAX)),
-        };
-        // While the receiver is out, one request tries it.
-        let most = if self.setbacks.is_out() { most.min(1) } else { most };
-        most.saturating_sub(self.sending.len() + self.unsettled.len())
+    fn is_durable(_prepared: &PreparedRequests) -> bool {
+        true
+    }
+
+    async fn claimed(
+        &mut self,
+        context: &mut Context<PreparedRequests>,
+        prepared: &PreparedRequests,
+        claimed: ClaimedRequests,
+    ) -> Begun<RequestJob> {
+        prepared.metrics.abandoned(u64::try_from(claimed.interrupted).unwrap_or(0));
+        context.engine.progress(&context.config.name, |progress| progress.failed += claimed.given_up);
+        Begun { jobs: claimed.jobs, progressed: claimed.given_up > 0 }
+    }
+
+    async fn send(engine: Arc<Engine>, prepared: Arc<PreparedRequests>, jobs: Vec<RequestJob>) -> Vec<AttemptOf<Self>> {
+        let mut attempts = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            attempts.push(send::send(&engine, &prepared, job).await);
+        }
+        attempts
+    }
+
+    async fn ended(
+        &mut self,
+        context: &mut Context<PreparedRequests>,
+        prepared: &PreparedRequests,
+        attempt: &mut AttemptOf<Self>,
+    ) {
+        report::report(self.now, context, prepared, attempt).await;
+    }
+
+    async fn record(
+        &self,
+        context: &Context<PreparedRequests>,
+        prepared: &PreparedRequests,
+        attempts: &[AttemptOf<Self>],
+    ) -> Result<Vec<Recorded>, Error> {
+        record::record(&context.engine, prepared, attempts).await
+    }
+
+    fn renewal(config: &Config) -> Renewal {
+        Renewal::WhileUnrecorded(config.turn.lock_kill())
+    }
+
+    async fn renew(
+        &self,
+        context: &Context<PreparedRequests>,
+        attempts: &[AttemptOf<Self>],
+        lease: Duration,
+    ) -> Result<Vec<bool>, Error> {
+        let claims: Vec<ledger::Named<'_>> = attempts.iter().map(|attempt| attempt.job.named()).collect();
+        let keeping = async { ledger::keep(context.engine.probe.session().await?.as_ref(), lease, &claims).await };
+        let kept = within(&context.engine, keeping).await?;
+        Ok(claims.iter().map(|claim| kept.contains(claim.id)).collect())
     }
 }

@@ -34,6 +34,23 @@ pub async fn outcome_is_recorded_while_checks_fail(kind: &'static Kind) {
     assert_eq!(sent(&fixture.receiver), ["a", "b"]);
 }
 
+pub async fn claim_is_renewed_while_record_is_refused(kind: &'static Kind) {
+    let fixture = Fixture::new(kind, DEADLINE, "600ms").await;
+    fixture.refuse("a", "53100").await;
+    fixture.add("a").await;
+    let process = fixture.replica("first");
+    let _second = fixture.replica("second");
+    let old = format!("SELECT count(*) FROM {} WHERE now() - claimed_at > $1::float8 * interval '1 s'", kind.table);
+    let old = old.replace("claimed_at", if kind.table == "outbox.action" { "started_at" } else { "claimed_at" });
+    let seconds = kind.lease.as_secs_f64() * 2.0 + 1.0;
+    let is_old = async || fixture.owner.query_one(&old, &[&seconds]).await.unwrap().get::<_, i64>(0) == 1;
+    eventually(PATIENCE * 4, is_old).await;
+    assert_eq!(sent(&fixture.receiver), ["a"], "{}", process.log());
+    fixture.allow().await;
+    eventually(PATIENCE * 3, async || fixture.recorded().await == 1).await;
+    assert_eq!((sent(&fixture.receiver), fixture.claims().await), (vec!["a".to_owned()], 0));
+}
+
 pub async fn shutdown_records_outcome_once_possible(kind: &'static Kind) {
     let fixture = Fixture::new(kind, "5s", "3s").await;
     fixture.refuse("a", "53100").await;

@@ -158,7 +158,7 @@ async fn request_outcome_lost_before_a_signal_exits_1() {
     eventually(PATIENCE, async || receiver.requests().len() == 1).await;
     owner.batch_execute("REVOKE UPDATE ON outbox.request FROM relay").await.unwrap();
     receiver.release();
-    line(&process, "what became of requests could not be recorded: their claims ran out").await;
+    line(&process, "cannot record outcomes: their claims have expired").await;
     process.signal(Signal::TERM);
     assert_eq!(process.wait().await, Some(1), "{}", process.log());
     let unrecorded = |line: &serde_json::Value| line["cursor"] == "mails" && line["outcomes"] == 1;

@@ -1,12 +1,13 @@
-//! Claiming requests: one short transaction under the lock of the relay's cursor, in which what is sent is pinned.
+//! Claiming requests: what is sent is pinned in the claim's transaction.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::ready::{Ready, key_memory};
-use super::task::{Plan, Task};
+use super::RequestWork;
+use super::job::{RequestJob, RequestPlan};
+use super::prepare::{PreparedRequests, key_memory};
 use crate::batch::Batch;
 use crate::cursor::claims::Taking;
 use crate::cursor::{ErrorReport, LockedCursor, ledger};
@@ -14,28 +15,18 @@ use crate::database::Error;
 use crate::database::codec::Raw;
 use crate::position::Timestamp;
 use crate::relay::OnUnknown;
-use crate::relay::engine::deadline::within;
-use crate::relay::engine::{Engine, Slot};
+use crate::relay::engine::Engine;
+use crate::relay::queue::work::Claim;
 use crate::sink::Class;
 
-/// What came of it.
+/// What a claim came to.
 #[derive(Debug)]
-pub(super) enum Claim {
-    /// Another replica is claiming.
-    Busy,
-    /// The relay is paused, halted, or no longer this one's.
-    NotNow,
-    /// The rate allows none yet.
-    Early(Duration),
-    /// These are this replica's to send, at once.
-    Requests {
-        /// The requests.
-        tasks: Vec<Task>,
-        /// How many more are unknown now, for a person to decide.
-        given_up: usize,
-        /// How many somebody had when he ended, with those that were given up.
-        interrupted: usize,
-    },
+pub(super) struct ClaimedRequests {
+    pub(super) jobs: Vec<RequestJob>,
+    /// How many more are unknown now, for a person to decide.
+    pub(super) given_up: usize,
+    /// How many another replica had when it ended, with those that were given up.
+    pub(super) interrupted: usize,
 }
 
 /// Columns of a taken row in front of the sink's fields.
@@ -55,90 +46,64 @@ struct Taken {
     message: Batch,
 }
 
-/// Claims at most `most` requests.
-pub(super) async fn claim(engine: &Engine, ready: &Ready, interrupted: bool, most: usize) -> Result<Claim, Error> {
-    let Slot { lock, reader, permits } = engine.slot(false).await?;
-    drop(reader);
-    let locking = LockedCursor::lock(lock, &ready.config.name, &ready.seat.identity, None);
-    let Some(cursor) = within(engine, locking).await? else { return Ok(Claim::Busy) };
-    let refused = match (ready.sink.min_interval(), cursor.rested) {
-        _ if cursor.foreign || cursor.paused || cursor.halted.as_deref() == Some(ready.seat.fingerprint.as_str()) => {
-            Some(Claim::NotNow)
-        }
-        (Some(interval), Some(rested)) if rested < interval => Some(Claim::Early(interval - rested)),
-        _ => None,
+/// Claims requests; each is pinned, or was before.
+pub(super) async fn claim(claim: Claim<'_, RequestWork>) -> Result<ClaimedRequests, Error> {
+    let (cursor, most) = (claim.cursor, claim.room);
+    let builder = RequestClaimBuilder {
+        engine: claim.engine,
+        prepared: claim.prepared,
+        token: format!("{:032x}", fastrand::u128(..)),
     };
-    if let Some(refused) = refused {
-        within(engine, cursor.release()).await?;
-        return Ok(refused);
+    let mut taken = Vec::new();
+    if *claim.found {
+        taken = builder.take(cursor, &claim.prepared.interrupted_sql, most).await?;
     }
-    let claiming = Claiming { engine, ready, token: format!("{:032x}", fastrand::u128(..)) };
-    let (tasks, [given_up, interrupted]) = within(engine, claiming.tasks(&cursor, interrupted, most)).await?;
-    if tasks.is_empty() && given_up == 0 {
-        within(engine, cursor.release()).await?;
-    } else {
-        // What is sent must be on the disk before: after a crash of the database it could not be told from what was not.
-        within(engine, cursor.claimed(&engine.replica, true)).await?;
+    for sql in &claim.prepared.take_sql {
+        if taken.len() < most {
+            taken.extend(builder.take(cursor, sql, most - taken.len()).await?);
+        }
     }
-    drop(permits);
-    Ok(Claim::Requests { tasks, given_up, interrupted })
+    let interrupted = taken.iter().filter(|taken| taken.interrupted).count();
+    let (given_up, taken): (Vec<Taken>, Vec<Taken>) = taken.into_iter().partition(|taken| builder.is_over(taken));
+    builder.give_up(cursor, &given_up).await?;
+    let jobs: Vec<(RequestJob, bool)> = taken.into_iter().map(|taken| builder.job(taken)).collect();
+    let claimed: Vec<ledger::Claimed<'_>> = jobs
+        .iter()
+        .map(|(job, interrupted)| ledger::Claimed {
+            id: &job.id,
+            body: job.body().filter(|_| !job.pinned_before),
+            interrupted: *interrupted,
+        })
+        .collect();
+    if !claimed.is_empty() {
+        let lease = claim.prepared.config.turn.lock_kill();
+        cursor.claim_requests(&builder.token, &claim.engine.replica, lease, &claimed).await?;
+    }
+    let jobs = jobs.into_iter().map(|(job, _)| job).collect();
+    Ok(ClaimedRequests { jobs, given_up: given_up.len(), interrupted })
 }
 
-struct Claiming<'a> {
+struct RequestClaimBuilder<'a> {
     engine: &'a Engine,
-    ready: &'a Ready,
+    prepared: &'a PreparedRequests,
     token: String,
 }
 
-impl Claiming<'_> {
-    async fn tasks(
-        &self,
-        cursor: &LockedCursor,
-        interrupted: bool,
-        most: usize,
-    ) -> Result<(Vec<Task>, [usize; 2]), Error> {
-        let mut taken = Vec::new();
-        if interrupted {
-            taken = self.take(cursor, &self.ready.interrupted_sql, most).await?;
-        }
-        for sql in &self.ready.take_sql {
-            if taken.len() < most {
-                taken.extend(self.take(cursor, sql, most - taken.len()).await?);
-            }
-        }
-        let counted = taken.iter().filter(|taken| taken.interrupted).count();
-        let (given_up, taken): (Vec<Taken>, Vec<Taken>) = taken.into_iter().partition(|taken| self.is_over(taken));
-        self.give_up(cursor, &given_up).await?;
-        let tasks: Vec<(Task, bool)> = taken.into_iter().map(|taken| self.task(taken)).collect();
-        let claimed: Vec<ledger::Claimed<'_>> = tasks
-            .iter()
-            .map(|(task, interrupted)| ledger::Claimed {
-                id: &task.id,
-                body: task.body().filter(|_| !task.pinned_before),
-                interrupted: *interrupted,
-            })
-            .collect();
-        if !claimed.is_empty() {
-            let lease = self.ready.config.turn.lock_kill();
-            cursor.claim_requests(&self.token, &self.engine.replica, lease, &claimed).await?;
-        }
-        Ok((tasks.into_iter().map(|(task, _)| task).collect(), [given_up.len(), counted]))
-    }
-
+impl RequestClaimBuilder<'_> {
     async fn take(&self, cursor: &LockedCursor, sql: &str, most: usize) -> Result<Vec<Taken>, Error> {
         let once = self.engine.once();
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         // What is claimed now may still be sent a lease later.
-        let memory = key_memory(&self.ready.config.sink)
-            .map(|memory| memory.saturating_sub(self.ready.config.turn.lock_kill()).as_secs_f64());
-        let parameters: [&(dyn ToSql + Sync); 4] = [&self.ready.config.name, &once, &most, &memory];
+        let memory = key_memory(&self.prepared.config.sink)
+            .map(|memory| memory.saturating_sub(self.prepared.config.turn.lock_kill()).as_secs_f64());
+        let parameters: [&(dyn ToSql + Sync); 4] = [&self.prepared.config.name, &once, &most, &memory];
         let rows = cursor.claim(Taking { sql, parameters: &parameters }).await?;
         rows.iter().map(|row| self.taken(row)).collect()
     }
 
     fn taken(&self, row: &Row) -> Result<Taken, Error> {
         let id: String = row.try_get(0)?;
-        let fields = self.ready.sink.fields().len();
+        let fields = self.prepared.sink.fields().len();
         let values: Vec<Option<Raw<'_>>> =
             (0..fields).map(|n| row.try_get(FIXED + n)).collect::<Result<_, tokio_postgres::Error>>()?;
         let mut message = Batch::new(fields);
@@ -157,7 +122,7 @@ impl Claiming<'_> {
 
     /// Whether nothing is tried with the request any more: a person must decide.
     fn is_over(&self, taken: &Taken) -> bool {
-        taken.forgotten || taken.interrupted && self.ready.config.on_unknown == OnUnknown::DeadLetter
+        taken.forgotten || taken.interrupted && self.prepared.config.on_unknown == OnUnknown::DeadLetter
     }
 
     async fn give_up(&self, cursor: &LockedCursor, over: &[Taken]) -> Result<(), Error> {
@@ -176,18 +141,18 @@ impl Claiming<'_> {
             let error = ErrorReport { class: Class::Retry.as_str(), code, message, hint, message_id: None };
             cursor.give_up_requests(&ids, interrupted, &error).await?;
             for id in ids {
-                tracing::error!(cursor = self.ready.config.name, id, code, hint, "request: outcome unknown");
+                tracing::error!(cursor = self.prepared.config.name, id, code, hint, "request: outcome unknown");
             }
         }
         Ok(())
     }
 
     /// What is to be done, and whether somebody had been about to do it.
-    fn task(&self, taken: Taken) -> (Task, bool) {
+    fn job(&self, taken: Taken) -> (RequestJob, bool) {
         let interrupted = taken.interrupted;
         if interrupted {
             let (cursor, id, asked) =
-                (&self.ready.config.name, &taken.id, self.ready.config.on_unknown == OnUnknown::Ask);
+                (&self.prepared.config.name, &taken.id, self.prepared.config.on_unknown == OnUnknown::Ask);
             tracing::warn!(
                 cursor,
                 id,
@@ -196,14 +161,14 @@ impl Claiming<'_> {
             );
         }
         let pinned_before = taken.pinned.is_some();
-        let plan = match taken.pinned.map_or_else(|| self.ready.sink.pin(&taken.message.message(0)), Ok) {
-            Err(failure) => Plan::Refused(failure),
-            Ok(body) if (taken.known || interrupted) && self.ready.config.on_unknown == OnUnknown::Ask => {
-                Plan::Ask(body)
+        let plan = match taken.pinned.map_or_else(|| self.prepared.sink.pin(&taken.message.message(0)), Ok) {
+            Err(failure) => RequestPlan::Refused(failure),
+            Ok(body) if (taken.known || interrupted) && self.prepared.config.on_unknown == OnUnknown::Ask => {
+                RequestPlan::Ask(body)
             }
-            Ok(body) => Plan::Send(body),
+            Ok(body) => RequestPlan::Send(body),
         };
-        let task = Task {
+        let job = RequestJob {
             id: taken.id,
             token: self.token.clone(),
             attempts: taken.attempts,
@@ -214,6 +179,6 @@ impl Claiming<'_> {
             plan,
             message: taken.message,
         };
-        (task, interrupted)
+        (job, interrupted)
     }
 }

@@ -5,11 +5,12 @@ use std::time::Instant;
 use crate::batch::Batch;
 use crate::cursor::ledger::Named;
 use crate::position::Timestamp;
+use crate::relay::queue::work::{Job, Outcome};
 use crate::sink::{Failure, Receipt};
 
 /// A claimed request.
 #[derive(Debug)]
-pub(super) struct Task {
+pub(super) struct RequestJob {
     pub(super) id: String,
     pub(super) token: String,
     /// How often sending it has failed before.
@@ -17,18 +18,18 @@ pub(super) struct Task {
     pub(super) due_at: Timestamp,
     /// When it was claimed, by this process's clock.
     pub(super) claimed: Instant,
-    /// It may have been sent before.
+    /// It may have been sent before: a refusal of this try says nothing of the request.
     pub(super) again: bool,
     /// What is sent stands in the ledger already.
     pub(super) pinned_before: bool,
-    pub(super) plan: Plan,
+    pub(super) plan: RequestPlan,
     /// Its message alone.
     pub(super) message: Batch,
 }
 
 /// What is to be done with it.
 #[derive(Debug)]
-pub(super) enum Plan {
+pub(super) enum RequestPlan {
     /// Send this.
     Send(Vec<u8>),
     /// Ask the receiver first; send this when it has not got it.
@@ -38,21 +39,8 @@ pub(super) enum Plan {
 }
 
 /// What became of it.
-#[derive(Debug)]
-pub(super) struct Attempt {
-    pub(super) task: Task,
-    pub(super) outcome: Outcome,
-    /// A try before this one may have been accepted, for all that is known now.
-    pub(super) doubted: bool,
-    /// It is not the first time that this is to be recorded.
-    pub(super) told: bool,
-    /// A commit that would have recorded it was not answered.
-    pub(super) perhaps_recorded: bool,
-}
-
-/// See [`Attempt`].
 #[derive(Clone, Debug)]
-pub(super) enum Outcome {
+pub(super) enum RequestOutcome {
     /// The receiver has it.
     Accepted(Receipt),
     /// It was not sent by this try, or nobody knows.
@@ -61,13 +49,23 @@ pub(super) enum Outcome {
     Untried,
 }
 
-impl Attempt {
-    pub(super) const fn is_acknowledged(&self) -> bool {
-        matches!(self.outcome, Outcome::Accepted(_))
+impl Outcome for RequestOutcome {
+    fn is_acknowledged(&self) -> bool {
+        matches!(self, Self::Accepted(_))
     }
 }
 
-impl Task {
+impl Job for RequestJob {
+    fn id(&self) -> String {
+        self.id.clone()
+    }
+
+    fn claimed_at(&self) -> Instant {
+        self.claimed
+    }
+}
+
+impl RequestJob {
     pub(super) fn named(&self) -> Named<'_> {
         Named { id: &self.id, token: &self.token }
     }
@@ -75,13 +73,8 @@ impl Task {
     /// What is sent.
     pub(super) fn body(&self) -> Option<&[u8]> {
         match &self.plan {
-            Plan::Send(body) | Plan::Ask(body) => Some(body),
-            Plan::Refused(_) => None,
+            RequestPlan::Send(body) | RequestPlan::Ask(body) => Some(body),
+            RequestPlan::Refused(_) => None,
         }
-    }
-
-    pub(super) fn ended(self, outcome: Outcome) -> Attempt {
-        let doubted = self.again;
-        Attempt { task: self, outcome, doubted, told: false, perhaps_recorded: false }
     }
 }

@@ -11,6 +11,7 @@ use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::engine::replicas::fleet;
 use crate::relay::queue::checked::Seated;
+use crate::relay::queue::work::Prepared;
 use crate::relay::setup::prepare::{self, Seat};
 use crate::relay::setup::sinks;
 use crate::sink::{self, Sink};
@@ -20,7 +21,7 @@ use crate::source::requests::{Which, look_sql, take_sql};
 
 /// A relay of requests that has passed its checks.
 #[derive(Debug)]
-pub(super) struct Ready {
+pub(super) struct PreparedRequests {
     pub(super) config: Config,
     pub(super) requests: Requests,
     pub(super) sink: Sink,
@@ -33,17 +34,27 @@ pub(super) struct Ready {
     pub(super) numbers: PendingMetrics,
 }
 
-impl Seated for Ready {
+impl Seated for PreparedRequests {
     fn seat(&self) -> &Seat {
         &self.seat
     }
 }
 
-pub(super) async fn ready(
+impl Prepared for PreparedRequests {
+    fn sink(&self) -> &Sink {
+        &self.sink
+    }
+
+    fn metrics(&self) -> &CursorMetrics {
+        &self.metrics
+    }
+}
+
+pub(super) async fn prepare(
     engine: &Arc<Engine>,
     config: &Config,
     requests: &Requests,
-) -> Result<Result<Ready, Unready>, Error> {
+) -> Result<Result<PreparedRequests, Unready>, Error> {
     let session = engine.probe.session().await?;
     let sink = match sinks::make(engine, config, sinks::Known::of_due(false)).await {
         Ok(sink) => sink,
@@ -59,7 +70,7 @@ pub(super) async fn ready(
         Err(unready) => return Ok(Err(unready)),
     };
     let once = engine.once().is_some();
-    Ok(Ok(Ready {
+    Ok(Ok(PreparedRequests {
         look_sql: look_sql(once),
         take_sql: Which::due(once).iter().map(|which| take_sql(*which, sink.fields())).collect(),
         interrupted_sql: take_sql(Which::Interrupted, sink.fields()),

@@ -1,0 +1,55 @@
+//! What is due, without any lock, and what is measured from time to time.
+
+use tokio_postgres::types::ToSql;
+
+use super::prepare::PreparedRequests;
+use crate::cursor::{self, ledger};
+use crate::database::{Error, Session};
+use crate::position::Timestamp;
+use crate::relay::engine::lag::Lag;
+use crate::relay::queue::work::Poll;
+use crate::source::requests::{CAP, backlog_sql};
+
+/// The database's clock, and what there is to do.
+pub(super) async fn poll(
+    session: &Session,
+    prepared: &PreparedRequests,
+    once: Option<Timestamp>,
+) -> Result<(Timestamp, Poll<bool>), Error> {
+    let statement = session.prepare_cached(&prepared.look_sql).await?;
+    let parameters: [&(dyn ToSql + Sync); 2] = [&prepared.config.name, &once];
+    let row = session.query_one(&statement, &parameters).await?;
+    let (now, due, next): (Timestamp, Option<Timestamp>, Option<Timestamp>) =
+        (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+    let interrupted: bool = row.try_get(3)?;
+    let poll = Poll {
+        due: due.is_some() || interrupted,
+        next_in: next.map(|next| next.since(now)),
+        under_way: row.try_get(4)?,
+        detail: interrupted,
+    };
+    Ok((now, poll))
+}
+
+pub(super) async fn sample(session: &Session, prepared: &PreparedRequests) -> Result<(), Error> {
+    let (relay, metrics) = (&prepared.config.name, &prepared.metrics);
+    let lag = backlog(session, relay).await?;
+    let rows = u64::try_from(lag.rows).unwrap_or(0);
+    metrics.set_lag(lag.age, rows, lag.observed_at);
+    prepared.numbers.set_due(rows);
+    metrics.set_dead_letters(ledger::failed(session, relay).await?.unsigned_abs());
+    metrics.set_unknown_outcomes(cursor::unknown::count(session, relay).await?.unsigned_abs());
+    Ok(())
+}
+
+/// How long the oldest due request has waited, and how many there are.
+///
+/// # Errors
+/// The database's.
+pub(in crate::relay) async fn backlog(session: &Session, relay: &str) -> Result<Lag, Error> {
+    let statement = session.prepare_cached(backlog_sql()).await?;
+    let row = session.query_one(&statement, &[&relay, &CAP]).await?;
+    let (now, oldest, rows): (Timestamp, Option<Timestamp>, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+    let age = oldest.map(|oldest| now.since(oldest)).unwrap_or_default();
+    Ok(Lag { age, rows, capped: rows >= CAP, observed_at: now })
+}

@@ -1,0 +1,97 @@
+//! Recording what became of claimed requests.
+//!
+//! Promise: a request is completed only when the receiver said so, and the record is on the disk before anybody is told.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::job::{RequestJob, RequestOutcome};
+use super::prepare::PreparedRequests;
+use super::report::{RequestDisposition, disposition};
+use crate::cursor::ErrorReport;
+use crate::cursor::claims::Settlement;
+use crate::cursor::ledger::{Accepted, Wait};
+use crate::database::Error;
+use crate::relay::OnUnknown;
+use crate::relay::engine::deadline::within;
+use crate::relay::engine::report;
+use crate::relay::engine::{Engine, Slot};
+use crate::relay::queue::failure_tracker::{is_unsent, pause};
+use crate::relay::queue::work::{Attempt, Recorded};
+use crate::sink::Class;
+
+pub(super) type RequestAttempt = Attempt<RequestJob, RequestOutcome>;
+
+/// Records attempts in one transaction; what came of each.
+pub(super) async fn record(
+    engine: &Engine,
+    prepared: &PreparedRequests,
+    attempts: &[RequestAttempt],
+) -> Result<Vec<Recorded>, Error> {
+    let Slot { lock, reader, permits } = engine.slot(false).await?;
+    drop(reader);
+    let recording = async {
+        let settlement = Settlement::begin(lock, true).await?;
+        let accepted: Vec<Accepted<'_>> = attempts.iter().filter_map(accepted).collect();
+        let completed = if accepted.is_empty() { HashSet::new() } else { settlement.complete(&accepted).await? };
+        let mut all = Vec::with_capacity(attempts.len());
+        for attempt in attempts {
+            let recorded = match &attempt.outcome {
+                RequestOutcome::Accepted(_) => completed.contains(&attempt.job.id),
+                _ => close(prepared, &settlement, attempt).await?,
+            };
+            all.push(if recorded { Recorded::Done } else { Recorded::Taken { marked: false } });
+        }
+        settlement.commit().await?;
+        Ok(all)
+    };
+    let recorded = within(engine, recording).await;
+    drop(permits);
+    recorded
+}
+
+fn accepted(attempt: &RequestAttempt) -> Option<Accepted<'_>> {
+    let RequestOutcome::Accepted(receipt) = &attempt.outcome else { return None };
+    Some(Accepted { request: attempt.job.named(), provider_id: receipt.id.as_deref(), reply: &receipt.reply })
+}
+
+/// Records one attempt that did not end with the receiver's acceptance; false when somebody else has taken it up.
+async fn close(prepared: &PreparedRequests, settlement: &Settlement, attempt: &RequestAttempt) -> Result<bool, Error> {
+    let request = attempt.job.named();
+    let failure = match &attempt.outcome {
+        RequestOutcome::Accepted(_) => return Ok(true),
+        RequestOutcome::Untried => {
+            let wait = Wait { attempts: 0, ambiguous: false, pause: Duration::ZERO };
+            return settlement.postpone(request, &untried(), wait).await;
+        }
+        RequestOutcome::Failed(failure) => failure,
+    };
+    let error = report::error(failure, None);
+    match disposition(failure, attempt.job.again, prepared.config.on_poison, prepared.config.on_unknown) {
+        RequestDisposition::Ends(end) => settlement.end(request, &error, end, failure.ambiguous).await,
+        RequestDisposition::Halts => {
+            let wait = Wait { attempts: 0, ambiguous: failure.ambiguous, pause: Duration::ZERO };
+            settlement.postpone(request, &error, wait).await
+        }
+        RequestDisposition::Waits => {
+            let tries = i32::from(!is_unsent(failure));
+            // At least one, so that a `run --once` does not try it twice.
+            let attempts = tries.max(i32::from(attempt.job.attempts == 0));
+            let pause = pause(if tries == 0 { 0 } else { attempt.job.attempts }, failure);
+            // A receiver that is only slow must be done with the last try before it is asked for it.
+            let asks = failure.ambiguous && prepared.config.on_unknown == OnUnknown::Ask;
+            let pause = if asks { pause.max(prepared.config.turn.lock_kill()) } else { pause };
+            settlement.postpone(request, &error, Wait { attempts, ambiguous: failure.ambiguous, pause }).await
+        }
+    }
+}
+
+fn untried() -> ErrorReport<'static> {
+    ErrorReport {
+        class: Class::Retry.as_str(),
+        code: "not_tried",
+        message: "The request was claimed and not sent: time was up",
+        hint: "It is tried again at once.",
+        message_id: None,
+    }
+}

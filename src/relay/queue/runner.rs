@@ -1,0 +1,273 @@
+//! The machine of relays that send their jobs individually, whatever the kind of work.
+//!
+//! It polls what is due, claims as many jobs as it can begin to send immediately, sends them without any lock, and records what
+//! became of each. A job that fails waits by itself and holds up no other. Replicas share the jobs: each claims for an instant
+//! under the lock of the relay's cursor. Between two polls it waits until the next job is due, and no longer than an idle poll,
+//! so that a job that becomes due earlier is seen soon and a clock that is set has no long effect.
+//!
+//! Promise: an outcome is kept, and its claim renewed, until it is recorded or its claim is lost, and that is logged.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::{Id, JoinError, JoinSet};
+
+use crate::cursor;
+use crate::database::{Error, Session};
+use crate::pace::Pace;
+use crate::relay::Config;
+use crate::relay::engine::Engine;
+use crate::relay::engine::drain::Drain;
+use crate::relay::engine::intervals::SAMPLE;
+use crate::relay::queue::checked::{Checked, Seated as _};
+use crate::relay::queue::failure_tracker::Setbacks;
+use crate::relay::queue::work::{AttemptOf, Begun, Context, Poll, Prepared as _, Renewal, Work};
+
+mod claim;
+mod unrecorded;
+
+/// After a claim while another replica had the lock.
+const BUSY: Duration = Duration::from_millis(3);
+/// How long the end of one send waits for others'.
+const TOGETHER: Duration = Duration::from_millis(2);
+
+/// One relay's runner in this process.
+struct Runner<W: Work> {
+    work: W,
+    context: Context<W::Prepared>,
+    /// Jobs on their way.
+    sending: JoinSet<Vec<AttemptOf<W>>>,
+    /// How many each of these tasks has.
+    jobs: HashMap<Id, usize>,
+    /// What is still to be recorded.
+    unrecorded: Vec<AttemptOf<W>>,
+    pace: Pace,
+    sampled: Option<Instant>,
+}
+
+/// Runs the relay until the engine stops and what it has begun to send has ended.
+pub(super) async fn run<W: Work>(engine: Arc<Engine>, config: Config, work: W) {
+    let background = work.background(Arc::clone(&engine));
+    let runner = Runner {
+        pace: Pace::new(config.poll.min, work.longest_pause(&config)),
+        context: Context {
+            failures: Setbacks::new(Arc::clone(&engine), &config.name),
+            checked: Checked::default(),
+            engine,
+            config,
+        },
+        work,
+        sending: JoinSet::new(),
+        jobs: HashMap::new(),
+        unrecorded: Vec::new(),
+        sampled: None,
+    };
+    tokio::select! {
+        () = runner.run() => {}
+        () = background => {}
+    }
+}
+
+impl<W: Work> Runner<W> {
+    async fn run(mut self) {
+        let stop = self.context.engine.stop.clone();
+        while !self.context.engine.ends(&self.context.config.name) {
+            self.context.engine.heartbeat.beat();
+            let pause = match self.step().await {
+                Ok(pause) => pause,
+                Err(error) => self.failed(&error).await,
+            };
+            // The claims of what is still to be recorded would expire during a longer one.
+            let pause = if self.unrecorded.is_empty() { pause } else { pause.min(self.renewal_pause()) };
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = self.wait(pause) => {}
+            }
+        }
+        self.work.stopped(&self.context).await;
+        self.drain().await;
+    }
+
+    /// The database refused; how long to wait.
+    async fn failed(&mut self, error: &Error) -> Duration {
+        let Context { checked, failures, .. } = &mut self.context;
+        let after = failures.failed(error, checked.fingerprint().as_deref()).await;
+        if after.recheck {
+            checked.repeat();
+        }
+        after.pause
+    }
+
+    /// Waits for the pause, or for something that was sent.
+    async fn wait(&mut self, pause: Duration) {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            Some(done) = self.sending.join_next_with_id() => {
+                self.ended(done);
+                // Others that were begun together end about now: one record and one claim for all of them.
+                if !self.sending.is_empty() {
+                    tokio::time::sleep(TOGETHER).await;
+                }
+            }
+        }
+        while let Some(done) = self.sending.try_join_next_with_id() {
+            self.ended(done);
+        }
+    }
+
+    fn ended(&mut self, done: Result<(Id, Vec<AttemptOf<W>>), JoinError>) {
+        match done {
+            Ok((id, attempts)) => {
+                self.jobs.remove(&id);
+                self.unrecorded.extend(attempts);
+            }
+            Err(error) => {
+                let jobs = self.jobs.remove(&error.id());
+                tracing::error!(cursor = self.context.config.name, jobs, %error, "send panicked; its claims expire");
+            }
+        }
+    }
+
+    /// What has begun ends, or is cut with the grace period; what became of it is recorded as it comes. What cannot be recorded
+    /// is logged.
+    async fn drain(&mut self) {
+        let mut drain = Drain::new(self.context.config.turn.lock_kill());
+        while !self.sending.is_empty() || !self.unrecorded.is_empty() {
+            if let Err(error) = self.record().await {
+                self.context.failures.cannot_record(&error);
+            }
+            let over = drain.is_over(&self.context.engine);
+            if self.sending.is_empty() && (over || self.unrecorded.is_empty()) {
+                break;
+            }
+            self.wait(drain.pause()).await;
+        }
+        self.lose(self.unrecorded.iter().filter(|attempt| attempt.is_acknowledged()).count());
+        if let Some(prepared) = self.context.checked.last()
+            && let Err(error) = self.give_up(&prepared, true).await
+        {
+            self.context.failures.cannot_record(&error);
+        }
+    }
+
+    /// One poll, and what follows from it; how long to wait.
+    async fn step(&mut self) -> Result<Duration, Error> {
+        self.record().await?;
+        let Some(prepared) = self.prepared().await? else { return Ok(self.context.config.poll.max) };
+        let (engine, name) = (Arc::clone(&self.context.engine), self.context.config.name.clone());
+        // A process that runs once does not wait until a receiver is back.
+        if engine.once().is_some() && self.context.failures.is_out() && self.is_idle() {
+            engine.progress(&name, |progress| progress.done = true);
+            return Ok(self.context.config.poll.max);
+        }
+        let session = engine.probe.session().await?;
+        let standings = cursor::standings(&session, &[&name]).await?;
+        let Some(standing) = standings.first() else {
+            self.context.checked.repeat(); // its row was deleted: the checks create it again
+            return Ok(self.context.config.poll.min);
+        };
+        prepared.metrics().set_paused(standing.paused);
+        let halted = standing.halted.as_deref() == Some(prepared.seat().fingerprint.as_str());
+        prepared.metrics().set_halted(halted);
+        let poll = self.work.poll(&self.context, &prepared, &session).await?;
+        self.sample(&prepared, &session).await?;
+        if self.context.checked.has_resumed(&engine, &self.context.config, halted) {
+            return Ok(Duration::ZERO);
+        }
+        if standing.paused || halted {
+            return Ok(self.context.config.poll.max);
+        }
+        let room = self.room(&prepared);
+        // What another process has under way is waited for: if it dies, it is for this one to see to.
+        let done = !poll.due && !poll.under_way && self.is_idle();
+        engine.progress(&name, |progress| progress.done = done);
+        if !poll.due || room == 0 {
+            let pause = self.pace.after(false);
+            return Ok(poll.next_in.map_or(pause, |next| pause.min(next)));
+        }
+        let now = Instant::now();
+        if self.context.failures.not_before > now {
+            return Ok((self.context.failures.not_before - now).min(self.work.longest_pause(&self.context.config)));
+        }
+        self.begin(&prepared, &poll, room).await
+    }
+
+    /// The relay, once its checks have passed.
+    async fn prepared(&mut self) -> Result<Option<Arc<W::Prepared>>, Error> {
+        let Context { engine, config, checked, failures } = &mut self.context;
+        let checks = self.work.prepare(engine, config);
+        let prepared = checked.ready(engine, config, failures, checks).await?;
+        if prepared.is_none() {
+            self.work.unprepared(&self.context).await;
+        }
+        Ok(prepared)
+    }
+
+    /// Claims jobs and begins to send them; how long to wait before the next poll.
+    async fn begin(
+        &mut self,
+        prepared: &Arc<W::Prepared>,
+        poll: &Poll<W::Found>,
+        room: usize,
+    ) -> Result<Duration, Error> {
+        let claimed = match self.claim(prepared, &poll.detail, room).await {
+            Ok(Ok(claimed)) => claimed,
+            Ok(Err(refusal)) => return Ok(self.not_claimed(prepared, refusal)),
+            Err(error) => {
+                self.work.claim_refused(&self.context, prepared, &poll.detail, error).await?;
+                return Ok(Duration::ZERO);
+            }
+        };
+        let Begun { jobs, progressed } = self.work.claimed(&mut self.context, prepared, claimed).await;
+        if jobs.is_empty() {
+            return Ok(self.pace.after(progressed));
+        }
+        self.pace.after(true);
+        for group in W::groups(prepared, jobs) {
+            let jobs = group.len();
+            let send = W::send(Arc::clone(&self.context.engine), Arc::clone(prepared), group);
+            let task = self.sending.spawn(send);
+            self.jobs.insert(task.id(), jobs);
+        }
+        Ok(Duration::ZERO)
+    }
+
+    /// How many jobs may be begun now.
+    fn room(&self, prepared: &W::Prepared) -> usize {
+        let in_flight = self.jobs.values().sum();
+        let sink = prepared.sink();
+        let most = match sink.min_interval() {
+            Some(_) => 1,
+            None => self.work.room(prepared, in_flight).min(sink.at_once().unwrap_or(usize::MAX)),
+        };
+        // While the receiver is out, one job tries it.
+        let most = if self.context.failures.is_out() { most.min(1) } else { most };
+        most.saturating_sub(in_flight + self.unrecorded.len())
+    }
+
+    async fn sample(&mut self, prepared: &W::Prepared, session: &Session) -> Result<(), Error> {
+        if self.sampled.is_some_and(|sampled| sampled.elapsed() < SAMPLE) {
+            return Ok(());
+        }
+        self.sampled = Some(Instant::now());
+        self.work.sample(prepared, session).await
+    }
+
+    fn is_idle(&self) -> bool {
+        self.sending.is_empty() && self.unrecorded.is_empty()
+    }
+
+    /// So many outcomes that were acknowledged will never be recorded.
+    fn lose(&self, outcomes: usize) {
+        self.context.engine.unrecorded.lost(&self.context.config.name, outcomes);
+    }
+
+    /// How long it may take until outcomes are recorded, or their claims renewed, once more: several fit into a claim's time.
+    fn renewal_pause(&self) -> Duration {
+        match W::renewal(&self.context.config) {
+            Renewal::WhileUnrecorded(lease) => lease / 4,
+            Renewal::Always => Duration::MAX,
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Claiming jobs: one short transaction under the lock of the relay's cursor.
+
+use std::time::{Duration, Instant};
+
+use super::{BUSY, Runner};
+use crate::cursor::LockedCursor;
+use crate::database::Error;
+use crate::relay::engine::Slot;
+use crate::relay::engine::deadline::within;
+use crate::relay::queue::checked::Seated as _;
+use crate::relay::queue::work::{Claim, Prepared, Work};
+
+/// Why nothing may be claimed now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Another replica is claiming.
+    Busy,
+    /// The relay is paused, halted, or no longer this one's.
+    NotNow,
+    /// The rate allows none yet.
+    Early(Duration),
+}
+
+impl<W: Work> Runner<W> {
+    /// Claims at most `room` jobs.
+    pub(super) async fn claim(
+        &mut self,
+        prepared: &W::Prepared,
+        found: &W::Found,
+        room: usize,
+    ) -> Result<Result<W::Claimed, Refusal>, Error> {
+        let engine = &self.context.engine;
+        let Slot { lock, reader, permits } = engine.slot(false).await?;
+        drop(reader);
+        let locking = LockedCursor::lock(lock, &self.context.config.name, &prepared.seat().identity, None);
+        let Some(cursor) = within(engine, locking).await? else { return Ok(Err(Refusal::Busy)) };
+        if let Some(refusal) = refusal(prepared, &cursor) {
+            within(engine, cursor.release()).await?;
+            return Ok(Err(refusal));
+        }
+        let claim = Claim { engine, prepared, cursor: &cursor, found, room };
+        let claimed = within(engine, self.work.claim(claim)).await?;
+        if W::is_in_vain(&claimed) {
+            within(engine, cursor.release()).await?;
+        } else {
+            within(engine, cursor.claimed(&engine.replica, W::is_durable(prepared))).await?;
+        }
+        drop(permits);
+        Ok(Ok(claimed))
+    }
+
+    /// How long to wait before the next claim.
+    pub(super) fn not_claimed(&mut self, prepared: &W::Prepared, refusal: Refusal) -> Duration {
+        match refusal {
+            Refusal::Busy => BUSY.mul_f64(0.5 + fastrand::f64()),
+            Refusal::NotNow => self.context.config.poll.max,
+            Refusal::Early(pause) => {
+                prepared.metrics().rate_limited(pause);
+                self.context.failures.not_before = Instant::now() + pause;
+                pause.min(self.work.longest_pause(&self.context.config))
+            }
+        }
+    }
+}
+
+fn refusal<P: Prepared>(prepared: &P, cursor: &LockedCursor) -> Option<Refusal> {
+    let halted = cursor.halted.as_deref() == Some(prepared.seat().fingerprint.as_str());
+    if cursor.foreign || cursor.paused || halted {
+        return Some(Refusal::NotNow);
+    }
+    let (interval, rested) = prepared.sink().min_interval().zip(cursor.rested)?;
+    (rested < interval).then(|| Refusal::Early(interval - rested))
+}

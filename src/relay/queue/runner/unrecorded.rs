@@ -1,0 +1,214 @@
+//! What has ended and is not recorded yet.
+//!
+//! Promise: while this replica reaches the database, no other sends such a job. One that another has taken, or whose claim has
+//! expired, is logged.
+
+use std::time::{Duration, Instant};
+
+use super::Runner;
+use crate::database::Error;
+use crate::relay::queue::work::{Attempt, AttemptOf, Job, Outcome, Recorded, Renewal, Work};
+
+impl<W: Work> Runner<W> {
+    /// Records everything that has ended; what cannot be recorded yet stays for the next time, with the relay as the last passed
+    /// checks found it.
+    pub(super) async fn record(&mut self) -> Result<(), Error> {
+        let Some(prepared) = self.context.checked.last().filter(|_| !self.unrecorded.is_empty()) else {
+            return Ok(());
+        };
+        for attempt in self.unrecorded.iter_mut().filter(|attempt| !attempt.reported) {
+            self.work.ended(&mut self.context, &prepared, attempt).await;
+            attempt.reported = true;
+        }
+        let recorded = self.record_together(&prepared).await;
+        self.renew().await?;
+        // Also while nothing can be recorded: the limit holds whatever the reason.
+        let given_up = self.give_up(&prepared, false).await;
+        recorded.and(given_up)
+    }
+
+    /// Those together that the server has not refused.
+    async fn record_together(&mut self, prepared: &W::Prepared) -> Result<(), Error> {
+        let (mut alone, mut attempts): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.unrecorded).into_iter().partition(|attempt| attempt.refused);
+        while !attempts.is_empty() {
+            let rest = attempts.split_off(attempts.len().min(W::TOGETHER));
+            match self.work.record(&self.context, prepared, &attempts).await {
+                Ok(recorded) => self.settle(prepared, attempts, &recorded).await,
+                // The server refuses to record one of them, a trigger of the application perhaps: not the others' fault.
+                Err(error) if is_about_a_row(&error) => alone.extend(attempts),
+                Err(error) => {
+                    self.keep(attempts, &error);
+                    self.unrecorded.extend(rest);
+                    self.unrecorded.extend(alone);
+                    return Err(error);
+                }
+            }
+            attempts = rest;
+        }
+        self.record_alone(prepared, alone).await
+    }
+
+    /// Records each alone.
+    async fn record_alone(&mut self, prepared: &W::Prepared, attempts: Vec<AttemptOf<W>>) -> Result<(), Error> {
+        let mut attempts = attempts.into_iter();
+        while let Some(attempt) = attempts.next() {
+            let error = match self.work.record(&self.context, prepared, std::slice::from_ref(&attempt)).await {
+                Ok(recorded) => {
+                    self.settle(prepared, vec![attempt], &recorded).await;
+                    continue;
+                }
+                Err(error) if is_about_a_row(&error) => match self.refused(prepared, attempt, &error).await {
+                    Ok(()) => continue,
+                    Err(error) => error,
+                },
+                Err(error) => {
+                    self.keep(vec![attempt], &error);
+                    error
+                }
+            };
+            self.unrecorded.extend(attempts);
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// The server refuses to record this one.
+    async fn refused(&mut self, prepared: &W::Prepared, mut attempt: AttemptOf<W>, error: &Error) -> Result<(), Error> {
+        let done = match self.work.refused(&self.context, prepared, &attempt, error).await {
+            Ok(done) => done,
+            Err(error) => {
+                self.unrecorded.push(attempt);
+                return Err(error);
+            }
+        };
+        if done {
+            self.lose(usize::from(attempt.is_acknowledged()));
+            return Ok(());
+        }
+        // Perhaps a table has changed: recorded when its checks pass again.
+        if !attempt.refused {
+            let (cursor, id) = (&self.context.config.name, attempt.job.id());
+            tracing::warn!(cursor, id, %error, "cannot record the outcome of a job yet; retrying");
+        }
+        attempt.refused = true;
+        self.unrecorded.push(attempt);
+        self.context.checked.repeat();
+        Ok(())
+    }
+
+    /// What came of a transaction that is committed.
+    async fn settle(&mut self, prepared: &W::Prepared, attempts: Vec<AttemptOf<W>>, recorded: &[Recorded]) {
+        for (attempt, recorded) in attempts.into_iter().zip(recorded) {
+            match recorded {
+                Recorded::NotYet => self.unrecorded.push(attempt),
+                Recorded::Taken { marked } => self.taken(&attempt, *marked),
+                Recorded::Done | Recorded::Ineffective => {
+                    self.work.recorded(&mut self.context, prepared, &attempt, *recorded).await;
+                }
+            }
+        }
+    }
+
+    /// They could not be recorded.
+    fn keep(&mut self, attempts: Vec<AttemptOf<W>>, error: &Error) {
+        let unanswered = error.may_have_committed();
+        self.unrecorded.extend(attempts.into_iter().map(|mut attempt| {
+            attempt.may_be_recorded |= unanswered;
+            attempt
+        }));
+    }
+
+    /// Renews the claims of everything that is still to be recorded, once the oldest renewal is old enough.
+    async fn renew(&mut self) -> Result<(), Error> {
+        let Renewal::WhileUnrecorded(lease) = W::renewal(&self.context.config) else {
+            self.expire(|attempt| W::has_lost_claim(&attempt.job));
+            return Ok(());
+        };
+        let pause = self.renewal_pause();
+        if self.unrecorded.iter().all(|attempt| attempt.renewed.elapsed() < pause) {
+            return Ok(());
+        }
+        let asked = Instant::now();
+        match self.work.renew(&self.context, &self.unrecorded, lease).await {
+            Ok(kept) => {
+                for (mut attempt, kept) in std::mem::take(&mut self.unrecorded).into_iter().zip(kept) {
+                    if kept {
+                        attempt.renewed = asked;
+                        self.unrecorded.push(attempt);
+                    } else {
+                        self.taken(&attempt, false);
+                    }
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.expire(|attempt| attempt.renewed.elapsed() >= lease * 2);
+                Err(error)
+            }
+        }
+    }
+
+    /// Forgets those that another replica decides about: their claims ended some time ago.
+    fn expire(&mut self, has_expired: impl Fn(&AttemptOf<W>) -> bool) {
+        let (expired, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.unrecorded).into_iter().partition(has_expired);
+        self.unrecorded = kept;
+        if !expired.is_empty() {
+            let (cursor, jobs, acknowledged) = (&self.context.config.name, expired.len(), acknowledged(&expired));
+            tracing::error!(cursor, jobs, acknowledged, "cannot record outcomes: their claims have expired");
+            self.lose(acknowledged);
+        }
+    }
+
+    /// Logs a job whose claim is another replica's before its outcome was recorded. When it is `marked` as done all the same,
+    /// nothing is lost.
+    fn taken(&self, attempt: &AttemptOf<W>, marked: bool) {
+        let (cursor, id, acknowledged) = (&self.context.config.name, attempt.job.id(), attempt.is_acknowledged());
+        self.lose(usize::from(acknowledged && !marked && !attempt.may_be_recorded));
+        if attempt.may_be_recorded {
+            tracing::warn!(
+                cursor,
+                id,
+                acknowledged,
+                "recorded by a commit that was not answered, or taken by another replica"
+            );
+        } else {
+            tracing::error!(cursor, id, acknowledged, "claim lost before the outcome was recorded");
+        }
+    }
+
+    /// Outcomes that could not be recorded for long are given up; at the end of the process all are, which the caller has
+    /// counted.
+    pub(super) async fn give_up(&mut self, prepared: &W::Prepared, ending: bool) -> Result<(), Error> {
+        let Some(patience) = W::PATIENCE else { return Ok(()) };
+        let patience = if ending { Duration::ZERO } else { patience };
+        let (late, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.unrecorded)
+            .into_iter()
+            .partition(|attempt| attempt.job.claimed_at().elapsed() >= patience);
+        self.unrecorded = kept;
+        let mut late = late.into_iter();
+        while let Some(attempt) = late.next() {
+            if let Err(error) = self.work.give_up(&self.context, prepared, &attempt).await {
+                self.unrecorded.push(attempt);
+                self.unrecorded.extend(late);
+                return Err(error);
+            }
+            self.lose(usize::from(!ending && attempt.is_acknowledged()));
+        }
+        Ok(())
+    }
+}
+
+fn acknowledged<J: Job, O: Outcome>(attempts: &[Attempt<J, O>]) -> usize {
+    attempts.iter().filter(|attempt| attempt.is_acknowledged()).count()
+}
+
+/// The server refuses for what a row or a table is; everything else passes, and is the same for all rows.
+fn is_about_a_row(error: &Error) -> bool {
+    is_of_application(error) || ["22", "42"].contains(&error.state_class())
+}
+
+/// A constraint or a trigger of the application refuses.
+fn is_of_application(error: &Error) -> bool {
+    ["23", "27", "44", "P0"].contains(&error.state_class())
+}

@@ -1,0 +1,311 @@
+//! A kind of work that a queue runner does: due rows, requests, scheduled actions.
+//!
+//! The runner is the same for all of them. What they differ in on purpose is named here:
+//!
+//! - how claims are kept alive ([`Work::renewal`]),
+//! - whether a claim must be on the disk before anything is sent ([`Work::is_durable`]),
+//! - which jobs are sent together ([`Work::groups`]),
+//! - whether an outcome is reported as soon as it is known ([`Work::ended`]) or once it is recorded ([`Work::recorded`]),
+//! - what becomes of an outcome that the server refuses ([`Work::refused`]) or that cannot be recorded for long
+//!   ([`Work::PATIENCE`], [`Work::give_up`]),
+//! - what a claim does that the server refuses ([`Work::claim_refused`]).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::cursor::LockedCursor;
+use crate::database::{Error, Session};
+use crate::metrics::CursorMetrics;
+use crate::relay::Config;
+use crate::relay::engine::Engine;
+use crate::relay::engine::not_ready::Unready;
+use crate::relay::queue::checked::{Checked, Seated};
+use crate::relay::queue::failure_tracker::Setbacks;
+use crate::sink::Sink;
+
+/// A relay that has passed its checks, as the runner sees it.
+pub(super) trait Prepared: Seated + Send + Sync + 'static {
+    /// Where its jobs go.
+    fn sink(&self) -> &Sink;
+    /// What it counts.
+    fn metrics(&self) -> &CursorMetrics;
+}
+
+/// A claimed job.
+pub(super) trait Job: Send + Sync + 'static {
+    /// What people know it by.
+    fn id(&self) -> String;
+    /// When it was claimed, by this process's clock.
+    fn claimed_at(&self) -> Instant;
+}
+
+/// What became of a job.
+pub(super) trait Outcome: Send + Sync + 'static {
+    /// Whether it was done: forgetting that would do it again.
+    fn is_acknowledged(&self) -> bool;
+}
+
+/// A job that was sent, or was to be, until what became of it is recorded.
+#[derive(Clone, Debug)]
+pub(super) struct Attempt<J, O> {
+    pub(super) job: J,
+    pub(super) outcome: O,
+    /// It is logged and counted.
+    pub(super) reported: bool,
+    /// The server has refused to record it, and that is logged.
+    pub(super) refused: bool,
+    /// A commit that would have recorded it was not answered.
+    pub(super) may_be_recorded: bool,
+    /// When its claim was last made or renewed, by this process's clock.
+    pub(super) renewed: Instant,
+}
+
+/// An attempt of this kind of work.
+pub(super) type AttemptOf<W> = Attempt<<W as Work>::Job, <W as Work>::Outcome>;
+
+impl<J: Job, O: Outcome> Attempt<J, O> {
+    pub(super) fn new(job: J, outcome: O) -> Self {
+        Self { renewed: job.claimed_at(), job, outcome, reported: false, refused: false, may_be_recorded: false }
+    }
+
+    pub(super) fn is_acknowledged(&self) -> bool {
+        self.outcome.is_acknowledged()
+    }
+}
+
+/// What came of recording an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Recorded {
+    /// It is recorded.
+    Done,
+    #[expect(dead_code, reason = "of a kind of work that has a runner of its own yet")]
+    /// What marks the job as done has no effect: it is recorded as failed.
+    Ineffective,
+    #[expect(dead_code, reason = "of a kind of work that has a runner of its own yet")]
+    /// Not yet: somebody has locked its row.
+    NotYet,
+    /// Another replica has the claim, or the outcome was recorded before.
+    Taken {
+        /// The job is marked as done all the same.
+        marked: bool,
+    },
+}
+
+/// How claims are kept alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Renewal {
+    /// A claim lasts for this long, which is enough for a send. The runner renews it while its outcome is not recorded.
+    WhileUnrecorded(Duration),
+    #[expect(dead_code, reason = "of a kind of work that has a runner of its own yet")]
+    /// A claim is short. The kind of work renews it from its beginning on, in the background, and stops a job whose claim is
+    /// lost.
+    Always,
+}
+
+/// What a poll found.
+#[derive(Debug)]
+pub(super) struct Poll<D> {
+    /// Jobs can be claimed, or claims that have expired are to be looked after.
+    pub(super) due: bool,
+    /// In how long there is something to do; none when that is not known.
+    pub(super) next_in: Option<Duration>,
+    /// Something is on its way, whoever has it.
+    pub(super) under_way: bool,
+    /// What the claim must know.
+    pub(super) detail: D,
+}
+
+/// What was claimed.
+#[derive(Debug)]
+pub(super) struct Begun<J> {
+    /// To be sent now.
+    pub(super) jobs: Vec<J>,
+    /// With no job: the claim has got something done all the same, and the next poll follows soon.
+    pub(super) progressed: bool,
+}
+
+/// What the runner and its kind of work share.
+pub(super) struct Context<P> {
+    pub(super) engine: Arc<Engine>,
+    pub(super) config: Config,
+    pub(super) checked: Checked<P>,
+    pub(super) failures: Setbacks,
+}
+
+/// A claim in progress: the relay's cursor is locked.
+pub(super) struct Claim<'a, W: Work> {
+    pub(super) engine: &'a Engine,
+    pub(super) prepared: &'a W::Prepared,
+    pub(super) cursor: &'a LockedCursor,
+    pub(super) found: &'a W::Found,
+    /// The most jobs.
+    pub(super) room: usize,
+}
+
+/// A kind of work. See the module.
+pub(super) trait Work: Sized + Send + Sync + 'static {
+    /// What its checks give.
+    type Prepared: Prepared;
+    /// What a poll tells the claim.
+    type Found: Send + Sync;
+    /// What the claim's transaction came to.
+    type Claimed: Send;
+    /// What is claimed.
+    type Job: Job;
+    /// What becomes of it.
+    type Outcome: Outcome;
+
+    /// The most attempts that one transaction records.
+    const TOGETHER: usize = usize::MAX;
+    /// For how long an outcome is kept that cannot be recorded; then [`Self::give_up`]. None: for as long as its claim lasts.
+    const PATIENCE: Option<Duration> = None;
+
+    /// The longest pause between two polls.
+    fn longest_pause(&self, config: &Config) -> Duration {
+        config.poll.max
+    }
+
+    /// Runs beside the runner, for as long as it runs.
+    fn background(&self, _engine: Arc<Engine>) -> impl Future<Output = ()> + Send + 'static {
+        std::future::pending()
+    }
+
+    /// Runs the checks.
+    fn prepare(
+        &self,
+        engine: &Arc<Engine>,
+        config: &Config,
+    ) -> impl Future<Output = Result<Result<Self::Prepared, Unready>, Error>> + Send;
+
+    /// Its checks fail.
+    fn unprepared(&mut self, _context: &Context<Self::Prepared>) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
+    /// Nothing more is begun.
+    fn stopped(&mut self, _context: &Context<Self::Prepared>) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
+    /// Finds out what there is to do; locks nothing that a claim needs.
+    fn poll(
+        &mut self,
+        context: &Context<Self::Prepared>,
+        prepared: &Self::Prepared,
+        session: &Arc<Session>,
+    ) -> impl Future<Output = Result<Poll<Self::Found>, Error>> + Send;
+
+    /// Measures what waits, from time to time.
+    fn sample(&self, prepared: &Self::Prepared, session: &Session) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// How many jobs may be on their way at the same time, of which some are, when the sink's rate allows more than one.
+    fn room(&self, prepared: &Self::Prepared, in_flight: usize) -> usize;
+
+    /// Claims jobs in the cursor's transaction.
+    fn claim(&mut self, claim: Claim<'_, Self>) -> impl Future<Output = Result<Self::Claimed, Error>> + Send;
+
+    /// Whether the claim has changed nothing, so that it need not be committed.
+    fn is_in_vain(claimed: &Self::Claimed) -> bool;
+
+    /// Whether the claim must be on the disk before anything is sent: after a crash of the database, what was sent could not be
+    /// told from what was not.
+    fn is_durable(prepared: &Self::Prepared) -> bool;
+
+    /// The claim is committed: what is to be sent.
+    fn claimed(
+        &mut self,
+        context: &mut Context<Self::Prepared>,
+        prepared: &Self::Prepared,
+        claimed: Self::Claimed,
+    ) -> impl Future<Output = Begun<Self::Job>> + Send;
+
+    /// The claim failed; the error, unless the next claim can do better.
+    fn claim_refused(
+        &mut self,
+        _context: &Context<Self::Prepared>,
+        _prepared: &Self::Prepared,
+        _found: &Self::Found,
+        error: Error,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        std::future::ready(Err(error))
+    }
+
+    /// Which jobs are sent together, by one call of [`Self::send`].
+    fn groups(_prepared: &Self::Prepared, jobs: Vec<Self::Job>) -> Vec<Vec<Self::Job>> {
+        jobs.into_iter().map(|job| vec![job]).collect()
+    }
+
+    /// Sends jobs without any lock, within their deadline; what became of each.
+    fn send(
+        engine: Arc<Engine>,
+        prepared: Arc<Self::Prepared>,
+        jobs: Vec<Self::Job>,
+    ) -> impl Future<Output = Vec<AttemptOf<Self>>> + Send + 'static;
+
+    /// An attempt has ended, and is to be recorded: called once, before.
+    fn ended(
+        &mut self,
+        _context: &mut Context<Self::Prepared>,
+        _prepared: &Self::Prepared,
+        _attempt: &mut AttemptOf<Self>,
+    ) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
+    /// Records attempts in one transaction; what came of each. One whose claim has another token records nothing.
+    fn record(
+        &self,
+        context: &Context<Self::Prepared>,
+        prepared: &Self::Prepared,
+        attempts: &[AttemptOf<Self>],
+    ) -> impl Future<Output = Result<Vec<Recorded>, Error>> + Send;
+
+    /// An attempt is recorded: [`Recorded::Done`] or [`Recorded::Ineffective`].
+    fn recorded(
+        &mut self,
+        _context: &mut Context<Self::Prepared>,
+        _prepared: &Self::Prepared,
+        _attempt: &AttemptOf<Self>,
+        _recorded: Recorded,
+    ) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
+    /// The server refuses to record this attempt for what its row or its table is. Whether it is done with; otherwise it is
+    /// kept.
+    fn refused(
+        &mut self,
+        _context: &Context<Self::Prepared>,
+        _prepared: &Self::Prepared,
+        _attempt: &AttemptOf<Self>,
+        _error: &Error,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        std::future::ready(Ok(false))
+    }
+
+    /// See [`Renewal`].
+    fn renewal(config: &Config) -> Renewal;
+
+    /// Renews claims, of [`Renewal::WhileUnrecorded`]; whether each is still this replica's.
+    fn renew(
+        &self,
+        context: &Context<Self::Prepared>,
+        attempts: &[AttemptOf<Self>],
+        lease: Duration,
+    ) -> impl Future<Output = Result<Vec<bool>, Error>> + Send;
+
+    /// Whether a claim of [`Renewal::Always`] has been lost.
+    fn has_lost_claim(_job: &Self::Job) -> bool {
+        false
+    }
+
+    /// An outcome could not be recorded for [`Self::PATIENCE`], or the process ends.
+    fn give_up(
+        &mut self,
+        _context: &Context<Self::Prepared>,
+        _prepared: &Self::Prepared,
+        _attempt: &AttemptOf<Self>,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        std::future::ready(Ok(()))
+    }
+}
