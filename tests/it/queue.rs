@@ -26,6 +26,7 @@ for_each_kind!(
     interrupted::run_once_waits_for_another_replica,
     recorded::outcome_is_recorded_while_checks_fail,
     recorded::claim_is_renewed_while_record_is_refused,
+    recorded::refused_record_holds_up_no_other,
     recorded::shutdown_records_outcome_once_possible,
     recorded::shutdown_with_unrecorded_outcome_exits_1,
 );

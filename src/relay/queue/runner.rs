@@ -7,11 +7,8 @@
 //!
 //! Promise: an outcome is kept, and its claim renewed, until it is recorded or its claim is lost, and that is logged.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::cursor;
 use crate::database::{Error, Session};
@@ -25,21 +22,20 @@ use crate::relay::queue::failure_tracker::Setbacks;
 use crate::relay::queue::work::{AttemptOf, Begun, Context, Poll, Prepared as _, Renewal, Work};
 
 mod claim;
+mod in_flight;
 mod unrecorded;
+
+use in_flight::InFlight;
 
 /// After a claim while another replica had the lock.
 const BUSY: Duration = Duration::from_millis(3);
-/// How long the end of one send waits for others'.
-const TOGETHER: Duration = Duration::from_millis(2);
 
 /// One relay's runner in this process.
 struct Runner<W: Work> {
     work: W,
     context: Context<W::Prepared>,
     /// Jobs on their way.
-    sending: JoinSet<Vec<AttemptOf<W>>>,
-    /// How many each of these tasks has.
-    jobs: HashMap<Id, usize>,
+    sending: InFlight<AttemptOf<W>>,
     /// What is still to be recorded.
     unrecorded: Vec<AttemptOf<W>>,
     pace: Pace,
@@ -50,6 +46,7 @@ struct Runner<W: Work> {
 pub(super) async fn run<W: Work>(engine: Arc<Engine>, config: Config, work: W) {
     let background = work.background(Arc::clone(&engine));
     let runner = Runner {
+        sending: InFlight::new(&config.name),
         pace: Pace::new(config.poll.min, work.longest_pause(&config)),
         context: Context {
             failures: Setbacks::new(Arc::clone(&engine), &config.name),
@@ -58,8 +55,6 @@ pub(super) async fn run<W: Work>(engine: Arc<Engine>, config: Config, work: W) {
             config,
         },
         work,
-        sending: JoinSet::new(),
-        jobs: HashMap::new(),
         unrecorded: Vec::new(),
         sampled: None,
     };
@@ -101,32 +96,7 @@ impl<W: Work> Runner<W> {
 
     /// Waits for the pause, or for something that was sent.
     async fn wait(&mut self, pause: Duration) {
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            Some(done) = self.sending.join_next_with_id() => {
-                self.ended(done);
-                // Others that were begun together end about now: one record and one claim for all of them.
-                if !self.sending.is_empty() {
-                    tokio::time::sleep(TOGETHER).await;
-                }
-            }
-        }
-        while let Some(done) = self.sending.try_join_next_with_id() {
-            self.ended(done);
-        }
-    }
-
-    fn ended(&mut self, done: Result<(Id, Vec<AttemptOf<W>>), JoinError>) {
-        match done {
-            Ok((id, attempts)) => {
-                self.jobs.remove(&id);
-                self.unrecorded.extend(attempts);
-            }
-            Err(error) => {
-                let jobs = self.jobs.remove(&error.id());
-                tracing::error!(cursor = self.context.config.name, jobs, %error, "send panicked; its claims expire");
-            }
-        }
+        self.sending.wait(pause, &mut self.unrecorded).await;
     }
 
     /// What has begun ends, or is cut with the grace period; what became of it is recorded as it comes. What cannot be recorded
@@ -226,16 +196,14 @@ impl<W: Work> Runner<W> {
         self.pace.after(true);
         for group in W::groups(prepared, jobs) {
             let jobs = group.len();
-            let send = W::send(Arc::clone(&self.context.engine), Arc::clone(prepared), group);
-            let task = self.sending.spawn(send);
-            self.jobs.insert(task.id(), jobs);
+            self.sending.spawn(jobs, W::send(Arc::clone(&self.context.engine), Arc::clone(prepared), group));
         }
         Ok(Duration::ZERO)
     }
 
     /// How many jobs may be begun now.
     fn room(&self, prepared: &W::Prepared) -> usize {
-        let in_flight = self.jobs.values().sum();
+        let in_flight = self.sending.jobs();
         let sink = prepared.sink();
         let most = match sink.min_interval() {
             Some(_) => 1,
@@ -243,7 +211,8 @@ impl<W: Work> Runner<W> {
         };
         // While the receiver is out, one job tries it.
         let most = if self.context.failures.is_out() { most.min(1) } else { most };
-        most.saturating_sub(in_flight + self.unrecorded.len())
+        let unrecorded = if W::UNRECORDED_TAKE_ROOM { self.unrecorded.len() } else { 0 };
+        most.saturating_sub(in_flight + unrecorded)
     }
 
     async fn sample(&mut self, prepared: &W::Prepared, session: &Session) -> Result<(), Error> {

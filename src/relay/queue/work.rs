@@ -81,7 +81,6 @@ pub(super) enum Recorded {
     #[expect(dead_code, reason = "of a kind of work that has a runner of its own yet")]
     /// What marks the job as done has no effect: it is recorded as failed.
     Ineffective,
-    #[expect(dead_code, reason = "of a kind of work that has a runner of its own yet")]
     /// Not yet: somebody has locked its row.
     NotYet,
     /// Another replica has the claim, or the outcome was recorded before.
@@ -96,7 +95,6 @@ pub(super) enum Recorded {
 pub(super) enum Renewal {
     /// A claim lasts for this long, which is enough for a send. The runner renews it while its outcome is not recorded.
     WhileUnrecorded(Duration),
-    #[expect(dead_code, reason = "of a kind of work that has a runner of its own yet")]
     /// A claim is short. The kind of work renews it from its beginning on, in the background, and stops a job whose claim is
     /// lost.
     Always,
@@ -159,6 +157,10 @@ pub(super) trait Work: Sized + Send + Sync + 'static {
     const TOGETHER: usize = usize::MAX;
     /// For how long an outcome is kept that cannot be recorded; then [`Self::give_up`]. None: for as long as its claim lasts.
     const PATIENCE: Option<Duration> = None;
+
+    /// Whether an outcome that cannot be recorded takes the place of a job on its way. Otherwise those that wait for long hold up
+    /// no other.
+    const UNRECORDED_TAKE_ROOM: bool = true;
 
     /// The longest pause between two polls.
     fn longest_pause(&self, config: &Config) -> Duration {
@@ -289,10 +291,12 @@ pub(super) trait Work: Sized + Send + Sync + 'static {
     /// Renews claims, of [`Renewal::WhileUnrecorded`]; whether each is still this replica's.
     fn renew(
         &self,
-        context: &Context<Self::Prepared>,
+        _context: &Context<Self::Prepared>,
         attempts: &[AttemptOf<Self>],
-        lease: Duration,
-    ) -> impl Future<Output = Result<Vec<bool>, Error>> + Send;
+        _lease: Duration,
+    ) -> impl Future<Output = Result<Vec<bool>, Error>> + Send {
+        std::future::ready(Ok(vec![true; attempts.len()]))
+    }
 
     /// Whether a claim of [`Renewal::Always`] has been lost.
     fn has_lost_claim(_job: &Self::Job) -> bool {

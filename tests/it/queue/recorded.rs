@@ -51,6 +51,18 @@ pub async fn claim_is_renewed_while_record_is_refused(kind: &'static Kind) {
     assert_eq!((sent(&fixture.receiver), fixture.claims().await), (vec!["a".to_owned()], 0));
 }
 
+pub async fn refused_record_holds_up_no_other(kind: &'static Kind) {
+    let fixture = Fixture::new(kind, "5s", "3s").await;
+    fixture.refuse("refused", "P0001").await;
+    let _process = sending(&fixture, &["refused", "a", "b"]).await;
+    fixture.receiver.release();
+    eventually(PATIENCE, async || fixture.recorded().await == 2).await;
+    fixture.add("c").await;
+    eventually(PATIENCE, async || fixture.recorded().await == 3).await;
+    fixture.allow().await;
+    eventually(PATIENCE * 2, async || fixture.recorded().await == 4).await;
+}
+
 pub async fn shutdown_records_outcome_once_possible(kind: &'static Kind) {
     let fixture = Fixture::new(kind, "5s", "3s").await;
     fixture.refuse("a", "53100").await;

@@ -1,118 +1,101 @@
-//! Claiming actions: one short transaction under the lock of the relay's cursor.
+//! Claiming actions, in the transaction that locks the relay's cursor.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::Runner;
-use super::choose::Running;
-use super::keep::LEASE;
-use super::ready::Ready;
-use super::task::Task;
+use super::ScheduleWork;
+use super::job::ActionJob;
+use super::prepare::PreparedSchedule;
+use super::renew::LEASE;
+use super::select::Running;
 use crate::cursor::LockedCursor;
 use crate::cursor::actions::{Claimed, Interrupted};
 use crate::database::Error;
-use crate::relay::engine::Slot;
-use crate::relay::engine::deadline::within;
+use crate::relay::queue::work::Claim;
 
 /// How many of the oldest are looked at, whoever's they are.
 const OLDEST: i64 = 200;
 /// How many tenants are looked at when some of them hide the others.
 const TENANTS: i32 = 200;
 
-/// What came of it.
+/// What a claim came to.
 #[derive(Debug)]
-pub(super) enum Claim {
-    /// Another replica is claiming.
-    Busy,
-    /// The relay is paused, halted, or no longer this one's.
-    NotNow,
-    /// The rate allows none yet.
-    Early(Duration),
-    /// These are this replica's to carry out, at once.
-    Actions(Vec<Task>),
+pub(super) struct ClaimedActions {
+    /// Begun by replicas that are gone.
+    pub(super) interrupted: Vec<Interrupted>,
+    pub(super) actions: Vec<Claimed>,
+    pub(super) token: String,
+    /// When they were asked for.
+    pub(super) asked: Instant,
+    /// After which tenant to look next.
+    pub(super) after: String,
 }
 
-impl Runner {
-    /// Claims at most `most` actions, and takes up what others left.
-    pub(super) async fn claim(&mut self, ready: &Ready, interrupted: bool, most: usize) -> Result<Claim, Error> {
-        let Slot { lock, reader, permits } = self.engine.slot(false).await?;
-        drop(reader);
-        let locking = LockedCursor::lock(lock, &ready.config.name, &ready.seat.identity, None);
-        let Some(cursor) = within(&self.engine, locking).await? else { return Ok(Claim::Busy) };
-        let refused = match (ready.sink.min_interval(), cursor.rested) {
-            _ if cursor.foreign
-                || cursor.paused
-                || cursor.halted.as_deref() == Some(ready.seat.fingerprint.as_str()) =>
-            {
-                Some(Claim::NotNow)
-            }
-            (Some(interval), Some(rested)) if rested < interval => Some(Claim::Early(interval - rested)),
-            _ => None,
-        };
-        if let Some(refused) = refused {
-            within(&self.engine, cursor.release()).await?;
-            return Ok(refused);
-        }
-        let (token, asked) = (format!("{:032x}", fastrand::u128(..)), Instant::now());
-        let mut after = self.after.clone();
-        let claiming = async {
-            let gone = if interrupted { cursor.expire_actions().await? } else { Vec::new() };
-            let chosen = choose(&cursor, ready, most, &mut after).await?;
-            let claimed = match chosen.is_empty() {
-                true => Vec::new(),
-                false => cursor.claim_actions(&token, &self.engine.replica, LEASE, &chosen).await?,
-            };
-            if claimed.is_empty() && gone.is_empty() {
-                cursor.release().await?;
-            } else {
-                // What is begun must be on the disk before: after a crash of the database it could not be told from what was not.
-                cursor.claimed(&self.engine.replica, true).await?;
-            }
-            Ok((gone, claimed))
-        };
-        let (gone, claimed) = within(&self.engine, claiming).await?;
-        drop(permits);
-        self.after = after;
-        for action in &gone {
-            self.took_up(ready, action);
-        }
-        Ok(Claim::Actions(claimed.into_iter().map(|action| self.task(ready, action, &token, asked)).collect()))
-    }
+/// Claims actions, and takes up what others left.
+pub(super) async fn claim(claim: Claim<'_, ScheduleWork>, after: &str) -> Result<ClaimedActions, Error> {
+    let Claim { engine, prepared, cursor, found, room } = claim;
+    let (token, asked) = (format!("{:032x}", fastrand::u128(..)), Instant::now());
+    let mut after = after.to_owned();
+    let interrupted = if *found { cursor.expire_actions().await? } else { Vec::new() };
+    let selected = select(cursor, prepared, room, &mut after).await?;
+    let actions = match selected.is_empty() {
+        true => Vec::new(),
+        false => cursor.claim_actions(&token, &engine.replica, LEASE, &selected).await?,
+    };
+    Ok(ClaimedActions { interrupted, actions, token, asked, after })
+}
 
-    fn took_up(&self, ready: &Ready, action: &Interrupted) {
-        ready.metrics.abandoned(1);
-        if !action.again {
-            ready.counters.failed();
+impl ScheduleWork {
+    /// The claim is committed: reports what others left, and begins to renew what is claimed.
+    pub(super) fn begun(&mut self, name: &str, prepared: &PreparedSchedule, claimed: ClaimedActions) -> Vec<ActionJob> {
+        self.after = claimed.after;
+        for action in &claimed.interrupted {
+            prepared.metrics.abandoned(1);
+            if !action.again {
+                prepared.counters.failed();
+            }
+            let (id, schedule, again) = (action.id, &action.schedule, action.again);
+            tracing::warn!(
+                cursor = name,
+                id,
+                schedule,
+                again,
+                "a replica ended or was cut off while it had the action"
+            );
         }
-        let (cursor, id, schedule, again) = (&self.config.name, action.id, &action.schedule, action.again);
-        tracing::warn!(cursor, id, schedule, again, "a replica ended or was cut off while it had the action");
-    }
-
-    fn task(&self, ready: &Ready, action: Claimed, token: &str, asked: Instant) -> Task {
-        if action.attempts == 0 {
-            ready.counters.begun(action.started_at.since(action.planned_at.max(action.due_at)));
-        }
-        let kept = self.keeper.add(action.id, token, asked);
-        Task { action, token: token.to_owned(), kept, claimed: asked }
+        let (token, asked) = (claimed.token, claimed.asked);
+        let job = |action: Claimed| {
+            if action.attempts == 0 {
+                prepared.counters.begun(action.started_at.since(action.planned_at.max(action.due_at)));
+            }
+            let claim = self.renewer.add(action.id, &token, asked);
+            ActionJob { action, token: token.clone(), claim, claimed: asked }
+        };
+        claimed.actions.into_iter().map(job).collect()
     }
 }
 
 /// The oldest first; and where a tenant has more waiting than it may run, the oldest of each tenant.
-async fn choose(cursor: &LockedCursor, ready: &Ready, most: usize, after: &mut String) -> Result<Vec<i64>, Error> {
+async fn select(
+    cursor: &LockedCursor,
+    prepared: &PreparedSchedule,
+    most: usize,
+    after: &mut String,
+) -> Result<Vec<i64>, Error> {
     if most == 0 {
         return Ok(Vec::new());
     }
-    let per_tenant = ready.schedules.per_tenant;
+    let per_tenant = prepared.schedules.per_tenant;
     let mut running = Running::new(cursor.running_actions().await?);
     let oldest = cursor.oldest_actions(OLDEST).await?;
     let hidden = oldest.len() >= usize::try_from(OLDEST).unwrap_or(usize::MAX);
-    let mut chosen = running.choose(oldest, per_tenant, most);
-    if hidden && chosen.len() < most {
+    let mut selected = running.select(oldest, per_tenant, most);
+    if hidden && selected.len() < most {
         let each = i64::try_from(per_tenant).unwrap_or(i64::MAX);
         let nobodys = i64::try_from(most).unwrap_or(i64::MAX);
         let (others, next) = cursor.actions_by_tenant(after, TENANTS, each, nobodys).await?;
         *after = next;
-        let others = others.into_iter().filter(|other| !chosen.contains(&other.id)).collect::<Vec<_>>();
-        chosen.extend(running.choose(others, per_tenant, most - chosen.len()));
+        let others = others.into_iter().filter(|other| !selected.contains(&other.id)).collect::<Vec<_>>();
+        selected.extend(running.select(others, per_tenant, most - selected.len()));
     }
-    Ok(chosen)
+    Ok(selected)
 }

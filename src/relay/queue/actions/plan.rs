@@ -3,17 +3,19 @@
 //! Promise: an instant of a rule is made once, or counted as missed; replicas share the schedules, each locked for the one
 //! transaction that makes its occurrences and says when it goes on.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Runner;
-use super::ready::Ready;
+use super::ScheduleWork;
+use super::prepare::PreparedSchedule;
 use super::watch::Watched;
 use crate::cursor::claims::Settlement;
 use crate::cursor::schedules::{self, Occurrence, Planned, Schedule};
-use crate::database::Error;
+use crate::database::{Error, Session};
 use crate::position::Timestamp;
-use crate::relay::engine::Slot;
 use crate::relay::engine::deadline::within;
+use crate::relay::engine::{Engine, Slot};
+use crate::relay::queue::work::Context;
 use crate::schedule::{Problem, Recurrence, When};
 
 /// The most schedules of one transaction.
@@ -94,109 +96,167 @@ fn heft(schedule: &Schedule, tenants: &[String]) -> usize {
     actions * (1 + usize::try_from(schedule.bytes).unwrap_or(0) / BYTES)
 }
 
-impl Runner {
-    /// Plans what is due. Whether there is more; the clock; when the next one is due.
-    pub(super) async fn plan(&mut self, ready: &Ready) -> Result<(bool, Timestamp, Option<Timestamp>), Error> {
-        let session = self.engine.probe.session().await?;
+/// What a pass over the schedules found.
+#[derive(Debug)]
+pub(super) struct Pass {
+    /// More is due than one transaction makes.
+    pub(super) more: bool,
+    /// The database's clock.
+    pub(super) now: Timestamp,
+    /// When the next occurrence is due, if none was now.
+    pub(super) next: Option<Timestamp>,
+}
+
+/// What one transaction makes.
+#[derive(Debug, Default)]
+struct Transaction {
+    occurrences: Vec<Occurrence>,
+    planned: Vec<Planned>,
+    /// Each action with its status.
+    made: Vec<(i64, String)>,
+    missed: usize,
+    /// How many actions it has, those with a large payload counted many times.
+    weight: usize,
+}
+
+/// What decides about all schedules of a transaction.
+struct Facts<'a> {
+    relay: &'a str,
+    prepared: &'a PreparedSchedule,
+    now: Timestamp,
+    watched: Watched,
+    tenants: Vec<String>,
+}
+
+impl ScheduleWork {
+    /// Plans what is due.
+    pub(super) async fn plan(
+        &mut self,
+        context: &Context<PreparedSchedule>,
+        prepared: &PreparedSchedule,
+        session: &Arc<Session>,
+    ) -> Result<Pass, Error> {
+        let (engine, name) = (&context.engine, &context.config.name);
         if self.strays.is_none_or(|looked| looked.elapsed() >= STRAYS) {
             self.strays = Some(Instant::now());
             // Another replica may not yet have seen this relay when it looked for strays.
-            schedules::found(&session, &self.config.name).await?;
-            for (schedule, relay) in schedules::strays(&session).await? {
+            schedules::found(session, name).await?;
+            for (schedule, relay) in schedules::strays(session).await? {
                 tracing::error!(
-                    cursor = self.config.name,
+                    cursor = name,
                     schedule,
                     relay,
                     "schedule has a problem: nobody has ever started its relay"
                 );
             }
         }
-        let first = schedules::first(&session, &self.config.name).await?;
+        let first = schedules::first(session, name).await?;
         self.watch.look(first.now);
-        self.watch.record(&session, &self.engine, &self.config.name, first).await?;
+        self.watch.record(session, engine, name, first).await?;
         if first.new || first.at.is_some_and(|at| at <= first.now) {
-            let more = self.transact(ready).await?;
-            return Ok((more, first.now, None));
+            let more = self.transact(engine, name, prepared).await?;
+            return Ok(Pass { more, now: first.now, next: None });
         }
-        Ok((false, first.now, first.at))
+        Ok(Pass { more: false, now: first.now, next: first.at })
     }
 
-    async fn transact(&self, ready: &Ready) -> Result<bool, Error> {
-        let Slot { lock, reader, permits } = self.engine.slot(false).await?;
+    /// Makes what is due in one transaction; whether there was anything.
+    async fn transact(&self, engine: &Engine, relay: &str, prepared: &PreparedSchedule) -> Result<bool, Error> {
+        let Slot { lock, reader, permits } = engine.slot(false).await?;
         drop(reader);
         let planning = async {
             let settlement = Settlement::begin(lock, true).await?;
-            let due = settlement.due_schedules(&self.config.name, SCHEDULES).await?;
-            // Behind the lock: what others have planned meanwhile is not due any more.
-            let now: Timestamp =
-                settlement.transaction().query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
-            let mut watched = Watched::promptly(now);
-            watched.add(self.watch.span());
-            if due.iter().any(|schedule| schedule.next_at.is_none_or(|at| watched.dark_until(at).is_some())) {
-                watched.add(settlement.watched(&self.config.name).await?);
-            }
-            let mut tenants = Vec::new();
-            if let Some(pattern) = ready.schedules.schema.as_deref().filter(|_| due.iter().any(|of| of.tenant == "*")) {
-                tenants = schedules::tenants(settlement.transaction(), pattern).await?;
-            }
-            let (mut occurrences, mut planned, mut made) = (Vec::new(), Vec::new(), Vec::new());
-            let (mut missed, mut weight, mut more) = (0, 0, false);
+            let due = settlement.due_schedules(relay, SCHEDULES).await?;
+            let facts = self.facts(&settlement, relay, prepared, &due).await?;
+            let mut transaction = Transaction::default();
             let begun = Instant::now();
+            let mut more = false;
             for schedule in &due {
                 // A rule may take a while to be found to never occur: the others follow in the next transaction.
-                if begun.elapsed() > BUDGET || weight >= TOGETHER {
+                if begun.elapsed() > BUDGET || transaction.weight >= TOGETHER {
                     break;
                 }
                 more = true;
-                let (plan, problem) = self.decided(schedule, ready, now, &watched, &tenants);
-                let of = |(at, queues)| Occurrence { schedule: schedule.id, planned: at, queues };
-                let heavy = heft(schedule, &tenants) > OCCURRENCES && schedule.tenant == "*";
-                if let Some(occurrence) = plan.make.first().copied().map(of).filter(|_| heavy) {
-                    let most = (OCCURRENCES / heft(schedule, &[])).max(1);
-                    let left = settlement.tenants_left(occurrence, &tenants, most + 1).await?;
-                    let part = &left[..left.len().min(most)];
-                    made.extend(settlement.make_actions(&[occurrence], part).await?);
-                    weight += part.len() * heft(schedule, &[]);
-                    if part.len() < left.len() {
-                        continue; // it stays due for the other tenants
-                    }
-                } else {
-                    weight += plan.make.len() * heft(schedule, &tenants);
-                    occurrences.extend(plan.make.iter().copied().map(of));
-                }
-                missed += plan.missed;
-                planned.push(Planned { schedule: schedule.id, next: plan.next, last: plan.last, problem });
+                transaction.add(&settlement, &facts, schedule).await?;
             }
-            if !occurrences.is_empty() {
-                made.extend(settlement.make_actions(&occurrences, &tenants).await?);
-            }
-            if !planned.is_empty() {
-                settlement.planned(&planned).await?;
-            }
-            settlement.commit().await?;
-            let skipped = made.iter().filter(|(_, status)| status == "skipped").count();
-            ready.counters.missed(u64::try_from(missed).unwrap_or(u64::MAX));
-            ready.counters.skipped(u64::try_from(skipped).unwrap_or(u64::MAX));
+            transaction.commit(settlement, &facts).await?;
             Ok(more)
         };
-        let planned = within(&self.engine, planning).await;
+        let planned = within(engine, planning).await;
         drop(permits);
         planned
     }
 
-    /// What becomes of one schedule; with the problem, if it has one.
-    fn decided(
+    async fn facts<'a>(
         &self,
-        schedule: &Schedule,
-        ready: &Ready,
-        now: Timestamp,
-        watched: &Watched,
-        tenants: &[String],
-    ) -> (Plan, Option<String>) {
-        let cursor = &self.config.name;
+        settlement: &Settlement,
+        relay: &'a str,
+        prepared: &'a PreparedSchedule,
+        due: &[Schedule],
+    ) -> Result<Facts<'a>, Error> {
+        // After the lock: what others have planned meanwhile is not due any more.
+        let now: Timestamp =
+            settlement.transaction().query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
+        let mut watched = Watched::promptly(now);
+        watched.add(self.watch.span());
+        if due.iter().any(|schedule| schedule.next_at.is_none_or(|at| watched.dark_until(at).is_some())) {
+            watched.add(settlement.watched(relay).await?);
+        }
+        let mut tenants = Vec::new();
+        if let Some(pattern) = prepared.schedules.schema.as_deref().filter(|_| due.iter().any(|of| of.tenant == "*")) {
+            tenants = schedules::tenants(settlement.transaction(), pattern).await?;
+        }
+        Ok(Facts { relay, prepared, now, watched, tenants })
+    }
+}
+
+impl Transaction {
+    /// Decides about one schedule.
+    async fn add(&mut self, settlement: &Settlement, facts: &Facts<'_>, schedule: &Schedule) -> Result<(), Error> {
+        let tenants = &facts.tenants;
+        let (plan, problem) = facts.decided(schedule);
+        let of = |(at, queues)| Occurrence { schedule: schedule.id, planned: at, queues };
+        let heavy = heft(schedule, tenants) > OCCURRENCES && schedule.tenant == "*";
+        if let Some(occurrence) = plan.make.first().copied().map(of).filter(|_| heavy) {
+            let most = (OCCURRENCES / heft(schedule, &[])).max(1);
+            let left = settlement.tenants_left(occurrence, tenants, most + 1).await?;
+            let part = &left[..left.len().min(most)];
+            self.made.extend(settlement.make_actions(&[occurrence], part).await?);
+            self.weight += part.len() * heft(schedule, &[]);
+            if part.len() < left.len() {
+                return Ok(()); // it stays due for the other tenants
+            }
+        } else {
+            self.weight += plan.make.len() * heft(schedule, tenants);
+            self.occurrences.extend(plan.make.iter().copied().map(of));
+        }
+        self.missed += plan.missed;
+        self.planned.push(Planned { schedule: schedule.id, next: plan.next, last: plan.last, problem });
+        Ok(())
+    }
+
+    async fn commit(mut self, settlement: Settlement, facts: &Facts<'_>) -> Result<(), Error> {
+        if !self.occurrences.is_empty() {
+            self.made.extend(settlement.make_actions(&self.occurrences, &facts.tenants).await?);
+        }
+        if !self.planned.is_empty() {
+            settlement.planned(&self.planned).await?;
+        }
+        settlement.commit().await?;
+        let skipped = self.made.iter().filter(|(_, status)| status == "skipped").count();
+        facts.prepared.counters.missed(u64::try_from(self.missed).unwrap_or(u64::MAX));
+        facts.prepared.counters.skipped(u64::try_from(skipped).unwrap_or(u64::MAX));
+        Ok(())
+    }
+}
+
+impl Facts<'_> {
+    /// What becomes of one schedule; with the problem, if it has one.
+    fn decided(&self, schedule: &Schedule) -> (Plan, Option<String>) {
+        let (cursor, tenants) = (self.relay, &self.tenants);
         let most = (OCCURRENCES / heft(schedule, tenants)).max(1);
-        let problem = match decide(schedule, now, watched, most) {
-            Ok(plan) if schedule.tenant == "*" && ready.schedules.schema.is_none() => {
+        let problem = match decide(schedule, self.now, &self.watched, most) {
+            Ok(plan) if schedule.tenant == "*" && self.prepared.schedules.schema.is_none() => {
                 drop(plan);
                 Problem {
                     code: "tenants_unknown",

@@ -3,39 +3,25 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::keep::Kept;
+use super::renew::RenewedClaim;
 use crate::cursor::actions::{Claimed, Named};
+use crate::relay::queue::work::{Job, Outcome};
 use crate::sink::Failure;
 
 /// A claimed action.
 #[derive(Debug)]
-pub(super) struct Task {
+pub(super) struct ActionJob {
     pub(super) action: Claimed,
     pub(super) token: String,
-    /// Its claim, which is kept while it runs.
-    pub(super) kept: Arc<Kept>,
+    /// Its claim, which is renewed while this is there.
+    pub(super) claim: Arc<RenewedClaim>,
     /// When it was claimed, by this process's clock.
     pub(super) claimed: Instant,
 }
 
 /// What became of it.
-#[derive(Debug)]
-pub(super) struct Attempt {
-    pub(super) task: Task,
-    pub(super) outcome: Outcome,
-    /// A commit that would have recorded it was not answered.
-    pub(super) perhaps_recorded: bool,
-}
-
-impl Attempt {
-    pub(super) const fn is_acknowledged(&self) -> bool {
-        matches!(self.outcome, Outcome::Done(_))
-    }
-}
-
-/// See [`Attempt`].
 #[derive(Clone, Debug)]
-pub(super) enum Outcome {
+pub(super) enum ActionOutcome {
     /// It was done; what was answered.
     Done(String),
     /// It was done, and recorded in the transaction that did it.
@@ -56,12 +42,24 @@ pub(super) enum Outcome {
     },
 }
 
-impl Task {
-    pub(super) fn named(&self) -> Named<'_> {
-        Named { id: self.action.id, token: &self.token }
+impl Outcome for ActionOutcome {
+    fn is_acknowledged(&self) -> bool {
+        matches!(self, Self::Done(_))
+    }
+}
+
+impl Job for ActionJob {
+    fn id(&self) -> String {
+        self.action.id.to_string()
     }
 
-    pub(super) const fn ended(self, outcome: Outcome) -> Attempt {
-        Attempt { task: self, outcome, perhaps_recorded: false }
+    fn claimed_at(&self) -> Instant {
+        self.claimed
+    }
+}
+
+impl ActionJob {
+    pub(super) fn named(&self) -> Named<'_> {
+        Named { id: self.action.id, token: &self.token }
     }
 }

@@ -36,23 +36,23 @@ impl Running {
     }
 
     /// Takes at most `room` of the candidates, first come, first served; their ids.
-    pub(super) fn choose(
+    pub(super) fn select(
         &mut self,
         candidates: impl IntoIterator<Item = Candidate>,
         per_tenant: usize,
         room: usize,
     ) -> Vec<i64> {
-        let mut chosen = Vec::new();
+        let mut selected = Vec::new();
         for candidate in candidates {
-            if chosen.len() == room {
+            if selected.len() == room {
                 break;
             }
             if self.has_room(&candidate, per_tenant) {
-                chosen.push(candidate.id);
+                selected.push(candidate.id);
                 self.add(candidate.tenant, candidate.schedule);
             }
         }
-        chosen
+        selected
     }
 }
 
@@ -68,20 +68,20 @@ mod tests {
     fn a_tenant_has_at_most_its_share_and_a_schedule_one() {
         let mut running = Running::new(vec![("a".to_owned(), 1)]);
         let all = [candidate(1, "a", 2), candidate(2, "b", 3), candidate(3, "b", 3), candidate(4, "b", 4)];
-        assert_eq!(running.choose(all, 2, 10), [1, 2, 4]);
-        assert_eq!(running.choose([candidate(5, "a", 9), candidate(6, "c", 10)], 2, 10), [6]);
+        assert_eq!(running.select(all, 2, 10), [1, 2, 4]);
+        assert_eq!(running.select([candidate(5, "a", 9), candidate(6, "c", 10)], 2, 10), [6]);
     }
 
     #[test]
     fn what_belongs_to_nobody_is_bounded_by_its_schedule_alone_and_all_by_the_room() {
         let mut running = Running::default();
         let all = (0..10).map(|id| candidate(id, "", id / 2));
-        assert_eq!(running.choose(all, 1, 3), [0, 2, 4]);
+        assert_eq!(running.select(all, 1, 3), [0, 2, 4]);
     }
 
     #[test]
     fn a_schedule_for_each_tenant_runs_for_all_of_them_at_once() {
         let mut running = Running::default();
-        assert_eq!(running.choose([candidate(1, "a", 7), candidate(2, "b", 7)], 1, 10), [1, 2]);
+        assert_eq!(running.select([candidate(1, "a", 7), candidate(2, "b", 7)], 1, 10), [1, 2]);
     }
 }

@@ -1,16 +1,17 @@
-//! Carrying out claimed actions: no lock is held.
+//! Executing claimed actions: no lock is held.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::ready::Ready;
-use super::task::{Attempt, Outcome, Task};
+use super::job::{ActionJob, ActionOutcome};
+use super::prepare::PreparedSchedule;
 use crate::batch::Batch;
 use crate::cursor::actions::{End, Recorded};
 use crate::cursor::claims::Settlement;
 use crate::database::{Error, Fragile};
 use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
+use crate::relay::queue::work::Attempt;
 use crate::sink::{Class, Failure, Mode, Progress, Sink};
 use crate::source::action_query::{self, Unanswered};
 use crate::source::schedule::{self, Printed};
@@ -19,14 +20,14 @@ use crate::visible::visible;
 /// How long a program that has taken too long may take to end, and more.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// One action's errand.
-pub(super) struct Errand {
+/// The execution of one action.
+pub(super) struct ActionExecution {
     pub(super) engine: Arc<Engine>,
-    pub(super) ready: Arc<Ready>,
+    pub(super) prepared: Arc<PreparedSchedule>,
 }
 
 /// What a query has to report.
-enum Report {
+enum QueryReport {
     /// The action has none.
     None,
     /// This.
@@ -37,50 +38,50 @@ enum Report {
 
 /// Whether something may have happened already, for whoever stops it in the midst.
 #[derive(Default)]
-struct Stage {
+struct ExecutionProgress {
     /// Of a request or a mail.
     progress: Progress,
     /// Of what does not tell how far it has come.
     begun: bool,
 }
 
-impl Stage {
+impl ExecutionProgress {
     fn is_doubtful(&self) -> bool {
         self.begun || self.progress.may_have_left()
     }
 }
 
-impl Errand {
-    /// Carries the action out; what became of it.
-    pub(super) async fn run(self, task: Task) -> Attempt {
-        let (mut stage, deadline) = (Stage::default(), Instant::now() + task.action.timeout);
-        let lost = task.kept.lost.clone();
+impl ActionExecution {
+    /// Executes the action; what became of it.
+    pub(super) async fn run(&self, job: ActionJob) -> Attempt<ActionJob, ActionOutcome> {
+        let (mut stage, deadline) = (ExecutionProgress::default(), Instant::now() + job.action.timeout);
+        let lost = job.claim.lost.clone();
         // A program is asked to end before it is killed.
-        let over = if matches!(self.ready.sink, Sink::Command(_)) { deadline + GRACE } else { deadline };
+        let over = if matches!(self.prepared.sink, Sink::Command(_)) { deadline + GRACE } else { deadline };
         let outcome = tokio::select! {
             biased;
-            outcome = self.carry_out(&task, deadline, &mut stage) => Ok(outcome),
+            outcome = self.execute(&job, deadline, &mut stage) => Ok(outcome),
             () = tokio::time::sleep_until(over.into()) => Err(true),
             () = lost.cancelled() => Err(false),
             () = self.engine.cut.cancelled() => Err(false),
         };
         let outcome = outcome.unwrap_or_else(|timed_out| {
             let ambiguous = stage.is_doubtful();
-            if timed_out { Outcome::TimedOut { ambiguous } } else { Outcome::Cut { ambiguous } }
+            if timed_out { ActionOutcome::TimedOut { ambiguous } } else { ActionOutcome::Cut { ambiguous } }
         });
-        task.ended(outcome)
+        Attempt::new(job, outcome)
     }
 
-    async fn carry_out(&self, task: &Task, deadline: Instant, stage: &mut Stage) -> Outcome {
-        let rows = match self.report(task).await {
-            Ok(Report::None) => None,
-            Ok(Report::Rows(rows)) => Some(rows),
-            Ok(Report::Nothing(why)) => return Outcome::Skipped(why),
-            Err(failure) => return Outcome::Failed(failure),
+    async fn execute(&self, job: &ActionJob, deadline: Instant, stage: &mut ExecutionProgress) -> ActionOutcome {
+        let rows = match self.report(job).await {
+            Ok(QueryReport::None) => None,
+            Ok(QueryReport::Rows(rows)) => Some(rows),
+            Ok(QueryReport::Nothing(why)) => return ActionOutcome::Skipped(why),
+            Err(failure) => return ActionOutcome::Failed(failure),
         };
-        let action = &task.action;
-        if action.command.is_some() && !matches!(self.ready.sink, Sink::Command(_)) {
-            return Outcome::Failed(sinkless_command());
+        let action = &job.action;
+        if action.command.is_some() && !matches!(self.prepared.sink, Sink::Command(_)) {
+            return ActionOutcome::Failed(sinkless_command());
         }
         let printed = Printed {
             id: action.id,
@@ -90,23 +91,23 @@ impl Errand {
             payload: &action.payload,
             rows: rows.as_deref(),
         };
-        let message = match schedule::message(&printed, self.ready.sink.fields()) {
+        let message = match schedule::message(&printed, self.prepared.sink.fields()) {
             Ok(message) => message,
-            Err(error) => return Outcome::Failed(unprintable(&error)),
+            Err(error) => return ActionOutcome::Failed(unprintable(&error)),
         };
         let left = deadline.saturating_duration_since(Instant::now());
-        match &self.ready.sink {
+        match &self.prepared.sink {
             Sink::Command(sink) => {
-                let Some(name) = &action.command else { return Outcome::Failed(commandless()) };
+                let Some(name) = &action.command else { return ActionOutcome::Failed(commandless()) };
                 let stdin = match schedule::data(&printed).and_then(|data| serde_json::to_vec(&data)) {
                     Ok(stdin) => stdin,
-                    Err(error) => return Outcome::Failed(unprintable(&error)),
+                    Err(error) => return ActionOutcome::Failed(unprintable(&error)),
                 };
                 stage.begun = true;
-                let told = |line: &str| task.kept.say(line);
+                let told = |line: &str| job.claim.report(line);
                 match sink.run(name, &stdin, left, &told).await {
-                    Ok(result) => Outcome::Done(result),
-                    Err(failure) => Outcome::Failed(failure),
+                    Ok(result) => ActionOutcome::Done(result),
+                    Err(failure) => ActionOutcome::Failed(failure),
                 }
             }
             // The schedule's limit is kept outside, where it is told from the sink's own.
@@ -114,8 +115,8 @@ impl Errand {
             Sink::Sql(_) => {
                 stage.begun = true;
                 // Before the commit an error leaves nothing behind.
-                let changed = self.change(task, &message, deadline).await;
-                changed.unwrap_or_else(|error| Outcome::Failed(unavailable(&error)))
+                let changed = self.change(job, &message, deadline).await;
+                changed.unwrap_or_else(|error| ActionOutcome::Failed(unavailable(&error)))
             }
             Sink::Kafka(_) | Sink::Stdout(_) => {
                 stage.begun = true;
@@ -125,25 +126,25 @@ impl Errand {
     }
 
     /// What the action's query has to report.
-    async fn report(&self, task: &Task) -> Result<Report, Failure> {
-        let Some(name) = &task.action.query else { return Ok(Report::None) };
-        let schedules = &self.ready.schedules;
-        let query = schedules.queries.get(name).ok_or_else(|| unknown_query(name, &self.ready))?;
-        let tenant = &task.action.tenant;
+    async fn report(&self, job: &ActionJob) -> Result<QueryReport, Failure> {
+        let Some(name) = &job.action.query else { return Ok(QueryReport::None) };
+        let schedules = &self.prepared.schedules;
+        let query = schedules.queries.get(name).ok_or_else(|| unknown_query(name, &self.prepared))?;
+        let tenant = &job.action.tenant;
         let role = schedules.role_of(tenant).ok_or_else(roleless)?;
         let schema = Some(tenant.as_str()).filter(|tenant| schedules.is_schema(tenant));
         let slot = self.engine.slot(true).await.map_err(|error| unavailable(&error))?;
         drop(slot.lock);
         let session = Fragile::new(slot.reader);
-        let answer = action_query::run(&session, query, Some(&role), schema, &task.action.payload).await;
+        let answer = action_query::run(&session, query, Some(&role), schema, &job.action.payload).await;
         let reported = answer.map_err(unanswered)?;
         session.give_back();
         drop(slot.permits);
         if !action_query::holds(query.when.as_ref(), &reported.rows).map_err(unanswered)? {
-            return Ok(Report::Nothing(format!("nothing to report: query {name}, {} rows", reported.rows.len())));
+            return Ok(QueryReport::Nothing(format!("nothing to report: query {name}, {} rows", reported.rows.len())));
         }
         if reported.truncated {
-            let (cursor, id, rows) = (&self.ready.config.name, task.action.id, reported.rows.len());
+            let (cursor, id, rows) = (&self.prepared.config.name, job.action.id, reported.rows.len());
             tracing::warn!(
                 cursor,
                 id,
@@ -152,30 +153,30 @@ impl Errand {
                 "the query has more rows than max_rows: the rest is left out"
             );
         }
-        Ok(Report::Rows(reported.rows))
+        Ok(QueryReport::Rows(reported.rows))
     }
 
     /// A message of a receiver that answers each.
-    async fn deliver(&self, message: &Batch, patience: Duration, progress: &mut Progress) -> Outcome {
+    async fn deliver(&self, message: &Batch, patience: Duration, progress: &mut Progress) -> ActionOutcome {
         let message = message.message(0);
-        let pinned = match self.ready.sink.pin(&message) {
+        let pinned = match self.prepared.sink.pin(&message) {
             Ok(pinned) => pinned,
-            Err(failure) => return Outcome::Failed(failure),
+            Err(failure) => return ActionOutcome::Failed(failure),
         };
-        match self.ready.sink.deliver(message.id, &pinned, patience, progress).await {
-            Ok(receipt) => Outcome::Done(receipt.reply),
-            Err(failure) => Outcome::Failed(failure),
+        match self.prepared.sink.deliver(message.id, &pinned, patience, progress).await {
+            Ok(receipt) => ActionOutcome::Done(receipt.reply),
+            Err(failure) => ActionOutcome::Failed(failure),
         }
     }
 
     /// A record, or a line.
-    async fn publish(&self, message: &Batch, deadline: Instant) -> Outcome {
+    async fn publish(&self, message: &Batch, deadline: Instant) -> ActionOutcome {
         let mode = Mode { alone: true, until: Some(deadline), ..Mode::default() };
-        let mut publication = match self.ready.sink.begin(mode).await {
+        let mut publication = match self.prepared.sink.begin(mode).await {
             Ok(publication) => publication,
-            Err(failure) => return Outcome::Failed(failure),
+            Err(failure) => return ActionOutcome::Failed(failure),
         };
-        let patience = Instant::now() + self.ready.config.turn.deadline;
+        let patience = Instant::now() + self.prepared.config.turn.deadline;
         let all = async {
             publication.push(message).await;
             publication.settle().await;
@@ -184,44 +185,44 @@ impl Errand {
         let _ended_in_time = tokio::time::timeout_at(patience.min(deadline).into(), all).await;
         let published = publication.finish();
         match published.stopped {
-            _ if published.acknowledged == 1 => Outcome::Done(String::new()),
-            Some(failure) => Outcome::Failed(failure),
-            None => Outcome::Failed(Failure { ambiguous: true, ..Failure::deadline() }),
+            _ if published.acknowledged == 1 => ActionOutcome::Done(String::new()),
+            Some(failure) => ActionOutcome::Failed(failure),
+            None => ActionOutcome::Failed(Failure { ambiguous: true, ..Failure::deadline() }),
         }
     }
 
     /// A statement, in the transaction that records that the action is done.
-    async fn change(&self, task: &Task, message: &Batch, deadline: Instant) -> Result<Outcome, Error> {
+    async fn change(&self, job: &ActionJob, message: &Batch, deadline: Instant) -> Result<ActionOutcome, Error> {
         let slot = self.engine.slot(false).await?;
         drop(slot.reader);
         let settlement = within(&self.engine, Settlement::begin(slot.lock, true)).await?;
         let mode = Mode { alone: true, until: Some(deadline), ..Mode::default() };
-        let published = match self.ready.sink.begin_within(mode, settlement.transaction()).await {
+        let published = match self.prepared.sink.begin_within(mode, settlement.transaction()).await {
             Ok(mut publication) => {
                 publication.push(message).await;
                 publication.finish()
             }
-            Err(failure) => return Ok(Outcome::Failed(failure)),
+            Err(failure) => return Ok(ActionOutcome::Failed(failure)),
         };
         if published.acknowledged == 0 {
-            return Ok(Outcome::Failed(published.stopped.unwrap_or_else(Failure::deadline)));
+            return Ok(ActionOutcome::Failed(published.stopped.unwrap_or_else(Failure::deadline)));
         }
-        let ended = within(&self.engine, settlement.end_action(task.named(), End::Completed(""))).await?;
+        let ended = within(&self.engine, settlement.end_action(job.named(), End::Completed(""))).await?;
         let of = match ended {
             Recorded::Of(of) => of,
             // Nothing of this may stay.
-            Recorded::Lost => return Ok(Outcome::Cut { ambiguous: false }),
-            Recorded::Locked => return Ok(Outcome::Failed(locked())),
+            Recorded::Lost => return Ok(ActionOutcome::Cut { ambiguous: false }),
+            Recorded::Locked => return Ok(ActionOutcome::Failed(locked())),
         };
-        within(&self.engine, settlement.promote_actions(&self.ready.config.name, &[of])).await?;
+        within(&self.engine, settlement.promote_actions(&self.prepared.config.name, &[of])).await?;
         let committed = within(&self.engine, settlement.commit()).await;
-        let unknown = |error| Outcome::Failed(Failure { ambiguous: true, ..unavailable(&error) });
-        Ok(committed.map_or_else(unknown, |()| Outcome::Recorded))
+        let unknown = |error| ActionOutcome::Failed(Failure { ambiguous: true, ..unavailable(&error) });
+        Ok(committed.map_or_else(unknown, |()| ActionOutcome::Recorded))
     }
 }
 
-fn unknown_query(name: &str, ready: &Ready) -> Failure {
-    let known: Vec<_> = ready.schedules.queries.keys().map(String::as_str).collect();
+fn unknown_query(name: &str, prepared: &PreparedSchedule) -> Failure {
+    let known: Vec<_> = prepared.schedules.queries.keys().map(String::as_str).collect();
     let message = format!("the schedule names the query {}, which its relay does not have", visible(name));
     let hint = format!(
         "Correct the schedule's column query; the relay has {}.",

@@ -9,6 +9,7 @@ use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::queue::checked::Seated;
+use crate::relay::queue::work::Prepared;
 use crate::relay::setup::prepare::{self, Seat};
 use crate::relay::setup::sinks;
 use crate::sink::Sink;
@@ -18,7 +19,7 @@ use crate::source::schedule::columns;
 
 /// A relay of schedules that has passed its checks.
 #[derive(Debug)]
-pub(super) struct Ready {
+pub(super) struct PreparedSchedule {
     pub(super) config: Config,
     pub(super) schedules: Schedules,
     pub(super) sink: Sink,
@@ -27,17 +28,27 @@ pub(super) struct Ready {
     pub(super) counters: ScheduleMetrics,
 }
 
-impl Seated for Ready {
+impl Seated for PreparedSchedule {
     fn seat(&self) -> &Seat {
         &self.seat
     }
 }
 
-pub(super) async fn ready(
+impl Prepared for PreparedSchedule {
+    fn sink(&self) -> &Sink {
+        &self.sink
+    }
+
+    fn metrics(&self) -> &CursorMetrics {
+        &self.metrics
+    }
+}
+
+pub(super) async fn prepare(
     engine: &Arc<Engine>,
     config: &Config,
     source: &Schedules,
-) -> Result<Result<Ready, Unready>, Error> {
+) -> Result<Result<PreparedSchedule, Unready>, Error> {
     let session = engine.probe.session().await?;
     let root: u32 = session.query_one("SELECT 'outbox.action'::regclass::oid", &[]).await?.try_get(0)?;
     let columns = columns();
@@ -53,7 +64,7 @@ pub(super) async fn ready(
     if waited > 0 {
         tracing::info!(cursor = config.name, schedules = waited, "schedules had waited for this relay");
     }
-    Ok(Ok(Ready {
+    Ok(Ok(PreparedSchedule {
         metrics: CursorMetrics::new(&config.name, config.sink.kind()),
         counters: ScheduleMetrics::new(&config.name),
         config: config.clone(),

@@ -1,0 +1,106 @@
+//! Recording what became of claimed actions.
+//!
+//! Promise: what was done is recorded before anybody is told.
+
+use std::time::Duration;
+
+use super::job::{ActionJob, ActionOutcome};
+use super::report::{ActionDisposition, disposition, failure_of};
+use crate::cursor::ErrorReport;
+use crate::cursor::actions::{self, End};
+use crate::cursor::claims::Settlement;
+use crate::database::Error;
+use crate::relay::engine::deadline::within;
+use crate::relay::engine::{Engine, Slot};
+use crate::relay::queue::work::{Attempt, Recorded};
+use crate::visible::bounded;
+
+/// As much of a message or a hint as an action's error holds.
+const LONGEST: usize = 1_500;
+/// As much of a result as an action holds.
+const RESULT: usize = 8_192;
+
+pub(super) type ActionAttempt = Attempt<ActionJob, ActionOutcome>;
+
+/// Records attempts in one transaction, and lets what was queued after them go on; what came of each.
+pub(super) async fn record(engine: &Engine, relay: &str, attempts: &[ActionAttempt]) -> Result<Vec<Recorded>, Error> {
+    if attempts.iter().all(|attempt| matches!(attempt.outcome, ActionOutcome::Recorded)) {
+        return Ok(vec![Recorded::Done; attempts.len()]);
+    }
+    let Slot { lock, reader, permits } = engine.slot(false).await?;
+    drop(reader);
+    let recording = async {
+        let settlement = Settlement::begin(lock, true).await?;
+        let (mut all, mut ended) = (Vec::with_capacity(attempts.len()), Vec::new());
+        for attempt in attempts {
+            let closed = close(&settlement, attempt).await?;
+            all.push(match closed {
+                Closed::Ended(of) => {
+                    ended.push(of);
+                    Recorded::Done
+                }
+                Closed::Waits => Recorded::Done,
+                Closed::Locked => Recorded::NotYet,
+                Closed::Lost => Recorded::Taken { marked: false },
+            });
+        }
+        if !ended.is_empty() {
+            settlement.promote_actions(relay, &ended).await?;
+        }
+        settlement.commit().await?;
+        Ok(all)
+    };
+    let recorded = within(engine, recording).await;
+    drop(permits);
+    recorded
+}
+
+/// What recording one attempt came to.
+enum Closed {
+    /// Of this schedule and this tenant.
+    Ended((i64, String)),
+    /// For its next try, or it was recorded already.
+    Waits,
+    /// Its row is locked.
+    Locked,
+    Lost,
+}
+
+async fn close(settlement: &Settlement, attempt: &ActionAttempt) -> Result<Closed, Error> {
+    let (named, action) = (attempt.job.named(), &attempt.job.action);
+    let ended = match &attempt.outcome {
+        ActionOutcome::Done(result) => settlement.end_action(named, End::Completed(&bounded(result, RESULT))).await?,
+        ActionOutcome::Skipped(why) => settlement.end_action(named, End::Skipped(&bounded(why, RESULT))).await?,
+        outcome => {
+            let Some(failure) = failure_of(outcome) else { return Ok(Closed::Waits) }; // recorded already
+            let (message, hint) = (bounded(&failure.message, LONGEST), bounded(&failure.hint, LONGEST));
+            let error = ErrorReport {
+                class: failure.class.as_str(),
+                code: &failure.code,
+                message: &message,
+                hint: &hint,
+                message_id: None,
+            };
+            match disposition(&failure, action.attempts, action.retries) {
+                ActionDisposition::Fails => settlement.end_action(named, End::Failed(&error)).await?,
+                ActionDisposition::Waits(pause) => {
+                    // What was cut off is no try of its own.
+                    let (tries, pause) = match outcome {
+                        ActionOutcome::Cut { .. } => (0, Duration::ZERO),
+                        _ => (1, pause),
+                    };
+                    return Ok(match settlement.retry_action(named, &error, tries, pause).await? {
+                        actions::Recorded::Of(_) => Closed::Waits,
+                        actions::Recorded::Locked => Closed::Locked,
+                        actions::Recorded::Lost => Closed::Lost,
+                    });
+                }
+            }
+        }
+    };
+    Ok(match ended {
+        actions::Recorded::Of(of) => Closed::Ended(of),
+        actions::Recorded::Locked => Closed::Locked,
+        actions::Recorded::Lost => Closed::Lost,
+    })
+}
