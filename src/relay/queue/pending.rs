@@ -1,249 +1,227 @@
-//! Due work: a desk for each relay of `[relay.source.pending]`.
+//! Rows that become due: the kind of work of a relay of `[relay.source.pending]`.
 //!
-//! A desk looks what is due, claims as many rows as it can begin to send at once, sends them without any lock, and records
-//! what became of each. A row that fails waits by itself and holds no other up. Replicas share the rows: each claims for
-//! an instant under the lock of the relay's cursor. It naps until the next row is due, and no longer than an idle poll, so
-//! that a row that is due earlier is seen at once and a clock that is set has no long effect.
+//! Under `at_least_once` a row is marked after it was sent, in a transaction that waits for nobody's lock; under `at_most_once` the
+//! claim marks it first. Sinks that take batches get the rows of a claim together.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tokio::task::JoinSet;
-
-use crate::cursor;
-use crate::database::{Error, sqlstate};
-use crate::pace::Pace;
+use crate::cursor::claims::Settlement;
+use crate::database::{Error, Session, sqlstate};
 use crate::position::Timestamp;
-use crate::relay::Config;
-use crate::relay::engine::Engine;
-use crate::relay::queue::checked::Checked;
-use crate::relay::queue::failure_tracker::Setbacks;
+use crate::relay::engine::deadline::within;
+use crate::relay::engine::not_ready::Unready;
+use crate::relay::engine::{Engine, Slot};
+use crate::relay::queue::runner;
+use crate::relay::queue::work::{AttemptOf, Begun, Claim, Context, Poll, Recorded, Renewal, Work};
+use crate::relay::{Config, Guarantee};
 use crate::sink::{Class, Failure};
 use crate::source::Pending;
 
 mod claim;
-mod drain;
-mod look;
-mod measure;
-mod ready;
+mod job;
+mod poll;
+mod prepare;
 mod record;
-mod renew;
+mod report;
 mod send;
-mod settle;
-mod task;
+mod unmarked;
 
-pub(in crate::relay) use look::{backlog, statements};
-pub(in crate::relay) use ready::due;
+pub(in crate::relay) use poll::{backlog, statements};
+pub(in crate::relay) use prepare::due;
 
-use claim::Claim;
-use ready::Ready;
-use task::Attempt;
+use claim::ClaimedRows;
+use job::{PendingJob, SendOutcome};
+use poll::PendingPoll;
+use prepare::PreparedPending;
 
-/// After a claim that another replica stood before.
-const BUSY: Duration = Duration::from_millis(3);
-/// How long the end of one send waits for others'.
-const TOGETHER: Duration = Duration::from_millis(2);
-
-/// One relay's desk in this process.
-struct Desk {
-    engine: Arc<Engine>,
-    config: Config,
+/// One relay's due rows in this process.
+struct PendingWork {
     source: Pending,
-    checked: Checked<Ready>,
-    /// Rows on their way; each task answers what became of its rows.
-    sending: JoinSet<Vec<Attempt>>,
-    in_flight: usize,
-    /// What is still to be recorded.
-    unsettled: Vec<Attempt>,
-    setbacks: Setbacks,
     /// Rows are claimed one by one, because one among several cannot be marked.
     narrow: bool,
-    pace: Pace,
-    sampled: Option<Instant>,
 }
 
-/// Runs the relay's desk until the engine stops and what it has begun to send has ended.
+/// Runs the relay until the engine stops and what it has begun to send has ended.
 pub(in crate::relay) async fn run(engine: Arc<Engine>, config: Config, source: Pending) {
-    let pace = Pace::new(config.poll.min, config.poll.max);
-    let setbacks = Setbacks::new(Arc::clone(&engine), &config.name);
-    let desk = Desk {
-        engine,
-        config,
-        source,
-        checked: Checked::default(),
-        sending: JoinSet::new(),
-        in_flight: 0,
-        unsettled: Vec::new(),
-        setbacks,
-        narrow: false,
-        pace,
-        sampled: None,
-    };
-    desk.run().await;
+    runner::run(engine, config, PendingWork { source, narrow: false }).await;
 }
 
-impl Desk {
-    async fn run(mut self) {
-        while !self.engine.ends(&self.config.name) {
-            self.engine.heartbeat.beat();
-            let pause = match self.step().await {
-                Ok(pause) => pause,
-                Err(error) => {
-                    let after = self.setbacks.failed(&error, self.checked.fingerprint().as_deref()).await;
-                    if after.recheck {
-                        self.checked.repeat();
-                    }
-                    after.pause
-                }
-            };
-            self.wait(pause).await;
-        }
-        self.drain().await;
+impl Work for PendingWork {
+    type Prepared = PreparedPending;
+    type Found = PendingPoll;
+    type Claimed = ClaimedRows;
+    type Job = PendingJob;
+    type Outcome = SendOutcome;
+
+    /// A row that was sent may be locked by a transaction of the application for long: it is claimed meanwhile, so that nobody
+    /// sends it again.
+    const PATIENCE: Option<Duration> = Some(Duration::from_secs(5 * 60));
+    /// Locked rows must not hold up others.
+    const UNRECORDED_TAKE_ROOM: bool = false;
+
+    async fn prepare(&self, engine: &Arc<Engine>, config: &Config) -> Result<Result<PreparedPending, Unready>, Error> {
+        prepare::prepare(engine, config, &self.source).await
     }
 
-    /// Waits for the pause, for something that was sent, or for the engine's end.
-    async fn wait(&mut self, pause: Duration) {
-        let stop = self.engine.stop.clone();
-        // The claims of what is still to be recorded run out during a longer one.
-        let pause = if self.unsettled.is_empty() { pause } else { pause.min(renew::renewal(&self.config)) };
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = stop.cancelled() => {}
-            Some(done) = self.sending.join_next() => {
-                self.ended(done);
-                // Others that were begun together end about now: one settlement and one claim for all of them.
-                if !self.sending.is_empty() {
-                    tokio::time::sleep(TOGETHER).await;
-                }
-            }
-        }
-        while let Some(done) = self.sending.try_join_next() {
-            self.ended(done);
-        }
+    async fn poll(
+        &mut self,
+        context: &Context<PreparedPending>,
+        prepared: &PreparedPending,
+        session: &Arc<Session>,
+    ) -> Result<Poll<PendingPoll>, Error> {
+        poll::poll(session, prepared, context.engine.once()).await
     }
 
-    fn ended(&mut self, done: Result<Vec<Attempt>, tokio::task::JoinError>) {
-        match done {
-            Ok(attempts) => {
-                self.in_flight = self.in_flight.saturating_sub(attempts.len());
-                self.unsettled.extend(attempts);
-            }
-            Err(error) => {
-                // Its rows' claims run out by themselves.
-                tracing::error!(cursor = self.config.name, %error, "sending panicked");
-            }
-        }
-        if self.sending.is_empty() {
-            self.in_flight = 0;
+    async fn sample(&self, prepared: &PreparedPending, session: &Session) -> Result<(), Error> {
+        poll::sample(session, prepared).await
+    }
+
+    /// A receiver that answers one by one gets some at the same time; others get one batch.
+    fn room(&self, prepared: &PreparedPending, in_flight: usize) -> usize {
+        let pending = &prepared.pending;
+        match (prepared.config.sink.one_by_one(), in_flight) {
+            (true, _) => pending.in_flight.min(pending.limit),
+            (false, 0) => pending.limit,
+            (false, _) => 0,
         }
     }
 
-    /// One look, and what follows from it; how long to wait.
-    async fn step(&mut self) -> Result<Duration, Error> {
-        self.settle().await?;
-        let checks = ready::ready(&self.engine, &self.config, &self.source);
-        let ready = self.checked.ready(&self.engine, &self.config, &mut self.setbacks, checks).await?;
-        let Some(ready) = ready else { return Ok(self.config.poll.max) };
-        let now = Instant::now();
-        // A process that runs once does not wait until a receiver is back.
-        let given_up = self.engine.once().is_some() && self.setbacks.is_out() && self.in_flight == 0;
-        if given_up && self.unsettled.is_empty() {
-            self.engine.progress(&self.config.name, |progress| progress.done = true);
-            return Ok(self.config.poll.max);
+    async fn claim(&mut self, claim: Claim<'_, Self>) -> Result<ClaimedRows, Error> {
+        let room = if self.narrow { 1 } else { claim.room };
+        claim::claim(Claim { room, ..claim }).await
+    }
+
+    fn is_in_vain(claimed: &ClaimedRows) -> bool {
+        claimed.jobs.is_empty() && !claimed.touched
+    }
+
+    fn is_durable(prepared: &PreparedPending) -> bool {
+        prepared.marks_first()
+    }
+
+    async fn claimed(
+        &mut self,
+        context: &mut Context<PreparedPending>,
+        prepared: &PreparedPending,
+        claimed: ClaimedRows,
+    ) -> Begun<PendingJob> {
+        if let Some(key) = &claimed.unmarkable {
+            report::mark_without_effect(context, prepared, key).await;
         }
-        if self.setbacks.not_before > now {
-            return Ok(self.setbacks.not_before - now);
+        Begun { jobs: claimed.jobs, progressed: false }
+    }
+
+    /// One row cannot be marked: claimed one by one, it stands alone, and is put off.
+    async fn claim_refused(
+        &mut self,
+        context: &Context<PreparedPending>,
+        prepared: &PreparedPending,
+        found: &PendingPoll,
+        error: Error,
+    ) -> Result<(), Error> {
+        if !runner::is_of_application(&error) {
+            return Err(error);
         }
-        let session = self.engine.probe.session().await?;
-        let names = [ready.config.name.as_str()];
-        let standings = cursor::standings(&session, &names).await?;
-        let Some(standing) = standings.first() else {
-            self.checked.repeat(); // its row was deleted: the checks create it again
-            return Ok(self.config.poll.min);
+        self.narrow = !self.narrow;
+        if self.narrow {
+            return Ok(());
+        }
+        let (code, hint) = (sqlstate::word(&error), "See what a trigger or a constraint of the table says.");
+        let failure = Failure::of(Class::Retry, &code, error.to_string(), hint);
+        claim::put_off(&context.engine, prepared, found, &failure).await
+    }
+
+    fn groups(prepared: &PreparedPending, jobs: Vec<PendingJob>) -> Vec<Vec<PendingJob>> {
+        if prepared.config.sink.one_by_one() { jobs.into_iter().map(|job| vec![job]).collect() } else { vec![jobs] }
+    }
+
+    async fn send(engine: Arc<Engine>, prepared: Arc<PreparedPending>, jobs: Vec<PendingJob>) -> Vec<AttemptOf<Self>> {
+        send::send(&engine, &prepared, jobs).await
+    }
+
+    async fn ended(
+        &mut self,
+        context: &mut Context<PreparedPending>,
+        prepared: &PreparedPending,
+        attempt: &mut AttemptOf<Self>,
+    ) {
+        report::copy(context, prepared, attempt).await;
+        report::report(context, prepared, attempt).await;
+    }
+
+    async fn record(
+        &self,
+        context: &Context<PreparedPending>,
+        prepared: &PreparedPending,
+        attempts: &[AttemptOf<Self>],
+    ) -> Result<Vec<Recorded>, Error> {
+        record::record(&context.engine, prepared, attempts).await
+    }
+
+    async fn recorded(
+        &mut self,
+        context: &mut Context<PreparedPending>,
+        prepared: &PreparedPending,
+        attempt: &AttemptOf<Self>,
+        recorded: Recorded,
+    ) {
+        if recorded == Recorded::Ineffective {
+            report::mark_without_effect(context, prepared, &attempt.job.key).await;
+        }
+        report::dead_lettered(prepared, attempt);
+    }
+
+    async fn refused(
+        &mut self,
+        context: &Context<PreparedPending>,
+        prepared: &PreparedPending,
+        attempt: &AttemptOf<Self>,
+        error: &Error,
+    ) -> Result<bool, Error> {
+        unmarked::refused(&context.engine, prepared, attempt, error).await
+    }
+
+    fn renewal(config: &Config) -> Renewal {
+        Renewal::WhileUnrecorded(config.turn.lock_kill())
+    }
+
+    async fn renew(
+        &self,
+        context: &Context<PreparedPending>,
+        attempts: &[AttemptOf<Self>],
+        lease: Duration,
+    ) -> Result<Vec<bool>, Error> {
+        let Slot { lock, reader, permits } = context.engine.slot(false).await?;
+        drop(reader);
+        let renewing = async {
+            let settlement = Settlement::begin(lock, false).await?;
+            let all = attempts.iter().map(|attempt| settlement.keep(attempt.job.claim(), lease));
+            let renewed = futures_util::future::try_join_all(all).await?;
+            settlement.commit().await?;
+            Ok(renewed)
         };
-        ready.metrics.set_paused(standing.paused);
-        let halted = standing.halted.as_deref() == Some(ready.seat.fingerprint.as_str());
-        ready.metrics.set_halted(halted);
-        let looked = look::look(&session, &ready, self.engine.once()).await?;
-        self.sample(&ready, &session).await?;
-        if self.checked.has_resumed(&self.engine, &self.config, halted) {
-            return Ok(Duration::ZERO);
-        }
-        if standing.paused || halted {
-            return Ok(self.config.poll.max);
-        }
-        let work = looked.due.is_some() || looked.waits || looked.expired || looked.redrive;
-        let room = self.room(&ready);
-        if !work || room == 0 {
-            // What another process has under way is waited for: if it dies, the rows are due again.
-            let idle = !work && !looked.under_way && self.in_flight == 0 && self.unsettled.is_empty();
-            self.engine.progress(&self.config.name, |progress| progress.done = idle);
-            let pause = self.pace.after(false);
-            return Ok(looked.next.map_or(pause, |next| pause.min(next.since(looked.now))));
-        }
-        self.engine.progress(&self.config.name, |progress| progress.done = false);
-        match claim::claim(&self.engine, &ready, &looked, if self.narrow { 1 } else { room }).await {
-            Ok(Claim::Unmarkable(rows, key)) => {
-                self.unmarked(&ready, &key).await;
-                Ok(self.begin(&ready, Claim::Rows(rows)))
-            }
-            Ok(claimed) => Ok(self.begin(&ready, claimed)),
-            // One row cannot be marked: claimed one by one, it stands alone, and is put off.
-            Err(error) if settle::is_of_application(&error) && !self.narrow => {
-                self.narrow = true;
-                Ok(Duration::ZERO)
-            }
-            Err(error) if settle::is_of_application(&error) => {
-                self.narrow = false;
-                let (code, hint) = (sqlstate::word(&error), "See what a trigger or a constraint of the table says.");
-                let failure = Failure::of(Class::Retry, &code, error.to_string(), hint);
-                claim::put_off(&self.engine, &ready, &looked, &failure).await?;
-                Ok(Duration::ZERO)
-            }
-            Err(error) => Err(error),
-        }
+        let renewed = within(&context.engine, renewing).await;
+        drop(permits);
+        renewed
     }
 
-    /// Begins to send what was claimed; how long to wait before the next look.
-    fn begin(&mut self, ready: &Arc<Ready>, claimed: Claim) -> Duration {
-        let rows = match claimed {
-            Claim::Busy => return BUSY.mul_f64(0.5 + fastrand::f64()),
-            Claim::NotNow => return self.config.poll.max,
-            Claim::Early(pause) => {
-                ready.metrics.rate_limited(pause);
-                self.setbacks.not_before = Instant::now() + pause;
-                return pause;
-            }
-            Claim::Rows(rows) | Claim::Unmarkable(rows, _) => rows,
-        };
-        if rows.is_empty() {
-            return self.pace.after(false);
-        }
-        self.pace.after(true);
-        self.in_flight += rows.len();
-        let groups =
-            if ready.config.sink.one_by_one() { rows.into_iter().map(|row| vec![row]).collect() } else { vec![rows] };
-        for group in groups {
-            self.sending.spawn(send::send(Arc::clone(&self.engine), Arc::clone(ready), group));
-        }
-        Duration::ZERO
-    }
-
-    /// How many rows may be begun now. A receiver that answers one by one gets some at the same time; others get one batch.
-    fn room(&self, ready: &Ready) -> usize {
-        let most = match (ready.config.sink.one_by_one(), ready.sink.min_interval()) {
-            (_, Some(_)) => 1,
-            (true, None) => {
-                ready.pending.in_flight.min(ready.pending.limit).min(ready.sink.at_once().unwrap_or(usize::MAX))
-            }
-            (false, None) if self.in_flight > 0 => 0,
-            (false, None) => ready.pending.limit,
-        };
-        // While the receiver is out, one row tries it.
-        let most = if self.setbacks.is_out() { most.min(1) } else { most };
-        most.saturating_sub(self.in_flight)
+    async fn give_up(
+        &mut self,
+        context: &Context<PreparedPending>,
+        prepared: &PreparedPending,
+        attempt: &AttemptOf<Self>,
+    ) -> Result<(), Error> {
+        unmarked::give_up(&context.engine, prepared, attempt).await
     }
 }
 
-/// What the database's clock says of a process that runs once.
-pub(in crate::relay) type Once = Option<Timestamp>;
+/// When this `run --once` began, by the database's clock.
+type Once = Option<Timestamp>;
+
+impl PreparedPending {
+    /// The claim marks a row before it is sent, and it is never sent again.
+    fn marks_first(&self) -> bool {
+        self.config.guarantee == Guarantee::AtMostOnce
+    }
+}

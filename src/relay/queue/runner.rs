@@ -25,6 +25,8 @@ mod claim;
 mod in_flight;
 mod unrecorded;
 
+pub(super) use unrecorded::is_of_application;
+
 use in_flight::InFlight;
 
 /// After a claim while another replica had the lock.

@@ -78,7 +78,6 @@ impl<J: Job, O: Outcome> Attempt<J, O> {
 pub(super) enum Recorded {
     /// It is recorded.
     Done,
-    #[expect(dead_code, reason = "of a kind of work that has a runner of its own yet")]
     /// What marks the job as done has no effect: it is recorded as failed.
     Ineffective,
     /// Not yet: somebody has locked its row.

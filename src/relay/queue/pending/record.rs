@@ -1,4 +1,6 @@
 //! One transaction that records what became of claimed rows.
+//!
+//! Promise: a row counts as sent only when the receiver said so, and is marked in a transaction that waits for nobody's lock.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -7,149 +9,187 @@ use futures_util::future::try_join_all;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::Desk;
-use super::ready::Ready;
-use super::task::{Attempt, Outcome, Task};
+use super::job::{PendingJob, SendOutcome};
+use super::prepare::PreparedPending;
+use super::report::{is_unknown, unmarkable};
 use crate::cursor::ErrorReport;
 use crate::cursor::claims::{Settlement, Taking};
 use crate::database::Error;
 use crate::position::Timestamp;
-use crate::relay::engine::Slot;
+use crate::relay::OnPoison;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::report;
+use crate::relay::engine::{Engine, Slot};
 use crate::relay::queue::failure_tracker::{is_unsent, pause};
-use crate::relay::{Guarantee, OnPoison};
-use crate::sink::{Class, Failure};
+use crate::relay::queue::work::{Attempt, Recorded};
+use crate::sink::Class;
 use crate::source::pending::Key;
+
+pub(super) type PendingAttempt = Attempt<PendingJob, SendOutcome>;
 
 /// Which of the rows that were sent are not marked.
 #[derive(Debug, Default)]
-pub(super) struct Recorded {
+struct Marks {
     /// Somebody keeps them locked: they are marked when they are free.
-    pub(super) locked: HashSet<Key>,
+    locked: HashSet<Key>,
     /// They were free, and the mark has not stayed.
-    pub(super) unmarkable: HashSet<Key>,
-    /// They are marked, and their claim was another's, or recorded already.
-    pub(super) unclaimed: HashSet<Key>,
+    unmarkable: HashSet<Key>,
 }
 
-impl Desk {
-    /// Records attempts in one transaction.
-    pub(super) async fn record(&self, ready: &Ready, attempts: &[Attempt]) -> Result<Recorded, Error> {
-        let Slot { lock, reader, permits } = self.engine.slot(false).await?;
-        drop(reader);
-        let recording = async {
-            let durable = ready.config.sink.one_by_one() || ready.config.guarantee == Guarantee::AtMostOnce;
-            let settlement = Settlement::begin(lock, durable).await?;
-            let sent: Vec<&Task> =
-                attempts.iter().filter(|a| matches!(a.outcome, Outcome::Sent)).map(|a| &a.task).collect();
-            let mut recorded = self.mark(ready, &settlement, &sent).await?;
-            let is_done = |task: &Task| {
-                !task.replayed && !recorded.locked.contains(&task.key) && !recorded.unmarkable.contains(&task.key)
-            };
-            let (done, _): (Vec<&Task>, Vec<&Task>) = sent.iter().partition(|task| is_done(task));
-            let unclaimed = done_all(ready, &settlement, &done).await?;
-            let is_open = |attempt: &&Attempt| !matches!(attempt.outcome, Outcome::Sent) || !is_done(&attempt.task);
-            // Sent at once, answered together: a round trip for all, not for each.
-            let closing = attempts.iter().filter(is_open).map(async |attempt| {
-                if recorded.locked.contains(&attempt.task.key) {
-                    Ok(()) // its claim is renewed apart
-                } else if recorded.unmarkable.contains(&attempt.task.key) {
-                    let (failure, id) = (unmarkable(), attempt.task.key.message_id());
-                    let pause = pause(attempt.task.attempts, &failure);
-                    settlement.wait(attempt.task.claim(), &report::error(&failure, Some(&id)), 1, pause).await
-                } else {
-                    self.close(ready, &settlement, attempt).await
-                }
-            });
-            try_join_all(closing).await?;
-            settlement.commit().await?;
-            recorded.unclaimed = unclaimed;
-            Ok(recorded)
-        };
-        let recorded = within(&self.engine, recording).await;
-        drop(permits);
-        recorded
+impl Marks {
+    /// What came of this one; of the rows that were sent, the `unclaimed` had no claim of their own any more.
+    fn of(&self, prepared: &PreparedPending, attempt: &PendingAttempt, unclaimed: &HashSet<Key>) -> Recorded {
+        let key = &attempt.job.key;
+        if self.locked.contains(key) {
+            Recorded::NotYet
+        } else if self.unmarkable.contains(key) {
+            Recorded::Ineffective
+        } else if unclaimed.contains(key) {
+            // What is marked after it was sent is marked now, also when another has the claim.
+            Recorded::Taken { marked: !prepared.marks_first() }
+        } else {
+            Recorded::Done
+        }
     }
+}
 
-    /// Marks rows that were sent, unless they were marked first.
-    async fn mark(&self, ready: &Ready, settlement: &Settlement, sent: &[&Task]) -> Result<Recorded, Error> {
-        if sent.is_empty() || ready.config.guarantee == Guarantee::AtMostOnce {
-            return Ok(Recorded::default());
-        }
-        let (columns, due) = columns(ready, sent);
-        let mut parameters = listed(ready, &columns, &due);
-        let unmarked = parameters.clone();
-        parameters.push(&self.engine.replica);
-        let rows = settlement.query(Taking { sql: &ready.due.mark_sql(), parameters: &parameters }).await?;
-        let unmarkable = keys(&rows)?;
-        if !ready.due.marks_rows() {
-            return Ok(Recorded::default());
-        }
-        let rows = settlement.query(Taking { sql: &ready.due.unmarked_sql(), parameters: &unmarked }).await?;
-        let locked = keys(&rows)?.difference(&unmarkable).cloned().collect();
-        Ok(Recorded { locked, unmarkable, unclaimed: HashSet::new() })
-    }
-
-    /// Records one attempt, all but the mark.
-    async fn close(&self, ready: &Ready, settlement: &Settlement, attempt: &Attempt) -> Result<(), Error> {
-        let task = &attempt.task;
-        let id = task.key.message_id();
-        let failure = match &attempt.outcome {
-            Outcome::Sent => {
-                if task.replayed {
-                    settlement.redriven(&task.relay, &id, &self.engine.replica).await?;
-                }
-                return settlement.done(task.claim()).await;
-            }
-            Outcome::Untried => {
-                let error = report_untried();
-                return settlement.wait(task.claim(), &error, 0, Duration::ZERO).await;
-            }
-            Outcome::Failed(failure) => failure,
+/// Records attempts in one transaction; what came of each.
+pub(super) async fn record(
+    engine: &Engine,
+    prepared: &PreparedPending,
+    attempts: &[PendingAttempt],
+) -> Result<Vec<Recorded>, Error> {
+    let Slot { lock, reader, permits } = engine.slot(false).await?;
+    drop(reader);
+    let recording = async {
+        let durable = prepared.config.sink.one_by_one() || prepared.marks_first();
+        let settlement = Settlement::begin(lock, durable).await?;
+        let sent: Vec<&PendingJob> =
+            attempts.iter().filter(|a| matches!(a.outcome, SendOutcome::Sent)).map(|a| &a.job).collect();
+        let marks = mark(engine, prepared, &settlement, &sent).await?;
+        let is_done = |job: &PendingJob| {
+            !job.replayed && !marks.locked.contains(&job.key) && !marks.unmarkable.contains(&job.key)
         };
-        let error = report::error(failure, Some(&id));
-        match (failure.class, ready.config.on_poison) {
-            _ if is_unknown(ready, failure) => {
-                if task.replayed {
-                    settlement.redriven(&task.relay, &id, &self.engine.replica).await?;
-                }
-                settlement.unknown(task.claim(), &error).await
+        let (done, _): (Vec<&PendingJob>, Vec<&PendingJob>) = sent.iter().partition(|job| is_done(job));
+        let unclaimed = done_all(prepared, &settlement, &done).await?;
+        let is_open =
+            |attempt: &&PendingAttempt| !matches!(attempt.outcome, SendOutcome::Sent) || !is_done(&attempt.job);
+        // Sent at once, answered together: a round trip for all, not for each.
+        let closing = attempts.iter().filter(is_open).map(async |attempt| {
+            if marks.locked.contains(&attempt.job.key) {
+                Ok(()) // its claim is renewed apart
+            } else if marks.unmarkable.contains(&attempt.job.key) {
+                let (failure, id) = (unmarkable(), attempt.job.key.message_id());
+                let pause = pause(attempt.job.attempts, &failure);
+                settlement.wait(attempt.job.claim(), &report::error(&failure, Some(&id)), 1, pause).await
+            } else {
+                close(engine, prepared, &settlement, attempt).await
             }
-            (Class::Poison, OnPoison::DeadLetter) => {
-                let letter = task.letter(ready);
-                settlement.bury(task.claim(), &letter, &error, &self.engine.replica).await
+        });
+        try_join_all(closing).await?;
+        settlement.commit().await?;
+        Ok(attempts.iter().map(|attempt| marks.of(prepared, attempt, &unclaimed)).collect())
+    };
+    let recorded = within(engine, recording).await;
+    drop(permits);
+    recorded
+}
+
+/// Marks rows that were sent, unless they were marked first.
+async fn mark(
+    engine: &Engine,
+    prepared: &PreparedPending,
+    settlement: &Settlement,
+    sent: &[&PendingJob],
+) -> Result<Marks, Error> {
+    if sent.is_empty() || prepared.marks_first() {
+        return Ok(Marks::default());
+    }
+    let (columns, due) = columns(prepared, sent);
+    let mut parameters = listed(prepared, &columns, &due);
+    let unmarked = parameters.clone();
+    parameters.push(&engine.replica);
+    let rows = settlement.query(Taking { sql: &prepared.due.mark_sql(), parameters: &parameters }).await?;
+    let unmarkable = keys(&rows)?;
+    if !prepared.due.marks_rows() {
+        return Ok(Marks::default());
+    }
+    let rows = settlement.query(Taking { sql: &prepared.due.unmarked_sql(), parameters: &unmarked }).await?;
+    let locked = keys(&rows)?.difference(&unmarkable).cloned().collect();
+    Ok(Marks { locked, unmarkable })
+}
+
+/// Records one attempt, all but the mark.
+async fn close(
+    engine: &Engine,
+    prepared: &PreparedPending,
+    settlement: &Settlement,
+    attempt: &PendingAttempt,
+) -> Result<(), Error> {
+    let job = &attempt.job;
+    let id = job.key.message_id();
+    let failure = match &attempt.outcome {
+        SendOutcome::Sent => {
+            if job.replayed {
+                settlement.redriven(&job.relay, &id, &engine.replica).await?;
             }
-            (Class::Fatal, _) => settlement.wait(task.claim(), &error, 0, Duration::ZERO).await,
-            _ if is_unsent(failure) => settlement.wait(task.claim(), &error, 0, pause(0, failure)).await,
-            _ => settlement.wait(task.claim(), &error, 1, pause(task.attempts, failure)).await,
+            return settlement.done(job.claim()).await;
         }
+        SendOutcome::Untried => {
+            let error = report_untried();
+            return settlement.wait(job.claim(), &error, 0, Duration::ZERO).await;
+        }
+        SendOutcome::Failed(failure) => failure,
+    };
+    let error = report::error(failure, Some(&id));
+    match (failure.class, prepared.config.on_poison) {
+        _ if is_unknown(prepared, failure) => {
+            if job.replayed {
+                settlement.redriven(&job.relay, &id, &engine.replica).await?;
+            }
+            settlement.unknown(job.claim(), &error).await
+        }
+        (Class::Poison, OnPoison::DeadLetter) => {
+            let letter = job.letter(prepared);
+            settlement.bury(job.claim(), &letter, &error, &engine.replica).await
+        }
+        (Class::Fatal, _) => settlement.wait(job.claim(), &error, 0, Duration::ZERO).await,
+        _ if is_unsent(failure) => settlement.wait(job.claim(), &error, 0, pause(0, failure)).await,
+        _ => settlement.wait(job.claim(), &error, 1, pause(job.attempts, failure)).await,
     }
 }
 
 /// Ends the claims of rows that were sent; the keys of those that had none with their token any more.
-async fn done_all(ready: &Ready, settlement: &Settlement, done: &[&Task]) -> Result<HashSet<Key>, Error> {
+async fn done_all(
+    prepared: &PreparedPending,
+    settlement: &Settlement,
+    done: &[&PendingJob],
+) -> Result<HashSet<Key>, Error> {
     if done.is_empty() {
         return Ok(HashSet::new());
     }
-    let (columns, due) = columns(ready, done);
-    let tokens: Vec<&str> = done.iter().map(|task| task.token.as_str()).collect();
-    let mut parameters = listed(ready, &columns, &due);
+    let (columns, due) = columns(prepared, done);
+    let tokens: Vec<&str> = done.iter().map(|job| job.token.as_str()).collect();
+    let mut parameters = listed(prepared, &columns, &due);
     parameters.push(&tokens);
-    let ended = keys(&settlement.query(Taking { sql: &ready.due.done_sql(), parameters: &parameters }).await?)?;
-    Ok(done.iter().map(|task| &task.key).filter(|key| !ended.contains(*key)).cloned().collect())
+    let ended = keys(&settlement.query(Taking { sql: &prepared.due.done_sql(), parameters: &parameters }).await?)?;
+    Ok(done.iter().map(|job| &job.key).filter(|key| !ended.contains(*key)).cloned().collect())
 }
 
 /// The rows' keys column by column, and when they were due.
-fn columns<'a>(ready: &Ready, tasks: &[&'a Task]) -> (Vec<Vec<&'a str>>, Vec<Timestamp>) {
-    let keys = (0..ready.pending.key.len())
-        .map(|column| tasks.iter().map(|task| task.key.0[column].as_str()).collect())
+fn columns<'a>(prepared: &PreparedPending, tasks: &[&'a PendingJob]) -> (Vec<Vec<&'a str>>, Vec<Timestamp>) {
+    let keys = (0..prepared.pending.key.len())
+        .map(|column| tasks.iter().map(|job| job.key.0[column].as_str()).collect())
         .collect();
-    (keys, tasks.iter().map(|task| task.due_at).collect())
+    (keys, tasks.iter().map(|job| job.due_at).collect())
 }
 
-fn listed<'a>(ready: &'a Ready, columns: &'a [Vec<&'a str>], due: &'a Vec<Timestamp>) -> Vec<&'a (dyn ToSql + Sync)> {
-    let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&ready.config.name];
+fn listed<'a>(
+    prepared: &'a PreparedPending,
+    columns: &'a [Vec<&'a str>],
+    due: &'a Vec<Timestamp>,
+) -> Vec<&'a (dyn ToSql + Sync)> {
+    let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&prepared.config.name];
     parameters.extend(columns.iter().map(|column| column as &(dyn ToSql + Sync)));
     parameters.push(due);
     parameters
@@ -157,21 +197,6 @@ fn listed<'a>(ready: &'a Ready, columns: &'a [Vec<&'a str>], due: &'a Vec<Timest
 
 fn keys(rows: &[Row]) -> Result<HashSet<Key>, Error> {
     Ok(rows.iter().map(|row| row.try_get(0).map(Key)).collect::<Result<_, _>>()?)
-}
-
-/// A row whose mark has not stayed.
-pub(super) fn unmarkable() -> Failure {
-    Failure::of(
-        Class::Fatal,
-        "mark_without_effect",
-        "setting the row's mark changes nothing: going on, it would be sent again and again, or at most once never",
-        "A trigger or a rule of the table takes the mark back: mend it, then `outbox-relay cursor resume NAME`.",
-    )
-}
-
-/// Under at_most_once, what the receiver may have is never sent again.
-pub(super) fn is_unknown(ready: &Ready, failure: &Failure) -> bool {
-    ready.config.guarantee == Guarantee::AtMostOnce && failure.ambiguous
 }
 
 fn report_untried() -> ErrorReport<'static> {

@@ -1,68 +1,73 @@
 //! Sending claimed rows: no lock is held, nothing of the database is waited for.
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use super::ready::Ready;
-use super::task::{Attempt, Outcome, Task};
+use super::job::{PendingJob, SendOutcome};
+use super::prepare::PreparedPending;
+use super::record::PendingAttempt;
 use crate::batch::Batch;
-use crate::relay::Guarantee;
 use crate::relay::engine::Engine;
+use crate::relay::queue::work::Attempt;
 use crate::sink::{Class, Mode, Published};
 
 /// Sends rows that were claimed together, in order; what became of each.
 ///
 /// A row that is refused holds no other up. When the receiver is out, the rest is not tried: it would fail, too.
-pub(super) async fn send(engine: Arc<Engine>, ready: Arc<Ready>, tasks: Vec<Task>) -> Vec<Attempt> {
-    let mut rest: std::collections::VecDeque<Task> = tasks.into();
+pub(super) async fn send(engine: &Engine, prepared: &PreparedPending, jobs: Vec<PendingJob>) -> Vec<PendingAttempt> {
+    let mut rest: std::collections::VecDeque<PendingJob> = jobs.into();
     let mut ended = Vec::with_capacity(rest.len());
     // What is never sent again must not be on its way behind a row that fails.
-    let mut alone = ready.config.guarantee == Guarantee::AtMostOnce;
+    let mut alone = prepared.marks_first();
     while let Some(first) = rest.front() {
         // A publication may take as long as a turn, and must end before the claim does.
-        if first.claimed.elapsed() + ready.config.turn.deadline >= ready.config.turn.lock_kill() {
+        if first.claimed.elapsed() + prepared.config.turn.deadline >= prepared.config.turn.lock_kill() {
             break;
         }
-        if let Some(failure) = first.refused(ready.due.largest()) {
-            ended.extend(rest.pop_front().map(|task| task.ended(Outcome::Failed(failure))));
+        if let Some(failure) = first.refused(prepared.due.largest()) {
+            ended.extend(rest.pop_front().map(|job| Attempt::new(job, SendOutcome::Failed(failure))));
             continue;
         }
         // A cluster that cannot be reached would cost the row under at_most_once; asking it costs nothing.
-        if alone && let Err(failure) = ready.sink.reach(&first.message.message(0), engine.call_deadline).await {
-            ended.extend(rest.pop_front().map(|task| task.ended(Outcome::Failed(failure))));
+        if alone && let Err(failure) = prepared.sink.reach(&first.message.message(0), engine.call_deadline).await {
+            ended.extend(rest.pop_front().map(|job| Attempt::new(job, SendOutcome::Failed(failure))));
             break;
         }
         let replayed = first.replayed;
-        let group = rest.iter().take_while(|task| task.replayed == replayed && task.too_large.is_none()).count();
+        let group = rest.iter().take_while(|job| job.replayed == replayed && job.too_large.is_none()).count();
         let published =
-            publish(&engine, &ready, rest.range(..group), Mode { alone, replayed, ..Mode::default() }).await;
-        ended.extend(rest.drain(..published.acknowledged).map(|task| task.ended(Outcome::Sent)));
+            publish(engine, prepared, rest.range(..group), Mode { alone, replayed, ..Mode::default() }).await;
+        ended.extend(rest.drain(..published.acknowledged).map(|job| Attempt::new(job, SendOutcome::Sent)));
         let Some(failure) = published.stopped else { if published.acknowledged < group { break } else { continue } };
         if published.suspects > 1 && failure.class == Class::Poison {
             alone = true; // one of the next is to blame: each waits for the one before
             continue;
         }
         let goes_on = failure.class == Class::Poison;
-        ended.extend(rest.pop_front().map(|task| task.ended(Outcome::Failed(failure))));
+        ended.extend(rest.pop_front().map(|job| Attempt::new(job, SendOutcome::Failed(failure))));
         if !goes_on {
             break;
         }
     }
-    ended.extend(rest.into_iter().map(|task| task.ended(Outcome::Untried)));
+    ended.extend(rest.into_iter().map(|job| Attempt::new(job, SendOutcome::Untried)));
     ended
 }
 
 /// One publication of some rows, bounded by the turn's deadline and the end of the grace period.
-async fn publish<'a>(engine: &Engine, ready: &Ready, tasks: impl Iterator<Item = &'a Task>, mode: Mode) -> Published {
-    let deadline = Instant::now() + ready.config.turn.deadline;
-    let mut publication = match ready.sink.begin(Mode { until: Some(deadline), ..mode }).await {
+async fn publish<'a>(
+    engine: &Engine,
+    prepared: &PreparedPending,
+    jobs: impl Iterator<Item = &'a PendingJob>,
+    mode: Mode,
+) -> Published {
+    let deadline = Instant::now() + prepared.config.turn.deadline;
+    let mut publication = match prepared.sink.begin(Mode { until: Some(deadline), ..mode }).await {
         Ok(publication) => publication,
         Err(failure) => return Published { acknowledged: 0, stopped: Some(failure), suspects: 1 },
     };
-    let fields = ready.sink.fields().len();
+    let fields = prepared.sink.fields().len();
     let mut batch = Batch::of_due_rows(fields);
-    for task in tasks {
-        let message = task.message.message(0);
+    for job in jobs {
+        let message = job.message.message(0);
         batch.push(message.created_at, message.id, (0..fields).map(|field| message.value(field)));
     }
     tokio::select! {

@@ -209,6 +209,6 @@ fn is_about_a_row(error: &Error) -> bool {
 }
 
 /// A constraint or a trigger of the application refuses.
-fn is_of_application(error: &Error) -> bool {
+pub(in crate::relay::queue) fn is_of_application(error: &Error) -> bool {
     ["23", "27", "44", "P0"].contains(&error.state_class())
 }

@@ -2,20 +2,21 @@
 
 use std::time::{Duration, Instant};
 
-use super::ready::Ready;
+use super::prepare::PreparedPending;
 use crate::batch::Batch;
 use crate::cursor::claims::Claimed;
 use crate::cursor::dead_letter::DeadLetter;
 use crate::position::Timestamp;
 use crate::relay::engine::dead_letter;
 use crate::relay::engine::unreadable;
+use crate::relay::queue::work::{Job, Outcome};
 use crate::sink::Failure;
 use crate::source::fetch::Unreadable;
 use crate::source::pending::Key;
 
 /// A claimed row.
 #[derive(Clone, Debug)]
-pub(super) struct Task {
+pub(super) struct PendingJob {
     pub(super) relay: String,
     pub(super) key: Key,
     pub(super) token: String,
@@ -34,24 +35,9 @@ pub(super) struct Task {
     pub(super) too_large: Option<usize>,
 }
 
-/// What became of a claimed row.
+/// What became of it.
 #[derive(Clone, Debug)]
-pub(super) struct Attempt {
-    pub(super) task: Task,
-    pub(super) outcome: Outcome,
-    /// It is not the first time that this is to be recorded.
-    pub(super) again: bool,
-    /// The server has refused to record it, and that is logged.
-    pub(super) refused: bool,
-    /// A commit that would have recorded it was not answered.
-    pub(super) perhaps_recorded: bool,
-    /// When its claim was last made or renewed, by this process's clock.
-    pub(super) renewed: Instant,
-}
-
-/// See [`Attempt`].
-#[derive(Clone, Debug)]
-pub(super) enum Outcome {
+pub(super) enum SendOutcome {
     /// The receiver has it.
     Sent,
     /// It was not sent, or nobody knows.
@@ -60,13 +46,23 @@ pub(super) enum Outcome {
     Untried,
 }
 
-impl Attempt {
-    pub(super) const fn is_acknowledged(&self) -> bool {
-        matches!(self.outcome, Outcome::Sent)
+impl Outcome for SendOutcome {
+    fn is_acknowledged(&self) -> bool {
+        matches!(self, Self::Sent)
     }
 }
 
-impl Task {
+impl Job for PendingJob {
+    fn id(&self) -> String {
+        self.key.message_id()
+    }
+
+    fn claimed_at(&self) -> Instant {
+        self.claimed
+    }
+}
+
+impl PendingJob {
     pub(super) fn claim(&self) -> Claimed<'_> {
         Claimed { relay: &self.relay, key: &self.key.0, token: &self.token }
     }
@@ -78,15 +74,11 @@ impl Task {
     }
 
     /// What is put aside of it.
-    pub(super) fn letter(&self, ready: &Ready) -> DeadLetter<'_> {
+    pub(super) fn letter(&self, prepared: &PreparedPending) -> DeadLetter<'_> {
         let message = self.message.message(0);
         match self.too_large {
-            Some(_) => dead_letter::unread(&ready.config, &message),
-            None => dead_letter::letter(&ready.config, &ready.sink, &message),
+            Some(_) => dead_letter::unread(&prepared.config, &message),
+            None => dead_letter::letter(&prepared.config, &prepared.sink, &message),
         }
-    }
-
-    pub(super) fn ended(self, outcome: Outcome) -> Attempt {
-        Attempt { renewed: self.claimed, task: self, outcome, again: false, refused: false, perhaps_recorded: false }
     }
 }

@@ -1,33 +1,29 @@
-//! One look at what is due, without any lock.
+//! What is due, without any lock, and what is measured from time to time.
 
 use tokio_postgres::types::ToSql;
 
 use super::Once;
-use super::ready::Ready;
+use super::prepare::PreparedPending;
+use crate::cursor;
 use crate::database::{Error, Session};
 use crate::message::Field;
 use crate::position::Timestamp;
 use crate::relay::Guarantee;
 use crate::relay::engine::lag::Lag;
+use crate::relay::queue::work::Poll;
 use crate::source::pending::{CAP, Due, Taking};
 
-/// What a look found.
+/// What a poll tells the claim.
 #[derive(Clone, Debug)]
-pub(super) struct Look {
+pub(super) struct PendingPoll {
     /// The database's clock.
     pub(super) now: Timestamp,
-    /// Since when the first row is due that can be claimed.
-    pub(super) due: Option<Timestamp>,
-    /// When the next one will be, within a minute.
-    pub(super) next: Option<Timestamp>,
     /// Rows that are marked and were provably not sent may be tried again.
     pub(super) waits: bool,
     /// Somebody's claim has run out while he was sending.
     pub(super) expired: bool,
     /// Dead letters are to be sent again.
     pub(super) redrive: bool,
-    /// Rows are on their way, whoever has them.
-    pub(super) under_way: bool,
     pub(super) once: Once,
 }
 
@@ -59,20 +55,34 @@ pub(super) const fn taking(guarantee: Guarantee) -> Taking {
     }
 }
 
-pub(super) async fn look(session: &Session, ready: &Ready, once: Once) -> Result<Look, Error> {
-    let statement = session.prepare_cached(&ready.look_sql).await?;
-    let parameters: [&(dyn ToSql + Sync); 2] = [&ready.config.name, &once];
+pub(super) async fn poll(
+    session: &Session,
+    prepared: &PreparedPending,
+    once: Once,
+) -> Result<Poll<PendingPoll>, Error> {
+    let statement = session.prepare_cached(&prepared.look_sql).await?;
+    let parameters: [&(dyn ToSql + Sync); 2] = [&prepared.config.name, &once];
     let row = session.query_one(&statement, &parameters).await?;
-    Ok(Look {
-        now: row.try_get(0)?,
-        due: row.try_get(1)?,
-        next: row.try_get(2)?,
-        waits: row.try_get(3)?,
-        expired: row.try_get(4)?,
-        redrive: row.try_get(5)?,
+    let (now, due, next): (Timestamp, Option<Timestamp>, Option<Timestamp>) =
+        (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+    let (waits, expired, redrive): (bool, bool, bool) = (row.try_get(3)?, row.try_get(4)?, row.try_get(5)?);
+    Ok(Poll {
+        due: due.is_some() || waits || expired || redrive,
+        next_in: next.map(|next| next.since(now)),
         under_way: row.try_get(6)?,
-        once,
+        detail: PendingPoll { now, waits, expired, redrive, once },
     })
+}
+
+pub(super) async fn sample(session: &Session, prepared: &PreparedPending) -> Result<(), Error> {
+    let (relay, metrics) = (&prepared.config.name, &prepared.metrics);
+    let lag = backlog(session, &prepared.due, relay).await?;
+    let rows = u64::try_from(lag.rows).unwrap_or(0);
+    metrics.set_lag(lag.age, rows, lag.observed_at);
+    prepared.numbers.set_due(rows);
+    metrics.set_dead_letters(u64::try_from(cursor::dead_letter::open(session, relay).await?).unwrap_or(0));
+    metrics.set_unknown_outcomes(cursor::unknown::count(session, relay).await?.unsigned_abs());
+    Ok(())
 }
 
 /// How old the oldest row is that is due and not sent, and how many there are.

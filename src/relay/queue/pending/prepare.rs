@@ -1,14 +1,15 @@
-//! What must be true before a desk opens: the same checks as `check`, a sink, a cursor row.
+//! What must be true before due rows are claimed: the same checks as `check`, a sink, a cursor row.
 
 use std::sync::Arc;
 
-use super::look::statements;
+use super::poll::statements;
 use crate::database::{Error, Session, error::describe};
 use crate::metrics::{CursorMetrics, PendingMetrics};
 use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::queue::checked::Seated;
+use crate::relay::queue::work::Prepared;
 use crate::relay::setup::prepare::{self, Seat};
 use crate::relay::setup::sinks;
 use crate::sink::Sink;
@@ -18,7 +19,7 @@ use crate::source::pending::{Due, Most, Pending, inspect, judge};
 
 /// A relay of due work that has passed its checks.
 #[derive(Debug)]
-pub(super) struct Ready {
+pub(super) struct PreparedPending {
     pub(super) config: Config,
     pub(super) pending: Pending,
     pub(super) due: Due,
@@ -30,7 +31,7 @@ pub(super) struct Ready {
     pub(super) numbers: PendingMetrics,
 }
 
-impl Seated for Ready {
+impl Seated for PreparedPending {
     fn seat(&self) -> &Seat {
         &self.seat
     }
@@ -48,11 +49,21 @@ pub(in crate::relay) async fn due(session: &Session, pending: &Pending) -> Resul
     Ok((findings, due))
 }
 
-pub(super) async fn ready(
+impl Prepared for PreparedPending {
+    fn sink(&self) -> &Sink {
+        &self.sink
+    }
+
+    fn metrics(&self) -> &CursorMetrics {
+        &self.metrics
+    }
+}
+
+pub(super) async fn prepare(
     engine: &Arc<Engine>,
     config: &Config,
     pending: &Pending,
-) -> Result<Result<Ready, Unready>, Error> {
+) -> Result<Result<PreparedPending, Unready>, Error> {
     let session = engine.probe.session().await?;
     let (findings, due) = due(&session, pending).await?;
     let Some(due) = due else { return Ok(Err(Unready::first(findings))) };
@@ -79,7 +90,7 @@ pub(super) async fn ready(
         Ok(seat) => seat,
         Err(unready) => return Ok(Err(unready)),
     };
-    Ok(Ok(Ready {
+    Ok(Ok(PreparedPending {
         look_sql: due.look_sql(),
         pending: pending.clone(),
         sink: Arc::new(sink),
