@@ -24,6 +24,7 @@ for_each_kind!(
     interrupted::kill_before_the_record,
     interrupted::lost_claim_is_not_recorded,
     interrupted::run_once_waits_for_another_replica,
+    recorded::clock_set_back_while_sending_records_once,
     recorded::outcome_is_recorded_while_checks_fail,
     recorded::claim_is_renewed_while_record_is_refused,
     recorded::refused_record_holds_up_no_other,

@@ -10,7 +10,7 @@ use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::intervals::RECHECK;
 use crate::relay::engine::not_ready::Unready;
-use crate::relay::queue::failure_tracker::Setbacks;
+use crate::relay::queue::failure_tracker::FailureTracker;
 use crate::relay::setup::prepare::{self, Seat};
 use crate::relay::setup::sinks;
 
@@ -86,7 +86,7 @@ impl<R: Seated> Checked<R> {
         &mut self,
         engine: &Engine,
         config: &Config,
-        setbacks: &mut Setbacks,
+        failures: &mut FailureTracker,
         checks: impl Future<Output = Result<Result<R, Unready>, Error>>,
     ) -> Result<Option<Arc<R>>, Error> {
         if self.ready.is_some() || !self.is_due() {
@@ -98,7 +98,7 @@ impl<R: Seated> Checked<R> {
                 tracing::info!(cursor = config.name, "relay ready");
                 self.unready = None;
                 self.halted = false;
-                setbacks.reported = ready.seat().reported;
+                failures.reported = ready.seat().reported;
                 engine.set_ready(&config.name);
                 self.last = Some(Arc::new(ready));
                 self.ready.clone_from(&self.last);

@@ -1,4 +1,4 @@
-//! Setbacks of a relay that sends its rows each on their own: the database or the receiver fails, and is well again.
+//! Failures of a relay that sends its jobs individually: the database or the receiver fails, and recovers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ const LONGEST: Duration = Duration::from_secs(5 * 60);
 
 /// What has gone wrong lately, and until when nothing is begun because of it.
 #[derive(Debug)]
-pub(in crate::relay) struct Setbacks {
+pub(in crate::relay) struct FailureTracker {
     engine: Arc<Engine>,
     cursor: String,
     /// After failures of the database, or of all rows by an outage.
@@ -38,14 +38,14 @@ pub(in crate::relay) struct Setbacks {
 
 /// What to do after an error of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::relay) struct AfterError {
+pub(in crate::relay) struct NextAttempt {
     /// How long to wait.
     pub(in crate::relay) pause: Duration,
     /// The relay's checks must be made again: its table may be another.
     pub(in crate::relay) recheck: bool,
 }
 
-impl Setbacks {
+impl FailureTracker {
     pub(in crate::relay) fn new(engine: Arc<Engine>, cursor: &str) -> Self {
         let (cursor, backoff) = (cursor.to_owned(), Backoff::new());
         Self { engine, cursor, backoff, outages: 0, not_before: Instant::now(), reported: false, unrecorded: None }
@@ -57,7 +57,7 @@ impl Setbacks {
     }
 
     /// The database said no to a relay that was ready under this fingerprint, if it was.
-    pub(in crate::relay) async fn failed(&mut self, error: &Error, fingerprint: Option<&str>) -> AfterError {
+    pub(in crate::relay) async fn failed(&mut self, error: &Error, fingerprint: Option<&str>) -> NextAttempt {
         let meaning = sqlstate::meaning(error);
         let (code, hint) = (sqlstate::word(error), meaning.hint.replace("NAME", &self.cursor));
         let class = if meaning.cure == sqlstate::Cure::Halt { Class::Fatal } else { Class::Retry };
@@ -75,7 +75,7 @@ impl Setbacks {
             _ => {}
         }
         let data = error.state().is_some_and(|state| state.code().starts_with("22"));
-        AfterError { pause, recheck: data || meaning.cure == sqlstate::Cure::Recheck }
+        NextAttempt { pause, recheck: data || meaning.cure == sqlstate::Cure::Recheck }
     }
 
     /// Logs why outcomes cannot be recorded yet, each reason once.

@@ -18,7 +18,7 @@ use crate::relay::engine::Engine;
 use crate::relay::engine::drain::Drain;
 use crate::relay::engine::intervals::SAMPLE;
 use crate::relay::queue::checked::{Checked, Seated as _};
-use crate::relay::queue::failure_tracker::Setbacks;
+use crate::relay::queue::failure_tracker::FailureTracker;
 use crate::relay::queue::work::{AttemptOf, Begun, Context, Poll, Prepared as _, Renewal, Work};
 
 mod claim;
@@ -51,7 +51,7 @@ pub(super) async fn run<W: Work>(engine: Arc<Engine>, config: Config, work: W) {
         sending: InFlight::new(&config.name),
         pace: Pace::new(config.poll.min, work.longest_pause(&config)),
         context: Context {
-            failures: Setbacks::new(Arc::clone(&engine), &config.name),
+            failures: FailureTracker::new(Arc::clone(&engine), &config.name),
             checked: Checked::default(),
             engine,
             config,

@@ -20,7 +20,7 @@ use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::queue::checked::{Checked, Seated};
-use crate::relay::queue::failure_tracker::Setbacks;
+use crate::relay::queue::failure_tracker::FailureTracker;
 use crate::sink::Sink;
 
 /// A relay that has passed its checks, as the runner sees it.
@@ -126,7 +126,7 @@ pub(super) struct Context<P> {
     pub(super) engine: Arc<Engine>,
     pub(super) config: Config,
     pub(super) checked: Checked<P>,
-    pub(super) failures: Setbacks,
+    pub(super) failures: FailureTracker,
 }
 
 /// A claim in progress: the relay's cursor is locked.

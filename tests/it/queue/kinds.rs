@@ -23,6 +23,8 @@ pub struct Kind {
     claims: &'static str,
     /// The table that holds claims.
     pub table: &'static str,
+    /// Of that table: when a job was claimed.
+    pub begun: &'static str,
     /// Of that table: the condition under which a changed or deleted row, `r`, is the record of an outcome.
     record: &'static str,
     /// Of that table: the job's name.
@@ -48,6 +50,7 @@ pub const PENDING: Kind = Kind {
     recorded: "SELECT count(*) FROM public.jobs AS j WHERE j.sent AND NOT EXISTS (SELECT FROM outbox.claim WHERE key[1] = j.id)",
     claims: "SELECT count(*) FROM outbox.claim WHERE state IN ('claimed', 'sending')",
     table: "outbox.claim",
+    begun: "claimed_at",
     record: "TG_OP = 'DELETE'",
     job: "OLD.key[1]",
     sent_again: true,
@@ -72,6 +75,7 @@ pub const REQUESTS: Kind = Kind {
     recorded: "SELECT count(*) FROM outbox.request WHERE status = 'completed'",
     claims: "SELECT count(*) FROM outbox.request WHERE expires_at IS NOT NULL",
     table: "outbox.request",
+    begun: "claimed_at",
     record: "NEW.status = 'completed'",
     job: "OLD.user_id",
     sent_again: true,
@@ -89,6 +93,7 @@ pub const ACTIONS: Kind = Kind {
     recorded: "SELECT count(*) FROM outbox.action WHERE status = 'completed'",
     claims: "SELECT count(*) FROM outbox.action WHERE status = 'running'",
     table: "outbox.action",
+    begun: "started_at",
     record: "NEW.status = 'completed'",
     job: "OLD.schedule",
     sent_again: true,

@@ -34,14 +34,31 @@ pub async fn outcome_is_recorded_while_checks_fail(kind: &'static Kind) {
     assert_eq!(sent(&fixture.receiver), ["a", "b"]);
 }
 
+/// After the server's clock was set back by an hour, what was written before lies in the future.
+pub async fn clock_set_back_while_sending_records_once(kind: &'static Kind) {
+    let fixture = Fixture::new(kind, "5s", "3s").await;
+    let _process = sending(&fixture, &["a"]).await;
+    let Kind { table, begun, .. } = kind;
+    let sql = format!(
+        "UPDATE {table} SET {begun} = {begun} + interval '1 hour', expires_at = expires_at + interval '1 hour'; \
+         UPDATE outbox.cursor SET advanced_at = advanced_at + interval '1 hour', updated_at = updated_at + interval '1 hour'"
+    );
+    fixture.owner.batch_execute(&sql).await.unwrap();
+    fixture.receiver.release();
+    eventually(PATIENCE, async || fixture.recorded().await == 1).await;
+    fixture.add("b").await;
+    eventually(PATIENCE, async || fixture.recorded().await == 2).await;
+    assert_eq!((sent(&fixture.receiver), fixture.claims().await), (vec!["a".to_owned(), "b".to_owned()], 0));
+}
+
 pub async fn claim_is_renewed_while_record_is_refused(kind: &'static Kind) {
     let fixture = Fixture::new(kind, DEADLINE, "600ms").await;
     fixture.refuse("a", "53100").await;
     fixture.add("a").await;
     let process = fixture.replica("first");
     let _second = fixture.replica("second");
-    let old = format!("SELECT count(*) FROM {} WHERE now() - claimed_at > $1::float8 * interval '1 s'", kind.table);
-    let old = old.replace("claimed_at", if kind.table == "outbox.action" { "started_at" } else { "claimed_at" });
+    let Kind { table, begun, .. } = kind;
+    let old = format!("SELECT count(*) FROM {table} WHERE now() - {begun} > $1::float8 * interval '1 s'");
     let seconds = kind.lease.as_secs_f64() * 2.0 + 1.0;
     let is_old = async || fixture.owner.query_one(&old, &[&seconds]).await.unwrap().get::<_, i64>(0) == 1;
     eventually(PATIENCE * 4, is_old).await;
