@@ -16,7 +16,11 @@ BREAKS = [
     ("a port open to others", "ports", ["9464:9464"]),
     ("a root that can be written", "read_only", False),
     ("a secret that is not there", "secrets", ["other"]),
+    ("an image of others without a digest", "image", "postgres:15.18-bookworm"),
 ]
+DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
+# Whose digest is not known: no registry could be asked, and no two others name the same one.
+BY_TAG = {"prom/prometheus:v2.42.0"}
 
 
 def problems(path):
@@ -32,8 +36,12 @@ def problems(path):
 
 
 def find(directory, stack):
+    # The schema's reader refuses a tag beside a digest, which Docker takes.
+    undigested = copy.deepcopy(stack)
+    for service in undigested["services"].values():
+        service["image"] = DIGEST.sub("", service["image"])
     try:
-        PyCompose.from_yaml(yaml.safe_dump(stack)).validate()
+        PyCompose.from_yaml(yaml.safe_dump(undigested)).validate()
     except Exception as error:  # of several kinds, none of them public
         yield str(error)
         return
@@ -42,8 +50,11 @@ def find(directory, stack):
 
 
 def service_problems(directory, stack, service):
-    if not re.search(r":[^/:]+$", service["image"]) or service["image"].endswith(":latest"):
+    tagged, digest = DIGEST.sub("", service["image"]), DIGEST.search(service["image"])
+    if not re.search(r":[^/:@]+$", tagged) or tagged.endswith(":latest"):
         yield f"image {service['image']} has no tag of its own"
+    if not digest and tagged not in BY_TAG and not tagged.startswith("outbox-relay"):
+        yield f"image {service['image']} has no digest"
     for port in service.get("ports", []):
         if not port.startswith("127.0.0.1:"):
             yield f"port {port} is open to others"

@@ -10,6 +10,7 @@ import yaml
 
 import broken
 import compose
+import dockerfile
 import rules
 import schemas
 
@@ -72,11 +73,12 @@ def main():
                     wrong.append(f"{name}: nobody notices {fault}")
     wrong += [f"never tried: {b[0]}" for b in broken.BY_SCHEMA + broken.BY_RULE if b[0] not in refused]
     wrong += compose.problems(DEPLOY / "compose.yaml")
+    wrong += dockerfile.problems(DEPLOY / "Dockerfile")
     hadolint = subprocess.run(["hadolint", str(DEPLOY / "Dockerfile")], capture_output=True, text=True)
     wrong += hadolint.stdout.splitlines() + hadolint.stderr.splitlines()
     if wrong:
         sys.exit("\n".join(wrong))
-    refusals = len(refused) + len(compose.BREAKS)
+    refusals = len(refused) + len(compose.BREAKS) + len(dockerfile.BREAKS)
     print(f"deploy: {checked} builds, Dockerfile and compose.yaml are in order; {refusals} broken ones were refused")
 
 
