@@ -1,13 +1,16 @@
 //! Which proofs of identity a server may ask for, before anything is sent to it.
 //!
 //! The driver answers whatever it is asked, a request for the password itself too. So the first message of the server is
-//! read on its way to the driver: one that asks for what is not allowed ends the connection, and nothing was sent.
+//! read on its way to the driver: one that asks for what is not allowed ends the connection, and nothing was sent. The driver also
+//! reads a message of any length; what a server says before the session is open is therefore bounded here.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::future::{Ready, ready};
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready as poll_ready};
 
 use postgres_native_tls::{MakeTlsConnector, TlsConnector, TlsStream as Encrypted};
@@ -78,21 +81,50 @@ pub(super) fn refused(error: &tokio_postgres::Error) -> Option<Method> {
 
 /// Type, length and number of the message that asks.
 const QUESTION: usize = 9;
+/// The most bytes that a server may send before the session is open: a hundred times what one says that greets with long notices.
+const SIGN_IN: usize = 1 << 20;
+
+/// What the streams of one attempt to connect are held to.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    allowed: Vec<Method>,
+    /// Set once the session is open, and what comes is what was asked for.
+    is_open: Arc<AtomicBool>,
+}
+
+impl Rules {
+    pub(super) fn new(allowed: Vec<Method>) -> Self {
+        Self { allowed, is_open: Arc::default() }
+    }
+
+    /// The session is open.
+    pub(super) fn opened(&self) {
+        self.is_open.store(true, Ordering::Relaxed);
+    }
+}
 
 /// A stream whose first message from the server is read. See the module.
 #[derive(Debug)]
 pub(super) struct Guarded<S> {
     stream: S,
-    allowed: Vec<Method>,
+    rules: Rules,
     question: Vec<u8>,
+    read: usize,
 }
 
 impl<S> Guarded<S> {
-    fn new(stream: S, allowed: Vec<Method>) -> Self {
-        Self { stream, allowed, question: Vec::with_capacity(QUESTION) }
+    fn new(stream: S, rules: Rules) -> Self {
+        Self { stream, rules, question: Vec::with_capacity(QUESTION), read: 0 }
     }
 
     fn see(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if !self.rules.is_open.load(Ordering::Relaxed) {
+            self.read += bytes.len();
+            if self.read > SIGN_IN {
+                let what = format!("the server has sent more than {SIGN_IN} bytes before the session was open");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+        }
         if self.question.len() == QUESTION {
             return Ok(());
         }
@@ -102,7 +134,7 @@ impl<S> Guarded<S> {
             return Ok(());
         };
         match Method::of(u32::from_be_bytes(number)) {
-            Some(method) if !self.allowed.contains(&method) => {
+            Some(method) if !self.rules.allowed.contains(&method) => {
                 Err(io::Error::new(io::ErrorKind::PermissionDenied, Refused(method)))
             }
             _ => Ok(()),
@@ -150,7 +182,7 @@ impl TlsStream for Guarded<Encrypted<Socket>> {
 
 /// In the place of a TLS connector: gives the stream as it is, guarded.
 #[derive(Clone, Debug)]
-pub(super) struct Plain(pub(super) Vec<Method>);
+pub(super) struct Plain(pub(super) Rules);
 
 impl MakeTlsConnect<Socket> for Plain {
     type Stream = Guarded<Socket>;
@@ -173,7 +205,7 @@ impl TlsConnect<Socket> for Plain {
 }
 
 /// A TLS connector whose streams are guarded.
-pub(super) struct Secure<C>(pub(super) C, pub(super) Vec<Method>);
+pub(super) struct Secure<C>(pub(super) C, pub(super) Rules);
 
 impl MakeTlsConnect<Socket> for Secure<MakeTlsConnector> {
     type Stream = Guarded<Encrypted<Socket>>;
@@ -192,9 +224,9 @@ impl TlsConnect<Socket> for Secure<TlsConnector> {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Stream, native_tls::Error>> + Send>>;
 
     fn connect(self, stream: Socket) -> Self::Future {
-        let Self(connector, allowed) = self;
+        let Self(connector, rules) = self;
         let connecting = TlsConnect::<Socket>::connect(connector, stream);
-        Box::pin(async move { Ok(Guarded::new(connecting.await?, allowed)) })
+        Box::pin(async move { Ok(Guarded::new(connecting.await?, rules)) })
     }
 }
 
@@ -207,7 +239,7 @@ mod tests {
     /// What comes of a question for this number, in reads of so many bytes.
     async fn asked(number: u8, allowed: Vec<Method>, step: usize) -> io::Result<Vec<u8>> {
         let question = [b'R', 0, 0, 0, 8, 0, 0, 0, number, b'S'];
-        let (mut guarded, mut got) = (Guarded::new(&question[..], allowed), Vec::new());
+        let (mut guarded, mut got) = (Guarded::new(&question[..], Rules::new(allowed)), Vec::new());
         let mut part = vec![0; step];
         loop {
             match guarded.read(&mut part).await? {

@@ -13,7 +13,7 @@ use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Socket};
 use tokio_util::sync::CancellationToken;
 
-use super::auth::{self, Guarded, Method, Plain, Secure};
+use super::auth::{self, Guarded, Method, Plain, Rules, Secure};
 use super::{Config, Error, Limits, Server, Session, Sessions, TlsMode, error, refusal};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -104,13 +104,13 @@ pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &st
     };
     // The driver's own time-out covers the TCP connection only; a server that accepts and says nothing needs this one.
     let late = |_| Error::Timeout(timeout * 2);
-    let allowed = config.auth.clone().unwrap_or_else(|| Method::allowed(!plain));
-    let by_socket = connection.get_hosts().iter().any(|host| matches!(host, Host::Unix(_)));
-    if plain && !by_socket {
+    let rules = Rules::new(config.auth.clone().unwrap_or_else(|| Method::allowed(!plain)));
+    if plain && !local(config) {
         // To the driver the guard is TLS that begins at once; it sends what it would send without.
         connection.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
-        let connecting = tokio::time::timeout(timeout * 2, connection.connect(Plain(allowed)));
+        let connecting = tokio::time::timeout(timeout * 2, connection.connect(Plain(rules.clone())));
         let (client, connection) = connecting.await.map_err(late)?.map_err(failed)?;
+        rules.opened();
         return Ok((client, Wire::Guarded(connection)));
     }
     if plain {
@@ -118,9 +118,10 @@ pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &st
         let (client, connection) = connecting.await.map_err(late)?.map_err(failed)?;
         return Ok((client, Wire::Plain(connection)));
     }
-    let tls = Secure(MakeTlsConnector::new(connector(config)?), allowed);
+    let tls = Secure(MakeTlsConnector::new(connector(config)?), rules.clone());
     let connecting = tokio::time::timeout(timeout * 2, connection.connect(tls));
     let (client, connection) = connecting.await.map_err(late)?.map_err(failed)?;
+    rules.opened();
     Ok((client, Wire::Tls(connection)))
 }
 

@@ -51,6 +51,7 @@ mod outside;
 mod pending;
 mod poison;
 mod postgres_facts;
+mod postgres_start;
 mod postgres_wire;
 mod queue;
 mod recurrence;

@@ -19,6 +19,7 @@ pub mod receiver;
 pub mod records;
 pub mod relays;
 pub mod servers;
+pub mod start_proxy;
 pub mod tls;
 
 use std::time::Duration;
