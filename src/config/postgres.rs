@@ -48,11 +48,29 @@ pub(super) fn read(section: &Section<'_>, pool_size: usize, environment: &Enviro
     }
     let tls = tls(section, written.as_ref(), &url, environment)?;
     let ca_file = ca_file_of(section, ca_file, &url, environment, tls)?;
-    let only_sockets = url.connection.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
+    let only_sockets = only_sockets(section, written.as_ref(), &url)?;
     // The driver's own modes know nothing of verification: it is told to have TLS or none, the connector verifies.
     let mode = if tls == TlsMode::Disable || only_sockets { SslMode::Disable } else { SslMode::Require };
     url.connection.ssl_mode(mode);
     Some(Config { connection: url.connection, tls, auth: url.auth, password_file, ca_file, pool_size, listens: false })
+}
+
+/// Whether all connections go by a Unix socket. What is for a network, TLS and the guard over the sign-in, is not there on a socket:
+/// a list of both would go without them on the network, too.
+fn only_sockets(section: &Section<'_>, written: Option<&Node>, url: &Url) -> Option<bool> {
+    let connection = &url.connection;
+    let sockets = connection.get_hosts().iter().filter(|host| matches!(host, Host::Unix(_))).count();
+    if sockets > 0 && (sockets < connection.get_hosts().len() || !connection.get_hostaddrs().is_empty()) {
+        let wrong = Wrong::new("a Unix socket and a host", "write either the socket's directory or hosts");
+        section.problem_at(written, "url", wrong);
+        return None;
+    }
+    if sockets > 0 && url.auth.is_some() {
+        let what = "require_auth beside a Unix socket, where it is not enforced";
+        section.problem_at(written, "url", Wrong::new(what, "remove require_auth"));
+        return None;
+    }
+    Some(sockets > 0)
 }
 
 fn variable(environment: &Environment, name: &str) -> Option<Node> {

@@ -56,6 +56,14 @@ fn postgres() {
         ("sslmode=disable", "ssl_mode=disable", "postgres.url", "no parameter \"ssl_mode\""),
         ("sslmode=disable", "sslmode=disable&tcp_user_timeout=3", "postgres.url", "tcp_user_timeout follows"),
         ("sslmode=disable", "sslmode=disable&sslcert=a", "postgres.url", "sslcert: client certificates"),
+        ("127.0.0.1:5432/app", "%2Ftmp,h/app", "postgres.url", "a Unix socket and a host"),
+        ("app?", "app?host=/tmp&hostaddr=10.0.0.1&", "postgres.url", "a Unix socket and a host"),
+        (
+            URL,
+            "url = \"postgresql://u@%2Ftmp/db?require_auth=md5\"",
+            "postgres.url",
+            "require_auth beside a Unix socket",
+        ),
         ("relay@127", "relay:hun/ter@127", "postgres.url", "user or password contain characters"),
         (
             URL,
