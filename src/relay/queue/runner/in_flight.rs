@@ -72,26 +72,28 @@ impl<A: Send + 'static> InFlight<A> {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn panic_frees_its_own_room_only() {
         let (mut in_flight, mut ended) = (InFlight::new("jobs"), Vec::new());
         in_flight.spawn(3, async { panic!("a sink that panics") });
+        let (accept, accepted) = tokio::sync::oneshot::channel::<()>();
         in_flight.spawn(2, async {
-            tokio::time::sleep(Duration::from_secs(5)).await;
+            accepted.await.expect("the test sends");
             vec!["a", "b"]
         });
-        in_flight.wait(Duration::from_secs(1), &mut ended).await;
+        in_flight.wait(Duration::from_secs(10), &mut ended).await;
         assert_eq!((in_flight.jobs(), ended.len()), (2, 0));
+        accept.send(()).expect("the job waits");
         in_flight.wait(Duration::from_secs(10), &mut ended).await;
         assert_eq!((in_flight.jobs(), in_flight.is_empty()), (0, true));
         assert_eq!(ended, ["a", "b"]);
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn wait_ends_with_the_pause_and_keeps_what_is_on_its_way() {
         let (mut in_flight, mut ended) = (InFlight::new("jobs"), Vec::new());
         in_flight.spawn(1, std::future::pending::<Vec<&str>>());
-        in_flight.wait(Duration::from_secs(1), &mut ended).await;
+        in_flight.wait(Duration::from_millis(20), &mut ended).await;
         assert_eq!((in_flight.jobs(), ended.len()), (1, 0));
     }
 }
