@@ -116,7 +116,7 @@ async fn outcome_lost_before_a_signal_exits_1() {
     eventually(PATIENCE, async || receiver.requests().len() == 1).await;
     owner.batch_execute("REVOKE UPDATE, DELETE ON outbox.claim FROM relay").await.unwrap();
     receiver.release();
-    line(&process, "cannot record the outcomes of rows: their claims have expired").await;
+    line(&process, "cannot record outcomes: their claims have expired").await;
     owner.batch_execute("GRANT UPDATE, DELETE ON outbox.claim TO relay").await.unwrap();
     // Sent again, and recorded then: the first outcome is lost all the same.
     eventually(PATIENCE * 3, async || count(&owner, MARKED).await == 1 && count(&owner, CLAIMS).await == 0).await;
