@@ -134,6 +134,8 @@ impl<W: Work> Runner<W> {
             return Ok(self.context.config.poll.max);
         }
         let session = engine.probe.session().await?;
+        // Also of a relay that is paused or halted: occurrences of its schedules are made all the same.
+        let poll = self.work.poll(&self.context, &prepared, &session).await?;
         let standings = cursor::standings(&session, &[&name]).await?;
         let Some(standing) = standings.first() else {
             self.context.checked.repeat(); // its row was deleted: the checks create it again
@@ -142,7 +144,6 @@ impl<W: Work> Runner<W> {
         prepared.metrics().set_paused(standing.paused);
         let halted = standing.halted.as_deref() == Some(prepared.seat().fingerprint.as_str());
         prepared.metrics().set_halted(halted);
-        let poll = self.work.poll(&self.context, &prepared, &session).await?;
         self.sample(&prepared, &session).await?;
         if self.context.checked.has_resumed(&engine, &self.context.config, halted) {
             return Ok(Duration::ZERO);
