@@ -9,8 +9,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{self, Config, Environment, Problems};
+use crate::config::{Config, Environment, Problems};
 use crate::database::{Error, Session, Sessions};
+use crate::sink::custom::Kinds;
 use crate::source::watcher::Watcher;
 use crate::telemetry;
 
@@ -108,13 +109,13 @@ pub enum Verb {
 
 impl Cli {
     /// Does what was asked for and answers how the process should end. Talk goes to standard error.
-    pub async fn execute(self, environment: &Environment) -> ExitCode {
+    pub async fn execute(self, environment: &Environment, kinds: &Kinds) -> ExitCode {
         if let Err(error) = telemetry::init(environment.get("RUST_LOG").map(String::as_str)) {
             output::complain(format_args!("error: {error}"));
             return ExitCode::from(USAGE);
         }
         let limit = self.limits.of(&self.verb).filter(|_| !self.limits_itself());
-        match deadline::within(limit, self.dispatch(environment)).await {
+        match deadline::within(limit, self.dispatch(environment, kinds)).await {
             Ok(code) => code,
             Err(error) => {
                 output::complain(format_args!("error: {}", story(&error)));
@@ -131,8 +132,9 @@ impl Cli {
         matches!(&self.verb, Verb::Status(status::Args { watch: true, .. }) | Verb::Prune(_) | Verb::Check(_))
     }
 
-    async fn dispatch(self, environment: &Environment) -> anyhow::Result<ExitCode> {
-        let load = || Config::load(self.config.as_deref(), environment).map(|config| self.limits.applied(config));
+    async fn dispatch(self, environment: &Environment, kinds: &Kinds) -> anyhow::Result<ExitCode> {
+        let load =
+            || Config::load_with(self.config.as_deref(), environment, kinds).map(|config| self.limits.applied(config));
         let limit = self.limits.of(&self.verb);
         match self.verb {
             Verb::Run(args) => run::run(load()?, args).await,
@@ -149,14 +151,6 @@ impl Cli {
             Verb::Config(args) => config_show::run(&load()?, &args),
         }
     }
-}
-
-/// Reads the process's arguments, does what they ask for, and answers how the process should end. Wrong usage ends the
-/// process here, with 2.
-pub async fn main() -> ExitCode {
-    let code = Cli::parse().execute(&config::of_process()).await;
-    telemetry::flush();
-    code
 }
 
 /// An error and its causes in one line; many errors tell their cause already, and it is not told twice.

@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::sink::custom::Kinds;
 use crate::sink::kafka::ClusterConfig;
 use crate::{admin, database, intake as http_intake, relay};
 
@@ -91,16 +92,24 @@ impl Config {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn load(path: Option<&Path>, environment: &Environment) -> Result<Self, Problems> {
+        Self::load_with(path, environment, &Kinds::default())
+    }
+
+    /// The same, of a program with sinks of its own.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load_with(path: Option<&Path>, environment: &Environment, kinds: &Kinds) -> Result<Self, Problems> {
         let named = path
             .map(Path::to_path_buf)
             .or_else(|| environment.get("OUTBOX_RELAY_CONFIG").filter(|name| !name.is_empty()).map(PathBuf::from));
         let Some(path) = named.clone().or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists()))
         else {
-            return Self::read("", None, environment).map_err(|problems| problems.without_file(DEFAULT_FILE));
+            return Self::read("", None, environment, kinds).map_err(|problems| problems.without_file(DEFAULT_FILE));
         };
         let file = path.display().to_string();
         match std::fs::read_to_string(&path) {
-            Ok(text) => Self::read(&text, Some(file), environment),
+            Ok(text) => Self::read(&text, Some(file), environment, kinds),
             Err(error) => {
                 let what = format!("cannot be read: {error}");
                 let mend = "name the configuration by --config FILE or OUTBOX_RELAY_CONFIG".to_owned();
@@ -116,15 +125,23 @@ impl Config {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn parse(text: &str, file: &str, environment: &Environment) -> Result<Self, Problems> {
-        Self::read(text, Some(file.to_owned()), environment)
+        Self::parse_with(text, file, environment, &Kinds::default())
     }
 
-    fn read(text: &str, file: Option<String>, environment: &Environment) -> Result<Self, Problems> {
+    /// The same, of a program with sinks of its own.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse_with(text: &str, file: &str, environment: &Environment, kinds: &Kinds) -> Result<Self, Problems> {
+        Self::read(text, Some(file.to_owned()), environment, kinds)
+    }
+
+    fn read(text: &str, file: Option<String>, environment: &Environment, kinds: &Kinds) -> Result<Self, Problems> {
         let report = Report::default();
         let mut document = tree::parse(text, &report);
         let certain = document.certain;
         environment::overlay(&mut document.root, environment, &report);
-        let config = build(&document.root, environment, &report);
+        let config = build(&document.root, environment, kinds, &report);
         match config {
             Some(config) if report.is_empty() => Ok(config),
             _ => Err(Problems::new(file, without_guesses(report.into_list(), certain))),
@@ -194,7 +211,7 @@ fn without_guesses(mut list: Vec<Problem>, certain: usize) -> Vec<Problem> {
     list
 }
 
-fn build(root: &Table, environment: &Environment, report: &Report) -> Option<Config> {
+fn build(root: &Table, environment: &Environment, kinds: &Kinds, report: &Report) -> Option<Config> {
     let root = Section::root(report, root);
     let postgres_section = root.section("postgres");
     let pool_size = postgres::read_pool_size(&postgres_section);
@@ -213,6 +230,7 @@ fn build(root: &Table, environment: &Environment, report: &Report) -> Option<Con
         cluster: kafka.as_ref(),
         has_cluster: kafka_section.is_present(),
         allow_loss: environment.get("OUTBOX_RELAY_ALLOW_LOSS").is_some_and(|value| value == "1"),
+        kinds,
     };
     let sections = root.sections("relay");
     refuse_twins(&sections);

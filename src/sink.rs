@@ -8,9 +8,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub mod command;
+mod config;
+pub mod custom;
 pub mod email;
 mod failure;
 pub mod http;
+mod idempotency_key;
 pub mod kafka;
 mod mode;
 mod once;
@@ -23,6 +26,7 @@ pub mod stdout;
 pub mod template;
 pub mod webhook;
 
+pub use config::Config;
 pub use failure::{Class, Failure, KnownError, Phase, Subject};
 pub use mode::{Flow, Mode};
 pub use once::Progress;
@@ -55,82 +59,6 @@ pub struct Published {
     pub suspects: usize,
 }
 
-/// The configured sink of a relay.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Config {
-    /// Records to a Kafka topic.
-    Kafka(kafka::Config),
-    /// One HTTP request per message.
-    Http(http::Config),
-    /// One SMS per message, by a provider's API.
-    Sms(sms::Config),
-    /// One signed HTTP request per message, to public addresses.
-    Webhook(webhook::Config),
-    /// A statement per message or batch, in the cursor's own transaction.
-    Sql(sql::Config),
-    /// One mail per message, by SMTP.
-    Email(Box<email::Config>),
-    /// One JSON line per message on standard output, for dry runs.
-    Stdout(stdout::Config),
-    /// A program per action of a schedule.
-    Command(command::Config),
-}
-
-impl Config {
-    /// The kind's name, as in the configuration and in metrics.
-    #[must_use]
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Kafka(_) => "kafka",
-            Self::Http(_) => "http",
-            Self::Sms(_) => "sms",
-            Self::Webhook(_) => "webhook",
-            Self::Sql(_) => "sql",
-            Self::Email(_) => "email",
-            Self::Stdout(_) => "stdout",
-            Self::Command(_) => "command",
-        }
-    }
-
-    /// Whether messages reach people or their systems one by one: such a relay needs an explicit `start`, publishes one
-    /// row a turn unless told otherwise, and uses at most half of the turn slots.
-    #[must_use]
-    pub const fn one_by_one(&self) -> bool {
-        matches!(self, Self::Http(_) | Self::Sms(_) | Self::Webhook(_) | Self::Email(_) | Self::Command(_))
-    }
-
-    /// What is out together: the Kafka cluster, or one receiver.
-    #[must_use]
-    pub fn circuit(&self) -> String {
-        match self {
-            Self::Kafka(_) => "kafka".to_owned(),
-            Self::Http(_)
-            | Self::Sms(_)
-            | Self::Webhook(_)
-            | Self::Sql(_)
-            | Self::Email(_)
-            | Self::Stdout(_)
-            | Self::Command(_) => {
-                format!("{} {}", self.kind(), self.target())
-            }
-        }
-    }
-
-    /// Where the messages go, for the cursor's identity and for people: no secrets.
-    #[must_use]
-    pub fn target(&self) -> String {
-        match self {
-            Self::Kafka(config) => config.topic.clone(),
-            Self::Http(config) => config.target(),
-            Self::Sms(config) => format!("{} {}", config.base_url, config.account_sid),
-            Self::Webhook(config) => config.request.target(),
-            Self::Sql(_) => "database".to_owned(),
-            Self::Email(config) => config.target(),
-            Self::Stdout(_) | Self::Command(_) => "-".to_owned(),
-        }
-    }
-}
-
 /// A sink, ready to publish for one relay.
 #[derive(Debug)]
 pub enum Sink {
@@ -146,6 +74,8 @@ pub enum Sink {
     Stdout(stdout::StdoutSink),
     /// See [`command`].
     Command(command::CommandSink),
+    /// See [`custom`].
+    Custom(custom::Adapter),
 }
 
 impl Sink {
@@ -159,6 +89,7 @@ impl Sink {
             Self::Email(sink) => sink.fields(),
             Self::Stdout(sink) => sink.fields(),
             Self::Command(sink) => sink.fields(),
+            Self::Custom(sink) => sink.fields(),
         }
     }
 
@@ -167,7 +98,9 @@ impl Sink {
     pub fn fits(&self, columns: &BTreeMap<String, ColumnType>) -> bool {
         match self {
             Self::Sql(sink) => sink.fits(columns),
-            Self::Kafka(_) | Self::Http(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) => true,
+            Self::Kafka(_) | Self::Http(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) | Self::Custom(_) => {
+                true
+            }
         }
     }
 
@@ -190,6 +123,7 @@ impl Sink {
         match self {
             Self::Http(sink) => sink.min_interval(),
             Self::Email(sink) => sink.min_interval(),
+            Self::Custom(sink) => sink.min_interval(),
             Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) | Self::Command(_) => None,
         }
     }
@@ -199,7 +133,9 @@ impl Sink {
     pub fn at_once(&self) -> Option<usize> {
         match self {
             Self::Email(sink) => Some(sink.at_once()),
-            Self::Kafka(_) | Self::Http(_) | Self::Sql(_) | Self::Stdout(_) | Self::Command(_) => None,
+            Self::Kafka(_) | Self::Http(_) | Self::Sql(_) | Self::Stdout(_) | Self::Command(_) | Self::Custom(_) => {
+                None
+            }
         }
     }
 
@@ -208,7 +144,9 @@ impl Sink {
     pub fn partitions(&self) -> Option<i32> {
         match self {
             Self::Kafka(sink) => sink.partitions(),
-            Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) => None,
+            Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) | Self::Custom(_) => {
+                None
+            }
         }
     }
 
@@ -219,7 +157,9 @@ impl Sink {
     pub async fn look_again(&self, patience: Duration) -> Result<(), Failure> {
         match self {
             Self::Kafka(sink) => sink.count_partitions(patience).await,
-            Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) => Ok(()),
+            Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) | Self::Custom(_) => {
+                Ok(())
+            }
         }
     }
 
@@ -239,6 +179,7 @@ impl Sink {
         match self {
             Self::Kafka(sink) => sink.reach(message, patience).await,
             Self::Email(sink) => sink.probe(patience).await.map(drop),
+            Self::Custom(sink) => sink.check(patience).await,
             Self::Http(_) | Self::Sql(_) | Self::Stdout(_) | Self::Command(_) => Ok(()),
         }
     }
@@ -253,6 +194,7 @@ impl Sink {
             Self::Email(sink) => (None, sink.rendered(message).map(Cow::Owned)),
             Self::Stdout(_) => (None, message.value(0).map(Cow::Borrowed)),
             Self::Command(_) => (None, None),
+            Self::Custom(sink) => (None, sink.rendered(message).map(Cow::Borrowed)),
         }
     }
 
@@ -276,6 +218,7 @@ impl Sink {
             Self::Email(sink) => Publication::Email(sink.begin(mode)),
             Self::Stdout(sink) => Publication::Stdout(sink.begin(mode)),
             Self::Command(_) => return Err(command::CommandSink::refusal()),
+            Self::Custom(sink) => Publication::Custom(sink.begin(mode)),
         })
     }
 
@@ -291,7 +234,7 @@ impl Sink {
     ) -> Result<Publication<'a>, Failure> {
         match self {
             Self::Sql(sink) => Ok(Publication::Sql(sink.begin(mode, transaction))),
-            Self::Kafka(_) | Self::Http(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) => {
+            Self::Kafka(_) | Self::Http(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) | Self::Custom(_) => {
                 self.begin(mode).await
             }
         }

@@ -35,6 +35,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("retention", &["position", "database", "cursor", "source", "relay"]),
     ("admin", &["metrics", "health", "listener"]),
     ("intake", &["position", "pace", "database", "metrics", "listener"]),
+    ("program", &["cli", "config", "sink", "telemetry"]),
     ("config", &["position", "pace", "secret", "database", "source", "sink", "relay", "retention", "admin", "intake"]),
 ];
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 
 use super::show::{self, Secrets};
+use super::sink::custom_without_secrets;
 use crate::pace;
 use crate::relay::{Config, OnConfigChange, Start, TurnConfig};
 use crate::secret::Secret;
@@ -20,6 +21,9 @@ use crate::source;
 pub(super) fn digest(config: &Config, cluster: Option<&ClusterConfig>) -> String {
     let mut text = show::relay(&plain(config), Secrets::Hidden);
     text.push_str(&config.sink.target());
+    if let sink::Config::Custom(custom) = &config.sink {
+        text.push_str(&custom_without_secrets(custom));
+    }
     let to_kafka = matches!(config.sink, sink::Config::Kafka(_)) || config.dead_letter_topic.is_some();
     if let Some(cluster) = cluster.filter(|_| to_kafka) {
         let mut servers: Vec<&str> = cluster.bootstrap_servers.split(',').map(str::trim).collect();
@@ -54,7 +58,11 @@ fn plain(config: &Config) -> Config {
             (email.timeout, email.rate_per_second, email.connections) = (none, None, 0);
             (email.server.credentials, email.server.ca_file) = (None, None);
         }
-        sink::Config::Kafka(_) | sink::Config::Sql(_) | sink::Config::Stdout(_) | sink::Config::Command(_) => {}
+        sink::Config::Kafka(_)
+        | sink::Config::Sql(_)
+        | sink::Config::Stdout(_)
+        | sink::Config::Command(_)
+        | sink::Config::Custom(_) => {}
     }
     plain
 }

@@ -42,7 +42,7 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
     ("relay.source.schedule.queries", &["sql", "timeout", "when", "max_rows"]),
     ("relay.turn", &["rows", "bytes", "max_row_bytes", "time", "deadline"]),
     ("relay.poll", &["min", "max", "standby", "notify"]),
-    ("relay.sink", &["kafka", "http", "sms", "webhook", "email", "sql", "stdout", "command"]),
+    ("relay.sink", &["kafka", "http", "sms", "webhook", "email", "sql", "stdout", "command", "custom"]),
     ("relay.sink.command", &["programs"]),
     ("relay.sink.command.programs", &["program", "args", "timeout", "memory", "output"]),
     ("relay.sink.kafka", &["topic", "key", "unordered", "on_partition_change", "payload", "headers"]),
@@ -108,7 +108,11 @@ pub(super) const SECTIONS: &[(&str, &[&str])] = &[
     ),
     ("relay.sink.sql", &["statement", "parameters", "each"]),
     ("relay.sink.stdout", &[]),
+    ("relay.sink.custom", &["kind"]),
 ];
+
+/// Sections whose other keys are the user's own.
+pub(super) const OPEN: [&str; 1] = ["relay.sink.custom"];
 
 /// What a key is, seen from a section.
 #[derive(Debug, PartialEq, Eq)]

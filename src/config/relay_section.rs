@@ -14,6 +14,7 @@ use super::{delivers, properties, requests, schedule, shards, sink, source, turn
 use crate::position::Timestamp;
 use crate::relay::{Config, Guarantee, OnConfigChange, OnPoison, Start};
 use crate::secret::Secret;
+use crate::sink::custom::Kinds;
 use crate::sink::kafka::{self, ClusterConfig};
 
 pub(super) const GUARANTEES: [(&str, Guarantee); 4] = [
@@ -35,6 +36,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) has_cluster: bool,
     /// Whether the rule that loses rows may be chosen.
     pub(super) allow_loss: bool,
+    /// Sinks of the program's own.
+    pub(super) kinds: &'a Kinds,
 }
 
 pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Config> {
@@ -50,7 +53,9 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let source = source::read(section, around.allow_loss);
     let sinks = section.section("sink");
     let kind = sink::kind(&sinks);
-    let one_by_one = kind.is_some_and(|kind| sink::ONE_BY_ONE.contains(&kind));
+    let own = sink::own(&sinks, around.kinds);
+    let reaches_people = kind.is_some_and(sink::may_be_one_by_one);
+    let one_by_one = own.as_ref().map_or(reaches_people, |own| own.description.one_by_one);
     let guarantee = guarantee(section, kind, requests);
     if scheduled {
         schedule::judge(section);
@@ -65,11 +70,12 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         sinks.problem("command", Wrong::new(what, "read [relay.source.schedule], or use another sink"));
     }
     // Of due work every row is meant; that `start` is refused there is said with the source.
-    let start = if pending || requests || scheduled { Some(Start::Beginning) } else { read_start(section, one_by_one) };
+    let start =
+        if pending || requests || scheduled { Some(Start::Beginning) } else { read_start(section, reaches_people) };
     let turn = turn::read(&section.section("turn"), one_by_one);
     let poll = turn::read_poll(&section.section("poll"));
     turn::judge_notify(section, &poll);
-    let sink = sink::read(&sinks, kind, turn.deadline, around.has_cluster);
+    let sink = sink::read(&sinks, (kind, own), turn.deadline, around.has_cluster);
 
     let cluster = around.cluster.filter(|_| kind == Some("kafka"));
     if let Some(cluster) = cluster {
@@ -147,10 +153,10 @@ fn topic(text: &str) -> Result<String, Wrong> {
     }
 }
 
-/// Whether the relay's sink sends one by one, whatever else is wrong with it.
+/// Whether the relay's sink sends one by one, or may, whatever else is wrong with it.
 pub(super) fn is_one_by_one(relay: &Section<'_>) -> bool {
     match relay.node("sink") {
-        Some(Node { value: Value::Table(sinks), .. }) => sink::ONE_BY_ONE.iter().any(|kind| sinks.contains_key(*kind)),
+        Some(Node { value: Value::Table(sinks), .. }) => sinks.keys().any(|kind| sink::may_be_one_by_one(kind)),
         _ => false,
     }
 }
@@ -225,6 +231,7 @@ fn secret_files(sink: &crate::sink::Config, cluster: Option<&ClusterConfig>) -> 
         },
         crate::sink::Config::Webhook(webhook) => webhook.secret_files.clone(),
         crate::sink::Config::Email(email) => email.files(),
+        crate::sink::Config::Custom(custom) => custom.description.secret_files.clone(),
         crate::sink::Config::Kafka(_)
         | crate::sink::Config::Http(_)
         | crate::sink::Config::Sql(_)

@@ -115,8 +115,10 @@ pub(super) fn judge(
         Some(sink::Config::Webhook(webhook)) => (webhook.request.once.key_memory, false),
         Some(sink::Config::Sms(sms)) => (sms.key_memory, false),
         Some(sink::Config::Email(email)) => (email.key_memory, false),
+        Some(sink::Config::Custom(custom)) => (custom.description.key_memory, false),
         Some(sink::Config::Kafka(_) | sink::Config::Sql(_) | sink::Config::Stdout(_) | sink::Config::Command(_)) => {
-            let mend = "use a sink of kind http, sms, webhook or email, or relay a table by [relay.source.stream]";
+            let mend =
+                "use a sink of kind http, sms, webhook, email or custom, or relay a table by [relay.source.stream]";
             relay.problem("source.requests", Wrong::new("this sink has no way to send a message once", mend));
             return;
         }

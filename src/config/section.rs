@@ -3,7 +3,7 @@
 use super::keys::{self, Standing};
 use super::problem::{Place, Problem, Report, Wrong};
 use super::tree::{Node, Table, Value};
-use super::{redact, syntax, units};
+use super::{redact, sink, syntax, units};
 
 /// A section that may be absent: then every key has its default, or is missing.
 #[derive(Debug)]
@@ -137,6 +137,26 @@ impl<'a> Section<'a> {
         self.read(key, convert)
     }
 
+    /// The keys that are the user's own, in a section that has such.
+    pub(super) fn own(&self) -> impl Iterator<Item = (&'a str, &'a Node)> {
+        let known = keys::of(&self.name);
+        let all = self.table.into_iter().flatten();
+        all.filter(move |(key, _)| !known.contains(&key.as_str())).map(|(key, (_, node))| (key.as_str(), node))
+    }
+
+    /// Reports what is wrong with a key of the user's own, as `a.b[0]`, or with the section when there is no such key.
+    pub(super) fn own_problem(&self, key: &str, Wrong { what, mend }: Wrong) {
+        let mut path = key.split('.').map(|part| part.split('[').next().unwrap_or_default());
+        let mut node = self.table.zip(path.next()).and_then(|(table, key)| table.get(key)).map(|(_, node)| node);
+        for part in path {
+            let Some(Node { value: Value::Table(table), .. }) = node else { break };
+            node = table.get(part).map(|(_, node)| node).or(node);
+        }
+        let value = node.filter(|_| !sink::sounds_secret(key)).and_then(harmless);
+        let place = node.map_or(&self.place, |node| &node.place).clone();
+        self.report.add(Problem { place, key: self.path_of(key), value, what, mend, missing: false });
+    }
+
     /// Reports that a key is not there.
     pub(super) fn missing(&self, key: &str, what: &str, mend: &str) {
         let key = self.path_of(key);
@@ -167,6 +187,9 @@ impl<'a> Section<'a> {
     }
 
     fn report_strangers(&self) {
+        if keys::OPEN.contains(&self.name.as_str()) {
+            return;
+        }
         for (key, (place, node)) in self.table.into_iter().flatten() {
             let (what, mend) = match keys::standing(&self.name, key) {
                 Standing::Known => continue,

@@ -45,7 +45,8 @@ pub(super) fn read(
         | sink::Config::Sql(_)
         | sink::Config::Email(_)
         | sink::Config::Stdout(_)
-        | sink::Config::Command(_) => (None, false),
+        | sink::Config::Command(_)
+        | sink::Config::Custom(_) => (None, false),
     };
     match (key, sinks_key) {
         (Some(key), Some(other)) if key != other && !unordered => {
@@ -73,6 +74,7 @@ fn rate(sink: &sink::Config) -> Option<f64> {
         sink::Config::Webhook(webhook) => webhook.request.rate_per_second,
         sink::Config::Sms(sms) => sms.rate_per_second,
         sink::Config::Email(email) => email.rate_per_second,
+        sink::Config::Custom(custom) => custom.description.min_interval.map(|interval| interval.as_secs_f64().recip()),
         sink::Config::Kafka(_) | sink::Config::Sql(_) | sink::Config::Stdout(_) | sink::Config::Command(_) => None,
     }
 }

@@ -209,7 +209,8 @@ fn source_pending(lines: &mut Lines, pending: &Pending) {
 }
 
 fn show_sink(lines: &mut Lines, sink: &crate::sink::Config, secrets: Secrets) {
-    lines.section(&format!("[relay.sink.{}]", sink.kind()));
+    let is_custom = matches!(sink, crate::sink::Config::Custom(_));
+    lines.section(&format!("[relay.sink.{}]", if is_custom { "custom" } else { sink.kind() }));
     match sink {
         crate::sink::Config::Kafka(config) => {
             lines.text("topic", &config.topic);
@@ -238,6 +239,7 @@ fn show_sink(lines: &mut Lines, sink: &crate::sink::Config, secrets: Secrets) {
         crate::sink::Config::Email(config) => show_email::write(lines, config),
         crate::sink::Config::Stdout(_) => {}
         crate::sink::Config::Command(config) => sink::write_command(lines, config),
+        crate::sink::Config::Custom(config) => sink::write_custom(lines, config, secrets),
     }
 }
 

@@ -8,6 +8,7 @@ mod delivers;
 mod garbled;
 mod good;
 mod notify;
+mod own_sinks;
 mod reference;
 mod rendered;
 mod shards;

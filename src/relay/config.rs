@@ -61,7 +61,8 @@ impl Config {
             | sink::Config::Sql(_)
             | sink::Config::Email(_)
             | sink::Config::Stdout(_)
-            | sink::Config::Command(_) => true,
+            | sink::Config::Command(_)
+            | sink::Config::Custom(_) => true,
         }
     }
 

@@ -113,6 +113,13 @@ impl Failure {
         Self { subject, ..self }
     }
 
+    /// The same where the receiver may have accepted the message although no answer came. Under `at_most_once` such a message is
+    /// never sent again, and is listed for a person to decide.
+    #[must_use]
+    pub fn in_doubt(self) -> Self {
+        Self { ambiguous: true, ..self }
+    }
+
     /// What a publication reports that was ended while the receiver had a message and had not answered.
     pub(crate) fn deadline() -> Self {
         Self {

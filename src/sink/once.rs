@@ -31,6 +31,7 @@ impl Sink {
         match self {
             Self::Http(sink) => sink.pin(message),
             Self::Email(sink) => sink.pin(message),
+            Self::Custom(sink) => Ok(sink.pin(message)),
             Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) | Self::Command(_) => Err(not_once()),
         }
     }
@@ -50,6 +51,7 @@ impl Sink {
         match self {
             Self::Http(sink) => sink.deliver(pinned, patience, &mut progress.handed_over).await,
             Self::Email(sink) => sink.deliver(id, pinned, patience, &mut progress.step).await,
+            Self::Custom(sink) => sink.deliver(id, pinned, patience, &mut progress.handed_over).await,
             Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) | Self::Command(_) => Err(not_once()),
         }
     }
@@ -61,13 +63,15 @@ impl Sink {
     pub async fn ask(&self, message: &Message<'_>, patience: Duration) -> Result<Option<Receipt>, Failure> {
         match self {
             Self::Http(sink) => sink.ask(message, patience).await,
-            Self::Kafka(_) | Self::Email(_) | Self::Sql(_) | Self::Stdout(_) | Self::Command(_) => Err(not_once()),
+            Self::Kafka(_) | Self::Email(_) | Self::Sql(_) | Self::Stdout(_) | Self::Command(_) | Self::Custom(_) => {
+                Err(not_once())
+            }
         }
     }
 }
 
 /// The configuration refuses requests for such a sink.
 fn not_once() -> Failure {
-    let hint = "Use a sink of kind http, sms, webhook or email";
+    let hint = "Use a sink of kind http, sms, webhook, email or one of your own";
     Failure::of(Class::Fatal, "sink_not_once", "this sink cannot send requests", hint)
 }

@@ -1,6 +1,6 @@
 //! One turn's publishing, whatever the sink.
 
-use super::{Flow, Published, email, http, kafka, sql, stdout};
+use super::{Flow, Published, custom, email, http, kafka, sql, stdout};
 use crate::batch::Batch;
 
 /// One turn's publishing: push batches in order, then `finish`. Dropping it stops at once: nothing more is sent.
@@ -16,6 +16,8 @@ pub enum Publication<'a> {
     Sql(sql::SqlPublication<'a>),
     /// See [`stdout`].
     Stdout(stdout::StdoutPublication<'a>),
+    /// See [`custom`].
+    Custom(custom::CustomPublication<'a>),
 }
 
 impl Publication<'_> {
@@ -27,6 +29,7 @@ impl Publication<'_> {
             Self::Email(publication) => publication.push(batch).await,
             Self::Sql(publication) => publication.push(batch).await,
             Self::Stdout(publication) => publication.push(batch).await,
+            Self::Custom(publication) => publication.push(batch).await,
         }
     }
 
@@ -34,7 +37,7 @@ impl Publication<'_> {
     pub(crate) fn acknowledged(&self) -> usize {
         match self {
             Self::Kafka(publication) => publication.acknowledged(),
-            Self::Http(_) | Self::Email(_) | Self::Sql(_) | Self::Stdout(_) => 0,
+            Self::Http(_) | Self::Email(_) | Self::Sql(_) | Self::Stdout(_) | Self::Custom(_) => 0,
         }
     }
 
@@ -42,7 +45,7 @@ impl Publication<'_> {
     pub async fn settle(&mut self) {
         match self {
             Self::Kafka(publication) => publication.settle().await,
-            Self::Http(_) | Self::Email(_) | Self::Sql(_) | Self::Stdout(_) => {}
+            Self::Http(_) | Self::Email(_) | Self::Sql(_) | Self::Stdout(_) | Self::Custom(_) => {}
         }
     }
 
@@ -54,6 +57,7 @@ impl Publication<'_> {
             Self::Email(publication) => publication.finish(),
             Self::Sql(publication) => publication.finish(),
             Self::Stdout(publication) => publication.finish(),
+            Self::Custom(publication) => publication.finish(),
         }
     }
 }

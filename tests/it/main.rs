@@ -48,6 +48,7 @@ mod odd_rows;
 mod operators;
 mod ordering;
 mod outside;
+mod own_sink;
 mod pending;
 mod poison;
 mod postgres_facts;

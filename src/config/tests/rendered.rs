@@ -153,7 +153,7 @@ fn variables_are_named() {
 #[test]
 fn without_a_file_the_environment_is_named() {
     assert_eq!(
-        Config::read("", None, &Environment::new()).expect_err("nothing is configured").to_string(),
+        Config::read("", None, &Environment::new(), &Kinds::default()).expect_err("nothing is configured").to_string(),
         "1 problem in the configuration\nenvironment: postgres.url: no PostgreSQL server is named\n    \
          mend: write url = \"postgresql://user@host:5432/database\", or set DATABASE_URL or PGHOST"
     );

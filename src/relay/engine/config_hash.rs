@@ -26,7 +26,8 @@ pub fn of(config: &Config) -> Result<String, InvalidSetting> {
         | sink::Config::Webhook(_)
         | sink::Config::Sql(_)
         | sink::Config::Stdout(_)
-        | sink::Config::Command(_) => Vec::new(),
+        | sink::Config::Command(_)
+        | sink::Config::Custom(_) => Vec::new(),
     };
     for (key, path) in files {
         let contents = std::fs::read(&path)

@@ -19,6 +19,7 @@ use crate::source::shape::{After, Shape};
 use crate::source::{self, Pending, Requests, judge, table};
 
 mod cursors;
+mod custom;
 mod email;
 mod memory;
 mod notify;
@@ -102,6 +103,9 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
         found.extend(secrets::usable(relay));
         if let sink::Config::Email(config) = &relay.sink {
             found.extend(email::server(relay, config).await);
+        }
+        if let sink::Config::Custom(config) = &relay.sink {
+            found.push(custom::receiver(relay, config).await);
         }
         if let Some(name) = &relay.dead_letter_topic {
             found.push(topic::letters(cluster, name, &mut away).await);
@@ -206,6 +210,7 @@ fn asked(relay: &Config, table: sinks::Known<'_>, findings: &mut Vec<Finding>) -
         sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Webhook(_) => {
             Some("Write the body as a template that names the columns.")
         }
+        sink::Config::Custom(_) => Some("Have the sink read the columns that it needs (Description::reading)."),
         // It names its columns; it prints what there is.
         sink::Config::Sql(_) | sink::Config::Email(_) | sink::Config::Stdout(_) | sink::Config::Command(_) => None,
     };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::database::{Fragile, Loan};
 use crate::message::{ColumnType, Field};
@@ -9,12 +10,13 @@ use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
 use crate::sink::command::CommandSink;
+use crate::sink::custom::Adapter;
 use crate::sink::email::EmailSink;
 use crate::sink::http::HttpSink;
 use crate::sink::kafka::{self, KafkaSink, LetterTopic, Passed};
 use crate::sink::sql::SqlSink;
 use crate::sink::stdout::StdoutSink;
-use crate::sink::{self, Failure, InvalidSetting, Sink};
+use crate::sink::{self, Class, Failure, InvalidSetting, Sink, custom};
 use crate::source::shape::Shape;
 
 /// A record's size limit where the topic's own cannot be read.
@@ -52,6 +54,7 @@ pub(in crate::relay) async fn make(engine: &Arc<Engine>, config: &Config, table:
         | sink::Config::Email(_)
         | sink::Config::Stdout(_)
         | sink::Config::Command(_) => local_sink(config, table).map_err(|invalid| Unready::invalid(&invalid)),
+        sink::Config::Custom(custom) => custom_sink(config, custom, engine.call_deadline).await.map_err(Unready::from),
     }
 }
 
@@ -69,7 +72,17 @@ fn local_sink(config: &Config, table: Known<'_>) -> Result<Sink, Vec<InvalidSett
         sink::Config::Email(email) => EmailSink::new(email, &config.relay).map(Sink::Email),
         sink::Config::Stdout(stdout) => Ok(Sink::Stdout(StdoutSink::new(stdout, &config.relay))),
         sink::Config::Command(command) => CommandSink::new(command).map(Sink::Command),
+        sink::Config::Custom(custom) => Ok(Sink::Custom(Adapter::new(custom, &config.relay))),
         sink::Config::Kafka(_) => Err(Vec::new()),
+    }
+}
+
+/// A sink of one's own that somebody must mend runs no turn. One whose receiver is away does: its circuit opens.
+async fn custom_sink(config: &Config, custom: &custom::Config, patience: Duration) -> Result<Sink, Failure> {
+    let sink = Adapter::new(custom, &config.relay);
+    match sink.check(patience).await {
+        Err(failure) if failure.class == Class::Fatal => Err(failure),
+        Ok(()) | Err(_) => Ok(Sink::Custom(sink)),
     }
 }
 
@@ -86,7 +99,8 @@ pub(in crate::relay) fn fields(config: &Config, table: Known<'_>) -> Result<Vec<
         | sink::Config::Sql(_)
         | sink::Config::Email(_)
         | sink::Config::Stdout(_)
-        | sink::Config::Command(_) => local_sink(config, table).map(|sink| sink.fields().to_vec()),
+        | sink::Config::Command(_)
+        | sink::Config::Custom(_) => local_sink(config, table).map(|sink| sink.fields().to_vec()),
     }
 }
 

@@ -5,14 +5,14 @@
 
 use std::borrow::Cow;
 
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Request, Url};
 
 use super::Config;
 use crate::message::{Field, Message, TemplateValue};
 use crate::sink::template::{Mode, Template, UNRESERVED};
-use crate::sink::{Class, Failure, InvalidSetting, Subject, row_headers};
+use crate::sink::{Class, Failure, InvalidSetting, Subject, idempotency_key, row_headers};
 use crate::visible::visible;
 use compile::Compiler;
 
@@ -37,9 +37,6 @@ const OF_CONNECTION: [&str; 11] = [
     "upgrade",
 ];
 
-/// What cannot stand in a header, and `%`, so that different ids stay different.
-const NOT_IN_KEY: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
-
 /// Makes the requests of one relay.
 #[derive(Debug)]
 pub(super) struct Requests {
@@ -50,7 +47,7 @@ pub(super) struct Requests {
     headers: Vec<(HeaderName, Bound)>,
     body: Content,
     ask: Option<Bound>,
-    key_prefix: String,
+    relay: String,
     fields: Vec<Field>,
     /// The field with an object of further headers.
     own: Option<usize>,
@@ -91,10 +88,10 @@ impl Requests {
         }
         let body = compiler.body(&config.body);
         let ask = config.once.ask.as_ref().and_then(|ask| compiler.question(ask, target.as_deref()));
-        let key_prefix = format!("{}/", utf8_percent_encode(relay, NOT_IN_KEY));
+        let relay = relay.to_owned();
         match (method, target, url, body) {
             (Some(method), Some(target), Some(url), Some(body)) if compiler.problems.is_empty() => {
-                Ok(Self { method, target, url, headers, body, ask, key_prefix, fields: compiler.fields, own: None })
+                Ok(Self { method, target, url, headers, body, ask, relay, fields: compiler.fields, own: None })
             }
             _ => Err(compiler.problems),
         }
@@ -219,10 +216,7 @@ impl Requests {
 
     /// The same key for each attempt of a message, another for each other message.
     fn add_key(&self, headers: &mut HeaderMap, message: &Message<'_>) -> Result<(), Failure> {
-        let mut key = format!("{}{}", self.key_prefix, utf8_percent_encode(message.id, NOT_IN_KEY));
-        if let Some(due_at) = message.due_at() {
-            key.push_str(&format!("/{due_at}"));
-        }
+        let key = idempotency_key::of(&self.relay, message);
         headers.insert(IDEMPOTENCY_KEY, header("Idempotency-Key", &key)?);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Relays under test: in this process, where a test can look into them, or as real processes, where it can kill them.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 
@@ -93,12 +93,17 @@ impl Process {
 
     /// The same, with further environment variables.
     pub fn spawn_with(toml: &str, args: &[&str], environment: &[(&str, String)]) -> Self {
+        Self::spawn_program(Path::new(env!("CARGO_BIN_EXE_outbox-relay")), toml, args, environment)
+    }
+
+    /// The same of another program that is built on the library.
+    pub fn spawn_program(program: &Path, toml: &str, args: &[&str], environment: &[(&str, String)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("outbox-relay.toml");
         private(&file, toml).unwrap();
         let log = std::fs::File::create(dir.path().join("log")).unwrap();
         let out = std::fs::File::create(dir.path().join("out")).unwrap();
-        let child = tokio::process::Command::new(env!("CARGO_BIN_EXE_outbox-relay"))
+        let child = tokio::process::Command::new(program)
             .arg("--config")
             .arg(&file)
             .args(args)

@@ -151,6 +151,7 @@ pub(super) fn key_memory(sink: &sink::Config) -> Option<std::time::Duration> {
         sink::Config::Webhook(webhook) => webhook.request.once.key_memory,
         sink::Config::Sms(sms) => sms.key_memory,
         sink::Config::Email(email) => email.key_memory,
+        sink::Config::Custom(custom) => custom.description.key_memory,
         sink::Config::Kafka(_) | sink::Config::Sql(_) | sink::Config::Stdout(_) | sink::Config::Command(_) => None,
     }
 }
