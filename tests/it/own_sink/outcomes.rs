@@ -16,13 +16,14 @@ async fn a_row_that_an_own_sink_refuses_becomes_a_dead_letter_and_can_be_sent_ag
     let _replica = stage.replica("r1").await;
     stage.settled(7).await;
     assert_eq!(stage.socket.ids(), [1, 2, 3, 4, 5, 6, 7]);
-    let document = stage.json(&["dead-letter", "show", "own", "4", "-o", "json"]).await;
+    let id: i64 = stage.owner.query_one("SELECT id FROM outbox.dead_letter", &[]).await.unwrap().get(0);
+    let document = stage.json(&["dead-letter", "show", &id.to_string(), "-o", "json"]).await;
     let text = document.to_string();
     for part in ["custom_refused", "no such seat", "sold twice", "unix_socket", "Correct the row"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     stage.socket.refuse("nothing");
-    let (code, _, log) = stage.command(&["dead-letter", "redrive", "own", "4", "--yes"]).await;
+    let (code, _, log) = stage.command(&["dead-letter", "redrive", "--cursor", "own", "--yes"]).await;
     assert_eq!(code, Some(0), "{log}");
     eventually(PATIENCE * 2, async || stage.socket.ids() == [1, 2, 3, 4, 5, 6, 7, 4]).await;
 }
@@ -129,7 +130,7 @@ async fn an_own_sink_sends_a_request_once_and_one_without_an_answer_is_unknown()
         let sql = "SELECT count(*) FROM outbox.request WHERE status = $1";
         stage.owner.query_one(sql, &[&status]).await.unwrap().get(0)
     };
-    eventually(PATIENCE * 3, async || having("sent").await == 1 && having("unknown").await == 1).await;
+    eventually(PATIENCE * 3, async || having("completed").await == 1 && having("unknown").await == 1).await;
     let lines = stage.socket.lines();
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(lines.iter().any(|line| line.row.contains("\"ann\"")), "{lines:?}");
