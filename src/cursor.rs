@@ -9,6 +9,7 @@ pub mod actions;
 mod advance;
 mod attention;
 pub mod claims;
+pub mod clock_step;
 mod commit;
 pub mod control;
 pub mod dead_letter;
@@ -38,6 +39,7 @@ mod wish;
 
 pub use advance::Advance;
 pub use attention::{Attention, attention};
+pub use clock_step::ClockStep;
 pub use commit::{Commit, fate_of};
 pub use detail::{Detail, detail};
 pub use lock::{LockedCursor, Place, RestsOn};

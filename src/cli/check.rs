@@ -52,8 +52,8 @@ pub async fn run(config: Config, args: Args, limit: Option<Duration>) -> anyhow:
         Ok(())
     };
     let in_time = within(limit, asking).await;
-    let Found { mut findings, step } = found;
-    findings.extend(in_time.err().map(|_| late(&step, limit)));
+    let Found { mut findings, asked } = found;
+    findings.extend(in_time.err().map(|_| late(&asked, limit)));
     let reachable = findings.iter().all(|finding| !finding.relay.is_empty() || finding.level < Level::Error);
     if let Some(time) = args.observe.filter(|_| reachable) {
         let left = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
@@ -61,7 +61,7 @@ pub async fn run(config: Config, args: Args, limit: Option<Duration>) -> anyhow:
         let observing = async { Ok(observe((&sessions, watcher), &config.relays, time, complain).await) };
         match within(left, observing).await {
             Ok(Ok(observed)) => findings.extend(observed),
-            Err(_) => findings.push(late("PostgreSQL, to observe", limit)),
+            Err(_) => findings.push(late(&[("PostgreSQL, to observe".to_owned(), begun)], limit)),
             Ok(Err(error)) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
         }
     }
@@ -81,10 +81,19 @@ pub async fn run(config: Config, args: Args, limit: Option<Duration>) -> anyhow:
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(super::THRESHOLD) })
 }
 
-/// The limit was reached while this was asked: what was found until then is told all the same.
-fn late(step: &str, limit: Option<Duration>) -> Finding {
+/// The limit was reached while the last of them was asked: what was found until then is told all the same, and who took the
+/// most of the time, if that was another.
+fn late(asked: &[(String, Instant)], limit: Option<Duration>) -> Finding {
     let limit = limit.unwrap_or_default();
-    let message = format!("no answer within {limit:?} (--timeout) from {step}: what comes after it was not checked");
+    let ends = asked.iter().skip(1).map(|(_, begun)| *begun).chain([Instant::now()]);
+    let times =
+        asked.iter().zip(ends).map(|((whom, begun), end)| (whom.as_str(), end.saturating_duration_since(*begun)));
+    let last = asked.last().map_or("PostgreSQL", |(whom, _)| whom.as_str());
+    let longest = times.max_by_key(|(_, time)| *time).filter(|(whom, _)| *whom != last);
+    let most =
+        longest.map_or_else(String::new, |(whom, time)| format!("; {whom} took {:.1} s of it", time.as_secs_f64()));
+    let message =
+        format!("no answer within {limit:?} (--timeout) from {last}: what comes after it was not checked{most}");
     Finding::new(Level::Error, "no_answer", message)
         .setting("Find out why it does not answer, or give a longer --timeout.")
 }
@@ -116,4 +125,22 @@ fn render(findings: &[Finding]) -> String {
     let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     text.push_str(&format!("{}, {}\n", counted(errors, "error"), counted(warnings, "warning")));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_took_the_most_of_the_time_is_named() {
+        let (limit, now) = (Duration::from_secs(15), Instant::now());
+        let ago = |seconds| now.checked_sub(Duration::from_secs(seconds)).expect("a machine that runs for a minute");
+        let asked = |whom: &str, seconds| (whom.to_owned(), ago(seconds));
+        let both = [asked("PostgreSQL", 15), asked("the target of relay a", 14), asked("the target of relay b", 1)];
+        let told = late(&both, Some(limit)).message;
+        let named = "no answer within 15s (--timeout) from the target of relay b: what comes after it was not checked; \
+                     the target of relay a took 13.0 s of it";
+        assert_eq!(told, named);
+        assert!(!late(&both[..2], Some(limit)).message.contains("took"));
+    }
 }

@@ -23,11 +23,13 @@ pub struct ErrorReport<'a> {
 const REPORT: &str = "INSERT INTO outbox.cursor_status AS s \
      (cursor, state, halted, fingerprint, message_id, last_error, circuit_opened_at, updated_at) \
      VALUES ($1, $2, $3, $4, $5, pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', $6::text, \
-     'code', $7::text, 'message', $8::text, 'hint', $9::text), \
+     'code', $7::text, 'message', $8::text, 'hint', $9::text, 'since', pg_catalog.clock_timestamp()), \
      CASE WHEN $10::boolean THEN pg_catalog.clock_timestamp() END, pg_catalog.clock_timestamp()) \
      ON CONFLICT (cursor) DO UPDATE SET state = excluded.state, halted = excluded.halted, \
      fingerprint = excluded.fingerprint, message_id = excluded.message_id, \
-     last_error = CASE WHEN s.halted AND s.last_error - 'at' = excluded.last_error - 'at' THEN s.last_error ELSE excluded.last_error END, \
+     last_error = CASE WHEN s.halted AND s.last_error - '{at,since}'::text[] = excluded.last_error - '{at,since}'::text[] THEN s.last_error \
+     ELSE excluded.last_error || CASE WHEN s.last_error ? 'since' THEN pg_catalog.jsonb_build_object('since', s.last_error -> 'since') \
+     ELSE '{}' END END, \
      circuit_opened_at = CASE WHEN $10::boolean IS NULL THEN s.circuit_opened_at \
      WHEN $10 THEN COALESCE(s.circuit_opened_at, excluded.circuit_opened_at) END, updated_at = excluded.updated_at \
      WHERE CASE WHEN excluded.halted THEN NOT s.halted OR s.fingerprint LIKE 'check:%' OR excluded.fingerprint NOT LIKE 'check:%' \
@@ -41,6 +43,8 @@ const REPORT: &str = "INSERT INTO outbox.cursor_status AS s \
 ///
 /// `circuit_open` says that the sink's circuit is open, since the first such report, or that it is closed. A report that
 /// says nothing of it leaves an open circuit open and, unless it halts, its error and the time of its last try as well.
+///
+/// The error's `since` is the time of the first report since the cursor was last well.
 ///
 /// # Errors
 /// The database's.

@@ -84,7 +84,7 @@ const TABLE: &[Meaning] = &[
         states: &["28"],
         about: "credentials",
         cure: Cure::Again,
-        hint: "Mend the role, its password or pg_hba.conf; the password file is read anew at every connection.",
+        hint: "Correct the role, its password ([postgres] password_file, which is read again for every connection) or pg_hba.conf.",
     },
     Meaning {
         states: &["3D"],

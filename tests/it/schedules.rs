@@ -7,6 +7,7 @@ use tokio_postgres::Client;
 use crate::support::Database;
 
 mod edits;
+mod failing;
 mod keeps;
 mod locks;
 mod measures;

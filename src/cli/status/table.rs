@@ -13,8 +13,6 @@ const WIDTH: usize = 120;
 const NAME: usize = 28;
 /// A longer name of a replica is cut in its middle: its end tells it from others.
 const HOLDER: usize = 20;
-/// Below this, a horizon that is held back is the usual work of short transactions.
-const HELD: f64 = 1.0;
 
 /// The whole text.
 pub(super) fn render(status: &Status) -> String {
@@ -85,12 +83,16 @@ fn notes(cursor: &CursorStatus, ago: &impl Fn(&Option<String>) -> Option<String>
         let since = ago(at).map_or_else(String::new, |ago| format!(" for {ago}"));
         notes.push(format!("sink: {kind} has been unavailable{since}; its circuit is open"));
     }
-    if let Some(horizon) = &cursor.horizon
-        && (cursor.state == "held"
-            || horizon.held_for().is_none_or(|held| held >= HELD)
-            || !horizon.is_proven_for_default())
-    {
-        notes.push(format!("horizon: {horizon}"));
+    if let Some(horizon) = cursor.horizon.as_ref().filter(|horizon| horizon.is_notable(cursor.state)) {
+        notes.push(format!("horizon: {}", horizon.line(cursor.lag_seconds)));
+    }
+    if let Some(step) = &cursor.clock_step {
+        let (from, to) = (&step.from, &step.to);
+        notes.push(format!(
+            "the clock has stepped back: rows stamped between {from} and {to} may not have been delivered; \
+             `outbox-relay cursor why {}`",
+            cursor.name
+        ));
     }
     if cursor.unknown_outcomes > 0 {
         let (rows, relay) = (cursor.unknown_outcomes, &cursor.relay);

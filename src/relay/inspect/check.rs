@@ -3,6 +3,7 @@
 //! An error ends no other check: what is wrong with a table says nothing about a topic.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::database::{self, Error, Session, Sessions};
 use crate::message::Field;
@@ -11,9 +12,9 @@ use crate::relay::queue::requests;
 use crate::relay::setup::shards;
 use crate::relay::setup::sinks;
 use crate::relay::{Config, OnUnknown};
-use crate::sink;
 use crate::sink::kafka::{Cluster, Passed};
 use crate::sink::sql::SqlSink;
+use crate::sink::{self, Failure};
 use crate::source::finding::{Finding, Level};
 use crate::source::shape::{After, Shape};
 use crate::source::{self, Pending, Requests, judge, table};
@@ -40,14 +41,15 @@ struct Readable {
 pub struct Found {
     /// The findings.
     pub findings: Vec<Finding>,
-    /// What is being asked.
-    pub step: String,
+    /// Who was asked, and when that began; the last is being asked.
+    pub asked: Vec<(String, Instant)>,
 }
 
 /// Everything that can be found, into `found` as it comes.
 pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: &[Config], found: &mut Found) {
-    let Found { findings, step } = found;
-    "PostgreSQL".clone_into(step);
+    let Found { findings, asked: asking } = found;
+    let mut ask = |whom: String| asking.push((whom, Instant::now()));
+    ask("PostgreSQL".to_owned());
     let session = match sessions.open().await {
         Ok(session) => {
             findings.push(Finding::new(Level::Ok, "connection", format!("connected to {}", sessions.target())));
@@ -69,49 +71,79 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
             Err(error) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
         }
     }
-    let mut away = None;
     findings.extend(cluster.map(|cluster| transport::findings(cluster)).into_iter().flatten());
     findings.extend(memory::limit(sessions, relays));
     let configured: Vec<String> = relays.iter().map(|relay| relay.relay.clone()).collect();
+    let mut read = Vec::new();
+    // PostgreSQL first, for all relays: a target that does not answer must not use up the time for it.
     for relay in relays.iter().filter(|relay| relay.is_first_shard()) {
-        *step = format!("PostgreSQL, about relay {}", relay.relay);
-        let of_relay = |finding| Finding { relay: relay.relay.clone(), ..finding };
-        let mut found = Vec::new();
+        ask(format!("PostgreSQL, about relay {}", relay.relay));
         let mut readable = None;
         if let Some(session) = &session {
-            match rows(session, relay, &configured, &mut found).await {
-                Ok(rows) => readable = rows,
-                Err(error) => found.push(Finding::new(Level::Error, "database", error.to_string())),
-            }
-            let shards: Vec<&Config> = relays.iter().filter(|shard| shard.relay == relay.relay).collect();
-            let shape = readable.as_ref().map(|readable| &readable.shape);
-            match cursors::findings(session, &shards, &configured, shape).await {
-                Ok(cursors) => {
-                    // A name that no table has is to be corrected, not adopted.
-                    let missing = found.iter().any(|finding| finding.code == "table_missing");
-                    found.extend(cursors.into_iter().filter(|finding| !missing || finding.code != "identity_changed"));
-                }
-                Err(error) if no_schema(&error) => {}
-                Err(error) => found.push(Finding::new(Level::Error, "database", error.to_string())),
-            }
+            let (rows, found) = in_database(session, relay, relays, &configured).await;
+            readable = rows;
+            findings.extend(found.into_iter().map(|finding| Finding { relay: relay.relay.clone(), ..finding }));
         }
-        findings.extend(std::mem::take(&mut found).into_iter().map(of_relay));
-        *step = format!("the target of relay {}", relay.relay);
-        if let sink::Config::Kafka(config) = &relay.sink {
-            found.extend(topic::topic(cluster, config, session.as_ref().zip(readable.as_ref()), &mut away).await);
-        }
-        found.extend(secrets::usable(relay));
-        if let sink::Config::Email(config) = &relay.sink {
-            found.extend(email::server(relay, config).await);
-        }
-        if let sink::Config::Custom(config) = &relay.sink {
-            found.push(custom::receiver(relay, config).await);
-        }
-        if let Some(name) = &relay.dead_letter_topic {
-            found.push(topic::letters(cluster, name, &mut away).await);
-        }
-        findings.extend(found.into_iter().map(of_relay));
+        read.push((relay, readable));
     }
+    let mut away = None;
+    for (relay, readable) in read {
+        ask(format!("the target of relay {}", relay.relay));
+        let rows = session.as_ref().zip(readable.as_ref());
+        let found = at_target(cluster, relay, rows, &mut away).await;
+        findings.extend(found.into_iter().map(|finding| Finding { relay: relay.relay.clone(), ..finding }));
+    }
+}
+
+/// What PostgreSQL says about a relay, and its rows, where they can be read.
+async fn in_database(
+    session: &Session,
+    relay: &Config,
+    relays: &[Config],
+    configured: &[String],
+) -> (Option<Readable>, Vec<Finding>) {
+    let mut found = Vec::new();
+    let mut readable = None;
+    match rows(session, relay, configured, &mut found).await {
+        Ok(rows) => readable = rows,
+        Err(error) => found.push(Finding::new(Level::Error, "database", error.to_string())),
+    }
+    let shards: Vec<&Config> = relays.iter().filter(|shard| shard.relay == relay.relay).collect();
+    let shape = readable.as_ref().map(|readable| &readable.shape);
+    match cursors::findings(session, &shards, configured, shape).await {
+        Ok(cursors) => {
+            // A name that no table has is to be corrected, not adopted.
+            let missing = found.iter().any(|finding| finding.code == "table_missing");
+            found.extend(cursors.into_iter().filter(|finding| !missing || finding.code != "identity_changed"));
+        }
+        Err(error) if no_schema(&error) => {}
+        Err(error) => found.push(Finding::new(Level::Error, "database", error.to_string())),
+    }
+    (readable, found)
+}
+
+/// What a relay's target, and the topic of its dead letters, say.
+async fn at_target(
+    cluster: Option<&Arc<Cluster>>,
+    relay: &Config,
+    rows: Option<(&Session, &Readable)>,
+    away: &mut Option<Failure>,
+) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if let sink::Config::Kafka(config) = &relay.sink {
+        found.extend(topic::topic(cluster, config, rows, away).await);
+    }
+    found.extend(secrets::usable(relay));
+    if let sink::Config::Email(config) = &relay.sink {
+        found.extend(email::server(relay, config).await);
+    }
+    if let sink::Config::Custom(config) = &relay.sink {
+        found.push(custom::receiver(relay, config).await);
+    }
+    if let Some(name) = &relay.dead_letter_topic {
+        found.push(topic::letters(cluster, name, away).await);
+    }
+    found
 }
 
 /// Without a table of the schema, or rights on it, a migration or a grant is missing: the schema's own findings say so.

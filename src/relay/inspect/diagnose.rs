@@ -8,8 +8,10 @@ use crate::position::Timestamp;
 use crate::relay::Config;
 use crate::relay::engine::lag::CAP;
 use crate::relay::engine::replicas;
-use crate::relay::inspect::facts::{Facts, Holder, LastError, Lock, OutOfReach, Retrying, Schedules, Waiting};
-use crate::relay::inspect::status::{CursorStatus, HeldStatus, status};
+use crate::relay::inspect::facts::{
+    ClockStep, Facts, Holder, LastError, Lock, OutOfReach, Retrying, Schedules, Waiting,
+};
+use crate::relay::inspect::status::{CursorStatus, HeldStatus, horizon, status};
 use crate::relay::inspect::waiting_rows;
 use crate::relay::queue::actions;
 use crate::relay::setup::prepare;
@@ -42,8 +44,9 @@ pub async fn facts(
         return Ok(None);
     }
     let detail = detail(session, name).await?;
+    let observed_at = Timestamp::parse_rfc3339(&all.observed_at).ok();
     let mut facts = Facts { replicas: replicas::running(session).await?, ..written(name, cursor.as_ref(), &detail) };
-    facts.notes = all.fleet.notes_of(name);
+    facts.notes = cursor.as_ref().map_or_else(|| all.fleet.notes_of(name), |cursor| cursor.notes(&all.fleet));
     facts.absent = all.fleet.lacks(name);
     facts.due_work = relay.is_some_and(|relay| !matches!(relay.source, source::Config::Stream(_)));
     facts.of_requests = relay.is_some_and(|relay| matches!(relay.source, source::Config::Requests(_)));
@@ -51,9 +54,6 @@ pub async fn facts(
         cursor::claims::waiting(session, name).await?.map(|(rows, next_in, code)| Retrying { rows, next_in, code });
     if relay.is_some_and(|relay| matches!(relay.source, source::Config::Schedule(_))) {
         facts.schedules = Some(scheduled(session, name).await?);
-    }
-    if let Some(cursor) = &cursor {
-        facts.holders = holders(session, cursor).await?;
     }
     if let (Some(relay), Some(before)) = (relay, &before) {
         facts.out_of_reach = out_of_reach(session, relay, before).await?;
@@ -73,6 +73,14 @@ pub async fn facts(
     }
     if !facts.moved {
         facts.lock = lock(session, name, cursor.as_ref()).await?;
+        if let Some((relay, cursor)) = relay.zip(cursor.as_ref()).filter(|_| facts.held) {
+            facts.holders = held_still(session, watcher, relay, cursor).await?;
+            let since_then = clock(session).await?.since(observed_at.unwrap_or(Timestamp::INFINITY));
+            // It has not moved: the same row is still the oldest.
+            facts.waiting = facts
+                .waiting
+                .map(|waiting| Waiting { lag_seconds: waiting.lag_seconds + since_then.as_secs_f64(), ..waiting });
+        }
     }
     Ok(Some(facts))
 }
@@ -107,6 +115,9 @@ fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> Facts 
         by_check: cursor.is_some_and(|cursor| cursor.by_check),
         error: cursor.and_then(|cursor| last_error(cursor, detail)),
         circuit_opened_at: cursor.and_then(|cursor| cursor.sink.opened_at.clone()),
+        clock_step: cursor
+            .and_then(|cursor| cursor.clock_step.as_ref())
+            .map(|step| ClockStep { from: step.from.clone(), to: step.to.clone() }),
         regressed_until: cursor.filter(|cursor| cursor.state == "clock_regression").map(|_| at(detail.observed_at)),
         waiting: cursor.and_then(|cursor| {
             Some(Waiting {
@@ -132,15 +143,29 @@ fn last_error(cursor: &CursorStatus, detail: &Detail) -> Option<LastError> {
         message: part("message"),
         hint: part("hint"),
         at: Timestamp::parse_rfc3339(&part("at")).map_or_else(|_| part("at"), |at| at.to_string()),
+        since: cursor.error_since().map(|since| Timestamp::parse_rfc3339(&since).map_or(since, |at| at.to_string())),
         message_id: detail.message_id.clone(),
     })
 }
 
-/// Who holds the horizon back; a prepared transaction by the name that ends it.
-async fn holders(session: &Session, cursor: &CursorStatus) -> Result<Vec<Holder>, Error> {
-    let held_by = cursor.horizon.as_ref().map_or(&[][..], |horizon| horizon.held_by.as_slice());
+/// Who held the horizon back at the first look and holds it still, oldest first: a transaction of the moment holds nothing up.
+async fn held_still(
+    session: &Session,
+    watcher: &Watcher,
+    relay: &Config,
+    first: &CursorStatus,
+) -> anyhow::Result<Vec<Holder>> {
+    let Some(shape) = shape(session, relay).await? else { return Ok(Vec::new()) };
+    let now = horizon(&shape, &watcher.scan(&shape).await?);
+    let before = first.horizon.as_ref().map_or(&[][..], |horizon| horizon.held_by.as_slice());
+    let still = now.held_by.into_iter().filter(|held| before.iter().any(|first| first.transaction == held.transaction));
+    Ok(holders(session, still.collect()).await?)
+}
+
+/// A prepared transaction by the name that ends it.
+async fn holders(session: &Session, held_by: Vec<HeldStatus>) -> Result<Vec<Holder>, Error> {
     let mut holders = Vec::with_capacity(held_by.len());
-    for held in held_by {
+    for held in &held_by {
         let gid = if held.pid.is_none() { gid(session, held).await? } else { None };
         holders.push(Holder {
             pid: held.pid,

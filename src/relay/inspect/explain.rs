@@ -1,6 +1,6 @@
 //! Why a cursor does not move: one sentence, and what to do. Pure; [`crate::relay::inspect::diagnose`] gathers the facts.
 
-use crate::relay::inspect::facts::{Facts, LastError, Retrying, Schedules, Waiting};
+use crate::relay::inspect::facts::{ClockStep, Facts, LastError, Retrying, Schedules, Waiting};
 
 mod absent;
 mod blocked;
@@ -36,6 +36,13 @@ pub fn why(facts: &Facts) -> Why {
     for note in &facts.notes {
         why.sentence.pop();
         why.sentence.push_str(&format!("; {note}."));
+    }
+    if let Some(ClockStep { from, to }) = &facts.clock_step {
+        let seek = format!("`outbox-relay cursor seek {} --at {from}` sends them", facts.name);
+        why.sentence.pop();
+        why.sentence.push_str(&format!(
+            "; the clock has stepped back: rows stamped between {from} and {to} may not have been delivered ({seek})."
+        ));
     }
     if facts.unknown > 0 {
         let listed = format!("`outbox-relay request list --unknown --relay {}`", facts.name);
@@ -234,6 +241,8 @@ fn missing(facts: &Facts) -> Why {
 fn moving(facts: &Facts) -> Why {
     let pace = match (facts.rate, facts.rested) {
         (Some(rate), _) => format!(" ({rate:.0} rows a second)"),
+        // A claim is no success yet.
+        (None, Some(rested)) if facts.due_work => format!(" (work was last claimed {rested:.1} s ago)"),
         (None, Some(rested)) => format!(" (last advanced {rested:.1} s ago)"),
         (None, None) => String::new(),
     };
@@ -251,8 +260,8 @@ fn regressed(facts: &Facts) -> Why {
             left(facts)
         ),
     )
-    .then("Mend the clock: let it be slewed. If it was wrong before and is right now, accept it by a move:")
-    .then(format!("outbox-relay cursor seek {} --at INSTANT", facts.name))
+    .then("If the clock is wrong now, correct it. If it was wrong before, go back to what it showed after the step; rows since are sent, some again:")
+    .then(format!("outbox-relay cursor seek {} --at {}", facts.name, facts.clock_step.as_ref().map_or("INSTANT", |step| step.from.as_str())))
 }
 
 fn circuit(facts: &Facts, error: Option<&LastError>) -> Why {
@@ -269,8 +278,17 @@ fn circuit(facts: &Facts, error: Option<&LastError>) -> Why {
 }
 
 fn backing_off(facts: &Facts, error: &LastError) -> Why {
-    let LastError { code, message, at, .. } = error;
+    let LastError { class, code, message, at, since, .. } = error;
     let told = message.trim_end_matches('.');
+    // Each row is attempted on its own, so that no one attempt stands for all.
+    if let Some(since) = since.as_ref().filter(|_| facts.due_work) {
+        let sentence = format!(
+            "no attempt of {} has succeeded since {since}; the last failed at {at}: {class} {code}: {told}{}",
+            facts.name,
+            left(facts)
+        );
+        return answer("backing_off", false, sentence).then(error.hint.clone());
+    }
     answer(
         "backing_off",
         false,

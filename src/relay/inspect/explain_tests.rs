@@ -1,5 +1,5 @@
 use super::*;
-use crate::relay::inspect::facts::{Counted, Holder, Lock, OutOfReach, Schedules};
+use crate::relay::inspect::facts::{ClockStep, Counted, Holder, Lock, OutOfReach, Schedules};
 
 /// Rows wait, a replica runs, nothing is known to be wrong.
 fn facts() -> Facts {
@@ -20,6 +20,7 @@ fn error(class: &str, code: &str, message_id: Option<&str>) -> LastError {
         message: "it said no.".to_owned(),
         hint: "Mend it.".to_owned(),
         at: "2026-11-21T08:00:00Z".to_owned(),
+        since: None,
         message_id: message_id.map(str::to_owned),
     }
 }
@@ -167,6 +168,20 @@ fn a_clock_that_stepped_back_says_until_when() {
 }
 
 #[test]
+fn rows_that_a_clock_step_may_have_left_out_are_named_until_a_seek_has_answered() {
+    let [from, to] = ["2026-11-21T08:00:00Z", "2026-11-21T08:02:00Z"].map(str::to_owned);
+    let facts = Facts { waiting: Some(Waiting::default()), clock_step: Some(ClockStep { from, to }), ..facts() };
+    let parts = [
+        "rows stamped between 2026-11-21T08:00:00Z and 2026-11-21T08:02:00Z may not have been delivered",
+        "`outbox-relay cursor seek booking_sms --at 2026-11-21T08:00:00Z`",
+    ];
+    says(&facts, "idle", true, &parts, &[]);
+    let during = Facts { regressed_until: Some("2026-11-21T08:02:00Z".to_owned()), ..facts };
+    let seek = ["outbox-relay cursor seek booking_sms --at 2026-11-21T08:00:00Z"];
+    says(&during, "clock_regression", false, &["passed 2026-11-21T08:02:00Z"], &seek);
+}
+
+#[test]
 fn an_open_circuit_says_since_when_and_the_last_error() {
     let open = Some("2026-11-21T08:00:00Z".to_owned());
     let facts = Facts { circuit_opened_at: open, error: Some(error("retry", "connect", None)), ..facts() };
@@ -194,11 +209,42 @@ fn a_held_cursor_names_the_session_and_the_exact_line_that_ends_it() {
         &facts,
         "held",
         false,
-        &["held by pid 4711 (batch), open for 93 s and 1 more"],
+        &["held by pid 4711 (batch), open for 93 s, and 1 more"],
         &["SELECT pg_terminate_backend(4711);", "SELECT pg_terminate_backend(12);"],
     );
+    let several = why(&facts);
+    assert!(several.advice[0].starts_with("Let their owners end these transactions, the oldest first."), "{several:?}");
+    assert!(several.advice[0].contains("pg_signal_backend"), "who may run the line: {several:?}");
     let unknown = Facts { holders: vec![session(12, None)], ..facts };
-    says(&unknown, "held", false, &["pid 12 (batch), open for an unknown time:"], &[]);
+    says(&unknown, "held", false, &["pid 12 (batch), open for at least 12 s:"], &[]);
+    assert!(why(&unknown).advice[0].starts_with("Let its owner end the transaction."), "{unknown:?}");
+}
+
+#[test]
+fn held_cursor_offers_no_transaction_that_is_younger_than_the_oldest_waiting_row() {
+    let session = |pid, age_seconds| Holder { pid: Some(pid), age_seconds, ..Holder::default() };
+    let holders = vec![session(4711, Some(12.5)), session(8, Some(0.004)), session(9, Some(6.0))];
+    let facts = Facts { held: true, holders, ..facts() };
+    says(&facts, "held", false, &["held by pid 4711 (no application name), open for 12 s:"], &[]);
+    let offered: Vec<_> = why(&facts).advice.into_iter().filter(|line| line.contains("pg_terminate")).collect();
+    assert_eq!(offered, ["SELECT pg_terminate_backend(4711);"]);
+    let young = Facts { holders: vec![session(8, Some(0.004))], ..facts };
+    says(&young, "held", false, &["held by a transaction that is gone by now"], &[]);
+    assert!(!why(&young).advice.iter().any(|line| line.contains("pg_terminate")), "{young:?}");
+}
+
+#[test]
+fn due_work_whose_attempts_all_fail_names_the_failure_since_when_and_how_many_wait() {
+    let since = Some("2026-11-21T07:56:00Z".to_owned());
+    let error = Some(LastError { since, ..error("retry", "timeout", None) });
+    let schedules = Some(Schedules { running: 1, due: 62, ..Schedules::default() });
+    let facts = Facts { due_work: true, schedules, error, rested: Some(1.8), ..facts() };
+    let parts = [
+        "no attempt of booking_sms has succeeded since 2026-11-21T07:56:00Z",
+        "the last failed at 2026-11-21T08:00:00Z: retry timeout: it said no",
+        "7 rows wait, the oldest for 12.3 s",
+    ];
+    says(&facts, "backing_off", false, &parts, &["Mend it."]);
 }
 
 #[test]

@@ -25,6 +25,9 @@ pub struct Facts {
     pub absent: bool,
     /// The clock has stepped back: it goes on when the clock has passed this.
     pub regressed_until: Option<String>,
+    /// The clock stepped back, and no operator has moved the cursor since: rows stamped between these two instants may not
+    /// have been delivered.
+    pub clock_step: Option<ClockStep>,
     /// Where the live replicas do not agree on its relay, or refuse it: a sentence each.
     pub notes: Vec<String>,
     /// What waits for it; none when its table cannot be read here.
@@ -72,8 +75,19 @@ pub struct LastError {
     pub hint: String,
     /// When.
     pub at: String,
+    /// When the first of the errors in a row was reported, nothing having succeeded since.
+    pub since: Option<String>,
     /// The message concerned.
     pub message_id: Option<String>,
+}
+
+/// A step back of the database's clock behind a cursor's position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClockStep {
+    /// What the clock showed after the step.
+    pub from: String,
+    /// What it showed at the cursor's last advance before the step.
+    pub to: String,
 }
 
 /// Rows that wait.

@@ -21,11 +21,14 @@ use crate::source;
 use crate::source::shape::Shape;
 use crate::source::watcher::{Sighting, Watcher};
 
+mod advanced;
+mod clock_step;
 mod horizon;
 mod running;
 mod words;
 
-use horizon::horizon;
+pub use clock_step::ClockStepStatus;
+pub(super) use horizon::horizon;
 pub use horizon::{HeldStatus, HorizonStatus};
 pub use running::{MOST, RunningAction};
 
@@ -87,6 +90,9 @@ pub struct CursorStatus {
     pub horizon: Option<HorizonStatus>,
     /// Its sink.
     pub sink: SinkStatus,
+    /// The clock stepped back, and no operator has moved the cursor since: what was stamped between may not have been delivered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_step: Option<ClockStepStatus>,
     /// Its last error.
     pub last_error: Option<Box<RawValue>>,
     /// Whether an operator has paused it.
@@ -152,6 +158,7 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
     let listed = control::list(session).await?;
     let fleet = fleet(session).await?;
     let unknown: HashMap<String, unknown::Count> = unknown::counts(session).await?.into_iter().collect();
+    let steps = clock_step::all(session).await?;
     // Read after the cursors: what has advanced since would look like a clock that has stepped back.
     let clock: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
     for mut listed in listed {
@@ -170,11 +177,12 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
         let listed_unknown = unknown.get(&listed.name).cloned().unwrap_or_default();
         let unknown_keys = RawValue::from_string(listed_unknown.keys.unwrap_or_else(|| "[]".to_owned()))?;
         let unknown_outcomes = listed_unknown.rows;
+        let clock_step = steps.get(&listed.name).cloned();
         let lacks = fleet.lacks(&listed.name);
         let found = cursor(session, listed, kind, seen.as_ref(), due, clock).await?;
         let by_check = found.halted && found.by_check;
         let state = if lacks { without_replica(found.state, by_check, kind.is_some()) } else { found.state };
-        cursors.push(CursorStatus { state, unknown_outcomes, unknown_keys, ..found });
+        cursors.push(CursorStatus { state, unknown_outcomes, unknown_keys, clock_step, ..found });
     }
     Ok(Status {
         version: env!("CARGO_PKG_VERSION"),
@@ -229,6 +237,7 @@ async fn cursor(
     clock: Timestamp,
 ) -> Result<CursorStatus, Error> {
     let position = listed.position_created_at.map(|created_at| Position { created_at, id: listed.position_id.clone() });
+    let due_work = due.is_some();
     let mut measured = due;
     let mut held = false;
     if let Some((shape, sighting)) = seen {
@@ -242,7 +251,8 @@ async fn cursor(
     let window = seen.map_or(Duration::ZERO, |(shape, _)| shape.margin.window);
     let regressed = listed.observed_at.is_some_and(|observed_at| clock.plus(window) < observed_at);
     let backing_off = listed.last_error.is_some() && !listed.halted;
-    let busy = listed.advanced_at.is_some_and(|at| clock.since(at) < BUSY);
+    let advanced_at = advanced::advanced(&listed, due_work);
+    let busy = advanced_at.is_some_and(|at| clock.since(at) < BUSY);
     let state = match () {
         () if listed.halted => "halted",
         () if listed.paused => "paused",
@@ -263,7 +273,7 @@ async fn cursor(
         backlog_rows: measured.as_ref().map(|lag| lag.rows),
         backlog_capped: measured.as_ref().map(|lag| lag.capped),
         holder: listed.holder.map(|holder| HolderStatus { replica: replica(holder), pid: listed.pid }),
-        advanced_at: listed.advanced_at.map(|at| at.to_string()),
+        advanced_at: advanced_at.map(|at| at.to_string()),
         horizon: seen.map(|(shape, sighting)| horizon(shape, sighting)),
         sink: SinkStatus {
             kind,
@@ -276,6 +286,7 @@ async fn cursor(
         halted: listed.halted,
         by_check: listed.by_check,
         held,
+        clock_step: None,
         late_rows: 0,
         dead_letters: listed.dead_letters,
         parked_keys: 0,

@@ -23,7 +23,9 @@ pub async fn out_of_reach(
     now: Timestamp,
 ) -> Result<OutOfReach, Error> {
     let (first, last) = (Timestamp::NEG_INFINITY, Timestamp::INFINITY);
-    let after_now = now.plus(Duration::from_micros(1));
+    // What lies below a position that is ahead of the clock is not delivered when its time comes.
+    let passed = position.map_or(now, |position| position.created_at.max(now));
+    let after_now = passed.plus(Duration::from_micros(1));
     let ahead = format!(
         "SELECT pg_catalog.count(*), pg_catalog.min(ahead.at) FROM ({}) AS ahead (at, id)",
         shape.fetch_sql(&[], After::Instant, None)

@@ -14,6 +14,9 @@ use crate::sink::{Class, Failure};
 /// How many sends in a row must fail by an outage before rows are tried one at a time.
 pub(in crate::relay) const OUTAGE: u32 = 3;
 
+/// A row of failures is reported no more often than this.
+const TELL: Duration = Duration::from_secs(1);
+
 /// The first pause of a row that failed; it doubles.
 const FIRST: Duration = Duration::from_secs(1);
 /// The longest.
@@ -28,6 +31,10 @@ pub(in crate::relay) struct FailureTracker {
     backoff: Backoff,
     /// Sends in a row that failed by an outage.
     pub(in crate::relay) outages: u32,
+    /// Attempts in a row that failed, for whatever reason.
+    unsuccessful: u32,
+    /// When such a row of failures was last reported.
+    told: Option<Instant>,
     /// Nothing is begun before.
     pub(in crate::relay) not_before: Instant,
     /// `cursor_status` holds an error that the next success must clear.
@@ -48,7 +55,17 @@ pub(in crate::relay) struct NextAttempt {
 impl FailureTracker {
     pub(in crate::relay) fn new(engine: Arc<Engine>, cursor: &str) -> Self {
         let (cursor, backoff) = (cursor.to_owned(), Backoff::new());
-        Self { engine, cursor, backoff, outages: 0, not_before: Instant::now(), reported: false, unrecorded: None }
+        Self {
+            engine,
+            cursor,
+            backoff,
+            outages: 0,
+            unsuccessful: 0,
+            told: None,
+            not_before: Instant::now(),
+            reported: false,
+            unrecorded: None,
+        }
     }
 
     /// Whether the receiver is out, as far as is known.
@@ -108,9 +125,33 @@ impl FailureTracker {
         report::write(&self.engine, &self.cursor, &report::error(failure, None), None, None).await;
     }
 
+    /// An attempt failed, and nothing waits because of it. Once so many in a row have, that is reported: nothing gets done,
+    /// and claims alone look like work.
+    pub(in crate::relay) async fn unsuccessful(&mut self, failure: &Failure) {
+        self.unsuccessful = self.unsuccessful.saturating_add(1);
+        if self.unsuccessful < OUTAGE || self.told.is_some_and(|told| told.elapsed() < TELL) {
+            return;
+        }
+        self.told = Some(Instant::now());
+        self.report(failure).await;
+    }
+
+    /// The receiver has answered, and not accepted: it is not out, and nothing gets done all the same.
+    pub(in crate::relay) async fn answered(&mut self, failure: &Failure) {
+        if self.unsuccessful.saturating_add(1) < OUTAGE {
+            let unsuccessful = self.unsuccessful;
+            self.recovered().await;
+            self.unsuccessful = unsuccessful;
+        }
+        self.outages = 0;
+        self.backoff = Backoff::new();
+        self.unsuccessful(failure).await;
+    }
+
     /// The receiver is out, or wants fewer requests: not this row's fault. Pauses grow while nothing gets through.
     pub(in crate::relay) async fn out(&mut self, failure: &Failure) {
         self.outages = self.outages.saturating_add(1);
+        self.unsuccessful = self.unsuccessful.saturating_add(1);
         if !self.is_out() && failure.retry_after.is_none() {
             return;
         }
@@ -123,7 +164,7 @@ impl FailureTracker {
 
     /// The receiver has accepted something, or the database is there again.
     pub(in crate::relay) async fn recovered(&mut self) {
-        self.outages = 0;
+        (self.outages, self.unsuccessful, self.told) = (0, 0, None);
         self.backoff = Backoff::new();
         if !std::mem::take(&mut self.reported) {
             return;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::cursor::Standing;
+use crate::cursor::{ClockStep, Standing};
 use crate::metrics::{Looked, Phase, TurnResult};
 use crate::relay::engine::lag::Lag;
 use crate::relay::engine::report::counted;
+use crate::relay::setup::clock_watch::ClockNews;
 use crate::relay::setup::prepare::CHECK;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::outcome::{Outcome, TurnError};
@@ -91,8 +92,8 @@ impl PreparedStream {
         }
     }
 
-    /// Shows where the cursor stands, and what holds its horizon back.
-    pub(in crate::relay) fn observe(&self, standing: &Standing, look: &Look) {
+    /// Shows where the cursor stands, and what holds its horizon back; answers a step of the clock that is to be written down.
+    pub(in crate::relay) fn observe(&self, standing: &Standing, look: &Look) -> Option<ClockStep> {
         let (metrics, sighting) = (&self.metrics, &look.sighting);
         metrics.set_last_advance(standing.advanced_at);
         metrics.set_held(look.is_held(standing));
@@ -113,11 +114,11 @@ impl PreparedStream {
             failing: standing.state == "backing_off",
         });
         let window = self.shape.margin.window;
-        metrics.set_clock_regression(
-            standing
-                .observed_at
-                .is_some_and(|at| horizon.observed_at.plus(window) < at && sighting.latest_clock() < at),
-        );
+        let behind = standing
+            .observed_at
+            .filter(|at| horizon.observed_at.plus(window) < *at && sighting.latest_clock() < *at)
+            .map(|at| (horizon.observed_at, at));
+        metrics.set_clock_regression(behind.is_some());
         let mut holders: BTreeMap<&'static str, u64> = BTreeMap::new();
         for held in horizon.held_by.iter().filter(|held| held.bound.is_none_or(|bound| bound < horizon.observed_at)) {
             *holders.entry(held.reason(self.shape.rule)).or_default() += 1;
@@ -129,6 +130,34 @@ impl PreparedStream {
             horizon.observed_at.since(standing.advanced_at)
         };
         metrics.set_horizon_hold(hold, &holders.into_iter().collect::<Vec<_>>());
+        self.log_clock(self.status.clock(behind)?)
+    }
+
+    /// Both ends are logged whether or not a turn begins: rows below the position begin none.
+    fn log_clock(&self, news: ClockNews) -> Option<ClockStep> {
+        let cursor = &self.config.name;
+        match news {
+            ClockNews::Behind(step) => {
+                tracing::error!(
+                    cursor,
+                    observed_at = %step.to,
+                    clock = %step.from,
+                    "the database's clock has stepped back: held until it passes the last advance; rows stamped in between may \
+                     lie below the position"
+                );
+                Some(step)
+            }
+            ClockNews::Passed(step) => {
+                tracing::error!(
+                    cursor,
+                    from = %step.from,
+                    to = %step.to,
+                    hint = format!("Have them sent, and what came since once more: `outbox-relay cursor seek {cursor} --at {}`.", step.from),
+                    "the database's clock has passed the last advance again: rows stamped in between may not have been delivered"
+                );
+                None
+            }
+        }
     }
 
     /// Shows lag, backlog, the dead letters that wait, and how many outcomes are unknown.

@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 
 use tokio::task::{Id, JoinSet};
 
-use crate::database::Error;
+use crate::cursor::{ClockStep, clock_step};
+use crate::database::{Error, Session};
 use crate::pace::{Backoff, Pace};
 use crate::position::{Position, Timestamp};
 use crate::relay::engine::Engine;
+use crate::relay::engine::deadline::within;
 use crate::relay::engine::open_since::OpenSince;
 use crate::relay::engine::wakeups::Sleeper;
 use crate::relay::stream::gauges::Samples;
@@ -72,6 +74,8 @@ pub(in crate::relay) struct Group {
     preparing: JoinSet<Prepared>,
     /// Whose turns or checks these are.
     tasks: HashMap<Id, usize>,
+    /// Steps back of the clock that are still to be written down, by cursor.
+    steps: Vec<(String, ClockStep)>,
 }
 
 impl Group {
@@ -104,6 +108,7 @@ impl Group {
             running: JoinSet::new(),
             preparing: JoinSet::new(),
             tasks: HashMap::new(),
+            steps: Vec::new(),
         }
     }
 
@@ -176,9 +181,22 @@ impl Group {
         for index in (first..self.members.len()).chain(0..first) {
             found |= self.consider(index, &look);
         }
+        self.note_steps(&session).await;
         self.samples.take(&self.engine, &mut self.members, &look).await?;
         self.rest = Rest::after(&look, bulletin).filter(|_| self.rests(&look));
         Ok(found)
+    }
+
+    /// Writes down steps back of the clock; what cannot be written waits for the next look.
+    async fn note_steps(&mut self, session: &Session) {
+        while let Some((cursor, step)) = self.steps.last() {
+            let noted = within(&self.engine, clock_step::note(session, cursor, &self.engine.replica, *step)).await;
+            if let Err(error) = noted {
+                tracing::warn!(cursor, %error, "cannot record that the clock has stepped back; retrying");
+                return;
+            }
+            self.steps.pop();
+        }
     }
 
     /// Whether there is nothing to do for any relay before the newest row or a cursor's standing changes.
@@ -207,7 +225,8 @@ impl Group {
             member.ready = None; // its row is gone: it is made anew
             return true;
         };
-        ready.observe(standing, look);
+        let step = ready.observe(standing, look);
+        self.steps.extend(step.map(|step| (ready.config.name.clone(), step)));
         if member.busy {
             member.tell(&ready, standing, look);
             return false;

@@ -40,6 +40,43 @@ async fn a_clock_behind_the_last_advance_publishes_nothing_until_it_has_caught_u
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_has_stepped_back_is_logged_without_a_turn_and_told_until_a_seek() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    run(&owner, INSERT).await;
+    let process = start(&database, "relay");
+    prints(&process, &[1]).await;
+    advanced(&owner, "1").await;
+    // As if it had been advanced by a clock three seconds ahead: what is stamped from now on lies below the position.
+    run(
+        &owner,
+        "UPDATE outbox.cursor SET observed_at = clock_timestamp() + interval '3 seconds', \
+         position_created_at = clock_timestamp() + interval '3 seconds'",
+    )
+    .await;
+    run(&owner, INSERT).await;
+    let begun = "the database's clock has stepped back: held until it passes the last advance; rows stamped in between may \
+                 lie below the position";
+    let began = crate::support::outside::line(&process, begun).await;
+    assert!(began["clock"].is_string() && began["observed_at"].is_string(), "{began}");
+    let ended =
+        "the database's clock has passed the last advance again: rows stamped in between may not have been delivered";
+    let ended = crate::support::outside::line(&process, ended).await;
+    let from = ended["from"].as_str().unwrap().to_owned();
+    assert_eq!((&ended["from"], &ended["to"]), (&began["clock"], &began["observed_at"]), "{ended}");
+    let text = crate::support::toml(&database, "relay", None, &stdout_relay(BOOKINGS));
+    let (_, out, log) = crate::support::outbox_relay(&text, &["cursor", "why", "r"]).await;
+    assert!(out.contains(&format!("rows stamped between {from} and")), "{out}{log}");
+    let (_, out, _) = crate::support::outbox_relay(&text, &["status"]).await;
+    assert!(out.contains("may not have been delivered"), "{out}");
+    let (code, _, log) = crate::support::outbox_relay(&text, &["cursor", "seek", "r", "--at", &from, "--yes"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    eventually(PATIENCE, || async { printed(&process).contains(&"2".to_owned()) }).await;
+    let (_, out, _) = crate::support::outbox_relay(&text, &["cursor", "why", "r"]).await;
+    assert!(!out.contains("may not have been delivered"), "{out}");
+}
+
 /// The value of a metric of the cursor `r`, asked of the running process.
 async fn metric(process: &Process, name: &str) -> Option<f64> {
     let log = process.log();

@@ -63,6 +63,40 @@ async fn why_names_the_stuck_writer_whose_end_lets_the_cursor_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn why_offers_to_end_only_the_transaction_that_holds_the_cursor_not_short_ones_beside_it() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    // This role may not read when others' transactions began.
+    let text = toml(&database, "relay", None, &stdout_relay("s", ""));
+    let process = Process::spawn(&text, &["run"]);
+    insert(&owner, 1).await;
+    eventually(PATIENCE, || async { printed(&process, "s") == ["1"] }).await;
+    let mut night = database.connect("app").await;
+    let stuck = pid(&night).await;
+    let open = night.transaction().await.unwrap();
+    open.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+    insert(&owner, 1).await;
+    let mut short = Vec::new();
+    for _ in 0..4 {
+        let writer = database.connect("app").await;
+        short.push(tokio::spawn(async move {
+            loop {
+                let one = "BEGIN; INSERT INTO bookings DEFAULT VALUES; SELECT pg_sleep(0.05); COMMIT";
+                writer.batch_execute(one).await.unwrap();
+            }
+        }));
+    }
+    for _ in 0..4 {
+        let answer = why(&text, "s", "held", false).await;
+        let steps: Vec<&str> = answer["next_steps"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        let ends: Vec<_> = steps.iter().filter(|step| step.contains("pg_terminate_backend")).collect();
+        assert_eq!(ends, [&format!("SELECT pg_terminate_backend({stuck});")], "{answer}");
+        assert!(answer["summary"].as_str().unwrap().contains("open for at least"), "{answer}");
+    }
+    short.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn why_names_a_prepared_transaction_by_the_line_that_ends_it() {
     let postgres = outbox_testkit::postgres::Postgres::start(outbox_testkit::postgres::Options {
         settings: vec![("max_prepared_transactions".to_owned(), "2".to_owned())],

@@ -72,7 +72,7 @@ impl Fleet {
         let relays: BTreeSet<&str> = self.entries().map(|(_, relay)| relay_of(&relay.name)).collect();
         let mismatches = relays.into_iter().filter_map(|relay| self.mismatch(relay));
         let shared = self.shared_ids(|_| true).into_iter();
-        shared.chain(self.unreadable()).chain(mismatches).chain(self.refusals(|_| true)).collect()
+        shared.chain(self.unreadable()).chain(mismatches).chain(self.refusals(|_| true, None)).collect()
     }
 
     /// Which ids several live processes have, of those that have one of these relays.
@@ -91,9 +91,15 @@ impl Fleet {
     /// The same of one cursor.
     #[must_use]
     pub fn notes_of(&self, cursor: &str) -> Vec<String> {
+        self.notes_beside(cursor, None)
+    }
+
+    /// The same of one cursor, beside its last error, of this code and message: a refusal for it is not told once more in full.
+    #[must_use]
+    pub fn notes_beside(&self, cursor: &str, told: Option<(&str, &str)>) -> Vec<String> {
         let shared = self.shared_ids(|name| name == cursor).into_iter();
         let mismatch = self.mismatch(relay_of(cursor));
-        shared.chain(self.unreadable()).chain(mismatch).chain(self.refusals(|name| name == cursor)).collect()
+        shared.chain(self.unreadable()).chain(mismatch).chain(self.refusals(|name| name == cursor, told)).collect()
     }
 
     /// Those whose configuration cannot be read: they may have any relay.
@@ -123,12 +129,33 @@ impl Fleet {
         Some(format!("relay {name} has {} configurations: {}", each.len(), each.join("; ")))
     }
 
-    fn refusals(&self, of: impl Fn(&str) -> bool) -> impl Iterator<Item = String> {
-        self.entries().filter(move |(_, relay)| of(&relay.name)).filter_map(|(replica, relay)| {
-            let refused = relay.refused.as_ref().filter(|refused| refused.code != MISMATCH)?;
-            let message = refused.message.trim_end_matches('.');
-            Some(format!("replica {} refuses {}: {}: {message}", replica.id, relay.name, refused.code))
-        })
+    /// Who refuses which relay: those that do for the same reason in one sentence. Counts and times in a reason, as a client's,
+    /// make no other reason of it.
+    fn refusals(&self, of: impl Fn(&str) -> bool, told: Option<(&str, &str)>) -> Vec<String> {
+        let same = |text: &str| text.trim_end_matches('.').replace(|sign: char| sign.is_ascii_digit(), "");
+        let mut all: BTreeMap<(&str, &str, String), (Vec<&str>, &str)> = BTreeMap::new();
+        for (replica, relay) in self.entries().filter(|(_, relay)| of(&relay.name)) {
+            let Some(refused) = relay.refused.as_ref().filter(|refused| refused.code != MISMATCH) else { continue };
+            let reason = (relay.name.as_str(), refused.code.as_str(), same(&refused.message));
+            all.entry(reason)
+                .or_insert_with(|| (Vec::new(), refused.message.trim_end_matches('.')))
+                .0
+                .push(&replica.id);
+        }
+        let sentence = |((name, code, reason), (ids, message)): ((&str, &str, String), (Vec<&str>, &str))| {
+            let who = match ids.as_slice() {
+                [id] => format!("replica {id} refuses {name}"),
+                ids if ids.len() == self.replicas.len() => {
+                    format!("all {} replicas refuse {name} ({})", ids.len(), ids.join(", "))
+                }
+                ids => format!("{} replicas refuse {name} ({})", ids.len(), ids.join(", ")),
+            };
+            match told.filter(|(told, message)| *told == code && same(message) == reason) {
+                Some(_) => format!("{who} for this"),
+                None => format!("{who}: {code}: {message}"),
+            }
+        };
+        all.into_iter().map(sentence).collect()
     }
 
     fn entries(&self) -> impl Iterator<Item = (&Replica, &Relay)> {
@@ -194,6 +221,21 @@ mod tests {
         assert_eq!(fleet.notes_of("events#1"), [mismatch, refusal]);
         assert_eq!(fleet.notes().len(), 3, "{:?}", fleet.notes());
         assert!(fleet.notes_of("mails").is_empty());
+    }
+
+    #[test]
+    fn replicas_that_refuse_for_the_same_reason_are_told_once() {
+        let away = |id, ms| replica(id, "1", Some(("kafka_away", &format!("refused after {ms}ms."))));
+        let mut fleet = Fleet { replicas: vec![away("a", 0), away("b", 17), away("c", 3)], unwritten: Vec::new() };
+        let all = "all 3 replicas refuse events#1 (a, b, c)";
+        assert_eq!(fleet.notes_of("events#1"), [format!("{all}: kafka_away: refused after 0ms")]);
+        let told = Some(("kafka_away", "refused after 1ms"));
+        assert_eq!(fleet.notes_beside("events#1", told), [format!("{all} for this")]);
+        fleet.replicas.push(replica("d", "1", None));
+        assert_eq!(fleet.notes_beside("events#1", told), ["3 replicas refuse events#1 (a, b, c) for this"]);
+        let other = Some(("kafka_away", "no such topic"));
+        assert_eq!(fleet.notes_beside("events#1", other).len(), 1);
+        assert!(fleet.notes_beside("events#1", other)[0].ends_with("refused after 0ms"));
     }
 
     #[test]

@@ -6,18 +6,36 @@ use crate::relay::inspect::facts::{Facts, Holder};
 /// So many blocking transactions are listed with the command that ends them.
 const HOLDERS: usize = 5;
 
+/// A row may be older than the transaction before which it must wait by the latency window, and by the time between the two
+/// measurements.
+const TOLERANCE: f64 = 1.0;
+
+/// The transactions that the oldest waiting row waits for: a younger one, however many there are, holds nothing up.
+fn blocking(facts: &Facts) -> Vec<&Holder> {
+    let oldest = facts.waiting.map_or(0.0, |waiting| waiting.lag_seconds);
+    let holds = |holder: &&Holder| holder.age_seconds.is_none_or(|age| age + TOLERANCE >= oldest);
+    facts.holders.iter().filter(holds).collect()
+}
+
 pub(super) fn held(facts: &Facts) -> Why {
+    let holders = blocking(facts);
+    // It was there before the oldest row that waits for it.
+    let least = facts.waiting.map(|waiting| format!("for at least {:.0} s", waiting.lag_seconds));
+    let open = |known: Option<f64>| match (known, &least) {
+        (None, Some(least)) => least.clone(),
+        _ => age(known),
+    };
     let who = |holder: &Holder| match (holder.pid, &holder.gid) {
         (Some(pid), _) => {
             let application = holder.application.as_deref().filter(|text| !text.is_empty());
-            format!("pid {pid} ({}), open {}", application.unwrap_or("no application name"), age(holder.age_seconds))
+            format!("pid {pid} ({}), open {}", application.unwrap_or("no application name"), open(holder.age_seconds))
         }
         (None, Some(gid)) => format!("the prepared transaction {gid}"),
         (None, None) => "a prepared transaction".to_owned(),
     };
-    let first = facts.holders.first().map_or_else(|| "a transaction that is gone by now".to_owned(), who);
-    let more = facts.holders.len().saturating_sub(1);
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let first = holders.first().map_or_else(|| "a transaction that is gone by now".to_owned(), |first| who(first));
+    let more = holders.len().saturating_sub(1);
+    let more = if more == 0 { String::new() } else { format!(", and {more} more") };
     let mut why = answer(
         "held",
         false,
@@ -27,11 +45,26 @@ pub(super) fn held(facts: &Facts) -> Why {
             left(facts)
         ),
     );
-    let sessions = facts.holders.iter().any(|holder| holder.pid.is_some());
-    if sessions {
-        why = why.then("Let its owner end the transaction. To end its session, which rolls its work back:");
+    match holders.iter().filter(|holder| holder.pid.is_some()).count() {
+        0 => {}
+        1 => {
+            why = why.then(
+                "Let its owner end the transaction. To end its session, which rolls its work back, as a superuser or a member \
+                 of pg_signal_backend:",
+            );
+        }
+        _ => {
+            why = why.then(
+                "Let their owners end these transactions, the oldest first. To end a session, which rolls its work back, as a \
+                 superuser or a member of pg_signal_backend:",
+            );
+        }
     }
-    for holder in facts.holders.iter().take(HOLDERS) {
+    if holders.is_empty() {
+        why =
+            why.then("It may go on at any moment; look again:").then(format!("outbox-relay cursor why {}", facts.name));
+    }
+    for holder in holders.into_iter().take(HOLDERS) {
         why = match (holder.pid, &holder.gid) {
             (Some(pid), _) => why.then(format!("SELECT pg_terminate_backend({pid});")),
             (None, Some(gid)) => {

@@ -35,7 +35,19 @@ pub struct HeldStatus {
     pub transaction: String,
 }
 
-pub(super) fn horizon(shape: &Shape, sighting: &Sighting) -> HorizonStatus {
+#[cfg(test)]
+impl HorizonStatus {
+    pub(super) const fn of(
+        rule: &'static str,
+        certainty: Certainty,
+        held_seconds: Option<f64>,
+        held_by: Vec<HeldStatus>,
+    ) -> Self {
+        Self { at: None, rule, proven: certainty.proven(), certainty, held_seconds, held_by }
+    }
+}
+
+pub(in crate::relay::inspect) fn horizon(shape: &Shape, sighting: &Sighting) -> HorizonStatus {
     let horizon = &sighting.horizon;
     let known = horizon.at.is_finite();
     let margin = shape.margin.window + shape.margin.precision;

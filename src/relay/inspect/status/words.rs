@@ -3,14 +3,18 @@
 use std::fmt;
 
 use super::{CursorStatus, HorizonStatus, RunningAction, Status};
+use crate::relay::engine::replicas::Fleet;
 use crate::source::certainty::Certainty;
+
+/// Below this many seconds, a horizon that is held back is the usual work of short transactions.
+const NOTABLE: f64 = 1.0;
 
 impl Status {
     /// Where replicas share an id, do not agree, or refuse one of these cursors: a sentence each.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = Vec::new();
-        for note in self.cursors.iter().flat_map(|cursor| self.fleet.notes_of(&cursor.name)) {
+        for note in self.cursors.iter().flat_map(|cursor| cursor.notes(&self.fleet)) {
             if !notes.contains(&note) {
                 notes.push(note);
             }
@@ -20,12 +24,25 @@ impl Status {
 }
 
 impl CursorStatus {
+    /// What is to be known of the replicas that have it: a refusal that its last error tells is not told again.
+    #[must_use]
+    pub fn notes(&self, fleet: &Fleet) -> Vec<String> {
+        let told = self.of_error("code").zip(self.of_error("message"));
+        fleet.notes_beside(&self.name, told.as_ref().map(|(code, message)| (code.as_str(), message.as_str())))
+    }
+
     /// The last error in a line, for people.
     #[must_use]
     pub fn error_line(&self) -> Option<String> {
         let part = |key: &str| self.of_error(key).unwrap_or_default();
         self.last_error.as_ref()?;
         Some(format!("{} {}: {}", part("class"), part("code"), part("message")))
+    }
+
+    /// When the first of the errors in a row was reported.
+    #[must_use]
+    pub fn error_since(&self) -> Option<String> {
+        self.of_error("since")
     }
 
     /// When the last error occurred.
@@ -56,12 +73,6 @@ impl fmt::Display for RunningAction {
 }
 
 impl HorizonStatus {
-    /// For how long open transactions have held it back, in seconds; none when that is not known.
-    #[must_use]
-    pub const fn held_for(&self) -> Option<f64> {
-        self.held_seconds
-    }
-
     /// Whether no row can appear below it whose `created_at` is the column's default.
     #[must_use]
     pub fn is_proven_for_default(&self) -> bool {
@@ -69,17 +80,53 @@ impl HorizonStatus {
     }
 }
 
-impl fmt::Display for HorizonStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}), ", self.rule, self.certainty.as_str())?;
-        match self.held_seconds {
-            Some(held) => write!(f, "{held:.1} s behind")?,
-            None => f.write_str("unknown")?,
-        }
-        match self.held_by.first().map(|first| first.pid) {
-            Some(Some(pid)) => write!(f, ", held by pid {pid}"),
-            Some(None) => f.write_str(", held by a prepared transaction"),
-            None => Ok(()),
-        }
+impl HorizonStatus {
+    /// In a line, for people; `lag` is the age of the oldest row that waits.
+    #[must_use]
+    pub fn line(&self, lag: Option<f64>) -> String {
+        let behind = match (self.held_seconds, lag.filter(|lag| *lag > 0.0)) {
+            (Some(held), _) => format!("{held:.1} s behind"),
+            (None, Some(lag)) => format!("at least {lag:.1} s behind"),
+            (None, None) => "how far behind is not known".to_owned(),
+        };
+        let by = match self.held_by.first().map(|first| first.pid) {
+            Some(Some(pid)) => format!(", held by pid {pid}"),
+            Some(None) => ", held by a prepared transaction".to_owned(),
+            None => String::new(),
+        };
+        format!("{} ({}), {behind}{by}", self.rule, self.certainty.as_str())
+    }
+
+    /// Whether the line is shown beside a cursor of this state: short transactions hold every horizon back a little.
+    #[must_use]
+    pub fn is_notable(&self, state: &str) -> bool {
+        state == "held" || self.held_seconds.is_some_and(|held| held >= NOTABLE) || !self.is_proven_for_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::relay::inspect::status::HeldStatus;
+
+    fn horizon(held_seconds: Option<f64>) -> HorizonStatus {
+        let holder = HeldStatus {
+            pid: Some(7),
+            application: None,
+            age_seconds: None,
+            reason: "unknown_start",
+            transaction: "1/1".to_owned(),
+        };
+        HorizonStatus::of("writers", Certainty::Proven, held_seconds, vec![holder])
+    }
+
+    #[test]
+    fn horizon_of_short_transactions_is_no_note_and_unknown_age_is_told_by_the_oldest_row() {
+        let unknown = horizon(None);
+        assert!(!unknown.is_notable("running") && !unknown.is_notable("idle") && unknown.is_notable("held"));
+        assert!(horizon(Some(1.2)).is_notable("running") && !horizon(Some(0.02)).is_notable("running"));
+        assert_eq!(unknown.line(Some(112.3)), "writers (proven), at least 112.3 s behind, held by pid 7");
+        assert_eq!(unknown.line(Some(0.0)), "writers (proven), how far behind is not known, held by pid 7");
+        assert_eq!(horizon(Some(3.0)).line(None), "writers (proven), 3.0 s behind, held by pid 7");
     }
 }

@@ -104,6 +104,9 @@ pub(super) async fn report(
         again,
         "action failed"
     );
+    if !matches!(attempt.outcome, ActionOutcome::Cut { .. }) {
+        context.failures.unsuccessful(&failure).await;
+    }
     if failure.class == Class::Fatal {
         context.failures.report(&failure).await;
         // Another secret may be there by then. Not sooner than it may be looked at: all other tenants would wait until then.

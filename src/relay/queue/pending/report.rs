@@ -50,9 +50,11 @@ pub(super) async fn report(
     } else if failure.class == Class::Retry && (is_unsent(failure) || unknown) {
         // Under at_most_once each try that is not answered costs a row.
         context.failures.out(failure).await;
-    } else {
+    } else if buried {
         // It has answered: whatever stood between is over.
         context.failures.recovered().await;
+    } else {
+        context.failures.answered(failure).await;
     }
 }
 

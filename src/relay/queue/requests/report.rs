@@ -84,7 +84,8 @@ pub(super) async fn report(
         }
         // While nobody answers, each try costs a request its certainty.
         _ if failure.is_outage() || failure.retry_after.is_some() => context.failures.out(failure).await,
-        RequestDisposition::Ends(_) | RequestDisposition::Waits => context.failures.recovered().await,
+        RequestDisposition::Ends(_) => context.failures.recovered().await,
+        RequestDisposition::Waits => context.failures.answered(failure).await,
     }
     if disposition == RequestDisposition::Ends(End::Failed) {
         prepared.metrics.dead_lettered();
