@@ -130,11 +130,11 @@ impl PreparedStream {
             horizon.observed_at.since(standing.advanced_at)
         };
         metrics.set_horizon_hold(hold, &holders.into_iter().collect::<Vec<_>>());
-        self.log_clock(self.status.clock(behind)?)
+        self.log_clock(self.status.clock(behind)?, standing)
     }
 
     /// Both ends are logged whether or not a turn begins: rows below the position begin none.
-    fn log_clock(&self, news: ClockNews) -> Option<ClockStep> {
+    fn log_clock(&self, news: ClockNews, standing: &Standing) -> Option<ClockStep> {
         let cursor = &self.config.name;
         match news {
             ClockNews::Behind(step) => {
@@ -147,6 +147,8 @@ impl PreparedStream {
                 );
                 Some(step)
             }
+            // A seek has answered it.
+            ClockNews::Passed(step) if standing.observed_at.is_none_or(|at| at < step.to) => None,
             ClockNews::Passed(step) => {
                 tracing::error!(
                     cursor,

@@ -151,7 +151,7 @@ impl Fleet {
                 ids => format!("{} replicas refuse {name} ({})", ids.len(), ids.join(", ")),
             };
             match told.filter(|(told, message)| *told == code && same(message) == reason) {
-                Some(_) => format!("{who} for this"),
+                Some(_) => format!("{who}: {code}, its last error"),
                 None => format!("{who}: {code}: {message}"),
             }
         };
@@ -230,9 +230,12 @@ mod tests {
         let all = "all 3 replicas refuse events#1 (a, b, c)";
         assert_eq!(fleet.notes_of("events#1"), [format!("{all}: kafka_away: refused after 0ms")]);
         let told = Some(("kafka_away", "refused after 1ms"));
-        assert_eq!(fleet.notes_beside("events#1", told), [format!("{all} for this")]);
+        assert_eq!(fleet.notes_beside("events#1", told), [format!("{all}: kafka_away, its last error")]);
         fleet.replicas.push(replica("d", "1", None));
-        assert_eq!(fleet.notes_beside("events#1", told), ["3 replicas refuse events#1 (a, b, c) for this"]);
+        assert_eq!(
+            fleet.notes_beside("events#1", told),
+            ["3 replicas refuse events#1 (a, b, c): kafka_away, its last error"]
+        );
         let other = Some(("kafka_away", "no such topic"));
         assert_eq!(fleet.notes_beside("events#1", other).len(), 1);
         assert!(fleet.notes_beside("events#1", other)[0].ends_with("refused after 0ms"));
