@@ -277,15 +277,25 @@ fn circuit(facts: &Facts, error: Option<&LastError>) -> Why {
     }
 }
 
+/// When the first is tried again, where nothing else is due; as the end of a sentence.
+fn retried(facts: &Facts) -> String {
+    let rows = facts.waiting.map_or(0, |waiting| waiting.rows);
+    let all = facts.retrying.as_ref().filter(|retrying| retrying.rows >= rows);
+    all.map_or_else(String::new, |all| {
+        format!("; all that is due has failed and is tried again, the next in {:.0} s", all.next_in.max(0.0))
+    })
+}
+
 fn backing_off(facts: &Facts, error: &LastError) -> Why {
     let LastError { class, code, message, at, since, .. } = error;
     let told = message.trim_end_matches('.');
     // Each row is attempted on its own, so that no one attempt stands for all.
     if let Some(since) = since.as_ref().filter(|_| facts.due_work) {
         let sentence = format!(
-            "no attempt of {} has succeeded since {since}; the last failed at {at}: {class} {code}: {told}{}",
+            "no attempt of {} has succeeded since {since}; the last failed at {at}: {class} {code}: {told}{}{}",
             facts.name,
-            left(facts)
+            left(facts),
+            retried(facts)
         );
         return answer("backing_off", false, sentence).then(error.hint.clone());
     }

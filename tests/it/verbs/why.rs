@@ -55,7 +55,7 @@ async fn why_names_the_stuck_writer_whose_end_lets_the_cursor_go_on() {
     let cure = format!("SELECT pg_terminate_backend({stuck});");
     assert!(advises(&answer, &cure), "{answer}");
     let (out, _) = ends(3, &text, &["cursor", "why", "s"]).await;
-    assert!(out.lines().next().is_some_and(|line| line.contains(sentence.split(';').next().unwrap())), "{out}");
+    assert!(out.lines().next().is_some_and(|line| line.contains(sentence.split(", open").next().unwrap())), "{out}");
     assert!(out.contains(&format!("\n     {cure}\n")), "{out}");
     owner.batch_execute(&cure).await.unwrap();
     eventually(PATIENCE, || async { printed(&process, "s").len() == 3 }).await;
