@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
 use crate::support::fuzz::{self, lives};
-use crate::support::kafka_proxy::{Answers, KafkaProxy, Place};
-use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, ids, kafka_relay, toml, unique};
+use crate::support::kafka_proxy::{Absent, Answers, KafkaProxy, Place};
+use crate::support::{
+    CLOCK, PATIENCE, Process, bookings, database, eventually, ids, kafka_relay, records, toml, unique,
+};
 
 /// Values that are longer than what the proxy needs to spoil a request.
 const INSERT: &str = "INSERT INTO bookings (payload) SELECT repeat('v', 400) FROM generate_series(1, $1::int)";
@@ -78,22 +80,60 @@ async fn start_outlives_codes_that_no_client_lists() {
     }
 }
 
-/// librdkafka passes an absent list of topics on as −1 topics.
-#[tokio::test(flavor = "multi_thread")]
-async fn metadata_without_topics_does_not_end_the_process() {
+/// An absent array is −1 elements to librdkafka, which sorted and allocated by that number.
+async fn rows_arrive_after(absent: Absent, code: Option<&str>) {
     let proxy = KafkaProxy::start().await;
     let (servers, topic) = (proxy.broker.bootstrap_servers(), unique("absent"));
     proxy.broker.create_topic(&topic, 1, &[]).await.unwrap();
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
     let text = toml(&database, "relay", Some(&proxy.servers()), &kafka_relay("events", &topic, ""));
-    proxy.answer(Answers::NoTopics { topic: topic.clone() });
+    proxy.answer(Answers::Without { absent, topic: topic.clone() });
     let mut process = Process::spawn(&text, &["run"]);
     owner.execute(INSERT, &[&5]).await.unwrap();
-    eventually(PATIENCE, async || process.log().contains("\"kafka_bad_message\"") || !lives(&process)).await;
-    assert!(lives(&process), "{:?}\n{}", process.wait().await, process.log());
+    let told = |process: &Process| code.is_none_or(|code| process.log().contains(code));
+    eventually(PATIENCE * 2, async || (proxy.altered() > 0 && told(&process)) || !lives(&process)).await;
     proxy.answer(Answers::Honest);
-    eventually(PATIENCE * 3, async || delivered(&servers, &topic).await.len() == 5).await;
+    let all_there = async || delivered(&servers, &topic).await.len() == 5;
+    eventually(PATIENCE * 3, async || !lives(&process) || all_there().await).await;
+    assert!(lives(&process), "{absent:?}: {:?}\n{}", process.wait().await, process.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_without_its_lists_does_not_end_the_process() {
+    for absent in [Absent::Brokers, Absent::Topics, Absent::Partitions] {
+        rows_arrive_after(absent, Some("\"kafka_bad_message\"")).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_without_what_they_always_have_do_not_end_the_process() {
+    rows_arrive_after(Absent::RecordErrors, Some("\"kafka_bad_message\"")).await;
+    rows_arrive_after(Absent::Versions, None).await;
+    rows_arrive_after(Absent::NameOfConfig, Some("max.message.bytes cannot be read")).await;
+}
+
+/// The broker refuses the one and stores the other, and the client is told the reverse.
+#[tokio::test(flavor = "multi_thread")]
+async fn success_of_another_request_is_not_believed() {
+    let proxy = KafkaProxy::start().await;
+    let (servers, topic) = (proxy.broker.bootstrap_servers(), unique("swapped"));
+    proxy.broker.create_topic(&topic, 2, &[]).await.unwrap();
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let text = toml(&database, "relay", Some(&proxy.servers()), &kafka_relay("events", &topic, ""));
+    let _process = Process::spawn(&text, &["run"]);
+    proxy.answer(Answers::Swapped);
+    proxy.arm();
+    let insert =
+        "INSERT INTO bookings (customer, payload) SELECT 'c' || n, repeat('v', 400) FROM generate_series(1, 20) n";
+    owner.execute(insert, &[]).await.unwrap();
+    let advanced = "SELECT coalesce(bool_or(position_id = '20'), false) FROM outbox.cursor";
+    let advanced = async || owner.query_one(advanced, &[]).await.unwrap().get::<_, bool>(0);
+    eventually(PATIENCE * 3, async || advanced().await).await;
+    assert!(proxy.altered() > 0, "no two requests were on their way together");
+    let arrived: BTreeSet<_> = records(&servers, &topic).await.iter().map(|record| record.id().to_owned()).collect();
+    assert_eq!(arrived.len(), 20, "{arrived:?}");
 }
 
 /// The client says so before it has sent anything: a refusal that waits for an operator, if it is believed.

@@ -13,7 +13,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
 use answers::Asked;
-pub use answers::{Answers, Place};
+pub use answers::{Absent, Answers, Place};
 
 /// The key of a produce request (Kafka protocol, request header).
 const PRODUCE: [u8; 2] = [0, 0];

@@ -42,6 +42,49 @@ impl Place {
     }
 }
 
+/// What an answer says that it does not have, where a broker always has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absent {
+    Brokers,
+    Topics,
+    Partitions,
+    RecordErrors,
+    Versions,
+    NameOfConfig,
+}
+
+impl Absent {
+    /// Makes it absent in a frame that answers a request of this key and version; answers whether it did.
+    fn make(self, frame: &mut [u8], (key, version): (i16, i16), topic: &str) -> bool {
+        let find = |place: Place| {
+            let asked = place.key() == key && version >= 9;
+            asked.then(|| place.find(&frame[4..], version, topic)).flatten().map(|code| code.start + 4)
+        };
+        // A count is one more than there are, in these versions, and zero for none at all.
+        let (count, rest) = match self {
+            Self::Brokers => ((key == 3 && version >= 9).then_some(13), false),
+            Self::Topics => (find(Place::MetadataTopic).map(|code| code - 1), true),
+            Self::Partitions => (find(Place::MetadataPartition).map(|code| code - 1), true),
+            Self::RecordErrors => (find(Place::Produce).map(|code| code + 2 + 8 + 8 + 8), false),
+            Self::Versions => ((key == Place::Versions.key()).then_some(10), false),
+            Self::NameOfConfig => {
+                let name = frame.windows(topic.len()).position(|bytes| bytes == topic.as_bytes());
+                let entry = name.filter(|_| key == Place::DescribeConfigs.key()).map(|at| at + topic.len() + 4);
+                // Its length is of two bytes.
+                return entry.is_some_and(|at| {
+                    frame[at..at + 2].fill(0xff);
+                    true
+                });
+            }
+        };
+        let Some(at) = count else { return false };
+        // Of what follows nothing is there either.
+        let end = if rest { frame.len() } else { at + 1 };
+        frame[at..end].fill(0);
+        true
+    }
+}
+
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub enum Answers {
@@ -52,25 +95,32 @@ pub enum Answers {
     Coded { place: Place, topic: String, code: i16 },
     /// The list of what the broker can do lacks what idempotent producers need.
     NotIdempotent,
-    /// Metadata of this topic alone comes with an absent list of topics.
-    NoTopics { topic: String },
+    /// All that say something of this topic lack something.
+    Without { absent: Absent, topic: String },
+    /// The next two of a connection whose requests to produce are on their way together come with each other's correlation id.
+    Swapped,
     /// Some with other bytes than the broker's.
     Garbled(fastrand::Rng),
 }
 
-/// The requests of a connection that are without an answer: key and version by correlation id.
+/// The requests of a connection that are without an answer.
 #[derive(Default)]
-pub struct Asked(HashMap<[u8; 4], (i16, i16)>);
+pub struct Asked {
+    /// Key and version by correlation id.
+    requests: HashMap<[u8; 4], (i16, i16)>,
+    /// What the next answer's correlation id becomes.
+    swapped: Option<[u8; 4]>,
+}
 
 impl Asked {
     /// A request begins with key, version and correlation id.
     pub fn note(&mut self, request: &[u8]) {
         let Some([key @ .., v1, v2, c1, c2, c3, c4]) = request.first_chunk::<8>() else { return };
-        self.0.insert([*c1, *c2, *c3, *c4], (i16::from_be_bytes(*key), i16::from_be_bytes([*v1, *v2])));
+        self.requests.insert([*c1, *c2, *c3, *c4], (i16::from_be_bytes(*key), i16::from_be_bytes([*v1, *v2])));
     }
 
     fn take(&mut self, answer: &[u8]) -> Option<(i16, i16)> {
-        self.0.remove(answer.first_chunk::<4>()?)
+        self.requests.remove(answer.first_chunk::<4>()?)
     }
 }
 
@@ -83,6 +133,10 @@ impl Answers {
     /// Alters a frame, which begins with its length; answers whether it did.
     pub fn alter(&mut self, frame: &mut [u8], asked: &mut Asked) -> bool {
         let question = asked.take(&frame[4..]);
+        if let Some(first) = asked.swapped.take() {
+            frame[4..8].copy_from_slice(&first);
+            return true;
+        }
         match self {
             Self::Honest => false,
             Self::Coded { place, topic, code } => {
@@ -102,19 +156,18 @@ impl Answers {
                 frame[10 + at] = 0x70;
                 true
             }
-            Self::NoTopics { topic } => {
-                let place = Place::MetadataTopic;
-                let Some((_, version)) = question.filter(|(key, version)| *key == place.key() && *version >= 9) else {
+            Self::Without { absent, topic } => question.is_some_and(|asked| absent.make(frame, asked, topic)),
+            Self::Swapped => {
+                let produce = |key: i16| key == Place::Produce.key();
+                let mut others = asked.requests.iter().filter(|(_, (key, _))| produce(*key));
+                let Some((other, _)) = others.next().filter(|_| question.is_some_and(|(key, _)| produce(key))) else {
                     return false;
                 };
-                let Some(code) = place.find(&frame[4..], version, topic) else { return false };
-                // Its code follows the compact count of the topics, which is one more than they are; zero is "absent".
-                let rest = &mut frame[code.start + 3..];
-                let alone = rest[0] == 2;
-                if alone {
-                    rest.fill(0);
-                }
-                alone
+                let id = &mut frame[4..8];
+                asked.swapped = id.try_into().ok();
+                id.copy_from_slice(other);
+                *self = Self::Honest;
+                true
             }
             Self::Garbled(random) => garble(frame, random),
         }
