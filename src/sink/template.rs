@@ -2,8 +2,8 @@
 //!
 //! A template sees the columns that it names, as PostgreSQL's text, and nothing else: no environment, no files, no
 //! other templates, no functions. Of an action it sees numbers, lists and objects as such. What could go wrong silently is an error instead: a NULL that is printed without
-//! `default()`, an undefined value, output beyond the limit. What a row can cost is bounded: depth and size of its JSON, and the
-//! steps over it. In a URL every printed value is percent-encoded, so that a
+//! `default()`, an undefined value, output beyond the limit. What a row can cost is bounded: depth and size of its JSON, the steps
+//! over it, their CPU time, and what filters make of it. In a URL every printed value is percent-encoded, so that a
 //! hostile value stays inside the place that the template gives it. In HTML it is escaped, also where the template says
 //! `autoescape false`; the filter `safe` does not exist.
 //!
@@ -12,6 +12,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::time::Duration;
 
 use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, HtmlEscape, State, UndefinedBehavior};
@@ -20,8 +21,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::InvalidSetting;
 use crate::message::TemplateValue;
 
+mod filters;
 mod json;
+mod marks;
 mod unprintable;
+mod work;
 
 pub use unprintable::Unprintable;
 
@@ -30,7 +34,7 @@ pub(super) const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b
 
 const NAME: &str = "template";
 
-/// The most steps of a template for one row. A loop over 100,000 elements takes about ten for each; loops inside each other over
+/// The most steps of a template for one row. A loop over 100,000 elements takes about a dozen for each; loops inside each other over
 /// what a row gives would take hours.
 const STEPS: u64 = 20_000_000;
 
@@ -77,9 +81,14 @@ impl Template {
     /// When the template is broken, or calls what does not exist. The latter is found by printing it with made-up
     /// values, so a branch that these do not take is judged only when a row takes it.
     pub fn compile(key: &str, source: &str, mode: Mode) -> Result<Self, InvalidSetting> {
-        let mut environment = environment(mode);
+        Self::compile_within(key, source, mode, work::CPU)
+    }
+
+    /// The same with another limit of CPU time for a row.
+    fn compile_within(key: &str, source: &str, mode: Mode, cpu: Duration) -> Result<Self, InvalidSetting> {
+        let mut environment = environment(mode, cpu);
         let invalid = |error: &Error| InvalidSetting { key: key.to_owned(), problem: describe(error) };
-        environment.add_template_owned(NAME, source.to_owned()).map_err(|error| invalid(&error))?;
+        environment.add_template_owned(NAME, marks::marked(source)).map_err(|error| invalid(&error))?;
         let columns: BTreeSet<String> = environment
             .get_template(NAME)
             .map_err(|error| invalid(&error))?
@@ -126,6 +135,8 @@ impl Template {
                     json::Refused::TooLarge { bytes } => Unprintable::JsonTooLarge { bytes, limit: json::LONGEST },
                     json::Refused::NoJson => failed(&error),
                 }
+            } else if let Some(exhausted) = cause::<work::Exhausted>(&error) {
+                Unprintable::from(*exhausted)
             } else if cause::<PrintedNull>(&error).is_some() {
                 let nulls = self.columns.iter().enumerate().filter(|(number, _)| value(*number).is_none());
                 Unprintable::Null { columns: nulls.map(|(_, column)| column.clone()).collect() }
@@ -164,10 +175,11 @@ impl std::fmt::Debug for Template {
     }
 }
 
-fn environment(mode: Mode) -> Environment<'static> {
+fn environment(mode: Mode, cpu: Duration) -> Environment<'static> {
     let mut environment = Environment::new();
     // The formatter below escapes by the mode; this one makes blocks that were printed once not be escaped twice.
     environment.set_auto_escape_callback(move |_| if mode == Mode::Html { AutoEscape::Html } else { AutoEscape::None });
+    filters::add(&mut environment, cpu);
     if mode == Mode::Html {
         environment.remove_filter("safe");
     }
@@ -185,16 +197,16 @@ fn environment(mode: Mode) -> Environment<'static> {
         });
     }
     environment.add_filter("tojson", |value: Value| match value.as_str() {
-        Some(text) => Value::from(serde_json::Value::from(text).to_string()),
-        None if value.is_none() => Value::from("null"),
-        None => Value::from(json::text(&value).into_owned()),
+        Some(text) => Ok(Value::from(serde_json::Value::from(text).to_string())),
+        None if value.is_none() => Ok(Value::from("null")),
+        None => json::text(&value).map(|text| Value::from(text.into_owned())),
     });
     environment.add_filter("fromjson", |state: &mut State<'_, '_>, value: Value| json::from_json(state, &value));
     environment.set_formatter(move |output, _, value| {
         if value.is_none() {
             return Err(Error::new(ErrorKind::InvalidOperation, "NULL is printed").with_source(PrintedNull));
         }
-        let text = json::text(value);
+        let text = json::text(value)?;
         match mode {
             Mode::Url => {
                 for piece in utf8_percent_encode(&text, UNRESERVED) {

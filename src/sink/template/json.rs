@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, State, Value};
 
+use super::work::{Exhausted, MADE};
+
 mod reader;
 
 pub(super) use reader::{DEEPEST, LONGEST, Refused};
@@ -42,30 +44,53 @@ fn error(what: &str, refused: Refused) -> Error {
 }
 
 /// What is printed of a value: lists, objects, true and false as JSON.
-pub(super) fn text(value: &Value) -> Cow<'_, str> {
+pub(super) fn text(value: &Value) -> Result<Cow<'_, str>, Error> {
     match value.kind() {
-        ValueKind::Seq | ValueKind::Map | ValueKind::Bool => Cow::Owned(document(value)),
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map | ValueKind::Bool => {
+            let mut out = String::new();
+            document(value, &mut out)?;
+            Ok(Cow::Owned(out))
+        }
         // A large text is not copied for its output.
-        _ => value.as_str().map_or_else(|| Cow::Owned(value.to_string()), Cow::Borrowed),
+        _ => Ok(value.as_str().map_or_else(|| Cow::Owned(value.to_string()), Cow::Borrowed)),
     }
 }
 
-fn document(value: &Value) -> String {
-    let elements = || value.try_iter().into_iter().flatten();
+/// Appends the value as JSON.
+fn document(value: &Value, out: &mut String) -> Result<(), Error> {
+    if out.len() > MADE {
+        return Err(Exhausted::Memory.into());
+    }
+    let elements = || value.try_iter().into_iter().flatten().enumerate();
+    let comma = |number: usize, out: &mut String| out.push_str(if number > 0 { "," } else { "" });
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     match value.kind() {
-        ValueKind::Seq => format!("[{}]", elements().map(|element| document(&element)).collect::<Vec<_>>().join(",")),
-        ValueKind::Map => {
-            let member = |name: Value| {
-                let value = value.get_item(&name).unwrap_or_default();
-                format!("{}:{}", quoted(&name.to_string()), document(&value))
-            };
-            format!("{{{}}}", elements().map(member).collect::<Vec<_>>().join(","))
+        ValueKind::Seq | ValueKind::Iterable => {
+            out.push('[');
+            for (number, element) in elements() {
+                comma(number, out);
+                document(&element, out)?;
+            }
+            out.push(']');
         }
-        ValueKind::None | ValueKind::Undefined => "null".to_owned(),
-        ValueKind::Bool => value.is_true().to_string(),
-        _ => value.as_str().map_or_else(|| value.to_string(), quoted),
+        ValueKind::Map => {
+            out.push('{');
+            for (number, name) in elements() {
+                comma(number, out);
+                out.push_str(&quoted(&name.to_string()));
+                out.push(':');
+                document(&value.get_item(&name).unwrap_or_default(), out)?;
+            }
+            out.push('}');
+        }
+        ValueKind::None | ValueKind::Undefined => out.push_str("null"),
+        ValueKind::Bool => out.push_str(&value.is_true().to_string()),
+        _ => match value.as_str() {
+            Some(text) => out.push_str(&quoted(text)),
+            None => out.push_str(&value.to_string()),
+        },
     }
+    Ok(())
 }
 
 fn is_structured(value: &Value) -> bool {

@@ -4,8 +4,10 @@ use super::*;
 
 const PRINTED: &str = "{{ v | fromjson | tojson }}";
 
+/// With more CPU time than a debug build on a busy machine needs for what the other limits allow.
 fn render(source: &str, json: &str) -> Result<String, Unprintable> {
-    let template = Template::compile("key", source, Mode::Text).expect("compiles");
+    let minute = Duration::from_secs(60);
+    let template = Template::compile_within("key", source, Mode::Text, minute).expect("compiles");
     template.render(|_| Some(TemplateValue::Text(json.as_bytes())))
 }
 
@@ -59,6 +61,74 @@ fn work_of_a_template_is_bounded() {
     let error = render(source, &row).expect_err("ten thousand million steps");
     assert!(error.to_string().contains("20000000 steps"), "{error}");
     assert!(render("{% for a in v | fromjson %}{{ a + 1 if a < 9 else '-' }}{% endfor %}", &row).is_ok());
+}
+
+/// What each step costs grows with the row: a list is searched for each element of another one.
+#[test]
+fn work_that_grows_with_the_square_is_bounded() {
+    let list =
+        |from: usize| format!("[{}]", (from..from + 90_000).map(|n| n.to_string()).collect::<Vec<_>>().join(","));
+    let row = format!("[{},{}]", list(100_000), list(200_000));
+    let both = "{% set both = v | fromjson %}{% set a = both[0] %}{% set b = both[1] %}";
+    for source in [
+        "{% for x in a %}{% if x in b %}{{ x }}{% endif %}{% endfor %}",
+        "{%- for x in (a if a else b) if (x in b) recursive -%} {{ x }} {%- endfor -%}",
+        "{{ a | select('in', b) | list | length }}",
+        "{{ a | map('replace', v, 'x') | list | length }}{% for x in a %}{{ '' if v | replace(x, '') | length }}{% endfor %}",
+        "{% macro m(x) %}{{ '' if x in b }}{{ m(x) }}{{ m(x) }}{% endmacro %}{% for x in a %}{{ m(x) }}{% endfor %}",
+        "{% for x in v %}{{ '' if x in b }}{% endfor %}",
+        "{% for x in v | list %}{{ '' if '!' in v }}{% endfor %}",
+    ] {
+        let limit = Duration::from_millis(200);
+        let template =
+            Template::compile_within("key", &format!("{both}{source}"), Mode::Text, limit).expect("compiles");
+        let begun = std::time::Instant::now();
+        let error = template.render(|_| Some(TemplateValue::Text(row.as_bytes()))).expect_err(source);
+        println!("{:?} {source}", begun.elapsed());
+        assert_eq!(error, Unprintable::TooSlow { limit }, "{source}");
+    }
+}
+
+/// Of a few bytes of the row a filter could make gigabytes, of which nothing need be printed.
+#[test]
+fn memory_that_filters_take_is_bounded() {
+    let row = format!("[{}0]", "0,".repeat(50_000));
+    for source in [
+        "{{ 'x' | indent(99999999999) | length }}",
+        "{{ 'x' | indent(width=99999999999) | length }}",
+        "{{ v | replace(',', '\n') | indent(1000) | length }}",
+        "{{ v | replace('0', v) | length }}",
+        "{{ v | replace('', v) | length }}",
+        "{{ v | fromjson | join(v) | length }}",
+        "{{ v | join(v) | length }}",
+        "{{ v | fromjson | join(d=v) | length }}",
+        "{{ v | fromjson | map('replace', '0', v) | list | length }}",
+        "{{ [1] | slice(99999999999) | length }}",
+        "{{ [1] | batch(99999999999, 'x') | length }}",
+        "{{ '%99999999999d' | format(1) | length }}",
+        "{{ ('%' ~ 99999999999 ~ 's') | format('a') | length }}",
+        "{{ '%*d' | format(99999999999, 1) | length }}",
+        "{{ ((v | fromjson) * 100) | list | length }}",
+        "{{ ((v | fromjson) * 100) | join | length }}",
+        "{{ ((v | fromjson) * 100) | sort | length }}",
+        "{{ ['x' * 10000] * 10000 }}",
+        "{{ (['x' * 10000] * 10000) | tojson | length }}",
+    ] {
+        let error = render(source, &row).expect_err(source);
+        assert!(matches!(error, Unprintable::TooMuch { .. }), "{source}: {error}");
+    }
+    for (source, printed) in [
+        ("{{ v | fromjson | length }}", "50001"),
+        ("{{ v | replace(',', '; ') | length }}", "150003"),
+        ("{{ [1, 2] | join(', ') }}{{ [1, 2] | join(d='; ') }}", "1, 21; 2"),
+        ("{{ 'a\nb' | indent }}{{ 'a\nb' | indent(width=2) }}", "a\n    ba\n  b"),
+        ("{{ '%08.3f|%s' | format(1.5, 'x') }}", "0001.500|x"),
+        ("{{ [1, 2, 3] | batch(2, '-') | list }}{{ [1, 2, 3] | slice(2) | list }}", "[[1,2],[3,\"-\"]][[1,2],[3]]"),
+        ("{{ [3, 1] | sort(reverse=true) | map('string') | join('+') }}", "3+1"),
+        ("{{ [3, 1] | select('in', [1]) | list }}{{ 1 is in [1] }}", "[1]true"),
+    ] {
+        assert_eq!(render(source, &row).as_deref(), Ok(printed), "{source}");
+    }
 }
 
 #[test]

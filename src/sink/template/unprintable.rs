@@ -1,6 +1,10 @@
 //! Why a template fails for a row, and what to do about it.
 
+use std::time::Duration;
+
 use minijinja::ErrorKind;
+
+use super::work::{Exhausted, MADE};
 
 /// Why a row cannot be printed: the row is poison. Says nothing of its values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +43,18 @@ pub enum Unprintable {
         /// The limit.
         limit: u64,
     },
+    /// More CPU time than the limit.
+    #[error("It takes more than {limit:?} of CPU time")]
+    TooSlow {
+        /// The limit.
+        limit: Duration,
+    },
+    /// Filters make more than the limit.
+    #[error("It makes texts or lists of more than {limit} bytes")]
+    TooMuch {
+        /// The limit.
+        limit: usize,
+    },
     /// A path segment would lead out of the path that the template describes.
     #[error("A path segment of the URL would be \".\" or \"..\"")]
     Traversal,
@@ -58,6 +74,15 @@ pub enum Unprintable {
     },
 }
 
+impl From<Exhausted> for Unprintable {
+    fn from(exhausted: Exhausted) -> Self {
+        match exhausted {
+            Exhausted::Time(limit) => Self::TooSlow { limit },
+            Exhausted::Memory => Self::TooMuch { limit: MADE },
+        }
+    }
+}
+
 impl Unprintable {
     /// What to do, in one sentence.
     #[must_use]
@@ -71,7 +96,13 @@ impl Unprintable {
             Self::JsonTooLarge { .. } => {
                 "Shorten the row's JSON, or read it by fromjson once and keep it: {% set … %}.".to_owned()
             }
-            Self::TooLong { .. } => "Shorten the lists of the row, or the template's loops over them.".to_owned(),
+            Self::TooLong { .. } | Self::TooSlow { .. } => {
+                "Shorten the lists of the row, or the template's loops over them.".to_owned()
+            }
+            Self::TooMuch { .. } => {
+                "Shorten the row's values, or bound the width, count or separator that the template takes from them."
+                    .to_owned()
+            }
             Self::Traversal => "Correct the row: a value in the URL's path must not be \".\" or \"..\".".to_owned(),
             Self::NotText { column } => format!("Leave {column} out of the template, or convert it to text in a view."),
             Self::Failed { line, kind: ErrorKind::UndefinedError } => {
