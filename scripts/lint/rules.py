@@ -3,7 +3,7 @@
 import re
 import tomllib
 
-# Made by the operator, not by kustomize; docs/OPERATIONS.md says how.
+# Made by the operator, not by kustomize; docs/KUBERNETES.md says how.
 OWN_SECRETS = {"outbox-relay", "outbox-relay-owner"}
 # What a drained pod needs beyond [shutdown] grace: the cut turns commit, the process ends.
 MARGIN = 20

@@ -7,7 +7,7 @@ use clap::CommandFactory as _;
 use super::*;
 
 mod examples;
-mod runbook;
+mod reference;
 
 fn parse(line: &str) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(line.split(' '))

@@ -35,7 +35,7 @@ fn found(of: String, rows: i64, kept: Vec<Kept>) -> Found {
 
 /// What says that the table has no partitions.
 pub(super) fn plain() -> Found {
-    let why = "it has no partitions: SELECT outbox.partition_messages(), as its owner (docs/OPERATIONS.md)";
+    let why = "it has no partitions: SELECT outbox.partition_messages(), as its owner (docs/RETENTION.md)";
     found("outbox.message".to_owned(), 0, vec![Kept::all(why.to_owned())])
 }
 

@@ -73,7 +73,7 @@ fn anchors() -> BTreeSet<String> {
         let text = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
         text.chars().filter(|c| c.is_alphanumeric() || *c == '-' || *c == '_').collect()
     };
-    file("docs/OPERATIONS.md").lines().filter(|line| line.starts_with('#')).map(anchor).collect()
+    file("docs/RUNBOOK.md").lines().filter(|line| line.starts_with('#')).map(anchor).collect()
 }
 
 #[test]

@@ -104,7 +104,7 @@ async fn compose_runs_versions_that_tests_run() {
     let [postgres] = &tags("postgres:")[..] else { panic!("one PostgreSQL") };
     let major = postgres.split('.').next().unwrap();
     assert!(install.contains(&format!("postgresql-{major}")), "{postgres}");
-    let documented = std::fs::read_to_string("docs/OPERATIONS.md").unwrap();
+    let documented = std::fs::read_to_string("docs/KUBERNETES.md").unwrap();
     for image in stack.lines().filter_map(|line| line.trim().strip_prefix("image: ")) {
         let ours = image.ends_with(":dev");
         assert!(ours || documented.contains(&format!("| `{image}` |")), "{image} is in no document");

@@ -45,7 +45,7 @@ fn the_tables_of_the_document_are_those_of_the_code() {
         ("HTTP", of_sink(&http::known_errors())),
         ("SMS by Twilio", of_sink(&sms::known_errors())),
         ("SQL", of_sink(&sql::known_errors())),
-        ("E-mail", of_sink(&email::known_errors())),
+        ("Email", of_sink(&email::known_errors())),
         ("PostgreSQL", of_postgres()),
     ] {
         let found = table(&text, section).to_owned();

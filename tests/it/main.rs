@@ -76,6 +76,7 @@ mod start;
 mod storm;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
 mod support;
+mod table;
 mod tls;
 mod verbs;
 mod webhook;

@@ -59,7 +59,7 @@ impl Subject {
         if let Some(partition) = detached(&**self.session, &self.shape, place).await? {
             complain(format_args!(
                 "WARNING: partition {partition} is detached: its rows are not counted here, and the relay waits until it is \
-                 back (docs/OPERATIONS.md)"
+                 back (docs/RETENTION.md)"
             ));
         }
         Ok(())

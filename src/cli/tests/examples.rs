@@ -42,7 +42,7 @@ fn commands(text: &str) -> Vec<String> {
     found
 }
 
-pub(super) fn documents(dir: &Path, found: &mut Vec<std::path::PathBuf>) {
+fn documents(dir: &Path, found: &mut Vec<std::path::PathBuf>) {
     for entry in fs::read_dir(dir).expect("the documents are readable") {
         let path = entry.expect("entry").path();
         if path.is_dir() {

@@ -54,7 +54,7 @@ impl Unready {
             difference(other, identity, configured),
             format!(
                 "Restore shards and shard_key; or hand the rows over without loss: `outbox-relay cursor reshard {relay}`, \
-                 while replicas with the former number still run (docs/OPERATIONS.md)."
+                 while replicas with the former number still run (docs/CURSORS.md)."
             ),
         )
     }

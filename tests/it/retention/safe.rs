@@ -9,7 +9,7 @@ use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, o
 
 /// The statement of the runbook, without its bound of 30 days: the rows here are young.
 fn statement() -> String {
-    let runbook = fs::read_to_string("docs/OPERATIONS.md").unwrap();
+    let runbook = fs::read_to_string("docs/RETENTION.md").unwrap();
     let at = runbook.find("DELETE FROM public.bookings\n").expect("the example of the runbook");
     let (sql, _) = runbook[at..].split_once(';').unwrap();
     let (rest, bound) = sql.split_once(" AND bookings.created_at < now()").expect("a bound of its own");

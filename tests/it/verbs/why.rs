@@ -32,15 +32,24 @@ async fn pid(client: &Client) -> i32 {
     client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0)
 }
 
+/// A text whose numbers do not matter.
+fn shape(text: &str) -> String {
+    let mut shape: String = text.chars().map(|sign| if sign.is_ascii_digit() { '#' } else { sign }).collect();
+    while shape.contains("##") {
+        shape = shape.replace("##", "#");
+    }
+    shape
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn why_names_the_stuck_writer_whose_end_lets_the_cursor_go_on() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
-    let text = toml(&database, "relay", None, &stdout_relay("s", ""));
+    let text = toml(&database, "relay", None, &stdout_relay("booking_events", ""));
     let process = Process::spawn(&text, &["run"]);
     insert(&owner, 1).await;
-    eventually(PATIENCE, || async { printed(&process, "s") == ["1"] }).await;
-    why(&text, "s", "idle", true).await;
+    eventually(PATIENCE, || async { printed(&process, "booking_events") == ["1"] }).await;
+    why(&text, "booking_events", "idle", true).await;
 
     let mut writer = database.connect("app").await;
     writer.batch_execute("SET application_name = 'nightly-import'").await.unwrap();
@@ -48,18 +57,20 @@ async fn why_names_the_stuck_writer_whose_end_lets_the_cursor_go_on() {
     let open = writer.transaction().await.unwrap();
     open.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
     insert(&owner, 2).await;
-    let answer = why(&text, "s", "held", false).await;
+    let answer = why(&text, "booking_events", "held", false).await;
     let sentence = answer["summary"].as_str().unwrap();
-    assert!(sentence.contains(&format!("s is held by pid {stuck} (nightly-import)")), "{sentence}");
+    assert!(sentence.contains(&format!("booking_events is held by pid {stuck} (nightly-import)")), "{sentence}");
     assert!(sentence.contains("2 rows wait"), "{sentence}");
     let cure = format!("SELECT pg_terminate_backend({stuck});");
     assert!(advises(&answer, &cure), "{answer}");
-    let (out, _) = ends(3, &text, &["cursor", "why", "s"]).await;
+    let (out, _) = ends(3, &text, &["cursor", "why", "booking_events"]).await;
     assert!(out.lines().next().is_some_and(|line| line.contains(sentence.split(", open").next().unwrap())), "{out}");
     assert!(out.contains(&format!("\n     {cure}\n")), "{out}");
+    let readme = std::fs::read_to_string("README.md").unwrap();
+    assert!(shape(&readme).contains(&shape(&out)), "README.md does not show what the program prints: {out}");
     owner.batch_execute(&cure).await.unwrap();
-    eventually(PATIENCE, || async { printed(&process, "s").len() == 3 }).await;
-    why(&text, "s", "idle", true).await;
+    eventually(PATIENCE, || async { printed(&process, "booking_events").len() == 3 }).await;
+    why(&text, "booking_events", "idle", true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
