@@ -17,7 +17,6 @@ mod relay {
     pub mod document;
     pub mod drain;
     pub mod figure;
-    pub mod front;
     pub mod idle;
     pub mod latency;
     pub mod machine;
@@ -40,6 +39,7 @@ mod relay {
     pub mod shards;
     pub mod spent;
     pub mod stage;
+    pub mod summary;
     pub mod tail;
     pub mod takeover;
     pub mod wake;

@@ -6,10 +6,10 @@ use anyhow::{Context as _, bail};
 use chrono::{SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
-use super::front;
 use super::machine::{Machine, target};
 use super::plot;
 use super::report::Report;
+use super::summary::summary;
 
 /// Prints and writes; `keep` is whether the run goes into `benches/results` when all parts have succeeded.
 pub fn write(machine: &Machine, report: &Report, keep: bool) -> anyhow::Result<()> {
@@ -26,9 +26,6 @@ pub fn write(machine: &Machine, report: &Report, keep: bool) -> anyhow::Result<(
     plot::draw(&document, &dir)?;
     std::fs::write(dir.join("README.md"), page(machine, report, &document))?;
     println!("{}", dir.display());
-    if keep {
-        front::write(machine, &document)?;
-    }
     if !report.failed.is_empty() {
         bail!("{} of the parts failed, see above", report.failed.len());
     }
@@ -62,9 +59,10 @@ fn document(machine: &Machine, report: &Report) -> Value {
 
 fn page(machine: &Machine, report: &Report, document: &Value) -> String {
     let (at, commit) = (document["at"].as_str().unwrap_or("?"), machine.commit.as_deref().unwrap_or("?"));
+    let summary = summary(document).map(|text| format!("{text}\n")).unwrap_or_default();
     format!(
         "# Results of `make bench`\n\n{at}, commit {commit}.\n{}. The broker was warmed up before, and nothing is measured before all \
-         that was written is on the disk. Written by the run itself; the next one overwrites it.\n\n\
+         that was written is on the disk. Written by the run itself; the next one overwrites it.\n\n{summary}\
          ![Throughput](throughput.svg)\n\n![Latency](latency.svg)\n\n{}",
         machine.sentence(),
         report.markdown()

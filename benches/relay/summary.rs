@@ -1,31 +1,13 @@
-//! The figures in the repository's README: both plots and one line, between two marks.
+//! The results in one paragraph.
 
-use std::path::Path;
-
-use anyhow::Context as _;
 use serde_json::Value;
 
 use super::latency::{P50_MS, P99_MS, PERCENT};
-use super::machine::Machine;
 use super::rates::{CPU_S_PER_MILLION, RATIO};
 use super::report::{Goal, thousands};
 
-const BEGIN: &str = "<!-- figures -->\n";
-const END: &str = "<!-- /figures -->";
-
-/// Puts the figures of a run in place of the last ones.
-pub fn write(machine: &Machine, document: &Value) -> anyhow::Result<()> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let text = std::fs::read_to_string(&file)?;
-    let (before, rest) = text.split_once(BEGIN).context("README.md has no mark for figures")?;
-    let (_, after) = rest.split_once(END).context("README.md has no second mark for figures")?;
-    let figures = figures(machine, document).context("a figure for README.md is missing")?;
-    std::fs::write(&file, format!("{before}{BEGIN}{figures}{END}{after}"))?;
-    println!("{}", file.display());
-    Ok(())
-}
-
-fn figures(machine: &Machine, document: &Value) -> Option<String> {
+/// None when a part was not measured.
+pub fn summary(document: &Value) -> Option<String> {
     let results = document["results"].as_array()?;
     let find = |is: &dyn Fn(&Value) -> bool| results.iter().find(|entry| is(entry));
     let of = |payload: &str, place: usize| {
@@ -48,19 +30,15 @@ fn figures(machine: &Machine, document: &Value) -> Option<String> {
     let many = find(&|entry| entry["name"] == "many_cursors")?;
     let most = |goal: f64, entry: &Value, key: &str| Some(Goal::Most(goal).told(number(entry, key)?));
     Some(format!(
-        "![Rows a second, beside what can be read and produced at most](benches/results/throughput.svg)\n\n\
-         ![Latency at three rates](benches/results/latency.svg)\n\n\
-         {date}, {place}: **{rate} rows/s** of 200 bytes of text by one cursor, {cpu:.1} s of processor for a million \
-         ({cpu_goal});\nat 1,000 rows/s with `latency_window = \"1ms\"` (5 ms by default) p50 {p50:.1} ms ({p50_goal}), p99 {p99:.1} ms ({p99_goal})\n\
-         from `created_at` to the broker's log and {percent:.1} % of a core ({percent_goal}); idle {idle:.2} %; take-over\n\
-         after SIGKILL {takeover:.0} ms. Of the slower raw limit, where the goal is {goal}: {ratios}.\n\
-         {cursors} cursors over {tables} tables with nothing to do: {each:.1} % of a core for each of {replicas} replicas, {postgres:.1} % for \
-         PostgreSQL;\na row to all cursors of its table: p99 {row:.0} ms.\n\
-         Every figure, beside its goal where it has one: [benches/results](benches/results/README.md).\n",
+        "**{rate} rows/s** of 200 bytes of text by one cursor, {cpu:.1} CPU-seconds per million rows ({cpu_goal}).\n\
+         At 1,000 rows/s with `latency_window = \"1ms\"` (5 ms by default) p50 {p50:.1} \
+         ms ({p50_goal}), p99 {p99:.1} ms ({p99_goal})\n\
+         from `created_at` to the broker's log and {percent:.1}% of a core ({percent_goal}). Idle {idle:.2}%. Takeover after\n\
+         SIGKILL {takeover:.0} ms. Of the slower raw limit, where the goal is {goal}: {ratios}.\n\
+         {cursors} idle cursors over {tables} tables: {each:.1}% of a core for each of {replicas} replicas, {postgres:.1}% for \
+         PostgreSQL;\na row to all cursors of its table: p99 {row:.0} ms.\n",
         ratios = ratios?.join(", "),
         goal = RATIO,
-        date = document["at"].as_str()?.split('T').next()?,
-        place = machine.sentence(),
         rate = thousands(number(relay, "rows_per_second")?.round() as u64),
         cpu = number(relay, "cpu_s_per_million")?,
         p50 = number(latency, "p50_ms")?,
