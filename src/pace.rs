@@ -253,6 +253,7 @@ mod tests {
         assert_eq!(after(4, 400, 1_500), 1);
     }
 
+    // Guarantee: failures.outage
     #[test]
     fn backoff_grows_to_its_bound_and_never_ends() {
         let mut backoff = Backoff::new();

@@ -109,6 +109,7 @@ fn imports(text: &str) -> Vec<String> {
         .collect()
 }
 
+// Guarantee: observe.imports
 #[test]
 fn imports_point_one_way() {
     let mut wrong = Vec::new();

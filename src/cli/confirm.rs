@@ -117,6 +117,7 @@ mod tests {
         (answer, String::from_utf8(talk).expect("text"))
     }
 
+    // Guarantee: commands.preview
     #[test]
     fn only_a_clear_yes_is_a_yes() {
         for typed in ["y\n", "Y\n", "yes\n", " YES \n", "y"] {
@@ -128,6 +129,7 @@ mod tests {
         assert_eq!(answer("y\n").1, "Skip it? [y/N] ");
     }
 
+    // Guarantee: commands.operator
     #[test]
     fn login_name_is_found_by_user_id() {
         let passwd = "root:x:0:0:root:/root:/bin/bash\n\nbroken\nada:x:1000:1000::/home/ada:/bin/sh\n";

@@ -243,6 +243,7 @@ mod tests {
         }
     }
 
+    // Guarantee: at-most-once.hostile-keys
     #[test]
     fn hostile_keys_forge_neither_a_line_nor_a_column() {
         let text = render(&[hostile()]);

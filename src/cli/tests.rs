@@ -61,6 +61,7 @@ fn every_command_that_is_promised_is_understood() {
     }
 }
 
+// Guarantee: observe.exit-codes
 #[test]
 fn wrong_usage_ends_with_2() {
     for line in [
@@ -145,6 +146,7 @@ fn help_is_wrapped_once() {
     }
 }
 
+// Guarantee: observe.exit-codes
 #[test]
 fn problems_of_the_configuration_end_with_2_and_failures_with_1() {
     let problems = Config::parse("", "relay.toml", &Environment::new()).expect_err("no server is named");

@@ -217,6 +217,7 @@ pub(super) fn linger_ms(properties: &BTreeMap<String, String>) -> f64 {
 mod tests {
     use super::*;
 
+    // Guarantee: failures.no-code
     #[test]
     fn what_changes_nothing_passes_and_what_breaks_a_guarantee_does_not() {
         for (name, value) in [

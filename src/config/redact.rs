@@ -188,6 +188,7 @@ mod tests {
         }
     }
 
+    // Guarantee: failures.transport
     #[test]
     fn unknown_parameters_of_urls_are_hidden() {
         for (text, shown) in [
@@ -200,6 +201,7 @@ mod tests {
         }
     }
 
+    // Guarantee: failures.transport
     #[test]
     fn only_harmless_properties_and_headers_are_plain() {
         for (name, value) in [("sasl.pasword", "hunter2"), ("sasl.pasword", "123456"), ("ssl.key.pem", "1"), ("x", "y")]

@@ -163,6 +163,7 @@ mod tests {
         assert_eq!(wish(Some(None)).end(at(1).as_ref()), at(1));
     }
 
+    // Guarantee: commands.adopt-facts
     #[test]
     fn a_foreign_cursor_is_moved_by_nobody_and_adopted_by_exactly_the_facts_that_were_shown() {
         let own = BTreeSet::from([7, 8]);

@@ -249,6 +249,7 @@ mod tests {
         }
     }
 
+    // Guarantee: failures.clear-text
     #[tokio::test]
     async fn password_in_clear_text_needs_tls_or_consent() {
         for step in [1, 4, 64] {

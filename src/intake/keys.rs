@@ -136,6 +136,7 @@ mod tests {
         assert!(keys.lock().is_empty());
     }
 
+    // Guarantee: intake.busy-key
     #[tokio::test]
     async fn calls_beyond_the_places_are_refused_at_once() {
         let keys = Keys::new();

@@ -148,6 +148,7 @@ mod tests {
         assert!(tokens.admit(&twice).is_err(), "which of the two is meant?");
     }
 
+    // Guarantee: intake.tokens
     #[test]
     fn a_changed_file_counts_at_once_also_when_its_time_and_length_have_not_changed() {
         let (_dir, tokens) = tokens(OLD);

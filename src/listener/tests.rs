@@ -18,6 +18,7 @@ async fn a_silent_connection_ends_with_its_time() {
     client.read_to_end(&mut rest).await.expect("the server closes");
 }
 
+// Guarantee: observe.connections
 #[tokio::test]
 async fn oldest_silent_connection_gives_way_to_a_new_one() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
@@ -82,6 +83,7 @@ async fn ask(stream: &mut TcpStream, bytes: &[u8]) -> String {
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
 
+// Guarantee: observe.connections
 #[tokio::test]
 async fn idle_connections_that_have_asked_give_way() {
     let address = quick(3).await;
@@ -96,6 +98,7 @@ async fn idle_connections_that_have_asked_give_way() {
     assert_eq!(ask(&mut idle[0], REQUEST).await, "", "the oldest is closed");
 }
 
+// Guarantee: observe.connections-by-address
 #[tokio::test]
 async fn silent_peer_does_not_close_connections_of_others() {
     let address = quick(4).await;
@@ -110,6 +113,7 @@ async fn silent_peer_does_not_close_connections_of_others() {
     assert!(ask(&mut other, REQUEST).await.ends_with("quick"), "it has rested longer than all of them");
 }
 
+// Guarantee: observe.headers
 #[tokio::test]
 async fn endless_headers_are_refused_before_they_are_read() {
     let address = quick(4).await;

@@ -177,6 +177,7 @@ mod tests {
         follower
     }
 
+    // Guarantee: observe.lag-stages
     #[test]
     fn the_stages_of_a_delivered_row_add_up_to_its_latency() {
         let mut follower = held();

@@ -71,6 +71,7 @@ fn exported(text: &str) -> BTreeSet<&str> {
     text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect()
 }
 
+// Guarantee: observe.metrics
 #[test]
 fn all_that_is_measured_is_exported_and_nothing_else() {
     let text = rendered(|| measure_all(&CursorMetrics::new("bookings", "kafka").with_phases("public.bookings")));
@@ -116,6 +117,7 @@ fn all_that_is_measured_is_exported_and_nothing_else() {
     }
 }
 
+// Guarantee: observe.metrics
 #[test]
 fn at_start_counters_are_zero_and_what_nobody_measured_is_absent() {
     let text = rendered(|| drop(CursorMetrics::new("bookings", "sms")));

@@ -48,12 +48,14 @@ fn outcome(world: &World, pace: Pace, rule: Rule, variant: Variant) -> Outcome {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 5_000, ..ProptestConfig::default() })]
 
+    // Guarantee: horizon.model
     #[test]
     fn writers_rule_loses_no_row(world in world::world(), pace in pace()) {
         let outcome = outcome(&world, pace, Rule::Writers, Variant::Right);
         prop_assert_eq!((outcome.lost, outcome.stuck), (0, 0));
     }
 
+    // Guarantee: horizon.model
     #[test]
     fn transactions_rule_loses_no_row(world in world::world(), pace in pace()) {
         let outcome = outcome(&world, pace, Rule::Transactions, Variant::Right);
@@ -61,6 +63,7 @@ proptest! {
     }
 }
 
+// Guarantee: horizon.model-detects
 #[test]
 fn faulty_variants_lose_rows() {
     for variant in FAULTY {

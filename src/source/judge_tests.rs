@@ -116,6 +116,7 @@ fn transaction_start_and_unknown_expressions_need_the_rule_transactions() {
     assert_eq!(judge(&none, &config()).rule, Rule::Transactions);
 }
 
+// Guarantee: horizon.weakest
 #[test]
 fn the_weakest_relation_of_the_family_decides() {
     let mut table = table("clock_timestamp()");
@@ -124,6 +125,7 @@ fn the_weakest_relation_of_the_family_decides() {
     assert_eq!(judge(&table, &config()).rule, Rule::Transactions);
 }
 
+// Guarantee: horizon.refused-tables
 #[test]
 fn explicit_writers_where_it_loses_rows_is_refused() {
     let verdict = judge(&table("now()"), &Stream { horizon: RuleChoice::Writers, ..config() });
@@ -154,6 +156,7 @@ fn timestamp_without_zone_counts_only_with_the_stated_zone_in_its_default() {
     assert_eq!(with("(clock_timestamp() AT TIME ZONE 'Europe/Berlin'::text)"), Rule::Transactions);
 }
 
+// Guarantee: horizon.refused-tables
 #[test]
 fn what_would_skip_rows_is_an_error_with_its_mend() {
     type Spoil = fn(&mut Table);
@@ -193,6 +196,7 @@ fn missing_index_and_random_ids_are_warned_of() {
     assert_eq!(codes(&verdict, Level::Warn), ["index_missing", "tie_break_random", "created_at_unproven"]);
 }
 
+// Guarantee: horizon.rounded-default
 #[test]
 fn a_default_rounded_to_less_than_the_column_keeps_is_not_the_clock() {
     for (default, modifier, rule) in [
@@ -220,6 +224,7 @@ fn an_index_that_yields_another_order_is_as_good_as_none() {
     assert_eq!(codes(&judge(&table, &config()), Level::Warn), ["index_missing", "created_at_unproven"]);
 }
 
+// Guarantee: horizon.refused-tables
 #[test]
 fn tables_that_inherit_need_their_own_indexes_and_are_warned_of() {
     let mut table = table("clock_timestamp()");

@@ -118,6 +118,7 @@ mod tests {
         }
     }
 
+    // Guarantee: observe.log-pipe
     #[test]
     fn full_pipe_drops_counts_and_reports_lines() {
         let queue: &'static Queue = Box::leak(Box::default());

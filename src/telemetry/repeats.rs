@@ -107,6 +107,7 @@ mod tests {
 
     use super::*;
 
+    // Guarantee: observe.log-limit
     #[test]
     fn repeats_beyond_a_burst_are_counted_and_come_back_slowly() {
         let (repeats, begun) = (Repeats::default(), Instant::now());

@@ -68,6 +68,7 @@ fn is_private(dir: &Path) -> Option<bool> {
     Some(dirs.len() == 2 && dirs.iter().all(|dir| mode(dir) == Some(0o700)) && files == [Some(0o600); 2])
 }
 
+// Guarantee: observe.demo-private
 #[tokio::test]
 async fn demo_files_are_private_to_its_user() {
     let (child, dir) = demo("1", &[]);
@@ -77,6 +78,7 @@ async fn demo_files_are_private_to_its_user() {
     assert!(output.status.code().is_some());
 }
 
+// Guarantee: delivery.demo
 #[tokio::test]
 async fn the_demo_survives_a_kill_with_nothing_lost_and_leaves_nothing_behind() {
     let (child, dir) = demo("6", &[]);
@@ -108,6 +110,7 @@ async fn the_demo_survives_a_kill_with_nothing_lost_and_leaves_nothing_behind() 
     assert_eq!(left_in(dir.path()), [""; 0]);
 }
 
+// Guarantee: pending.demo
 #[tokio::test]
 async fn the_demo_of_reminders_survives_faults_and_kills_and_leaves_nothing_behind() {
     let (child, dir) = demo("8", &["--scenario", "reminders", "--seed", "7"]);
@@ -137,6 +140,7 @@ async fn the_demo_of_reminders_survives_faults_and_kills_and_leaves_nothing_behi
     assert_eq!(left_in(dir.path()), [""; 0]);
 }
 
+// Guarantee: requests.demo
 #[tokio::test]
 async fn the_demo_of_requests_survives_faults_and_kills_and_leaves_nothing_behind() {
     let (child, dir) = demo("8", &["--scenario", "requests", "--seed", "7"]);
@@ -173,6 +177,7 @@ async fn the_demo_of_requests_survives_faults_and_kills_and_leaves_nothing_behin
     assert_eq!(left_in(dir.path()), [""; 0]);
 }
 
+// Guarantee: schedules.demo
 #[tokio::test]
 async fn the_demo_of_schedules_survives_kills_and_seconds_without_a_replica_and_leaves_nothing_behind() {
     let (child, dir) = demo("12", &["--scenario", "schedules", "--seed", "7"]);
@@ -208,16 +213,19 @@ async fn the_demo_of_schedules_survives_kills_and_seconds_without_a_replica_and_
     assert_eq!(left_in(dir.path()), [""; 0]);
 }
 
+// Guarantee: schedules.demo
 #[tokio::test]
 async fn an_interrupted_demo_of_schedules_is_undecided_and_leaves_nothing_behind() {
     interrupted(&["--scenario", "schedules"]).await;
 }
 
+// Guarantee: pending.demo
 #[tokio::test]
 async fn an_interrupted_demo_of_reminders_is_undecided_and_leaves_nothing_behind() {
     interrupted(&["--scenario", "reminders"]).await;
 }
 
+// Guarantee: requests.demo
 #[tokio::test]
 async fn an_interrupted_demo_of_requests_is_undecided_and_leaves_nothing_behind() {
     interrupted(&["--scenario", "requests"]).await;
@@ -232,6 +240,7 @@ async fn only_the_demo_of_bookings_has_use_for_a_broker() {
     }
 }
 
+// Guarantee: delivery.demo
 #[tokio::test]
 async fn an_interrupted_demo_is_undecided_and_leaves_nothing_behind() {
     interrupted(&[]).await;

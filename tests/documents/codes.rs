@@ -27,6 +27,7 @@ fn findings() -> BTreeSet<String> {
     found
 }
 
+// Guarantee: observe.codes
 #[test]
 fn every_finding_of_check_is_documented() {
     let found = findings();
@@ -51,6 +52,7 @@ fn explained(text: &str) -> Vec<&str> {
     rows.filter(only_code).flat_map(first_column).collect()
 }
 
+// Guarantee: observe.codes
 #[test]
 fn codes_are_listed_in_one_document() {
     let errors = read(ERRORS);

@@ -21,6 +21,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     headings.map(anchor).collect()
 }
 
+// Guarantee: observe.documents
 #[test]
 fn links_lead_to_files_and_sections() {
     let mut files = documents();
@@ -55,6 +56,7 @@ fn every_document_is_in_the_index() {
     }
 }
 
+// Guarantee: observe.documents
 #[test]
 fn named_tests_exist() {
     let (mut count, mut missing) = (0, Vec::new());

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 mod codes;
 mod figures;
+mod guarantees;
 mod links;
 mod tree;
 

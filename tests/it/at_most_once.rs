@@ -124,6 +124,7 @@ fn guarantee(more: &str) -> String {
     format!("guarantee = \"at_most_once\"\n{more}")
 }
 
+// Guarantee: at-most-once.without-faults
 #[tokio::test(flavor = "multi_thread")]
 async fn without_faults_every_row_arrives_once_and_in_order_from_three_replicas() {
     for stage in [Stage::http("").await, Stage::http("[relay.turn]\nrows = 7").await, Stage::kafka("").await] {

@@ -4,6 +4,7 @@ use crate::support::{
     CLOCK, PATIENCE, Replica, bookings, broker, config, database, eventually, ids, kafka_relay, records, unique,
 };
 
+// Guarantee: delivery.basic
 #[tokio::test(flavor = "multi_thread")]
 async fn committed_rows_reach_the_topic_once_and_in_order() {
     let (database, broker) = (database().await, broker().await);

@@ -193,6 +193,7 @@ async fn what_the_kafka_client_logs_names_no_file_of_the_machine_that_built_it()
     assert_eq!(keys(&clients().unwrap()), BTreeSet::from(["timestamp", "level", "message", "target"]));
 }
 
+// Guarantee: horizon.bounded
 #[tokio::test(flavor = "multi_thread")]
 async fn now_is_bounded_only_with_rights_to_read_activity() {
     let database = database().await;
@@ -260,6 +261,7 @@ async fn a_transaction_pooler_in_between_is_found_and_refused() {
     child.wait().await.unwrap();
 }
 
+// Guarantee: failures.check-sizes
 #[tokio::test(flavor = "multi_thread")]
 async fn check_warns_of_rows_above_limit() {
     let database = database().await;

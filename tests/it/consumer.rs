@@ -155,12 +155,14 @@ async fn once_whoever_is_killed(language: Language) -> usize {
     again.checked_sub(copies).expect("every copy was met")
 }
 
+// Guarantee: consumers.programs
 #[tokio::test(flavor = "multi_thread")]
 async fn the_java_consumer_of_the_page_has_each_rows_effect_once_whoever_is_killed() {
     // It commits its offsets after each poll, so rows before a kill come again.
     assert!(once_whoever_is_killed(Language::Java).await > 0);
 }
 
+// Guarantee: consumers.programs
 #[tokio::test(flavor = "multi_thread")]
 async fn the_typescript_consumer_of_the_page_has_each_rows_effect_once_whoever_is_killed() {
     // It commits its offset after each row: a kill seldom falls in between.
@@ -175,6 +177,7 @@ fn with(line: &'static str, other: &'static str) -> impl FnOnce(&str) -> String 
     }
 }
 
+// Guarantee: consumers.programs (negative control)
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consumer_that_does_not_ask_its_memory_does_rows_twice_and_one_that_commits_its_offsets_first_loses_some() {
     let topic = topic().await;

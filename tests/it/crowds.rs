@@ -50,6 +50,7 @@ fn peak(process: &Process) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
+// Guarantee: observe.connections
 #[tokio::test(flavor = "multi_thread")]
 async fn livez_answers_beside_silent_and_idle_connections() {
     let (_process, address) = running().await;
@@ -69,6 +70,7 @@ async fn livez_answers_beside_silent_and_idle_connections() {
     assert!(took < Duration::from_secs(1), "beside idle ones: {took:?}");
 }
 
+// Guarantee: observe.connections
 #[tokio::test(flavor = "multi_thread")]
 async fn intake_answers_beside_1500_silent_connections() {
     let database = database().await;
@@ -82,6 +84,7 @@ async fn intake_answers_beside_1500_silent_connections() {
     assert_eq!(front.post(&call).await.status, 202);
 }
 
+// Guarantee: observe.headers
 #[tokio::test(flavor = "multi_thread")]
 async fn unfinished_headers_cost_little_memory() {
     let database = database().await;

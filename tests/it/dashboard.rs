@@ -76,6 +76,7 @@ fn anchors() -> BTreeSet<String> {
     file("docs/RUNBOOK.md").lines().filter(|line| line.starts_with('#')).map(anchor).collect()
 }
 
+// Guarantee: observe.dashboard
 #[test]
 fn every_panel_has_a_unit_a_description_and_metrics_that_exist() {
     let (dashboard, anchors) = (dashboard(), anchors());
@@ -114,6 +115,7 @@ fn every_panel_has_a_unit_a_description_and_metrics_that_exist() {
     assert_eq!(variables, ["datasource", "namespace", "cursor", "runbook"]);
 }
 
+// Guarantee: observe.dashboard
 #[test]
 fn every_metric_of_the_alert_rules_exists() {
     let rules = file("deploy/prometheus/rules.yaml");
@@ -157,6 +159,7 @@ async fn all_answer(prometheus: &Prometheus, mut silent: Vec<&(String, String)>)
     }
 }
 
+// Guarantee: observe.dashboard
 #[tokio::test(flavor = "multi_thread")]
 async fn every_panel_shows_data_of_three_replicas_under_load_and_alerts_see_what_is_wrong() {
     let fleet = Fleet::start().await;

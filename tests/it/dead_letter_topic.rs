@@ -69,6 +69,7 @@ async fn a_payload_that_the_topic_of_dead_letters_cannot_take_is_left_out_and_sa
     assert_eq!(kept.get::<_, i32>(0), 5000);
 }
 
+// Guarantee: failures.dead-letter-topic
 #[tokio::test(flavor = "multi_thread")]
 async fn no_row_is_put_aside_while_its_copy_is_refused() {
     let database = database().await;

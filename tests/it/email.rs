@@ -21,6 +21,7 @@ fn of_rows(rows: impl IntoIterator<Item = u32>) -> Vec<String> {
     rows.into_iter().map(|row| format!("<mail/{row}@example.com>")).collect()
 }
 
+// Guarantee: secrets.email-intact
 #[tokio::test(flavor = "multi_thread")]
 async fn each_row_is_one_mail_with_both_parts_through_starttls_and_tls_alike() {
     for (security, word) in [(Security::StartTls, "starttls"), (Security::Tls, "tls")] {
@@ -58,6 +59,7 @@ async fn each_row_is_one_mail_with_both_parts_through_starttls_and_tls_alike() {
     }
 }
 
+// Guarantee: secrets.tls
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_with_the_right_certificate_gets_the_mail_and_every_other_no_password() {
     let stage = Stage::start().await;
@@ -92,6 +94,7 @@ async fn a_server_with_the_right_certificate_gets_the_mail_and_every_other_no_pa
     }
 }
 
+// Guarantee: secrets.email-password
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_password_halts_and_a_new_one_needs_no_restart() {
     let stage = Stage::start().await;
@@ -125,6 +128,7 @@ async fn a_connection_that_the_server_has_closed_costs_no_mail() {
     assert!(!lines(&process).iter().any(|line| line["level"] == "WARN" && line["message"] == "row not published"));
 }
 
+// Guarantee: failures.message-id
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mail_that_the_server_has_and_nobody_heard_of_comes_again_with_the_same_id() {
     for behaviour in [Behaviour::Hang, Behaviour::Reset] {

@@ -37,6 +37,7 @@ fn of_postgres() -> String {
     format!("| SQLSTATE | about | class | what to do |\n|---|---|---|---|\n{}", rows.collect::<String>())
 }
 
+// Guarantee: observe.codes
 #[test]
 fn the_tables_of_the_document_are_those_of_the_code() {
     let mut text = std::fs::read_to_string(DOCUMENT).unwrap();
@@ -73,6 +74,7 @@ fn source(folder: &Path, found: &mut String) {
     }
 }
 
+// Guarantee: observe.codes
 #[test]
 fn every_code_that_the_program_gives_itself_is_documented_and_no_other() {
     let mut program = String::new();

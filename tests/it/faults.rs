@@ -37,6 +37,7 @@ async fn faithful(database: &Database, consumer: Consumer) -> usize {
     report.duplicates()
 }
 
+// Guarantee: failures.connections
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_ended_at_random_lose_nothing_and_keep_order() {
     let (database, broker) = (database().await, broker().await);
@@ -73,6 +74,7 @@ async fn connections_ended_at_random_lose_nothing_and_keep_order() {
     }
 }
 
+// Guarantee: failures.broker
 #[tokio::test(flavor = "multi_thread")]
 async fn broker_killed_and_restarted_under_load_loses_nothing_and_keeps_order() {
     let database = database().await;
@@ -99,6 +101,7 @@ async fn broker_killed_and_restarted_under_load_loses_nothing_and_keeps_order() 
     broker.stop().await.unwrap();
 }
 
+// Guarantee: failures.ddl
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broker_that_hangs_in_the_midst_of_a_backlog_leaves_the_applications_ddl_alone() {
     const ROWS: usize = 100_000;
@@ -137,6 +140,7 @@ async fn a_broker_that_hangs_in_the_midst_of_a_backlog_leaves_the_applications_d
     broker.stop().await.unwrap();
 }
 
+// Guarantee: failures.advance
 #[tokio::test(flavor = "multi_thread")]
 async fn an_advance_that_fails_leaves_the_cursor_where_it_was_and_the_rows_come_again() {
     const ROWS: usize = 10;
@@ -174,6 +178,7 @@ async fn an_advance_that_fails_leaves_the_cursor_where_it_was_and_the_rows_come_
     replica.stop().await;
 }
 
+// Guarantee: failures.postgres
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_killed_and_restarted_under_load_loses_nothing_and_keeps_order() {
     // fsync is on: what was committed must survive, or the test would blame the relay for PostgreSQL's loss.

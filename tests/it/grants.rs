@@ -17,6 +17,7 @@ async fn rights(owner: &Client, role: &str) -> BTreeSet<String> {
     owner.query(sql, &[&role]).await.unwrap().iter().map(|row| row.get(0)).collect()
 }
 
+// Guarantee: observe.grants
 #[tokio::test(flavor = "multi_thread")]
 async fn grants_without_effect_are_named_and_fail() {
     let database = database().await;
@@ -76,6 +77,7 @@ async fn grant_on_missing_table_or_role_says_what_is_next() {
     assert_eq!(code, Some(0), "{log}");
 }
 
+// Guarantee: observe.grants
 #[tokio::test(flavor = "multi_thread")]
 async fn grants_of_two_owners_succeed_one_after_the_other() {
     let database = database().await;
@@ -116,6 +118,7 @@ async fn refusal(database: &Database, role: &str, sql: &str) -> Option<String> {
     client.batch_execute(sql).await.err().map(|error| error.as_db_error().unwrap().message().to_owned())
 }
 
+// Guarantee: observe.role-forgery
 #[tokio::test(flavor = "multi_thread")]
 async fn application_sets_neither_id_nor_txid_of_messages() {
     let database = database().await;
@@ -131,6 +134,7 @@ async fn application_sets_neither_id_nor_txid_of_messages() {
     assert_eq!(refusal(&database, "app", sql).await, None);
 }
 
+// Guarantee: observe.role-forgery
 #[tokio::test(flavor = "multi_thread")]
 async fn relay_role_cannot_forge_operators() {
     let database = database().await;

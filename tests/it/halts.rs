@@ -26,6 +26,7 @@ async fn cursor(database: &Database) -> Client {
 
 const ERROR: ErrorReport<'_> = ErrorReport { class: "fatal", code: "x", message: "m", hint: "h", message_id: None };
 
+// Guarantee: failures.halt-end
 #[tokio::test]
 async fn neither_a_success_nor_a_check_ends_a_halt_that_a_turn_has_found() {
     let database = database().await;

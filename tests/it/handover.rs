@@ -31,6 +31,7 @@ fn batch(sink: &Sink, ids: std::ops::Range<i64>) -> Batch {
     batch
 }
 
+// Guarantee: failures.sigstop
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_wakes_behind_its_deadline_hands_over_nothing_of_the_rest_of_its_batch() {
     let database = database().await;
@@ -54,6 +55,7 @@ async fn a_process_that_wakes_behind_its_deadline_hands_over_nothing_of_the_rest
     assert_eq!(ids(&servers, &topic).await, before);
 }
 
+// Guarantee: failures.sigstop
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_queued_for_longer_than_a_lock_lives_is_not_overtaken_by_a_younger_one() {
     let database = database().await;
@@ -77,6 +79,7 @@ async fn a_record_queued_for_longer_than_a_lock_lives_is_not_overtaken_by_a_youn
     broker.stop().await.unwrap();
 }
 
+// Guarantee: failures.cancelled-batch
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_is_cut_in_a_batch_advances_over_what_was_accepted_of_it() {
     let database = database().await;
@@ -93,6 +96,7 @@ async fn a_turn_that_is_cut_in_a_batch_advances_over_what_was_accepted_of_it() {
     assert_eq!(repeated, all, "in order, and only the one in flight at a cut may come again");
 }
 
+// Guarantee: pending.recorded
 #[tokio::test(flavor = "multi_thread")]
 async fn shutdown_with_unrecorded_stream_row_exits_1() {
     let database = database().await;
@@ -114,6 +118,7 @@ async fn shutdown_with_unrecorded_stream_row_exits_1() {
     assert!(lines(&process).iter().any(unrecorded), "{}", process.log());
 }
 
+// Guarantee: pending.recorded
 #[tokio::test(flavor = "multi_thread")]
 async fn stream_row_unrecorded_before_a_signal_exits_1() {
     for recovers in [false, true] {

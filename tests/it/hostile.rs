@@ -35,6 +35,7 @@ fn sound(process: &Process) {
     assert!(!log.contains(['\u{1b}', '\u{7}']), "{log:?}");
 }
 
+// Guarantee: secrets.hostile-text
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_rows_arrive_unchanged_or_are_refused_and_forge_nothing() {
     let (database, broker, gateway) = (database().await, broker().await, Gateway::start().await);
@@ -87,6 +88,7 @@ async fn hostile_rows_arrive_unchanged_or_are_refused_and_forge_nothing() {
     assert!(!printed.contains('\u{1b}'));
 }
 
+// Guarantee: secrets.hostile-text
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_names_and_words_of_others_sessions_are_shown_as_escapes() {
     let database = database().await;
@@ -158,6 +160,7 @@ async fn impostor() -> u16 {
     port
 }
 
+// Guarantee: secrets.hostile-text
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hostile_server_forges_neither_a_log_line_nor_a_picture() {
     let port = impostor().await;

@@ -71,6 +71,7 @@ async fn rows_that_keep_coming_make_turns_no_more_often_than_the_shortest_pause(
     assert!(turns <= 1 + begun.elapsed().as_secs() / 2, "{turns} turns in {:?}", begun.elapsed());
 }
 
+// Guarantee: delivery.idle-late-commit
 #[tokio::test]
 async fn a_row_committed_late_below_a_newer_one_reaches_an_idle_relay_in_order() {
     for role in ["relay", "relay_stats"] {
@@ -142,6 +143,7 @@ async fn no_row_is_published_under_a_rule_that_changed_while_the_relay_rested() 
     assert_eq!(printed(&process, "idle"), ["1"]);
 }
 
+// Guarantee: delivery.idle-cost
 #[tokio::test]
 async fn many_cursors_that_rest_use_no_transaction_ids_write_no_wal_and_keep_their_figures_fresh() {
     // A cluster of its own: ids and WAL are counted for all of it. It serves no standby, for which its background writer would
@@ -198,6 +200,7 @@ async fn many_cursors_that_rest_use_no_transaction_ids_write_no_wal_and_keep_the
     );
 }
 
+// Guarantee: delivery.fair-pool
 #[tokio::test]
 async fn sixty_busy_cursors_on_a_pool_of_four_connections_have_equal_shares_and_all_finish() {
     const ROWS: i64 = 1_000;

@@ -91,6 +91,7 @@ async fn a_payload_is_the_row_some_columns_or_one_column_unchanged_and_null_is_a
     }
 }
 
+// Guarantee: delivery.traceparent
 #[tokio::test(flavor = "multi_thread")]
 async fn configured_headers_and_the_traceparent_travel_with_the_record() {
     let database = database().await;

@@ -66,6 +66,7 @@ async fn rows_arrive_after_lies(place: Place) {
     assert_eq!(arrived, (1..=sent).map(|id| id.to_string()).collect::<Vec<_>>(), "{place:?}");
 }
 
+// Guarantee: failures.unlisted-code
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_outlive_codes_that_no_client_lists() {
     for place in [Place::Produce, Place::MetadataTopic, Place::MetadataPartition] {
@@ -73,6 +74,7 @@ async fn rows_outlive_codes_that_no_client_lists() {
     }
 }
 
+// Guarantee: failures.unlisted-code
 #[tokio::test(flavor = "multi_thread")]
 async fn start_outlives_codes_that_no_client_lists() {
     for place in [Place::Versions, Place::ProducerId, Place::DescribeConfigs] {
@@ -168,6 +170,7 @@ async fn start_again(process: &mut Process, text: &str, ends: &mut Vec<String>) 
     *process = Process::spawn(text, &["run"]);
 }
 
+// Guarantee: failures.unlisted-code
 /// Two replicas, one of them started again and again, for a while behind a proxy that changes bytes.
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_outlive_garbled_answers_of_broker() {

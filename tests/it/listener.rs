@@ -29,6 +29,7 @@ async fn ask(address: &str, bytes: &[u8]) -> u16 {
     text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
 }
 
+// Guarantee: observe.listener
 #[tokio::test(flavor = "multi_thread")]
 async fn only_get_and_head_on_three_paths_are_answered_and_nothing_large_is_read() {
     let (_process, address, _owner) = running().await;
@@ -72,6 +73,7 @@ async fn only_get_and_head_on_three_paths_are_answered_and_nothing_large_is_read
     assert_eq!(get(&format!("http://{address}/livez")).await, (200, "alive\n".to_owned()));
 }
 
+// Guarantee: observe.listener
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_dribble_are_cut_and_do_not_slow_the_relay() {
     let (process, address, owner) = running().await;

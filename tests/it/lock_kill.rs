@@ -29,6 +29,7 @@ fn kills(log: &str, pid: Option<i32>) -> Vec<&str> {
     log.lines().filter(of_pid).filter(|line| KILLS.iter().any(|kill| line.contains(kill))).collect()
 }
 
+// Guarantee: failures.lock-kill
 #[tokio::test]
 async fn every_limit_of_a_session_reads_back_as_it_was_set() {
     let (database, gateway) = (database().await, Gateway::start().await);
@@ -45,6 +46,7 @@ async fn every_limit_of_a_session_reads_back_as_it_was_set() {
     }
 }
 
+// Guarantee: failures.lock-kill
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_holder_loses_the_lock_and_another_replica_goes_on() {
     let (database, gateway) = (database().await, Gateway::start().await);
@@ -80,6 +82,7 @@ async fn a_frozen_holder_loses_the_lock_and_another_replica_goes_on() {
     drop((frozen, healthy));
 }
 
+// Guarantee: failures.lock-kill
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_but_live_holder_keeps_its_lock() {
     let postgres = Postgres::start(Options::default()).await.unwrap();

@@ -63,6 +63,7 @@ impl Piped {
     }
 }
 
+// Guarantee: observe.log-pipe
 #[tokio::test(flavor = "multi_thread")]
 async fn unread_log_pipe_stops_neither_rows_nor_exit() {
     let database = database().await;
@@ -77,6 +78,7 @@ async fn unread_log_pipe_stops_neither_rows_nor_exit() {
     assert_eq!(ended.code(), Some(0));
 }
 
+// Guarantee: observe.log-pipe
 #[tokio::test(flavor = "multi_thread")]
 async fn dropped_log_lines_are_reported_once_read_again() {
     let database = database().await;

@@ -6,6 +6,7 @@ use crate::support::gateway::{Gateway, sms_relay};
 use crate::support::outside::lines;
 use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, toml};
 
+// Guarantee: observe.log-limit
 #[tokio::test(flavor = "multi_thread")]
 async fn failing_relays_together_log_bounded_lines() {
     let (database, gateway) = (database().await, Gateway::start().await);

@@ -7,6 +7,7 @@ use crate::support::pages::{blocks, commands, connected, page};
 use crate::support::receiver::Receiver;
 use crate::support::{PATIENCE, Process, broker, database, eventually, outbox_relay, records, toml, unique};
 
+// Guarantee: delivery.row-headers
 #[tokio::test(flavor = "multi_thread")]
 async fn guide_to_outbox_publishes_rows_with_headers() {
     let (page, database, broker) = (page("outbox"), database().await, broker().await);
@@ -48,6 +49,7 @@ async fn guide_to_outbox_publishes_rows_with_headers() {
     }
 }
 
+// Guarantee: delivery.row-headers
 #[tokio::test(flavor = "multi_thread")]
 async fn headers_of_message_rows_travel_with_http_requests() {
     let (database, receiver) = (database().await, Receiver::start());

@@ -32,6 +32,7 @@ fn documented(section: &str) -> BTreeMap<String, Documented> {
     .collect()
 }
 
+// Guarantee: observe.metrics-document
 #[test]
 fn every_metric_is_documented_with_type_unit_and_labels_and_nothing_else_is() {
     for (section, exported) in [("Exported", true), ("Reserved", false)] {
@@ -79,6 +80,7 @@ fn shown(page: &str) -> BTreeMap<String, (String, BTreeSet<String>)> {
     shown
 }
 
+// Guarantee: observe.metrics-document
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_under_load_export_what_is_documented_and_nothing_else() {
     let fleet = Fleet::start().await;

@@ -156,6 +156,7 @@ async fn the_relays_role_gets_exactly_what_it_needs_deletes_only_claims_and_mark
     assert!(log.starts_with(&said), "{log}");
 }
 
+// Guarantee: retention.proven
 #[tokio::test(flavor = "multi_thread")]
 async fn message_stamp_is_always_on_after_an_upgrade() {
     let (_database, owner, text) = bare().await;

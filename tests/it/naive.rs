@@ -31,6 +31,7 @@ async fn relay(database: &Database, table: &'static str, fault: Fault) -> NaiveR
     NaiveRelay::new(database.connect("postgres").await, table, fault)
 }
 
+// Guarantee: checker.window
 #[tokio::test]
 async fn a_latency_window_as_the_only_horizon_loses_the_row_of_a_slow_writer() {
     let (database, owner) = plain().await;
@@ -53,6 +54,7 @@ async fn a_latency_window_as_the_only_horizon_loses_the_row_of_a_slow_writer() {
     assert_eq!(verdict(&committed, &[&sound.report(&committed)], false), Verdict::Pass);
 }
 
+// Guarantee: checker.early-advance
 #[tokio::test]
 async fn an_advance_before_the_acknowledgement_loses_what_a_crash_leaves_unsent() {
     let (database, owner) = plain().await;
@@ -68,6 +70,7 @@ async fn an_advance_before_the_acknowledgement_loses_what_a_crash_leaves_unsent(
     }
 }
 
+// Guarantee: checker.tie-break
 #[tokio::test]
 async fn created_at_without_a_tie_break_loses_rows_of_one_instant() {
     let (database, owner) = plain().await;
@@ -82,6 +85,7 @@ async fn created_at_without_a_tie_break_loses_rows_of_one_instant() {
     }
 }
 
+// Guarantee: checker.ancestors
 /// While a default is evaluated, an insert through the root holds no lock on the partition yet.
 #[tokio::test]
 async fn a_horizon_without_ancestors_locks_loses_a_row_inserted_through_the_root() {
@@ -119,6 +123,7 @@ async fn a_horizon_without_ancestors_locks_loses_a_row_inserted_through_the_root
     assert_eq!(verdict(&committed, &[&sound.report(&committed)], false), Verdict::Pass);
 }
 
+// Guarantee: checker.window
 #[tokio::test]
 async fn the_writer_storm_convicts_a_latency_window_and_acquits_the_writers_horizon() {
     let database = database().await;

@@ -52,6 +52,7 @@ async fn asleep(database: &Database, owner: &Client) -> Process {
     process
 }
 
+// Guarantee: delivery.notifications
 #[tokio::test]
 async fn a_hint_wakes_a_relay_whose_next_look_is_far_away() {
     let database = database().await;
@@ -104,6 +105,7 @@ async fn the_hint_of_a_late_committer_brings_its_row_and_those_behind_it_in_orde
     prints(&process, 3).await;
 }
 
+// Guarantee: delivery.notifications
 #[tokio::test]
 async fn without_the_trigger_rows_are_found_by_polling_and_check_says_so() {
     let database = database().await;
@@ -127,6 +129,7 @@ async fn without_the_trigger_rows_are_found_by_polling_and_check_says_so() {
     assert!(finding(&json(&out), "notify_trigger_missing").is_some(), "{out}");
 }
 
+// Guarantee: delivery.notifications
 #[tokio::test]
 async fn a_listener_that_is_cut_comes_back_and_no_row_is_lost() {
     let database = database().await;

@@ -107,6 +107,7 @@ async fn every_replica_shows_lag_and_backlog_of_every_cursor() {
     open.rollback().await.unwrap();
 }
 
+// Guarantee: observe.postgres-up
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_role_shows_postgres_down_until_accepted() {
     let database = database().await;

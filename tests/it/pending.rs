@@ -56,6 +56,7 @@ async fn count(client: &Client, sql: &str) -> i64 {
     client.query_one(sql, &[]).await.unwrap().get(0)
 }
 
+// Guarantee: pending.due
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_due_is_sent_once_and_marked_and_what_is_not_due_is_left_alone() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -84,6 +85,7 @@ async fn what_is_due_is_sent_once_and_marked_and_what_is_not_due_is_left_alone()
     assert_eq!(count(&owner, "SELECT count(*) FROM outbox.claim").await, 0);
 }
 
+// Guarantee: pending.at-most-once
 #[tokio::test(flavor = "multi_thread")]
 async fn at_most_once_marks_before_it_sends_and_lists_what_hangs_as_unknown() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -118,6 +120,7 @@ async fn at_most_once_marks_before_it_sends_and_lists_what_hangs_as_unknown() {
     assert_eq!((code, receiver.requests().len()), (Some(0), 5), "{log}");
 }
 
+// Guarantee: pending.own-backoff
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_fails_backs_off_by_itself_and_is_tried_again_while_others_flow() {
     let (database, receiver) = (database().await, Receiver::start());

@@ -68,16 +68,20 @@ async fn the_culprit_is_found(in_flight: usize) {
     assert_eq!(ids(&broker().await.bootstrap_servers(), &topic).await, before, "all before it, in order, once");
 }
 
+// Guarantee: failures.isolated-record
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_the_broker_refuses_stands_alone_before_it_halts_with_one_request_in_flight() {
     the_culprit_is_found(1).await;
 }
 
+// Guarantee: failures.isolated-record
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_the_broker_refuses_stands_alone_before_it_halts_with_five_requests_in_flight() {
     the_culprit_is_found(5).await;
 }
 
+// Guarantee: failures.too-large
+// Guarantee: failures.redrive
 #[tokio::test(flavor = "multi_thread")]
 async fn a_poison_row_is_put_aside_and_redriven_with_its_id_and_the_mark_replayed() {
     let database = database().await;
@@ -115,6 +119,7 @@ async fn a_poison_row_is_put_aside_and_redriven_with_its_id_and_the_mark_replaye
     replica.stop().await;
 }
 
+// Guarantee: failures.partition-count
 #[tokio::test(flavor = "multi_thread")]
 async fn another_number_of_partitions_halts_a_keyed_relay_until_it_is_adopted() {
     let database = database().await;

@@ -11,6 +11,7 @@ use crate::support::postgres_proxy::PostgresProxy;
 use crate::support::relays::toml_of;
 use crate::support::{CLOCK, PATIENCE, Process, bookings, broker, database, ids, kafka_relay, outbox_relay, unique};
 
+// Guarantee: failures.garbled-postgres
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_outlive_garbled_answers_of_postgres() {
     let (seed, lasts) = (fuzz::seed(), fuzz::lasts());
@@ -82,6 +83,7 @@ async fn asked_in_clear_text(parameters: &str) -> (String, Vec<u8>) {
     (out + &log, server.await.unwrap())
 }
 
+// Guarantee: failures.clear-text
 #[tokio::test(flavor = "multi_thread")]
 async fn password_is_not_sent_in_clear_text() {
     let (printed, got) = asked_in_clear_text("").await;

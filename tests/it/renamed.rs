@@ -30,6 +30,7 @@ fn now(database: &Database, name: &str) -> String {
     toml(database, "relay", None, &stdout_relay(name, "start = \"now\""))
 }
 
+// Guarantee: commands.renamed-relay
 #[tokio::test(flavor = "multi_thread")]
 async fn renamed_relay_is_refused_until_its_cursor_is_renamed() {
     let database = database().await;
@@ -98,6 +99,7 @@ async fn refused_name_is_listed_once_while_a_replica_has_it() {
     }
 }
 
+// Guarantee: commands.renamed-relay
 #[tokio::test(flavor = "multi_thread")]
 async fn created_cursor_ends_the_question_of_a_rename() {
     let database = database().await;
@@ -114,6 +116,7 @@ async fn created_cursor_ends_the_question_of_a_rename() {
     assert!(finding(&check, "cursor_renamed").is_none(), "{check}");
 }
 
+// Guarantee: commands.renamed-relay
 #[tokio::test(flavor = "multi_thread")]
 async fn relay_beside_configured_one_is_no_rename() {
     let database = database().await;
@@ -127,6 +130,7 @@ async fn relay_beside_configured_one_is_no_rename() {
     owner.batch_execute("DELETE FROM outbox.cursor").await.unwrap();
 }
 
+// Guarantee: commands.renamed-relay
 #[tokio::test(flavor = "multi_thread")]
 async fn renamed_relay_is_refused_beside_live_old_replica() {
     let database = database().await;
@@ -160,6 +164,7 @@ async fn renamed_relay_is_refused_beside_live_old_replica() {
     line(&second, "relay ready").await;
 }
 
+// Guarantee: commands.renamed-relay
 #[tokio::test(flavor = "multi_thread")]
 async fn renamed_relay_of_due_work_sends_nothing_again() {
     let (database, receiver) = (database().await, Receiver::start());

@@ -114,21 +114,25 @@ async fn survives(end: Signal, restart: bool) {
     assert!(report.strayed.is_empty(), "{report:?}");
 }
 
+// Guarantee: failures.sigkill
 #[tokio::test(flavor = "multi_thread")]
 async fn sigkill_of_the_holder_loses_nothing_and_keeps_order() {
     survives(Signal::KILL, true).await;
 }
 
+// Guarantee: failures.sigterm
 #[tokio::test(flavor = "multi_thread")]
 async fn sigterm_of_the_holder_loses_nothing_and_repeats_nothing() {
     survives(Signal::TERM, true).await;
 }
 
+// Guarantee: failures.sigstop
 #[tokio::test(flavor = "multi_thread")]
 async fn sigstop_of_the_holder_loses_nothing_and_first_deliveries_keep_order() {
     survives(Signal::STOP, false).await;
 }
 
+// Guarantee: delivery.once-without-faults
 #[tokio::test(flavor = "multi_thread")]
 async fn three_healthy_replicas_and_ten_cursors_repeat_nothing() {
     let (database, broker) = (database().await, broker().await);
@@ -161,6 +165,7 @@ async fn three_healthy_replicas_and_ten_cursors_repeat_nothing() {
     }
 }
 
+// Guarantee: delivery.one-holder
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cursor_has_one_holder_at_any_time() {
     let (database, broker) = (database().await, broker().await);

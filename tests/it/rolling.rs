@@ -190,6 +190,7 @@ impl Sampler {
     }
 }
 
+// Guarantee: failures.rolling-update
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rolling_update_with_its_migration_under_load_loses_reorders_and_repeats_nothing() {
     let mut deployment = Deployment::start().await;
@@ -215,6 +216,7 @@ async fn a_rolling_update_with_its_migration_under_load_loses_reorders_and_repea
     deployment.settle(writers).await;
 }
 
+// Guarantee: failures.migration
 #[tokio::test(flavor = "multi_thread")]
 async fn a_migration_taken_back_and_made_again_under_load_disturbs_no_turn() {
     let deployment = Deployment::start().await;

@@ -25,6 +25,7 @@ fn found<'a>(document: &'a Value, code: &str, level: &str) -> (&'a str, &'a str)
     (found["message"].as_str().unwrap(), found["fix_setting"].as_str().unwrap_or_default())
 }
 
+// Guarantee: commands.check-rollout
 #[tokio::test(flavor = "multi_thread")]
 async fn changed_topic_is_named_in_words_until_adopted() {
     let (database, broker) = (database().await, broker().await);
@@ -64,6 +65,7 @@ async fn misspelt_table_is_no_table_to_adopt() {
     assert!(finding(&document, "identity_changed").is_none(), "{document}");
 }
 
+// Guarantee: commands.check-rollout
 #[tokio::test(flavor = "multi_thread")]
 async fn renamed_relay_needs_a_decision() {
     let database = database().await;
@@ -91,6 +93,7 @@ async fn renamed_relay_needs_a_decision() {
     assert_eq!(code, Some(0), "{document}");
 }
 
+// Guarantee: commands.check-rollout
 #[tokio::test(flavor = "multi_thread")]
 async fn first_run_is_counted() {
     let database = database().await;
@@ -112,6 +115,7 @@ async fn first_run_is_counted() {
     assert!(finding(&document, "schema_version").is_some() && finding(&document, "database").is_none(), "{document}");
 }
 
+// Guarantee: commands.check-rollout
 #[tokio::test(flavor = "multi_thread")]
 async fn halted_cursor_keeps_no_pod_from_starting() {
     let (database, gateway) = (database().await, Gateway::start().await);

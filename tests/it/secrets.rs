@@ -159,6 +159,7 @@ fn command_line(process: &Process) -> String {
     std::fs::read_to_string(format!("/proc/{}/cmdline", process.pid)).unwrap()
 }
 
+// Guarantee: secrets.hidden
 #[tokio::test(flavor = "multi_thread")]
 async fn secrets_that_are_accepted_are_shown_nowhere() {
     let stage = Stage::start().await;
@@ -202,6 +203,7 @@ async fn secrets_that_are_accepted_are_shown_nowhere() {
     assert!(sent.iter().any(|asked| asked.authorization == format!("Bearer {HEADER}")), "it was sent for all that");
 }
 
+// Guarantee: secrets.hidden
 #[tokio::test(flavor = "multi_thread")]
 async fn secrets_that_are_refused_are_shown_nowhere() {
     let stage = Stage::start().await;
@@ -241,6 +243,7 @@ async fn secrets_that_are_refused_are_shown_nowhere() {
     }
 }
 
+// Guarantee: secrets.hidden
 #[test]
 fn what_a_panic_would_print_of_the_configuration_holds_no_secret() {
     let toml = format!(

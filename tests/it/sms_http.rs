@@ -90,6 +90,7 @@ async fn retry_after_is_honoured() {
     assert!(pause >= Duration::from_millis(1950), "{pause:?}");
 }
 
+// Guarantee: failures.resume
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_number_halts_as_poison_names_the_message_and_ends_by_resume() {
     let (database, owner, gateway) = stage().await;
@@ -194,6 +195,7 @@ async fn with_sms_halted_kafka_of_the_same_table_keeps_delivering() {
     assert_eq!(gateway.asked().len(), 1);
 }
 
+// Guarantee: failures.ddl
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_hangs_leaves_the_application_and_its_ddl_alone() {
     let (database, owner, gateway) = stage().await;

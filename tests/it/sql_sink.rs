@@ -127,11 +127,13 @@ async fn equals_the_aggregate_after_kills(statement: &str, each: &str) {
     assert_eq!(owner.query_one(letters, &[]).await.unwrap().get::<_, i64>(0), 0);
 }
 
+// Guarantee: read-models.exactly-once
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_model_changes_exactly_once_for_each_row_whoever_is_killed() {
     equals_the_aggregate_after_kills(BY_ROW, "row").await;
 }
 
+// Guarantee: read-models.exactly-once
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_model_changes_exactly_once_for_each_batch_whoever_is_killed() {
     equals_the_aggregate_after_kills(BY_BATCH, "batch").await;

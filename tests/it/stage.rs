@@ -35,6 +35,7 @@ async fn postgres_keeps_committed_rows_through_a_kill_and_leaves_nothing_behind(
     assert!(!dir.exists());
 }
 
+// Guarantee: observe.versions
 #[tokio::test]
 async fn the_server_has_the_major_version_that_was_asked_for() {
     let client = database().await.connect("relay").await;
@@ -58,6 +59,7 @@ async fn postgres_with_passwords_refuses_a_connection_without_one() {
     postgres.stop().await.unwrap();
 }
 
+// Guarantee: observe.demo-private
 #[tokio::test]
 async fn demo_server_refuses_superuser_without_password() {
     let postgres = Postgres::start(Options::default()).await.unwrap();

@@ -39,6 +39,7 @@ impl Shown {
     }
 }
 
+// Guarantee: observe.lag-stages
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_commits_held_rows_a_hanging_sink_and_a_pause_are_told_apart() {
     let (database, gateway) = (database().await, Gateway::start().await);

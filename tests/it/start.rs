@@ -22,6 +22,7 @@ async fn scanned(owner: &Client) {
     eventually(PATIENCE * 2, || async { owner.query_one(sql, &[]).await.unwrap().get(0) }).await;
 }
 
+// Guarantee: horizon.start-now
 #[tokio::test(flavor = "multi_thread")]
 async fn start_now_begins_at_the_first_look() {
     let database = database().await;
@@ -45,6 +46,7 @@ async fn start_now_begins_at_the_first_look() {
     assert_eq!(warnings, 1, "{}", process.log());
 }
 
+// Guarantee: horizon.start-now
 #[tokio::test(flavor = "multi_thread")]
 async fn start_now_includes_writers_of_known_start() {
     let database = database().await;
@@ -63,6 +65,7 @@ async fn start_now_includes_writers_of_known_start() {
     assert!(lines(&process).iter().all(|line| line["message"] != WARNING), "{}", process.log());
 }
 
+// Guarantee: horizon.ready
 #[tokio::test(flavor = "multi_thread")]
 async fn replica_with_a_cursor_waits_for_no_writer() {
     let database = database().await;
@@ -81,6 +84,7 @@ async fn replica_with_a_cursor_waits_for_no_writer() {
     eventually(PATIENCE, || async { printed(&process, "s") == ["1", "2"] }).await;
 }
 
+// Guarantee: horizon.start-now
 #[tokio::test(flavor = "multi_thread")]
 async fn start_now_keeps_rows_of_failed_checks() {
     let database = database().await;

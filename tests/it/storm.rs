@@ -38,28 +38,33 @@ async fn storm(role: &str, table: Table, payload: std::ops::RangeInclusive<usize
     assert_eq!(verdict(&committed, &[&report], false), Verdict::Pass, "{report:?}");
 }
 
+// Guarantee: delivery.storm-clock
 #[tokio::test(flavor = "multi_thread")]
 async fn storm_with_clock_timestamp_on_a_plain_table_loses_nothing_and_keeps_order() {
     storm("relay", Table::PLAIN, 100..=4_000, 16).await;
 }
 
+// Guarantee: delivery.storm-clock
 #[tokio::test(flavor = "multi_thread")]
 async fn storm_with_clock_timestamp_on_a_partitioned_table_loses_nothing_and_keeps_order() {
     let table = Table { created_at: CreatedAt::ClockTimestamp, layout: Layout::Ranges };
     storm("relay_stats", table, 100..=4_000, 16).await;
 }
 
+// Guarantee: delivery.storm-now
 #[tokio::test(flavor = "multi_thread")]
 async fn storm_with_now_on_a_plain_table_loses_nothing_and_keeps_order() {
     storm("relay", Table { created_at: CreatedAt::Now, layout: Layout::Plain }, 100..=4_000, 16).await;
 }
 
+// Guarantee: delivery.storm-now
 #[tokio::test(flavor = "multi_thread")]
 async fn storm_with_now_on_a_partitioned_table_loses_nothing_and_keeps_order() {
     let table = Table { created_at: CreatedAt::Now, layout: Layout::Hashes };
     storm("relay_stats", table, 100..=4_000, 16).await;
 }
 
+// Guarantee: delivery.payload-2mb
 #[tokio::test(flavor = "multi_thread")]
 async fn storm_with_payloads_of_up_to_two_megabytes_loses_nothing_and_keeps_order() {
     storm("relay", Table::PLAIN, 100..=2_000_000, 4).await;

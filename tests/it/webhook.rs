@@ -68,6 +68,7 @@ impl Stage {
     }
 }
 
+// Guarantee: secrets.webhook-signatures
 #[tokio::test(flavor = "multi_thread")]
 async fn each_row_is_put_at_its_own_address_signed_with_both_secrets_and_a_rotation_needs_no_restart() {
     let (stage, hook) = (Stage::start().await, Hook::start(&["127.0.0.1"]).await);
@@ -107,6 +108,7 @@ async fn each_row_is_put_at_its_own_address_signed_with_both_secrets_and_a_rotat
     assert!(whole["level"] == "warn" && whole["fix_setting"].as_str().unwrap().contains("template"), "{whole}");
 }
 
+// Guarantee: secrets.webhook-signatures
 #[tokio::test(flavor = "multi_thread")]
 async fn each_attempt_has_the_same_id_and_a_signature_of_its_own() {
     let (stage, hook) = (Stage::start().await, Hook::start(&["127.0.0.1"]).await);
@@ -126,6 +128,7 @@ async fn each_attempt_has_the_same_id_and_a_signature_of_its_own() {
     assert_ne!(signatures[0], signatures[1]);
 }
 
+// Guarantee: failures.webhook-410
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_answers_410_disables_its_relay_until_somebody_resumes_it() {
     let (stage, hook) = (Stage::start().await, Hook::start(&["127.0.0.1"]).await);
@@ -148,6 +151,7 @@ async fn a_receiver_that_answers_410_disables_its_relay_until_somebody_resumes_i
     mended(&stage.owner, "hook").await;
 }
 
+// Guarantee: secrets.webhook-addresses
 #[tokio::test(flavor = "multi_thread")]
 async fn no_connection_reaches_this_machine_under_any_name_before_its_range_is_allowed() {
     const HOSTS: [(&str, &str); 8] = [
@@ -189,6 +193,7 @@ async fn no_connection_reaches_this_machine_under_any_name_before_its_range_is_a
     assert_eq!(accepted, expected);
 }
 
+// Guarantee: secrets.webhook-addresses
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redirect_is_not_followed_wherever_it_leads_and_no_proxy_is_used() {
     let stage = Stage::start().await;

@@ -3,6 +3,7 @@
 use crate::support::outside::stdout_relay;
 use crate::support::{CLOCK, Process, bookings, database, outbox_relay, toml};
 
+// Guarantee: commands.operator
 #[tokio::test(flavor = "multi_thread")]
 async fn pause_without_user_variable_names_the_login() {
     let database = database().await;
@@ -18,6 +19,7 @@ async fn pause_without_user_variable_names_the_login() {
     assert!(out.contains(&format!(" by {}", login.trim())), "{out}");
 }
 
+// Guarantee: config.variables
 #[tokio::test(flavor = "multi_thread")]
 async fn variable_with_one_underscore_is_refused() {
     let database = database().await;

@@ -66,6 +66,7 @@ fn understood(place: &str, command: &str) {
     }
 }
 
+// Guarantee: commands.documented
 #[test]
 fn every_command_in_the_documents_is_understood() {
     let mut files = vec![Path::new("README.md").to_owned(), Path::new("CONTRIBUTING.md").to_owned()];
@@ -88,6 +89,7 @@ fn examples(command: &Command, path: &str, found: &mut Vec<(String, String)>) {
     }
 }
 
+// Guarantee: commands.documented
 #[test]
 fn every_example_of_a_help_is_understood() {
     let mut found = Vec::new();

@@ -117,6 +117,7 @@ fn kafka_admin_and_the_rest() {
     ]);
 }
 
+// Guarantee: config.kafka-properties
 #[test]
 fn properties_that_would_break_a_guarantee() {
     for (property, what) in [

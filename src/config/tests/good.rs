@@ -59,6 +59,7 @@ fn what_is_shown_reads_back_as_the_same() {
     }
 }
 
+// Guarantee: secrets.hidden
 #[test]
 fn secrets_are_never_shown() {
     let text = with("relay@127", "relay:hunter2@127")
@@ -123,6 +124,7 @@ fn an_email_relay_sends_one_row_a_turn_and_its_files_belong_to_the_fingerprint()
     assert_ne!(other.relays[2].fingerprint, mail.fingerprint, "a mended template is a mend of a halt");
 }
 
+// Guarantee: config.variables
 #[test]
 fn the_environment_wins_over_the_file_and_fills_what_it_leaves_open() {
     let variables = [
@@ -166,6 +168,7 @@ fn libpq_variables_alone_name_a_server() {
     assert!(config.relays.is_empty());
 }
 
+// Guarantee: secrets.tls-default
 #[test]
 fn tls_is_verified_unless_said_otherwise() {
     let config = load("", &[("DATABASE_URL", "postgres://u@h/db"), ("PGSSLROOTCERT", "/ca.pem")]);
@@ -198,6 +201,7 @@ fn start_may_be_a_toml_instant() {
     }
 }
 
+// Guarantee: horizon.allow-loss
 #[test]
 fn the_rule_that_loses_rows_needs_the_environment_s_word() {
     let text = with("name = \"events\"", "name = \"events\"\nlatency_window = \"9ms\"").replacen(

@@ -27,6 +27,7 @@ fn the_reference_file_is_valid() {
     assert_eq!(config.relays.len(), 14);
 }
 
+// Guarantee: config.reference
 #[test]
 fn every_commented_default_is_the_default() {
     let config = parse(REFERENCE).expect("valid");
@@ -62,6 +63,7 @@ fn every_alternative_replaces_the_setting_above_it() {
     }
 }
 
+// Guarantee: config.reference
 #[test]
 fn the_sink_of_ones_own_is_valid_in_a_program_that_registers_it() {
     let own = |line: &str| line.strip_prefix("#: ").unwrap_or(line).to_owned();

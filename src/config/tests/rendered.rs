@@ -80,6 +80,7 @@ OUTBOX_RELAY__POSTGRES__POOL_SIZE: postgres.pool_size = "2": out of bounds
 OUTBOX_RELAY__POSTGRE__URL: postgre.url: names no key that a variable can set
     mend: did you mean OUTBOX_RELAY__POSTGRES__…?"#;
 
+// Guarantee: config.all-problems
 #[test]
 fn all_problems_of_a_file_and_its_environment_are_told_together() {
     let variables = [("OUTBOX_RELAY__POSTGRES__POOL_SIZE", "2"), ("OUTBOX_RELAY__POSTGRE__URL", "hunter2")];
@@ -101,6 +102,7 @@ fn after_a_syntax_error_only_what_is_certain_is_told() {
     );
 }
 
+// Guarantee: config.variables
 #[test]
 fn variables_are_named() {
     for (name, value, shown) in [
@@ -186,6 +188,7 @@ fn a_file_that_cannot_be_read_is_named() {
     );
 }
 
+// Guarantee: secrets.hidden
 /// Cuts the reference at every byte and drops every line: no text may make the reader panic, and none may make it print
 /// a secret.
 #[test]

@@ -50,6 +50,7 @@ fn a_relay_is_chosen_with_all_of_its_shards_and_a_shard_alone() {
     assert!(problems.contains("no relay of this name is configured"), "{problems}");
 }
 
+// Guarantee: shards.bad-configuration
 #[test]
 fn shards_that_would_break_the_order_or_do_nothing_are_refused() {
     let sharded = "name = \"events\"\nshards = 4";

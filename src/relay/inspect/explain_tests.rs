@@ -287,6 +287,7 @@ fn a_table_that_cannot_be_read_is_not_taken_for_well() {
     says(&Facts { waiting: None, ..facts() }, "unreadable", false, &["is not known"], &["outbox-relay check"]);
 }
 
+// Guarantee: at-most-once.why
 #[test]
 fn unknown_outcomes_are_told_beside_the_reason_and_not_called_delivered() {
     let idle = Waiting { rows: 0, ..Waiting::default() };

@@ -90,6 +90,7 @@ mod tests {
         Look { sighting, latest, newest, before: None, standings, shards }
     }
 
+    // Guarantee: delivery.idle-late-commit
     #[test]
     fn a_writer_below_the_newest_row_lets_nobody_rest_and_one_above_it_does() {
         assert!(Rest::after(&look(Some(at(50)), Some(at(40)), 45), 1).is_none(), "a row below 50 may still come");

@@ -137,6 +137,7 @@ mod tests {
         Timestamp::from_pg_micros(micros)
     }
 
+    // Guarantee: failures.message-id
     #[test]
     fn a_message_id_is_legal_and_its_own_whatever_the_ids_are() {
         let long = "x".repeat(10_000);

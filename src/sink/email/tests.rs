@@ -81,6 +81,7 @@ async fn mails_go_one_after_the_other_through_one_dialogue() {
     assert_eq!(lines[4..7], ["RCPT TO:<ann@example.com>", "DATA", "."]);
 }
 
+// Guarantee: failures.smtp-codes
 #[tokio::test]
 async fn a_refusal_means_what_its_line_makes_of_it() {
     use Class::{Fatal, Poison, Retry};
@@ -103,6 +104,7 @@ async fn a_refusal_means_what_its_line_makes_of_it() {
     }
 }
 
+// Guarantee: failures.smtp-codes
 #[tokio::test]
 async fn silence_and_a_cut_are_unknown_behind_the_last_line_only() {
     let before: [(Script, &str); 11] = [
@@ -230,6 +232,7 @@ async fn no_more_dialogues_than_allowed_are_open_at_a_time() {
     assert_eq!((seen.count("MAIL"), seen.connections()), (20, 2));
 }
 
+// Guarantee: failures.slow-smtp
 #[tokio::test]
 async fn waiting_for_a_connection_does_not_use_up_the_time_of_a_mail() {
     let (port, seen) = server(|line| (line == ".").then_some(SLOW)).await;
@@ -241,6 +244,7 @@ async fn waiting_for_a_connection_does_not_use_up_the_time_of_a_mail() {
     assert_eq!((seen.count("MAIL"), seen.connections()), (20, 2));
 }
 
+// Guarantee: failures.slow-smtp
 #[tokio::test]
 async fn a_mail_without_a_connection_is_not_begun_when_too_little_time_is_left() {
     let (port, seen) = server(|line| (line == ".").then_some(HANG)).await;

@@ -116,6 +116,7 @@ async fn one_connection_serves_many_requests() {
     served.await.expect("all came on one connection");
 }
 
+// Guarantee: delivery.prefix
 #[tokio::test]
 async fn a_status_ends_the_turn_at_the_acknowledged_prefix() {
     for (status, class, ambiguous) in [
@@ -150,6 +151,7 @@ async fn the_receivers_wish_for_a_pause_is_reported() {
     }
 }
 
+// Guarantee: failures.ambiguous
 #[tokio::test]
 async fn a_refused_connection_has_sent_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
@@ -174,6 +176,7 @@ async fn a_handshake_that_hangs_or_fails_has_sent_nothing() {
     assert!(seen.lock().expect("not poisoned").is_empty());
 }
 
+// Guarantee: failures.ambiguous
 #[tokio::test]
 async fn silence_after_the_request_is_ambiguous() {
     let url = server(|stream| async move {
@@ -270,6 +273,7 @@ async fn the_rate_ends_a_turn_without_a_failure() {
     assert_eq!(seen.lock().expect("not poisoned").len(), 1);
 }
 
+// Guarantee: failures.poison-prefix
 #[tokio::test]
 async fn a_poison_row_stops_behind_its_acknowledged_forerunners() {
     let (url, seen) = answering(200, None).await;

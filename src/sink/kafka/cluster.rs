@@ -261,6 +261,7 @@ mod tests {
             .producer_config(Kind::prompt(limit))
     }
 
+    // Guarantee: delivery.large-rows
     #[test]
     fn a_producers_queue_has_room_for_two_records_of_the_topics_limit_whatever_it_is() {
         let kib = |limit, queue| {
@@ -286,6 +287,7 @@ mod tests {
         }
     }
 
+    // Guarantee: delivery.large-rows
     #[test]
     fn every_limit_that_a_topic_can_have_makes_a_producer() {
         for limit in [0, 1, 999, 1_000, 1_048_588, 1_000_000_000, 2_147_483_647] {

@@ -54,6 +54,7 @@ mod tests {
         failures.iter().map(weigh).collect()
     }
 
+    // Guarantee: failures.third-refusal
     #[test]
     fn refusal_counts_at_third_time() {
         let doubt = Doubt::default();

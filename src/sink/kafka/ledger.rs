@@ -191,6 +191,7 @@ mod tests {
     use super::*;
 
     proptest! {
+        // Guarantee: delivery.prefix
         #[test]
         fn prefix_is_what_is_acknowledged_without_a_gap_in_whatever_order_reports_come(
             fates in prop::collection::vec(prop::option::weighted(0.9, Just(())), 0..200),

@@ -69,6 +69,7 @@ async fn a_message_goes_out_as_twilio_documents_it() {
     assert_eq!(form, "To=%2B15551234567&From=%2B15550000000&Body=Booking%207%20confirmed");
 }
 
+// Guarantee: failures.twilio-codes
 #[tokio::test]
 async fn every_refusal_has_its_class() {
     use Class::{Fatal, Poison, Retry};

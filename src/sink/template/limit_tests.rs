@@ -25,6 +25,7 @@ fn on_worker_stack(work: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(2 << 20).spawn(work).expect("starts").join().expect("passes");
 }
 
+// Guarantee: secrets.template-limits
 #[test]
 fn deep_json_is_poison_with_depth_and_limit() {
     on_worker_stack(|| {
@@ -42,6 +43,7 @@ fn deep_json_is_poison_with_depth_and_limit() {
     });
 }
 
+// Guarantee: secrets.template-limits
 #[test]
 fn large_json_is_poison_with_size_and_limit() {
     let list = |bytes: usize| format!("[{}0]", "0,".repeat((bytes - 3) / 2));
@@ -54,6 +56,7 @@ fn large_json_is_poison_with_size_and_limit() {
     assert_eq!(error.expect_err("altogether").to_string(), "JSON of 3145725 bytes; the limit is 2097152");
 }
 
+// Guarantee: secrets.template-limits
 #[test]
 fn work_of_a_template_is_bounded() {
     let row = format!("[{}0]", "0,".repeat(99_999));
@@ -131,6 +134,7 @@ fn memory_that_filters_take_is_bounded() {
     }
 }
 
+// Guarantee: secrets.template-limits
 #[test]
 fn endless_recursion_of_a_template_is_an_error() {
     on_worker_stack(|| {

@@ -179,6 +179,7 @@ proptest::proptest! {
     }
 }
 
+// Guarantee: secrets.email-injection
 #[test]
 fn values_are_escaped_in_html_whatever_the_template_says() {
     // `w` and `m` are the templates' own names, which count as columns, too.

@@ -149,6 +149,7 @@ const SPELLINGS: [&str; 21] = [
     "LOCALHOST",
 ];
 
+// Guarantee: secrets.webhook-addresses
 #[tokio::test]
 async fn no_spelling_of_this_machine_is_connected_to_unless_it_is_allowed() {
     let doors = doors(["127.0.0.1", "::1"], "200 OK").await;
@@ -167,6 +168,7 @@ async fn no_spelling_of_this_machine_is_connected_to_unless_it_is_allowed() {
     }
 }
 
+// Guarantee: secrets.webhook-addresses
 #[tokio::test]
 async fn a_name_that_means_another_address_the_next_time_is_not_followed_there() {
     let [open, shut] = doors(["127.0.0.2", "127.0.0.1"], "200 OK").await;

@@ -37,6 +37,7 @@ fn sessions(history: &mut History, tick: i64, sessions: &[Session], running: &[R
 }
 
 proptest! {
+    // Guarantee: horizon.model
     #[test]
     fn horizon_never_passes_clock_or_bound(
         ticks in prop::collection::vec((1..50_i64, prop::collection::btree_set(0..6_u8, 0..4)), 1..30),
@@ -58,6 +59,7 @@ proptest! {
         }
     }
 
+    // Guarantee: horizon.clock-steps
     /// The clock is slewed by at most 500 ppm: that is no step, however long no scan is made.
     #[test]
     fn slewed_clock_is_not_reported(seconds in prop::collection::vec(1..600_i64, 1..50)) {
@@ -73,6 +75,7 @@ proptest! {
     }
 }
 
+// Guarantee: horizon.first-scan
 #[test]
 fn unknown_writer_of_first_scan_holds_everything() {
     let mut history = History::default();
@@ -82,6 +85,7 @@ fn unknown_writer_of_first_scan_holds_everything() {
     assert_eq!(writers(&mut history, 400, &[], &[]).at, at(400));
 }
 
+// Guarantee: horizon.first-write
 #[test]
 fn time_before_first_write_does_not_count() {
     let mut history = History::default();
@@ -182,12 +186,14 @@ fn hidden_session_is_bounded_by_last_absence() {
     assert_eq!(horizon.held_by[0].holder.application.as_deref(), Some("shop"));
 }
 
+// Guarantee: horizon.window
 #[test]
 fn window_and_precision_are_subtracted() {
     let margin = Margin { window: Duration::from_micros(7), precision: Duration::from_micros(2) };
     assert_eq!(History::default().observe(scan(100, Found::Nothing), margin).at, at(91));
 }
 
+// Guarantee: horizon.clock-steps
 #[test]
 fn step_back_makes_present_writers_unknowable() {
     let mut history = History::default();
@@ -208,6 +214,7 @@ fn start_read_before_step_back_is_no_bound() {
     assert_eq!(writers(&mut history, 995, &[start(990)], &["w"]).at, at(500));
 }
 
+// Guarantee: horizon.clock-steps
 #[test]
 fn step_back_is_seen_while_clock_still_grows() {
     let mut history = History::default();
@@ -216,6 +223,7 @@ fn step_back_is_seen_while_clock_still_grows() {
     assert_eq!(history.observe(scan, NO_MARGIN).stepped_back, Some(Duration::from_micros(799)));
 }
 
+// Guarantee: horizon.clock-steps
 #[test]
 fn small_steps_back_add_up() {
     let mut history = History::default();

@@ -19,6 +19,7 @@ fn default_is_proven_only_for_rows_that_use_it() {
     assert_eq!(found.fix_sql, Some(sql));
 }
 
+// Guarantee: horizon.proven
 #[test]
 fn privileges_prove_nothing() {
     let mut alone = table("clock_timestamp()");
@@ -26,6 +27,7 @@ fn privileges_prove_nothing() {
     assert_eq!(judge(&alone, &config()).certainty, Certainty::ProvenForDefault);
 }
 
+// Guarantee: horizon.proven
 #[test]
 fn trigger_proves_only_last_always_and_on_a_plain_column() {
     type Spoil = fn(&mut Table);
@@ -49,6 +51,7 @@ fn trigger_proves_only_last_always_and_on_a_plain_column() {
     assert_eq!((verdict.rule, verdict.certainty), (Rule::Writers, Certainty::Proven));
 }
 
+// Guarantee: horizon.bounded
 #[test]
 fn now_is_bounded_only_where_activity_can_be_read() {
     let mut table = table("now()");

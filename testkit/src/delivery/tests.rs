@@ -128,6 +128,7 @@ proptest! {
         prop_assert_eq!(verdict(&committed(rows), &[&report], true), Verdict::Pass);
     }
 
+    // Guarantee: checker.deliveries
     #[test]
     fn every_row_left_out_is_named_as_lost((rows, mut streams) in faithful(3), pick in any::<prop::sample::Index>()) {
         let lost = pick.index(rows).to_string();
@@ -137,6 +138,7 @@ proptest! {
         prop_assert!(report.out_of_order.is_empty() && report.phantom.is_empty());
     }
 
+    // Guarantee: checker.deliveries
     #[test]
     fn two_first_deliveries_exchanged_are_convicted(
         (rows, mut streams) in faithful(1),
@@ -154,6 +156,7 @@ proptest! {
         prop_assert_eq!(report.out_of_order, [Disorder { stream: 0, id: low.id, after: high.id }]);
     }
 
+    // Guarantee: checker.deliveries
     #[test]
     fn an_invented_delivery_is_convicted_wherever_it_stands(
         (rows, mut streams) in faithful(2),
@@ -166,6 +169,7 @@ proptest! {
         prop_assert!(report.lost.is_empty() && report.out_of_order.is_empty() && report.holes.is_empty());
     }
 
+    // Guarantee: checker.deliveries
     #[test]
     fn a_row_left_out_of_a_replay_is_convicted(rows in 4..60_usize, from in 0..60_usize, hole in 0..60_usize) {
         let from = from % (rows - 2);

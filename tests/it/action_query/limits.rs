@@ -1,5 +1,6 @@
 use super::*;
 
+// Guarantee: queries.limits
 #[tokio::test]
 async fn a_query_ends_in_time_also_where_it_waits_for_a_lock() {
     let tenants = Tenants::new().await;
@@ -25,6 +26,7 @@ async fn a_query_may_take_longer_than_a_turn() {
     assert_eq!(tenants.ask(&query("SELECT 1 AS n FROM pg_sleep(1.5)")).await.unwrap().rows, [r#"{"n":1}"#]);
 }
 
+// Guarantee: queries.limits
 #[tokio::test]
 async fn rows_beyond_the_bound_are_left_out_and_that_is_said() {
     let tenants = Tenants::new().await;
@@ -36,6 +38,7 @@ async fn rows_beyond_the_bound_are_left_out_and_that_is_said() {
     }
 }
 
+// Guarantee: queries.limits
 #[tokio::test]
 async fn an_answer_above_a_mebibyte_is_refused_whether_it_is_one_row_or_many() {
     let tenants = Tenants::new().await;

@@ -1,5 +1,6 @@
 use super::*;
 
+// Guarantee: queries.limits
 #[tokio::test]
 async fn a_query_reads_the_tenants_tables_by_their_bare_names_and_each_number_keeps_its_digits() {
     let tenants = Tenants::new().await;
@@ -21,6 +22,7 @@ async fn a_query_reads_the_tenants_tables_by_their_bare_names_and_each_number_ke
     }
 }
 
+// Guarantee: queries.tenant
 #[tokio::test]
 async fn a_query_reads_neither_another_tenant_nor_what_only_the_relay_may_read() {
     let tenants = Tenants::new().await;
@@ -32,6 +34,7 @@ async fn a_query_reads_neither_another_tenant_nor_what_only_the_relay_may_read()
     assert!(run(&tenants.session, &query("SELECT * FROM outbox.control"), None, None, "{}").await.is_ok());
 }
 
+// Guarantee: queries.tenant
 #[tokio::test]
 async fn security_by_rows_holds_for_the_tenant() {
     let tenants = Tenants::new().await;
@@ -46,6 +49,7 @@ async fn security_by_rows_holds_for_the_tenant() {
     assert_eq!(answer.rows, [r#"{"n":1}"#]);
 }
 
+// Guarantee: queries.role-refused
 #[tokio::test]
 async fn a_role_that_the_relay_may_not_become_is_refused_with_the_grant_that_mends_it() {
     let tenants = Tenants::new().await;

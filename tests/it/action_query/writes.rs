@@ -13,6 +13,7 @@ const ATTEMPTS: [(&str, &str, &str, &str); 9] = [
     ("configures", "PERFORM set_config('role', 'none', false)", "query_failed", "security-definer"),
 ];
 
+// Guarantee: queries.read-only
 #[tokio::test]
 async fn a_query_writes_nothing_and_never_becomes_the_relay_whatever_the_functions_try_that_it_calls() {
     let tenants = Tenants::new().await;
@@ -25,6 +26,7 @@ async fn a_query_writes_nothing_and_never_becomes_the_relay_whatever_the_functio
     untouched(&tenants).await;
 }
 
+// Guarantee: queries.read-only
 #[tokio::test]
 async fn a_function_with_more_rights_than_the_tenant_writes_nothing_either() {
     let tenants = Tenants::new().await;
@@ -38,6 +40,7 @@ async fn a_function_with_more_rights_than_the_tenant_writes_nothing_either() {
     untouched(&tenants).await;
 }
 
+// Guarantee: queries.read-only
 #[tokio::test]
 async fn statements_that_write_or_end_the_transaction_are_no_query() {
     let tenants = Tenants::new().await;
@@ -62,6 +65,7 @@ async fn untouched(tenants: &Tenants) {
     assert_eq!((row.get::<_, i64>(0), row.get::<_, bool>(1)), (2, false));
 }
 
+// Guarantee: queries.session
 #[tokio::test]
 async fn no_trace_is_left_in_the_session() {
     let tenants = Tenants::new().await;

@@ -38,16 +38,19 @@ async fn survives(cut: Cut, cuts: usize) {
     assert_eq!((stage.arrived().await.len(), stage.unknown().await), (rows.try_into().unwrap(), BTreeSet::new()));
 }
 
+// Guarantee: at-most-once.commit
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_whose_answer_is_lost_is_asked_for_and_its_rows_are_sent_once() {
     survives(Cut::After, 5).await;
 }
 
+// Guarantee: at-most-once.commit
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_never_reached_the_server_reserves_nothing_and_its_rows_are_sent_once() {
     survives(Cut::Before, 5).await;
 }
 
+// Guarantee: at-most-once.commit
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_sent_while_a_commit_is_still_in_progress() {
     let (stage, proxy) = stage(Cut::After).await;
@@ -73,6 +76,7 @@ async fn nothing_is_sent_while_a_commit_is_still_in_progress() {
     stage.holds(3).await;
 }
 
+// Guarantee: at-most-once.sessions
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_ended_at_random_send_nothing_twice_and_what_is_missing_is_listed() {
     let stage = Stage::http("[relay.turn]\nrows = 5").await;

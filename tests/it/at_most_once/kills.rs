@@ -35,16 +35,19 @@ async fn survives_kills(stage: Stage, seed: u64) {
     println!("{KILLS} kills, {rows} rows: {missing} missing, {listed} listed as unknown");
 }
 
+// Guarantee: at-most-once.kills
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_holders_send_nothing_twice_to_http_and_what_is_missing_is_listed() {
     survives_kills(Stage::http("").await, 5).await;
 }
 
+// Guarantee: at-most-once.kills
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_holders_with_many_rows_in_flight_send_nothing_twice_to_http() {
     survives_kills(Stage::http("[relay.turn]\nrows = 10").await, 6).await;
 }
 
+// Guarantee: at-most-once.kills
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_holders_send_nothing_twice_to_kafka_and_what_is_missing_is_listed() {
     survives_kills(Stage::kafka("[relay.turn]\nrows = 10").await, 7).await;
@@ -74,11 +77,13 @@ async fn survives_freezing(stage: Stage) {
     println!("frozen 4 times, {rows} rows: {missing} missing, {listed} listed as unknown");
 }
 
+// Guarantee: at-most-once.frozen
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_holder_that_wakes_after_its_lock_sends_nothing_twice_to_http() {
     survives_freezing(Stage::http("[relay.turn]\nrows = 5\ndeadline = \"1s\"").await).await;
 }
 
+// Guarantee: at-most-once.frozen
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_holder_that_wakes_after_its_lock_sends_nothing_twice_to_kafka() {
     survives_freezing(Stage::kafka("[relay.turn]\nrows = 5\ndeadline = \"1s\"").await).await;

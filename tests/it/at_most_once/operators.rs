@@ -26,6 +26,7 @@ async fn killed_at(stage: &Stage, row: i64) {
     replica.wait().await;
 }
 
+// Guarantee: at-most-once.listed
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_in_flight_is_listed_also_while_the_cursor_is_paused_and_counted_in_a_metric() {
     let stage = Stage::http("[relay.turn]\nrows = 4").await;
@@ -57,6 +58,7 @@ async fn what_was_in_flight_is_listed_also_while_the_cursor_is_paused_and_counte
     eventually(PATIENCE * 2, async || shows("outbox_relay_unknown_outcomes{cursor=\"r\"} 0").await).await;
 }
 
+// Guarantee: at-most-once.run-once
 #[tokio::test(flavor = "multi_thread")]
 async fn a_single_run_waits_for_what_is_in_flight_and_two_at_once_send_each_row_once() {
     let stage = Stage::http("[relay.turn]\nrows = 5").await;
@@ -77,6 +79,7 @@ async fn a_single_run_waits_for_what_is_in_flight_and_two_at_once_send_each_row_
     stage.holds(43).await;
 }
 
+// Guarantee: at-most-once.seek
 #[tokio::test(flavor = "multi_thread")]
 async fn a_seek_back_sends_again_because_an_operator_wants_it_and_a_halted_row_can_be_skipped() {
     let stage = Stage::http("[relay.turn]\nrows = 3").await;
@@ -105,6 +108,7 @@ async fn replays(stage: &Stage, row: i64) -> (usize, Vec<String>) {
     (replayed, letters.iter().map(|row| row.get(0)).collect())
 }
 
+// Guarantee: at-most-once.redrive
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_letter_is_sent_again_once_whatever_happens_then() {
     let mut stage = Stage::http("on_poison = \"dead_letter\"").await;
@@ -144,6 +148,7 @@ async fn a_dead_letter_is_sent_again_once_whatever_happens_then() {
     assert_eq!((replays(&stage, 2).await.0, stage.unknown().await), (1, BTreeSet::from([2])));
 }
 
+// Guarantee: at-most-once.rate
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rate_holds_over_replicas() {
     let mut stage = Stage::http("[relay.turn]\nrows = 5").await;

@@ -7,6 +7,7 @@ use super::{Stage, Target};
 use crate::support::outside::{halted, json};
 use crate::support::{PATIENCE, eventually, outbox_relay};
 
+// Guarantee: at-most-once.unclear
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_is_not_answered_in_time_is_unknown_and_the_next_goes_on() {
     let stage = Stage::http("[relay.turn]\nrows = 3\ndeadline = \"1s\"").await;
@@ -44,6 +45,7 @@ async fn a_row_that_is_not_answered_in_time_is_unknown_and_the_next_goes_on() {
     assert!(table.contains("  unknown outcomes: 2; `outbox-relay request list --unknown --relay r`"), "{table}");
 }
 
+// Guarantee: at-most-once.not-sent
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_refuses_connections_makes_nothing_unknown_and_gets_everything_when_it_is_back() {
     let mut stage = Stage::http("[relay.turn]\nrows = 4").await;
@@ -67,6 +69,7 @@ async fn a_receiver_that_refuses_connections_makes_nothing_unknown_and_gets_ever
     drop(replicas);
 }
 
+// Guarantee: at-most-once.poison
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_row_halts_in_front_of_it_and_is_neither_passed_nor_unknown() {
     let stage = Stage::http("[relay.turn]\nrows = 5").await;
@@ -90,6 +93,7 @@ async fn a_refused_row_halts_in_front_of_it_and_is_neither_passed_nor_unknown() 
     assert_eq!(stage.unknown().await, BTreeSet::new());
 }
 
+// Guarantee: at-most-once.poison
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_row_is_put_aside_where_that_is_the_policy_and_the_rest_goes_on() {
     let stage = Stage::http("on_poison = \"dead_letter\"\n[relay.turn]\nrows = 5").await;
@@ -109,6 +113,7 @@ async fn a_refused_row_is_put_aside_where_that_is_the_policy_and_the_rest_goes_o
     assert_eq!((letters, stage.unknown().await), (vec!["3".to_owned()], BTreeSet::new()));
 }
 
+// Guarantee: at-most-once.outage
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_hangs_costs_one_row_a_try_and_the_circuit_keeps_tries_rare() {
     let stage = Stage::http("[relay.turn]\nrows = 10\ndeadline = \"1s\"").await;
@@ -131,6 +136,7 @@ async fn a_receiver_that_hangs_costs_one_row_a_try_and_the_circuit_keeps_tries_r
     eventually(PATIENCE * 2, async || sink().await == "closed").await;
 }
 
+// Guarantee: at-most-once.slow
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_receiver_makes_nothing_unknown_however_many_rows_a_turn_may_take() {
     let stage = Stage::http("[relay.turn]\nrows = 100\ndeadline = \"1s\"").await;

@@ -15,6 +15,7 @@ use crate::support::{
     CLOCK, PATIENCE, Process, bookings, database, eventually, kafka_relay, outbox_relay, toml, unique,
 };
 
+// Guarantee: at-most-once.postgres
 #[tokio::test(flavor = "multi_thread")]
 async fn a_postgres_that_crashes_sends_nothing_twice_and_what_is_missing_is_listed() {
     // fsync is on: what was committed must survive, or the test would blame the relay for PostgreSQL's loss.
@@ -60,6 +61,7 @@ async fn a_postgres_that_crashes_sends_nothing_twice_and_what_is_missing_is_list
     postgres.stop().await.unwrap();
 }
 
+// Guarantee: at-most-once.not-sent
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kafka_that_is_out_makes_nothing_unknown_and_gets_everything_when_it_is_back() {
     let mut broker = RealBroker::start().await.unwrap();

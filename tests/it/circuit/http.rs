@@ -44,6 +44,7 @@ fn rare_and_alone(requests: &[Request], cursor: &str, row: &str, opened_at: Syst
     assert!(probes.len() >= 3 && shortest >= Some(Duration::from_millis(400)), "{cursor}: {shortest:?}");
 }
 
+// Guarantee: failures.circuit
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_is_out_is_tried_by_one_relay_with_one_row_until_it_is_back() {
     let (database, broker, topic) = (database().await, broker().await, unique("beside"));
@@ -114,6 +115,7 @@ async fn a_receiver_that_is_out_is_tried_by_one_relay_with_one_row_until_it_is_b
     assert_eq!(ids(&servers, &topic).await, numbers(1..=36));
 }
 
+// Guarantee: failures.recovery-log
 #[tokio::test(flavor = "multi_thread")]
 async fn recovered_circuit_is_logged_once() {
     let database = database().await;
@@ -132,6 +134,7 @@ async fn recovered_circuit_is_logged_once() {
     assert_eq!(closed, 1, "one line for one outage");
 }
 
+// Guarantee: failures.circuit
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_of_rows_and_wishes_for_fewer_requests_open_no_circuit() {
     let database = database().await;

@@ -11,6 +11,7 @@ use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, i
 
 const CURSORS: [&str; 2] = ["a", "b"];
 
+// Guarantee: failures.circuit
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broker_that_is_gone_opens_the_circuit_of_all_its_cursors_and_what_waited_arrives_in_order() {
     let database = database().await;

@@ -1,5 +1,6 @@
 use super::*;
 
+// Guarantee: commands.limits
 #[tokio::test]
 async fn memory_beyond_the_limit_is_refused_and_no_core_is_dumped() {
     let small = |program: Program| Program { memory: 64 << 20, ..program };
@@ -12,6 +13,7 @@ async fn memory_beyond_the_limit_is_refused_and_no_core_is_dumped() {
     assert_eq!(result.unwrap(), "0\n65536\n65536");
 }
 
+// Guarantee: commands.limits
 #[tokio::test]
 async fn a_flood_of_output_is_read_to_its_end_and_its_beginning_kept() {
     let flood = "printf begin; head -c 50000000 /dev/zero | tr '\\0' x; head -c 50000000 /dev/zero >&2; echo last >&2";
@@ -30,6 +32,7 @@ async fn each_line_of_standard_error_is_told_while_the_program_runs() {
     assert_eq!(told, ["10 %", "20 %"]);
 }
 
+// Guarantee: commands.limits
 #[tokio::test]
 async fn the_shorter_of_the_two_time_limits_counts() {
     let long = Duration::from_secs(60);
@@ -41,6 +44,7 @@ async fn the_shorter_of_the_two_time_limits_counts() {
     }
 }
 
+// Guarantee: commands.limits
 #[tokio::test]
 async fn file_size_and_cpu_time_are_bounded() {
     let folder = tempfile::tempdir().unwrap();

@@ -29,6 +29,7 @@ async fn gone(pids: &str) {
     }
 }
 
+// Guarantee: commands.cleanup
 #[tokio::test]
 async fn after_its_time_a_program_that_ignores_sigterm_and_what_it_started_are_gone() {
     let (result, told) = run(Program { timeout: Duration::from_secs(3), ..script(STUBBORN) }, b"{}").await;
@@ -47,12 +48,14 @@ async fn a_program_can_tidy_up_when_its_time_is_over() {
     assert_eq!(told, ["tidied"]);
 }
 
+// Guarantee: commands.cleanup
 #[tokio::test]
 async fn what_a_program_leaves_behind_ends_with_it() {
     let (result, _) = run(script("sleep 1000 & echo $!"), b"{}").await;
     gone(&result.unwrap()).await;
 }
 
+// Guarantee: commands.cleanup
 #[tokio::test]
 async fn what_leaves_the_process_group_ends_with_it() {
     let (result, _) = run(script("setsid sleep 1000 & echo $!"), b"{}").await;
@@ -62,6 +65,7 @@ async fn what_leaves_the_process_group_ends_with_it() {
     gone(&told[0]).await;
 }
 
+// Guarantee: commands.cleanup
 /// A subreaper inherits orphans, as process 1 of a container does.
 #[tokio::test]
 async fn a_relay_that_is_process_1_keeps_no_zombie_of_what_a_program_left_behind() {
@@ -72,6 +76,7 @@ async fn a_relay_that_is_process_1_keeps_no_zombie_of_what_a_program_left_behind
     rustix::process::set_child_subreaper(None).unwrap();
 }
 
+// Guarantee: commands.cleanup
 #[tokio::test]
 async fn a_cut_run_leaves_no_process() {
     let (tell, mut told) = unbounded_channel();
@@ -87,6 +92,7 @@ async fn a_cut_run_leaves_no_process() {
     gone(&pids).await;
 }
 
+// Guarantee: commands.parent
 /// As SIGKILL to the relay: nothing of it runs any more, no destructor either.
 #[tokio::test]
 async fn a_program_ends_with_the_relay_however_that_ends() {

@@ -1,5 +1,6 @@
 use super::*;
 
+// Guarantee: commands.environment
 #[tokio::test]
 async fn a_program_gets_no_variable_no_descriptor_and_no_privilege() {
     let file = std::fs::File::open("/dev/null").unwrap();
@@ -14,6 +15,7 @@ async fn a_program_gets_no_variable_no_descriptor_and_no_privilege() {
     assert_eq!(privileges, "NoNewPrivs:\t1");
 }
 
+// Guarantee: commands.input
 #[tokio::test]
 async fn the_json_arrives_whole_and_its_end_is_seen() {
     let json = format!("{{\"text\":\"{}\"}}", "x".repeat(1 << 20));
@@ -21,12 +23,14 @@ async fn the_json_arrives_whole_and_its_end_is_seen() {
     assert_eq!(run(program("/bin/cat", &[]), "{\"name\":\"Zoë\"}".as_bytes()).await.0.unwrap(), "{\"name\":\"Zoë\"}");
 }
 
+// Guarantee: commands.input
 #[tokio::test]
 async fn a_program_that_never_reads_its_input_is_in_its_right() {
     let json = vec![b' '; 1 << 20];
     assert_eq!(run(script("echo done"), &json).await.0.unwrap(), "done");
 }
 
+// Guarantee: commands.names
 #[tokio::test]
 async fn a_name_that_is_not_configured_starts_nothing_and_the_known_ones_are_told() {
     let failure = sink(script("echo")).run("/bin/sh", b"", Duration::from_secs(1), &|_| ()).await.unwrap_err();
@@ -34,6 +38,7 @@ async fn a_name_that_is_not_configured_starts_nothing_and_the_known_ones_are_tol
     assert!(failure.message.ends_with("the command \"/bin/sh\", and this relay has it"), "{}", failure.message);
 }
 
+// Guarantee: commands.names
 #[tokio::test]
 async fn a_program_that_cannot_be_executed_is_told_at_the_start_and_at_a_run() {
     let folder = tempfile::tempdir().unwrap();

@@ -38,6 +38,7 @@ async fn process(transaction: &Transaction<'_>, record: &Record) -> bool {
     fresh == 1
 }
 
+// Guarantee: consumers.sql
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sql_of_the_page_has_each_rows_effect_once_and_lets_no_old_row_win() {
     let topic = topic().await;
@@ -67,6 +68,7 @@ async fn the_sql_of_the_page_has_each_rows_effect_once_and_lets_no_old_row_win()
     assert_eq!(count(&topic.owner, &differences).await, 0);
 }
 
+// Guarantee: consumers.concurrent
 #[tokio::test(flavor = "multi_thread")]
 async fn two_consumers_with_one_message_at_once_have_one_effect_and_the_second_takes_over_when_the_first_fails() {
     let database = database().await;

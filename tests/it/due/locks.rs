@@ -65,11 +65,13 @@ async fn holds_no_lock(guarantee: &str) {
     assert_eq!(provider.count(), 1, "{}", run.log());
 }
 
+// Guarantee: pending.locks
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_is_being_sent_at_least_once_is_not_locked_for_the_application() {
     holds_no_lock("at_least_once").await;
 }
 
+// Guarantee: pending.locks
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_is_being_sent_at_most_once_is_not_locked_for_the_application() {
     holds_no_lock("at_most_once").await;

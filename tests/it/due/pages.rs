@@ -49,6 +49,7 @@ async fn follow(name: &str, table: &str, provider: &Provider, host: &str) -> Vec
         .collect()
 }
 
+// Guarantee: pending.guides
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_on_reminders_can_be_followed_word_for_word() {
     let provider = Provider::start(|_| Answer::Accept).await.unwrap();
@@ -57,6 +58,7 @@ async fn the_page_on_reminders_can_be_followed_word_for_word() {
     assert_eq!(received, [expected.into()]);
 }
 
+// Guarantee: pending.guides
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_on_welcome_messages_can_be_followed_word_for_word() {
     let provider = Provider::start(|_| Answer::Accept).await.unwrap();

@@ -68,6 +68,7 @@ fn complaints(run: &Process) -> Vec<String> {
         .collect()
 }
 
+// Guarantee: pending.reminders
 #[tokio::test(flavor = "multi_thread")]
 async fn two_runs_at_once_and_a_third_send_every_due_row_and_leave_what_is_refused_unmarked() {
     let stage = stage().await;
@@ -138,6 +139,7 @@ async fn two_runs_at_once_send_each_row_once_when_nothing_fails_and_exit_0() {
     assert!(stage.keys(r#""dueDate" <= now() AND NOT "delayNotificationSent""#).await.is_empty());
 }
 
+// Guarantee: pending.keys
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_has_the_rows_fields_and_a_key_that_tells_workspaces_apart() {
     let stage = stage().await;

@@ -88,6 +88,7 @@ async fn unknown(toml: &str, owner: &Client) -> BTreeSet<String> {
     owner.query(sql, &[&ids]).await.unwrap().iter().map(|row| row.get(0)).collect()
 }
 
+// Guarantee: pending.welcome
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_kills_beside_the_old_job_send_no_address_twice_and_list_what_may_be_missing() {
     let (database, seed) = (database().await, seed());

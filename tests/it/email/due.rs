@@ -6,6 +6,7 @@ use crate::support::outside::json;
 use crate::support::post::Stage;
 use crate::support::{PATIENCE, Process, eventually, outbox_relay};
 
+// Guarantee: pending.keys
 #[tokio::test(flavor = "multi_thread")]
 async fn due_rows_are_mailed_once_each_and_marked() {
     let (stage, server) = (Stage::start().await, SmtpServer::start(&Options::default()).await.unwrap());
@@ -39,6 +40,7 @@ async fn due_rows_are_mailed_once_each_and_marked() {
     assert_eq!(marked, 2);
 }
 
+// Guarantee: failures.smtp-once
 #[tokio::test(flavor = "multi_thread")]
 async fn at_most_once_never_repeats_a_mail_whose_answer_did_not_come() {
     let (stage, server) = (Stage::start().await, SmtpServer::start(&Options::default()).await.unwrap());

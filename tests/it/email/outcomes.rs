@@ -29,6 +29,7 @@ async fn a_receiver_that_the_server_refuses_is_poison_and_its_address_is_not_tol
     assert!(!error.to_string().contains("ann@"), "{error}");
 }
 
+// Guarantee: failures.smtp-relay
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_does_not_relay_halts_and_puts_no_row_aside() {
     let (stage, server) = (Stage::start().await, SmtpServer::start(&Options::default()).await.unwrap());
@@ -63,6 +64,7 @@ async fn a_mail_that_the_server_refuses_is_poison_and_one_that_it_puts_off_is_tr
     eventually(PATIENCE * 2, || async { ids(&server) == of_rows([1]) }).await;
 }
 
+// Guarantee: secrets.email-injection
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hostile_row_is_poison_and_the_server_never_hears_of_it() {
     let names = ["Ann\r\nBcc: eve@example.com", "Ann, Eve", "Ann <eve@example.com>", "\u{202e}nnA"];

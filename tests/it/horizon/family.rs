@@ -56,6 +56,7 @@ async fn held(client: &Client) -> Vec<String> {
     client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
 }
 
+// Guarantee: horizon.partitions
 #[tokio::test]
 async fn an_insert_through_a_partitioned_root_holds_while_its_default_is_evaluated() {
     // A relay of the leaf must wait too, although only the root is locked when the clock is read.
@@ -78,6 +79,7 @@ async fn an_insert_through_a_partitioned_root_holds_while_its_default_is_evaluat
     }
 }
 
+// Guarantee: horizon.partitions (negative control)
 #[tokio::test]
 async fn without_the_ancestors_locks_the_same_row_is_lost() {
     let database = database().await;
@@ -100,6 +102,7 @@ async fn without_the_ancestors_locks_the_same_row_is_lost() {
     reader.settled(&[2]).await;
 }
 
+// Guarantee: horizon.partitions
 #[tokio::test]
 async fn a_trigger_that_waits_before_the_row_is_stored_holds() {
     for role in ROLES {
@@ -122,6 +125,7 @@ async fn a_trigger_that_waits_before_the_row_is_stored_holds() {
     }
 }
 
+// Guarantee: horizon.partitions
 #[tokio::test]
 async fn an_insert_directly_into_a_leaf_holds_the_roots_relay() {
     for role in ROLES {
@@ -138,6 +142,7 @@ async fn an_insert_directly_into_a_leaf_holds_the_roots_relay() {
     }
 }
 
+// Guarantee: horizon.partitions
 #[tokio::test]
 async fn an_insert_into_an_inheritance_child_holds_the_parents_relay() {
     for role in ROLES {
@@ -160,6 +165,7 @@ async fn an_insert_into_an_inheritance_child_holds_the_parents_relay() {
     }
 }
 
+// Guarantee: horizon.weakest
 #[tokio::test]
 async fn a_leafs_own_weaker_default_decides_the_rule() {
     let database = database().await;

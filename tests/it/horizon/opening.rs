@@ -56,6 +56,7 @@ impl Opening {
     }
 }
 
+// Guarantee: horizon.sign-in
 #[tokio::test]
 async fn session_that_signs_in_holds_nothing() {
     for role in ROLES {
@@ -76,6 +77,7 @@ async fn session_that_signs_in_holds_nothing() {
     }
 }
 
+// Guarantee: horizon.sign-in
 /// Its `now()` is the instant at which the session was begun, before the client proved who it is.
 #[tokio::test]
 async fn login_trigger_of_session_that_signs_in_holds() {

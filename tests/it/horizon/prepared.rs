@@ -12,6 +12,7 @@ use crate::support::{CLOCK, Database, NOW, Reader, bookings, outbox_relay, toml}
 const NONE: [&str; 0] = [];
 const INSERT: &str = "INSERT INTO public.bookings DEFAULT VALUES";
 
+// Guarantee: horizon.prepared
 #[tokio::test]
 async fn a_prepared_transaction_holds_until_it_is_committed_and_then_its_row_comes_first() {
     let postgres = Postgres::start(Options::default()).await.unwrap();

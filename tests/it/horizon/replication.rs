@@ -26,6 +26,7 @@ fn receive(database: &Database) -> Receiver {
     Receiver(child.expect("pg_recvlogical"))
 }
 
+// Guarantee: horizon.replication
 #[tokio::test]
 async fn logical_replication_holds_nothing() {
     let settings = vec![("wal_level".to_owned(), "logical".to_owned())];

@@ -12,6 +12,7 @@ async fn run(client: &Client, sql: &str) {
     client.batch_execute(sql).await.unwrap();
 }
 
+// Guarantee: horizon.roles
 #[tokio::test]
 async fn a_writer_by_a_security_definer_function_holds_without_any_privilege_on_the_table() {
     for role in ROLES {
@@ -38,6 +39,7 @@ async fn a_writer_by_a_security_definer_function_holds_without_any_privilege_on_
     }
 }
 
+// Guarantee: horizon.roles
 #[tokio::test]
 async fn a_member_that_does_not_inherit_its_privileges_holds() {
     for role in ROLES {
@@ -56,6 +58,7 @@ async fn a_member_that_does_not_inherit_its_privileges_holds() {
     }
 }
 
+// Guarantee: horizon.roles
 #[tokio::test]
 async fn a_relay_works_whatever_its_roles_transaction_defaults_are() {
     for settings in [

@@ -29,6 +29,7 @@ const STATEMENTS: [&str; 10] = [
      EXCEPTION WHEN division_by_zero THEN NULL; END; END $$",
 ];
 
+// Guarantee: horizon.statements
 #[tokio::test]
 async fn every_kind_of_writing_statement_holds_until_its_transaction_ends() {
     for role in ROLES {
@@ -56,6 +57,7 @@ async fn every_kind_of_writing_statement_holds_until_its_transaction_ends() {
     }
 }
 
+// Guarantee: horizon.statements
 #[tokio::test]
 async fn a_rolled_back_writer_holds_until_it_ends_and_leaves_nothing() {
     for role in ROLES {
@@ -72,6 +74,7 @@ async fn a_rolled_back_writer_holds_until_it_ends_and_leaves_nothing() {
     }
 }
 
+// Guarantee: horizon.statements
 #[tokio::test]
 async fn a_copy_holds_while_it_streams() {
     for role in ROLES {
@@ -93,6 +96,7 @@ async fn a_copy_holds_while_it_streams() {
     }
 }
 
+// Guarantee: horizon.backfill
 #[tokio::test]
 async fn a_backfill_counts_as_a_writer_and_is_named() {
     for (role, backfill) in ROLES.into_iter().flat_map(|role| {
@@ -118,6 +122,7 @@ async fn a_backfill_counts_as_a_writer_and_is_named() {
     }
 }
 
+// Guarantee: horizon.statements
 #[tokio::test]
 async fn readers_and_row_lockers_hold_nothing() {
     let database = database().await;
@@ -159,6 +164,7 @@ async fn rows_of_precision(digits: i32, role: &str, unit: bool) -> (Vec<String>,
     (reader.delivered().await, expected)
 }
 
+// Guarantee: horizon.precision
 #[tokio::test]
 async fn rows_of_every_precision_are_read_once_and_in_order() {
     for (role, digits) in ROLES.into_iter().flat_map(|role| (0..=6).map(move |digits| (role, digits))) {
@@ -167,6 +173,7 @@ async fn rows_of_every_precision_are_read_once_and_in_order() {
     }
 }
 
+// Guarantee: horizon.precision (negative control)
 #[tokio::test]
 async fn without_a_unit_of_the_precision_the_same_rows_are_lost() {
     let (delivered, expected) = rows_of_precision(0, "relay_stats", false).await;

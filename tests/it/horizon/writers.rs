@@ -16,6 +16,7 @@ async fn run(client: &Client, sql: &str) {
     client.batch_execute(sql).await.unwrap();
 }
 
+// Guarantee: horizon.other-tables
 #[tokio::test]
 async fn an_unrelated_open_transaction_does_not_delay_the_writers_rule() {
     for role in ROLES {
@@ -32,6 +33,7 @@ async fn an_unrelated_open_transaction_does_not_delay_the_writers_rule() {
     }
 }
 
+// Guarantee: horizon.transactions
 #[tokio::test]
 async fn the_transactions_rule_waits_for_every_open_transaction_and_names_it() {
     for role in ROLES {
@@ -50,6 +52,7 @@ async fn the_transactions_rule_waits_for_every_open_transaction_and_names_it() {
     }
 }
 
+// Guarantee: horizon.first-insert
 #[tokio::test]
 async fn a_transaction_open_long_before_its_first_insert_holds_only_from_that_insert() {
     for role in ROLES {
@@ -71,6 +74,7 @@ async fn a_transaction_open_long_before_its_first_insert_holds_only_from_that_in
     }
 }
 
+// Guarantee: horizon.late-commit
 #[tokio::test]
 async fn a_row_inserted_early_and_committed_late_is_not_skipped() {
     for (role, default) in ROLES.into_iter().flat_map(|role| [(role, CLOCK), (role, NOW)]) {
@@ -89,6 +93,7 @@ async fn a_row_inserted_early_and_committed_late_is_not_skipped() {
     }
 }
 
+// Guarantee: horizon.transactions
 #[tokio::test]
 async fn a_transaction_that_read_the_time_before_its_first_write_is_waited_for() {
     for (role, begin) in ROLES.into_iter().flat_map(|role| [(role, "BEGIN"), (role, "BEGIN; SELECT now()")]) {
@@ -134,6 +139,7 @@ async fn interleave(database: &Database, reader: &Reader, begin: &str) -> (Vec<S
     (reader.delivered().await, expected)
 }
 
+// Guarantee: horizon.late-commit
 #[tokio::test]
 async fn two_writers_in_every_order_lose_nothing_under_both_defaults() {
     for (role, default) in ROLES.into_iter().flat_map(|role| [(role, CLOCK), (role, NOW)]) {
@@ -154,6 +160,7 @@ async fn two_writers_in_every_order_lose_nothing_under_both_defaults() {
     }
 }
 
+// Guarantee: horizon.late-commit (negative control)
 #[tokio::test]
 async fn the_same_script_convicts_a_window_and_the_writers_rule_under_now() {
     for (default, rule) in [(CLOCK, Rule::Window), (NOW, Rule::Window), (NOW, Rule::Writers)] {
@@ -166,6 +173,7 @@ async fn the_same_script_convicts_a_window_and_the_writers_rule_under_now() {
     }
 }
 
+// Guarantee: horizon.unknown-start
 #[tokio::test]
 async fn a_writer_that_came_since_the_last_look_is_seen_with_its_start_and_held() {
     for role in ROLES {
@@ -193,6 +201,7 @@ async fn a_writer_that_came_since_the_last_look_is_seen_with_its_start_and_held(
     }
 }
 
+// Guarantee: horizon.unknown-start
 #[tokio::test]
 async fn a_writer_already_there_at_the_first_look_holds_everything_back_unless_its_start_is_known() {
     for role in ROLES {

@@ -38,6 +38,7 @@ async fn a_table_swapped_by_rename_halts_and_goes_on_when_renamed_back() {
     }
 }
 
+// Guarantee: commands.adopt
 #[tokio::test]
 async fn a_replaced_table_that_is_accepted_is_read_after_the_position() {
     let database = database().await;
@@ -94,6 +95,7 @@ async fn a_new_empty_partition_is_taken_in_silently_by_a_role_that_may_read_only
     }
 }
 
+// Guarantee: commands.adopt
 #[tokio::test]
 async fn an_attached_partition_with_rows_that_were_passed_halts() {
     for role in ROLES {

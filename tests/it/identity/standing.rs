@@ -104,6 +104,7 @@ async fn a_step_back_within_the_window_does_no_harm() {
     assert!(!process.log().contains("stepped back"));
 }
 
+// Guarantee: commands.adopt
 #[tokio::test]
 async fn another_configuration_under_the_same_name_halts_until_it_is_accepted() {
     for role in ["relay", "relay_stats"] {

@@ -56,6 +56,7 @@ impl Stage {
     }
 }
 
+// Guarantee: delivery.idle-shared-poll
 #[tokio::test]
 async fn twenty_tables_that_rest_are_asked_for_by_one_statement_and_each_row_is_still_found() {
     const SECONDS: i64 = 10;
@@ -81,6 +82,7 @@ async fn twenty_tables_that_rest_are_asked_for_by_one_statement_and_each_row_is_
     stage.has(0, 19).await;
 }
 
+// Guarantee: delivery.idle-blocked-table
 #[tokio::test]
 async fn a_table_that_is_locked_forbidden_or_dropped_among_those_that_rest_blinds_no_other() {
     let stage = Stage::start("").await;
@@ -113,6 +115,7 @@ async fn a_table_that_is_locked_forbidden_or_dropped_among_those_that_rest_blind
     }
 }
 
+// Guarantee: delivery.idle-shared-poll
 #[tokio::test]
 async fn operators_reach_one_of_many_relays_that_rest() {
     let stage = Stage::start("").await;

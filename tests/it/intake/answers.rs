@@ -14,6 +14,7 @@ fn id(answer: &Answer) -> &str {
     answer.body["request_id"].as_str().unwrap()
 }
 
+// Guarantee: intake.states
 #[tokio::test(flavor = "multi_thread")]
 async fn each_of_the_five_states_has_its_answer_and_only_retry_failed_arms_a_failed_request_again() {
     let database = database().await;
@@ -48,6 +49,7 @@ async fn each_of_the_five_states_has_its_answer_and_only_retry_failed_arms_a_fai
     assert_eq!(owner.query("SELECT FROM outbox.request", &[]).await.unwrap().len(), 1);
 }
 
+// Guarantee: intake.unchanged
 #[tokio::test(flavor = "multi_thread")]
 async fn every_member_arrives_in_the_ledger_as_it_was_sent() {
     let database = database().await;
@@ -77,6 +79,7 @@ async fn every_member_arrives_in_the_ledger_as_it_was_sent() {
     assert!(row.get(5) && row.get(6));
 }
 
+// Guarantee: intake.without-key
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_key_each_call_is_a_request_of_its_own_unless_it_brings_the_id_of_one() {
     let database = database().await;
@@ -98,6 +101,7 @@ async fn without_a_key_each_call_is_a_request_of_its_own_unless_it_brings_the_id
     assert_eq!(owner.query("SELECT FROM outbox.request", &[]).await.unwrap().len(), 3);
 }
 
+// Guarantee: intake.hidden
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_is_shown_by_its_id_and_by_its_key_without_what_is_sent() {
     let database = database().await;

@@ -12,6 +12,7 @@ fn call(key: &str) -> serde_json::Value {
 
 const WAITING: &str = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
+// Guarantee: intake.busy-key
 #[tokio::test(flavor = "multi_thread")]
 async fn busy_key_does_not_stop_other_callers() {
     let database = database().await;
@@ -41,6 +42,7 @@ async fn busy_key_does_not_stop_other_callers() {
     callers.abort_all();
 }
 
+// Guarantee: intake.busy-key
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_of_busy_key_are_answered_once_it_is_free() {
     let database = database().await;

@@ -9,6 +9,7 @@ use crate::support::front::{Front, TOKEN, answer, client, welcome};
 
 const SCHEMATHESIS: &str = "target/openapi/bin/schemathesis";
 
+// Guarantee: intake.contract
 #[tokio::test(flavor = "multi_thread")]
 async fn the_document_is_served_without_a_token_as_it_stands_in_docs() {
     let database = database().await;
@@ -20,6 +21,7 @@ async fn the_document_is_served_without_a_token_as_it_stands_in_docs() {
     assert_eq!(committed["openapi"], "3.1.0");
 }
 
+// Guarantee: intake.contract
 /// Right and wrong calls made from the document, alone and one after the other: each answer has a status, a type, headers
 /// and a body that the document gives; what it forbids is refused, what it allows is not.
 #[tokio::test(flavor = "multi_thread")]

@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::support::database;
 use crate::support::front::{Front, answer, welcome};
 
+// Guarantee: intake.concurrent
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_concurrent_calls_of_one_key_get_one_request() {
     let database = database().await;
@@ -25,6 +26,7 @@ async fn a_hundred_concurrent_calls_of_one_key_get_one_request() {
     assert_eq!(owner.query("SELECT FROM outbox.request", &[]).await.unwrap().len(), 5);
 }
 
+// Guarantee: intake.kills
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_any_instant_and_asked_again_it_makes_each_request_once() {
     let database = database().await;

@@ -43,6 +43,7 @@ async fn waiting(owner: &tokio_postgres::Client) -> i64 {
     owner.query_one(sql, &[]).await.unwrap().get(0)
 }
 
+// Guarantee: intake.large-bodies
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_body_is_refused_before_it_is_sent_and_a_slow_one_when_its_time_is_over() {
     let database = database().await;
@@ -55,6 +56,7 @@ async fn a_large_body_is_refused_before_it_is_sent_and_a_slow_one_when_its_time_
     eventually(PATIENCE, || async { front.post(&call("k")).await.status == 202 }).await;
 }
 
+// Guarantee: intake.disconnect
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_go_away_cost_neither_a_connection_nor_what_they_asked_for() {
     let database = database().await;
@@ -80,6 +82,7 @@ async fn clients_that_go_away_cost_neither_a_connection_nor_what_they_asked_for(
     assert_eq!(before, after, "the same sessions");
 }
 
+// Guarantee: intake.nothing-recorded
 #[tokio::test(flavor = "multi_thread")]
 async fn while_the_database_is_away_calls_are_told_to_come_again_and_then_they_succeed() {
     let mut postgres = Postgres::start(Options::default()).await.unwrap();
@@ -102,6 +105,7 @@ async fn while_the_database_is_away_calls_are_told_to_come_again_and_then_they_s
     postgres.stop().await.unwrap();
 }
 
+// Guarantee: intake.lost-answer
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_of_the_database_that_is_lost_is_told_as_unknown_and_the_same_call_again_is_the_same_request() {
     for cut in [Cut::Before, Cut::After] {
@@ -124,6 +128,7 @@ async fn an_answer_of_the_database_that_is_lost_is_told_as_unknown_and_the_same_
     }
 }
 
+// Guarantee: intake.nothing-recorded
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_wait_for_a_lock_or_for_a_connection_are_told_that_nothing_was_recorded() {
     let database = database().await;
@@ -143,6 +148,7 @@ async fn calls_that_wait_for_a_lock_or_for_a_connection_are_told_that_nothing_wa
     eventually(PATIENCE, || async { front.post(&call).await.status == 202 }).await;
 }
 
+// Guarantee: intake.shutdown
 #[tokio::test(flavor = "multi_thread")]
 async fn at_the_end_calls_in_flight_are_answered_and_no_connection_is_accepted() {
     let database = database().await;
@@ -164,6 +170,7 @@ async fn at_the_end_calls_in_flight_are_answered_and_no_connection_is_accepted()
     assert_eq!(front.process.wait().await, Some(0), "{}", front.process.log());
 }
 
+// Guarantee: intake.large-bodies
 #[tokio::test(flavor = "multi_thread")]
 async fn silent_clients_are_cut_and_those_that_go_on_are_served() {
     let database = database().await;
@@ -220,6 +227,7 @@ async fn what_keeps_the_intake_from_its_work_ends_the_start_and_is_found_by_chec
     assert_eq!(described.status, 200);
 }
 
+// Guarantee: intake.large-ledger
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_takes_as_long_beside_many_requests_as_beside_few() {
     let database: Database = database().await;

@@ -21,6 +21,7 @@ fn pointers(answer: &Answer) -> Vec<&str> {
     answer.body["errors"].as_array().unwrap().iter().map(|error| error["pointer"].as_str().unwrap()).collect()
 }
 
+// Guarantee: intake.nothing-recorded
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_body_is_refused_by_the_names_of_its_members_and_records_nothing() {
     let database = database().await;
@@ -71,6 +72,7 @@ async fn a_wrong_body_is_refused_by_the_names_of_its_members_and_records_nothing
     assert_eq!(post(right.to_string(), "application/json").await.status, 202, "and the intake goes on");
 }
 
+// Guarantee: intake.conflict
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_key_or_id_with_another_body_is_a_conflict_that_says_what_differs() {
     let database = database().await;
@@ -89,6 +91,7 @@ async fn the_same_key_or_id_with_another_body_is_a_conflict_that_says_what_diffe
     assert_eq!(owner.query("SELECT FROM outbox.request", &[]).await.unwrap().len(), 1);
 }
 
+// Guarantee: intake.tokens
 #[tokio::test(flavor = "multi_thread")]
 async fn who_has_no_token_learns_nothing_and_a_rotation_needs_no_restart() {
     let database = database().await;

@@ -20,6 +20,7 @@ async fn delivered(database: &Database) -> (Client, Arc<Reader>) {
     (owner, reader)
 }
 
+// Guarantee: horizon.rewrites
 #[tokio::test]
 async fn partition_pending_detach_halts_on_return() {
     let database = database().await;
@@ -44,6 +45,7 @@ async fn partition_pending_detach_halts_on_return() {
     assert!(matches!(error, FetchError::AttachedBehind { .. }), "{error}");
 }
 
+// Guarantee: horizon.rewrites
 #[tokio::test]
 async fn partition_that_returns_halts_without_another_row() {
     let database = database().await;
@@ -93,6 +95,7 @@ async fn before_reshard(database: &Database) -> (Client, impl Fn(u32) -> String)
     (owner, text)
 }
 
+// Guarantee: horizon.rewrites
 #[tokio::test]
 async fn reshard_refuses_table_with_missing_partition() {
     let database = database().await;
@@ -117,6 +120,7 @@ async fn reshard_accepts_table_with_dropped_partition() {
     assert_eq!(code, Some(0), "{out}{log}");
 }
 
+// Guarantee: horizon.rewrites
 #[tokio::test]
 async fn partition_attached_between_pages_ends_reading() {
     let database = database().await;

@@ -27,6 +27,7 @@ async fn found(database: &Database, relays: &str, code: &str) -> Option<Value> {
     finding(&json(&out), code).cloned()
 }
 
+// Guarantee: horizon.collation
 #[tokio::test(flavor = "multi_thread")]
 async fn unique_index_of_another_collation_is_refused() {
     let database = database().await;
@@ -71,6 +72,7 @@ async fn unique_index_of_another_collation_is_refused() {
     assert_eq!(found(&database, &relay, "not_unique").await, None);
 }
 
+// Guarantee: horizon.collation
 #[tokio::test(flavor = "multi_thread")]
 async fn pending_key_of_another_collation_is_refused() {
     let database = database().await;
@@ -111,6 +113,7 @@ async fn readers(database: &Database) -> [Reader; 2] {
     readers.try_into().unwrap_or_else(|_| unreachable!())
 }
 
+// Guarantee: horizon.shard-key
 #[tokio::test(flavor = "multi_thread")]
 async fn updated_shard_key_repeats_or_loses_and_is_refused() {
     let database = database().await;
@@ -158,6 +161,7 @@ async fn updated_shard_key_repeats_or_loses_and_is_refused() {
     assert_eq!(found(&database, &sharded(), "shard_key_updatable").await, None);
 }
 
+// Guarantee: horizon.shard-key
 #[tokio::test(flavor = "multi_thread")]
 async fn shard_key_is_refused_in_partitions_and_beside_triggers() {
     let database = database().await;

@@ -36,6 +36,7 @@ async fn unlock(gate: &Client, key: i64) {
     assert!(gate.query_one("SELECT pg_advisory_unlock($1::bigint)", &[&key]).await.unwrap().get::<_, bool>(0));
 }
 
+// Guarantee: horizon.messages
 #[tokio::test]
 async fn second_transaction_of_message_is_not_lost() {
     let database = database().await;
@@ -55,6 +56,7 @@ async fn second_transaction_of_message_is_not_lost() {
     reader.expect(&[2, 1]).await;
 }
 
+// Guarantee: horizon.prepared-unseen
 #[tokio::test]
 async fn second_transaction_prepared_unseen_is_not_lost() {
     let database = database().await;
@@ -75,6 +77,7 @@ async fn second_transaction_prepared_unseen_is_not_lost() {
     reader.expect(&[2, 1]).await;
 }
 
+// Guarantee: horizon.messages
 #[tokio::test]
 async fn transaction_without_reported_start_is_not_lost() {
     let database = database().await;
@@ -98,6 +101,7 @@ async fn transaction_without_reported_start_is_not_lost() {
     reader.expect(&[2, 1]).await;
 }
 
+// Guarantee: horizon.messages
 #[tokio::test]
 async fn message_of_procedure_with_commits_is_not_lost() {
     let database = database().await;

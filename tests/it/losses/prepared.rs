@@ -27,6 +27,7 @@ async fn scan_runs(observer: &Client) {
     eventually(PATIENCE, || async { observer.query_one(running, &[]).await.unwrap().get(0) }).await;
 }
 
+// Guarantee: horizon.prepared-unseen
 #[tokio::test]
 async fn transaction_prepared_during_scan_is_not_lost() {
     let database = server().await;
@@ -57,6 +58,7 @@ async fn transaction_prepared_during_scan_is_not_lost() {
     drop(locks);
 }
 
+// Guarantee: horizon.prepared-unseen
 #[tokio::test]
 async fn prepared_transaction_of_other_database_holds_nothing() {
     let (here, there) = (database().await, database().await);

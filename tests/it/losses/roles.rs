@@ -30,6 +30,7 @@ async fn writes_late(database: &Database, owner: &Client, name: &str, reader: &R
     writer.batch_execute("SELECT public.book(); COMMIT").await.unwrap();
 }
 
+// Guarantee: horizon.shared-role
 #[tokio::test]
 async fn application_with_relay_role_is_not_lost() {
     let database = database().await;
@@ -41,6 +42,7 @@ async fn application_with_relay_role_is_not_lost() {
     reader.expect(&[2, 1]).await;
 }
 
+// Guarantee: horizon.shared-role
 #[tokio::test]
 async fn relay_session_with_user_sql_is_not_lost() {
     let database = database().await;
@@ -51,6 +53,7 @@ async fn relay_session_with_user_sql_is_not_lost() {
     reader.expect(&[2, 1]).await;
 }
 
+// Guarantee: horizon.shared-role
 #[tokio::test]
 async fn own_turn_of_other_replica_holds_nothing() {
     let database = database().await;

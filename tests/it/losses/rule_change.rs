@@ -69,6 +69,7 @@ async fn resume(owner: &mut Client) {
     outbox_relay::cursor::control::resume(owner, "r", "test").await.unwrap();
 }
 
+// Guarantee: horizon.changed-default
 #[tokio::test]
 async fn row_of_older_transaction_is_delivered_after_default_change() {
     let (_database, mut owner, process, older) = passed("relay_stats").await;
@@ -85,6 +86,7 @@ async fn row_of_older_transaction_is_delivered_after_default_change() {
     assert_eq!(owner.query_one(noted, &[]).await.unwrap().get::<_, i64>(0), 1);
 }
 
+// Guarantee: horizon.changed-default
 #[tokio::test]
 async fn default_changed_while_no_relay_ran_is_noticed() {
     let (database, mut owner, mut before, older) = passed("relay_stats").await;
@@ -99,6 +101,7 @@ async fn default_changed_while_no_relay_ran_is_noticed() {
     delivers(&[&before, &process], &["1", "2"]).await;
 }
 
+// Guarantee: horizon.changed-default
 #[tokio::test]
 async fn unknown_transaction_starts_are_named_by_halt() {
     let (_database, mut owner, process, older) = passed("relay").await;

@@ -24,6 +24,7 @@ async fn server() -> (Database, Reader) {
     (database, reader)
 }
 
+// Guarantee: horizon.one-server
 #[tokio::test]
 async fn scan_of_another_server_reads_nothing() {
     let (here, there) = (server().await, server().await);
@@ -33,6 +34,7 @@ async fn scan_of_another_server_reads_nothing() {
     here.1.settled(&[1]).await;
 }
 
+// Guarantee: horizon.one-server
 #[tokio::test]
 async fn restarted_server_is_another_server() {
     let mut postgres = Postgres::start(Options::default()).await.unwrap();
@@ -55,6 +57,7 @@ async fn restarted_server_is_another_server() {
     assert!(matches!(before.same_as(&after), Err(Error::TwoServers { .. })));
 }
 
+// Guarantee: horizon.one-cursor-set
 #[tokio::test]
 async fn two_sets_of_cursors_are_never_created() {
     let database = database().await;
@@ -84,6 +87,7 @@ async fn two_sets_of_cursors_are_never_created() {
     assert_eq!(names.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>(), ["events#0"]);
 }
 
+// Guarantee: horizon.one-cursor-set
 #[tokio::test]
 async fn advance_of_deleted_row_commits_nothing() {
     let database = database().await;

@@ -47,6 +47,7 @@ async fn read_across(database: &Database, owner: &Client, ddl: &str) -> Arc<Read
     reader
 }
 
+// Guarantee: horizon.rewrites
 #[tokio::test]
 async fn rows_of_rewritten_partition_are_delivered() {
     let database = database().await;
@@ -56,6 +57,7 @@ async fn rows_of_rewritten_partition_are_delivered() {
     reader.expect(&[100, 1, 101]).await;
 }
 
+// Guarantee: horizon.rewrites
 #[tokio::test]
 async fn rows_of_rewritten_child_table_are_delivered() {
     let database = database().await;
@@ -66,6 +68,7 @@ async fn rows_of_rewritten_child_table_are_delivered() {
     reader.expect(&[100, 1, 101]).await;
 }
 
+// Guarantee: horizon.rewrites
 #[tokio::test]
 async fn partition_detached_while_read_halts_on_return() {
     let database = database().await;
@@ -79,6 +82,7 @@ async fn partition_detached_while_read_halts_on_return() {
     assert!(matches!(error, FetchError::AttachedBehind { .. }), "{error}");
 }
 
+// Guarantee: horizon.rewrite-idle
 #[tokio::test]
 async fn reading_that_waited_for_rewrite_is_not_idle() {
     let database = database().await;
@@ -96,6 +100,7 @@ async fn reading_that_waited_for_rewrite_is_not_idle() {
     assert_eq!(reading.await.unwrap().unwrap(), 1);
 }
 
+// Guarantee: horizon.rewrite-idle
 #[tokio::test]
 async fn relay_delivers_row_after_rewrite_without_another_row() {
     let database = database().await;

@@ -74,6 +74,7 @@ async fn closes(way: Way<'_>) {
     reader.expect(&["1", "3"]).await;
 }
 
+// Guarantee: horizon.proven
 #[tokio::test(flavor = "multi_thread")]
 async fn owner_that_sends_created_at_is_not_proven() {
     closes(Way {
@@ -85,6 +86,7 @@ async fn owner_that_sends_created_at_is_not_proven() {
     .await;
 }
 
+// Guarantee: horizon.proven
 #[tokio::test(flavor = "multi_thread")]
 async fn view_that_sends_created_at_is_not_proven() {
     closes(Way {
@@ -96,6 +98,7 @@ async fn view_that_sends_created_at_is_not_proven() {
     .await;
 }
 
+// Guarantee: horizon.proven
 #[tokio::test(flavor = "multi_thread")]
 async fn definer_function_that_sends_created_at_is_not_proven() {
     closes(Way {
@@ -108,6 +111,7 @@ async fn definer_function_that_sends_created_at_is_not_proven() {
     .await;
 }
 
+// Guarantee: horizon.proven
 #[tokio::test(flavor = "multi_thread")]
 async fn after_trigger_that_updates_created_at_is_not_proven() {
     closes(Way {
@@ -123,6 +127,7 @@ async fn after_trigger_that_updates_created_at_is_not_proven() {
     .await;
 }
 
+// Guarantee: horizon.proven
 #[tokio::test(flavor = "multi_thread")]
 async fn rule_that_sends_created_at_is_not_proven() {
     closes(Way {
@@ -136,6 +141,7 @@ async fn rule_that_sends_created_at_is_not_proven() {
     .await;
 }
 
+// Guarantee: horizon.proven
 #[tokio::test(flavor = "multi_thread")]
 async fn replica_role_that_skips_the_trigger_is_not_proven() {
     closes(Way {
@@ -153,6 +159,7 @@ async fn replica_role_that_skips_the_trigger_is_not_proven() {
     .await;
 }
 
+// Guarantee: horizon.proven
 #[tokio::test(flavor = "multi_thread")]
 async fn generated_created_at_is_unproven_whatever_trigger_stands() {
     let database = database().await;
@@ -246,6 +253,7 @@ const KINDS: &[(&str, &str)] = &[
     ),
 ];
 
+// Guarantee: horizon.proven
 #[tokio::test(flavor = "multi_thread")]
 async fn printed_sql_proves_every_kind_of_table() {
     let database = database().await;

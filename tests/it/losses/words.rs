@@ -34,6 +34,7 @@ async fn idle_after(rows: &[&str], more: &str) -> (Value, Vec<String>) {
     (idle(&text).await, printed(&process, "s"))
 }
 
+// Guarantee: failures.why-claims
 #[tokio::test(flavor = "multi_thread")]
 async fn why_names_rows_with_infinite_created_at() {
     let (answer, printed) = idle_after(&["'infinity'", "'infinity'"], "").await;
@@ -43,6 +44,7 @@ async fn why_names_rows_with_infinite_created_at() {
     assert!(!found.contains("every committed row"), "{found}");
 }
 
+// Guarantee: failures.why-claims
 #[tokio::test(flavor = "multi_thread")]
 async fn why_names_rows_after_now_and_the_nearest() {
     let (answer, printed) = idle_after(&["'294276-12-31 23:59:59.999999+00'", "now() + interval '1 year'"], "").await;
@@ -53,6 +55,7 @@ async fn why_names_rows_after_now_and_the_nearest() {
     assert!(!found.contains("infinity"), "{found}");
 }
 
+// Guarantee: failures.why-claims
 #[tokio::test(flavor = "multi_thread")]
 async fn why_names_row_at_minus_infinity_below_position() {
     let (answer, printed) = idle_after(&["'-infinity'"], "").await;
@@ -62,6 +65,7 @@ async fn why_names_row_at_minus_infinity_below_position() {
     assert!(!found.contains("every committed row"), "{found}");
 }
 
+// Guarantee: failures.why-claims
 #[tokio::test(flavor = "multi_thread")]
 async fn why_of_idle_relay_claims_only_what_it_knows() {
     let (answer, _) = idle_after(&[], "").await;

@@ -131,6 +131,7 @@ async fn growth(database: &Database, owner: &Client, kind: &str, mebibytes: usiz
     growth
 }
 
+// Guarantee: failures.copies
 #[tokio::test(flavor = "multi_thread")]
 async fn row_takes_two_copies_three_towards_postgresql() {
     let sizes: Vec<usize> = match std::env::var("ROW_MIB") {

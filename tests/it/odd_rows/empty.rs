@@ -23,6 +23,7 @@ async fn parts(servers: &str, topic: &str) -> Vec<(Option<Vec<u8>>, Parts)> {
     .await
 }
 
+// Guarantee: delivery.empty-values
 #[tokio::test(flavor = "multi_thread")]
 async fn empty_and_null_payloads_keys_headers_and_ids_arrive_as_exactly_that_in_order() {
     let database = database().await;

@@ -149,6 +149,7 @@ fn backwards(columns: &[(&str, &str)]) -> Payload {
     Payload::Columns(names.chain(["created_at".to_owned(), "id".to_owned()]).collect())
 }
 
+// Guarantee: delivery.json
 #[tokio::test(flavor = "multi_thread")]
 async fn the_json_of_a_row_of_every_type_is_postgresqls_own_byte_for_byte() {
     let database = database().await;
@@ -164,6 +165,7 @@ async fn the_json_of_a_row_of_every_type_is_postgresqls_own_byte_for_byte() {
     compare(&database, rows, &[Payload::Row, backwards(&columns)]).await;
 }
 
+// Guarantee: delivery.json
 #[tokio::test(flavor = "multi_thread")]
 async fn the_json_of_rows_drawn_at_random_is_postgresqls_own_byte_for_byte() {
     const ROWS: usize = 400;
@@ -213,6 +215,7 @@ async fn forbid(owner: &Client) {
         .unwrap();
 }
 
+// Guarantee: delivery.json
 #[tokio::test(flavor = "multi_thread")]
 async fn the_json_that_the_relay_makes_itself_is_postgresqls_own_byte_for_byte() {
     let database = database().await;
@@ -234,6 +237,7 @@ fn odd_name(number: usize) -> String {
         + &number.to_string()
 }
 
+// Guarantee: delivery.json
 #[tokio::test(flavor = "multi_thread")]
 async fn the_json_that_the_relay_makes_of_rows_drawn_at_random_is_postgresqls_own_byte_for_byte() {
     const ROWS: usize = 2_000;
@@ -256,6 +260,7 @@ async fn the_json_that_the_relay_makes_of_rows_drawn_at_random_is_postgresqls_ow
     compare_as(&database, i64::try_from(ROWS).unwrap(), &[Payload::Row, backwards(&columns)], "postgres").await;
 }
 
+// Guarantee: delivery.changed-table
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_table_shows_in_the_json_of_the_first_row_behind_the_change() {
     let database = database().await;
@@ -288,6 +293,7 @@ async fn a_changed_table_shows_in_the_json_of_the_first_row_behind_the_change() 
     drop(replica);
 }
 
+// Guarantee: delivery.changed-table
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_that_is_changed_while_it_is_written_loses_no_row_and_no_column() {
     let database = database().await;

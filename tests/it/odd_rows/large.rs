@@ -35,6 +35,7 @@ fn bytes(row: usize) -> usize {
     mebibytes * MEBIBYTE + 64
 }
 
+// Guarantee: delivery.large-rows
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_of_a_mebibyte_arrive_whole_and_in_order_where_the_topic_takes_just_them() {
     let database = database().await;
@@ -50,6 +51,8 @@ async fn rows_of_a_mebibyte_arrive_whole_and_in_order_where_the_topic_takes_just
     }
 }
 
+// Guarantee: delivery.large-rows
+// Guarantee: delivery.memory
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_of_64_mebibytes_arrive_whole_and_in_order_with_their_neighbours() {
     let database = database().await;
@@ -77,6 +80,7 @@ async fn rows_of_64_mebibytes_arrive_whole_and_in_order_with_their_neighbours() 
     broker.stop().await.unwrap();
 }
 
+// Guarantee: failures.too-large
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_of_64_mebibytes_that_the_topic_does_not_take_halts_its_relay_behind_the_rows_before_it() {
     let database = database().await;
@@ -102,6 +106,7 @@ async fn raise(topic: &str, bytes: &str) {
     }
 }
 
+// Guarantee: failures.raised-limit
 #[tokio::test(flavor = "multi_thread")]
 async fn resume_reads_the_topics_raised_limit() {
     let database = database().await;
@@ -120,6 +125,7 @@ async fn resume_reads_the_topics_raised_limit() {
     assert_eq!(ids(&servers, &topic).await, ["1", "2", "3"]);
 }
 
+// Guarantee: failures.raised-limit
 #[tokio::test(flavor = "multi_thread")]
 async fn redrive_reads_the_topics_raised_limit() {
     let database = database().await;
@@ -137,6 +143,7 @@ async fn redrive_reads_the_topics_raised_limit() {
     assert_eq!(ids(&servers, &topic).await, ["1", "3", "2"]);
 }
 
+// Guarantee: failures.too-large
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_of_64_mebibytes_that_the_topic_does_not_take_are_put_aside_whole_and_the_others_arrive_in_order() {
     let database = database().await;
@@ -156,6 +163,7 @@ async fn rows_of_64_mebibytes_that_the_topic_does_not_take_are_put_aside_whole_a
     assert_eq!(letters, [letter("4"), letter("6"), letter("7")], "with what they hold");
 }
 
+// Guarantee: failures.too-large
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_above_the_brokers_largest_request_is_poison_though_its_topic_would_take_it() {
     let database = database().await;

@@ -40,6 +40,7 @@ async fn redrive(database: &Database, relays: &str) {
     assert_eq!(code, Some(0), "{log}");
 }
 
+// Guarantee: failures.max-row-bytes
 #[tokio::test(flavor = "multi_thread")]
 async fn row_above_limit_becomes_dead_letter_without_being_read() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -60,6 +61,7 @@ async fn row_above_limit_becomes_dead_letter_without_being_read() {
     assert!(peak < BOUND, "the relay had {peak} MiB");
 }
 
+// Guarantee: failures.max-row-bytes
 #[tokio::test(flavor = "multi_thread")]
 async fn redrive_sends_large_row_once_limit_is_raised() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -80,6 +82,7 @@ async fn redrive_sends_large_row_once_limit_is_raised() {
     assert_eq!(ids(&servers, &topic).await, ["1", "3", "2"]);
 }
 
+// Guarantee: failures.max-row-bytes
 #[tokio::test(flavor = "multi_thread")]
 async fn row_above_limit_halts_without_being_read() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -101,6 +104,7 @@ async fn row_above_limit_halts_without_being_read() {
     assert!(peak < BOUND, "the relay had {peak} MiB");
 }
 
+// Guarantee: failures.max-row-bytes
 #[tokio::test(flavor = "multi_thread")]
 async fn halt_at_large_row_ends_once_limit_is_raised() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -117,6 +121,7 @@ async fn halt_at_large_row_ends_once_limit_is_raised() {
     assert_eq!(ids(&servers, &topic).await, ["1", "2", "3"]);
 }
 
+// Guarantee: failures.max-row-bytes
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_that_print_large_are_measured_as_printed() {
     let (database, receiver) = (database().await, Receiver::start());

@@ -11,6 +11,7 @@ const ROWS: i32 = 400;
 /// Turns are made of 8 MiB, and of up to twice as much; this is less than what passes through.
 const BOUND: u64 = 300;
 
+// Guarantee: delivery.memory
 #[tokio::test(flavor = "multi_thread")]
 async fn four_hundred_rows_of_a_mebibyte_pass_through_a_relay_that_never_holds_them_all() {
     let database = database().await;
@@ -30,6 +31,7 @@ async fn four_hundred_rows_of_a_mebibyte_pass_through_a_relay_that_never_holds_t
     assert!(peak < BOUND, "the relay had {peak} MiB");
 }
 
+// Guarantee: delivery.memory
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_letters_that_are_sent_again_together_pass_through_memory_a_few_at_a_time() {
     const LETTERS: i32 = 20;

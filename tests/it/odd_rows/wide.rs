@@ -5,6 +5,7 @@ use crate::support::database;
 
 const COLUMNS: usize = 1600;
 
+// Guarantee: delivery.json
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_of_1600_columns_arrives_as_the_json_that_postgresql_makes_of_it() {
     let database = database().await;

@@ -71,6 +71,7 @@ async fn broker_appends_second_request_when_first_is_refused() {
     assert_ne!(ids(&servers, &topic).await[0], "1", "the broker refuses a gap before the first request now");
 }
 
+// Guarantee: failures.first-request
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_keep_order_when_first_request_is_refused() {
     let proxy = KafkaProxy::start().await;

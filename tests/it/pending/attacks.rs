@@ -31,6 +31,7 @@ async fn claims_locked(owner: &mut Client, during: Duration) {
     transaction.commit().await.unwrap();
 }
 
+// Guarantee: pending.attacks
 #[tokio::test(flavor = "multi_thread")]
 async fn under_at_most_once_an_answer_that_cannot_be_recorded_for_a_while_sends_nothing_twice() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -73,6 +74,7 @@ async fn a_role_that_may_not_write_claims_is_refused_before_anything_is_sent() {
     assert_eq!(receiver.requests().len(), 0);
 }
 
+// Guarantee: pending.attacks
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_waits_is_sent_once_when_the_guarantee_is_changed_either_way() {
     for (before, after) in [("at_least_once", "at_most_once"), ("at_most_once", "at_least_once")] {
@@ -137,6 +139,7 @@ async fn a_view_in_which_a_key_stands_twice_holds_no_other_row_up() {
     assert_eq!(ids, ["1", "2", "3"]);
 }
 
+// Guarantee: pending.unmarkable
 #[tokio::test(flavor = "multi_thread")]
 async fn a_trigger_that_takes_the_mark_back_halts_under_either_guarantee_before_much_is_sent() {
     let swallow = "CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; \
@@ -156,6 +159,7 @@ async fn a_trigger_that_takes_the_mark_back_halts_under_either_guarantee_before_
     assert_eq!(receiver.accepted("reminders").len(), 1);
 }
 
+// Guarantee: pending.unmarkable
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_no_update_may_touch_holds_no_other_up_under_at_most_once() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -176,6 +180,7 @@ async fn a_row_that_no_update_may_touch_holds_no_other_up_under_at_most_once() {
     eventually(PATIENCE, async || count(&owner, refused).await == 1).await;
 }
 
+// Guarantee: pending.unmarkable
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mark_that_cannot_be_taken_back_yet_holds_no_other_row_up() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -197,6 +202,7 @@ async fn a_mark_that_cannot_be_taken_back_yet_holds_no_other_row_up() {
     assert_eq!(receiver.accepted("welcome").len(), 4);
 }
 
+// Guarantee: pending.attacks
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_waits_and_whose_due_time_moves_is_sent_once_also_with_the_marks_elsewhere() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -239,6 +245,7 @@ async fn due_times_at_the_ends_of_time_disturb_nothing_with_or_without_an_index(
     assert_eq!(ids, ["1", "53", "60"]);
 }
 
+// Guarantee: pending.outage
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_costs_few_rows_under_at_most_once_and_ends_a_run_once() {
     let (database, mut receiver) = (database().await, Receiver::start());

@@ -13,6 +13,7 @@ fn rows(bytes: u32) -> String {
     )
 }
 
+// Guarantee: failures.large-pending
 #[tokio::test(flavor = "multi_thread")]
 async fn large_due_row_halts_without_being_read() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -29,6 +30,7 @@ async fn large_due_row_halts_without_being_read() {
     assert!(peak < 150, "the relay had {peak} MiB");
 }
 
+// Guarantee: failures.large-pending
 #[tokio::test(flavor = "multi_thread")]
 async fn large_due_row_becomes_dead_letter_and_is_redriven() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -53,6 +55,7 @@ async fn large_due_row_becomes_dead_letter_and_is_redriven() {
     eventually(PATIENCE, async || count(&owner, marked).await == 3).await;
 }
 
+// Guarantee: failures.large-pending
 #[tokio::test(flavor = "multi_thread")]
 async fn claim_reads_no_more_rows_than_have_room() {
     let (database, receiver) = (database().await, Receiver::start());

@@ -32,6 +32,7 @@ async fn checks_fail_in_flight(owner: &Client, receiver: &Receiver, process: &Pr
     eventually(PATIENCE, async || lines(process).iter().any(failed)).await;
 }
 
+// Guarantee: pending.recorded
 #[tokio::test(flavor = "multi_thread")]
 async fn sent_row_is_marked_while_checks_fail() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -47,6 +48,7 @@ async fn sent_row_is_marked_while_checks_fail() {
     assert_eq!(receiver.requests().len(), 2, "each row once");
 }
 
+// Guarantee: pending.recorded
 #[tokio::test(flavor = "multi_thread")]
 async fn shutdown_records_sent_row_while_checks_fail() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -63,6 +65,7 @@ async fn shutdown_records_sent_row_while_checks_fail() {
     assert_eq!(count(&owner, CLAIMS).await, 0);
 }
 
+// Guarantee: pending.recorded
 #[tokio::test(flavor = "multi_thread")]
 async fn shutdown_with_unmarkable_row_exits_1() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -85,6 +88,7 @@ async fn shutdown_with_unmarkable_row_exits_1() {
     assert!(!log.contains("has drained"), "{log}");
 }
 
+// Guarantee: pending.recorded
 #[tokio::test(flavor = "multi_thread")]
 async fn claim_is_renewed_while_row_cannot_be_marked() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -105,6 +109,7 @@ async fn claim_is_renewed_while_row_cannot_be_marked() {
     assert_eq!(receiver.requests().len(), 1, "not sent again");
 }
 
+// Guarantee: pending.recorded
 #[tokio::test(flavor = "multi_thread")]
 async fn outcome_lost_before_a_signal_exits_1() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -127,6 +132,7 @@ async fn outcome_lost_before_a_signal_exits_1() {
     assert!(lines(&process).iter().any(unrecorded), "{}", process.log());
 }
 
+// Guarantee: pending.recorded
 #[tokio::test(flavor = "multi_thread")]
 async fn shutdown_with_unrecorded_refusal_exits_0() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -147,6 +153,7 @@ async fn shutdown_with_unrecorded_refusal_exits_0() {
     assert!(code == Some(0) && !log.contains("exiting with"), "{code:?} {log}");
 }
 
+// Guarantee: pending.recorded
 #[tokio::test(flavor = "multi_thread")]
 async fn relay_that_gives_way_records_what_it_sent() {
     let (database, receiver) = (database().await, Receiver::start());

@@ -7,6 +7,7 @@ use crate::support::outside::{finding, halted, json};
 use crate::support::receiver::Receiver;
 use crate::support::{Process, outbox_relay, toml};
 
+// Guarantee: pending.poison
 #[tokio::test(flavor = "multi_thread")]
 async fn a_poison_row_halts_and_is_sent_after_the_operator_resumes() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -35,6 +36,7 @@ async fn a_poison_row_halts_and_is_sent_after_the_operator_resumes() {
     .await;
 }
 
+// Guarantee: pending.poison
 #[tokio::test(flavor = "multi_thread")]
 async fn a_poison_row_is_put_aside_and_redriven_with_its_id_and_its_mark() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -67,6 +69,7 @@ async fn a_poison_row_is_put_aside_and_redriven_with_its_id_and_its_mark() {
     assert_eq!(count(&owner, "SELECT count(*) FROM outbox.claim").await, 0);
 }
 
+// Guarantee: pending.once-without-faults
 #[tokio::test(flavor = "multi_thread")]
 async fn two_runs_at_the_same_moment_send_each_row_once_and_a_paused_relay_sends_none() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -164,6 +167,7 @@ async fn check_names_what_is_wrong_with_a_table_of_due_work_and_the_sql_that_men
     }
 }
 
+// Guarantee: pending.plans
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_of_a_million_rows_stay_index_scans() {
     let (database, receiver) = (database().await, Receiver::start());

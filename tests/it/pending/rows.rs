@@ -20,6 +20,7 @@ fn pending(config: &outbox_relay::config::Config) -> &Pending {
     }
 }
 
+// Guarantee: pending.due
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_is_due_at_its_very_instant_and_not_a_microsecond_before() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -68,6 +69,7 @@ async fn a_row_is_due_at_its_very_instant_and_not_a_microsecond_before() {
     }
 }
 
+// Guarantee: pending.changed-meanwhile
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_is_deleted_or_due_later_while_it_is_being_sent_is_left_as_the_application_wants_it() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -96,6 +98,7 @@ async fn a_row_that_is_deleted_or_due_later_while_it_is_being_sent_is_left_as_th
     assert!(!process.log().contains("WARN"), "{}", process.log());
 }
 
+// Guarantee: pending.at-most-once
 #[tokio::test(flavor = "multi_thread")]
 async fn under_at_most_once_a_row_that_was_provably_not_sent_is_sent_later_unless_it_is_gone_or_not_due() {
     let (database, mut receiver) = (database().await, Receiver::start());
@@ -121,6 +124,7 @@ async fn under_at_most_once_a_row_that_was_provably_not_sent_is_sent_later_unles
     assert_eq!(count(&owner, "SELECT id FROM users WHERE NOT sent_welcome").await, 3, "its mark was taken back");
 }
 
+// Guarantee: pending.locked-row
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_the_application_keeps_locked_is_marked_when_it_is_free_and_sent_once() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -142,6 +146,7 @@ async fn a_row_that_the_application_keeps_locked_is_marked_when_it_is_free_and_s
     assert_eq!(receiver.requests().len(), 5, "nothing was sent again");
 }
 
+// Guarantee: pending.locked-row
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_cannot_be_marked_is_told_apart_and_holds_no_other_up() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -164,6 +169,7 @@ async fn a_row_that_cannot_be_marked_is_told_apart_and_holds_no_other_up() {
     assert_eq!(count(&owner, "SELECT count(*) FROM outbox.claim WHERE state = 'waiting' AND attempts = 1").await, 1);
 }
 
+// Guarantee: pending.once-without-faults
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_share_the_rows_and_send_each_once_and_a_killed_ones_rows_are_sent_by_another() {
     let (database, receiver) = (database().await, Receiver::start());

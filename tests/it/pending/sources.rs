@@ -6,6 +6,7 @@ use super::{PATIENCE, count, database, eventually, reminders, tables};
 use crate::support::receiver::Receiver;
 use crate::support::{Process, outbox_relay, toml};
 
+// Guarantee: pending.read-only
 #[tokio::test(flavor = "multi_thread")]
 async fn a_view_is_only_read_and_a_row_whose_due_time_moves_on_is_due_again() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -35,6 +36,7 @@ async fn a_view_is_only_read_and_a_row_whose_due_time_moves_on_is_due_again() {
     assert_eq!((code, receiver.requests().len()), (Some(0), 7), "{log}");
 }
 
+// Guarantee: pending.keys
 #[tokio::test(flavor = "multi_thread")]
 async fn row_due_again_has_another_idempotency_key() {
     let (database, receiver) = (database().await, Receiver::start());
@@ -92,6 +94,7 @@ async fn constants_choose_rows_and_keys_of_four_columns_and_any_type_are_found_a
     assert_eq!(count(&owner, "SELECT count(*) FROM odd WHERE done IS NOT NULL").await, 1);
 }
 
+// Guarantee: pending.earlier
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_is_due_earlier_than_the_next_is_seen_at_once() {
     let (database, receiver) = (database().await, Receiver::start());

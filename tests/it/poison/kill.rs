@@ -50,6 +50,7 @@ async fn insert(owner: &Client, rows: i32) {
     owner.execute(sql, &[&rows]).await.unwrap();
 }
 
+// Guarantee: failures.dead-letter-commit
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_killed_at_any_instant_leaves_no_row_neither_delivered_nor_put_aside() {
     let (database, receiver) = (database().await, refusing());
@@ -134,11 +135,13 @@ async fn a_process_killed_while_it_puts_a_row_aside_leaves_neither_letter_nor_ad
     assert_eq!(killed_in("outbox.dead_letter", "BEFORE INSERT", false).await, (2, vec![]));
 }
 
+// Guarantee: failures.dead-letter-commit
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_and_its_session_killed_between_a_dead_letter_and_its_advance_leave_neither() {
     assert_eq!(killed_in("outbox.cursor", "AFTER UPDATE", true).await, (2, vec![]));
 }
 
+// Guarantee: failures.dead-letter-commit
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_killed_between_an_advance_and_the_end_of_its_commit_leaves_both_or_neither() {
     let (position, letters) = killed_in("outbox.cursor", "AFTER UPDATE", false).await;

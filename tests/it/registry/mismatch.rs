@@ -20,6 +20,7 @@ fn waits(process: &Process) -> usize {
     lines(process).iter().filter(|line| line["message"] == WAITS).count()
 }
 
+// Guarantee: failures.two-configurations
 #[tokio::test(flavor = "multi_thread")]
 async fn two_payloads_never_interleave_in_one_topic() {
     let (database, broker) = (database().await, broker().await);
@@ -61,6 +62,7 @@ async fn two_payloads_never_interleave_in_one_topic() {
     assert!((1..=20).contains(&rows), "the first replica delivers until it stops: {rows} rows by the second");
 }
 
+// Guarantee: failures.two-configurations
 #[tokio::test]
 async fn waiting_replica_is_ready_says_so_and_halts_nothing() {
     let database = database().await;
@@ -93,6 +95,7 @@ async fn waiting_replica_is_ready_says_so_and_halts_nothing() {
     assert!(!is_halted(&owner, "shapes").await);
 }
 
+// Guarantee: failures.two-configurations
 #[tokio::test]
 async fn killed_older_replica_gives_way_at_once() {
     let database = database().await;
@@ -109,6 +112,7 @@ async fn killed_older_replica_gives_way_at_once() {
     refuses(&owner, "second", None).await;
 }
 
+// Guarantee: failures.same-instant
 #[tokio::test]
 async fn replicas_started_together_run_one_configuration() {
     let database = database().await;
@@ -151,6 +155,7 @@ async fn go_on_runs_beside_another_configuration() {
     assert_eq!(waits(&first), 0);
 }
 
+// Guarantee: failures.two-configurations
 #[tokio::test]
 async fn older_replica_that_refuses_is_not_waited_for() {
     let database = database().await;
@@ -217,6 +222,7 @@ async fn relay_begins_only_when_other_replicas_can_be_read() {
     assert_eq!(begins.wait().await, Some(0), "{}", begins.log());
 }
 
+// Guarantee: failures.same-instant
 #[tokio::test]
 async fn lost_sessions_leave_one_configuration_running() {
     let database = database().await;

@@ -17,6 +17,7 @@ async fn running(owner: &Client, id: &str) -> i64 {
     owner.query_one(sql, &[&id]).await.unwrap().get(0)
 }
 
+// Guarantee: failures.one-id
 #[tokio::test]
 async fn killed_process_of_own_id_is_not_waited_for() {
     let database = database().await;
@@ -36,6 +37,7 @@ async fn killed_process_of_own_id_is_not_waited_for() {
     eventually(PATIENCE, async || printed(&second, "shapes").len() == 1).await;
 }
 
+// Guarantee: failures.one-id
 #[tokio::test]
 async fn killed_process_lives_by_no_session_of_another() {
     let database = database().await;
@@ -65,6 +67,7 @@ async fn killed_process_lives_by_no_session_of_another() {
     eventually(PATIENCE, async || printed(&third, "shapes").len() == 1).await;
 }
 
+// Guarantee: failures.one-id
 #[tokio::test]
 async fn replicas_with_one_id_are_named() {
     let database = database().await;
@@ -83,6 +86,7 @@ async fn replicas_with_one_id_are_named() {
     }
 }
 
+// Guarantee: failures.one-id
 #[tokio::test]
 async fn job_waits_only_for_live_process_of_id() {
     let database = database().await;

@@ -5,6 +5,7 @@ use rustix::process::Signal;
 use super::{CLOCK, PATIENCE, bookings, database, eventually, refuses, row, start, stdout_relay};
 use crate::support::outside::printed;
 
+// Guarantee: failures.replica-row
 #[tokio::test]
 async fn replica_row_reports_relays_start_and_stop() {
     let database = database().await;
@@ -33,6 +34,7 @@ async fn once_writes_its_row_and_its_stop() {
     assert!(row(&owner, "job").await.unwrap().0);
 }
 
+// Guarantee: failures.replica-row
 #[tokio::test]
 async fn killed_replica_is_marked_stopped_by_another() {
     let database = database().await;
@@ -76,6 +78,7 @@ async fn restarted_replica_ends_the_row_of_its_former_process() {
     .await;
 }
 
+// Guarantee: failures.replica-row
 #[tokio::test]
 async fn row_that_cannot_be_written_stops_no_relay() {
     let database = database().await;

@@ -14,6 +14,7 @@ async fn printed_by(toml: &str, args: &[&str]) -> (Option<i32>, String) {
     (code, out)
 }
 
+// Guarantee: failures.stray-replica
 #[tokio::test]
 async fn replica_list_status_and_why_name_the_stray_replica() {
     let database = database().await;
@@ -64,6 +65,7 @@ async fn replica_list_status_and_why_name_the_stray_replica() {
     assert!(!out.contains("configurations"), "{out}");
 }
 
+// Guarantee: failures.stray-replica
 #[tokio::test]
 async fn refusal_of_one_replica_is_seen_while_others_move() {
     let database = database().await;
@@ -85,6 +87,7 @@ async fn refusal_of_one_replica_is_seen_while_others_move() {
     }
 }
 
+// Guarantee: failures.no-replica
 #[tokio::test]
 async fn cursor_without_a_replica_has_its_state_and_no_lag() {
     let database = database().await;

@@ -10,6 +10,7 @@ use crate::support::{Process, outbox_relay, toml};
 const LIVES: &str =
     "SELECT pg_advisory_lock_shared(hashtextextended('outbox-relay process ' || instance, 0)) FROM outbox.replica";
 
+// Guarantee: failures.unreadable-configuration
 #[tokio::test]
 async fn configuration_of_another_version_is_shown_unreadable() {
     let database = database().await;
@@ -64,6 +65,7 @@ async fn cursor_stays_beside_live_replica_of_unreadable_configuration() {
     assert_eq!(cursors.get::<_, i64>(0), 1);
 }
 
+// Guarantee: failures.unreadable-configuration
 #[tokio::test]
 async fn unreadable_template_file_is_named_beside_other_replicas() {
     let database = database().await;
@@ -106,6 +108,7 @@ async fn unreadable_template_file_is_named_beside_other_replicas() {
     std::fs::remove_file(&missing).unwrap();
 }
 
+// Guarantee: failures.unreadable-configuration
 #[tokio::test]
 async fn write_without_an_answer_stops_no_relay() {
     let database = database().await;

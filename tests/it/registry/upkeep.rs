@@ -22,6 +22,7 @@ async fn has_read(owner: &Client) {
     eventually(PATIENCE, async || row(owner, "old").await.is_none()).await;
 }
 
+// Guarantee: failures.claims-renewed
 #[tokio::test]
 async fn failed_write_decides_claims_again_in_new_session() {
     let database = database().await;
@@ -66,6 +67,7 @@ async fn job_deletes_old_rows_when_it_stops() {
     assert!(row(&owner, "old").await.is_none() && row(&owner, "job").await.unwrap().0);
 }
 
+// Guarantee: failures.claims-renewed
 #[tokio::test]
 async fn waiting_configuration_ends_no_halt_of_another() {
     let (database, gateway) = (database().await, Gateway::start().await);
@@ -96,6 +98,7 @@ async fn waiting_configuration_ends_no_halt_of_another() {
     assert_eq!(halt().await, before, "the halt of the configuration that has the claim");
 }
 
+// Guarantee: failures.claims-renewed
 #[tokio::test(flavor = "multi_thread")]
 async fn busy_worker_ends_when_its_table_is_refused() {
     let database = database().await;

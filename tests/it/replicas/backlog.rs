@@ -51,6 +51,7 @@ fn reported(replica: &Process) -> u64 {
     std::fs::read_dir(format!("/proc/{}/task", replica.id())).unwrap().filter_map(ticks).sum()
 }
 
+// Guarantee: failures.backlog
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backlog_read_at_full_rate_is_sent_once_and_in_order_by_a_producer_of_its_own() {
     let stage = stage().await;
@@ -61,6 +62,7 @@ async fn a_backlog_read_at_full_rate_is_sent_once_and_in_order_by_a_producer_of_
     stage.assert_faithful(false).await;
 }
 
+// Guarantee: failures.backlog
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backlog_read_at_full_rate_loses_nothing_and_keeps_order_when_its_holders_are_killed_and_frozen() {
     let stage = stage().await;

@@ -11,6 +11,7 @@ use crate::support::outside::{line, lines};
 use crate::support::receiver::Receiver;
 use crate::support::{PATIENCE, Process, database, eventually, outbox_relay, toml};
 
+// Guarantee: requests.once-without-faults
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_is_sent_once_and_the_ledger_knows_what_was_sent_and_what_the_provider_said() {
     let database = database().await;
@@ -41,6 +42,7 @@ async fn a_request_is_sent_once_and_the_ledger_knows_what_was_sent_and_what_the_
     assert_eq!((code, provider.count()), (Some(0), 1), "{log}");
 }
 
+// Guarantee: requests.same-bytes
 #[tokio::test(flavor = "multi_thread")]
 async fn each_try_sends_the_same_bytes_also_when_the_template_has_changed_in_between() {
     let database = database().await;
@@ -64,6 +66,7 @@ async fn each_try_sends_the_same_bytes_also_when_the_template_has_changed_in_bet
     assert_eq!(row.get::<_, i32>(0), 1);
 }
 
+// Guarantee: requests.refusal
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_provider_refuses_has_failed_holds_no_other_up_and_is_sent_again_only_when_asked_for() {
     let database = database().await;
@@ -90,6 +93,7 @@ async fn what_the_provider_refuses_has_failed_holds_no_other_up_and_is_sent_agai
     assert!(process.log().contains("http_422"), "{}", process.log());
 }
 
+// Guarantee: requests.refusal
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_cannot_be_rendered_fails_without_being_sent_and_refused_credentials_halt_the_relay() {
     let database = database().await;
@@ -109,6 +113,7 @@ async fn a_row_that_cannot_be_rendered_fails_without_being_sent_and_refused_cred
     assert!(out.contains("halted"), "{out}");
 }
 
+// Guarantee: requests.once-without-faults
 #[tokio::test(flavor = "multi_thread")]
 async fn three_replicas_share_the_requests_and_none_is_sent_twice() {
     let database = database().await;
@@ -125,6 +130,7 @@ async fn three_replicas_share_the_requests_and_none_is_sent_twice() {
     drop(replicas);
 }
 
+// Guarantee: pending.recorded
 #[tokio::test(flavor = "multi_thread")]
 async fn shutdown_with_unrecorded_request_exits_1() {
     let database = database().await;
@@ -145,6 +151,7 @@ async fn shutdown_with_unrecorded_request_exits_1() {
     assert!(lines(&process).iter().any(unrecorded), "{}", process.log());
 }
 
+// Guarantee: pending.recorded
 #[tokio::test(flavor = "multi_thread")]
 async fn request_outcome_lost_before_a_signal_exits_1() {
     let database = database().await;

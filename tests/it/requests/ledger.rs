@@ -17,6 +17,7 @@ async fn refused(client: &Client, sql: &str) -> (String, String, String) {
     (error.code().code().to_owned(), error.message().to_owned(), detail)
 }
 
+// Guarantee: requests.one-per-key
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_sessions_that_ask_for_the_same_at_once_get_one_request() {
     let database = database().await;
@@ -29,6 +30,7 @@ async fn a_hundred_sessions_that_ask_for_the_same_at_once_get_one_request() {
     assert_eq!(having(&owner, "pending").await, 1);
 }
 
+// Guarantee: requests.transaction
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_lives_and_dies_with_the_callers_transaction() {
     let database = database().await;
@@ -39,6 +41,7 @@ async fn a_request_lives_and_dies_with_the_callers_transaction() {
     assert_eq!(having(&owner, "pending").await, 1);
 }
 
+// Guarantee: requests.states
 #[tokio::test(flavor = "multi_thread")]
 async fn each_state_of_a_request_has_its_answer_and_only_retry_failed_arms_a_failed_one_again() {
     let database = database().await;
@@ -65,6 +68,7 @@ async fn each_state_of_a_request_has_its_answer_and_only_retry_failed_arms_a_fai
     }
 }
 
+// Guarantee: requests.refused-calls
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_key_or_id_with_another_body_is_an_error_that_says_what_differs() {
     let database = database().await;
@@ -81,6 +85,7 @@ async fn the_same_key_or_id_with_another_body_is_an_error_that_says_what_differs
     assert_eq!(having(&owner, "pending").await, 1);
 }
 
+// Guarantee: requests.one-per-key
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_request_id_twice_gets_the_first_answer() {
     let database = database().await;
@@ -101,6 +106,7 @@ async fn the_same_request_id_twice_gets_the_first_answer() {
     assert_eq!(having(&owner, "pending").await, 2);
 }
 
+// Guarantee: requests.dedupe-for
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_is_free_again_after_dedupe_for_but_never_while_its_request_has_not_ended() {
     let database = database().await;
@@ -124,6 +130,7 @@ async fn a_key_is_free_again_after_dedupe_for_but_never_while_its_request_has_no
     assert_eq!(held, 1);
 }
 
+// Guarantee: requests.refused-calls
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_sent_is_refused_at_the_call() {
     let database = database().await;
@@ -152,6 +159,7 @@ async fn what_cannot_be_sent_is_refused_at_the_call() {
     }
 }
 
+// Guarantee: requests.roles
 #[tokio::test(flavor = "multi_thread")]
 async fn an_application_may_ask_and_see_nothing_of_what_others_asked_for() {
     let database = database().await;

@@ -60,6 +60,7 @@ async fn a_hundred_sessions_of_psql_ask_for_one_mail_and_one_arrives() {
     assert_eq!(server.received().len(), 1);
 }
 
+// Guarantee: failures.slow-smtp
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_server_gets_each_mail_once_and_none_is_in_doubt() {
     let database = database().await;
@@ -95,6 +96,7 @@ async fn cut(port: u16, begun: impl AsyncFn() -> bool) -> (String, i32) {
     (row.get(0), row.get(1))
 }
 
+// Guarantee: failures.cancelled-request
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mail_that_is_cut_is_in_doubt_behind_its_last_line_only() {
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -72,6 +72,7 @@ async fn storm(more: &str, sink: &str) -> (BTreeMap<String, Vec<String>>, BTreeS
     (accepted, ambiguous, completed)
 }
 
+// Guarantee: requests.storm
 #[tokio::test(flavor = "multi_thread")]
 async fn with_a_provider_that_honours_keys_every_request_is_accepted_under_one_key_with_one_body() {
     let (accepted, ambiguous, completed) = storm("on_unknown = \"resend\"", "key_memory = \"1h\"").await;
@@ -85,6 +86,7 @@ async fn with_a_provider_that_honours_keys_every_request_is_accepted_under_one_k
     }
 }
 
+// Guarantee: requests.storm
 #[tokio::test(flavor = "multi_thread")]
 async fn with_a_provider_without_keys_nothing_is_sent_twice_and_every_ambiguity_is_listed() {
     let (accepted, ambiguous, completed) = storm("", "").await;

@@ -24,6 +24,7 @@ async fn ambiguous(owner: &Client) -> i32 {
     owner.query_one("SELECT ambiguous FROM outbox.request", &[]).await.unwrap().get(0)
 }
 
+// Guarantee: requests.crash
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_letter_a_request_left_by_a_crash_is_listed_and_never_sent_again_by_itself() {
     let database = database().await;
@@ -49,6 +50,7 @@ async fn dead_letter_a_request_left_by_a_crash_is_listed_and_never_sent_again_by
     assert_eq!(listed(&text, &["--ambiguous"]).await.len(), 1, "it stays known that one outcome was not");
 }
 
+// Guarantee: requests.crash
 #[tokio::test(flavor = "multi_thread")]
 async fn resend_a_request_left_by_a_crash_goes_out_again_with_the_same_key_and_body() {
     let database = database().await;
@@ -70,6 +72,7 @@ async fn resend_a_request_left_by_a_crash_goes_out_again_with_the_same_key_and_b
     assert_eq!(ambiguous(&owner).await, 1);
 }
 
+// Guarantee: requests.crash
 #[tokio::test(flavor = "multi_thread")]
 async fn ask_a_request_left_by_a_crash_is_completed_when_the_provider_has_it_and_sent_when_it_has_not() {
     for lost in [false, true] {
@@ -90,6 +93,7 @@ async fn ask_a_request_left_by_a_crash_is_completed_when_the_provider_has_it_and
     }
 }
 
+// Guarantee: failures.cancelled-request
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_is_cut_while_the_provider_has_it_is_an_unknown_outcome() {
     let database = database().await;
@@ -105,6 +109,7 @@ async fn a_request_that_is_cut_while_the_provider_has_it_is_an_unknown_outcome()
     assert_eq!((having(&owner, "unknown").await, ambiguous(&owner).await), (1, 1));
 }
 
+// Guarantee: requests.silence
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_does_not_come_is_an_unknown_outcome_like_a_crash() {
     let database = database().await;
@@ -126,6 +131,7 @@ async fn an_answer_that_does_not_come_is_an_unknown_outcome_like_a_crash() {
     assert_eq!(crate::support::outside::json(&out)["cursors"][0]["unknown_outcomes"], 1);
 }
 
+// Guarantee: requests.key-memory
 #[tokio::test(flavor = "multi_thread")]
 async fn automatic_tries_end_before_the_provider_forgets_the_key() {
     let database = database().await;
@@ -149,6 +155,7 @@ async fn automatic_tries_end_before_the_provider_forgets_the_key() {
     assert_eq!((having(&owner, "completed").await, provider.count()), (1, 2));
 }
 
+// Guarantee: requests.silence
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_cannot_be_reached_makes_nothing_unknown_whatever_the_policy() {
     let database = database().await;

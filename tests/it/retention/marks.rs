@@ -54,6 +54,7 @@ async fn stage() -> (Database, Client, String) {
     (database, owner, text)
 }
 
+// Guarantee: retention.marks
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mark_stays_while_its_row_is_there_so_that_no_row_is_sent_again_and_goes_when_the_row_is_gone() {
     let (_database, owner, text) = stage().await;
@@ -73,6 +74,7 @@ async fn a_mark_stays_while_its_row_is_there_so_that_no_row_is_sent_again_and_go
     assert!(sends(&text).await.is_empty(), "what was sent is not due again");
 }
 
+// Guarantee: retention.undecidable
 #[tokio::test(flavor = "multi_thread")]
 async fn marks_that_cannot_be_judged_stay_and_the_reason_is_told() {
     let (database, owner, text) = stage().await;

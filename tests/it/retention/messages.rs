@@ -91,6 +91,7 @@ async fn holder(text: &str, name: &str) -> Option<String> {
     kept.first().map(|(_, held_by)| (*held_by).to_owned())
 }
 
+// Guarantee: retention.drop
 #[tokio::test(flavor = "multi_thread")]
 async fn a_day_goes_when_nobody_needs_it_and_a_refusal_says_who_does() {
     let database = database().await;
@@ -156,6 +157,7 @@ async fn a_day_goes_when_nobody_needs_it_and_a_refusal_says_who_does() {
     assert!(!process.log().contains("halted"), "{}", process.log());
 }
 
+// Guarantee: retention.proven
 #[tokio::test(flavor = "multi_thread")]
 async fn a_partitioned_outbox_is_proven_and_no_value_that_is_sent_chooses_place_or_partition() {
     let database = database().await;
@@ -211,6 +213,7 @@ async fn a_partitioned_outbox_is_proven_and_no_value_that_is_sent_chooses_place_
     assert_eq!(denied.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE));
 }
 
+// Guarantee: retention.midnight
 #[tokio::test(flavor = "multi_thread")]
 async fn at_midnight_a_row_gets_the_last_instant_of_its_day_or_is_refused_with_a_code_to_retry() {
     let database = database().await;

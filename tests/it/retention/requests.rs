@@ -58,6 +58,7 @@ async fn stage() -> (Database, Client, String) {
 
 const KEPT_REQUESTS: [&str; 7] = ["runs", "for ever", "failed", "unknown", "pending", "processing", "young"];
 
+// Guarantee: retention.records
 #[tokio::test(flavor = "multi_thread")]
 async fn completed_requests_and_resolved_letters_go_after_their_time_and_what_is_needed_stays_and_is_told() {
     let (_database, owner, text) = stage().await;
@@ -92,6 +93,7 @@ async fn completed_requests_and_resolved_letters_go_after_their_time_and_what_is
     assert_eq!((code, log.as_str()), (Some(0), "nothing to prune\n"), "then nobody need be asked");
 }
 
+// Guarantee: retention.configured
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_pruned_without_a_time() {
     let (database, owner, _) = stage().await;
@@ -100,6 +102,7 @@ async fn nothing_is_pruned_without_a_time() {
     assert_eq!((users(&owner).await.len(), letters(&owner).await.len()), (9, 5));
 }
 
+// Guarantee: retention.role
 #[tokio::test(flavor = "multi_thread")]
 async fn the_relays_role_can_prune_by_the_rules_alone() {
     let (database, owner, _) = stage().await;
@@ -153,6 +156,7 @@ async fn prune_at_its_limit_says_what_is_gone() {
     assert_eq!(texts(&owner, sql).await, set(["2"]));
 }
 
+// Guarantee: retention.one-at-a-time
 #[tokio::test(flavor = "multi_thread")]
 async fn run_prunes_by_itself_batch_by_batch_and_only_one_at_a_time() {
     let (database, owner, _) = stage().await;
@@ -194,6 +198,7 @@ async fn run_prunes_by_itself_batch_by_batch_and_only_one_at_a_time() {
     assert!(log.contains("\"rows\":2502"), "{log}");
 }
 
+// Guarantee: retention.large-ledger
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pass_reads_of_a_large_ledger_only_what_may_go() {
     let (_database, owner, _) = stage().await;

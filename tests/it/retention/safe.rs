@@ -31,6 +31,7 @@ async fn held_by(owner: &Client) -> String {
     owner.query_one(sql, &[]).await.unwrap().get(0)
 }
 
+// Guarantee: retention.safe-to-delete
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_deletes_behind_every_cursor_letter_and_wish_and_nothing_that_is_still_to_come() {
     let database = database().await;

@@ -6,6 +6,7 @@ use super::{clients, having, names, relay};
 use crate::support::outside::{get, listener};
 use crate::support::{PATIENCE, Process, database, eventually, outbox_relay, toml};
 
+// Guarantee: schedules.edits
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_application_writes_edits_and_deletes_is_followed_by_two_replicas_each_instant_once() {
     let database = database().await;
@@ -82,6 +83,7 @@ async fn what_an_application_writes_edits_and_deletes_is_followed_by_two_replica
     );
 }
 
+// Guarantee: schedules.edit-future
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_replaces_the_future_and_what_was_due_already_is_made_by_the_old_rule() {
     let database = database().await;
@@ -112,6 +114,7 @@ async fn an_edit_replaces_the_future_and_what_was_due_already_is_made_by_the_old
     assert!(row.get::<_, bool>(0) && row.get::<_, bool>(1));
 }
 
+// Guarantee: schedules.roles
 #[tokio::test(flavor = "multi_thread")]
 async fn an_application_can_write_schedules_and_no_actions_and_the_relay_no_schedules() {
     let database = database().await;

@@ -7,6 +7,7 @@ use outbox_testkit::provider::{Answer, Provider};
 use super::{clients, having, relay};
 use crate::support::{PATIENCE, Process, database, eventually, toml};
 
+// Guarantee: schedules.open-edit
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_that_is_not_committed_holds_up_no_other_schedule_and_loses_no_claim() {
     let database = database().await;
@@ -42,6 +43,7 @@ async fn an_edit_that_is_not_committed_holds_up_no_other_schedule_and_loses_no_c
     assert_eq!(provider.received().iter().filter(|received| received.request.path == "/held").count(), 1);
 }
 
+// Guarantee: schedules.open-edit
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_that_ran_out_behind_an_edit_that_is_not_committed_holds_up_no_other() {
     let database = database().await;
@@ -68,6 +70,7 @@ async fn a_claim_that_ran_out_behind_an_edit_that_is_not_committed_holds_up_no_o
     eventually(PATIENCE, async || having(&watching, "gone", "completed").await == 1).await;
 }
 
+// Guarantee: schedules.size
 #[tokio::test(flavor = "multi_thread")]
 async fn large_payloads_that_are_due_at_once_are_made_in_transactions_that_end() {
     let database = database().await;
@@ -88,6 +91,7 @@ async fn large_payloads_that_are_due_at_once_are_made_in_transactions_that_end()
     eventually(PATIENCE * 6, async || owner.query_one(made, &[]).await.unwrap().get::<_, i64>(0) == 150).await;
 }
 
+// Guarantee: schedules.size
 #[tokio::test(flavor = "multi_thread")]
 async fn an_occurrence_of_more_tenants_than_one_transaction_holds_is_made_for_each_of_them_once() {
     let database = database().await;

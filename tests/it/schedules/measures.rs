@@ -85,6 +85,7 @@ async fn metrics_of_schedules_say_what_was_late_missed_skipped_completed_failed_
     assert!(text.contains("outbox_relay_schedule_lateness_seconds_bucket{cursor=\"jobs\",le=\"1\"}"), "{text}");
 }
 
+// Guarantee: retention.actions
 #[tokio::test(flavor = "multi_thread")]
 async fn actions_that_ended_go_after_their_time_and_those_that_have_not_ended_stay_and_are_told() {
     let database = database().await;

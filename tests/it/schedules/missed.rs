@@ -105,6 +105,7 @@ async fn ready(process: &Process) {
     eventually(PATIENCE, async || process.log().contains("relay ready")).await;
 }
 
+// Guarantee: schedules.missed
 #[tokio::test(flavor = "multi_thread")]
 async fn open_edit_and_restart_lose_no_occurrence() {
     let fixture = Fixture::new().await;
@@ -127,6 +128,7 @@ async fn open_edit_and_restart_lose_no_occurrence() {
     assert_eq!(fixture.lost(&from, &to).await, [0; 3], "{}", second.log());
 }
 
+// Guarantee: schedules.missed
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_replica_was_there_until_its_end() {
     let fixture = Fixture::new().await;
@@ -152,11 +154,13 @@ async fn killed_replica_was_there_until_its_end() {
     fixture.is_dark(&killed, &to, &second).await;
 }
 
+// Guarantee: schedules.missed
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_replica_was_not_there() {
     paused("relay").await;
 }
 
+// Guarantee: schedules.missed
 /// The role of the others cannot read what its sessions do.
 #[tokio::test(flavor = "multi_thread")]
 async fn paused_replica_of_another_role_was_not_there() {

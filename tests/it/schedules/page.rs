@@ -35,6 +35,7 @@ async fn one<T: for<'a> tokio_postgres::types::FromSql<'a>>(client: &Client, sql
     client.query_one(sql, &[]).await.unwrap().get(0)
 }
 
+// Guarantee: schedules.guide
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_on_schedules_can_be_followed_word_for_word() {
     let page = page("schedules");

@@ -40,6 +40,7 @@ async fn invoices(owner: &Client) {
         .unwrap();
 }
 
+// Guarantee: schedules.reports
 #[tokio::test(flavor = "multi_thread")]
 async fn guide_to_reports_sends_mail_sms_and_webhook() {
     let page = page("reports");
@@ -126,6 +127,7 @@ async fn guide_to_reports_sends_mail_sms_and_webhook() {
     assert_eq!(hooked.body, format!("{{\"region\": \"north\", \"count\": 2, \"invoices\": {rows}}}"));
 }
 
+// Guarantee: schedules.reports
 #[tokio::test(flavor = "multi_thread")]
 async fn report_with_a_wrong_template_says_what_failed() {
     let database = database().await;

@@ -10,6 +10,7 @@ use crate::support::outside::{line, lines};
 use crate::support::receiver::Receiver;
 use crate::support::{PATIENCE, Process, database, eventually, outbox_relay, toml};
 
+// Guarantee: schedules.missed-policy
 #[tokio::test(flavor = "multi_thread")]
 async fn three_occurrences_missed_while_nobody_was_there_give_three_one_or_none() {
     let database = database().await;
@@ -32,6 +33,7 @@ async fn three_occurrences_missed_while_nobody_was_there_give_three_one_or_none(
     assert!(owner.query_one(next, &[]).await.unwrap().get::<_, bool>(0));
 }
 
+// Guarantee: schedules.overlap
 #[tokio::test(flavor = "multi_thread")]
 async fn an_occurrence_that_overlaps_is_skipped_and_counted_or_queued() {
     let database = database().await;
@@ -65,6 +67,7 @@ async fn an_occurrence_that_overlaps_is_skipped_and_counted_or_queued() {
     assert_eq!(owner.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), 0);
 }
 
+// Guarantee: schedules.killed-action
 #[tokio::test(flavor = "multi_thread")]
 async fn an_action_whose_replica_was_killed_is_tried_again_or_has_failed_as_its_schedule_says() {
     let database = database().await;
@@ -99,6 +102,7 @@ async fn an_action_whose_replica_was_killed_is_tried_again_or_has_failed_as_its_
     assert!(keys.len() == 2 && keys[0] == keys[1], "{keys:?}");
 }
 
+// Guarantee: pending.recorded
 #[tokio::test(flavor = "multi_thread")]
 async fn shutdown_with_unrecorded_action_exits_1() {
     let database = database().await;

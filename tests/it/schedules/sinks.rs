@@ -41,6 +41,7 @@ async fn an_action_becomes_a_record_of_kafka() {
     assert_eq!(found[0].text(), "{\"n\":12345678901234567890,\"schedule\":\"report\"}");
 }
 
+// Guarantee: schedules.one-transaction
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_statement_changes_and_that_the_action_is_done_are_one_transaction() {
     let database = database().await;
@@ -101,6 +102,7 @@ async fn a_query_decides_whether_there_is_something_to_report_and_its_rows_are_t
     }
 }
 
+// Guarantee: schedules.tenant-schemas
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schedule_for_each_tenant_is_carried_out_for_new_schemas_and_no_more_for_dropped_ones() {
     let database = database().await;
@@ -153,6 +155,7 @@ async fn an_action_starts_a_program_of_the_configuration_whose_progress_and_resu
     }
 }
 
+// Guarantee: schedules.outage
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_takes_longer_than_the_schedule_allows_is_given_up_and_an_outage_is_waited_out() {
     let database = database().await;
@@ -177,6 +180,7 @@ async fn a_receiver_that_takes_longer_than_the_schedule_allows_is_given_up_and_a
     assert_eq!((row.get::<_, &str>(0), row.get::<_, i32>(1)), ("action_timeout", 1));
 }
 
+// Guarantee: schedules.tenant-role
 #[tokio::test(flavor = "multi_thread")]
 async fn no_query_runs_as_the_relays_own_role_whatever_tenant_a_schedule_names() {
     let database = database().await;

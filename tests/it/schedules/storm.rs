@@ -12,6 +12,7 @@ use crate::support::{PATIENCE, Process, database, eventually, toml};
 const SCHEDULES: i64 = 30;
 const KILLS: usize = 20;
 
+// Guarantee: schedules.kills
 #[tokio::test(flavor = "multi_thread")]
 async fn over_twenty_random_kills_no_occurrence_is_made_twice_and_none_is_lost() {
     let database = database().await;

@@ -19,6 +19,7 @@ async fn latest(owner: &tokio_postgres::Client) -> f64 {
     owner.query_one(sql, &[]).await.unwrap().get(0)
 }
 
+// Guarantee: schedules.fair-tenants
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_with_a_million_due_actions_holds_no_other_up_and_has_its_own_share() {
     let database = database().await;
@@ -49,6 +50,7 @@ async fn a_tenant_with_a_million_due_actions_holds_no_other_up_and_has_its_own_s
     assert!(late < PATIENCE.as_secs_f64());
 }
 
+// Guarantee: schedules.fair-tenants
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_whose_receiver_hangs_holds_no_other_up() {
     let database = database().await;
@@ -75,6 +77,7 @@ async fn a_tenant_whose_receiver_hangs_holds_no_other_up() {
     assert_eq!(having(&owner, "hangs", "completed").await + having(&owner, "hangs", "failed").await, 0);
 }
 
+// Guarantee: schedules.tenant-credentials
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_whose_credentials_are_wrong_holds_no_other_up() {
     let database = database().await;

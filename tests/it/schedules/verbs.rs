@@ -38,6 +38,7 @@ async fn noted(owner: &Client) -> Vec<(String, String, String)> {
     owner.query(sql, &[]).await.unwrap().iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect()
 }
 
+// Guarantee: commands.schedule-list
 #[tokio::test(flavor = "multi_thread")]
 async fn list_and_show_tell_in_english_in_local_time_and_in_utc_what_comes_and_why_something_does_not() {
     let database = database().await;
@@ -93,6 +94,7 @@ async fn list_and_show_tell_in_english_in_local_time_and_in_utc_what_comes_and_w
     assert!(log.contains("there is no schedule nobody; `outbox-relay schedule list` shows them"), "{log}");
 }
 
+// Guarantee: commands.run-now
 #[tokio::test(flavor = "multi_thread")]
 async fn pause_resume_and_run_now_do_what_they_say_and_note_who_did() {
     let database = database().await;
@@ -141,6 +143,7 @@ async fn pause_resume_and_run_now_do_what_they_say_and_note_who_did() {
     );
 }
 
+// Guarantee: commands.schedule-pause
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_schedule_makes_no_occurrence_and_what_fell_into_the_pause_is_not_made_up_for() {
     let database = database().await;
@@ -167,6 +170,7 @@ async fn a_paused_schedule_makes_no_occurrence_and_what_fell_into_the_pause_is_n
     assert_eq!(owner.query_one(&between, &[]).await.unwrap().get::<_, i64>(0), 0);
 }
 
+// Guarantee: commands.run-now
 #[tokio::test(flavor = "multi_thread")]
 async fn run_now_of_a_schedule_for_each_tenant_makes_one_action_for_each_schema() {
     let database = database().await;
@@ -194,6 +198,7 @@ async fn run_now_of_a_schedule_for_each_tenant_makes_one_action_for_each_schema(
     assert_eq!(listed(&text_of, &[]).await[0]["last"]["actions"]["due"], 2, "both are of one instant");
 }
 
+// Guarantee: commands.status-actions
 #[tokio::test(flavor = "multi_thread")]
 async fn status_and_why_show_what_runs_for_how_long_and_what_it_said_last() {
     let database = database().await;

@@ -27,6 +27,7 @@ async fn ready(replica: &Process) {
     eventually(PATIENCE * 6, async || get(&url).await.0 == 200).await;
 }
 
+// Guarantee: shards.other-number
 #[tokio::test(flavor = "multi_thread")]
 async fn another_number_of_shards_is_refused_and_the_former_cursors_go_on() {
     let stage = Stage::new(Table::PLAIN).await;
@@ -133,21 +134,25 @@ async fn hands_over(table: Table, numbers: &[u32], kill: bool) {
     assert_faithful(&report, kill);
 }
 
+// Guarantee: shards.reshard
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hand_over_to_another_number_under_load_loses_repeats_and_reorders_nothing() {
     hands_over(Table::PLAIN, &[1, 4, 2, 1], false).await;
 }
 
+// Guarantee: shards.reshard-kills
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hand_over_under_kills_loses_nothing_and_keeps_the_order_of_each_key() {
     hands_over(Table::PLAIN, &[2, 3, 2], true).await;
 }
 
+// Guarantee: shards.reshard
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hand_over_of_a_partitioned_table_under_the_rule_transactions_loses_repeats_and_reorders_nothing() {
     hands_over(Table { created_at: CreatedAt::Now, layout: Layout::Hashes }, &[2, 4], false).await;
 }
 
+// Guarantee: shards.reshard-refused
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hand_over_that_cannot_be_done_changes_nothing_and_says_why() {
     let stage = Stage::new(Table::PLAIN).await;

@@ -23,16 +23,19 @@ async fn storm(table: Table) {
     drop(replicas);
 }
 
+// Guarantee: shards.load
 #[tokio::test(flavor = "multi_thread")]
 async fn four_shards_on_two_replicas_lose_and_repeat_nothing_and_keep_the_order_of_each_key() {
     storm(Table::PLAIN).await;
 }
 
+// Guarantee: shards.load
 #[tokio::test(flavor = "multi_thread")]
 async fn four_shards_of_a_partitioned_table_lose_and_repeat_nothing_and_keep_the_order_of_each_key() {
     storm(Table { created_at: CreatedAt::ClockTimestamp, layout: Layout::Hashes }).await;
 }
 
+// Guarantee: shards.kills
 #[tokio::test(flavor = "multi_thread")]
 async fn four_shards_lose_nothing_and_keep_the_order_of_each_key_when_replicas_are_killed() {
     let stage = Stage::new(Table::PLAIN).await;
@@ -53,6 +56,7 @@ async fn four_shards_lose_nothing_and_keep_the_order_of_each_key_when_replicas_a
     assert_faithful(&report, true);
 }
 
+// Guarantee: shards.pause
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_shard_holds_no_other_up_and_a_paused_relay_holds_all() {
     let stage = Stage::new(Table::PLAIN).await;
@@ -81,6 +85,7 @@ async fn a_paused_shard_holds_no_other_up_and_a_paused_relay_holds_all() {
     drop(replica);
 }
 
+// Guarantee: shards.names
 #[tokio::test(flavor = "multi_thread")]
 async fn the_relays_name_stands_in_headers_and_the_cursors_in_status() {
     let stage = Stage::new(Table::PLAIN).await;

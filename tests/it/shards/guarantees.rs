@@ -19,6 +19,7 @@ async fn idle(toml: &str) {
     .await;
 }
 
+// Guarantee: shards.guarantees
 #[tokio::test(flavor = "multi_thread")]
 async fn shards_under_at_most_once_send_no_row_twice_and_list_what_may_be_missing() {
     let stage = Stage::new(Table::PLAIN).await;
@@ -52,6 +53,7 @@ async fn shards_under_at_most_once_send_no_row_twice_and_list_what_may_be_missin
     println!("{} rows, {} missing, {} listed", committed.len(), report.lost.len(), listed.len());
 }
 
+// Guarantee: shards.guarantees
 #[tokio::test(flavor = "multi_thread")]
 async fn shards_change_a_read_model_exactly_once_for_each_row_under_kills() {
     let stage = Stage::new(Table::PLAIN).await;

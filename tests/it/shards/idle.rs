@@ -5,6 +5,7 @@ use outbox_testkit::bookings::Table;
 use super::Stage;
 use crate::support::{PATIENCE, eventually};
 
+// Guarantee: shards.empty
 #[tokio::test(flavor = "multi_thread")]
 async fn shards_without_rows_follow_the_others_so_that_rows_can_be_deleted() {
     let stage = Stage::new(Table::PLAIN).await;
@@ -31,6 +32,7 @@ async fn shards_without_rows_follow_the_others_so_that_rows_can_be_deleted() {
     drop(replica);
 }
 
+// Guarantee: shards.new-partition
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shard_that_followed_into_a_new_partition_reads_its_own_rows_there() {
     let stage = Stage::new(Table::PLAIN).await;

@@ -15,6 +15,7 @@ async fn findings(toml: &str, code: &str) -> Vec<Value> {
     report["findings"].as_array().unwrap().iter().filter(|finding| finding["code"] == code).cloned().collect()
 }
 
+// Guarantee: shards.index
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_index_refuses_the_relay_and_what_check_prints_mends_it() {
     for layout in [Layout::Plain, Layout::Ranges] {
@@ -41,6 +42,7 @@ async fn a_missing_index_refuses_the_relay_and_what_check_prints_mends_it() {
     }
 }
 
+// Guarantee: shards.index
 #[tokio::test(flavor = "multi_thread")]
 async fn migrate_makes_the_indexes_anew_where_a_build_has_failed_and_says_what_it_does() {
     let stage = Stage::new(Table::PLAIN).await;
@@ -89,6 +91,7 @@ async fn migrate_makes_the_indexes_anew_where_a_build_has_failed_and_says_what_i
     drop(replica);
 }
 
+// Guarantee: shards.index
 #[tokio::test(flavor = "multi_thread")]
 async fn indexes_of_another_key_number_or_order_are_not_taken_for_the_one_that_is_needed() {
     let stage = Stage::new(Table::PLAIN).await;

@@ -54,6 +54,7 @@ fn statements(shape: &Shape, shard: &Shard) -> Vec<(String, String)> {
     [plans::statements(shape), vec![newest]].concat()
 }
 
+// Guarantee: shards.plans
 #[tokio::test]
 async fn every_statement_that_a_shard_repeats_stays_on_its_index_whatever_the_statistics() {
     for (key_type, partitioned) in

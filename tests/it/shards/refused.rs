@@ -11,6 +11,7 @@ fn relay(key: &str) -> String {
     )
 }
 
+// Guarantee: shards.unstable-keys
 #[tokio::test]
 async fn keys_whose_text_no_index_can_hold_are_refused_with_what_mends_it() {
     let database = database().await;
@@ -41,6 +42,7 @@ async fn keys_whose_text_no_index_can_hold_are_refused_with_what_mends_it() {
     }
 }
 
+// Guarantee: shards.one-shard-per-row
 #[tokio::test(flavor = "multi_thread")]
 async fn every_row_belongs_to_one_shard_one_without_a_key_to_the_first() {
     let database = database().await;

@@ -10,6 +10,7 @@ const STATEMENT: &str = "WITH found AS (INSERT INTO app.found VALUES ($1, curren
      SELECT set_config('DateStyle', 'ISO, DMY', false), set_config('row_security', 'on', false), \
      set_config('idle_in_transaction_session_timeout', '0', false), pg_advisory_lock(4711) FROM found";
 
+// Guarantee: read-models.session
 #[tokio::test]
 async fn settings_left_by_statement_end_with_turn() {
     let database = database().await;

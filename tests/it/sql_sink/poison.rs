@@ -55,11 +55,13 @@ async fn halts(statement: &str, each: &str) {
     replica.stop().await;
 }
 
+// Guarantee: read-models.poison
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_the_statement_refuses_halts_its_relay_and_the_rows_before_it_stay_changed() {
     halts(BY_ROW, "row").await;
 }
 
+// Guarantee: read-models.poison
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_is_refused_within_a_batch_is_found_and_halts_its_relay() {
     halts(BY_BATCH, "batch").await;
@@ -92,16 +94,19 @@ async fn is_put_aside(statement: &str, each: &str) {
     replica.stop().await;
 }
 
+// Guarantee: read-models.redrive
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_row_is_put_aside_and_taken_by_the_same_statement_when_it_is_sent_again() {
     is_put_aside(BY_ROW, "row").await;
 }
 
+// Guarantee: read-models.poison
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_is_refused_within_a_batch_is_put_aside_and_the_others_are_taken() {
     is_put_aside(BY_BATCH, "batch").await;
 }
 
+// Guarantee: read-models.poison
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deferred_constraint_refuses_its_own_row_and_not_the_turn() {
     let database = database().await;

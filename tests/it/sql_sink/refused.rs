@@ -8,6 +8,7 @@ use crate::support::{CLOCK, PATIENCE, Replica, bookings, config, database, event
 
 const PARAMETERS: &str = r#""customer", "payload", "id""#;
 
+// Guarantee: read-models.check
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_that_cannot_run_is_found_by_check_and_halts_its_relay_until_it_can() {
     let database = database().await;
@@ -68,6 +69,7 @@ async fn a_statement_that_cannot_run_is_found_by_check_and_halts_its_relay_until
     }
 }
 
+// Guarantee: read-models.check
 #[tokio::test(flavor = "multi_thread")]
 async fn parameters_that_the_table_cannot_give_are_named() {
     let database = database().await;
@@ -99,6 +101,7 @@ const CHANGING: &str = "CREATE SCHEMA app; GRANT USAGE ON SCHEMA app TO relay; \
 const CHANGED: &str = "INSERT INTO app.seen VALUES ($1, $2, $3, pg_typeof($2)::text || ' ' || pg_typeof($3)::text)";
 const QUICK: &str = "on_poison = \"dead_letter\"\n[relay.poll]\nmax = \"5ms\"\n";
 
+// Guarantee: read-models.types
 #[tokio::test(flavor = "multi_thread")]
 async fn a_column_whose_type_is_changed_is_given_to_the_statement_in_its_new_type() {
     let database = database().await;
@@ -137,6 +140,7 @@ async fn a_column_whose_type_is_changed_is_given_to_the_statement_in_its_new_typ
     replica.stop().await;
 }
 
+// Guarantee: read-models.procedures
 #[tokio::test(flavor = "multi_thread")]
 async fn a_procedure_may_be_called_and_one_that_commits_halts_its_relay_and_changes_nothing() {
     let database = database().await;

@@ -30,6 +30,7 @@ async fn error_code(owner: &Client) -> Option<String> {
     Some(standing(owner, "customers").await?.3["code"].as_str()?.to_owned())
 }
 
+// Guarantee: read-models.deadlock
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_that_deadlocks_is_tried_again_and_changes_the_read_model_once() {
     let (database, owner) = stage().await;
@@ -55,6 +56,7 @@ async fn a_statement_that_deadlocks_is_tried_again_and_changes_the_read_model_on
     replica.stop().await;
 }
 
+// Guarantee: read-models.deadlock
 #[tokio::test(flavor = "multi_thread")]
 async fn a_locked_read_model_delays_its_relay_and_halts_nothing() {
     let (database, owner) = stage().await;
@@ -72,6 +74,7 @@ async fn a_locked_read_model_delays_its_relay_and_halts_nothing() {
     replica.stop().await;
 }
 
+// Guarantee: read-models.deadline
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_reaches_its_deadline_changes_nothing_and_smaller_turns_get_through() {
     let (database, owner) = stage().await;
@@ -94,6 +97,7 @@ async fn a_turn_that_reaches_its_deadline_changes_nothing_and_smaller_turns_get_
     replica.stop().await;
 }
 
+// Guarantee: read-models.deadline
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_that_takes_longer_than_a_statement_may_gets_through_in_smaller_ones() {
     let (database, owner) = stage().await;
@@ -115,6 +119,7 @@ async fn a_batch_that_takes_longer_than_a_statement_may_gets_through_in_smaller_
     replica.stop().await;
 }
 
+// Guarantee: read-models.connection
 #[tokio::test(flavor = "multi_thread")]
 async fn a_holder_whose_connection_is_ended_leaves_nothing_behind() {
     let (database, owner) = stage().await;

@@ -90,11 +90,13 @@ async fn come_back(each: &str, columns: &[(&str, &[&str])]) {
     replica.stop().await;
 }
 
+// Guarantee: read-models.types
 #[tokio::test(flavor = "multi_thread")]
 async fn values_of_every_type_reach_the_statement_as_they_are() {
     come_back("row", &[VALUES, ARRAYS].concat()).await;
 }
 
+// Guarantee: read-models.types
 #[tokio::test(flavor = "multi_thread")]
 async fn values_of_every_type_but_arrays_reach_the_statement_in_arrays() {
     come_back("batch", VALUES).await;

@@ -46,6 +46,7 @@ fn relay(name: &str, port: u16) -> String {
     )
 }
 
+// Guarantee: secrets.tls
 #[tokio::test(flavor = "multi_thread")]
 async fn an_http_receiver_with_the_right_certificate_gets_the_rows_and_every_other_not_a_byte() {
     let (database, authority) = (database().await, Authority::new());
@@ -88,6 +89,7 @@ async fn an_http_receiver_with_the_right_certificate_gets_the_rows_and_every_oth
     assert!(lines(&trusting).iter().any(|line| line["message"] == "row not published"));
 }
 
+// Guarantee: secrets.tls
 #[tokio::test(flavor = "multi_thread")]
 async fn an_http_receiver_of_an_unknown_authority_gets_not_a_byte() {
     let (database, authority) = (database().await, Authority::new());

@@ -24,6 +24,7 @@ fn properties(ca_file: Option<&Path>) -> String {
     format!("[kafka.properties]\n\"security.protocol\" = \"ssl\"\n{location}")
 }
 
+// Guarantee: secrets.tls
 #[tokio::test(flavor = "multi_thread")]
 async fn kafka_with_the_right_certificate_gets_the_rows_and_every_other_none() {
     let authority = Authority::new();

@@ -103,6 +103,7 @@ impl Server {
     }
 }
 
+// Guarantee: secrets.tls
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_with_the_right_certificate_is_accepted_and_every_other_refused_by_name() {
     let server = Server::start().await;
@@ -137,6 +138,7 @@ async fn postgres_with_the_right_certificate_is_accepted_and_every_other_refused
     server.postgres.stop().await.unwrap();
 }
 
+// Guarantee: secrets.tls
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_answers_that_there_is_no_tls_learns_nothing() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

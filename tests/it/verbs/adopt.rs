@@ -6,6 +6,7 @@ use crate::support::{
     CLOCK, PATIENCE, Process, bookings, broker, database, eventually, ids, kafka_relay, toml, unique,
 };
 
+// Guarantee: commands.adopt-facts
 #[tokio::test(flavor = "multi_thread")]
 async fn adopt_shows_what_has_changed_and_does_nothing_when_nothing_has() {
     let database = database().await;
@@ -42,6 +43,7 @@ async fn adopt_shows_what_has_changed_and_does_nothing_when_nothing_has() {
     assert!(owner.query_one(taken, &[]).await.unwrap().get::<_, bool>(0));
 }
 
+// Guarantee: commands.adopt
 #[tokio::test(flavor = "multi_thread")]
 async fn adopt_writes_down_how_many_partitions_the_topic_has_now() {
     let (database, broker, topic) = (database().await, broker().await, unique("adopt"));

@@ -32,6 +32,7 @@ async fn observing_names_the_longest_writer_the_growth_and_the_lag_that_is_achie
     assert!(message("observed_snapshot").contains("snapshot"), "{document}");
 }
 
+// Guarantee: commands.observe
 #[tokio::test(flavor = "multi_thread")]
 async fn observing_finds_rows_with_a_created_at_of_their_own_and_ends_with_3() {
     let database = database().await;

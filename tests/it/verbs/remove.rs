@@ -4,6 +4,7 @@ use super::{ends, insert, operation};
 use crate::support::outside::{json, line, printed, stdout_relay};
 use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, toml};
 
+// Guarantee: commands.remove
 #[tokio::test(flavor = "multi_thread")]
 async fn removed_cursor_no_longer_fails_max_lag() {
     let database = database().await;
@@ -89,6 +90,7 @@ async fn rows_of_unadvanced_cursor_are_counted() {
     assert!(out.contains(plain) && out.ends_with(unknown), "{out}");
 }
 
+// Guarantee: commands.remove
 #[tokio::test(flavor = "multi_thread")]
 async fn cursor_of_a_running_replica_is_not_removed() {
     let database = database().await;
@@ -107,6 +109,7 @@ async fn cursor_of_a_running_replica_is_not_removed() {
     ends(0, &text, &["cursor", "remove", "busy", "--yes"]).await;
 }
 
+// Guarantee: commands.remove
 #[tokio::test(flavor = "multi_thread")]
 async fn replica_without_the_relay_does_not_hinder() {
     let database = database().await;
@@ -133,6 +136,7 @@ async fn replica_without_the_relay_does_not_hinder() {
     ends(0, &text, &["cursor", "remove", "gone", "--yes"]).await;
 }
 
+// Guarantee: commands.remove
 #[tokio::test(flavor = "multi_thread")]
 async fn unfinished_work_refuses_removal_and_is_named() {
     let database = database().await;
@@ -180,6 +184,7 @@ async fn unfinished_work_refuses_removal_and_is_named() {
     assert_eq!(kept, 1, "or the row would be sent again when the relay comes back");
 }
 
+// Guarantee: commands.remove
 #[tokio::test(flavor = "multi_thread")]
 async fn shards_are_removed_together() {
     let database = database().await;
@@ -199,6 +204,7 @@ async fn shards_are_removed_together() {
     assert_eq!(left, 0);
 }
 
+// Guarantee: commands.status-names
 #[tokio::test(flavor = "multi_thread")]
 async fn status_of_names_shows_only_these() {
     let database = database().await;

@@ -4,6 +4,7 @@ use super::{ends, insert, operation};
 use crate::support::outside::{json, stdout_relay};
 use crate::support::{CLOCK, bookings, database, toml};
 
+// Guarantee: commands.rename
 #[tokio::test(flavor = "multi_thread")]
 async fn renamed_cursor_continues_where_it_ended() {
     let database = database().await;
@@ -26,6 +27,7 @@ async fn renamed_cursor_continues_where_it_ended() {
     assert_eq!(log, "error: there is no cursor old; `outbox-relay cursor list` shows them\n");
 }
 
+// Guarantee: commands.rename
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_under_a_name_moves_with_it() {
     let database = database().await;
@@ -84,6 +86,7 @@ async fn everything_under_a_name_moves_with_it() {
     assert_eq!(text(schedule).await, before, "what was missed is still to come");
 }
 
+// Guarantee: commands.rename
 #[tokio::test(flavor = "multi_thread")]
 async fn rename_to_a_name_with_a_cursor_is_refused() {
     let database = database().await;

@@ -5,6 +5,7 @@ use crate::support::gateway::{Gateway, Mood, sms_relay};
 use crate::support::outside::{halted, printed, standing, stdout_relay};
 use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, toml};
 
+// Guarantee: commands.preview
 #[tokio::test(flavor = "multi_thread")]
 async fn a_seek_shows_the_rows_first_does_nothing_unasked_and_moves_a_running_relay() {
     let database = database().await;
@@ -44,6 +45,7 @@ async fn a_seek_shows_the_rows_first_does_nothing_unasked_and_moves_a_running_re
     assert!(log.contains("no relay of this name is configured"), "{log}");
 }
 
+// Guarantee: commands.seek
 #[tokio::test(flavor = "multi_thread")]
 async fn a_seek_reaches_a_paused_cursor_and_publishes_nothing_before_it_is_resumed() {
     let database = database().await;
@@ -63,6 +65,7 @@ async fn a_seek_reaches_a_paused_cursor_and_publishes_nothing_before_it_is_resum
     assert_eq!(printed(&process, "s"), ["1", "9", "10"]);
 }
 
+// Guarantee: commands.seek
 #[tokio::test(flavor = "multi_thread")]
 async fn a_seek_reaches_a_halted_cursor_which_stays_halted() {
     let (database, gateway) = (database().await, Gateway::start().await);
@@ -99,6 +102,7 @@ async fn without_a_replica_a_seek_is_stored_and_the_first_turn_carries_it_out() 
     eventually(PATIENCE, || async { printed(&process, "s") == ["2", "3"] }).await;
 }
 
+// Guarantee: commands.uncommitted
 #[tokio::test(flavor = "multi_thread")]
 async fn now_is_refused_while_nobody_can_say_what_is_safe_to_pass() {
     let database = database().await;
@@ -155,6 +159,7 @@ async fn a_cursor_is_created_where_asked_before_its_relay_first_runs_and_only_on
     assert!(out.lines().count() == 1 && out.contains("\"id\":\"3\""), "{out}");
 }
 
+// Guarantee: commands.preview
 #[tokio::test(flavor = "multi_thread")]
 async fn on_a_terminal_a_verb_asks_and_only_a_yes_lets_it_go_on() {
     let database = database().await;

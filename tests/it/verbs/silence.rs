@@ -65,6 +65,7 @@ fn leaves(command: &clap::Command, path: &str, found: &mut BTreeSet<String>) {
     }
 }
 
+// Guarantee: observe.silent-server
 #[test]
 fn every_command_is_asked_of_a_silent_server() {
     let mut found = BTreeSet::new();
@@ -101,6 +102,7 @@ fn judge(ends: &[(&str, Option<i32>, Duration, String)]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+// Guarantee: observe.silent-server
 #[tokio::test(flavor = "multi_thread")]
 async fn silent_server_ends_every_command_within_its_limit() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -114,6 +116,7 @@ async fn silent_server_ends_every_command_within_its_limit() {
     judge(&all(&format!("postgresql://relay@127.0.0.1:{port}/app")).await);
 }
 
+// Guarantee: observe.silent-server
 #[tokio::test(flavor = "multi_thread")]
 async fn server_silent_after_login_ends_every_command() {
     let database = database().await;

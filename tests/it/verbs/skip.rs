@@ -25,6 +25,7 @@ async fn poisoned(database: &Database, gateway: &Gateway) -> (Client, String, Pr
     (owner, text, process)
 }
 
+// Guarantee: commands.skip
 #[tokio::test(flavor = "multi_thread")]
 async fn skip_passes_the_message_that_a_cursor_is_halted_at_and_the_rest_goes_on() {
     let (database, gateway) = (database().await, Gateway::start().await);
@@ -58,6 +59,7 @@ async fn a_skip_reaches_a_paused_cursor_which_stays_paused() {
     eventually(PATIENCE, || async { gateway.accepted() == ["1", "3"] }).await;
 }
 
+// Guarantee: commands.skip
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conditional_wish_moves_nothing_when_the_cursor_stands_elsewhere_by_then() {
     let database = database().await;
@@ -90,6 +92,7 @@ async fn a_conditional_wish_moves_nothing_when_the_cursor_stands_elsewhere_by_th
     assert_eq!(printed(&process, "s"), ["1", "2", "3", "4", "5"]);
 }
 
+// Guarantee: commands.uncommitted
 #[tokio::test(flavor = "multi_thread")]
 async fn skip_is_refused_where_it_could_pass_rows_that_are_not_committed_yet() {
     let database = database().await;

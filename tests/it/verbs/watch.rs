@@ -26,6 +26,7 @@ async fn watch_shows_the_cursors_again_and_again_and_ends_with_0() {
     assert!(documents.out().lines().all(|line| json(line)["cursors"][0]["state"] == "no_replica"), "the job has ended");
 }
 
+// Guarantee: commands.max-lag
 #[tokio::test(flavor = "multi_thread")]
 async fn watch_ends_with_3_at_the_first_breach_and_names_the_cursor() {
     let database = database().await;
@@ -43,6 +44,7 @@ async fn watch_ends_with_3_at_the_first_breach_and_names_the_cursor() {
     assert!(watch.log().starts_with("behind lags ") && watch.log().ends_with(" s, more than 2s\n"), "{}", watch.log());
 }
 
+// Guarantee: commands.max-lag
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lag_that_is_not_known_is_a_breach() {
     let database = database().await;

@@ -41,6 +41,7 @@ fn shape(text: &str) -> String {
     shape
 }
 
+// Guarantee: commands.why
 #[tokio::test(flavor = "multi_thread")]
 async fn why_names_the_stuck_writer_whose_end_lets_the_cursor_go_on() {
     let database = database().await;
@@ -73,6 +74,7 @@ async fn why_names_the_stuck_writer_whose_end_lets_the_cursor_go_on() {
     why(&text, "booking_events", "idle", true).await;
 }
 
+// Guarantee: commands.why
 #[tokio::test(flavor = "multi_thread")]
 async fn why_offers_to_end_only_the_transaction_that_holds_the_cursor_not_short_ones_beside_it() {
     let database = database().await;
@@ -140,6 +142,7 @@ async fn why_names_a_prepared_transaction_by_the_line_that_ends_it() {
     postgres.stop().await.unwrap();
 }
 
+// Guarantee: commands.why
 #[tokio::test(flavor = "multi_thread")]
 async fn why_tells_poison_from_pause_from_nobody_there() {
     let (database, gateway) = (database().await, Gateway::start().await);
@@ -184,6 +187,7 @@ async fn why_tells_poison_from_pause_from_nobody_there() {
     assert!(log.contains("there is no cursor nobody"), "{log}");
 }
 
+// Guarantee: commands.why
 #[tokio::test(flavor = "multi_thread")]
 async fn why_names_the_process_that_has_the_lock_and_does_not_advance() {
     let database = database().await;
@@ -227,6 +231,7 @@ async fn show_tells_everything_that_is_written_down_about_a_cursor() {
     assert!(log.contains("there is no cursor nobody"), "{log}");
 }
 
+// Guarantee: commands.why
 #[tokio::test(flavor = "multi_thread")]
 async fn why_says_that_a_cursor_moves_however_slowly_and_answers_before_its_backlog_is_gone() {
     let (database, gateway) = (database().await, Gateway::start().await);

@@ -102,6 +102,7 @@ mod tests {
         folder
     }
 
+    // Guarantee: failures.check-sizes
     #[test]
     fn smallest_limit_on_the_way_up_counts() {
         let two = folder(&[("a/memory.max", "536870912\n"), ("a/b/memory.max", "max\n")]);
@@ -122,6 +123,7 @@ mod tests {
         assert_eq!(smallest(none.path(), ""), None);
     }
 
+    // Guarantee: failures.check-sizes
     #[test]
     fn rows_of_all_turns_are_compared_with_the_limit() {
         let found = |limit: u64, slots| judge(limit << 20, slots, vec![64 << 20; 3]).map(|finding| finding.code);

@@ -41,6 +41,7 @@ mod tests {
         findings(&cluster).iter().map(|finding| finding.code).collect()
     }
 
+    // Guarantee: failures.transport
     #[test]
     fn transport_that_protects_nothing_is_a_finding() {
         let (ssl, sasl) = (("security.protocol", "ssl"), ("security.protocol", "sasl_plaintext"));

@@ -46,6 +46,7 @@ fn three_missed_give_three_one_or_none() {
     }
 }
 
+// Guarantee: schedules.missed-policy
 #[test]
 fn what_somebody_was_there_for_is_not_missed_however_late_it_is_made() {
     for missed in ["all", "latest", "none"] {
@@ -89,6 +90,7 @@ fn what_was_missed_and_what_comes_now_are_told_apart() {
     assert_eq!((none.make, none.missed), (vec![(at("03:00:00"), false)], 2));
 }
 
+// Guarantee: schedules.missed
 #[test]
 fn each_time_without_a_replica_has_its_latest() {
     let (now, span) = (at("08:30:00"), |from, to| Span { from: at(from), to: at(to) });

@@ -128,6 +128,7 @@ mod tests {
         assert_eq!(disposition(&failure(Class::Retry, true), 0, false), ActionDisposition::Fails);
     }
 
+    // Guarantee: schedules.outage
     #[test]
     fn an_outage_or_wrong_credentials_fail_no_action_and_a_refusal_does() {
         for retries in [true, false] {

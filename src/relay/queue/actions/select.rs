@@ -64,6 +64,7 @@ mod tests {
         Candidate { id, tenant: tenant.to_owned(), schedule }
     }
 
+    // Guarantee: schedules.overlap
     #[test]
     fn a_tenant_has_at_most_its_share_and_a_schedule_one() {
         let mut running = Running::new(vec![("a".to_owned(), 1)]);

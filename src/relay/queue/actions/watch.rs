@@ -169,6 +169,7 @@ mod tests {
         assert_eq!(look(&mut watch, "00:00:00").0, Some(at("00:00:00")));
     }
 
+    // Guarantee: schedules.missed
     #[test]
     fn time_without_a_watch_is_dark() {
         let mut watched = Watched::promptly(at("02:00:00"));

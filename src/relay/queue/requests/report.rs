@@ -113,6 +113,7 @@ mod tests {
         }
     }
 
+    // Guarantee: requests.silence
     #[test]
     fn what_was_certainly_not_sent_never_ends_as_unknown() {
         for on_unknown in [OnUnknown::DeadLetter, OnUnknown::Resend, OnUnknown::Ask] {

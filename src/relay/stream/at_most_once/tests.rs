@@ -35,6 +35,7 @@ fn sent(rows: usize, answers: &mut impl Iterator<Item = Answer>) -> Published {
 }
 
 proptest! {
+    // Guarantee: at-most-once.unclear
     #[test]
     fn no_row_is_sent_again_that_may_have_arrived_and_each_is_accepted_or_listed(
         rows in 0..60_usize,

@@ -45,6 +45,7 @@ mod tests {
         Some(Position { created_at: Timestamp::from_pg_micros(micros), id: Some("1".to_owned()) })
     }
 
+    // Guarantee: horizon.rewrite-idle
     #[test]
     fn quiet_memory_ends_after_a_second_and_grows_when_confirmed() {
         let begin = |before, newest: i64| Quiet::begin(before, at(1).as_ref(), at(newest).as_ref());

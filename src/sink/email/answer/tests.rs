@@ -5,6 +5,7 @@ fn reply(step: Step, code: u16) -> (Class, bool, String) {
     (failure.class, failure.ambiguous, failure.code)
 }
 
+// Guarantee: failures.smtp-codes
 #[test]
 fn a_refusal_means_what_its_step_makes_of_it() {
     use Class::{Fatal, Poison, Retry};
@@ -32,6 +33,7 @@ fn a_refusal_means_what_its_step_makes_of_it() {
     }
 }
 
+// Guarantee: failures.smtp-relay
 #[test]
 fn a_server_that_does_not_relay_for_us_is_fatal_and_costs_no_row() {
     let class = |step, code, enhanced: &str| {
@@ -44,6 +46,7 @@ fn a_server_that_does_not_relay_for_us_is_fatal_and_costs_no_row() {
     assert_eq!(class(Step::Dot, 550, "5.7.1"), Class::Poison, "of the mail's content");
 }
 
+// Guarantee: failures.smtp-codes
 #[test]
 fn only_what_ends_behind_the_last_line_without_an_answer_is_unknown() {
     let lost = Trouble::Lost("reset".to_owned());

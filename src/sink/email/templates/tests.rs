@@ -78,6 +78,7 @@ fn a_mail_has_its_headers_and_both_parts() {
     assert!(text.contains("<p title=3D\"=C3=84nn\">=C3=84nn</p>"), "{text}");
 }
 
+// Guarantee: secrets.email-injection
 #[test]
 fn no_value_gets_out_of_its_line_or_its_mailbox() {
     let config = config();
@@ -104,6 +105,7 @@ fn no_value_gets_out_of_its_line_or_its_mailbox() {
     }
 }
 
+// Guarantee: secrets.email-injection
 #[test]
 fn whatever_a_row_holds_the_header_keeps_its_lines_and_the_whole_is_plain() {
     let config = config();

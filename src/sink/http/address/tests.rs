@@ -190,6 +190,7 @@ proptest! {
         }
     }
 
+    // Guarantee: secrets.webhook-addresses
     #[test]
     fn an_allowed_range_opens_its_addresses_and_no_other(address in any_v4(), other in any_v4(), bits in 1_u8..=32) {
         let range = Ipv4Net::new(other, bits).expect("a range").trunc();

@@ -4,6 +4,7 @@ fn status(status: u16) -> Option<Failure> {
     judge(Answer::Status { status, retry_after: Some(Duration::from_secs(7)), verdict: None }, "http://h")
 }
 
+// Guarantee: failures.outage
 #[test]
 fn every_status_has_its_meaning() {
     use Class::{Fatal, Poison, Retry};
@@ -27,6 +28,7 @@ fn every_status_has_its_meaning() {
     }
 }
 
+// Guarantee: failures.ambiguous
 #[test]
 fn only_what_was_sent_is_ambiguous() {
     for (answer, ambiguous) in

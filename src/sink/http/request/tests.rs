@@ -80,6 +80,7 @@ fn configured_headers_replace_the_defaults() {
     assert_eq!(request.headers()["content-type"], "application/json");
 }
 
+// Guarantee: secrets.hosts
 #[test]
 fn values_that_no_header_may_hold_are_poison_and_not_stripped() {
     let mut config = config("http://h/");
@@ -101,6 +102,7 @@ fn a_row_that_cannot_be_printed_is_poison() {
     assert_eq!(build(&config("http://h/{{ id }}/x"), "1", Some("..")).expect_err("climbs").class, Class::Poison);
 }
 
+// Guarantee: secrets.hosts
 #[test]
 fn no_row_chooses_the_host() {
     for url in ["{{ url }}", "http://{{ host }}/", "http://h{{ v }}", "http://h:{{ port }}/", "ht{{ v }}tp://h/"] {

@@ -19,6 +19,7 @@ fn keys(texts: &[&str]) -> Result<Keys, String> {
     Keys::read(&files.iter().map(|file| file.to_path_buf()).collect::<Vec<_>>())
 }
 
+// Guarantee: secrets.webhook-signatures
 #[test]
 fn the_published_example_is_signed_as_published() {
     let signed = |text: &str| {

@@ -62,6 +62,7 @@ fn an_honest_play_passes_and_is_counted() {
 /// What is done to an honest play, and what shall be counted for it.
 type Forgery = (fn(&mut Truth), fn(&Counts) -> usize);
 
+// Guarantee: schedules.demo-checker
 #[test]
 fn each_fault_is_counted_once_and_fails() {
     let forgeries: [Forgery; 12] = [
@@ -113,6 +114,7 @@ fn an_untold_problem_fails_and_what_proves_nothing_is_undecided() {
     assert_eq!(verdict(&Counts::default(), &lateness, true, true), Verdict::Undecided);
 }
 
+// Guarantee: schedules.demo-checker
 #[test]
 fn what_is_late_by_more_than_a_second_fails_but_for_an_excuse_or_a_stall_of_the_machine() {
     let mut truth = honest();

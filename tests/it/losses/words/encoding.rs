@@ -41,6 +41,7 @@ async fn ends(code: i32, text: &str, args: &[&str]) -> String {
     out
 }
 
+// Guarantee: failures.encoding
 #[tokio::test(flavor = "multi_thread")]
 async fn row_that_is_not_utf8_halts_and_can_be_skipped() {
     for (encoding, bad) in ENCODINGS {
@@ -66,6 +67,7 @@ async fn row_that_is_not_utf8_halts_and_can_be_skipped() {
     }
 }
 
+// Guarantee: failures.encoding
 #[tokio::test(flavor = "multi_thread")]
 async fn row_that_is_not_utf8_becomes_dead_letter() {
     for (encoding, bad) in ENCODINGS {
@@ -122,6 +124,7 @@ async fn deleted_dead_letter_row_is_never_sent_as_nulls() {
     replica.stop().await;
 }
 
+// Guarantee: failures.encoding
 #[tokio::test(flavor = "multi_thread")]
 async fn id_that_is_not_utf8_halts_with_its_bytes() {
     for (encoding, bad) in ENCODINGS {

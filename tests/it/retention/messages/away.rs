@@ -30,6 +30,7 @@ async fn positions(owner: &Client) -> Vec<(String, bool)> {
     owner.query(sql, &[]).await.unwrap().iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
+// Guarantee: retention.detached
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cursor_waits_below_a_partition_that_is_away_and_it_comes_back_without_halting_another() {
     for (role, left) in
@@ -115,6 +116,7 @@ async fn partition_returns_in_same_pass_when_reader_is_in_its_way_at_first() {
     }
 }
 
+// Guarantee: retention.writers
 #[tokio::test(flavor = "multi_thread")]
 async fn writers_wait_once_for_a_pass_that_cannot_have_the_table_and_no_age_drops_nothing() {
     let database = database().await;

@@ -23,6 +23,7 @@ fn with<const N: usize>(first: [(&str, &str, i64); N]) -> Vec<(String, String, i
     [days(first), days(AHEAD)].concat()
 }
 
+// Guarantee: retention.days-ahead
 #[tokio::test(flavor = "multi_thread")]
 async fn days_are_made_ahead_and_no_insert_fails_while_nobody_makes_them() {
     let database = database().await;
@@ -63,6 +64,7 @@ async fn days_are_made_ahead_and_no_insert_fails_while_nobody_makes_them() {
     passed(&owner, &process, "m", 1).await;
 }
 
+// Guarantee: retention.partitioning
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_with_rows_and_a_running_relay_is_partitioned_and_back_with_nothing_lost_or_sent_twice() {
     let database = database().await;

@@ -32,6 +32,7 @@ async fn killed(database: &Database, owner: &Client, text: &str, blocker: &str, 
     other.batch_execute("COMMIT").await.unwrap();
 }
 
+// Guarantee: retention.killed-drop
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drop_that_is_killed_at_any_step_is_finished_by_the_next_one_and_no_row_is_lost() {
     // The next one is the owner's, or a replica's.
@@ -70,6 +71,7 @@ async fn a_drop_that_is_killed_at_any_step_is_finished_by_the_next_one_and_no_ro
     }
 }
 
+// Guarantee: retention.killed-drop
 #[tokio::test(flavor = "multi_thread")]
 async fn a_partition_on_its_way_out_comes_back_when_somebody_needs_it_after_all() {
     for role in ["postgres", "relay"] {
