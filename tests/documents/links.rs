@@ -79,3 +79,25 @@ fn named_tests_exist() {
     assert!(missing.is_empty(), "no such tests: {missing:#?}");
     assert!(count > 150, "only {count} tests are named");
 }
+
+#[test]
+fn named_files_exist() {
+    let (mut count, mut missing) = (0, Vec::new());
+    for file in documents() {
+        let text = read(&file);
+        for named in text.split('`').skip(1).step_by(2) {
+            let path = named.split(": ").next().unwrap_or(named);
+            let ours = ["src/", "tests/", "testkit/", "deploy/", "scripts/", "benches/", "docs/", "schema/"];
+            let plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_.-".contains(&byte));
+            if !plain || !ours.iter().any(|folder| path.starts_with(folder)) {
+                continue;
+            }
+            count += 1;
+            if fs::metadata(path).is_err() {
+                missing.push(format!("{}: {named}", file.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no such files: {missing:#?}");
+    assert!(count > 200, "only {count} files are named");
+}
