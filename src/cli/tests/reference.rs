@@ -17,15 +17,12 @@ Generated from `outbox-relay --help`: `WRITE_DOCS=1 cargo test --lib cli::tests:
 how they wait: [CURSORS.md](CURSORS.md). Clients without a connection to PostgreSQL: [HTTP intake](INTAKE.md).
 ";
 
-/// Commands without subcommands, each with its words.
-fn leaves<'a>(command: &'a Command, words: &str, found: &mut Vec<(String, &'a Command)>) {
+/// All commands below this one, each with its words.
+fn commands<'a>(command: &'a Command, words: &str, found: &mut Vec<(String, &'a Command)>) {
     for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
         let words = format!("{words} {}", verb.get_name());
-        if verb.has_subcommands() {
-            leaves(verb, &words, found);
-        } else {
-            found.push((words, verb));
-        }
+        found.push((words.clone(), verb));
+        commands(verb, &words, found);
     }
 }
 
@@ -46,7 +43,7 @@ fn reference() -> String {
     }
     quiet.build();
     let mut found = Vec::new();
-    leaves(&quiet, "outbox-relay", &mut found);
+    commands(&quiet, "outbox-relay", &mut found);
     for (words, command) in found {
         let _ = write!(text, "\n## {words}\n\n```text\n{}```\n", help(command));
     }
