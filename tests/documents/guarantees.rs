@@ -35,8 +35,9 @@ fn test_below<'a>(lines: &[&'a str]) -> Option<&'a str> {
         if let Some((_, rest)) = line.split_once("fn ") {
             return rest.split('(').next().filter(|_| runs);
         }
-        let name =
-            line.strip_suffix(',').filter(|name| name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric()));
+        let plain = |byte: u8| byte == b'_' || byte.is_ascii_alphanumeric();
+        let name = line.strip_suffix(',').map(|path| path.rsplit("::").next().unwrap_or(path));
+        let name = name.filter(|name| name.bytes().all(plain));
         if name.is_some() {
             return name;
         }

@@ -19,15 +19,23 @@ macro_rules! for_each_kind {
 }
 
 for_each_kind!(
+    // Guarantee: pending.runner
     interrupted::kill_while_claiming_sends_once,
+    // Guarantee: pending.runner
     interrupted::kill_while_sending,
+    // Guarantee: pending.runner
     interrupted::kill_before_the_record,
+    // Guarantee: pending.runner
     interrupted::lost_claim_is_not_recorded,
     interrupted::run_once_waits_for_another_replica,
     recorded::clock_set_back_while_sending_records_once,
+    // Guarantee: pending.runner
     recorded::outcome_is_recorded_while_checks_fail,
+    // Guarantee: pending.runner
     recorded::claim_is_renewed_while_record_is_refused,
+    // Guarantee: pending.runner
     recorded::refused_record_holds_up_no_other,
+    // Guarantee: pending.runner
     recorded::shutdown_records_outcome_once_possible,
     recorded::shutdown_with_unrecorded_outcome_exits_1,
 );

@@ -67,6 +67,7 @@ fn work_of_a_template_is_bounded() {
 }
 
 /// What each step costs grows with the row: a list is searched for each element of another one.
+// Guarantee: secrets.template-limits
 #[test]
 fn work_that_grows_with_the_square_is_bounded() {
     let list =
@@ -93,6 +94,7 @@ fn work_that_grows_with_the_square_is_bounded() {
 }
 
 /// Of a few bytes of the row a filter could make gigabytes, of which nothing need be printed.
+// Guarantee: secrets.template-limits
 #[test]
 fn memory_that_filters_take_is_bounded() {
     let row = format!("[{}0]", "0,".repeat(50_000));

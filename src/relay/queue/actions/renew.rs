@@ -129,6 +129,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
+    // Guarantee: pending.runner
     #[tokio::test]
     async fn claim_of_a_panicked_job_is_not_renewed() {
         let renewer = ClaimRenewer::default();

@@ -72,6 +72,7 @@ impl<A: Send + 'static> InFlight<A> {
 mod tests {
     use super::*;
 
+    // Guarantee: pending.runner
     #[tokio::test]
     async fn panic_frees_its_own_room_only() {
         let (mut in_flight, mut ended) = (InFlight::new("jobs"), Vec::new());
