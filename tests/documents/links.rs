@@ -71,7 +71,8 @@ fn named_tests_exist() {
             let folder =
                 if ["src/", "tests/", "testkit/"].iter().any(|root| path.starts_with(root)) { "" } else { "tests/it/" };
             let source = fs::read_to_string(format!("{folder}{path}.rs")).unwrap_or_default();
-            if ![format!("fn {name}("), format!("        {name},")].iter().any(|form| source.contains(form.as_str())) {
+            let forms = [format!("fn {name}("), format!("        {name},"), format!("::{name},")];
+            if !forms.iter().any(|form| source.contains(form.as_str())) {
                 missing.push(format!("{}: {named}", file.display()));
             }
         }

@@ -1,5 +1,5 @@
 //! Compiles the files of librdkafka that `patches/` changes, and has them linked in place of those that the published
-//! `rdkafka-sys` has compiled. docs/adr/0028-answers-of-brokers-do-not-end-the-process.md
+//! `rdkafka-sys` has compiled. docs/adr/0029-answers-of-brokers-do-not-end-the-process.md
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
