@@ -7,9 +7,7 @@ use tokio_postgres::Client;
 
 use crate::support::fuzz::{self, lives};
 use crate::support::kafka_proxy::{Absent, Answers, KafkaProxy, Place};
-use crate::support::{
-    CLOCK, PATIENCE, Process, bookings, database, eventually, ids, kafka_relay, records, toml, unique,
-};
+use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, ids, kafka_relay, toml, unique};
 
 /// Values that are longer than what the proxy needs to spoil a request.
 const INSERT: &str = "INSERT INTO bookings (payload) SELECT repeat('v', 400) FROM generate_series(1, $1::int)";
@@ -115,29 +113,6 @@ async fn answers_without_what_they_always_have_do_not_end_the_process() {
     rows_arrive_after(Absent::NameOfConfig, Some("max.message.bytes cannot be read")).await;
 }
 
-/// The broker refuses the one and stores the other, and the client is told the reverse.
-#[tokio::test(flavor = "multi_thread")]
-async fn success_of_another_request_is_not_believed() {
-    let proxy = KafkaProxy::start().await;
-    let (servers, topic) = (proxy.broker.bootstrap_servers(), unique("swapped"));
-    proxy.broker.create_topic(&topic, 2, &[]).await.unwrap();
-    let database = database().await;
-    let owner = bookings(&database, CLOCK).await;
-    let text = toml(&database, "relay", Some(&proxy.servers()), &kafka_relay("events", &topic, ""));
-    let _process = Process::spawn(&text, &["run"]);
-    proxy.answer(Answers::Swapped);
-    proxy.arm();
-    let insert =
-        "INSERT INTO bookings (customer, payload) SELECT 'c' || n, repeat('v', 400) FROM generate_series(1, 20) n";
-    owner.execute(insert, &[]).await.unwrap();
-    let advanced = "SELECT coalesce(bool_or(position_id = '20'), false) FROM outbox.cursor";
-    let advanced = async || owner.query_one(advanced, &[]).await.unwrap().get::<_, bool>(0);
-    eventually(PATIENCE * 3, async || advanced().await).await;
-    assert!(proxy.altered() > 0, "no two requests were on their way together");
-    let arrived: BTreeSet<_> = records(&servers, &topic).await.iter().map(|record| record.id().to_owned()).collect();
-    assert_eq!(arrived.len(), 20, "{arrived:?}");
-}
-
 /// The client says so before it has sent anything: a refusal that waits for an operator, if it is believed.
 #[tokio::test(flavor = "multi_thread")]
 async fn garbled_list_of_versions_does_not_halt() {
@@ -159,7 +134,7 @@ async fn garbled_list_of_versions_does_not_halt() {
     assert!(!halted().await, "{}", process.log());
 }
 
-/// Starts it again when it has ended by itself, which no answer may bring about (docs/adr/0028); how it was is kept.
+/// Starts it again when it has ended by itself, which no answer may bring about (docs/adr/0029); how it was is kept.
 async fn start_again(process: &mut Process, text: &str, ends: &mut Vec<String>) {
     if lives(process) {
         return;

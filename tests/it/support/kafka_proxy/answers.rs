@@ -97,30 +97,23 @@ pub enum Answers {
     NotIdempotent,
     /// All that say something of this topic lack something.
     Without { absent: Absent, topic: String },
-    /// The next two of a connection whose requests to produce are on their way together come with each other's correlation id.
-    Swapped,
     /// Some with other bytes than the broker's.
     Garbled(fastrand::Rng),
 }
 
-/// The requests of a connection that are without an answer.
+/// The requests of a connection that are without an answer: key and version by correlation id.
 #[derive(Default)]
-pub struct Asked {
-    /// Key and version by correlation id.
-    requests: HashMap<[u8; 4], (i16, i16)>,
-    /// What the next answer's correlation id becomes.
-    swapped: Option<[u8; 4]>,
-}
+pub struct Asked(HashMap<[u8; 4], (i16, i16)>);
 
 impl Asked {
     /// A request begins with key, version and correlation id.
     pub fn note(&mut self, request: &[u8]) {
         let Some([key @ .., v1, v2, c1, c2, c3, c4]) = request.first_chunk::<8>() else { return };
-        self.requests.insert([*c1, *c2, *c3, *c4], (i16::from_be_bytes(*key), i16::from_be_bytes([*v1, *v2])));
+        self.0.insert([*c1, *c2, *c3, *c4], (i16::from_be_bytes(*key), i16::from_be_bytes([*v1, *v2])));
     }
 
     fn take(&mut self, answer: &[u8]) -> Option<(i16, i16)> {
-        self.requests.remove(answer.first_chunk::<4>()?)
+        self.0.remove(answer.first_chunk::<4>()?)
     }
 }
 
@@ -133,10 +126,6 @@ impl Answers {
     /// Alters a frame, which begins with its length; answers whether it did.
     pub fn alter(&mut self, frame: &mut [u8], asked: &mut Asked) -> bool {
         let question = asked.take(&frame[4..]);
-        if let Some(first) = asked.swapped.take() {
-            frame[4..8].copy_from_slice(&first);
-            return true;
-        }
         match self {
             Self::Honest => false,
             Self::Coded { place, topic, code } => {
@@ -157,18 +146,6 @@ impl Answers {
                 true
             }
             Self::Without { absent, topic } => question.is_some_and(|asked| absent.make(frame, asked, topic)),
-            Self::Swapped => {
-                let produce = |key: i16| key == Place::Produce.key();
-                let mut others = asked.requests.iter().filter(|(_, (key, _))| produce(*key));
-                let Some((other, _)) = others.next().filter(|_| question.is_some_and(|(key, _)| produce(key))) else {
-                    return false;
-                };
-                let id = &mut frame[4..8];
-                asked.swapped = id.try_into().ok();
-                id.copy_from_slice(other);
-                *self = Self::Honest;
-                true
-            }
             Self::Garbled(random) => garble(frame, random),
         }
     }
