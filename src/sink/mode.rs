@@ -14,6 +14,8 @@ pub struct Mode {
     /// Nothing is handed over from then on. Asked before each message: a process that was stopped in the midst of a batch
     /// would go on with its rest when it wakes, while another has the lock.
     pub until: Option<Instant>,
+    /// The publication is cut then, where that is later than [`Self::until`]: an answer that comes before it counts.
+    pub cut: Option<Instant>,
     /// A backlog is sent: it matters more how many messages arrive than how soon each does.
     pub backlog: bool,
 }

@@ -52,6 +52,9 @@ impl Work for RequestWork {
     type Job = RequestJob;
     type Outcome = RequestOutcome;
 
+    // The claim of an outcome that the server refuses for good is not renewed for ever: then `on_unknown` decides.
+    const PATIENCE: Option<Duration> = Some(Duration::from_secs(5 * 60));
+
     async fn prepare(&self, engine: &Arc<Engine>, config: &Config) -> Result<Result<PreparedRequests, Unready>, Error> {
         prepare::prepare(engine, config, &self.source).await
     }

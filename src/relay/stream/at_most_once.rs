@@ -65,7 +65,7 @@ impl Turn<'_> {
     /// it in doubt, and a slow receiver is no fault.
     fn mode(&self, replayed: bool, deadline: Instant) -> Mode {
         let until = deadline.checked_sub(self.ready.config.turn.call_deadline()).or(Some(deadline));
-        Mode { alone: true, replayed, partitions: self.partitions, until, backlog: false }
+        Mode { alone: true, replayed, partitions: self.partitions, until, cut: Some(deadline), backlog: false }
     }
 
     /// Sends, for as long as the lock is there and the turn may last.

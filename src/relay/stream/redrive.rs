@@ -143,8 +143,14 @@ impl Turn<'_> {
         batch: &Batch,
         deadline: Instant,
     ) -> Result<Published, TurnError> {
-        let mode =
-            Mode { alone: true, replayed: true, partitions: self.partitions, until: Some(deadline), backlog: false };
+        let mode = Mode {
+            alone: true,
+            replayed: true,
+            partitions: self.partitions,
+            until: Some(deadline),
+            cut: None,
+            backlog: false,
+        };
         let mut publication = match self.ready.sink.begin_within(mode, cursor.transaction()).await {
             Ok(publication) => publication,
             Err(failure) => return Ok(Published { acknowledged: 0, stopped: Some(failure), suspects: 1 }),

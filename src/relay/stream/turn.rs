@@ -96,8 +96,9 @@ impl Turn<'_> {
         let begun = Instant::now();
         let connection = within(self.engine, self.engine.connection()).await?;
         let deadline = Instant::now() + self.ready.config.turn.deadline;
-        let Some(cursor) = self.lock(connection, chain).await? else { return Ok(Outcome::Busy) };
+        let locked = self.lock(connection, chain).await?;
         self.timings.lock = begun.elapsed();
+        let Some(cursor) = locked else { return Ok(Outcome::Busy) };
         let cursor = match self.admit(cursor).await? {
             Admitted::Publish(cursor) => *cursor,
             Admitted::Over(outcome) => return Ok(outcome),
@@ -222,6 +223,7 @@ impl Turn<'_> {
             replayed: false,
             partitions: self.partitions,
             until: Some(deadline),
+            cut: None,
             backlog: chain.backlog && suspects == 0,
         };
         let mut publication = match ready.sink.begin_within(mode, cursor.transaction()).await {

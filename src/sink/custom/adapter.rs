@@ -90,9 +90,14 @@ impl Adapter {
         }
     }
 
-    /// Sends a part of a batch, or all of it, in order.
+    /// Sends a part of a batch, or all of it, in order. A panic is a failure in doubt, with a pause before the next attempt.
     pub(super) async fn publish(&self, part: &[Delivery<'_>], deadline: Instant) -> Result<(), Stopped> {
-        self.sink.publish(part, deadline).await
+        let publishing = AssertUnwindSafe(self.sink.publish(part, deadline));
+        publishing.catch_unwind().await.unwrap_or_else(|_| {
+            let hint = "The panic is in the log; correct the sink's `publish`.";
+            let failure = Failure::of(Class::Retry, "panicked", "The sink panicked", hint);
+            Err(Stopped::after(0, Failure { ambiguous: true, ..failure }))
+        })
     }
 
     /// The messages of a batch, as the sink is given them.

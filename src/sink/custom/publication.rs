@@ -65,7 +65,8 @@ impl<'a> CustomPublication<'a> {
     /// A little before the turn's end: an answer that comes with it is not heard.
     fn deadline(&self) -> Instant {
         let now = Instant::now();
-        self.mode.until.map_or(now + UNBOUNDED, |until| now + until.saturating_duration_since(now).mul_f64(0.9))
+        let end = self.mode.cut.or(self.mode.until);
+        end.map_or(now + UNBOUNDED, |end| now + end.saturating_duration_since(now).mul_f64(0.9))
     }
 
     fn note(&mut self, sent: usize, answer: Result<(), Stopped>) {

@@ -53,7 +53,7 @@ impl From<Exhausted> for Error {
 pub(super) fn goes_on(state: &mut State<'_, '_>, limit: Duration) -> Result<(), Error> {
     let taken = state.get_or_insert_extension_with(Taken::default);
     taken.looks = taken.looks.wrapping_add(1);
-    if taken.looks % LOOK == 0 && cpu().saturating_sub(taken.begun) > limit {
+    if taken.looks.is_multiple_of(LOOK) && cpu().saturating_sub(taken.begun) > limit {
         return Err(Exhausted::Time(limit).into());
     }
     Ok(())

@@ -111,9 +111,9 @@ impl ActionExecution {
                 }
             }
             // The schedule's limit is kept outside, where it is told from the sink's own.
-            Sink::Http(_) | Sink::Email(_) | Sink::Custom(_) => {
-                self.deliver(&message, left + GRACE, &mut stage.progress).await
-            }
+            Sink::Http(_) | Sink::Email(_) => self.deliver(&message, left + GRACE, &mut stage.progress).await,
+            // A sink of the user's own is told when it is given up, which must not be later than that.
+            Sink::Custom(_) => self.deliver(&message, left, &mut stage.progress).await,
             Sink::Sql(_) => {
                 stage.begun = true;
                 // Before the commit an error leaves nothing behind.

@@ -93,7 +93,8 @@ impl<W: Work> Runner<W> {
         }
         attempt.refused = true;
         self.unrecorded.push(attempt);
-        self.context.checked.repeat();
+        // No sooner than they are due: all other jobs would wait for the checks.
+        self.context.checked.repeat_if_due();
         Ok(())
     }
 
