@@ -41,17 +41,17 @@ pub(super) fn pin(fields: &[Field], message: &Message<'_>) -> Vec<u8> {
 /// # Errors
 /// When it was pinned by another hand, or for a sink that reads other fields.
 pub(super) fn unpin(fields: &[Field], id: &str, pinned: &[u8]) -> Result<Batch, Failure> {
-    let poison = |message: &str| {
+    let damaged = |message: &str| {
         let hint = "It was pinned by a sink that read other fields: make the request anew.";
         Failure::of(Class::Poison, "custom_pinned", message, hint)
     };
-    let pinned: Pinned = serde_json::from_slice(pinned).map_err(|_| poison("What was pinned is no message"))?;
+    let pinned: Pinned = serde_json::from_slice(pinned).map_err(|_| damaged("What was pinned is no message"))?;
     if pinned.fields != words(fields) || pinned.values.len() != fields.len() {
-        return Err(poison("What was pinned has other fields than the sink reads now"));
+        return Err(damaged("What was pinned has other fields than the sink reads now"));
     }
     let values: Result<Vec<Option<Vec<u8>>>, _> =
         pinned.values.iter().map(|value| value.as_ref().map(|value| STANDARD.decode(value)).transpose()).collect();
-    let values = values.map_err(|_| poison("What was pinned is no message"))?;
+    let values = values.map_err(|_| damaged("What was pinned is no message"))?;
     let mut batch = if pinned.due { Batch::of_due_rows(fields.len()) } else { Batch::new(fields.len()) };
     batch.push(Timestamp::from_pg_micros(pinned.created_at), id, values.iter().map(Option::as_deref));
     Ok(batch)
