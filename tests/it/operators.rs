@@ -116,7 +116,7 @@ async fn a_halted_cursor_says_so_in_status_with_its_error() {
     let document = status(&text).await;
     let halted = cursor(&document, "sms");
     assert_eq!((&halted["state"], &halted["backlog_rows"]), (&"halted".into(), &1.into()));
-    assert_eq!(keys(&halted["last_error"]), BTreeSet::from(["at", "class", "code", "message", "hint"]));
+    assert_eq!(keys(&halted["last_error"]), BTreeSet::from(["at", "class", "code", "message", "hint", "since"]));
     assert_eq!(halted["last_error"]["code"], "twilio_21211");
     drop(process);
     let once = outbox_relay(&text, &["run", "--once", "--timeout", "20s"]).await;
