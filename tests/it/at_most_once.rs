@@ -4,6 +4,7 @@ mod commit;
 mod kills;
 mod operators;
 mod outcomes;
+mod same_id;
 mod servers;
 
 use std::collections::BTreeSet;
