@@ -57,6 +57,7 @@ pub struct CursorMetrics {
     paused: LazyGauge,
     halted: LazyGauge,
     clock_regression: LazyGauge,
+    clock_regressions: Lazy<Counter>,
     horizon_hold: LazyGauge,
     horizon_holders: Mutex<BTreeMap<&'static str, Gauge>>,
     stages: OnceLock<[Gauge; 4]>,
@@ -98,6 +99,7 @@ impl CursorMetrics {
             paused: lazy(name::PAUSED),
             halted: lazy(name::HALTED),
             clock_regression: lazy(name::CLOCK_REGRESSION),
+            clock_regressions: Lazy::new(name::CLOCK_REGRESSIONS, vec![cursor.clone()]),
             horizon_hold: lazy(name::HORIZON_HOLD),
             horizon_holders: Mutex::new(BTreeMap::new()),
             stages: OnceLock::new(),
@@ -261,6 +263,11 @@ impl CursorMetrics {
     /// Sets whether PostgreSQL's clock stands before the position.
     pub fn set_clock_regression(&self, regressed: bool) {
         self.clock_regression.set_flag(regressed);
+    }
+
+    /// Counts a time in which PostgreSQL's clock stood before the position.
+    pub fn clock_regressed(&self) {
+        self.clock_regressions.increment(1);
     }
 
     /// Sets how far the horizon lies back beyond the latency window, and how many transactions hold it, by reason.

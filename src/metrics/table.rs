@@ -65,6 +65,8 @@ metrics! {
     HALTED "cursor_halted" Gauge Count ["cursor"] true "1 while the cursor is halted and needs an operator.";
     CLOCK_REGRESSION "cursor_clock_regression" Gauge Count ["cursor"] true
         "1 while PostgreSQL's clock stands before the cursor's position.";
+    CLOCK_REGRESSIONS "cursor_clock_regressions_total" Counter Count ["cursor"] true
+        "How often PostgreSQL's clock stood before the cursor's position, as this replica saw it, also when it had passed it by then.";
     TURNS "turns_total" Counter Count ["cursor" "result"] true "Turns, by how they ended.";
     TURN_DURATION "turn_duration_seconds" Histogram Seconds ["table" "phase"] true
         "Time that each phase of a turn took, of all cursors of a table.";

@@ -5,12 +5,14 @@
 //! virtual transaction ids are used again after a restart of the server.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
 use self::read::read;
+pub use self::steps::Step;
+use self::steps::{Reading, Steps};
 use super::horizon::{History, Horizon, Scan};
 use super::shape::Shape;
 use super::{Rule, Stream};
@@ -18,6 +20,7 @@ use crate::database::{Error, Server, Session, Sessions};
 use crate::position::Timestamp;
 
 mod read;
+mod steps;
 
 /// See the module.
 #[derive(Debug)]
@@ -25,6 +28,7 @@ pub struct Watcher {
     sessions: Sessions,
     deadline: Duration,
     state: Mutex<Option<State>>,
+    steps: std::sync::Mutex<Steps>,
 }
 
 /// What the watcher saw, and when.
@@ -73,7 +77,7 @@ impl Watcher {
     /// A watcher that opens its own session at the first scan; a scan that takes longer than `deadline` fails.
     #[must_use]
     pub fn new(sessions: Sessions, deadline: Duration) -> Self {
-        Self { sessions, deadline, state: Mutex::new(None) }
+        Self { sessions, deadline, state: Mutex::new(None), steps: std::sync::Mutex::default() }
     }
 
     /// Scans the writers of a table and returns how far it is safe to read. The result holds for every snapshot taken
@@ -118,23 +122,35 @@ impl Watcher {
             .collect())
     }
 
+    /// The steps back of the database's clock after the one of this number, and the number of the last: see [`Step`].
+    #[must_use]
+    pub fn steps_after(&self, number: u64) -> (Vec<Step>, u64) {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).after(number)
+    }
+
     /// Closes the session: the next scan opens another, perhaps on another server, and remembers nothing.
     pub async fn forget(&self) {
         *self.state.lock().await = None;
     }
 
     async fn bounded(&self, state: &mut State, shapes: &[&Shape], pids: &[i32]) -> Result<Vec<Horizon>, Error> {
-        let scan = scan(state, shapes, pids);
+        let scan = scan(state, shapes, pids, &self.steps);
         tokio::time::timeout(self.deadline, scan).await.map_err(|_| Error::Timeout(self.deadline))?
     }
 }
 
 /// One reading of the clock, and then one of the locks and sessions that count for all these tables. Before them, the
 /// starts of transactions that the scan before saw run by `pids`.
-async fn scan(state: &mut State, shapes: &[&Shape], pids: &[i32]) -> Result<Vec<Horizon>, Error> {
+async fn scan(
+    state: &mut State,
+    shapes: &[&Shape],
+    pids: &[i32],
+    steps: &std::sync::Mutex<Steps>,
+) -> Result<Vec<Horizon>, Error> {
     let asked = Instant::now();
     let read = read(&state.session, shapes, pids).await?;
     let answered = Instant::now();
+    steps.lock().unwrap_or_else(PoisonError::into_inner).observe(Reading { at: read.at, asked, answered });
     let horizons = shapes.iter().map(|shape| {
         let family = shape.family();
         let remembered = state.tables.entry(shape.config.clone()).or_default();

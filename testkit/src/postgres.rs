@@ -40,6 +40,8 @@ pub struct Options {
     pub fsync: bool,
     /// Further settings, name and value; they win over the defaults here.
     pub settings: Vec<(String, String)>,
+    /// Further variables of the server's environment.
+    pub environment: Vec<(String, String)>,
 }
 
 /// Whose password a URL has. Every connection needs one (scram-sha-256).
@@ -53,7 +55,7 @@ pub enum Auth {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { auth: Auth::Shared, fsync: false, settings: Vec::new() }
+        Self { auth: Auth::Shared, fsync: false, settings: Vec::new(), environment: Vec::new() }
     }
 }
 
@@ -88,7 +90,7 @@ impl Postgres {
         let program = Program {
             path: binaries.join("postgres"),
             args: arguments(&options, &dir, port),
-            env: vec![("LC_ALL".into(), "C.UTF-8".into())],
+            env: [("LC_ALL".into(), "C.UTF-8".into())].into_iter().chain(options.environment.clone()).collect(),
             log: dir.join("log"),
             user,
             stop: Signal::QUIT,

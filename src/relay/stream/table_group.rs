@@ -59,6 +59,8 @@ pub(in crate::relay) struct Group {
     /// Of the shape as it is; another shape has another.
     open_since: Arc<OpenSince>,
     samples: Samples,
+    /// The number of the last step back of the clock that a look has taken into account.
+    stepped: u64,
     /// Hears of rows, when some relay asks for that.
     sleeper: Option<Arc<Sleeper>>,
     /// A hint ended the last pause: what it tells of may lie a moment in the future of this replica's idea of the clock.
@@ -97,6 +99,7 @@ impl Group {
             rest: None,
             open_since: Arc::default(),
             samples: Samples::default(),
+            stepped: 0,
             sleeper,
             hinted: false,
             shards: Shards::default(),
@@ -171,6 +174,7 @@ impl Group {
             return Ok(true); // looks again at once, at the catalogue, too
         }
         self.seen = Some(look.sighting.horizon.observed_at);
+        self.tell_of_clock(&look);
         // Replicas that begin at different ends seldom try the same cursor.
         let first = fastrand::usize(..self.members.len().max(1));
         for index in (first..self.members.len()).chain(0..first) {
@@ -184,6 +188,17 @@ impl Group {
     /// Whether there is nothing to do for any relay before the newest row or a cursor's standing changes.
     fn rests(&self, look: &Look) -> bool {
         self.members.iter().all(|member| member.rests(look))
+    }
+
+    /// Logs and counts when the database's clock stands, or stood, before a cursor's last advance.
+    fn tell_of_clock(&mut self, look: &Look) {
+        let (steps, last) = self.engine.watcher.steps_after(self.stepped);
+        self.stepped = last;
+        for member in &mut self.members {
+            if let (Some(ready), Some(standing)) = (&member.ready, look.standing(&member.config.name)) {
+                member.regressions.tell(ready, standing, &look.sighting, &steps);
+            }
+        }
     }
 
     /// Makes relays ready that are not, each in a task of its own: a sink that cannot be reached must not hold the others.

@@ -17,19 +17,12 @@ use crate::source::fetch::FetchError;
 use crate::source::watcher::Sighting;
 
 impl Worker<'_> {
-    /// The database's clock shows less than it did at the last advance.
-    pub(in crate::relay) fn regressed(&self, observed_at: Timestamp, clock: Timestamp, sighting: &Sighting) -> Next {
+    /// The database's clock shows less than it did at the last advance; the next look tells of it.
+    pub(in crate::relay) fn regressed(observed_at: Timestamp, clock: Timestamp, sighting: &Sighting) -> Next {
         // Another replica may have advanced since this scan: only a clock that is behind even now has stepped back.
         if sighting.latest_clock() >= observed_at {
             return Next::Look;
         }
-        tracing::error!(
-            cursor = self.ready.config.name,
-            %observed_at,
-            %clock,
-            "the database's clock has stepped back: held until it passes the last advance; rows stamped in between may lie \
-             below the position"
-        );
         Next::After(observed_at.since(clock).clamp(Duration::from_millis(100), Duration::from_secs(1)))
     }
 

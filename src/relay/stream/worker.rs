@@ -319,7 +319,7 @@ impl Worker<'_> {
                 (Next::Look, self.at_once())
             }
             Outcome::Redriven { rows, failure } => (self.redriven(rows, failure).await, Then::End),
-            Outcome::Regressed { observed_at, clock } => (self.regressed(observed_at, clock, sighting), Then::End),
+            Outcome::Regressed { observed_at, clock } => (Self::regressed(observed_at, clock, sighting), Then::End),
             Outcome::Abandoned { rows, by } => (self.abandoned(rows, &by), Then::Again),
             Outcome::Unknown { rows, failure, message_id } => {
                 (self.doubtful(rows, &failure, message_id).await, Then::End)
