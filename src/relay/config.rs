@@ -25,7 +25,7 @@ pub struct Config {
     pub sink: sink::Config,
     /// What a poison message does.
     pub on_poison: OnPoison,
-    /// What follows when nobody knows whether a request was sent.
+    /// What follows when the outcome of a request is unknown.
     pub on_unknown: OnUnknown,
     /// A topic that gets a copy of each dead letter.
     pub dead_letter_topic: Option<String>,
@@ -66,7 +66,7 @@ impl Config {
         }
     }
 
-    /// Whether an advance waits for the disk: somebody acts on what was published, who cannot be asked to forget it.
+    /// Whether an advance waits for the disk: recipients act on what was published, and it cannot be taken back.
     pub(in crate::relay) fn waits_for_disk(&self) -> bool {
         self.sink.one_by_one() || self.guarantee == Guarantee::InDatabase
     }
@@ -80,7 +80,7 @@ pub enum Guarantee {
     AtLeastOnce,
     /// It or nothing, never twice: recorded as sent, then published. What was in flight at a crash is listed as unknown.
     AtMostOnce,
-    /// A request of the ledger: once, for as long as the receiver remembers its key; every outcome that nobody knows is
+    /// A request of the ledger: once, for as long as the receiver remembers its key; every unknown outcome is
     /// counted and listed.
     Deduplicated,
     /// What it changes, exactly once: the receiver is this database, and publishing and recording are one transaction.
@@ -107,7 +107,7 @@ pub enum OnConfigChange {
     GoOn,
 }
 
-/// What follows when nobody knows whether a request was sent: its replica ended, or no answer came.
+/// What follows when the outcome of a request is unknown: its replica ended, or no answer came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnUnknown {
     /// It is sent again, with the same body and the same idempotency key, for as long as the receiver remembers that key.

@@ -35,16 +35,17 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>) {
     for relay in relays {
         if let source::Config::Pending(due) = relay.source.clone() {
             let table = relay.source.table().to_string();
-            let desk = Arc::clone(&engine);
+            let pending_engine = Arc::clone(&engine);
             tasks.spawn(again(Arc::clone(&engine), table, move || {
-                let run = crate::relay::queue::pending::run(Arc::clone(&desk), relay.clone(), due.clone());
-                admitted(Arc::clone(&desk), relay.clone(), run)
+                let run = crate::relay::queue::pending::run(Arc::clone(&pending_engine), relay.clone(), due.clone());
+                admitted(Arc::clone(&pending_engine), relay.clone(), run)
             }));
         } else if let source::Config::Requests(requests) = relay.source.clone() {
-            let (table, clerk) = (relay.source.table().to_string(), Arc::clone(&engine));
+            let (table, requests_engine) = (relay.source.table().to_string(), Arc::clone(&engine));
             tasks.spawn(again(Arc::clone(&engine), table, move || {
-                let run = crate::relay::queue::requests::run(Arc::clone(&clerk), relay.clone(), requests.clone());
-                admitted(Arc::clone(&clerk), relay.clone(), run)
+                let run =
+                    crate::relay::queue::requests::run(Arc::clone(&requests_engine), relay.clone(), requests.clone());
+                admitted(Arc::clone(&requests_engine), relay.clone(), run)
             }));
         } else if let source::Config::Schedule(schedules) = relay.source.clone() {
             let (table, runner) = (relay.source.table().to_string(), Arc::clone(&engine));

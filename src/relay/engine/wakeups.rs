@@ -84,7 +84,7 @@ impl Hints {
     }
 }
 
-/// Listens until `stop`; a connection that has ended is opened anew.
+/// Listens until `stop`; a connection that has ended is opened again.
 pub(in crate::relay) async fn listen(hints: &Hints, stop: &CancellationToken) {
     let mut backoff = Backoff::new();
     while !stop.is_cancelled() {

@@ -1,7 +1,7 @@
 //! What a relay learns from its turns.
 //!
 //! It travels by value with the task that runs the turns, as the backoff does: only the running turn changes it, and a relay
-//! that is prepared again begins anew.
+//! that is prepared again begins with nothing learned.
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ pub(in crate::relay) enum Verdict<'a> {
     Bury(Failure, Box<DeadLetter<'a>>),
     /// It will pass.
     Retry(Failure),
-    /// Somebody must mend it.
+    /// An operator must correct something.
     Halt(Failure),
 }
 

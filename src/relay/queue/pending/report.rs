@@ -11,7 +11,7 @@ use crate::relay::queue::work::Context;
 use crate::sink::{Class, Failure};
 use crate::source::pending::Key;
 
-/// Logs, counts and, where somebody must mend it, halts.
+/// Logs, counts and, where an operator must correct something, halts.
 pub(super) async fn report(
     context: &mut Context<PreparedPending>,
     prepared: &PreparedPending,

@@ -42,7 +42,7 @@ pub(super) fn disposition(
     }
 }
 
-/// Logs, counts and, where somebody must correct something, halts.
+/// Logs, counts and, where an operator must correct something, halts.
 pub(super) async fn report(
     now: Timestamp,
     context: &mut Context<PreparedRequests>,
@@ -82,7 +82,7 @@ pub(super) async fn report(
         RequestDisposition::Halts => {
             context.failures.halt(&prepared.seat.fingerprint, failure, Some(&job.id)).await;
         }
-        // While nobody answers, each try costs a request its certainty.
+        // While the receiver does not answer, each attempt costs a request its certainty.
         _ if failure.is_outage() || failure.retry_after.is_some() => context.failures.out(failure).await,
         RequestDisposition::Ends(_) => context.failures.recovered().await,
         RequestDisposition::Waits => context.failures.answered(failure).await,
