@@ -1,32 +1,26 @@
-//! Steps back of the database's clock behind a cursor's position, written down in `outbox.operation`.
+//! Steps back of the database's clock behind a cursor's last advance, recorded in `outbox.operation`.
 //!
-//! What is stamped after such a step, and before the clock has passed the position, is skipped without a trace. The row
-//! stands until an operator has moved the cursor since.
+//! A row that is stamped after such a step, and before the clock has passed the position, is skipped. The record stands, also
+//! beyond a rename, until an operator has moved the cursor to an instant that is not after the step's end.
 
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 
-const NOTE: &str = "INSERT INTO outbox.operation (operator, verb, cursor, detail) \
-     SELECT session_user || '/' || $1::text, 'clock stepped back', $2::text, \
-     pg_catalog.jsonb_build_object('from', $3::timestamptz, 'to', $4::timestamptz) \
-     WHERE NOT EXISTS (SELECT FROM outbox.operation AS o WHERE o.cursor = $2 AND o.verb = 'clock stepped back' \
-     AND (o.detail ->> 'to')::timestamptz = $4)";
+const NOTE: &str = include_str!("sql/clock_step_note.sql");
 
-const OPEN: &str = "SELECT o.cursor, pg_catalog.min((o.detail ->> 'from')::timestamptz), \
-     pg_catalog.max((o.detail ->> 'to')::timestamptz) FROM outbox.operation AS o \
-     WHERE o.verb = 'clock stepped back' AND o.cursor IS NOT NULL AND NOT EXISTS (SELECT FROM outbox.operation AS a \
-     WHERE a.cursor = o.cursor AND a.verb = 'cursor seek' AND a.id > o.id) GROUP BY o.cursor";
+const OPEN: &str = include_str!("sql/clock_step_open.sql");
 
 /// A step back of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockStep {
-    /// Nothing that was stamped after the step is older.
-    pub from: Timestamp,
+    /// No later than the clock right after the step: what was stamped between here and `to` may have been skipped. None where no
+    /// replica knows: none was running before the step.
+    pub from: Option<Timestamp>,
     /// The clock at the last advance before the step.
     pub to: Timestamp,
 }
 
-/// Writes a step down, once however many replicas have seen it.
+/// Records a step, unless a replica has recorded it with a start that is as early.
 ///
 /// # Errors
 /// The database's.
@@ -35,7 +29,7 @@ pub async fn note(session: &Session, cursor: &str, by: &str, step: ClockStep) ->
     Ok(())
 }
 
-/// By cursor, the steps since which no operator has moved it, as one.
+/// By cursor, the steps that no operator has answered, as one.
 ///
 /// # Errors
 /// The database's.

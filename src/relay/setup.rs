@@ -1,7 +1,6 @@
 //! Checks before a relay runs.
 
 pub(in crate::relay) mod begin;
-pub(in crate::relay) mod clock_watch;
 pub mod prepare;
 pub mod prepared;
 pub(in crate::relay) mod renamed;

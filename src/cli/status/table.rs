@@ -87,9 +87,9 @@ fn notes(cursor: &CursorStatus, ago: &impl Fn(&Option<String>) -> Option<String>
         notes.push(format!("horizon: {}", horizon.line(cursor.lag_seconds)));
     }
     if let Some(step) = &cursor.clock_step {
-        let (from, to) = (&step.from, &step.to);
+        let between = step.between();
         notes.push(format!(
-            "the clock has stepped back: rows stamped between {from} and {to} may not have been delivered; \
+            "the clock has stepped back: rows stamped {between} may not have been delivered; \
              `outbox-relay cursor why {}`",
             cursor.name
         ));

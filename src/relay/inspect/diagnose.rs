@@ -9,7 +9,7 @@ use crate::relay::Config;
 use crate::relay::engine::lag::CAP;
 use crate::relay::engine::replicas;
 use crate::relay::inspect::facts::{
-    ClockStep, Facts, Holder, LastError, Lock, OutOfReach, Retrying, Schedules, Waiting,
+    Facts, Holder, LastError, Lock, OutOfReach, Retrying, Schedules, Waiting,
 };
 use crate::relay::inspect::status::{CursorStatus, HeldStatus, horizon, status};
 use crate::relay::inspect::waiting_rows;
@@ -115,9 +115,7 @@ fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> Facts 
         by_check: cursor.is_some_and(|cursor| cursor.by_check),
         error: cursor.and_then(|cursor| last_error(cursor, detail)),
         circuit_opened_at: cursor.and_then(|cursor| cursor.sink.opened_at.clone()),
-        clock_step: cursor
-            .and_then(|cursor| cursor.clock_step.as_ref())
-            .map(|step| ClockStep { from: step.from.clone(), to: step.to.clone() }),
+        clock_step: cursor.and_then(|cursor| cursor.clock_step.clone()),
         regressed_until: cursor.filter(|cursor| cursor.state == "clock_regression").map(|_| at(detail.observed_at)),
         waiting: cursor.and_then(|cursor| {
             Some(Waiting {

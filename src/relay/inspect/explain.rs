@@ -1,6 +1,6 @@
 //! Why a cursor does not move: one sentence, and what to do. Pure; [`crate::relay::inspect::diagnose`] gathers the facts.
 
-use crate::relay::inspect::facts::{ClockStep, Facts, LastError, Retrying, Schedules, Waiting};
+use crate::relay::inspect::facts::{Facts, LastError, Retrying, Schedules, Waiting};
 
 mod absent;
 mod blocked;
@@ -37,11 +37,12 @@ pub fn why(facts: &Facts) -> Why {
         why.sentence.pop();
         why.sentence.push_str(&format!("; {note}."));
     }
-    if let Some(ClockStep { from, to }) = &facts.clock_step {
-        let seek = format!("`outbox-relay cursor seek {} --at {from}` sends them", facts.name);
+    if let Some(step) = &facts.clock_step {
         why.sentence.pop();
         why.sentence.push_str(&format!(
-            "; the clock has stepped back: rows stamped between {from} and {to} may not have been delivered ({seek})."
+            "; the clock has stepped back: rows stamped {} may not have been delivered (`{}` sends them).",
+            step.between(),
+            seek_before(facts)
         ));
     }
     if facts.unknown > 0 {
@@ -261,7 +262,13 @@ fn regressed(facts: &Facts) -> Why {
         ),
     )
     .then("If the clock is wrong now, correct it. If it was wrong before, go back to what it showed after the step; rows since are sent, some again:")
-    .then(format!("outbox-relay cursor seek {} --at {}", facts.name, facts.clock_step.as_ref().map_or("INSTANT", |step| step.from.as_str())))
+    .then(seek_before(facts))
+}
+
+/// The command that sends again what was stamped after a step of the clock.
+fn seek_before(facts: &Facts) -> String {
+    let from = facts.clock_step.as_ref().and_then(|step| step.from.as_deref()).unwrap_or("INSTANT");
+    format!("outbox-relay cursor seek {} --at {from}", facts.name)
 }
 
 fn circuit(facts: &Facts, error: Option<&LastError>) -> Why {

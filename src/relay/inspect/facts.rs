@@ -1,5 +1,7 @@
 //! What can be known of a cursor from outside. Pure data.
 
+use crate::relay::inspect::status::ClockStepStatus;
+
 /// What is known of a cursor.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
@@ -27,7 +29,7 @@ pub struct Facts {
     pub regressed_until: Option<String>,
     /// The clock stepped back, and no operator has moved the cursor since: rows stamped between these two instants may not
     /// have been delivered.
-    pub clock_step: Option<ClockStep>,
+    pub clock_step: Option<ClockStepStatus>,
     /// Where the live replicas do not agree on its relay, or refuse it: a sentence each.
     pub notes: Vec<String>,
     /// What waits for it; none when its table cannot be read here.
@@ -79,15 +81,6 @@ pub struct LastError {
     pub since: Option<String>,
     /// The message concerned.
     pub message_id: Option<String>,
-}
-
-/// A step back of the database's clock behind a cursor's position.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClockStep {
-    /// What the clock showed after the step.
-    pub from: String,
-    /// What it showed at the cursor's last advance before the step.
-    pub to: String,
 }
 
 /// Rows that wait.

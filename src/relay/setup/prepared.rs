@@ -1,13 +1,10 @@
 //! A relay of a stream that has passed its checks: what its turns work with.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::Arc;
 
 use crate::metrics::CursorMetrics;
-use crate::position::Timestamp;
 use crate::relay::Config;
-use crate::relay::setup::clock_watch::{ClockNews, ClockWatch};
 use crate::{pace, sink, source};
 
 /// See the module.
@@ -41,15 +38,9 @@ pub struct PreparedStream {
 pub struct StatusFlags {
     reported: AtomicBool,
     circuit_open: AtomicBool,
-    clock: Mutex<ClockWatch>,
 }
 
 impl StatusFlags {
-    /// Takes in whether a look found the clock behind the cursor's last advance: the clock and that advance's.
-    pub(in crate::relay) fn clock(&self, behind: Option<(Timestamp, Timestamp)>) -> Option<ClockNews> {
-        self.clock.lock().unwrap_or_else(PoisonError::into_inner).look(behind, Instant::now())
-    }
-
     /// Whether the status may hold an error, which the next success must clear.
     #[must_use]
     pub fn reported(&self) -> bool {

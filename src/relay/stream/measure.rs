@@ -6,13 +6,14 @@ use crate::cursor::{ClockStep, Standing};
 use crate::metrics::{Looked, Phase, TurnResult};
 use crate::relay::engine::lag::Lag;
 use crate::relay::engine::report::counted;
-use crate::relay::setup::clock_watch::ClockNews;
 use crate::relay::setup::prepare::CHECK;
 use crate::relay::setup::prepared::PreparedStream;
+use crate::relay::stream::clock_watch::ClockNews;
 use crate::relay::stream::outcome::{Outcome, TurnError};
 use crate::relay::stream::poll::Look;
 use crate::relay::stream::turn::Turn;
 use crate::sink::Class;
+use crate::source::watcher::Sighting;
 
 /// At most about this many rows of a turn are measured for the distribution of latencies; each stands for its share.
 const LATENCIES: usize = 50;
@@ -92,8 +93,8 @@ impl PreparedStream {
         }
     }
 
-    /// Shows where the cursor stands, and what holds its horizon back; answers a step of the clock that is to be written down.
-    pub(in crate::relay) fn observe(&self, standing: &Standing, look: &Look) -> Option<ClockStep> {
+    /// Shows where the cursor stands, and what holds its horizon back.
+    pub(in crate::relay) fn observe(&self, standing: &Standing, look: &Look) {
         let (metrics, sighting) = (&self.metrics, &look.sighting);
         metrics.set_last_advance(standing.advanced_at);
         metrics.set_held(look.is_held(standing));
@@ -113,12 +114,8 @@ impl PreparedStream {
             position: standing.position.as_ref().map(|position| position.created_at),
             failing: standing.state == "backing_off",
         });
-        let window = self.shape.margin.window;
-        let behind = standing
-            .observed_at
-            .filter(|at| horizon.observed_at.plus(window) < *at && sighting.latest_clock() < *at)
-            .map(|at| (horizon.observed_at, at));
-        metrics.set_clock_regression(behind.is_some());
+        let behind = self.is_behind(standing, sighting);
+        metrics.set_clock_regression(behind);
         let mut holders: BTreeMap<&'static str, u64> = BTreeMap::new();
         for held in horizon.held_by.iter().filter(|held| held.bound.is_none_or(|bound| bound < horizon.observed_at)) {
             *holders.entry(held.reason(self.shape.rule)).or_default() += 1;
@@ -130,18 +127,27 @@ impl PreparedStream {
             horizon.observed_at.since(standing.advanced_at)
         };
         metrics.set_horizon_hold(hold, &holders.into_iter().collect::<Vec<_>>());
-        self.log_clock(self.status.clock(behind)?, standing)
     }
 
-    /// Both ends are logged whether or not a turn begins: rows below the position begin none.
-    fn log_clock(&self, news: ClockNews, standing: &Standing) -> Option<ClockStep> {
+    /// Whether the database's clock is behind the cursor's last advance.
+    pub(in crate::relay) fn is_behind(&self, standing: &Standing, scan: &Sighting) -> bool {
+        let window = self.shape.margin.window;
+        standing
+            .observed_at
+            .is_some_and(|advanced| scan.horizon.observed_at.plus(window) < advanced && scan.latest_clock() < advanced)
+    }
+
+    /// Logs a step of the clock, whether or not a turn begins: rows below the position begin none. The step, if it is to be
+    /// recorded.
+    pub(in crate::relay) fn log_clock(&self, news: ClockNews, standing: &Standing) -> Option<ClockStep> {
         let cursor = &self.config.name;
+        let from = |step: ClockStep| step.from.map_or_else(|| "unknown".to_owned(), |from| from.to_string());
         match news {
             ClockNews::Behind(step) => {
                 tracing::error!(
                     cursor,
                     observed_at = %step.to,
-                    clock = %step.from,
+                    clock = from(step),
                     "the database's clock has stepped back: held until it passes the last advance; rows stamped in between may \
                      lie below the position"
                 );
@@ -149,15 +155,16 @@ impl PreparedStream {
             }
             // A seek has answered it.
             ClockNews::Passed(step) if standing.observed_at.is_none_or(|at| at < step.to) => None,
-            ClockNews::Passed(step) => {
+            ClockNews::Passed(step) | ClockNews::Over(step) => {
+                let at = step.from.map_or_else(|| "INSTANT".to_owned(), |from| from.to_string());
                 tracing::error!(
                     cursor,
-                    from = %step.from,
+                    from = from(step),
                     to = %step.to,
-                    hint = format!("Have them sent, and what came since once more: `outbox-relay cursor seek {cursor} --at {}`.", step.from),
+                    hint = format!("Have them sent, and what came since once more: `outbox-relay cursor seek {cursor} --at {at}`."),
                     "the database's clock has passed the last advance again: rows stamped in between may not have been delivered"
                 );
-                None
+                matches!(news, ClockNews::Over(_)).then_some(step)
             }
         }
     }

@@ -18,6 +18,7 @@ use crate::relay::setup::begin::FirstLook;
 use crate::relay::setup::prepare;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::setup::sinks;
+use crate::relay::stream::clock_watch::ClockWatch;
 use crate::relay::stream::idle;
 use crate::relay::stream::learned::Learned;
 use crate::relay::stream::poll::Look;
@@ -78,6 +79,8 @@ pub(in crate::relay) struct Member {
     unready: Option<Unready>,
     /// What the first look saw, until the relay is ready.
     first_look: Option<FirstLook>,
+    /// Of the database's clock, also while the relay is prepared again.
+    pub(in crate::relay) clock: ClockWatch,
 }
 
 impl Member {
@@ -104,6 +107,7 @@ impl Member {
             prepared: None,
             unready: None,
             first_look: None,
+            clock: ClockWatch::default(),
         }
     }
 

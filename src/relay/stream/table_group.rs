@@ -18,6 +18,7 @@ use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::open_since::OpenSince;
 use crate::relay::engine::wakeups::Sleeper;
+use crate::relay::stream::clock_watch::Reading;
 use crate::relay::stream::gauges::Samples;
 use crate::relay::stream::idle::Rest;
 use crate::relay::stream::idle_poller::Sentry;
@@ -225,7 +226,11 @@ impl Group {
             member.ready = None; // its row is gone: it is made anew
             return true;
         };
-        let step = ready.observe(standing, look);
+        ready.observe(standing, look);
+        let behind = ready.is_behind(standing, &look.sighting);
+        let window = ready.shape.margin.window;
+        let news = member.clock.poll(Reading::of(&look.sighting), standing.observed_at, behind, window);
+        let step = news.and_then(|news| ready.log_clock(news, standing));
         self.steps.extend(step.map(|step| (ready.config.name.clone(), step)));
         if member.busy {
             member.tell(&ready, standing, look);
