@@ -14,6 +14,7 @@ mod commit;
 pub mod control;
 pub mod dead_letter;
 mod detail;
+pub mod discard;
 pub mod journal;
 pub mod ledger;
 pub mod letters;

@@ -8,6 +8,7 @@ use crate::support::outside::json;
 use crate::support::{Database, outbox_relay};
 
 mod clerk;
+mod discard;
 mod front;
 mod ledger;
 mod mail;
