@@ -117,6 +117,23 @@ pub async fn halt(session: &Session, cursor: &str) -> Result<Option<Halt>, Error
     }))
 }
 
+/// Ends the failure that was last reported, whoever reported it, of a relay for which nothing waits: no try will ever succeed it. One
+/// that halts stays, and a fatal one: the next job would meet it, too. False when there was none.
+///
+/// # Errors
+/// The database's.
+pub async fn rest(session: &Session, cursor: &str) -> Result<bool, Error> {
+    let changed = session
+        .execute(
+            "UPDATE outbox.cursor_status SET state = 'running', message_id = NULL, last_error = NULL, circuit_opened_at = NULL, \
+             updated_at = pg_catalog.clock_timestamp() \
+             WHERE cursor = $1 AND NOT halted AND state <> 'running' AND last_error ->> 'class' IS DISTINCT FROM 'fatal'",
+            &[&cursor],
+        )
+        .await?;
+    Ok(changed > 0)
+}
+
 /// Records that the cursor is well again: no error, no open circuit. A halt stays, unless it is the one with this
 /// fingerprint, or one of a check: another process's, as the caller's own has passed. False when it was recorded already.
 ///

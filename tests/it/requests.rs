@@ -13,6 +13,7 @@ mod front;
 mod ledger;
 mod mail;
 mod page;
+mod rests;
 mod storm;
 mod unknown;
 mod verbs;

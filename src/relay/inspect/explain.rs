@@ -4,6 +4,7 @@ use crate::relay::inspect::facts::{ClockStep, Facts, LastError, Retrying, Schedu
 
 mod absent;
 mod blocked;
+mod unknown;
 
 use blocked::{held, stuck};
 
@@ -48,6 +49,10 @@ pub fn why(facts: &Facts) -> Why {
         let listed = format!("`outbox-relay request list --unknown --relay {}`", facts.name);
         why.sentence.pop();
         why.sentence.push_str(&format!("; unknown outcomes: {} ({listed}).", facts.unknown));
+    }
+    // What moves, or has nothing to do, needs no other step.
+    if why.well {
+        why.advice.extend(unknown::steps(facts));
     }
     if facts.dead_letters > 0 {
         why.sentence.pop();

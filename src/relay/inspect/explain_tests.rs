@@ -287,6 +287,17 @@ fn a_table_that_cannot_be_read_is_not_taken_for_well() {
     says(&Facts { waiting: None, ..facts() }, "unreadable", false, &["is not known"], &["outbox-relay check"]);
 }
 
+#[test]
+fn unknown_outcomes_of_idle_relay_have_the_command_that_settles_them() {
+    let idle = Some(Waiting { rows: 0, ..Waiting::default() });
+    let key = |key: &str| vec![key.to_owned()];
+    let facts = Facts { unknown: 2, unknown_keys: vec![key("7"), key("it's")], waiting: idle, ..facts() };
+    let commands = |facts: &Facts| why(facts).advice.split_off(1);
+    assert_eq!(commands(&facts), ["outbox-relay request settle 7 --relay booking_sms --arrived"]);
+    let of_requests = Facts { of_requests: true, ..facts };
+    assert_eq!(commands(&of_requests), ["outbox-relay request settle 7 --arrived"]);
+}
+
 // Guarantee: at-most-once.why
 #[test]
 fn unknown_outcomes_are_told_beside_the_reason_and_not_called_delivered() {

@@ -40,6 +40,8 @@ pub struct Facts {
     pub wish: Option<i64>,
     /// How many rows are listed as unknown.
     pub unknown: i64,
+    /// The keys of the newest of them.
+    pub unknown_keys: Vec<Vec<String>>,
     /// How many dead letters wait, or failed requests of a relay of requests.
     pub dead_letters: i64,
     /// Its relay is one of requests.

@@ -111,7 +111,7 @@ impl Work for ScheduleWork {
         })
     }
 
-    async fn sample(&self, prepared: &PreparedSchedule, session: &Session) -> Result<(), Error> {
+    async fn sample(&self, prepared: &PreparedSchedule, session: &Session) -> Result<u64, Error> {
         measure::sample(prepared, session).await
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cursor;
-use crate::database::{Error, sqlstate};
+use crate::database::{Error, Session, sqlstate};
 use crate::pace::Backoff;
 use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
@@ -160,6 +160,20 @@ impl FailureTracker {
         self.reported = true;
         let error = report::error(failure, None);
         report::write(&self.engine, &self.cursor, &error, None, None).await;
+    }
+
+    /// What `cursor_status` says of the relay, whichever replica wrote it: this one's next success clears it.
+    pub(in crate::relay) const fn is_reported(&mut self, failing: bool) {
+        self.reported |= failing;
+    }
+
+    /// Nothing waits, and nothing is on its way, whoever had it: no success would ever clear a failure that was reported. Whether
+    /// the receiver is out is remembered.
+    pub(in crate::relay) async fn nothing_waits(&mut self, session: &Session) -> Result<(), Error> {
+        if cursor::rest(session, &self.cursor).await? {
+            self.reported = false;
+        }
+        Ok(())
     }
 
     /// The receiver has accepted something, or the database is there again.

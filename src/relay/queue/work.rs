@@ -196,8 +196,8 @@ pub(super) trait Work: Sized + Send + Sync + 'static {
         session: &Arc<Session>,
     ) -> impl Future<Output = Result<Poll<Self::Found>, Error>> + Send;
 
-    /// Measures what waits, from time to time.
-    fn sample(&self, prepared: &Self::Prepared, session: &Session) -> impl Future<Output = Result<(), Error>> + Send;
+    /// Measures what waits: how many jobs are due and not done, those included that are tried again later.
+    fn sample(&self, prepared: &Self::Prepared, session: &Session) -> impl Future<Output = Result<u64, Error>> + Send;
 
     /// How many jobs may be on their way at the same time, of which some are, when the sink's rate allows more than one.
     fn room(&self, prepared: &Self::Prepared, in_flight: usize) -> usize;
