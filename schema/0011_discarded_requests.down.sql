@@ -1,4 +1,6 @@
 -- Back to version 10: requests that were given up are failed ones to it.
+COMMENT ON COLUMN outbox.request.status IS 'pending: to be sent. processing: a replica has it, or had it when it ended. completed: the receiver has accepted it. failed: it was refused, and no try before can have been accepted. unknown: it was sent or not, nobody knows.';
+
 CREATE OR REPLACE FUNCTION outbox.relay_belongings(of_relay text) RETURNS TABLE (what text, of_cursor text, rows bigint, open bigint)
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp
@@ -52,5 +54,3 @@ AS $$
     SELECT pg_catalog.count(*)::integer FROM gone
 $$ STRICT;
 COMMENT ON FUNCTION outbox.prune_requests(interval, integer) IS 'Deletes completed requests older than this, at most so many, oldest first: never before dedupe_until has passed, and never one whose dedupe_key holds for ever. Gives their number.';
-
-COMMENT ON COLUMN outbox.request.status IS 'pending: to be sent. processing: a replica has it, or had it when it ended. completed: the receiver has accepted it. failed: it was refused, and no try before can have been accepted. unknown: it was sent or not, nobody knows.';
