@@ -64,6 +64,7 @@ mod requests;
 mod retention;
 mod rolling;
 mod rollout;
+mod rotation;
 mod schedules;
 mod secrets;
 mod shards;
