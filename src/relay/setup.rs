@@ -2,6 +2,7 @@
 
 pub(in crate::relay) mod begin;
 pub(in crate::relay) mod clock_watch;
+pub(in crate::relay) mod naming;
 pub mod prepare;
 pub mod prepared;
 pub(in crate::relay) mod renamed;
