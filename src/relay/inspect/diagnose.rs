@@ -133,6 +133,7 @@ fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> Facts 
             .unwrap_or_default(),
         dead_letters: cursor.map_or(0, |cursor| cursor.dead_letters),
         wish: (detail.wish > detail.wish_done).then_some(detail.wish),
+        wished: detail.wished.clone(),
         ..Facts::default()
     }
 }

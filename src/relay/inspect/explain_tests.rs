@@ -305,8 +305,19 @@ fn unknown_outcomes_are_told_beside_the_reason_and_not_called_delivered() {
     let facts = Facts { unknown: 3, waiting: Some(idle), ..facts() };
     says(&facts, "idle", true, &["unknown outcomes: 3", "request list --unknown --relay booking_sms"], &[]);
     assert!(!why(&facts).sentence.contains("delivered"));
-    let facts = Facts { wish: Some(4), paused: Some(("now".to_owned(), "me".to_owned())), ..facts };
-    says(&facts, "paused", false, &["unknown outcomes: 3", "wish 4"], &["outbox-relay cursor resume booking_sms"]);
+    let facts = Facts {
+        wish: Some(4),
+        wished: Some("move to 2026-11-21T08:00:00Z".to_owned()),
+        paused: Some(("now".to_owned(), "me".to_owned())),
+        ..facts
+    };
+    says(
+        &facts,
+        "paused",
+        false,
+        &["unknown outcomes: 3", "wish 4 of an operator (move to 2026-11-21T08:00:00Z) waits for a turn"],
+        &["outbox-relay cursor resume booking_sms"],
+    );
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub struct Facts {
     pub held: bool,
     /// The number of an operator's wish that waits for a turn.
     pub wish: Option<i64>,
+    /// What it is, in words.
+    pub wished: Option<String>,
     /// How many rows are listed as unknown.
     pub unknown: i64,
     /// The keys of the newest of them.
