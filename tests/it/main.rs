@@ -39,6 +39,7 @@ mod lock_kill;
 mod log_pipe;
 mod log_repeats;
 mod losses;
+mod lost_topic;
 mod message;
 mod metrics;
 mod migrations;
