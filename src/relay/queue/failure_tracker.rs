@@ -169,8 +169,8 @@ impl FailureTracker {
 
     /// Nothing waits, and nothing is on its way, whoever had it: no success would ever clear a failure that was reported. Whether
     /// the receiver is out is remembered.
-    pub(in crate::relay) async fn nothing_waits(&mut self, session: &Session) -> Result<(), Error> {
-        if cursor::rest(session, &self.cursor).await? {
+    pub(in crate::relay) async fn nothing_waits(&mut self, session: &Session, linger: Duration) -> Result<(), Error> {
+        if cursor::rest(session, &self.cursor, linger).await? {
             self.reported = false;
         }
         Ok(())

@@ -222,13 +222,13 @@ impl<W: Work> Runner<W> {
 
     /// Measures what waits, from time to time; `ends_failure` when a failure that was reported ends if that is nothing.
     async fn sample(&mut self, prepared: &W::Prepared, session: &Session, ends_failure: bool) -> Result<(), Error> {
-        if !ends_failure && self.sampled.is_some_and(|sampled| sampled.elapsed() < SAMPLE) {
+        if self.sampled.is_some_and(|sampled| sampled.elapsed() < SAMPLE) {
             return Ok(());
         }
         self.sampled = Some(Instant::now());
         let waiting = self.work.sample(prepared, session).await?;
         if ends_failure && waiting == 0 {
-            self.context.failures.nothing_waits(session).await?;
+            self.context.failures.nothing_waits(session, W::LINGER).await?;
         }
         Ok(())
     }

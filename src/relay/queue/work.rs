@@ -157,6 +157,9 @@ pub(super) trait Work: Sized + Send + Sync + 'static {
     /// For how long an outcome is kept that cannot be recorded; then [`Self::give_up`]. None: for as long as its claim lasts.
     const PATIENCE: Option<Duration> = None;
 
+    /// For how long a failure that was reported stays once nothing waits: what has failed for good may be listed nowhere else.
+    const LINGER: Duration = Duration::ZERO;
+
     /// Whether an outcome that cannot be recorded takes the place of a job on its way. Otherwise those that wait for long hold up
     /// no other.
     const UNRECORDED_TAKE_ROOM: bool = true;
