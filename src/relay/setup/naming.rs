@@ -10,10 +10,7 @@ use crate::source;
 /// What to do about a column that the server does not know, or that this role may not read: `said` are the server's words, which
 /// name it in every language.
 pub(in crate::relay) fn hint(relay: &Config, said: &str, otherwise: &str) -> String {
-    let words: Vec<&str> = said.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).collect();
-    let mut keys: Vec<String> =
-        named(relay).into_iter().filter(|(_, column)| words.contains(&&**column)).map(|(key, _)| key).collect();
-    keys.dedup();
+    let keys = keys(named(relay), said);
     if keys.is_empty() {
         return otherwise.to_owned();
     }
@@ -22,6 +19,16 @@ pub(in crate::relay) fn hint(relay: &Config, said: &str, otherwise: &str) -> Str
         keys.join(", "),
         relay.name
     )
+}
+
+/// Those whose column the server's message names; the server's own hint names others that there are.
+fn keys(named: Vec<(String, String)>, said: &str) -> Vec<String> {
+    let message = said.split("; hint: ").next().unwrap_or(said);
+    let words: Vec<&str> = message.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).collect();
+    let blamed = named.into_iter().filter(|(_, column)| words.contains(&&**column));
+    let mut keys: Vec<String> = blamed.map(|(key, _)| key).collect();
+    keys.dedup();
+    keys
 }
 
 /// Keys and the columns that they name.
@@ -83,4 +90,25 @@ fn template(key: &str, text: &str) -> Vec<(String, String)> {
     let compiled = Template::compile(key, text, Mode::Text);
     compiled
         .map_or_else(|_| Vec::new(), |of| of.columns().iter().map(|column| (key.to_owned(), column.clone())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn column_that_the_server_suggests_is_not_blamed() {
+        let named = [("key", "custmer"), ("payload", "id"), ("payload", "customer")];
+        let named = named.map(|(key, column)| (key.to_owned(), column.to_owned())).to_vec();
+        let said = "ERROR: column t.custmer does not exist (42703); hint: Perhaps you meant to reference the column \"t.customer\".";
+        assert_eq!(keys(named.clone(), said), ["key"]);
+        assert!(keys(named, "ERROR: permission denied for table bookings (42501)").is_empty());
+    }
+
+    #[test]
+    fn templates_name_their_columns() {
+        let of = |text: &str| template("to", text).into_iter().map(|(_, column)| column).collect::<Vec<_>>();
+        assert_eq!(of("{{ phone }}"), ["phone"]);
+        assert!(of("+15550000000").is_empty() && of("{{ phone").is_empty());
+    }
 }
