@@ -146,7 +146,7 @@ impl<W: Work> Runner<W> {
         prepared.metrics().set_halted(halted);
         let done = !poll.due && !poll.under_way && self.is_idle();
         let failing = standing.state == "backing_off";
-        self.context.failures.is_reported(failing);
+        self.context.failures.is_failing(failing);
         self.sample(&prepared, &session, done && failing).await?;
         if self.context.checked.has_resumed(&engine, &self.context.config, halted) {
             return Ok(Duration::ZERO);
