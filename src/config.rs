@@ -112,7 +112,14 @@ impl Config {
             Ok(text) => Self::read(&text, Some(file), environment, kinds),
             Err(error) => {
                 let what = format!("cannot be read: {error}");
-                let mend = "name the configuration by --config FILE or OUTBOX_RELAY_CONFIG".to_owned();
+                let mend = match error.kind() {
+                    std::io::ErrorKind::PermissionDenied => {
+                        format!(
+                            "let the user that runs this read it: the file, and each directory above it; `namei -l {file}` shows them"
+                        )
+                    }
+                    _ => "name the configuration by --config FILE or OUTBOX_RELAY_CONFIG".to_owned(),
+                };
                 let place = Place::File;
                 let problem = Problem { place, key: String::new(), value: None, what, mend, missing: false };
                 Err(Problems::new(Some(file), vec![problem]))
@@ -142,6 +149,7 @@ impl Config {
         let certain = document.certain;
         environment::overlay(&mut document.root, environment, &report);
         let config = build(&document.root, environment, kinds, &report);
+        report.keep_first_cause();
         match config {
             Some(config) if report.is_empty() => Ok(config),
             _ => Err(Problems::new(file, without_guesses(report.into_list(), certain))),

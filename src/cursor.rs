@@ -14,6 +14,7 @@ mod commit;
 pub mod control;
 pub mod dead_letter;
 mod detail;
+pub mod discard;
 pub mod journal;
 pub mod ledger;
 pub mod letters;
@@ -48,7 +49,7 @@ pub use order::{Fate, Order, fate, order};
 pub use reserve::{InFlight, Reservation, Reserved, Reserving, Settlement};
 pub use rule::Halting;
 pub use standing::{Circuit, Creation, Standing, create, foreign_identity, standings};
-pub use status::{ErrorReport, Halt, clear, halt, report};
+pub use status::{ErrorReport, Halt, clear, halt, report, rest};
 pub use wish::{Adoption, Facts, Wish};
 
 use crate::position::Timestamp;

@@ -10,6 +10,7 @@ use super::table::{Table, visible};
 use crate::config::Config;
 use crate::cursor::requests::{self, Filter, Listed};
 
+mod discard;
 pub(in crate::cli) mod settle;
 
 /// Arguments of `request`.
@@ -28,6 +29,8 @@ Examples:
       send a failed or unknown one again
   outbox-relay request settle 01a1ff20-4202-76c3-af15-1206ca39ede4 --arrived
       record what the receiver says of an unknown one
+  outbox-relay request discard 01a1ff20-4202-76c3-af15-1206ca39ede4
+      give up one that failed, or that still waits: it is never sent
   outbox-relay request list --unknown -o json | jq '.requests[] | {relay, key}'
 
 An unknown outcome: see at the receiver whether it has arrived, then record that by `settle`. A request of the ledger (it has \
@@ -44,14 +47,14 @@ pub struct Args {
 /// What to do with requests.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Subcommand)]
 pub enum Verb {
-    /// List them, by relay and due time; completed ones only when asked for
+    /// List them, by relay and due time; completed and discarded ones only when asked for
     List {
         /// Only those whose outcome is not known
         #[arg(long, conflicts_with = "status")]
         unknown: bool,
         /// Only in this state; claimed, sending, waiting and dead are of other relays than those of requests
         #[arg(long, value_name = "STATUS", value_parser = ["pending", "processing", "completed", "failed", "unknown",
-            "claimed", "sending", "waiting", "dead"])]
+            "discarded", "claimed", "sending", "waiting", "dead"])]
         status: Option<String>,
         /// Only those that ever had an outcome that nobody knew
         #[arg(long)]
@@ -77,6 +80,8 @@ pub enum Verb {
     },
     /// Record whether messages of unknown outcome have arrived
     Settle(settle::Args),
+    /// Give up failed or pending requests of the ledger: they are never sent
+    Discard(discard::Args),
     /// Send failed or unknown requests of the ledger again
     Redrive {
         /// Their ids
@@ -134,6 +139,10 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Verb::Settle(args) => settle::run(&session, &args).await,
+        Verb::Discard(args) => {
+            known::relay(&session, &config, "relay", args.relay.as_deref()).await?;
+            discard::run(&session, &args).await
+        }
         Verb::Redrive { ids, consent } => redrive(&session, ids, consent).await,
     }
 }

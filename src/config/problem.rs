@@ -107,6 +107,9 @@ impl Wrong {
     }
 }
 
+/// What is said of a key that stands in a text twice.
+pub(super) const TWIN: &str = "this key stands here for the second time";
+
 /// Takes the problems of all sections while the whole configuration is read.
 #[derive(Debug, Default)]
 pub(super) struct Report(RefCell<Vec<Problem>>);
@@ -118,6 +121,14 @@ impl Report {
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()
+    }
+
+    /// Of one bracket where two are needed, only that: what follows from it, keys that seem to stand there twice, is no problem.
+    pub(super) fn keep_first_cause(&self) {
+        let mut list = self.0.borrow_mut();
+        if list.iter().any(|problem| problem.key == "relay" && problem.mend.contains("[[relay]]")) {
+            list.retain(|problem| !(problem.what == TWIN && problem.key.split('.').next() == Some("relay")));
+        }
     }
 
     pub(super) fn into_list(self) -> Vec<Problem> {

@@ -111,7 +111,15 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
 
 /// A statement runs in the cursor's transaction, and nothing else does.
 fn guarantee(section: &Section<'_>, kind: Option<&str>, requests: bool) -> Guarantee {
-    let given = section.read("guarantee", value::word(&GUARANTEES, &["transactional"]));
+    // What is no word at all is answered by those that fit this relay.
+    let fitting: &'static [(&'static str, Guarantee)] = match kind {
+        _ if requests => &GUARANTEES[2..3],
+        Some("sql") => &GUARANTEES[3..],
+        _ => &GUARANTEES[..2],
+    };
+    let later = &["transactional"];
+    let known = |node: &Node| value::word(&GUARANTEES, later)(node).or_else(|_| value::word(fitting, later)(node));
+    let given = section.read("guarantee", known);
     if requests {
         return given.unwrap_or(Guarantee::Deduplicated);
     }

@@ -1,7 +1,7 @@
 //! Errors of the TOML text itself, told like all others: with key, value and mend.
 
 use super::keys;
-use super::problem::{Place, Problem};
+use super::problem::{Place, Problem, TWIN};
 use super::redact;
 use super::tree::{Node, Table, Value};
 
@@ -29,7 +29,7 @@ fn is_bare(message: &str) -> bool {
 /// The problem at that place of the text; `root` is what could be read of it.
 pub(super) fn problem(message: &str, text: &str, place: Place, root: &Table) -> Problem {
     let (what, mend) = if is_twin(message) {
-        ("this key stands here for the second time".to_owned(), "remove one of the two")
+        (TWIN.to_owned(), "remove one of the two")
     } else if is_bare(message) {
         ("a value without quotation marks that is no number".to_owned(), "put it in quotation marks")
     } else {

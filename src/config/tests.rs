@@ -5,6 +5,7 @@ use super::*;
 mod bad;
 mod bad_sinks;
 mod delivers;
+mod fixes;
 mod garbled;
 mod good;
 mod notify;

@@ -20,6 +20,10 @@ pub(super) fn text(node: &Node) -> Result<String, Wrong> {
         Value::Text(text) if text.trim().is_empty() => Err(Wrong::new("empty", "write a value, or remove the key")),
         Value::Text(text) if text.contains('\0') => Err(Wrong::new("contains a NUL character", "remove it")),
         Value::Text(text) => Ok(text.clone()),
+        Value::Array(nodes) if nodes.len() == 1 => Err(kind(node, "a string", "write the string without brackets")),
+        Value::Array(_) => {
+            Err(kind(node, "a string", "write one string; where several are allowed, commas separate them: \"a,b\""))
+        }
         _ => Err(kind(node, "a string", "put the value in quotation marks")),
     }
 }

@@ -7,7 +7,10 @@ use crate::position::Timestamp;
 
 const DETAIL: &str = "SELECT c.name IS NOT NULL, c.identity::text, c.snapshot::text, c.relations, c.partitions, \
      c.observed_at, c.created_at, c.updated_at, c.seek_applied, k.seek_seq, k.paused_at, k.paused_by, s.message_id, \
-     s.updated_at, (c.token - 'xid')::text \
+     s.updated_at, (c.token - 'xid')::text, \
+     CASE WHEN (k.adopt ->> 'number')::bigint = k.seek_seq THEN 'adopt ' || COALESCE((k.adopt -> 'identity' ->> 'table') || ' to ' \
+     || (k.adopt -> 'identity' ->> 'sink') || ' ' || (k.adopt -> 'identity' ->> 'target'), '') \
+     ELSE 'move to ' || COALESCE(k.seek_to ->> 'created_at', 'before every row') END \
      FROM (SELECT $1::text AS name) AS n \
      LEFT JOIN outbox.cursor AS c ON c.name = n.name \
      LEFT JOIN outbox.control AS k ON k.cursor = n.name \
@@ -36,6 +39,8 @@ pub struct Detail {
     pub wish_done: i64,
     /// Number of the last wish.
     pub wish: i64,
+    /// What the last wish is, in words.
+    pub wished: Option<String>,
     /// Since when it is paused.
     pub paused_at: Option<Timestamp>,
     /// Who paused it.
@@ -70,5 +75,6 @@ pub async fn detail(client: &Client, name: &str) -> Result<Detail, Error> {
         message_id: row.try_get(12)?,
         reported_at: row.try_get(13)?,
         in_flight: row.try_get(14)?,
+        wished: row.try_get(15)?,
     })
 }

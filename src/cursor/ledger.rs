@@ -66,7 +66,8 @@ const KEEP: &str = "WITH p AS (SELECT * FROM ROWS FROM (pg_catalog.unnest($2::te
      SELECT p.id FROM p JOIN outbox.request AS r ON r.request_id = p.id::uuid AND r.token = p.token \
      WHERE r.status IN ('processing', 'unknown')";
 
-const FAILED: &str = "SELECT pg_catalog.count(*) FROM outbox.request WHERE relay = $1 AND status = 'failed'";
+const FAILED: &str = "SELECT pg_catalog.count(*) FROM outbox.request WHERE relay = $1 AND status = 'failed' \
+     AND error ->> 'code' IS DISTINCT FROM 'discarded'";
 
 /// A request that is claimed with others.
 #[derive(Clone, Copy, Debug)]

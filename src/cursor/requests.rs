@@ -8,15 +8,18 @@ use crate::position::Timestamp;
 
 const LIST: &str = "SELECT l.* FROM (SELECT c.relay, c.key, c.state, c.due_at, c.updated_at, c.claimed_by, c.attempts, c.error::text, \
      NULL::text AS dedupe_key, NULL::text AS user_id, NULL::text AS template, NULL::text AS provider_id, (c.state = 'unknown')::integer AS ambiguous \
-     FROM outbox.claim AS c UNION ALL SELECT r.relay, ARRAY[r.request_id::text], r.status, r.due_at, r.updated_at, r.claimed_by, \
+     FROM outbox.claim AS c UNION ALL SELECT r.relay, ARRAY[r.request_id::text], \
+     CASE WHEN r.status = 'failed' AND r.error ->> 'code' = 'discarded' THEN 'discarded' ELSE r.status END, r.due_at, r.updated_at, r.claimed_by, \
      r.attempts, r.error::text, r.dedupe_key, r.user_id, r.template, r.provider_id, r.ambiguous FROM outbox.request AS r \
-     WHERE r.status <> 'completed' OR $2::text = 'completed' OR $3::boolean) AS l \
+     WHERE r.status <> 'completed' AND NOT (r.status = 'failed' AND COALESCE(r.error ->> 'code' = 'discarded', false)) \
+     OR $2::text IN ('completed', 'discarded') OR $3::boolean) AS l \
      WHERE ($1::text IS NULL OR l.relay = $1 OR l.relay IN (SELECT k.name FROM outbox.cursor AS k WHERE k.relay = $1)) AND ($2::text IS NULL OR l.state = $2) AND (l.ambiguous > 0 OR NOT $3::boolean) \
      ORDER BY l.relay, l.due_at, l.key LIMIT $4";
 
 const SHOW: &str = "SELECT r.request_id::text, pg_catalog.jsonb_build_object('request_id', r.request_id, 'dedupe_key', r.dedupe_key, \
      'holds_key', r.holds_key, 'dedupe_until', r.dedupe_until, 'user_id', r.user_id, 'template', r.template, 'parameters', r.parameters, \
-     'relay', r.relay, 'status', r.status, 'due_at', r.due_at, 'not_before', r.not_before, 'attempts', r.attempts, 'ambiguous', r.ambiguous, \
+     'relay', r.relay, 'status', \
+     CASE WHEN r.status = 'failed' AND r.error ->> 'code' = 'discarded' THEN 'discarded' ELSE r.status END, 'due_at', r.due_at, 'not_before', r.not_before, 'attempts', r.attempts, 'ambiguous', r.ambiguous, \
      'claimed_by', r.claimed_by, 'claimed_at', r.claimed_at, 'expires_at', r.expires_at, 'first_tried_at', r.first_tried_at, \
      'body_bytes', pg_catalog.octet_length(r.body), 'body_hash', pg_catalog.encode(r.body_hash, 'hex'), 'provider_id', r.provider_id, \
      'reply', r.reply, 'error', r.error, 'created_at', r.created_at, 'updated_at', r.updated_at, 'completed_at', r.completed_at)::text \
@@ -27,7 +30,8 @@ const REDRIVE: &str = "WITH changed AS (UPDATE outbox.request AS r SET status = 
      not_before = pg_catalog.clock_timestamp(), attempts = 0, \
      first_tried_at = NULL, token = NULL, expires_at = NULL, body = CASE WHEN r.ambiguous > 0 THEN r.body END, \
      body_hash = CASE WHEN r.ambiguous > 0 THEN r.body_hash END, updated_at = pg_catalog.clock_timestamp() \
-     FROM pg_catalog.unnest($1::text[]) AS p(id) WHERE r.request_id = p.id::uuid AND r.status IN ('failed', 'unknown') RETURNING r.request_id, r.relay), \
+     FROM pg_catalog.unnest($1::text[]) AS p(id) WHERE r.request_id = p.id::uuid AND r.status IN ('failed', 'unknown') \
+     AND r.error ->> 'code' IS DISTINCT FROM 'discarded' RETURNING r.request_id, r.relay), \
      noted AS (INSERT INTO outbox.operation (operator, verb, cursor, detail) SELECT session_user || '/' || $2, 'request redrive', c.relay, \
      pg_catalog.jsonb_build_object('requests', pg_catalog.jsonb_agg(c.request_id)) FROM changed AS c GROUP BY c.relay) \
      SELECT c.request_id::text FROM changed AS c";
@@ -37,7 +41,7 @@ const REDRIVE: &str = "WITH changed AS (UPDATE outbox.request AS r SET status = 
 pub struct Filter<'a> {
     /// Only of this cursor, or of all cursors of this relay.
     pub relay: Option<&'a str>,
-    /// Only in this state. Completed requests are listed only when this says so, or [`Self::ambiguous`].
+    /// Only in this state. Completed and discarded requests are listed only when this says so, or [`Self::ambiguous`].
     pub state: Option<&'a str>,
     /// Only those that had an outcome that nobody knew, whatever became of them.
     pub ambiguous: bool,
@@ -52,8 +56,8 @@ pub struct Listed {
     pub relay: String,
     /// The row's key; of a stream its id, of the ledger the request's.
     pub key: Vec<String>,
-    /// `claimed`, `sending`, `waiting`, `unknown` or `dead`; of the ledger `pending`, `processing`, `completed`, `failed` or
-    /// `unknown`.
+    /// `claimed`, `sending`, `waiting`, `unknown` or `dead`; of the ledger `pending`, `processing`, `completed`, `failed`,
+    /// `discarded` or `unknown`.
     pub state: String,
     /// When it was due; of a stream its `created_at`.
     pub due_at: Timestamp,

@@ -1,6 +1,7 @@
 //! Unknown outcomes that an operator has found out at the receiver.
 //!
-//! Promise: only an outcome that is unknown is settled, and every settlement is noted in `outbox.operation`.
+//! Promise: only an outcome that is unknown is settled, and every settlement is noted in `outbox.operation`. A request whose claim
+//! has expired is one: its replica is gone, and where no other takes it up its outcome stays unknown.
 
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
@@ -27,16 +28,22 @@ impl Outcome {
     }
 }
 
-const STATUS: &str = "SELECT relay, status FROM outbox.request WHERE request_id = $1::text::uuid";
+const STATUS: &str = "SELECT relay, CASE WHEN status = 'processing' AND expires_at < pg_catalog.clock_timestamp() THEN 'unknown' \
+     ELSE status END FROM outbox.request WHERE request_id = $1::text::uuid";
 
 const STATE: &str = "SELECT state FROM outbox.claim WHERE relay = $1 AND key = $2::text[]";
 
-/// A lost request keeps its body: the receiver may know its key.
+/// A lost request keeps its body: the receiver may know its key. Its error says that a person has found it out: no receiver refused it.
 const REQUESTS: &str = "WITH changed AS (UPDATE outbox.request AS r SET status = CASE WHEN $3 = 'arrived' THEN 'completed' ELSE 'failed' END, \
      completed_at = CASE WHEN $3 = 'arrived' THEN pg_catalog.clock_timestamp() END, \
-     body = CASE WHEN $3 <> 'arrived' THEN r.body END, error = CASE WHEN $3 <> 'arrived' THEN r.error END, \
-     token = NULL, expires_at = NULL, updated_at = pg_catalog.clock_timestamp() \
-     FROM pg_catalog.unnest($1::text[]) AS p(id) WHERE r.request_id = p.id::uuid AND r.status = 'unknown' RETURNING r.request_id, r.relay), \
+     body = CASE WHEN $3 <> 'arrived' THEN r.body END, error = CASE WHEN $3 <> 'arrived' THEN \
+     pg_catalog.jsonb_build_object('class', 'fatal') || COALESCE(r.error, '{}') || pg_catalog.jsonb_build_object('code', $4::text, \
+     'at', pg_catalog.clock_timestamp(), 'message', 'an operator has found that it did not arrive' || \
+     COALESCE('; the last try: ' || (r.error ->> 'code') || COALESCE(': ' || (r.error ->> 'message'), ''), ''), \
+     'hint', 'Send it again: `outbox-relay request redrive`; or give it up: `outbox-relay request discard`.') END, \
+     ambiguous = r.ambiguous + (r.status = 'processing')::integer, token = NULL, expires_at = NULL, updated_at = pg_catalog.clock_timestamp() \
+     FROM pg_catalog.unnest($1::text[]) AS p(id) WHERE r.request_id = p.id::uuid AND (r.status = 'unknown' \
+     OR r.status = 'processing' AND r.expires_at < pg_catalog.clock_timestamp()) RETURNING r.request_id, r.relay), \
      noted AS (INSERT INTO outbox.operation (operator, verb, cursor, detail) SELECT session_user || '/' || $2, 'request settle', c.relay, \
      pg_catalog.jsonb_build_object('outcome', $3::text, 'requests', pg_catalog.jsonb_agg(c.request_id)) FROM changed AS c GROUP BY c.relay) \
      SELECT pg_catalog.count(*) FROM changed";
@@ -74,7 +81,7 @@ pub async fn state(client: &Client, relay: &str, key: &[String]) -> Result<Optio
 /// # Errors
 /// The database's.
 pub async fn requests(client: &Client, ids: &[String], outcome: Outcome, operator: &str) -> Result<i64, Error> {
-    let parameters: [&(dyn ToSql + Sync); 3] = [&ids, &operator, &outcome.as_str()];
+    let parameters: [&(dyn ToSql + Sync); 4] = [&ids, &operator, &outcome.as_str(), &"settled_lost"];
     Ok(client.query_one(REQUESTS, &parameters).await?.try_get(0)?)
 }
 

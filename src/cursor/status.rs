@@ -1,6 +1,8 @@
 //! What a relay has to say about its cursor: `outbox.cursor_status`. Written outside the transaction of a turn that
 //! publishes, so that nobody who locks it can hold such a turn up.
 
+use std::time::Duration;
+
 use tokio_postgres::Client;
 
 use crate::database::{Error, Session};
@@ -115,6 +117,24 @@ pub async fn halt(session: &Session, cursor: &str) -> Result<Option<Halt>, Error
         code: row.try_get(2)?,
         message: row.try_get(3)?,
     }))
+}
+
+/// Ends the failure that was last reported, whoever reported it, of a relay for which nothing waits: no try will ever succeed it. One
+/// that halts stays, and a fatal one: the next job would meet it, too; and one that is younger than `linger`. False when there was none.
+///
+/// # Errors
+/// The database's.
+pub async fn rest(session: &Session, cursor: &str, linger: Duration) -> Result<bool, Error> {
+    let changed = session
+        .execute(
+            "UPDATE outbox.cursor_status SET state = 'running', message_id = NULL, last_error = NULL, circuit_opened_at = NULL, \
+             updated_at = pg_catalog.clock_timestamp() \
+             WHERE cursor = $1 AND NOT halted AND state <> 'running' AND last_error ->> 'class' IS DISTINCT FROM 'fatal' \
+             AND updated_at <= pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $2::float8)",
+            &[&cursor, &linger.as_secs_f64()],
+        )
+        .await?;
+    Ok(changed > 0)
 }
 
 /// Records that the cursor is well again: no error, no open circuit. A halt stays, unless it is the one with this

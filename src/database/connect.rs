@@ -9,6 +9,7 @@ use deadpool_postgres::ClientWrapper;
 use native_tls::{Certificate, TlsConnector};
 use postgres_native_tls::{MakeTlsConnector, TlsStream};
 use tokio_postgres::config::{Host, SslMode, SslNegotiation};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Socket};
 use tokio_util::sync::CancellationToken;
@@ -98,7 +99,7 @@ pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &st
         }
         refusal::distrust(&source, &config.target()).unwrap_or_else(|| Error::Connect {
             target: config.target(),
-            reason: error::describe(&source),
+            reason: error::describe(&source) + &origin(config, source.code()),
             state: source.code().cloned(),
         })
     };
@@ -123,6 +124,20 @@ pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &st
     let (client, connection) = connecting.await.map_err(late)?.map_err(failed)?;
     rules.opened();
     Ok((client, Wire::Tls(connection)))
+}
+
+/// Of a refused password, where it came from; as the end of a sentence.
+fn origin(config: &Config, state: Option<&SqlState>) -> String {
+    if state != Some(&SqlState::INVALID_PASSWORD) {
+        return String::new();
+    }
+    match &config.password_file {
+        Some(path) => format!(
+            "; the password is from {} ([postgres] password_file), read again for every connection",
+            path.display()
+        ),
+        None => "; the password is from [postgres] url or PGPASSWORD".to_owned(),
+    }
 }
 
 /// What carries a session's bytes. Without TLS no connector is made: to load the system's authorities takes a processor

@@ -84,7 +84,7 @@ const TABLE: &[Meaning] = &[
         states: &["28"],
         about: "credentials",
         cure: Cure::Again,
-        hint: "Correct the role, its password ([postgres] password_file, which is read again for every connection) or pg_hba.conf.",
+        hint: "Correct the role, its password (the message says where it is from) or pg_hba.conf.",
     },
     Meaning {
         states: &["3D"],

@@ -1,4 +1,4 @@
-//! Completed requests: `outbox.prune_requests` has the rule.
+//! Requests that are completed or were given up: `outbox.prune_requests` has the rule.
 
 use super::{Found, Kept, What};
 use crate::database::{Error, Session};
@@ -10,8 +10,8 @@ pub(super) async fn look(session: &Session, seconds: f64) -> Result<Found, Error
             "SELECT pg_catalog.count(*) FILTER (WHERE done AND free), \
              pg_catalog.count(*) FILTER (WHERE done AND NOT free AND dedupe_until IS NOT NULL), \
              pg_catalog.count(*) FILTER (WHERE done AND NOT free AND dedupe_until IS NULL), \
-             pg_catalog.count(*) FILTER (WHERE status = 'failed'), pg_catalog.count(*) FILTER (WHERE status = 'unknown') \
-             FROM (SELECT status, dedupe_until, status = 'completed' AS done, \
+             pg_catalog.count(*) FILTER (WHERE status = 'failed' AND NOT done), pg_catalog.count(*) FILTER (WHERE status = 'unknown') \
+             FROM (SELECT status, dedupe_until, status = 'completed' OR status = 'failed' AND COALESCE(error ->> 'code' = 'discarded', false) AS done, \
              COALESCE(dedupe_until < pg_catalog.clock_timestamp(), dedupe_key IS NULL) AS free FROM outbox.request \
              WHERE CASE status WHEN 'completed' THEN completed_at ELSE updated_at END \
              < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1::float8)) AS old",

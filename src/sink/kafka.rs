@@ -180,8 +180,10 @@ impl KafkaSink {
         &self.layout.fields
     }
 
-    fn failure(&self, error: &KafkaError, last: Option<(KafkaError, String)>) -> Failure {
-        let mut failure = classify::failure(error, last);
+    /// The failure that an error is; `topic` is the record's, where it is known.
+    fn failure(&self, error: &KafkaError, last: Option<(KafkaError, String)>, topic: Option<&str>) -> Failure {
+        let topic = topic.or_else(|| self.layout.topic());
+        let mut failure = classify::of_topic(classify::failure(error, last), error, topic);
         if failure.class == Class::Retry {
             let _ = write!(failure.message, " (bootstrap_servers {})", self.cluster.bootstrap_servers());
         }

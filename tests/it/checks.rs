@@ -161,8 +161,11 @@ async fn secrets_that_would_halt_a_relay_at_its_first_row_are_found_by_check() {
         });
         (code, found.collect::<Vec<_>>())
     };
-    let named =
-        |relay: &str, wrong: &str| (relay.to_owned(), format!("The secret cannot be used: {} {wrong}", file.display()));
+    let named = |relay: &str, wrong: &str| {
+        let key = if relay == "sms" { "sms.auth_token_file" } else { "webhook.secret_file or secret_files" };
+        let said = format!("The secret of relay.sink.{key} cannot be used: {} {wrong}", file.display());
+        (relay.to_owned(), said)
+    };
     let missing = "cannot be read: No such file or directory (os error 2)";
     assert_eq!(told().await, (Some(3), vec![named("sms", missing), named("hook", missing)]));
     std::fs::write(&file, "\n").unwrap();

@@ -33,12 +33,20 @@ async fn a_wrong_password_ends_the_start_with_1() {
     let port = postgres.port();
     let told = format!(
         "error: cannot connect to PostgreSQL at 127.0.0.1:{port}/postgres as relay: FATAL: password authentication \
-         failed for user \"relay\" (28P01)\n  -> Correct the role, its password ([postgres] password_file, which is \
-         read again for every connection) or pg_hba.conf.\n"
+         failed for user \"relay\" (28P01); the password is from [postgres] url or PGPASSWORD\n  -> Correct the role, its password \
+         (the message says where it is from) or pg_hba.conf.\n"
     );
     assert!(log.ends_with(&told), "{log}");
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(!log.contains("hunter2"), "{log}");
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    std::io::Write::write_all(&mut file, b"wrong\n").unwrap();
+    let path = file.path().display();
+    let text = text.replace(":hunter2@", "@").replace("[admin]", &format!("password_file = \"{path}\"\n[admin]"));
+    let (_, _, log) = outbox_relay(&text, &["run"]).await;
+    let told =
+        format!("(28P01); the password is from {path} ([postgres] password_file), read again for every connection\n");
+    assert!(log.contains(&told), "{log}");
     postgres.stop().await.unwrap();
 }
 
@@ -294,7 +302,7 @@ async fn a_missing_privilege_halts_its_relay_only_until_it_is_granted() {
     owner.batch_execute(make).await.unwrap();
     // Rights on columns are not enough.
     owner.batch_execute("GRANT SELECT (id, created_at, payload) ON secret TO relay").await.unwrap();
-    let message = "role relay has no SELECT on public.secret, of which column id is read; a grant on columns is not enough, because \
+    let message = "role relay has no SELECT on public.secret, of which columns id, created_at are read; a grant on columns is not enough, because \
                    the relay locks the table against rewrites while it reads";
     let expected = ("privilege_missing", message);
     let mend = "GRANT SELECT ON secret TO relay";
@@ -321,6 +329,8 @@ async fn an_unknown_topic_and_a_missing_column_of_the_sink_halt_their_relays_onl
     assert_eq!((error["code"].as_str(), error["message"].as_str()), (Some("topic_missing"), Some(message.as_str())));
     assert_eq!(said(&process, "no_topic").await["error"], message.as_str());
     let (_, error) = halted(&owner, "no_column").await;
+    let hint = error["hint"].as_str().unwrap();
+    assert!(hint.starts_with("Correct relay.sink.kafka.") && hint.contains("of relay no_column"), "{hint}");
     let message = "relay no_column cannot read public.bookings: ERROR: column t.client does not exist (42703)";
     assert_eq!((error["code"].as_str(), error["message"].as_str()), (Some("column_unreadable"), Some(message)));
     assert_eq!(said(&process, "no_column").await["error"], message);

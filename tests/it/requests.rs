@@ -8,10 +8,12 @@ use crate::support::outside::json;
 use crate::support::{Database, outbox_relay};
 
 mod clerk;
+mod discard;
 mod front;
 mod ledger;
 mod mail;
 mod page;
+mod rests;
 mod storm;
 mod unknown;
 mod verbs;

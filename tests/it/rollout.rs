@@ -50,6 +50,9 @@ async fn changed_topic_is_named_in_words_until_adopted() {
     assert_eq!(message, said);
     assert!(fix.contains("`outbox-relay cursor adopt events`"), "{fix}");
     ends_well(&of_topic(&new), &["cursor", "adopt", "events", "--yes", "--no-wait"]).await;
+    let (_, out, _) = outbox_relay(&of_topic(&new), &["cursor", "why", "events"]).await;
+    let waits = format!("of an operator (adopt public.bookings to kafka {new}) waits for a turn");
+    assert!(out.contains(&waits), "{out}");
     assert_eq!(check(&of_topic(&new)).await.0, Some(0), "the change is accepted");
 }
 
@@ -62,6 +65,22 @@ async fn misspelt_table_is_no_table_to_adopt() {
     let (code, document) = check(&right.replace("public.bookings", "public.bokings")).await;
     assert_eq!(code, Some(3));
     assert!(finding(&document, "table_missing").is_some(), "{document}");
+    assert!(finding(&document, "identity_changed").is_none(), "{document}");
+}
+
+// Guarantee: commands.check-rollout
+#[tokio::test(flavor = "multi_thread")]
+async fn misspelt_topic_is_no_topic_to_adopt() {
+    let (database, broker) = (database().await, broker().await);
+    bookings(&database, CLOCK).await;
+    let topic = unique("spelt");
+    broker.create_topic(&topic, 1, &[]).await.unwrap();
+    let servers = broker.bootstrap_servers();
+    let of_topic = |topic: &str| toml(&database, "relay", Some(&servers), &kafka_relay("events", topic, ""));
+    ends_well(&of_topic(&topic), &["run", "--once"]).await;
+    let (code, document) = check(&of_topic(&format!("{topic}x"))).await;
+    assert_eq!(code, Some(3));
+    assert!(finding(&document, "topic_missing").is_some(), "{document}");
     assert!(finding(&document, "identity_changed").is_none(), "{document}");
 }
 

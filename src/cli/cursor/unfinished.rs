@@ -39,16 +39,24 @@ pub(super) async fn hint(session: &Session, named: &Named, of: &Belonging, confi
             };
             format!("{first}; or give them up: `outbox-relay dead-letter discard --cursor {cursor}`")
         }
-        "requests" => format!("{run}; or {}", moved("request", " AND status IN ('pending', 'processing')")),
-        "unknown requests" => {
-            let settle = format!("outbox-relay request settle {}", keys(session, of, "unknown").await?);
-            format!("ask the receiver, then `{settle} --arrived`; or `{settle} --lost`")
-        }
-        "failed requests" => format!(
-            "`outbox-relay request redrive {}`, then {run}; or {}",
-            keys(session, of, "failed").await?,
-            moved("request", " AND status = 'failed'")
+        "requests" => format!(
+            "{run}; or {}; or give them up: `outbox-relay request discard --relay {cursor} --status pending`",
+            moved("request", " AND status = 'pending'")
         ),
+        "unknown requests" | "processing requests" => {
+            let state = of.what.trim_end_matches(" requests");
+            let settle = format!("outbox-relay request settle {}", keys(session, of, state).await?);
+            let settle = format!("ask the receiver, then `{settle} --arrived`; or `{settle} --lost`");
+            // Their replica is gone: another one can take them up, and lists what may have been sent.
+            if state == "processing" { format!("{run}; or {settle}") } else { settle }
+        }
+        "failed requests" => {
+            let keys = keys(session, of, "failed").await?;
+            format!(
+                "`outbox-relay request redrive {keys}`, then {run}; or {}; or give them up: `outbox-relay request discard {keys}`",
+                moved("request", " AND status = 'failed' AND error ->> 'code' IS DISTINCT FROM 'discarded'")
+            )
+        }
         "schedules" => {
             format!("`DELETE FROM outbox.schedule WHERE relay = {relay}`; or {}", moved("schedule", ""))
         }

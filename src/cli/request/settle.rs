@@ -15,9 +15,9 @@ Examples:
   outbox-relay request settle 4711 4712 --relay booking_sms --lost
   outbox-relay request settle '[\"blue\",\"7\"]' --relay reminders --arrived --dry-run
 
-Only unknown outcomes can be settled; ask the receiver first. Each settlement is noted in \
-outbox.operation. A request of the ledger becomes completed, or failed: `request redrive` sends a \
-failed one again. A row of another relay leaves the list. A lost row of pending work is due again \
+Only unknown outcomes can be settled, that of a request included whose replica is gone: ask the receiver first. Each settlement is noted in \
+outbox.operation. A request of the ledger becomes completed, or failed (settled_lost): `request redrive` sends a \
+failed one again, `request discard` gives it up. A row of another relay leaves the list. A lost row of pending work is due again \
 when its mark is taken back: here a mark in outbox.sent, by you a mark in your table.
 
 Exit codes: 0 done; 1 failed, or an outcome is not unknown and nothing is changed; 2 usage."

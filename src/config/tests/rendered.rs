@@ -52,7 +52,7 @@ relay.toml:4:1: postgres.pasword: unknown key
 relay.toml:9:8: kafka.properties.acks = 1: a record counts as delivered only when all in-sync replicas have it
     mend: remove it
 relay.toml:13:13: relay[events].guarantee = "transactional": not available in this version
-    mend: write "at_least_once" or "at_most_once" or "deduplicated" or "in_database"
+    mend: write "at_least_once" or "at_most_once"
 relay.toml:14:1: relay[events].deadline = "5s": unknown key here
     mend: it belongs to [relay.turn]
 relay.toml:15:10: relay[events].shards = 4: shards keep the order of rows with equal keys, and no key is named

@@ -9,6 +9,7 @@ use crate::database::{self, Error, Session, Sessions};
 use crate::message::Field;
 use crate::relay::queue::pending;
 use crate::relay::queue::requests;
+use crate::relay::setup::naming;
 use crate::relay::setup::shards;
 use crate::relay::setup::sinks;
 use crate::relay::{Config, OnUnknown};
@@ -26,8 +27,11 @@ mod memory;
 mod notify;
 mod secrets;
 mod server;
+mod statements;
 mod topic;
 mod transport;
+
+use statements::{prepare, statement};
 
 /// A source that rows can be read from, and what its relay reads of them.
 #[derive(Debug)]
@@ -91,6 +95,12 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
         ask(format!("the target of relay {}", relay.relay));
         let rows = session.as_ref().zip(readable.as_ref());
         let found = at_target(cluster, relay, rows, &mut away).await;
+        // Nor is the name of a topic that is not there.
+        if let sink::Config::Kafka(config) = &relay.sink
+            && found.iter().any(|finding| topic::is_missing(finding, &config.topic))
+        {
+            findings.retain(|finding| finding.relay != relay.relay || finding.code != "identity_changed");
+        }
         findings.extend(found.into_iter().map(|finding| Finding { relay: relay.relay.clone(), ..finding }));
     }
 }
@@ -188,10 +198,9 @@ async fn rows(
         return Ok(None);
     }
     if let Err(error) = session.prepare(&shape.fetch_sql(&fields, After::Row, Some(relay.turn.max_row_bytes))).await {
-        findings.push(
-            Finding::new(Level::Error, "column_unreadable", database::error::describe(&error))
-                .setting("Correct the column named in the relay's sink, or grant SELECT on it."),
-        );
+        let said = database::error::describe(&error);
+        let mend = naming::hint(relay, &said, "Correct the column named in the relay's sink, or grant SELECT on it.");
+        findings.push(Finding::new(Level::Error, "column_unreadable", said).setting(mend));
         return Ok(None);
     }
     if let sink::Config::Sql(config) = &relay.sink
@@ -215,14 +224,6 @@ async fn scheduled(session: &Session, relay: &Config, findings: &mut Vec<Finding
     }
     findings.extend(crate::relay::queue::actions::findings(session, relay).await?);
     Ok(())
-}
-
-/// Whether the statement can be prepared as this role.
-async fn statement(session: &Session, sink: &SqlSink) -> Finding {
-    match sink.inspect(session).await {
-        Ok(()) => Finding::new(Level::Ok, "statement", "the statement can be prepared, and this role may run it"),
-        Err(failure) => Finding::new(Level::Error, "statement_invalid", failure.message).setting(failure.hint),
-    }
 }
 
 /// What the relay's sink asks for of each row; none when it cannot say.
@@ -261,7 +262,7 @@ async fn due(session: &Session, relay: &Config, config: &Pending, findings: &mut
     let Some(fields) = asked(relay, sinks::Known::of_due(due.traceparent), findings) else { return Ok(()) };
     let mend =
         "Correct the column or the constant named in [relay.source.pending] or the sink, or grant what is missing.";
-    prepare(session, &pending::statements(&due, &fields, relay.guarantee), mend, findings).await;
+    prepare(session, relay, (&pending::statements(&due, &fields, relay.guarantee), mend), findings).await;
     Ok(())
 }
 
@@ -274,7 +275,7 @@ async fn requested(
 ) -> Result<(), Error> {
     let Some(fields) = asked(relay, sinks::Known::of_due(false), findings) else { return Ok(()) };
     let mend = "Run `outbox-relay migrate up --relay-role ROLE` with an owner's [postgres] url.";
-    if prepare(session, &requests::statements(&fields), mend, findings).await {
+    if prepare(session, relay, (&requests::statements(&fields), mend), findings).await {
         findings.extend(requests::findings(session, &relay.name, ledger, configured).await?);
     }
     if relay.on_unknown == OnUnknown::Resend && matches!(relay.sink, sink::Config::Sms(_) | sink::Config::Email(_)) {
@@ -283,16 +284,4 @@ async fn requested(
         findings.push(Finding::new(Level::Warn, "resend_without_key", message).setting(mend));
     }
     Ok(())
-}
-
-/// Whether the statements can be run as this role; what is wrong with the first that cannot.
-async fn prepare(session: &Session, statements: &[String], mend: &str, findings: &mut Vec<Finding>) -> bool {
-    for sql in statements {
-        if let Err(error) = session.prepare(sql).await {
-            let message = database::error::describe(&error);
-            findings.push(Finding::new(Level::Error, "column_unreadable", message).setting(mend));
-            return false;
-        }
-    }
-    true
 }

@@ -126,8 +126,12 @@ fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> Facts 
         }),
         held: cursor.is_some_and(|cursor| cursor.held),
         unknown: cursor.map_or(0, |cursor| cursor.unknown_outcomes),
+        unknown_keys: cursor
+            .and_then(|cursor| serde_json::from_str(cursor.unknown_keys.get()).ok())
+            .unwrap_or_default(),
         dead_letters: cursor.map_or(0, |cursor| cursor.dead_letters),
         wish: (detail.wish > detail.wish_done).then_some(detail.wish),
+        wished: detail.wished.clone(),
         ..Facts::default()
     }
 }

@@ -296,6 +296,17 @@ fn a_table_that_cannot_be_read_is_not_taken_for_well() {
     says(&Facts { waiting: None, ..facts() }, "unreadable", false, &["is not known"], &["outbox-relay check"]);
 }
 
+#[test]
+fn unknown_outcomes_of_idle_relay_have_the_command_that_settles_them() {
+    let idle = Some(Waiting { rows: 0, ..Waiting::default() });
+    let key = |key: &str| vec![key.to_owned()];
+    let facts = Facts { unknown: 2, unknown_keys: vec![key("7"), key("it's")], waiting: idle, ..facts() };
+    let commands = |facts: &Facts| why(facts).advice.split_off(1);
+    assert_eq!(commands(&facts), ["outbox-relay request settle 7 --relay booking_sms --arrived"]);
+    let of_requests = Facts { of_requests: true, ..facts };
+    assert_eq!(commands(&of_requests), ["outbox-relay request settle 7 --arrived"]);
+}
+
 // Guarantee: at-most-once.why
 #[test]
 fn unknown_outcomes_are_told_beside_the_reason_and_not_called_delivered() {
@@ -303,8 +314,19 @@ fn unknown_outcomes_are_told_beside_the_reason_and_not_called_delivered() {
     let facts = Facts { unknown: 3, waiting: Some(idle), ..facts() };
     says(&facts, "idle", true, &["unknown outcomes: 3", "request list --unknown --relay booking_sms"], &[]);
     assert!(!why(&facts).sentence.contains("delivered"));
-    let facts = Facts { wish: Some(4), paused: Some(("now".to_owned(), "me".to_owned())), ..facts };
-    says(&facts, "paused", false, &["unknown outcomes: 3", "wish 4"], &["outbox-relay cursor resume booking_sms"]);
+    let facts = Facts {
+        wish: Some(4),
+        wished: Some("move to 2026-11-21T08:00:00Z".to_owned()),
+        paused: Some(("now".to_owned(), "me".to_owned())),
+        ..facts
+    };
+    says(
+        &facts,
+        "paused",
+        false,
+        &["unknown outcomes: 3", "wish 4 of an operator (move to 2026-11-21T08:00:00Z) waits for a turn"],
+        &["outbox-relay cursor resume booking_sms"],
+    );
 }
 
 #[test]

@@ -40,8 +40,12 @@ pub struct Facts {
     pub held: bool,
     /// The number of an operator's wish that waits for a turn.
     pub wish: Option<i64>,
+    /// What it is, in words.
+    pub wished: Option<String>,
     /// How many rows are listed as unknown.
     pub unknown: i64,
+    /// The keys of the newest of them.
+    pub unknown_keys: Vec<Vec<String>>,
     /// How many dead letters wait, or failed requests of a relay of requests.
     pub dead_letters: i64,
     /// Its relay is one of requests.

@@ -68,6 +68,8 @@ impl Work for ScheduleWork {
 
     /// A large transaction would never end in a call's time.
     const TOGETHER: usize = 100;
+    // Alerts of failures lead to `status`, which is all that tells of them; and the next occurrence may fail, too.
+    const LINGER: Duration = Duration::from_secs(5 * 60);
 
     fn longest_pause(&self, config: &Config) -> Duration {
         config.poll.max.min(EDITED)
@@ -111,7 +113,7 @@ impl Work for ScheduleWork {
         })
     }
 
-    async fn sample(&self, prepared: &PreparedSchedule, session: &Session) -> Result<(), Error> {
+    async fn sample(&self, prepared: &PreparedSchedule, session: &Session) -> Result<u64, Error> {
         measure::sample(prepared, session).await
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cursor;
-use crate::database::{Error, sqlstate};
+use crate::database::{Error, Session, sqlstate};
 use crate::pace::Backoff;
 use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
@@ -37,8 +37,10 @@ pub(in crate::relay) struct FailureTracker {
     told: Option<Instant>,
     /// Nothing is begun before.
     pub(in crate::relay) not_before: Instant,
-    /// `cursor_status` holds an error that the next success must clear.
+    /// `cursor_status` holds an error of this replica, which the next success must clear.
     pub(in crate::relay) reported: bool,
+    /// It holds one, whichever replica wrote it, as last read.
+    failing: bool,
     /// The reason that was logged last for outcomes that cannot be recorded.
     unrecorded: Option<String>,
 }
@@ -64,6 +66,7 @@ impl FailureTracker {
             told: None,
             not_before: Instant::now(),
             reported: false,
+            failing: false,
             unrecorded: None,
         }
     }
@@ -139,7 +142,9 @@ impl FailureTracker {
     /// The receiver has answered, and not accepted: it is not out, and nothing gets done all the same.
     pub(in crate::relay) async fn answered(&mut self, failure: &Failure) {
         if self.unsuccessful.saturating_add(1) < OUTAGE {
+            // No success: what another replica has reported stays.
             let unsuccessful = self.unsuccessful;
+            self.failing = false;
             self.recovered().await;
             self.unsuccessful = unsuccessful;
         }
@@ -162,11 +167,26 @@ impl FailureTracker {
         report::write(&self.engine, &self.cursor, &error, None, None).await;
     }
 
+    /// What `cursor_status` says of the relay, whichever replica wrote it: this one's next success clears it.
+    pub(in crate::relay) const fn is_failing(&mut self, failing: bool) {
+        self.failing = failing;
+    }
+
+    /// Nothing waits, and nothing is on its way, whoever had it: no success would ever clear a failure that was reported. Whether
+    /// the receiver is out is remembered.
+    pub(in crate::relay) async fn nothing_waits(&mut self, session: &Session, linger: Duration) -> Result<(), Error> {
+        if cursor::rest(session, &self.cursor, linger).await? {
+            self.reported = false;
+        }
+        Ok(())
+    }
+
     /// The receiver has accepted something, or the database is there again.
     pub(in crate::relay) async fn recovered(&mut self) {
         (self.outages, self.unsuccessful, self.told) = (0, 0, None);
         self.backoff = Backoff::new();
-        if !std::mem::take(&mut self.reported) {
+        let (reported, failing) = (std::mem::take(&mut self.reported), std::mem::take(&mut self.failing));
+        if !reported && !failing {
             return;
         }
         let cleared = async { cursor::clear(self.engine.probe.session().await?.as_ref(), &self.cursor, None).await };

@@ -73,7 +73,7 @@ impl Work for PendingWork {
         poll::poll(session, prepared, context.engine.once()).await
     }
 
-    async fn sample(&self, prepared: &PreparedPending, session: &Session) -> Result<(), Error> {
+    async fn sample(&self, prepared: &PreparedPending, session: &Session) -> Result<u64, Error> {
         poll::sample(session, prepared).await
     }
 

@@ -70,7 +70,7 @@ impl Work for RequestWork {
         Ok(poll)
     }
 
-    async fn sample(&self, prepared: &PreparedRequests, session: &Session) -> Result<(), Error> {
+    async fn sample(&self, prepared: &PreparedRequests, session: &Session) -> Result<u64, Error> {
         poll::sample(session, prepared).await
     }
 

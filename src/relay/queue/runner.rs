@@ -144,7 +144,10 @@ impl<W: Work> Runner<W> {
         prepared.metrics().set_paused(standing.paused);
         let halted = standing.halted.as_deref() == Some(prepared.seat().fingerprint.as_str());
         prepared.metrics().set_halted(halted);
-        self.sample(&prepared, &session).await?;
+        let done = !poll.due && !poll.under_way && self.is_idle();
+        let failing = standing.state == "backing_off";
+        self.context.failures.is_failing(failing);
+        self.sample(&prepared, &session, done && failing).await?;
         if self.context.checked.has_resumed(&engine, &self.context.config, halted) {
             return Ok(Duration::ZERO);
         }
@@ -153,7 +156,6 @@ impl<W: Work> Runner<W> {
         }
         let room = self.room(&prepared);
         // What another process has under way is waited for: if it dies, it is for this one to see to.
-        let done = !poll.due && !poll.under_way && self.is_idle();
         engine.progress(&name, |progress| progress.done = done);
         if !poll.due || room == 0 {
             let pause = self.pace.after(false);
@@ -218,12 +220,17 @@ impl<W: Work> Runner<W> {
         most.saturating_sub(in_flight + unrecorded)
     }
 
-    async fn sample(&mut self, prepared: &W::Prepared, session: &Session) -> Result<(), Error> {
+    /// Measures what waits, from time to time; `ends_failure` when a failure that was reported ends if that is nothing.
+    async fn sample(&mut self, prepared: &W::Prepared, session: &Session, ends_failure: bool) -> Result<(), Error> {
         if self.sampled.is_some_and(|sampled| sampled.elapsed() < SAMPLE) {
             return Ok(());
         }
         self.sampled = Some(Instant::now());
-        self.work.sample(prepared, session).await
+        let waiting = self.work.sample(prepared, session).await?;
+        if ends_failure && waiting == 0 {
+            self.context.failures.nothing_waits(session, W::LINGER).await?;
+        }
+        Ok(())
     }
 
     fn is_idle(&self) -> bool {

@@ -157,6 +157,9 @@ pub(super) trait Work: Sized + Send + Sync + 'static {
     /// For how long an outcome is kept that cannot be recorded; then [`Self::give_up`]. None: for as long as its claim lasts.
     const PATIENCE: Option<Duration> = None;
 
+    /// For how long a failure that was reported stays once nothing waits: what has failed for good may be listed nowhere else.
+    const LINGER: Duration = Duration::ZERO;
+
     /// Whether an outcome that cannot be recorded takes the place of a job on its way. Otherwise those that wait for long hold up
     /// no other.
     const UNRECORDED_TAKE_ROOM: bool = true;
@@ -196,8 +199,8 @@ pub(super) trait Work: Sized + Send + Sync + 'static {
         session: &Arc<Session>,
     ) -> impl Future<Output = Result<Poll<Self::Found>, Error>> + Send;
 
-    /// Measures what waits, from time to time.
-    fn sample(&self, prepared: &Self::Prepared, session: &Session) -> impl Future<Output = Result<(), Error>> + Send;
+    /// Measures what waits: how many jobs are due and not done, those included that are tried again later.
+    fn sample(&self, prepared: &Self::Prepared, session: &Session) -> impl Future<Output = Result<u64, Error>> + Send;
 
     /// How many jobs may be on their way at the same time, of which some are, when the sink's rate allows more than one.
     fn room(&self, prepared: &Self::Prepared, in_flight: usize) -> usize;

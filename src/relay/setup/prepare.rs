@@ -15,6 +15,7 @@ use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::setup::begin;
 use crate::relay::setup::begin::FirstLook;
+use crate::relay::setup::naming;
 use crate::relay::setup::prepared::{PreparedStream, StatusFlags};
 use crate::relay::setup::shards;
 use crate::relay::setup::sinks;
@@ -211,16 +212,13 @@ async fn columns(session: &Session, config: &Config, shape: &Shape, fields: &[Fi
         Err(error) if error.code().is_none_or(|state| !state.code().starts_with("42")) => {
             Err(Unready::from(&Error::from(error)))
         }
-        Err(error) => Err(Unready::wrong(
-            "column_unreadable",
-            format!(
-                "relay {} cannot read {}: {}",
-                config.name,
-                shape.config.table,
-                crate::database::error::describe(&error)
-            ),
-            "Correct the column named in the relay's sink, or grant SELECT on it to the relay's role.",
-        )),
+        Err(error) => {
+            let said = crate::database::error::describe(&error);
+            let otherwise = "Correct the column named in the relay's sink, or grant SELECT on it to the relay's role.";
+            let hint = naming::hint(config, &said, otherwise);
+            let message = format!("relay {} cannot read {}: {said}", config.name, shape.config.table);
+            Err(Unready::wrong("column_unreadable", message, hint))
+        }
     }
 }
 

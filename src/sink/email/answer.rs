@@ -159,7 +159,7 @@ pub(in crate::sink) fn judge(step: Step, trouble: &Trouble, target: &str) -> Fai
         Trouble::Secret(why) => Failure::of(
             Fatal,
             "secret_unreadable",
-            format!("The secret cannot be used: {why}"),
+            format!("The secret of relay.sink.email.password_file cannot be used: {why}"),
             "Make the secret's file readable for the relay's user, with the secret as its only content, then \
              `outbox-relay cursor resume NAME`",
         ),

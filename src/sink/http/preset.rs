@@ -50,7 +50,7 @@ impl Preset {
     pub(super) fn seal(&self) -> Result<Seal, Failure> {
         let authorization = self.credentials.as_ref().map(|(user, secret)| basic(user, secret)).transpose()?;
         let keys = (!self.signed_by.is_empty()).then(|| Keys::read(&self.signed_by)).transpose();
-        Ok(Seal { authorization, keys: keys.map_err(unreadable)? })
+        Ok(Seal { authorization, keys: keys.map_err(|why| unreadable(why, SIGNING))? })
     }
 
     /// Whether a body of so many bytes may go out; asked before it is made, where its length is known.
@@ -83,7 +83,7 @@ impl Seal {
         let signature = keys.sign(&id, &timestamp, body);
         for (name, value) in [(ID, id), (TIMESTAMP, timestamp), (SIGNATURE, signature)] {
             let mut value = HeaderValue::try_from(value)
-                .map_err(|_| unreadable("a signature cannot be sent in a header".to_owned()))?;
+                .map_err(|_| unreadable("a signature cannot be sent in a header".to_owned(), SIGNING))?;
             value.set_sensitive(true);
             request.headers_mut().insert(name, value);
         }
@@ -93,8 +93,8 @@ impl Seal {
 
 fn basic(user: &str, secret: &Secret) -> Result<HeaderValue, Failure> {
     let wrong = |what: String| match secret {
-        Secret::File(path) => unreadable(format!("{} {what}", path.display())),
-        Secret::Value(_) => unreadable(format!("it {what}")),
+        Secret::File(path) => unreadable(format!("{} {what}", path.display()), TOKEN),
+        Secret::Value(_) => unreadable(format!("it {what}"), TOKEN),
     };
     let secret = secret.read().map_err(|error| wrong(format!("cannot be read: {error}")))?;
     if secret.expose_secret().is_empty() {
@@ -107,8 +107,12 @@ fn basic(user: &str, secret: &Secret) -> Result<HeaderValue, Failure> {
     Ok(value)
 }
 
-fn unreadable(why: String) -> Failure {
+/// The keys of the configuration that name the files.
+const TOKEN: &str = "relay.sink.sms.auth_token_file";
+const SIGNING: &str = "relay.sink.webhook.secret_file or secret_files";
+
+fn unreadable(why: String, key: &str) -> Failure {
     let hint = "Make the secret's file readable for the relay's user, with the secret as its only content, then \
                 `outbox-relay cursor resume NAME`";
-    Failure::of(Class::Fatal, "secret_unreadable", format!("The secret cannot be used: {why}"), hint)
+    Failure::of(Class::Fatal, "secret_unreadable", format!("The secret of {key} cannot be used: {why}"), hint)
 }

@@ -50,6 +50,17 @@ pub(super) fn failure(error: &KafkaError, last: Option<(KafkaError, String)>) ->
     }
 }
 
+/// The same with the topic's name, where the error is about the topic: the client's words do not have it.
+pub(super) fn of_topic(failure: Failure, error: &KafkaError, topic: Option<&str>) -> Failure {
+    use Code::{InvalidTopic, TopicAuthorizationFailed, UnknownTopic, UnknownTopicId, UnknownTopicOrPartition};
+    let about = [InvalidTopic, TopicAuthorizationFailed, UnknownTopic, UnknownTopicId, UnknownTopicOrPartition];
+    let is_about = error.rdkafka_error_code().is_some_and(|code| about.contains(&code));
+    match topic.filter(|_| is_about) {
+        Some(topic) => Failure { message: format!("topic {topic}: {}", failure.message), ..failure },
+        None => failure,
+    }
+}
+
 /// The failure of a record whose topic the row itself names: an unknown topic is the row's fault.
 pub(super) fn routed(failure: Failure, error: &KafkaError) -> Failure {
     let topic_is_wrong = matches!(
@@ -81,6 +92,18 @@ pub(super) fn tells(error: &KafkaError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn error_about_a_topic_names_the_topic() {
+        let of = |code, topic| {
+            let error = KafkaError::MessageProduction(code);
+            of_topic(failure(&error, None), &error, topic).message
+        };
+        assert!(of(Code::UnknownTopic, Some("bookings")).starts_with("topic bookings: "));
+        assert!(of(Code::TopicAuthorizationFailed, Some("bookings")).starts_with("topic bookings: "));
+        assert!(!of(Code::MessageTimedOut, Some("bookings")).contains("bookings"));
+        assert!(!of(Code::UnknownTopic, None).starts_with("topic"));
+    }
 
     #[test]
     fn brokers_down_are_not_counted() {

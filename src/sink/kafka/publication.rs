@@ -106,7 +106,7 @@ impl KafkaPublication<'_> {
             None => Ok(None),
             Some(0) if self.sink.cluster.missing.seen(topic, Instant::now()) => {
                 let error = KafkaError::MessageProduction(RDKafkaErrorCode::UnknownTopicOrPartition);
-                Err(self.sink.failure(&error, None))
+                Err(self.sink.failure(&error, None, Some(topic)))
             }
             Some(0) => Ok(None),
             Some(partitions) => {
@@ -168,7 +168,7 @@ impl KafkaPublication<'_> {
                 }
                 Err((error, _)) => {
                     ledger.not_sent(self.sent);
-                    let failure = self.sink.failure(&error, producer.context().last_error());
+                    let failure = self.sink.failure(&error, producer.context().last_error(), Some(&topic));
                     // What a client cannot do is what the brokers said of themselves when it connected: an answer, too.
                     let said = failure.class == Class::Fatal;
                     return Err(if said { self.sink.doubt.weigh(failure, 1, 0) } else { failure });
@@ -204,7 +204,7 @@ impl KafkaPublication<'_> {
         }
         self.sink.cluster.destroy(producer);
         let failure = |error, suspects| {
-            let failure = self.sink.failure(&KafkaError::MessageProduction(error), last_error.clone());
+            let failure = self.sink.failure(&KafkaError::MessageProduction(error), last_error.clone(), None);
             self.sink.doubt.weigh(failure, suspects, acknowledged)
         };
         if let Some(error) = outcome.refused {

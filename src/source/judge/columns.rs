@@ -22,6 +22,7 @@ pub(super) fn digits(column: &Column) -> u32 {
 }
 
 pub(super) fn judge(table: &Table, config: &Stream, findings: &mut Vec<Finding>) {
+    readable(table, config, findings);
     present(table, config, "id", &config.id, findings);
     present(table, config, "created_at", &config.created_at, findings);
     if let Some(column) = table.column(&config.id) {
@@ -37,7 +38,28 @@ pub(super) fn judge(table: &Table, config: &Stream, findings: &mut Vec<Finding>)
     }
 }
 
-/// It exists, may be read, and is never NULL.
+/// Both may be read: one grant for the two.
+fn readable(table: &Table, config: &Stream, findings: &mut Vec<Finding>) {
+    let both = [&config.id, &config.created_at].map(String::as_str);
+    let denied = both.into_iter().filter(|name| table.column(name).is_some_and(|column| !column.readable));
+    let denied: Vec<&str> = denied.collect();
+    let (noun, verb) = match denied.len() {
+        0 => return,
+        1 => ("column", "is"),
+        _ => ("columns", "are"),
+    };
+    let name = &config.table;
+    let message = format!(
+        "role {} has no SELECT on {name}, of which {noun} {} {verb} read; a grant on columns is not enough, because the relay \
+         locks the table against rewrites while it reads",
+        table.role,
+        denied.join(", ")
+    );
+    let finding = Finding::new(Level::Error, "privilege_missing", message);
+    findings.push(finding.sql(format!("GRANT SELECT ON {} TO {};", name.quoted(), quote_ident(&table.role))));
+}
+
+/// It exists, and is never NULL.
 fn present(table: &Table, config: &Stream, which: &str, column: &str, findings: &mut Vec<Finding>) {
     let name = &config.table;
     let Some(found) = table.column(column) else {
@@ -45,15 +67,6 @@ fn present(table: &Table, config: &Stream, which: &str, column: &str, findings: 
         findings.push(finding.setting(format!("Set [relay.source.stream] {which} to a column of the table.")));
         return;
     };
-    if !found.readable {
-        let message = format!(
-            "role {} has no SELECT on {name}, of which column {column} is read; a grant on columns is not enough, because \
-             the relay locks the table against rewrites while it reads",
-            table.role
-        );
-        let finding = Finding::new(Level::Error, "privilege_missing", message);
-        findings.push(finding.sql(format!("GRANT SELECT ON {} TO {};", name.quoted(), quote_ident(&table.role))));
-    }
     if !found.nullable_in.is_empty() {
         let list: Vec<_> = found.nullable_in.iter().map(|relation| format!("{relation}.{column}")).collect();
         let message = format!("{} may be NULL: such rows would be skipped silently", list.join(", "));

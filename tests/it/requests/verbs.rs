@@ -128,7 +128,7 @@ async fn a_relay_makes_its_templates_known_and_takes_none_of_another() {
     owner.batch_execute("SELECT outbox.enqueue('ada', 'reset')").await.unwrap();
     let none = toml(&database, "relay", None, &other.replace("\"welcome\"", "\"hello\""));
     let (_, out, _) = outbox_relay(&none, &["check", "-o", "json"]).await;
-    assert!(out.contains("1 requests wait for relay mails, which this configuration does not have"), "{out}");
+    assert!(out.contains("1 request waits for relay mails, which this configuration does not have"), "{out}");
     let fewer = toml(&database, "relay", None, &mails.replace(", \"reset\"", ""));
     let (code, out, _) = outbox_relay(&fewer, &["check", "-o", "json"]).await;
     assert_eq!(code, Some(0), "{out}");

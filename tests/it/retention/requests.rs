@@ -56,6 +56,12 @@ async fn stage() -> (Database, Client, String) {
     (database, owner, text)
 }
 
+/// Failed ones that were given up: one whose key is free, and one whose key holds for ever.
+const DISCARDED: &str = "
+    UPDATE outbox.request SET error = '{\"code\": \"discarded\"}' WHERE user_id = 'failed';
+    INSERT INTO outbox.request (request_id, user_id, template, parameters, relay, status, dedupe_key, holds_key, not_before, updated_at, error)
+    VALUES (gen_random_uuid(), 'held', 't', '{}', 'r', 'failed', 'held', true, now(), now() - interval '100 days', '{\"code\": \"discarded\"}')";
+
 const KEPT_REQUESTS: [&str; 7] = ["runs", "for ever", "failed", "unknown", "pending", "processing", "young"];
 
 // Guarantee: retention.records
@@ -91,6 +97,26 @@ async fn completed_requests_and_resolved_letters_go_after_their_time_and_what_is
     assert_eq!(json(row.get(2))["pruned"].as_array().unwrap().len(), 2);
     let (code, _, log) = outbox_relay(&text, &["prune"]).await;
     assert_eq!((code, log.as_str()), (Some(0), "nothing to prune\n"), "then nobody need be asked");
+}
+
+// Guarantee: retention.records
+#[tokio::test(flavor = "multi_thread")]
+async fn discarded_requests_go_like_completed_ones() {
+    let (_database, owner, text) = stage().await;
+    owner.batch_execute(DISCARDED).await.unwrap();
+    let document = prune(&text, "--dry-run").await;
+    let kept = vec![
+        (Some(1), "dedupe_until has not passed"),
+        (Some(2), "dedupe_key without an end"),
+        (Some(1), "unknown: a person decides"),
+    ];
+    assert_eq!(told(&document, "completed_requests", "outbox.request"), (3, 0, kept));
+    let document = prune(&text, "--yes").await;
+    assert_eq!(told(&document, "completed_requests", "outbox.request").1, 3);
+    let mut left = set(KEPT_REQUESTS);
+    left.remove("failed");
+    left.insert("held".to_owned());
+    assert_eq!(users(&owner).await, left);
 }
 
 // Guarantee: retention.configured

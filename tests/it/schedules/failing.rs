@@ -51,3 +51,30 @@ async fn schedules_whose_calls_all_time_out_are_not_called_running_and_the_failu
     eventually(PATIENCE * 2, async || owner.query_one(completed, &[]).await.unwrap().get::<_, i64>(0) > 0).await;
     eventually(PATIENCE, async || shown(&text).await["last_error"].is_null()).await;
 }
+
+/// Failed actions are in no list of `status`, and the next occurrence may fail as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn failure_of_schedules_is_shown_for_a_while_after_the_last_action_and_no_longer() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let provider = Provider::start(|_| Answer::Refuse(400)).await.unwrap();
+    let text = toml(&database, "relay", None, &relay(&provider, "", ""));
+    let _process = Process::spawn(&text, &["run"]);
+    app.batch_execute(
+        "INSERT INTO outbox.schedule (name, relay, starts_at, on_interrupted) \
+         SELECT 'report-' || n, 'jobs', now(), 'fail' FROM generate_series(1, 5) AS n",
+    )
+    .await
+    .unwrap();
+    let failed = "SELECT count(*) FROM outbox.action WHERE status = 'failed'";
+    eventually(PATIENCE * 3, async || owner.query_one(failed, &[]).await.unwrap().get::<_, i64>(0) == 5).await;
+    eventually(PATIENCE, async || shown(&text).await["last_error"]["code"] == "http_400").await;
+    let older = "UPDATE outbox.cursor_status SET updated_at = updated_at - interval '4 minutes'";
+    owner.batch_execute(older).await.unwrap();
+    let measured = "SELECT EXISTS (SELECT FROM outbox.cursor_status WHERE last_error IS NOT NULL)";
+    assert!(owner.query_one(measured, &[]).await.unwrap().get::<_, bool>(0));
+    owner.batch_execute(older).await.unwrap();
+    eventually(PATIENCE * 2, async || shown(&text).await["last_error"].is_null()).await;
+    let (code, out, _) = program(&text, &["cursor", "why", "jobs"]).await;
+    assert_eq!(code, Some(0), "{out}");
+}

@@ -16,7 +16,7 @@ use crate::support::{CLOCK, PATIENCE, bookings, database, kafka_relay, outbox_re
 const WITHOUT: [&str; 2] = ["config show", "schedule preview"];
 
 /// What each command is called with, and its limit.
-pub(super) const CALLS: [(&str, &str); 34] = [
+pub(super) const CALLS: [(&str, &str); 35] = [
     ("run", "--once --timeout 2s"),
     ("migrate up", "--timeout 2s"),
     ("migrate down", "--to 0 --timeout 2s"),
@@ -42,6 +42,7 @@ pub(super) const CALLS: [(&str, &str); 34] = [
     ("dead-letter discard", "1 --yes --timeout 2s"),
     ("request list", "--timeout 2s"),
     ("request show", "01a1ff20-4202-76c3-af15-1206ca39ede4 --timeout 2s"),
+    ("request discard", "01a1ff20-4202-76c3-af15-1206ca39ede4 --yes --timeout 2s"),
     ("request redrive", "01a1ff20-4202-76c3-af15-1206ca39ede4 --yes --timeout 2s"),
     ("request settle", "01a1ff20-4202-76c3-af15-1206ca39ede4 --arrived --timeout 2s"),
     ("schedule list", "--timeout 2s"),

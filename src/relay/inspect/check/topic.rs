@@ -57,6 +57,12 @@ pub(super) async fn topic(
     vec![found, size]
 }
 
+/// Whether a finding says that this topic is not there.
+pub(super) fn is_missing(finding: &Finding, topic: &str) -> bool {
+    let (code, message, _) = sinks::missing(topic, "topic");
+    finding.code == code && finding.message == message
+}
+
 /// Asks Kafka about the topic of a relay's dead letters.
 pub(super) async fn letters(cluster: Option<&Arc<Cluster>>, topic: &str, away: &mut Option<Failure>) -> Finding {
     let Some(cluster) = cluster else {

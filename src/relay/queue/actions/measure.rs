@@ -10,14 +10,14 @@ use crate::relay::Config;
 use crate::relay::engine::lag::Lag;
 use crate::source::finding::{Finding, Level};
 
-pub(super) async fn sample(prepared: &PreparedSchedule, session: &Session) -> Result<(), Error> {
+pub(super) async fn sample(prepared: &PreparedSchedule, session: &Session) -> Result<u64, Error> {
     let relay = &prepared.config.name;
     let (lag, waiting) = backlog(session, relay).await?;
     let counted = schedules::count(session, relay).await?;
     prepared.metrics.set_lag(lag.age, lag.rows.unsigned_abs(), lag.observed_at);
     prepared.counters.set(lag.rows.unsigned_abs(), counted.running.unsigned_abs(), counted.problems.unsigned_abs());
     prepared.counters.set_waiting(waiting.max(Duration::from_secs_f64(counted.waiting.max(0.0))));
-    Ok(())
+    Ok(lag.rows.unsigned_abs())
 }
 
 /// How long the oldest action that is due has waited, and how many there are; and for how long the oldest has waited that has

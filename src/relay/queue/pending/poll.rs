@@ -74,7 +74,7 @@ pub(super) async fn poll(
     })
 }
 
-pub(super) async fn sample(session: &Session, prepared: &PreparedPending) -> Result<(), Error> {
+pub(super) async fn sample(session: &Session, prepared: &PreparedPending) -> Result<u64, Error> {
     let (relay, metrics) = (&prepared.config.name, &prepared.metrics);
     let lag = backlog(session, &prepared.due, relay).await?;
     let rows = u64::try_from(lag.rows).unwrap_or(0);
@@ -82,7 +82,7 @@ pub(super) async fn sample(session: &Session, prepared: &PreparedPending) -> Res
     prepared.numbers.set_due(rows);
     metrics.set_dead_letters(u64::try_from(cursor::dead_letter::open(session, relay).await?).unwrap_or(0));
     metrics.set_unknown_outcomes(cursor::unknown::count(session, relay).await?.unsigned_abs());
-    Ok(())
+    Ok(rows)
 }
 
 /// How old the oldest row is that is due and not sent, and how many there are.

@@ -10,6 +10,7 @@ use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::queue::checked::Seated;
 use crate::relay::queue::work::Prepared;
+use crate::relay::setup::naming;
 use crate::relay::setup::prepare::{self, Seat};
 use crate::relay::setup::sinks;
 use crate::sink::Sink;
@@ -82,7 +83,9 @@ pub(super) async fn prepare(
                 return Err(error.into());
             }
             let message = format!("relay {} cannot use {}: {}", config.name, pending.table, describe(&error));
-            let hint = "Correct the column or the constant named, or grant what is missing; see `outbox-relay check`.";
+            let otherwise =
+                "Correct the column or the constant named, or grant what is missing; see `outbox-relay check`.";
+            let hint = naming::hint(config, &message, otherwise);
             return Ok(Err(Unready::wrong("column_unreadable", message, hint)));
         }
     }

@@ -31,7 +31,7 @@ pub(super) async fn poll(
     Ok((now, poll))
 }
 
-pub(super) async fn sample(session: &Session, prepared: &PreparedRequests) -> Result<(), Error> {
+pub(super) async fn sample(session: &Session, prepared: &PreparedRequests) -> Result<u64, Error> {
     let (relay, metrics) = (&prepared.config.name, &prepared.metrics);
     let lag = backlog(session, relay).await?;
     let rows = u64::try_from(lag.rows).unwrap_or(0);
@@ -39,7 +39,7 @@ pub(super) async fn sample(session: &Session, prepared: &PreparedRequests) -> Re
     prepared.numbers.set_due(rows);
     metrics.set_dead_letters(ledger::failed(session, relay).await?.unsigned_abs());
     metrics.set_unknown_outcomes(cursor::unknown::count(session, relay).await?.unsigned_abs());
-    Ok(())
+    Ok(rows)
 }
 
 /// How long the oldest due request has waited, and how many there are.

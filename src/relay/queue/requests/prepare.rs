@@ -102,10 +102,15 @@ pub(in crate::relay) async fn orphans(session: &Session, relays: &[&str]) -> Res
     let left = ledger::orphans(session, relays).await?;
     Ok(left.into_iter().map(|(relay, requests)| {
         let more = if requests >= ledger::MOST_ORPHANS { " or more" } else { "" };
-        let message = format!("{requests}{more} requests wait for relay {relay}, which this configuration does not have");
-        Finding::new(Level::Warn, "requests_orphaned", message).setting(
-            "Run that relay, here or elsewhere; or hand them over: UPDATE outbox.request SET relay = 'NEW' WHERE relay = 'OLD' AND status <> 'completed';",
-        )
+        let (noun, pronoun) = if requests == 1 { ("request waits", "it") } else { ("requests wait", "them") };
+        let message = format!("{requests}{more} {noun} for relay {relay}, which this configuration does not have");
+        let old = quote_literal(&relay);
+        let hint = format!(
+            "Run that relay, here or elsewhere; or hand {pronoun} over, to the relay whose name you put for NEW: UPDATE outbox.request \
+             SET relay = 'NEW' WHERE relay = {old} AND status IN ('pending', 'processing'); or give {pronoun} up: `outbox-relay request \
+             discard --relay {relay}`."
+        );
+        Finding::new(Level::Warn, "requests_orphaned", message).setting(hint)
     }).collect())
 }
 

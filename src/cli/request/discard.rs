@@ -1,0 +1,114 @@
+//! `outbox-relay request discard`.
+
+use std::process::ExitCode;
+
+use super::{Answer, Consent, Table, complain, id, operator, print};
+use crate::cli::table::visible;
+use crate::cursor::discard::{self, Found, Which};
+
+/// So many requests are shown; the others are counted.
+const SHOWN: usize = 20;
+
+/// Arguments of `request discard`.
+#[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
+#[command(after_help = "\
+Examples:
+  outbox-relay request discard 01a1ff20-4202-76c3-af15-1206ca39ede4 --dry-run
+  outbox-relay request discard --relay mails --yes
+      all of a relay whose receiver is gone: those that failed, and those that wait
+  outbox-relay request discard --relay mails --status pending
+
+A discarded request is never sent. It keeps its dedupe key, so that a caller that asks for the same again gets it and sends \
+nothing, unless by retry_failed. `request list --status discarded` shows it until retention deletes it, as it does a \
+completed one. A row in outbox.operation says who gave it up.
+
+It leaves alone what a replica is sending, and what may have been sent: `request settle` records what the receiver says of \
+it, and one that is lost can be discarded.
+
+Exit codes: 0 done; 1 failed, or declined; 2 usage, or nobody is there to confirm it: add --yes.")]
+pub struct Args {
+    /// Their ids
+    #[arg(value_name = "ID", required_unless_present = "relay", conflicts_with = "relay", value_parser = id)]
+    pub ids: Vec<String>,
+    /// All of this relay that failed or wait
+    #[arg(long, value_name = "NAME")]
+    pub relay: Option<String>,
+    /// Of the relay's only those in this state
+    #[arg(long, value_name = "STATUS", requires = "relay", value_parser = ["failed", "pending"])]
+    pub status: Option<String>,
+    /// Whether to.
+    #[command(flatten)]
+    pub consent: Consent,
+}
+
+pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow::Result<ExitCode> {
+    let which = match &args.relay {
+        Some(relay) => Which::Relay(relay, args.status.as_deref()),
+        None => Which::Ids(&args.ids),
+    };
+    let found = discard::find(client, which).await?;
+    if let Some(missing) = args.ids.iter().find(|id| found.iter().all(|one| one.id != **id)) {
+        anyhow::bail!("there is no request {missing} in outbox.request");
+    }
+    let (fit, others): (Vec<Found>, Vec<Found>) =
+        found.into_iter().partition(|one| matches!(&*one.status, "failed" | "pending"));
+    for one in others.iter().take(SHOWN) {
+        complain(refusal(one));
+    }
+    if let Some(more) = others.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        complain(format!("{more} more are left alone as well"));
+    }
+    if fit.is_empty() {
+        print("nothing to do\n")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(&preview(&fit))?;
+    match args.consent.ask("Give them up? They are never sent.")? {
+        Answer::Yes => {}
+        Answer::DryRun => {
+            complain("dry run: nothing was done");
+            return Ok(ExitCode::SUCCESS);
+        }
+        Answer::No => {
+            complain("nothing was done");
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    let ids: Vec<String> = fit.into_iter().map(|one| one.id).collect();
+    let changed = discard::discard(client, &ids, &operator()).await?;
+    print(&format!("{changed} of {}: given up\n", ids.len()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Why one is left alone.
+fn refusal(one: &Found) -> String {
+    let id = &one.id;
+    match &*one.status {
+        "unknown" => format!(
+            "request {id} may have been sent: ask the receiver, and run `outbox-relay request settle {id} --arrived` or `--lost` first"
+        ),
+        "processing" => {
+            let by = visible(one.by.as_deref().unwrap_or("-"));
+            format!("request {id} is left alone: replica {by} is sending it")
+        }
+        status => format!("request {id} is {status}: only failed and pending ones can be given up"),
+    }
+}
+
+fn preview(fit: &[Found]) -> String {
+    let mut table = Table::new(["KEY", "STATUS", "TEMPLATE", "USER", "ERROR", "NOTE"]);
+    for one in fit.iter().take(SHOWN) {
+        let note = match one.ambiguous {
+            0 => "-".to_owned(),
+            1 => "an earlier try may have arrived".to_owned(),
+            tries => format!("{tries} earlier tries may have arrived"),
+        };
+        let code = one.code.clone().unwrap_or_else(|| "-".to_owned());
+        table.row([one.id.clone(), one.status.clone(), one.template.clone(), one.user_id.clone(), code, note]);
+    }
+    let more = match fit.len().checked_sub(SHOWN) {
+        None | Some(0) => String::new(),
+        Some(more) => format!("and {more} more\n"),
+    };
+    table.render() + &more
+}

@@ -1,0 +1,91 @@
+//! Requests of the ledger that an operator gives up.
+//!
+//! Promise: only what provably is not with the receiver because of its last try, and with no replica, is given up: a pending or
+//! a failed one. It becomes failed with the code `discarded`, keeps its dedupe key, and is noted in `outbox.operation`.
+
+use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
+
+use crate::database::Error;
+
+const FOUND: &str = "SELECT r.request_id::text, r.user_id, r.template, \
+     CASE WHEN r.status = 'failed' AND r.error ->> 'code' = 'discarded' THEN 'discarded' \
+     WHEN r.status = 'processing' AND r.expires_at < pg_catalog.clock_timestamp() THEN 'unknown' ELSE r.status END, \
+     r.error ->> 'code', r.claimed_by, r.ambiguous FROM outbox.request AS r \
+     WHERE CASE WHEN $2::text IS NULL THEN r.request_id = ANY ($1::text[]::uuid[]) ELSE r.relay = $2 AND r.status <> 'completed' \
+     AND NOT (r.status = 'failed' AND COALESCE(r.error ->> 'code' = 'discarded', false)) AND ($3::text IS NULL OR r.status = $3) END \
+     ORDER BY r.due_at, r.request_id";
+
+/// What may have been sent once keeps its body: the receiver may know its key, and a caller may ask for it again.
+const DISCARD: &str = "WITH changed AS (UPDATE outbox.request AS r SET status = 'failed', \
+     error = pg_catalog.jsonb_build_object('class', 'fatal') || COALESCE(r.error, '{}') || pg_catalog.jsonb_build_object('code', 'discarded', \
+     'at', pg_catalog.clock_timestamp(), 'message', 'an operator has given it up' || \
+     COALESCE('; the last try: ' || (r.error ->> 'code') || COALESCE(': ' || (r.error ->> 'message'), ''), ''), 'hint', \
+     'It is sent only if a caller asks for it again with retry_failed.'), \
+     body = CASE WHEN r.ambiguous > 0 THEN r.body END, token = NULL, expires_at = NULL, updated_at = pg_catalog.clock_timestamp() \
+     FROM pg_catalog.unnest($1::text[]) AS p(id) WHERE r.request_id = p.id::uuid AND r.status IN ('failed', 'pending') \
+     AND (r.status = 'pending' OR r.error ->> 'code' IS DISTINCT FROM 'discarded') RETURNING r.request_id, r.relay), \
+     noted AS (INSERT INTO outbox.operation (operator, verb, cursor, detail) SELECT session_user || '/' || $2, 'request discard', c.relay, \
+     pg_catalog.jsonb_build_object('requests', pg_catalog.jsonb_agg(c.request_id)) FROM changed AS c GROUP BY c.relay) \
+     SELECT pg_catalog.count(*) FROM changed";
+
+/// Which requests.
+#[derive(Clone, Copy, Debug)]
+pub enum Which<'a> {
+    /// These.
+    Ids(&'a [String]),
+    /// Those of a relay that are not finished; perhaps only those of this status.
+    Relay(&'a str, Option<&'a str>),
+}
+
+/// A request that an operator wants to give up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its id.
+    pub id: String,
+    /// Whom it is for.
+    pub user_id: String,
+    /// What it is.
+    pub template: String,
+    /// Its status; `unknown` also when its replica is gone, `discarded` when it was given up before.
+    pub status: String,
+    /// The code of its last error.
+    pub code: Option<String>,
+    /// The replica that had it last.
+    pub by: Option<String>,
+    /// How many tries had an outcome that is not known.
+    pub ambiguous: i32,
+}
+
+/// Reads them, by due time.
+///
+/// # Errors
+/// The database's.
+pub async fn find(client: &Client, which: Which<'_>) -> Result<Vec<Found>, Error> {
+    let (ids, relay, status) = match which {
+        Which::Ids(ids) => (ids, None, None),
+        Which::Relay(relay, status) => (&[][..], Some(relay), status),
+    };
+    let parameters: [&(dyn ToSql + Sync); 3] = [&ids, &relay, &status];
+    let rows = client.query(FOUND, &parameters).await?;
+    let found = rows.iter().map(|row| {
+        Ok(Found {
+            id: row.try_get(0)?,
+            user_id: row.try_get(1)?,
+            template: row.try_get(2)?,
+            status: row.try_get(3)?,
+            code: row.try_get(4)?,
+            by: row.try_get(5)?,
+            ambiguous: row.try_get(6)?,
+        })
+    });
+    Ok(found.collect::<Result<_, tokio_postgres::Error>>()?)
+}
+
+/// Gives up those that are still pending or failed; gives their number.
+///
+/// # Errors
+/// The database's.
+pub async fn discard(client: &Client, ids: &[String], operator: &str) -> Result<i64, Error> {
+    Ok(client.query_one(DISCARD, &[&ids, &operator]).await?.try_get(0)?)
+}

@@ -1,0 +1,63 @@
+//! What is told beside the reason: it holds whatever the reason is.
+
+use super::{Why, seek_before, unknown};
+use crate::relay::inspect::facts::{Facts, Schedules};
+
+/// Adds it to the sentence, and to the steps those that nothing else comes before.
+pub(super) fn add(why: &mut Why, facts: &Facts) {
+    for named in facts.out_of_reach.named() {
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; {named}."));
+    }
+    for note in &facts.notes {
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; {note}."));
+    }
+    if let Some(step) = &facts.clock_step {
+        why.sentence.pop();
+        why.sentence.push_str(&format!(
+            "; the clock has stepped back: rows stamped {} may not have been delivered (`{}` sends them).",
+            step.between(),
+            seek_before(facts)
+        ));
+    }
+    if facts.unknown > 0 {
+        let listed = format!("`outbox-relay request list --unknown --relay {}`", facts.name);
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; unknown outcomes: {} ({listed}).", facts.unknown));
+    }
+    // What moves, or has nothing to do, needs no other step.
+    if why.well {
+        why.advice.extend(unknown::steps(facts));
+    }
+    if facts.dead_letters > 0 {
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; {}.", dead_letters(facts)));
+    }
+    if let Some(schedules) = &facts.schedules {
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; {}.", standing(schedules)));
+    }
+    if let Some(number) = facts.wish {
+        why.sentence.pop();
+        let what = facts.wished.as_ref().map_or_else(String::new, |what| format!(" ({what})"));
+        why.sentence.push_str(&format!("; wish {number} of an operator{what} waits for a turn."));
+    }
+}
+
+/// How many messages wait for an operator, and what lists them.
+fn dead_letters(facts: &Facts) -> String {
+    let Facts { name, dead_letters, .. } = facts;
+    if facts.of_requests {
+        return format!("failed requests: {dead_letters} (`outbox-relay request list --status failed --relay {name}`)");
+    }
+    format!("dead letters: {dead_letters} (`outbox-relay dead-letter list --cursor {name}`)")
+}
+
+/// How schedules stand, as the end of a sentence.
+fn standing(schedules: &Schedules) -> String {
+    let Schedules { running, due, problems, next_at } = schedules;
+    let next = next_at.as_ref().map_or_else(|| "none comes".to_owned(), |at| format!("the next comes at {at}"));
+    let listed = if *problems > 0 { " (`outbox-relay schedule list --problems`)" } else { "" };
+    format!("actions running {running}, due {due}; schedules with a problem {problems}{listed}; {next}")
+}

@@ -1,0 +1,27 @@
+//! The steps that settle unknown outcomes.
+
+use crate::relay::inspect::facts::Facts;
+
+/// So many keys stand in the command; the list has all.
+const KEYS: usize = 5;
+
+/// What the receiver says of them is recorded; nothing when none is unknown.
+pub(super) fn steps(facts: &Facts) -> Vec<String> {
+    let keys: Vec<&str> = facts.unknown_keys.iter().filter_map(|key| plain(key)).take(KEYS).collect();
+    if keys.is_empty() {
+        return Vec::new();
+    }
+    let (keys, relay) = (keys.join(" "), &facts.name);
+    let of = if facts.of_requests { String::new() } else { format!(" --relay {relay}") };
+    vec![
+        "Ask the receiver which of them have arrived, and record it; --lost is for those that have not:".to_owned(),
+        format!("outbox-relay request settle {keys}{of} --arrived"),
+    ]
+}
+
+/// A key of one column that is a word of a shell as it stands; others are in the list.
+fn plain(key: &[String]) -> Option<&str> {
+    let [key] = key else { return None };
+    let safe = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
+    (!key.is_empty() && !key.starts_with('-') && key.chars().all(safe)).then_some(key)
+}
