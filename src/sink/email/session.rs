@@ -89,7 +89,7 @@ impl Server {
         builder.min_protocol_version(Some(Protocol::Tlsv12));
         if let Some(path) = &self.ca_file {
             let unusable = |error: String| format!("{}: {error}", path.display());
-            let pem = std::fs::read(path).map_err(|error| unusable(error.to_string()))?;
+            let pem = crate::file::bytes(path).map_err(|error| unusable(error.to_string()))?;
             let certificates = Certificate::stack_from_pem(&pem).map_err(|error| unusable(error.to_string()))?;
             if certificates.is_empty() {
                 return Err(unusable("holds no certificate".to_owned()));

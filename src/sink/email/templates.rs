@@ -256,7 +256,7 @@ impl Compiler {
             Source::Inline(text) => self.template(key, text, mode),
             Source::File(path) => {
                 let key = format!("{key}_file");
-                match std::fs::read_to_string(path) {
+                match crate::file::text(path) {
                     Ok(text) => self.template(&key, &text, mode),
                     Err(error) => {
                         self.problem(&key, format!("{} cannot be read: {error}", path.display()));
