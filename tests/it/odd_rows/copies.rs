@@ -1,7 +1,8 @@
 //! How often a row is in the relay's memory on its way to each sink: about twice. Three times as an email, which is encoded and then
 //! put behind its header, and back into PostgreSQL, as a parameter or as a dead letter, whose driver copies what it sends once more.
 //!
-//! `ROW_MIB=1,7,64 cargo test --test it odd_rows::copies -- --nocapture` prints a table.
+//! `ROW_MIB=1,7,64 cargo test --test it odd_rows::copies -- --nocapture` prints a table. `ROW_CGROUP=DIR` puts each relay into a memory
+//! control group (version 1) with a limit, under the shipped `max_row_bytes`: larger rows become dead letters without their payload.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -117,8 +118,13 @@ async fn passed(owner: &Client, id: i32) -> bool {
 async fn growth(database: &Database, owner: &Client, kind: &str, mebibytes: usize) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let post = SmtpServer::start(&Options::default()).await.unwrap();
-    let text = relay(kind, folder.path(), &post).await + PATIENT;
+    let group = std::env::var("ROW_CGROUP").ok();
+    let turn = if group.is_some() { "[relay.turn]\ndeadline = \"30s\"\n" } else { PATIENT };
+    let text = relay(kind, folder.path(), &post).await + turn;
     let replica = Process::spawn(&toml(database, "relay", Some(&broker().await.bootstrap_servers()), &text), &["run"]);
+    if let Some(group) = &group {
+        std::fs::write(format!("{group}/cgroup.procs"), replica.pid.to_string()).unwrap();
+    }
     fill(owner, "64", 1).await;
     eventually(PATIENCE * 2, || passed(owner, 1)).await;
     // Resets VmHWM to what is resident now.
@@ -127,7 +133,9 @@ async fn growth(database: &Database, owner: &Client, kind: &str, mebibytes: usiz
     fill(owner, &format!("{mebibytes} * 1024 * 1024"), 1).await;
     eventually(PATIENCE * 12, || passed(owner, 2)).await;
     let growth = peak(&replica) - idle;
-    let letters = owner.query_one("SELECT string_agg(error ->> 'code', ' ') FROM outbox.dead_letter", &[]);
+    let letters = "SELECT string_agg(format('%s, %s bytes of payload', error ->> 'code', length(payload)), ' ') \
+                   FROM outbox.dead_letter";
+    let letters = owner.query_one(letters, &[]);
     let letters: Option<String> = letters.await.unwrap().get(0);
     println!("{kind:>9}: {mebibytes:3} MiB row, {growth:3} MiB above {idle} MiB {}", letters.unwrap_or_default());
     growth
