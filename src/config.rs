@@ -108,7 +108,7 @@ impl Config {
             return Self::read("", None, environment, kinds).map_err(|problems| problems.without_file(DEFAULT_FILE));
         };
         let file = path.display().to_string();
-        match std::fs::read_to_string(&path) {
+        match crate::file::piped_text(&path) {
             Ok(text) => Self::read(&text, Some(file), environment, kinds),
             Err(error) => {
                 let what = format!("cannot be read: {error}");

@@ -1,17 +1,21 @@
 //! Garbled input for everything that reads what others write: kept examples of `tests/corpus`, and changes of them drawn from a seed.
 //!
-//! A test loops over the inputs; when it panics, the input is kept in `target/garbled` and its file is named: move it to the corpus
-//! with the cure. `make fuzz` gives minutes, and another seed each time.
+//! A test loops over the inputs. If it panics, or takes too much CPU time or memory for one of them, it fails, and the input is kept
+//! in `target/garbled` and its file is named: move it to the corpus with the fix. `make fuzz` gives minutes, and another seed each time.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use limits::{Input, Limits, Watch};
+
+mod limits;
+#[cfg(test)]
+mod tests;
 
 /// The most changes of one example.
 const CHANGES: usize = 8;
 /// Larger inputs are cut: most of what is found is found in small ones.
 const LARGEST: usize = 64 << 10;
-/// An input that takes longer is kept to be looked at: a debug build on a busy machine is slow, so that it is no failure.
-const SLOW: Duration = Duration::from_secs(5);
 /// What parsers stumble over.
 const PIECES: [&str; 24] = [
     "\0",
@@ -51,9 +55,10 @@ pub(crate) struct Garbled {
     draw: fastrand::Rng,
     seed: u64,
     end: Instant,
-    last: Vec<u8>,
-    since: Instant,
     given: usize,
+    limits: Limits,
+    /// From the first input on.
+    watch: Option<Watch>,
 }
 
 impl Garbled {
@@ -74,9 +79,9 @@ impl Garbled {
             draw: fastrand::Rng::with_seed(seed),
             seed,
             end,
-            last: Vec::new(),
-            since: Instant::now(),
             given: 0,
+            limits: Limits::default(),
+            watch: None,
         }
     }
 
@@ -86,14 +91,11 @@ impl Garbled {
         self
     }
 
-    /// Where the last input is now.
-    fn keep(&self, why: &str) -> String {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/garbled");
-        let path = dir.join(format!("{}-{why}-{}-{}", self.target, self.seed, self.given));
-        match std::fs::create_dir_all(&dir).and_then(|()| std::fs::write(&path, &self.last)) {
-            Ok(()) => path.display().to_string(),
-            Err(error) => format!("not kept: {error}"),
-        }
+    /// With other limits of each input.
+    #[cfg(test)]
+    fn within(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
     }
 
     fn example(&mut self) -> &[u8] {
@@ -136,9 +138,6 @@ impl Iterator for Garbled {
     type Item = Vec<u8>;
 
     fn next(&mut self) -> Option<Vec<u8>> {
-        if self.given > 0 && self.since.elapsed() > SLOW {
-            eprintln!("it took {:?}: {}", self.since.elapsed(), self.keep("slow"));
-        }
         let mut bytes = match self.examples.get(self.given) {
             Some(example) => example.clone(),
             None if Instant::now() >= self.end => return None,
@@ -152,8 +151,8 @@ impl Iterator for Garbled {
         };
         bytes.truncate(LARGEST);
         self.given += 1;
-        self.last.clone_from(&bytes);
-        self.since = Instant::now();
+        let input = Input { target: self.target, seed: self.seed, number: self.given, bytes: bytes.clone() };
+        self.watch.get_or_insert_with(|| Watch::begin(self.limits)).see(input);
         Some(bytes)
     }
 }
@@ -161,7 +160,8 @@ impl Iterator for Garbled {
 impl Drop for Garbled {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("input {} of seed {}: {}", self.given, self.seed, self.keep("panic"));
+            let kept = self.watch.as_ref().map_or_else(|| "no input".to_owned(), |watch| watch.keep("panic"));
+            eprintln!("input {} of seed {}: {kept}", self.given, self.seed);
         } else {
             println!("{}: {} inputs, seed {}", self.target, self.given, self.seed);
         }

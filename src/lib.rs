@@ -100,6 +100,8 @@ pub mod config;
 pub mod cursor;
 #[doc(hidden)]
 pub mod database;
+#[doc(hidden)]
+pub mod file;
 #[cfg(test)]
 mod garbled;
 #[doc(hidden)]

@@ -1,6 +1,7 @@
 //! A program of one's own: the whole command line, with further sinks.
 
 use std::ffi::OsString;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -61,6 +62,10 @@ impl Program {
     /// ends the process here, with 2.
     #[must_use]
     pub fn run(self) -> ExitCode {
+        if let Some(problem) = unusable(|variable| std::env::var_os(variable)) {
+            eprintln!("error: {problem}");
+            return ExitCode::from(2);
+        }
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         // The Kafka client has threads of its own, and every thread of ours that is not needed costs wake-ups: on two
         // cores one was as quick at a backlog, and cheaper at single rows. Who sets tokio's own variable knows better.
@@ -83,5 +88,49 @@ impl Program {
         let code = Cli::parse_from(arguments).execute(environment, &self.kinds).await;
         telemetry::flush();
         code
+    }
+}
+
+/// The most threads of [`THREADS`]: more only cost memory, and a million of them the start.
+const MOST_THREADS: usize = 1024;
+const THREADS: &str = "TOKIO_WORKER_THREADS";
+const CERTIFICATES: &str = "SSL_CERT_FILE";
+
+/// What libraries read of the environment and would panic at, or wait for without end.
+fn unusable(variable: impl Fn(&str) -> Option<OsString>) -> Option<String> {
+    let is_number = |text: OsString| text.to_str().and_then(|text| text.parse().ok());
+    if let Some(threads) = variable(THREADS)
+        && !is_number(threads).is_some_and(|threads: usize| (1..=MOST_THREADS).contains(&threads))
+    {
+        return Some(format!(
+            "{THREADS}: expected a whole number from 1 to {MOST_THREADS}\n    fix: correct it, or remove it"
+        ));
+    }
+    let file = variable(CERTIFICATES).and_then(|file| std::fs::metadata(file).ok());
+    if file.is_some_and(|file| file.file_type().is_fifo()) {
+        return Some(format!("{CERTIFICATES}: it is a pipe, not a file\n    fix: name a file of certificates"));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn variables_that_end_or_block_libraries_are_refused() {
+        let set = |name: &'static str, value: OsString| unusable(|asked| (asked == name).then(|| value.clone()));
+        for threads in ["0", "-1", "", "x", "1025", "99999999999999999999"] {
+            let problem = set(THREADS, threads.into()).expect(threads);
+            assert!(problem.starts_with("TOKIO_WORKER_THREADS: expected a whole number from 1 to 1024"), "{problem}");
+        }
+        assert_eq!((set(THREADS, "1".into()), set(THREADS, "1024".into())), (None, None));
+        let dir = tempfile::tempdir().expect("made");
+        let pipe = dir.path().join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR, 0).expect("made");
+        assert!(set(CERTIFICATES, pipe.into()).is_some_and(|problem| problem.contains("it is a pipe")));
+        assert_eq!((set(CERTIFICATES, "/nonesuch".into()), set(CERTIFICATES, "/etc/passwd".into())), (None, None));
     }
 }

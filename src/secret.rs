@@ -22,7 +22,7 @@ impl Secret {
         match self {
             Self::Value(value) => Ok(value.clone()),
             Self::File(path) => {
-                let text = std::fs::read_to_string(path)?;
+                let text = crate::file::text(path)?;
                 Ok(SecretString::from(text.trim_end_matches(['\r', '\n']).to_owned()))
             }
         }

@@ -12,9 +12,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("batch", &["message", "position"]),
     ("pace", &[]),
     ("schedule", &["position"]),
-    ("secret", &[]),
+    ("file", &[]),
+    ("secret", &["file"]),
     ("visible", &[]),
-    ("database", &["position", "secret", "visible"]),
+    ("database", &["position", "file", "secret", "visible"]),
     ("metrics", &["position", "telemetry"]),
     ("health", &[]),
     ("telemetry", &[]),
@@ -22,21 +23,24 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("migrate", &["database"]),
     ("cursor", &["position", "database"]),
     ("source", &["position", "message", "batch", "database", "visible"]),
-    ("sink", &["position", "message", "batch", "secret", "visible"]),
+    ("sink", &["position", "message", "batch", "file", "secret", "visible"]),
     (
         "relay",
         &[
-            "position", "message", "batch", "pace", "secret", "visible", "database", "metrics", "health", "migrate",
-            "cursor", "source", "sink", "schedule",
+            "position", "message", "batch", "pace", "file", "secret", "visible", "database", "metrics", "health",
+            "migrate", "cursor", "source", "sink", "schedule",
         ],
     ),
     ("listener", &[]),
     (GARBLED, &[]),
     ("retention", &["position", "database", "cursor", "source", "relay"]),
     ("admin", &["metrics", "health", "listener"]),
-    ("intake", &["position", "pace", "database", "metrics", "listener"]),
+    ("intake", &["position", "pace", "file", "database", "metrics", "listener"]),
     ("program", &["cli", "config", "sink", "telemetry"]),
-    ("config", &["position", "pace", "secret", "database", "source", "sink", "relay", "retention", "admin", "intake"]),
+    (
+        "config",
+        &["position", "pace", "file", "secret", "database", "source", "sink", "relay", "retention", "admin", "intake"],
+    ),
 ];
 
 /// Input for tests, which every reader's tests import.

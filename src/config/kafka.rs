@@ -29,7 +29,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<ClusterConfig> {
 /// Read once: a client of Kafka is made from texts. A rotated password needs a restart.
 fn secret_of_file(node: &Node) -> Result<String, Wrong> {
     let path = value::path(node)?;
-    match std::fs::read_to_string(&path) {
+    match crate::file::piped_text(&path) {
         Ok(text) if text.trim().is_empty() => Err(Wrong::new("the file is empty", "write the password into it")),
         Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
         Err(error) => Err(Wrong::new(format!("cannot be read: {error}"), "name a file that this process may read")),

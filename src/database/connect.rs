@@ -72,7 +72,7 @@ pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &st
     let mut connection = config.connection.clone();
     connection.application_name(application_name);
     if let Some(path) = &config.password_file {
-        let text = tokio::fs::read_to_string(path).await.map_err(|source| {
+        let text = crate::file::text(path).map_err(|source| {
             let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
             Error::PasswordFile { path, source }
         })?;
@@ -170,7 +170,7 @@ fn connector(config: &Config) -> Result<TlsConnector, Error> {
     let authorities = |reason: String| Error::Authorities(reason);
     let mut builder = TlsConnector::builder();
     if let Some(path) = &config.ca_file {
-        let pem = std::fs::read(path).map_err(|error| authorities(format!("{}: {error}", path.display())))?;
+        let pem = crate::file::bytes(path).map_err(|error| authorities(format!("{}: {error}", path.display())))?;
         let certificates =
             Certificate::stack_from_pem(&pem).map_err(|error| authorities(format!("{}: {error}", path.display())))?;
         builder.disable_built_in_roots(true);

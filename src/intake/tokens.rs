@@ -88,7 +88,7 @@ impl Tokens {
     }
 
     fn read(&self) -> std::io::Result<SecretString> {
-        std::fs::read_to_string(&self.file).map(SecretString::from)
+        crate::file::text(&self.file).map(SecretString::from)
     }
 }
 

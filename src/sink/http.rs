@@ -22,6 +22,7 @@ use crate::message::{Field, Message};
 
 pub(crate) mod address;
 pub(super) mod answer;
+mod connections;
 pub(super) mod gate;
 pub mod once;
 pub(super) mod preset;
@@ -29,6 +30,7 @@ mod request;
 mod signature;
 use answer::Answer;
 pub use answer::known_errors;
+use connections::Connections;
 use gate::Gate;
 use preset::{Preset, Seal};
 use request::{REPLAYED, Requests};
@@ -98,7 +100,7 @@ pub enum Body {
 /// Sends the messages of one relay.
 #[derive(Debug)]
 pub struct HttpSink {
-    client: Client,
+    connections: Connections,
     requests: Box<Requests>,
     preset: Preset,
     min_interval: Option<Duration>,
@@ -137,7 +139,8 @@ impl HttpSink {
             .rate_per_second
             .filter(|rate| rate.is_finite() && *rate > 0.0)
             .and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok());
-        Ok(Self { client, requests, preset, min_interval, once: config.once.clone() })
+        let connections = Connections::new(client, config.timeout);
+        Ok(Self { connections, requests, preset, min_interval, once: config.once.clone() })
     }
 
     /// The same sink; when `headers`, the object of that name in each row becomes headers of its request.
@@ -260,7 +263,7 @@ impl HttpPublication<'_> {
         }
         self.last_request = Some(Instant::now());
         self.in_flight = true;
-        let answer = match self.sink.client.execute(request).await {
+        let answer = match self.sink.connections.execute(request).await {
             Ok(response) if response.status().is_success() => {
                 // Noted before anything else is awaited: the receiver has it, whatever becomes of this turn.
                 self.acknowledged += 1;
@@ -270,7 +273,7 @@ impl HttpPublication<'_> {
                 return;
             }
             Ok(response) => self.sink.refused(response).await,
-            Err(error) => Answer::from(&error),
+            Err(answer) => answer,
         };
         self.in_flight = false;
         self.stopped = answer::judge(answer, self.sink.requests.target());

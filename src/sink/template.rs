@@ -11,12 +11,11 @@
 //! counts, so `{{ createdAt }}` is the column `"createdAt"`. Other columns are reached through a view.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::time::Duration;
 
 use minijinja::value::Value;
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, HtmlEscape, State, UndefinedBehavior};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, UndefinedBehavior};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 
 use super::InvalidSetting;
 use crate::message::TemplateValue;
@@ -24,8 +23,13 @@ use crate::message::TemplateValue;
 mod filters;
 mod json;
 mod marks;
+mod output;
+mod plain;
 mod unprintable;
 mod work;
+
+use output::Capped;
+use plain::Plain;
 
 pub use unprintable::Unprintable;
 
@@ -67,6 +71,7 @@ pub struct Template {
     environment: Box<Environment<'static>>,
     columns: Vec<String>,
     mode: Mode,
+    plain: Option<Plain>,
 }
 
 /// The formatter's own mark on an error, to tell a printed NULL from other failures.
@@ -95,7 +100,9 @@ impl Template {
             .undeclared_variables(false)
             .into_iter()
             .collect();
-        let template = Self { environment: Box::new(environment), columns: columns.into_iter().collect(), mode };
+        let columns: Vec<String> = columns.into_iter().collect();
+        let plain = Plain::of(source, &columns);
+        let mut template = Self { environment: Box::new(environment), columns, mode, plain };
         for sample in [Some(TemplateValue::Text(b"0")), None] {
             let mut output = Capped::new(mode.limit());
             if let Err(error) = template.print(|_| sample, &mut output)
@@ -104,7 +111,17 @@ impl Template {
                 return Err(invalid(&error));
             }
         }
+        template.plain = template.plain.take().filter(|plain| template.agrees(plain));
         Ok(template)
+    }
+
+    /// Whether the library prints the same.
+    fn agrees(&self, plain: &Plain) -> bool {
+        let sample = |_| Some(TemplateValue::Text(plain::SAMPLE.as_bytes()));
+        let mut output = Capped::new(self.mode.limit());
+        let printed = self.print(sample, &mut output).is_ok();
+        let text = plain.text(sample, self.mode);
+        printed && text.is_some_and(|text| text.is_ok_and(|text| text.as_bytes() == output.bytes))
     }
 
     /// The columns that the template may print or test, sorted.
@@ -118,13 +135,47 @@ impl Template {
     /// # Errors
     /// When this row cannot be printed.
     pub fn render<'a>(&self, value: impl Fn(usize) -> Option<TemplateValue<'a>>) -> Result<String, Unprintable> {
-        for (number, column) in self.columns.iter().enumerate() {
-            if let Some(TemplateValue::Text(bytes)) = value(number)
-                && std::str::from_utf8(bytes).is_err()
-            {
-                return Err(Unprintable::NotText { column: column.clone() });
+        self.are_texts(&value)?;
+        let plain = self.plain.as_ref().and_then(|plain| plain.text(&value, self.mode));
+        let text = plain.unwrap_or_else(|| self.printed(&value))?;
+        if self.mode == Mode::Url && has_dot_segment(&text) {
+            return Err(Unprintable::Traversal);
+        }
+        Ok(text)
+    }
+
+    /// The same, piece by piece if the output need not be looked at as a whole: a large one is not in memory then. What was given
+    /// to `output` before an error is worthless.
+    ///
+    /// # Errors
+    /// As [`Self::render`].
+    pub fn render_to<'a>(
+        &self,
+        value: impl Fn(usize) -> Option<TemplateValue<'a>>,
+        output: &mut dyn FnMut(&str),
+    ) -> Result<(), Unprintable> {
+        if self.mode != Mode::Url {
+            self.are_texts(&value)?;
+            if let Some(printed) = self.plain.as_ref().and_then(|plain| plain.print(&value, self.mode, output)) {
+                return printed;
             }
         }
+        self.render(value).map(|text| output(&text))
+    }
+
+    fn are_texts<'a>(&self, value: impl Fn(usize) -> Option<TemplateValue<'a>>) -> Result<(), Unprintable> {
+        let is_text = |number| match value(number) {
+            Some(TemplateValue::Text(bytes)) => std::str::from_utf8(bytes).is_ok(),
+            Some(TemplateValue::Json(_)) | None => true,
+        };
+        match self.columns.iter().enumerate().find(|(number, _)| !is_text(*number)) {
+            Some((_, column)) => Err(Unprintable::NotText { column: column.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// What the library prints.
+    fn printed<'a>(&self, value: impl Fn(usize) -> Option<TemplateValue<'a>>) -> Result<String, Unprintable> {
         let mut output = Capped::new(self.mode.limit());
         if let Err(error) = self.print(&value, &mut output) {
             return Err(if output.overflown {
@@ -146,11 +197,7 @@ impl Template {
                 failed(&error)
             });
         }
-        let text = String::from_utf8(output.bytes).expect("templates and values are UTF-8");
-        if self.mode == Mode::Url && has_dot_segment(&text) {
-            return Err(Unprintable::Traversal);
-        }
-        Ok(text)
+        Ok(output.text())
     }
 
     fn print<'a>(&self, value: impl Fn(usize) -> Option<TemplateValue<'a>>, output: &mut Capped) -> Result<(), Error> {
@@ -207,16 +254,9 @@ fn environment(mode: Mode, cpu: Duration) -> Environment<'static> {
             return Err(Error::new(ErrorKind::InvalidOperation, "NULL is printed").with_source(PrintedNull));
         }
         let text = json::text(value)?;
-        match mode {
-            Mode::Url => {
-                for piece in utf8_percent_encode(&text, UNRESERVED) {
-                    output.write_str(piece)?;
-                }
-            }
-            Mode::Html if !value.is_safe() => write!(output, "{}", HtmlEscape(&text))?,
-            Mode::Html | Mode::Line | Mode::Text => output.write_str(&text)?,
-        }
-        Ok(())
+        // Blocks that were printed once are not escaped twice.
+        let mode = if mode == Mode::Html && value.is_safe() { Mode::Text } else { mode };
+        Ok(output::put(&text, mode, output)?)
     });
     environment
 }
@@ -264,34 +304,6 @@ fn has_dot_segment(url: &str) -> bool {
         let plain = segment.replace("%2e", ".").replace("%2E", ".");
         plain == "." || plain == ".."
     })
-}
-
-/// Takes up to `limit` bytes, then refuses.
-struct Capped {
-    bytes: Vec<u8>,
-    limit: usize,
-    overflown: bool,
-}
-
-impl Capped {
-    fn new(limit: usize) -> Self {
-        Self { bytes: Vec::new(), limit, overflown: false }
-    }
-}
-
-impl io::Write for Capped {
-    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + piece.len() > self.limit {
-            self.overflown = true;
-            return Err(io::Error::other("more output than the limit"));
-        }
-        self.bytes.extend_from_slice(piece);
-        Ok(piece.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -134,6 +134,36 @@ async fn garbled_list_of_versions_does_not_halt() {
     assert!(!halted().await, "{}", process.log());
 }
 
+// Guarantee: failures.unlisted-code
+/// The broker stores the first record and refuses the second. A client that goes by correlation ids alone takes both for stored: what
+/// it retries is the first, which the broker has.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_outlive_swapped_answers_of_broker() {
+    let proxy = KafkaProxy::start().await;
+    let (servers, topic) = (proxy.broker.bootstrap_servers(), unique("swapped"));
+    proxy.broker.create_topic(&topic, 1, &[]).await.unwrap();
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let text = toml(&database, "relay", Some(&proxy.servers()), &kafka_relay("events", &topic, ""));
+    let process = Process::spawn(&text, &["run"]);
+    let is_at = async |id: &str| {
+        let sql = "SELECT coalesce(max(position_id), '') FROM outbox.cursor";
+        owner.query_one(sql, &[]).await.unwrap().get::<_, String>(0) == id
+    };
+    // A new producer sends its first record alone.
+    owner.execute(INSERT, &[&1]).await.unwrap();
+    eventually(PATIENCE * 2, async || is_at("1").await).await;
+    proxy.swap();
+    // Too long for one request together.
+    let insert = "INSERT INTO bookings (payload) SELECT string_agg(md5(row || '.' || piece), '') \
+                  FROM generate_series(1, 2) AS row, generate_series(1, 20000) AS piece GROUP BY row ORDER BY row";
+    owner.batch_execute(insert).await.unwrap();
+    eventually(PATIENCE * 2, async || proxy.altered() > 0 || !lives(&process)).await;
+    eventually(PATIENCE * 3, async || is_at("3").await).await;
+    assert_eq!((proxy.altered(), proxy.spoiled()), (1, 1));
+    assert_eq!(delivered(&servers, &topic).await, ["1", "2", "3"], "{}", process.log());
+}
+
 /// Starts it again when it has ended by itself, which no answer may bring about (docs/adr/0029); how it was is kept.
 async fn start_again(process: &mut Process, text: &str, ends: &mut Vec<String>) {
     if lives(process) {

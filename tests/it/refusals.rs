@@ -2,8 +2,10 @@
 
 use outbox_relay::migrate::VERSION;
 use outbox_testkit::postgres::{Auth, Options, Postgres};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use crate::support::outside::{get, halted, json, line, lines, listener, mended, printed, stdout_relay};
 use crate::support::servers::prepare;
@@ -397,4 +399,22 @@ async fn once_gives_up_with_1_when_the_server_stays_away() {
     assert_eq!(last(&log), "error: PostgreSQL could not be reached within 1s (--timeout)");
     assert_eq!(code, Some(1));
     postgres.stop().await.unwrap();
+}
+
+// Guarantee: secrets.files
+#[tokio::test(flavor = "multi_thread")]
+async fn pipe_as_password_file_ends_commands_with_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let text = format!(
+        "[postgres]\nurl = \"postgresql://relay@127.0.0.1:1/app?sslmode=disable\"\npassword_file = \"{}\"\n\
+         [admin]\nlisten = \"127.0.0.1:0\"\n{}",
+        pipe.display(),
+        stdout_relay("s", "start = \"now\"")
+    );
+    for args in [&["check"][..], &["status"], &["run"]] {
+        let (_, out, log) = timeout(PATIENCE * 4, outbox_relay(&text, args)).await.expect("it ends");
+        assert!(format!("{out}{log}").contains("it is a pipe or a device, not a file"), "{args:?}: {out}{log}");
+    }
 }

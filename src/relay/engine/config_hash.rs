@@ -30,7 +30,7 @@ pub fn of(config: &Config) -> Result<String, InvalidSetting> {
         | sink::Config::Custom(_) => Vec::new(),
     };
     for (key, path) in files {
-        let contents = std::fs::read(&path)
+        let contents = crate::file::bytes(&path)
             .map_err(|error| InvalidSetting { key, problem: format!("{} cannot be read: {error}", path.display()) })?;
         digest.update(Sha256::digest(contents));
     }

@@ -20,6 +20,9 @@ use super::mail::Mail;
 use super::wire::{Reply, Transport, Wire};
 use crate::secret::Secret;
 
+/// The content is written in pieces: a copy with its dots would be as large as the mail.
+const PIECE: usize = 64 << 10;
+
 /// How the way to the server is protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Security {
@@ -86,7 +89,7 @@ impl Server {
         builder.min_protocol_version(Some(Protocol::Tlsv12));
         if let Some(path) = &self.ca_file {
             let unusable = |error: String| format!("{}: {error}", path.display());
-            let pem = std::fs::read(path).map_err(|error| unusable(error.to_string()))?;
+            let pem = crate::file::bytes(path).map_err(|error| unusable(error.to_string()))?;
             let certificates = Certificate::stack_from_pem(&pem).map_err(|error| unusable(error.to_string()))?;
             if certificates.is_empty() {
                 return Err(unusable("holds no certificate".to_owned()));
@@ -244,8 +247,11 @@ impl Session {
         *step = Step::Data;
         self.wire.ask("DATA").await?.due(354)?;
         *step = Step::Content;
-        if let Err(trouble) = self.wire.write(&stuffed(&mail.content)).await {
-            return Err(self.last_words().await.unwrap_or(trouble));
+        let mut at_begin = true;
+        for piece in mail.content.chunks(PIECE) {
+            if let Err(trouble) = self.wire.write(&stuffed(piece, &mut at_begin)).await {
+                return Err(self.last_words().await.unwrap_or(trouble));
+            }
         }
         // What is there before the mail has ended is no answer to it, whatever it says.
         if self.wire.has_spoken() {
@@ -273,16 +279,15 @@ impl Session {
     }
 }
 
-/// The content with a second dot before each line that begins with one.
-fn stuffed(content: &[u8]) -> Vec<u8> {
-    let mut stuffed = Vec::with_capacity(content.len() + 64);
-    let mut at_begin = true;
-    for byte in content {
-        if at_begin && *byte == b'.' {
+/// A piece of the content with a second dot before each line that begins with one; `at_begin` is carried to the next piece.
+fn stuffed(piece: &[u8], at_begin: &mut bool) -> Vec<u8> {
+    let mut stuffed = Vec::with_capacity(piece.len() + 64);
+    for byte in piece {
+        if *at_begin && *byte == b'.' {
             stuffed.push(b'.');
         }
         stuffed.push(*byte);
-        at_begin = *byte == b'\n';
+        *at_begin = *byte == b'\n';
     }
     stuffed
 }

@@ -118,7 +118,7 @@ impl Templates {
             .raw_header(plain("Message-ID", &message_id))
             .raw_header(plain("Auto-Submitted", "auto-generated"));
         let unfit = || poison("invalid_mail", "The row's values make no mail that every server reads alike");
-        let mut content = letter.body(builder, message)?.ok_or_else(unfit)?.formatted();
+        let mut content = letter.mail(builder, message)?.ok_or_else(unfit)?;
         if !content.ends_with(b"\r\n") {
             content.extend_from_slice(b"\r\n");
         }
@@ -157,34 +157,61 @@ impl Templates {
 
 impl Letter {
     /// The whole mail; none when the library cannot build one.
-    fn body(&self, builder: MessageBuilder, message: &Message<'_>) -> Result<Option<lettre::Message>, Failure> {
+    fn mail(&self, builder: MessageBuilder, message: &Message<'_>) -> Result<Option<Vec<u8>>, Failure> {
         let part = |bound: &Option<Bound>, kind: ContentType| {
             let rendered = bound.as_ref().map(|bound| bound.render(message)).transpose()?;
-            Ok::<_, Failure>(rendered.map(|text| single(text, kind)))
+            rendered.map(|text| Ok::<_, Failure>((kind, encoded(text)?))).transpose()
         };
         let text = part(&self.text, ContentType::TEXT_PLAIN)?;
         let html = part(&self.html, ContentType::TEXT_HTML)?;
-        let built = match (text, html) {
-            (Some(text), Some(html)) => builder.multipart(MultiPart::alternative().singlepart(text?).singlepart(html?)),
-            (Some(part), None) | (None, Some(part)) => builder.singlepart(part?),
-            (None, None) => return Ok(None),
-        };
-        Ok(built.ok())
+        let single = |(kind, body): (ContentType, Body)| SinglePart::builder().header(kind).body(body);
+        Ok(match (text, html) {
+            (Some(text), Some(html)) => {
+                let parts = MultiPart::alternative().singlepart(single(text)).singlepart(single(html));
+                builder.multipart(parts).ok().map(|mail| mail.formatted())
+            }
+            (Some((kind, body)), None) | (None, Some((kind, body))) => {
+                // The library's output grows in steps, with two of a large body in memory: it prints the header only.
+                let empty = Body::dangerous_pre_encoded(Vec::new(), body.encoding());
+                let header = builder.singlepart(single((kind, empty))).ok().map(|mail| mail.formatted());
+                header.map(|header| [header.strip_suffix(b"\r\n").unwrap_or(&header), body.as_ref(), b"\r\n"].concat())
+            }
+            (None, None) => None,
+        })
     }
 }
 
-/// A part whose encoding leaves nothing of the text as it is that a server on the way could read as something else.
-fn single(text: String, kind: ContentType) -> Result<SinglePart, Failure> {
-    let text = text.replace("\r\n", "\n").replace('\r', "\n");
-    let foreign = text.bytes().filter(|byte| !byte.is_ascii()).count();
-    let encoding = if foreign > text.len() / 6 {
+/// The text with CR LF for each end of a line. The library would put in each CR on its own, and move all that follows: for many lines
+/// that takes hours.
+fn unified(text: &str) -> String {
+    let lone = |(at, byte): (usize, u8)| match byte {
+        b'\n' => at == 0 || text.as_bytes()[at - 1] != b'\r',
+        b'\r' => text.as_bytes().get(at + 1) != Some(&b'\n'),
+        _ => false,
+    };
+    let mut unified = String::with_capacity(text.len() + text.bytes().enumerate().filter(|&end| lone(end)).count());
+    let mut rest = text;
+    while let Some(at) = rest.find(['\r', '\n']) {
+        let (line, end) = rest.split_at(at);
+        unified.extend([line, "\r\n"]);
+        rest = end.strip_prefix("\r\n").unwrap_or(&end[1..]);
+    }
+    unified.push_str(rest);
+    unified
+}
+
+/// A body whose encoding leaves nothing of the text as it is that a server on the way could read as something else.
+fn encoded(text: String) -> Result<Body, Failure> {
+    let unified = unified(&text);
+    drop(text);
+    let foreign = unified.bytes().filter(|byte| !byte.is_ascii()).count();
+    let encoding = if foreign > unified.len() / 6 {
         ContentTransferEncoding::Base64
     } else {
         ContentTransferEncoding::QuotedPrintable
     };
-    let body = Body::new_with_encoding(text, encoding)
-        .map_err(|_| poison("invalid_mail", "The row's values make no mail that every server reads alike"))?;
-    Ok(SinglePart::builder().header(kind).body(body))
+    Body::new_with_encoding(unified, encoding)
+        .map_err(|_| poison("invalid_mail", "The row's values make no mail that every server reads alike"))
 }
 
 /// A header whose value needs no encoding.
@@ -229,7 +256,7 @@ impl Compiler {
             Source::Inline(text) => self.template(key, text, mode),
             Source::File(path) => {
                 let key = format!("{key}_file");
-                match std::fs::read_to_string(path) {
+                match crate::file::text(path) {
                     Ok(text) => self.template(&key, &text, mode),
                     Err(error) => {
                         self.problem(&key, format!("{} cannot be read: {error}", path.display()));

@@ -112,10 +112,10 @@ impl HttpSink {
     }
 
     async fn answered(&self, request: Request, patience: Duration) -> Result<Response, Failure> {
-        let answer = match tokio::time::timeout(patience, self.client.execute(request)).await {
+        let answer = match tokio::time::timeout(patience, self.connections.execute(request)).await {
             Ok(Ok(response)) if response.status().is_success() => return Ok(response),
             Ok(Ok(response)) => self.refused(response).await,
-            Ok(Err(error)) => Answer::from(&error),
+            Ok(Err(answer)) => answer,
             Err(_) => Answer::TimedOut,
         };
         let deadline = Failure::deadline;

@@ -11,7 +11,7 @@ use reqwest::{Method, Request, Url};
 
 use super::Config;
 use crate::message::{Field, Message, TemplateValue};
-use crate::sink::template::{Mode, Template, UNRESERVED};
+use crate::sink::template::{Mode, Template, UNRESERVED, Unprintable};
 use crate::sink::{Class, Failure, InvalidSetting, Subject, idempotency_key, row_headers};
 use crate::visible::visible;
 use compile::Compiler;
@@ -228,10 +228,19 @@ impl Bound {
     }
 
     fn text<'a>(&self, value: impl Fn(usize) -> Option<TemplateValue<'a>>) -> Result<String, Failure> {
-        self.template.render(value).map_err(|error| {
-            let message = format!("The template of {} cannot be printed. {error}", self.key);
-            Failure::of(Class::Poison, "template", message, error.hint())
-        })
+        self.template.render(value).map_err(|error| self.unprintable(&error))
+    }
+
+    /// Appends the value of a field of a form.
+    fn append(&self, message: &Message<'_>, form: &mut String) -> Result<(), Failure> {
+        let mut append = |piece: &str| form.extend(utf8_percent_encode(piece, UNRESERVED));
+        let value = |number: usize| message.given(self.fields[number]);
+        self.template.render_to(value, &mut append).map_err(|error| self.unprintable(&error))
+    }
+
+    fn unprintable(&self, error: &Unprintable) -> Failure {
+        let message = format!("The template of {} cannot be printed. {error}", self.key);
+        Failure::of(Class::Poison, "template", message, error.hint())
     }
 }
 
@@ -251,11 +260,12 @@ impl Content {
             Self::Form(fields) => {
                 let mut form = String::new();
                 for (name, value) in fields {
-                    let value = value.render(message)?;
-                    let separator = if form.is_empty() { "" } else { "&" };
-                    let (name, value) =
-                        (utf8_percent_encode(name, UNRESERVED), utf8_percent_encode(&value, UNRESERVED));
-                    form.push_str(&format!("{separator}{name}={value}"));
+                    if !form.is_empty() {
+                        form.push('&');
+                    }
+                    form.extend(utf8_percent_encode(name, UNRESERVED));
+                    form.push('=');
+                    value.append(message, &mut form)?;
                 }
                 Ok(Cow::Owned(form.into_bytes()))
             }

@@ -290,3 +290,45 @@ async fn a_poison_row_stops_behind_its_acknowledged_forerunners() {
     assert_eq!(published.stopped.map(|failure| failure.class), Some(Class::Poison));
     assert_eq!(seen.lock().expect("not poisoned").len(), 1);
 }
+
+/// A server that sends interim responses to each connection, from threads of its own, until dropped.
+struct Flood {
+    url: String,
+    over: Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl Flood {
+    fn start() -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+        let url = format!("http://{}/", listener.local_addr().expect("bound"));
+        let over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let ends = Arc::clone(&over);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let ends = Arc::clone(&ends);
+                std::thread::spawn(move || {
+                    let responses = b"HTTP/1.1 100 Continue\r\n\r\n".repeat(1_000);
+                    // Ends when the client has closed the connection, too.
+                    while !ends.load(Relaxed) && std::io::Write::write_all(&mut &stream, &responses).is_ok() {}
+                });
+            }
+        });
+        Self { url, over }
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.over.store(true, Relaxed);
+    }
+}
+
+// Guarantee: failures.interim
+#[tokio::test]
+async fn endless_interim_responses_take_no_other_thread() {
+    let flood = Flood::start();
+    let begun = Instant::now();
+    let failure = failure(flood.url.clone()).await;
+    assert_eq!((failure.class, failure.code.as_str()), (Class::Retry, "timeout"));
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+}

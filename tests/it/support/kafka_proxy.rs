@@ -38,6 +38,9 @@ struct State {
     spoiled: AtomicUsize,
     answers: Mutex<Answers>,
     altered: AtomicUsize,
+    swaps: AtomicBool,
+    /// Produce requests since `swaps` was set.
+    produced: AtomicUsize,
 }
 
 impl KafkaProxy {
@@ -74,6 +77,12 @@ impl KafkaProxy {
         self.state.armed.store(true, Ordering::SeqCst);
     }
 
+    /// Swaps the next two answers to produce requests, once, and spoils the second request: the broker stores the first only. Both must
+    /// be on their way together, and end with a value that compression leaves longer than 300 bytes.
+    pub fn swap(&self) {
+        self.state.swaps.store(true, Ordering::SeqCst);
+    }
+
     /// Whether it holds a spoiled request back.
     pub fn holds(&self) -> bool {
         self.state.holds.load(Ordering::SeqCst)
@@ -108,7 +117,10 @@ async fn carry(client: TcpStream, state: Arc<State>) {
         }
         questions.lock().unwrap().note(&request);
         let armed = request.starts_with(&PRODUCE) && state.armed.swap(false, Ordering::SeqCst);
-        if armed || request.starts_with(&PRODUCE) && state.answers.lock().unwrap().spoils() {
+        let second = request.starts_with(&PRODUCE)
+            && state.swaps.load(Ordering::SeqCst)
+            && state.produced.fetch_add(1, Ordering::SeqCst) == 1;
+        if armed || second || request.starts_with(&PRODUCE) && state.answers.lock().unwrap().spoils() {
             let place = request.len() - IN_VALUE;
             request[place] ^= 1;
             state.spoiled.fetch_add(1, Ordering::SeqCst);
@@ -126,18 +138,40 @@ async fn carry(client: TcpStream, state: Arc<State>) {
     back.abort();
 }
 
+/// Keeps what comes from the first answer to a produce request on, until the second is there; then exchanges their correlation ids.
+fn swapped(frame: Vec<u8>, held: &mut Vec<Vec<u8>>, produced: bool, state: &State) -> Vec<Vec<u8>> {
+    if !state.swaps.load(Ordering::SeqCst) || held.is_empty() && !produced {
+        return vec![frame];
+    }
+    held.push(frame);
+    if held.len() > 1 && produced {
+        state.swaps.store(false, Ordering::SeqCst);
+        state.altered.fetch_add(1, Ordering::SeqCst);
+        let last = held.len() - 1;
+        let (first, second) = (held[0][4..8].to_vec(), held[last][4..8].to_vec());
+        held[0][4..8].copy_from_slice(&second);
+        held[last][4..8].copy_from_slice(&first);
+        return std::mem::take(held);
+    }
+    Vec::new()
+}
+
 async fn carry_back(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: Arc<State>, asked: Arc<Mutex<Asked>>) {
+    let mut held = Vec::new();
     while let Ok(length) = from.read_i32().await {
         let mut frame = length.to_be_bytes().to_vec();
         frame.resize(4 + usize::try_from(length).unwrap(), 0);
         if from.read_exact(&mut frame[4..]).await.is_err() {
             return;
         }
+        let produced = asked.lock().unwrap().is_produce(&frame[4..]);
         if state.answers.lock().unwrap().alter(&mut frame, &mut asked.lock().unwrap()) {
             state.altered.fetch_add(1, Ordering::SeqCst);
         }
-        if to.write_all(&frame).await.is_err() {
-            return;
+        for frame in swapped(frame, &mut held, produced, &state) {
+            if to.write_all(&frame).await.is_err() {
+                return;
+            }
         }
     }
 }

@@ -12,6 +12,11 @@ fn what_a_server_offers_is_read_from_its_lines() {
 
 #[test]
 fn no_line_of_the_content_is_taken_for_the_last() {
-    assert_eq!(stuffed(b".\r\n..\r\na.\r\n.b\r\n"), b"..\r\n...\r\na.\r\n..b\r\n");
-    assert_eq!(stuffed(b""), b"");
+    let content = b".\r\n..\r\na.\r\n.b\r\n";
+    // Wherever the content is cut into pieces.
+    for size in 1..=content.len() {
+        let mut at_begin = true;
+        let pieces: Vec<u8> = content.chunks(size).flat_map(|piece| stuffed(piece, &mut at_begin)).collect();
+        assert_eq!(pieces, b"..\r\n...\r\na.\r\n..b\r\n", "pieces of {size}");
+    }
 }

@@ -177,3 +177,34 @@ fn settings_that_cannot_work_are_told_together() {
     let keys: Vec<&str> = problems.iter().map(|problem| problem.key.as_str()).collect();
     assert_eq!(keys, ["to", "templates.t.subject", "templates.t.text_file", "templates.t.html"], "{problems:?}");
 }
+
+/// The CPU time of this thread.
+fn cpu() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).expect("positive")
+}
+
+// Guarantee: secrets.template-limits
+#[test]
+fn mail_of_many_lines_takes_linear_time() {
+    let mut config = config();
+    config.templates.get_mut("hello").expect("there").text = Some(Source::Inline("{{ name }}".to_owned()));
+    config.templates.get_mut("hello").expect("there").subject = "s".to_owned();
+    config.templates.get_mut("hello").expect("there").html = None;
+    for end in ["\n", "\r", "\r\n", " \n", ".\n", "=", "\u{fc}", "\t"] {
+        let begun = cpu();
+        let mail = write(&config, &end.repeat(512 << 10), "ann@example.com").expect("a mail");
+        let took = cpu() - begun;
+        assert!(mail.content.len() >= 512 << 10, "all of it is there");
+        assert!(took < Duration::from_secs(4), "{end:?}: {took:?}");
+    }
+}
+
+#[test]
+fn each_end_of_line_becomes_cr_lf() {
+    for (text, lines) in
+        [("", ""), ("a", "a"), ("\r\r\n\n", "\r\n\r\n\r\n"), ("a\nb\rc\r\nd", "a\r\nb\r\nc\r\nd"), ("\n\r", "\r\n\r\n")]
+    {
+        assert_eq!(unified(text), lines, "{text:?}");
+    }
+}

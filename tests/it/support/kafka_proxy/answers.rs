@@ -112,6 +112,12 @@ impl Asked {
         self.0.insert([*c1, *c2, *c3, *c4], (i16::from_be_bytes(*key), i16::from_be_bytes([*v1, *v2])));
     }
 
+    /// Whether this answers a produce request.
+    pub fn is_produce(&self, answer: &[u8]) -> bool {
+        let asked = answer.first_chunk::<4>().and_then(|id| self.0.get(id));
+        asked.is_some_and(|(key, _)| *key == Place::Produce.key())
+    }
+
     fn take(&mut self, answer: &[u8]) -> Option<(i16, i16)> {
         self.0.remove(answer.first_chunk::<4>()?)
     }

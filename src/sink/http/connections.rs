@@ -1,0 +1,84 @@
+//! The connections of one sink, on a thread of their own.
+//!
+//! HTTP sets no limit to interim responses (1xx), and the library reads those that are there before it lets anything else run. A
+//! receiver that sends them without end takes this thread, and no other: probes, locks and other relays go on.
+
+use std::fmt;
+use std::io;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::{Client, Request, Response};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::answer::Answer;
+
+/// How much later than the library, which knows how far the request has come, its own end is given up.
+const LATE: Duration = Duration::from_millis(500);
+
+pub(super) struct Connections {
+    client: Client,
+    timeout: Duration,
+    /// From the first request on: many sinks are made only to be looked at.
+    thread: Mutex<Option<Thread>>,
+}
+
+/// Dropped, it ends, as soon as its receiver leaves it the time; it is not waited for.
+struct Thread {
+    runtime: Handle,
+    _end: oneshot::Sender<()>,
+}
+
+impl fmt::Debug for Connections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connections").field("timeout", &self.timeout).finish_non_exhaustive()
+    }
+}
+
+impl Connections {
+    /// The client ends a request after `timeout`.
+    pub(super) fn new(client: Client, timeout: Duration) -> Self {
+        Self { client, timeout, thread: Mutex::new(None) }
+    }
+
+    /// Sends a request, and waits for the head of its final response.
+    ///
+    /// # Errors
+    /// How it ended otherwise.
+    pub(super) async fn execute(&self, request: Request) -> Result<Response, Answer> {
+        let unstarted = |error| Answer::NotSent(format!("its thread cannot be started: {error}"));
+        let runtime = self.runtime().map_err(unstarted)?;
+        let client = self.client.clone();
+        // Dropped, it ends the request.
+        let mut sending = JoinSet::new();
+        sending.spawn_on(async move { client.execute(request).await }, &runtime);
+        match timeout(self.timeout + LATE, sending.join_next()).await {
+            Ok(Some(Ok(ended))) => ended.map_err(|error| Answer::from(&error)),
+            Ok(Some(Err(_)) | None) => Err(Answer::Broken("the HTTP library has failed".to_owned())),
+            Err(_) => Err(Answer::TimedOut),
+        }
+    }
+
+    fn runtime(&self) -> io::Result<Handle> {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(thread) = &*thread {
+            return Ok(thread.runtime.clone());
+        }
+        let (tell, told) = sync_channel(1);
+        let (end, ended) = oneshot::channel();
+        std::thread::Builder::new().name("http".to_owned()).spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().build();
+            let _ = tell.send(runtime.as_ref().map(|runtime| runtime.handle().clone()).map_err(io::Error::kind));
+            if let Ok(runtime) = runtime {
+                let _: Result<(), _> = runtime.block_on(ended);
+            }
+        })?;
+        let runtime = told.recv().map_err(io::Error::other)??;
+        *thread = Some(Thread { runtime: runtime.clone(), _end: end });
+        Ok(runtime)
+    }
+}
