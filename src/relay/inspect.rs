@@ -2,6 +2,7 @@
 
 pub mod adopt;
 pub mod check;
+mod clock_step;
 pub mod diagnose;
 pub mod explain;
 pub mod facts;

@@ -8,9 +8,7 @@ use crate::position::Timestamp;
 use crate::relay::Config;
 use crate::relay::engine::lag::CAP;
 use crate::relay::engine::replicas;
-use crate::relay::inspect::facts::{
-    Facts, Holder, LastError, Lock, OutOfReach, Retrying, Schedules, Waiting,
-};
+use crate::relay::inspect::facts::{Facts, Holder, LastError, Lock, OutOfReach, Retrying, Schedules, Waiting};
 use crate::relay::inspect::status::{CursorStatus, HeldStatus, horizon, status};
 use crate::relay::inspect::waiting_rows;
 use crate::relay::queue::actions;

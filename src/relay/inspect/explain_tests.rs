@@ -1,6 +1,6 @@
 use super::*;
+use crate::relay::inspect::clock_step::ClockStepStatus;
 use crate::relay::inspect::facts::{Counted, Holder, Lock, OutOfReach, Schedules};
-use crate::relay::inspect::status::ClockStepStatus;
 
 /// Rows wait, a replica runs, nothing is known to be wrong.
 fn facts() -> Facts {
@@ -171,7 +171,11 @@ fn a_clock_that_stepped_back_says_until_when() {
 #[test]
 fn rows_that_a_clock_step_may_have_left_out_are_named_until_a_seek_has_answered() {
     let [from, to] = ["2026-11-21T08:00:00Z", "2026-11-21T08:02:00Z"].map(str::to_owned);
-    let facts = Facts { waiting: Some(Waiting::default()), clock_step: Some(ClockStepStatus { from: Some(from), to }), ..facts() };
+    let facts = Facts {
+        waiting: Some(Waiting::default()),
+        clock_step: Some(ClockStepStatus { from: Some(from), to }),
+        ..facts()
+    };
     let parts = [
         "rows stamped between 2026-11-21T08:00:00Z and 2026-11-21T08:02:00Z may not have been delivered",
         "`outbox-relay cursor seek booking_sms --at 2026-11-21T08:00:00Z`",
@@ -186,7 +190,10 @@ fn rows_that_a_clock_step_may_have_left_out_are_named_until_a_seek_has_answered(
 fn clock_step_of_unknown_start_names_its_end_only() {
     let step = ClockStepStatus { from: None, to: "2026-11-21T08:02:00Z".to_owned() };
     let facts = Facts { waiting: Some(Waiting::default()), clock_step: Some(step), ..facts() };
-    let parts = ["rows stamped before 2026-11-21T08:02:00Z (no replica ran", "`outbox-relay cursor seek booking_sms --at INSTANT`"];
+    let parts = [
+        "rows stamped before 2026-11-21T08:02:00Z (no replica ran",
+        "`outbox-relay cursor seek booking_sms --at INSTANT`",
+    ];
     says(&facts, "idle", true, &parts, &[]);
 }
 

@@ -1,6 +1,6 @@
 //! What can be known of a cursor from outside. Pure data.
 
-use crate::relay::inspect::status::ClockStepStatus;
+use crate::relay::inspect::clock_step::ClockStepStatus;
 
 /// What is known of a cursor.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -15,14 +15,13 @@ use crate::position::{Position, Timestamp};
 use crate::relay::Config;
 use crate::relay::engine::lag;
 use crate::relay::engine::replicas::{self, Fleet, document, fleet};
-use crate::relay::inspect::waiting_rows;
+use crate::relay::inspect::{clock_step, waiting_rows};
 use crate::relay::setup::prepare;
 use crate::source;
 use crate::source::shape::Shape;
 use crate::source::watcher::{Sighting, Watcher};
 
 mod advanced;
-mod clock_step;
 mod horizon;
 mod running;
 mod words;

@@ -1,7 +1,7 @@
 //! A relay of a stream that has passed its checks: what its turns work with.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::metrics::CursorMetrics;
 use crate::relay::Config;

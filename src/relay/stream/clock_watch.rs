@@ -68,7 +68,9 @@ impl ClockWatch {
             (None, Some(to)) => self.begins(ClockStep { from, to }),
             (Some(known), Some(to)) if known.to != to => self.begins(ClockStep { from, to }),
             // Once more, and further.
-            (Some(known), Some(to)) if stepped && known.from.is_some_and(|known| from.is_some_and(|from| from < known)) => {
+            (Some(known), Some(to))
+                if stepped && known.from.is_some_and(|known| from.is_some_and(|from| from < known)) =>
+            {
                 self.begins(ClockStep { from, to })
             }
             (Some(_), Some(_)) => None,
@@ -123,7 +125,12 @@ mod tests {
     // Guarantee: horizon.clock-step-bound
     #[test]
     fn step_starts_at_or_before_clock_after_it() {
-        let found = polls(Instant::now(), &mut ClockWatch::default(), 5_000, &[(0, 5_010), (200, 1_000), (400, 1_200), (5_000, 5_800)]);
+        let found = polls(
+            Instant::now(),
+            &mut ClockWatch::default(),
+            5_000,
+            &[(0, 5_010), (200, 1_000), (400, 1_200), (5_000, 5_800)],
+        );
         assert_eq!(found, [ClockNews::Behind(step(800, 5_000)), ClockNews::Passed(step(800, 5_000))]);
     }
 
@@ -136,20 +143,31 @@ mod tests {
 
     #[test]
     fn further_step_before_the_first_has_passed_is_reported() {
-        let found = polls(Instant::now(), &mut ClockWatch::default(), 5_000, &[(0, 5_010), (200, 3_000), (400, 3_200), (500, 400)]);
+        let found = polls(
+            Instant::now(),
+            &mut ClockWatch::default(),
+            5_000,
+            &[(0, 5_010), (200, 3_000), (400, 3_200), (500, 400)],
+        );
         assert_eq!(found, [ClockNews::Behind(step(2_800, 5_000)), ClockNews::Behind(step(300, 5_000))]);
     }
 
     // Guarantee: horizon.clock-step-bound
     #[test]
     fn step_that_is_over_before_the_next_poll_is_reported() {
-        let found = polls(Instant::now(), &mut ClockWatch::default(), 5_000, &[(0, 5_001), (1_000, 5_500), (2_000, 6_500)]);
+        let found =
+            polls(Instant::now(), &mut ClockWatch::default(), 5_000, &[(0, 5_001), (1_000, 5_500), (2_000, 6_500)]);
         assert_eq!(found, [ClockNews::Over(step(4_500, 5_000))]);
     }
 
     #[test]
     fn slewed_clock_and_step_after_an_idle_hour_are_no_news() {
-        let found = polls(Instant::now(), &mut ClockWatch::default(), 5_000, &[(0, 5_001), (1_000, 5_917), (3_600_000, 3_550_000)]);
+        let found = polls(
+            Instant::now(),
+            &mut ClockWatch::default(),
+            5_000,
+            &[(0, 5_001), (1_000, 5_917), (3_600_000, 3_550_000)],
+        );
         assert_eq!(found, []);
     }
 
@@ -157,7 +175,8 @@ mod tests {
     fn slow_answers_shift_the_start_and_pretend_no_step() {
         let (mut watch, begun) = (ClockWatch::default(), Instant::now());
         let after = |millis| begun + Duration::from_millis(millis);
-        let slow = |clock, asked, answered| Reading { clock: at(clock), asked: after(asked), answered: after(answered) };
+        let slow =
+            |clock, asked, answered| Reading { clock: at(clock), asked: after(asked), answered: after(answered) };
         assert_eq!(watch.poll(slow(5_900, 0, 900), Some(at(5_000)), false, WINDOW), None);
         assert_eq!(watch.poll(slow(5_950, 950, 1_900), Some(at(5_000)), false, WINDOW), None);
         let behind = watch.poll(slow(2_000, 2_000, 2_500), Some(at(5_000)), true, WINDOW);
