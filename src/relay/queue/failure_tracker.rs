@@ -43,6 +43,8 @@ pub(in crate::relay) struct FailureTracker {
     failing: bool,
     /// The reason that was logged last for outcomes that cannot be recorded.
     unrecorded: Option<String>,
+    /// When an outcome that the server refuses to record was last reported.
+    refused: Option<Instant>,
 }
 
 /// What to do after an error of the database.
@@ -68,6 +70,7 @@ impl FailureTracker {
             reported: false,
             failing: false,
             unrecorded: None,
+            refused: None,
         }
     }
 
@@ -107,7 +110,22 @@ impl FailureTracker {
         }
     }
 
-    /// The relay stands still until somebody mends it.
+    /// The server refuses to record what became of a job: what was sent may be sent again in the end.
+    pub(in crate::relay) async fn record_refused(&mut self, id: &str, error: &Error) {
+        if self.refused.is_some_and(|refused| refused.elapsed() < TELL) {
+            return;
+        }
+        let failure = Failure::of(
+            Class::Retry,
+            &sqlstate::word(error),
+            format!("what became of {id} cannot be recorded: {error}"),
+            "See what a trigger, a constraint or a missing privilege refuses there; recording is retried.",
+        );
+        self.report(&failure).await;
+        self.refused = Some(Instant::now());
+    }
+
+    /// The relay halts until an operator resumes it.
     pub(in crate::relay) async fn halt(&mut self, fingerprint: &str, failure: &Failure, key: Option<&str>) {
         tracing::error!(
             cursor = self.cursor,
@@ -135,8 +153,8 @@ impl FailureTracker {
         if self.unsuccessful < OUTAGE || self.told.is_some_and(|told| told.elapsed() < TELL) {
             return;
         }
-        self.told = Some(Instant::now());
         self.report(failure).await;
+        self.told = Some(Instant::now());
     }
 
     /// The receiver has answered, and not accepted: it is not out, and nothing gets done all the same.

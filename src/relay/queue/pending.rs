@@ -54,9 +54,6 @@ impl Work for PendingWork {
     type Job = PendingJob;
     type Outcome = SendOutcome;
 
-    /// A row that was sent may be locked by a transaction of the application for long: it is claimed meanwhile, so that nobody
-    /// sends it again.
-    const PATIENCE: Option<Duration> = Some(Duration::from_secs(5 * 60));
     /// Locked rows must not hold up others.
     const UNRECORDED_TAKE_ROOM: bool = false;
 

@@ -14,7 +14,7 @@ use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::queue::runner;
-use crate::relay::queue::work::{AttemptOf, Begun, Claim, Context, Poll, Recorded, Renewal, Work};
+use crate::relay::queue::work::{AttemptOf, Begun, Claim, Context, Job as _, Poll, Recorded, Renewal, Work};
 use crate::source::Requests;
 
 mod claim;
@@ -51,9 +51,6 @@ impl Work for RequestWork {
     type Claimed = ClaimedRequests;
     type Job = RequestJob;
     type Outcome = RequestOutcome;
-
-    // The claim of an outcome that the server refuses for good is not renewed for ever: then `on_unknown` decides.
-    const PATIENCE: Option<Duration> = Some(Duration::from_secs(5 * 60));
 
     async fn prepare(&self, engine: &Arc<Engine>, config: &Config) -> Result<Result<PreparedRequests, Unready>, Error> {
         prepare::prepare(engine, config, &self.source).await
@@ -141,5 +138,20 @@ impl Work for RequestWork {
         let keeping = async { ledger::keep(context.engine.probe.session().await?.as_ref(), lease, &claims).await };
         let kept = within(&context.engine, keeping).await?;
         Ok(claims.iter().map(|claim| kept.contains(claim.id)).collect())
+    }
+    async fn give_up(
+        &mut self,
+        context: &Context<PreparedRequests>,
+        _prepared: &PreparedRequests,
+        attempt: &AttemptOf<Self>,
+    ) -> Result<(), Error> {
+        let (cursor, id, acknowledged) = (&context.config.name, attempt.job.id(), attempt.is_acknowledged());
+        tracing::error!(
+            cursor,
+            id,
+            acknowledged,
+            "cannot record the outcome of a request: on_unknown decides when its claim expires"
+        );
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@
 //! - which jobs are sent together ([`Work::groups`]),
 //! - whether an outcome is reported as soon as it is known ([`Work::ended`]) or once it is recorded ([`Work::recorded`]),
 //! - what becomes of an outcome that the server refuses ([`Work::refused`]) or that cannot be recorded for long
-//!   ([`Work::PATIENCE`], [`Work::give_up`]),
+//!   ([`Work::give_up`]),
 //! - what a claim does that the server refuses ([`Work::claim_refused`]).
 
 use std::sync::Arc;
@@ -58,6 +58,8 @@ pub(super) struct Attempt<J, O> {
     pub(super) may_be_recorded: bool,
     /// When its claim was last made or renewed, by this process's clock.
     pub(super) renewed: Instant,
+    /// Since when it is to be recorded.
+    pub(super) ended: Instant,
 }
 
 /// An attempt of this kind of work.
@@ -65,7 +67,8 @@ pub(super) type AttemptOf<W> = Attempt<<W as Work>::Job, <W as Work>::Outcome>;
 
 impl<J: Job, O: Outcome> Attempt<J, O> {
     pub(super) fn new(job: J, outcome: O) -> Self {
-        Self { renewed: job.claimed_at(), job, outcome, reported: false, refused: false, may_be_recorded: false }
+        let (renewed, ended) = (job.claimed_at(), Instant::now());
+        Self { renewed, ended, job, outcome, reported: false, refused: false, may_be_recorded: false }
     }
 
     pub(super) fn is_acknowledged(&self) -> bool {
@@ -154,9 +157,6 @@ pub(super) trait Work: Sized + Send + Sync + 'static {
 
     /// The most attempts that one transaction records.
     const TOGETHER: usize = usize::MAX;
-    /// For how long an outcome is kept that cannot be recorded; then [`Self::give_up`]. None: for as long as its claim lasts.
-    const PATIENCE: Option<Duration> = None;
-
     /// For how long a failure that was reported stays once nothing waits: what has failed for good may be listed nowhere else.
     const LINGER: Duration = Duration::ZERO;
 
@@ -305,13 +305,11 @@ pub(super) trait Work: Sized + Send + Sync + 'static {
         false
     }
 
-    /// An outcome could not be recorded for [`Self::PATIENCE`], or the process ends.
+    /// An outcome could not be recorded for long, or the process ends: its claim is no longer renewed. Logs it.
     fn give_up(
         &mut self,
-        _context: &Context<Self::Prepared>,
-        _prepared: &Self::Prepared,
-        _attempt: &AttemptOf<Self>,
-    ) -> impl Future<Output = Result<(), Error>> + Send {
-        std::future::ready(Ok(()))
-    }
+        context: &Context<Self::Prepared>,
+        prepared: &Self::Prepared,
+        attempt: &AttemptOf<Self>,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
 }

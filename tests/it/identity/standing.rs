@@ -138,3 +138,53 @@ async fn another_configuration_under_the_same_name_halts_until_it_is_accepted() 
         prints(&other, &[2]).await;
     }
 }
+
+/// Records a step of the clock as a replica does.
+const STEP: &str = "INSERT INTO outbox.operation (operator, verb, cursor, detail) SELECT 'r', 'clock stepped back', 'old', \
+                    jsonb_build_object('from', $1::text::timestamptz, 'to', $2::text::timestamptz)";
+
+// Guarantee: horizon.clock-step-bound
+#[tokio::test(flavor = "multi_thread")]
+async fn clock_step_is_told_beyond_rename_and_reshard_until_a_seek_to_before_its_end() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    run(&owner, INSERT).await;
+    let configured =
+        |name: &str, more: &str| toml(&database, "postgres", None, &crate::support::outside::stdout_relay(name, more));
+    let (old, new) = (configured("old", ""), configured("new", ""));
+    let sharded = configured("new", "shards = 2\nshard_key = \"payload\"");
+    let ends = async |text: &str, args: &[&str]| {
+        let (code, out, log) = crate::support::outbox_relay(text, args).await;
+        // What it finds may be its exit code.
+        assert!(code == Some(0) || args[1] == "why", "{args:?} {out}{log}");
+        out + &log
+    };
+    ends(&old, &["run", "--once"]).await;
+    let shard =
+        "(COALESCE(pg_catalog.hashtextextended(\"payload\"::text COLLATE pg_catalog.\"C\", 0), 0) & 2147483647) % 2";
+    run(&owner, &format!("CREATE INDEX bookings_shards ON bookings (({shard}), created_at, id)")).await;
+    for (from, to) in [(None, "2026-11-21T08:00:07Z"), (Some("2026-11-21T08:00:00Z"), "2026-11-21T08:00:07Z")] {
+        owner.execute(STEP, &[&from, &to]).await.unwrap();
+    }
+    let between = "between 2026-11-21T08:00:00.000000Z and 2026-11-21T08:00:07.000000Z";
+    for (text, name) in [(&old, "old"), (&new, "new"), (&sharded, "new#1")] {
+        match name {
+            "new" => drop(ends(&old, &["cursor", "rename", "old", "new", "--yes"]).await),
+            "new#1" => {
+                ends(&new, &["run", "--once"]).await;
+                ends(&sharded, &["cursor", "reshard", "new"]).await;
+            }
+            _ => {}
+        }
+        let told = ends(text, &["cursor", "why", name]).await;
+        assert!(told.contains(between), "{told}");
+        ends(text, &["cursor", "seek", name, "--at", "2026-11-21T08:00:08Z", "--yes"]).await;
+        let told = ends(text, &["cursor", "why", name]).await;
+        assert!(told.contains(between), "{name}: {told}");
+    }
+    ends(&sharded, &["cursor", "seek", "new#1", "--at", "2026-11-21T08:00:00Z", "--yes"]).await;
+    let told = ends(&sharded, &["cursor", "why", "new#1"]).await;
+    assert!(!told.contains("stepped back"), "{told}");
+    let told = ends(&sharded, &["cursor", "why", "new#0"]).await;
+    assert!(told.contains(between), "{told}");
+}

@@ -224,3 +224,24 @@ async fn operators_see_what_is_due_what_waits_after_a_failure_and_why() {
         assert!(out.contains("reminders") && !out.contains("before every row"), "{out}");
     }
 }
+
+/// What answers 5xx may have accepted: each try of each row could be received twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_row_at_a_time_is_tried_while_the_receiver_answers_500() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    owner
+        .batch_execute("INSERT INTO todos SELECT 'w', n::text, 't', now() FROM generate_series(1, 20) AS n")
+        .await
+        .unwrap();
+    receiver.answer(|_| (500, Duration::ZERO));
+    let _process = Process::spawn(&toml(&database, "relay", None, &reminders(&receiver, "")), &["run"]);
+    eventually(PATIENCE, async || receiver.requests().len() >= 3).await;
+    let before = receiver.requests().len();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let since = receiver.requests().len() - before;
+    assert!(since < 20, "{since} more: all rows are tried");
+    receiver.answer(|_| (200, Duration::ZERO));
+    let marked = "SELECT count(*) FROM todos WHERE \"delayNotificationSent\"";
+    eventually(PATIENCE * 3, async || count(&owner, marked).await == 20).await;
+}

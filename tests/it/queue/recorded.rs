@@ -80,6 +80,24 @@ pub async fn refused_record_holds_up_no_other(kind: &'static Kind) {
     eventually(PATIENCE * 2, async || fixture.recorded().await == 4).await;
 }
 
+/// How long that takes is five minutes, or 25 times as long as the deadline's lock kill.
+#[tokio::test(flavor = "multi_thread")]
+async fn action_whose_record_is_refused_for_good_is_reported_and_given_up() {
+    let fixture = Fixture::new(&super::ACTIONS, "600ms", "360ms").await;
+    fixture.refuse("refused", "42501").await;
+    fixture.add("refused").await;
+    let process = fixture.replica("first");
+    let status = "SELECT count(*) FROM outbox.cursor_status \
+                  WHERE last_error ->> 'code' = 'postgres_42501' AND last_error ->> 'message' LIKE '%cannot be recorded%'";
+    eventually(PATIENCE, async || fixture.count(status).await == 1).await;
+    let given_up =
+        "cannot record the outcome of an action: on_interrupted of its schedule decides when its claim expires";
+    eventually(PATIENCE * 8, async || process.log().contains(given_up)).await;
+    fixture.allow().await;
+    eventually(PATIENCE * 3, async || fixture.recorded().await == 1).await;
+    assert_eq!(fixture.claims().await, 0);
+}
+
 pub async fn shutdown_records_outcome_once_possible(kind: &'static Kind) {
     let fixture = Fixture::new(kind, "5s", "3s").await;
     fixture.refuse("a", "53100").await;

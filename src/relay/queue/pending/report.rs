@@ -47,8 +47,8 @@ pub(super) async fn report(
     let buried = failure.class == Class::Poison && prepared.config.on_poison == OnPoison::DeadLetter;
     if failure.class != Class::Retry && !buried {
         context.failures.halt(&prepared.seat.fingerprint, failure, Some(&id)).await;
-    } else if failure.class == Class::Retry && (is_unsent(failure) || unknown) {
-        // Under at_most_once each try that is not answered costs a row.
+    } else if failure.class == Class::Retry && (failure.is_outage() || is_unsent(failure) || unknown) {
+        // Each try that is not answered may be received twice; under at_most_once it costs a row.
         context.failures.out(failure).await;
     } else if buried {
         // It has answered: whatever stood between is over.

@@ -1,6 +1,6 @@
 //! Sending claimed rows: no lock is held, nothing of the database is waited for.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::job::{PendingJob, SendOutcome};
 use super::prepare::PreparedPending;
@@ -52,7 +52,8 @@ pub(super) async fn send(engine: &Engine, prepared: &PreparedPending, jobs: Vec<
     ended
 }
 
-/// One publication of some rows, bounded by the turn's deadline and the end of the grace period.
+/// One publication of some rows, bounded by the turn's deadline and the end of the grace period. A row that is never sent again
+/// is handed over only while there is time for its answer.
 async fn publish<'a>(
     engine: &Engine,
     prepared: &PreparedPending,
@@ -60,7 +61,9 @@ async fn publish<'a>(
     mode: Mode,
 ) -> Published {
     let deadline = Instant::now() + prepared.config.turn.deadline;
-    let mut publication = match prepared.sink.begin(Mode { until: Some(deadline), ..mode }).await {
+    let answer = if prepared.marks_first() { prepared.config.turn.call_deadline() } else { Duration::ZERO };
+    let until = deadline.checked_sub(answer).unwrap_or(deadline);
+    let mut publication = match prepared.sink.begin(Mode { until: Some(until), cut: Some(deadline), ..mode }).await {
         Ok(publication) => publication,
         Err(failure) => return Published { acknowledged: 0, stopped: Some(failure), suspects: 1 },
     };

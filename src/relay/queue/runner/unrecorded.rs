@@ -9,6 +9,11 @@ use super::Runner;
 use crate::database::Error;
 use crate::relay::queue::work::{Attempt, AttemptOf, Job, Outcome, Recorded, Renewal, Work};
 
+/// So many times as long as a claim of due work lasts, an outcome is kept that cannot be recorded: five minutes by default. A
+/// row may be locked by a transaction of the application for long; what the server refuses for good must not take the place of
+/// others for ever.
+const PATIENCE: u32 = 25;
+
 impl<W: Work> Runner<W> {
     /// Records everything that has ended; what cannot be recorded yet stays for the next time, with the relay as the last passed
     /// checks found it.
@@ -91,6 +96,7 @@ impl<W: Work> Runner<W> {
             let (cursor, id) = (&self.context.config.name, attempt.job.id());
             tracing::warn!(cursor, id, %error, "cannot record the outcome of a job yet; retrying");
         }
+        self.context.failures.record_refused(&attempt.job.id(), error).await;
         attempt.refused = true;
         self.unrecorded.push(attempt);
         // No sooner than they are due: all other jobs would wait for the checks.
@@ -181,11 +187,9 @@ impl<W: Work> Runner<W> {
     /// Outcomes that could not be recorded for long are given up; at the end of the process all are, which the caller has
     /// counted.
     pub(super) async fn give_up(&mut self, prepared: &W::Prepared, ending: bool) -> Result<(), Error> {
-        let Some(patience) = W::PATIENCE else { return Ok(()) };
-        let patience = if ending { Duration::ZERO } else { patience };
-        let (late, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.unrecorded)
-            .into_iter()
-            .partition(|attempt| attempt.job.claimed_at().elapsed() >= patience);
+        let patience = if ending { Duration::ZERO } else { self.context.config.turn.lock_kill() * PATIENCE };
+        let (late, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.unrecorded).into_iter().partition(|attempt| attempt.ended.elapsed() >= patience);
         self.unrecorded = kept;
         let mut late = late.into_iter();
         while let Some(attempt) = late.next() {
