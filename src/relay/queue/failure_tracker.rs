@@ -185,6 +185,13 @@ impl FailureTracker {
         report::write(&self.engine, &self.cursor, &error, None, None).await;
     }
 
+    /// Our own code panicked while it sent something: without pauses it would do so again and again.
+    pub(in crate::relay) async fn panicked(&mut self) {
+        let hint =
+            "Please report it with the log of this moment; what was claimed is tried again when its claim expires.";
+        self.out(&Failure::of(Class::Retry, "panicked", "sending panicked", hint).in_doubt()).await;
+    }
+
     /// What `cursor_status` says of the relay, whichever replica wrote it: this one's next success clears it.
     pub(in crate::relay) const fn is_failing(&mut self, failing: bool) {
         self.failing = failing;

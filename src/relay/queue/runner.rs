@@ -98,7 +98,9 @@ impl<W: Work> Runner<W> {
 
     /// Waits for the pause, or for something that was sent.
     async fn wait(&mut self, pause: Duration) {
-        self.sending.wait(pause, &mut self.unrecorded).await;
+        for _ in 0..self.sending.wait(pause, &mut self.unrecorded).await {
+            self.context.failures.panicked().await;
+        }
     }
 
     /// What has begun ends, or is cut with the grace period; what became of it is recorded as it comes. What cannot be recorded

@@ -37,12 +37,13 @@ impl<A: Send + 'static> InFlight<A> {
         self.jobs.values().sum()
     }
 
-    /// Waits for the pause, or for sends that end; adds their attempts.
-    pub(super) async fn wait(&mut self, pause: Duration, ended: &mut Vec<A>) {
+    /// Waits for the pause, or for sends that end; adds their attempts. Answers how many sends have panicked.
+    pub(super) async fn wait(&mut self, pause: Duration, ended: &mut Vec<A>) -> usize {
+        let mut panicked = 0;
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             Some(done) = self.sends.join_next_with_id() => {
-                self.ended(done, ended);
+                panicked += self.ended(done, ended);
                 // Others that were begun together end about now: one record and one claim for all of them.
                 if !self.sends.is_empty() {
                     tokio::time::sleep(TOGETHER).await;
@@ -50,19 +51,22 @@ impl<A: Send + 'static> InFlight<A> {
             }
         }
         while let Some(done) = self.sends.try_join_next_with_id() {
-            self.ended(done, ended);
+            panicked += self.ended(done, ended);
         }
+        panicked
     }
 
-    fn ended(&mut self, done: Result<(Id, Vec<A>), JoinError>, ended: &mut Vec<A>) {
+    fn ended(&mut self, done: Result<(Id, Vec<A>), JoinError>, ended: &mut Vec<A>) -> usize {
         match done {
             Ok((id, attempts)) => {
                 self.jobs.remove(&id);
                 ended.extend(attempts);
+                0
             }
             Err(error) => {
                 let jobs = self.jobs.remove(&error.id());
                 tracing::error!(cursor = self.relay, jobs, %error, "send panicked; its claims expire");
+                1
             }
         }
     }
@@ -82,11 +86,11 @@ mod tests {
             accepted.await.expect("the test sends");
             vec!["a", "b"]
         });
-        in_flight.wait(Duration::from_secs(10), &mut ended).await;
-        assert_eq!((in_flight.jobs(), ended.len()), (2, 0));
+        let panicked = in_flight.wait(Duration::from_secs(10), &mut ended).await;
+        assert_eq!((panicked, in_flight.jobs(), ended.len()), (1, 2, 0));
         accept.send(()).expect("the job waits");
-        in_flight.wait(Duration::from_secs(10), &mut ended).await;
-        assert_eq!((in_flight.jobs(), in_flight.is_empty()), (0, true));
+        let panicked = in_flight.wait(Duration::from_secs(10), &mut ended).await;
+        assert_eq!((panicked, in_flight.jobs(), in_flight.is_empty()), (0, 0, true));
         assert_eq!(ended, ["a", "b"]);
     }
 
