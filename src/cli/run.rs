@@ -126,6 +126,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         intake.await?;
     }
     admin.abort();
+    if let Err(error) = engine.unrecorded.resolve(engine.probe.session(), engine.call_deadline).await {
+        tracing::warn!(%error, "cannot find out whether acknowledged rows are recorded as such");
+    }
     if engine.unrecorded.reported() {
         tracing::error!("outbox-relay exits; some outcomes are not recorded");
         return Ok(ExitCode::FAILURE);

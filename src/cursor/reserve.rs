@@ -229,6 +229,12 @@ impl Reserved {
         Ok(None)
     }
 
+    /// Names the reservation.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
     /// Ends when the connection does, and the lock with it.
     #[must_use]
     pub fn closed(&self) -> CancellationToken {

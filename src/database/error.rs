@@ -162,11 +162,12 @@ impl Error {
         self.state().and_then(|state| state.code().get(..2)).unwrap_or_default()
     }
 
-    /// Whether a transaction that ended with this error may have been committed: its commit was not answered.
+    /// Whether a transaction that ended with this error may have been committed: its commit was not answered. PostgreSQL
+    /// answers a commit before it ends a session by request, and a session whose commit it has ended by request gets no answer.
     #[must_use]
     pub fn may_have_committed(&self) -> bool {
         match (self, self.state()) {
-            (Self::Statement(_), Some(_)) => ["08", "57"].contains(&self.state_class()),
+            (Self::Statement(_), Some(state)) => self.state_class() == "08" || *state == SqlState::CRASH_SHUTDOWN,
             (Self::Statement(_) | Self::Timeout(_), None) => true,
             _ => false,
         }

@@ -1,6 +1,7 @@
 //! `guarantee = "at_most_once"`: nothing is ever sent twice, order is kept, and what may be missing is listed.
 
 mod commit;
+mod exit;
 mod kills;
 mod operators;
 mod outcomes;

@@ -1,11 +1,18 @@
 //! Outcomes that a receiver acknowledged and that are not recorded: the exit code is 1 exactly when there are some.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::cursor::unknown;
+use crate::database::{Error, Session};
 
 /// The unrecorded outcomes of this process, by cursor.
 #[derive(Debug, Default)]
-pub struct Unrecorded(Mutex<BTreeMap<String, Count>>);
+pub struct Unrecorded {
+    counts: Mutex<BTreeMap<String, Count>>,
+    unanswered: Mutex<Vec<Unanswered>>,
+}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
@@ -15,10 +22,50 @@ struct Count {
     behind: usize,
 }
 
+/// Rows of a stream that PostgreSQL was told to record and gave no answer about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Unanswered {
+    cursor: String,
+    /// Of their reservation.
+    token: String,
+    rows: usize,
+}
+
 impl Unrecorded {
     /// So many outcomes will never be recorded.
     pub(in crate::relay) fn lost(&self, cursor: &str, outcomes: usize) {
         self.note(cursor, |count| count.lost += outcomes);
+    }
+
+    /// So many rows that this token reserved are recorded as sent, or will be as unknown.
+    pub(in crate::relay) fn unanswered(&self, cursor: &str, token: &str, rows: usize) {
+        let unanswered = Unanswered { cursor: cursor.to_owned(), token: token.to_owned(), rows };
+        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner).push(unanswered);
+    }
+
+    /// Finds out, on a session that is opened where there are any, what became of rows that PostgreSQL gave no answer about.
+    ///
+    /// # Errors
+    /// The database's, or it does not answer within `limit`: it is not known.
+    pub async fn resolve(
+        &self,
+        session: impl Future<Output = Result<Arc<Session>, Error>>,
+        limit: Duration,
+    ) -> Result<(), Error> {
+        let unanswered = std::mem::take(&mut *self.unanswered.lock().unwrap_or_else(PoisonError::into_inner));
+        if unanswered.iter().all(|unanswered| unanswered.rows == 0) {
+            return Ok(());
+        }
+        let asking = async {
+            let session = session.await?;
+            for Unanswered { cursor, token, rows } in &unanswered {
+                if unknown::is_lost(&session, cursor, token).await? {
+                    self.lost(cursor, *rows);
+                }
+            }
+            Ok(())
+        };
+        tokio::time::timeout(limit, asking).await.unwrap_or(Err(Error::Timeout(limit)))
     }
 
     /// A turn ended with so many acknowledged rows that it has not advanced over.
@@ -32,7 +79,7 @@ impl Unrecorded {
     }
 
     fn note(&self, cursor: &str, change: impl FnOnce(&mut Count)) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut count = all.get(cursor).copied().unwrap_or_default();
         change(&mut count);
         if count == Count::default() {
@@ -45,7 +92,7 @@ impl Unrecorded {
     /// Logs them, a line for each cursor; whether there are any.
     #[must_use]
     pub fn reported(&self) -> bool {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         for (cursor, count) in &*all {
             let outcomes = count.lost + count.behind;
             tracing::error!(cursor, outcomes, "exiting with unrecorded outcomes; see the lines above");
@@ -73,6 +120,6 @@ mod tests {
         unrecorded.advanced("b", None);
         unrecorded.lost("c", 0);
         assert!(unrecorded.reported());
-        assert_eq!(unrecorded.0.into_inner().expect("no panic").len(), 1);
+        assert_eq!(unrecorded.counts.into_inner().expect("no panic").len(), 1);
     }
 }

@@ -178,9 +178,10 @@ impl Turn<'_> {
         let plain = passed == relayed.fetched.rows && dead.is_none() && unknown.is_none();
         let durable = self.ready.config.sink.one_by_one() || !plain;
         let settlement = Settlement { position, unknown, dead, not_sent: None, by: &self.engine.replica, durable };
+        let token = reserved.token().to_owned();
         match within(self.engine, reserved.settle(settlement)).await {
             Ok([_, commit]) => self.timings.commit = commit,
-            Err(source) => return Err(TurnError::NotSettled { acknowledged, source }),
+            Err(source) => return Err(TurnError::NotSettled { acknowledged, token, source }),
         }
         self.learned.passed(passed);
         self.delivered = relayed.instants(acknowledged);

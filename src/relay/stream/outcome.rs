@@ -152,6 +152,8 @@ pub enum TurnError {
     NotSettled {
         /// How many.
         acknowledged: usize,
+        /// Of their reservation.
+        token: String,
         /// Why.
         source: Error,
     },
@@ -174,9 +176,12 @@ impl TurnError {
         }
     }
 
-    /// Whether the commit that would have recorded the rows was not answered, and may have taken place.
-    pub(in crate::relay) fn may_have_recorded(&self) -> bool {
-        matches!(self, Self::NotSettled { source, .. } if source.may_have_committed())
+    /// The token of the rows whose record PostgreSQL gave no answer about: it may be there.
+    pub(in crate::relay) fn unanswered(&self) -> Option<&str> {
+        match self {
+            Self::NotSettled { token, source, .. } if source.may_have_committed() => Some(token),
+            _ => None,
+        }
     }
 }
 
@@ -205,9 +210,10 @@ mod tests {
     fn only_unanswered_commits_may_have_recorded_rows() {
         let unanswered = || Error::Timeout(Duration::from_secs(1));
         let unopened = || Error::Standby("h".to_owned());
-        let settled = |source| TurnError::NotSettled { acknowledged: 1, source }.may_have_recorded();
+        let settled =
+            |source| TurnError::NotSettled { acknowledged: 1, token: "t".to_owned(), source }.unanswered().is_some();
         assert!(settled(unanswered()) && !settled(unopened()));
-        assert!(!TurnError::NotAdvanced { acknowledged: 1, source: unanswered() }.may_have_recorded());
-        assert!(!TurnError::LockLost { acknowledged: 1 }.may_have_recorded());
+        assert_eq!(TurnError::NotAdvanced { acknowledged: 1, source: unanswered() }.unanswered(), None);
+        assert_eq!(TurnError::LockLost { acknowledged: 1 }.unanswered(), None);
     }
 }

@@ -214,13 +214,13 @@ impl Worker<'_> {
     }
 
     /// Rows that were acknowledged and not advanced over are sent again; under at_most_once they are unknown, and lost
-    /// unless the commit may have taken place.
+    /// unless the commit that PostgreSQL did not answer has taken place.
     fn unrecorded(&self, error: &TurnError) {
-        let (cursor, rows) = (&self.ready.config.name, error.acknowledged());
-        if self.ready.config.guarantee == Guarantee::AtMostOnce {
-            self.engine.unrecorded.lost(cursor, if error.may_have_recorded() { 0 } else { rows });
-        } else {
-            self.engine.unrecorded.not_advanced(cursor, rows);
+        let (unrecorded, cursor, rows) = (&self.engine.unrecorded, &self.ready.config.name, error.acknowledged());
+        match (self.ready.config.guarantee, error.unanswered()) {
+            (Guarantee::AtMostOnce, Some(token)) => unrecorded.unanswered(cursor, token, rows),
+            (Guarantee::AtMostOnce, None) => unrecorded.lost(cursor, rows),
+            _ => unrecorded.not_advanced(cursor, rows),
         }
     }
 

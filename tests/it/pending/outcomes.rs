@@ -2,7 +2,7 @@
 
 use tokio_postgres::Client;
 
-use super::{PATIENCE, count, database, eventually, reminders, tables};
+use super::{PATIENCE, count, database, eventually, reminders, tables, welcome};
 use crate::support::outside::{line, lines};
 use crate::support::receiver::Receiver;
 use crate::support::{Process, toml};
@@ -190,4 +190,24 @@ async fn relay_that_gives_way_records_what_it_sent() {
     process.signal(Signal::TERM);
     let (code, log) = (process.wait().await, process.log());
     assert!(code == Some(0) && !log.contains("exiting with"), "{code:?} {log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shutdown_with_unrecorded_row_under_at_most_once_exits_1() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    let text = toml(&database, "relay", None, &welcome(&receiver, "turn = { deadline = \"1s\" }"));
+    let mut process = Process::spawn(&text, &["run"]);
+    line(&process, "relay ready").await;
+    receiver.hold();
+    owner.batch_execute("INSERT INTO users VALUES (1, 'a@example.com', '2026-01-01 00:00:00')").await.unwrap();
+    eventually(PATIENCE, async || receiver.requests().len() == 1).await;
+    owner.batch_execute("REVOKE UPDATE, DELETE ON outbox.claim FROM relay").await.unwrap();
+    process.signal(Signal::TERM);
+    line(&process, "draining: running turns end, no new one begins").await;
+    receiver.release();
+    let code = tokio::time::timeout(PATIENCE * 4, process.wait()).await.unwrap();
+    assert_eq!(code, Some(1), "{}", process.log());
+    let unrecorded = |line: &serde_json::Value| line["cursor"] == "welcome" && line["outcomes"] == 1;
+    assert!(lines(&process).iter().any(unrecorded), "{}", process.log());
 }

@@ -57,7 +57,8 @@ impl Turn<'_> {
         let not_sent = (rows == 0 && unknown.is_none()).then_some((letter.id, refused));
         let by = &self.engine.replica;
         let settlement = Settlement { position: before.as_ref(), unknown, dead: None, not_sent, by, durable: true };
-        let source = |source| TurnError::NotSettled { acknowledged: rows, source };
+        let token = reserved.token().to_owned();
+        let source = |source| TurnError::NotSettled { acknowledged: rows, token, source };
         within(self.engine, reserved.settle(settlement)).await.map_err(source)?;
         Ok(match doubt {
             Some(failure) => Outcome::Unknown { rows, failure, message_id: Some(message.id.to_owned()) },
