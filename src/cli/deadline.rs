@@ -18,10 +18,12 @@ const CONNECT: Duration = Duration::from_secs(10);
 const USUAL: Duration = Duration::from_secs(15);
 /// For commands whose work grows with the database.
 const LONG: Duration = Duration::from_secs(3600);
-/// For a batch that is under way at the limit, and for recording what was done.
+/// The most for a statement that is under way at the limit.
 const LAST: Duration = Duration::from_secs(30);
-/// For what PostgreSQL is asked before and after a wait whose length is an argument.
-const ASKING: Duration = Duration::from_secs(5);
+/// The least.
+const LEAST: Duration = Duration::from_secs(1);
+/// For what PostgreSQL is asked before and after work whose length is an argument.
+pub(super) const ASKING: Duration = Duration::from_secs(5);
 
 /// Limits of every command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
@@ -98,7 +100,12 @@ pub async fn within<T>(limit: Option<Duration>, work: impl Future<Output = anyho
     }
 }
 
-/// Does it, and cancels `stop` at the limit; then the work ends by itself after the batch that is under way.
+/// How long a statement that is under way at the limit may still take: as long again as the command.
+pub(super) fn last(limit: Duration) -> Duration {
+    limit.clamp(LEAST, LAST)
+}
+
+/// Does it, and cancels `stop` at the limit; then the work ends by itself after the statement that is under way.
 ///
 /// # Errors
 /// [`Late`] when it does not, or the work's own.
@@ -113,7 +120,7 @@ pub async fn ending<T>(
         Ok(done) => done,
         Err(_) => {
             stop.cancel();
-            timeout(LAST, work).await.map_err(|_| Late(limit))?
+            timeout(last(limit) + ASKING, work).await.map_err(|_| Late(limit))?
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::confirm::{Answer, Consent, operator};
-use super::deadline::{ending, within};
+use super::deadline::{ASKING, Late, ending, last, within};
 use super::format::Format;
 use super::output::{complain, print};
 use super::table::Table;
@@ -43,23 +43,40 @@ async fn look(config: &Config) -> anyhow::Result<(Session, Vec<Found>)> {
     Ok((session, found))
 }
 
-/// Takes it away, and leaves a row that says so; at the limit it ends after its batch.
+/// What a pass has come to.
+struct Ended {
+    pruned: Vec<Found>,
+    /// Why it did not go through to its end.
+    error: Option<anyhow::Error>,
+    /// Why no row says what it pruned.
+    unnoted: Option<anyhow::Error>,
+}
+
+/// Takes it away, and leaves a row that says so, also when it fails. At the limit it ends after the statement that is under way,
+/// and PostgreSQL ends that one soon.
 async fn pass(
     session: Session,
     config: &Config,
     left: Option<Duration>,
     stop: &CancellationToken,
-) -> anyhow::Result<Vec<Found>> {
-    let work = async {
-        let pass = Pass::begin(session, &config.retention, &config.relays, stop.clone()).await?;
-        let Some(pass) = pass else {
-            anyhow::bail!("another prune is under way in this database, a replica's or an operator's: try again");
-        };
-        let pruned = retention::prune(&pass).await?;
-        retention::note(pass.session(), &operator(), &pruned).await?;
-        Ok(pruned)
+) -> anyhow::Result<Ended> {
+    let Some(pass) = Pass::begin(session, &config.retention, &config.relays, stop.clone()).await? else {
+        anyhow::bail!("another prune is under way in this database, a replica's or an operator's: try again");
     };
-    ending(left, stop, work).await
+    let pass = pass.until(left.and_then(|left| Instant::now().checked_add(left.saturating_add(last(left)))));
+    let error = ending(left, stop, async { Ok(retention::prune(&pass).await?) }).await.err();
+    let pruned = pass.done();
+    let note = async {
+        if error.is_none() {
+            retention::patient(pass.session()).await?;
+            return Ok(retention::note(pass.session(), &operator(), &pruned).await?);
+        }
+        // Its session may have ended, or still be at work.
+        let session = super::schema_session(config, "prune").await?;
+        Ok(retention::note(&session, &operator(), &pruned).await?)
+    };
+    let unnoted = within(Some(ASKING), note).await.err();
+    Ok(Ended { pruned, error, unnoted })
 }
 
 /// Does it, within the limit; what a person takes to answer does not count.
@@ -95,22 +112,36 @@ pub async fn run(config: Config, args: Args, limit: Option<Duration>) -> anyhow:
     }
     // Only now: replicas make days ahead while a person thinks.
     let stop = CancellationToken::new();
-    let pruned = pass(session, &config, left, &stop).await?;
+    let ended = pass(session, &config, left, &stop).await?;
     match args.output {
-        Format::Json => print(&document(&found, &pruned))?,
-        Format::Table => print(&told(&found, &pruned))?,
+        Format::Json => print(&document(&found, &ended.pruned))?,
+        Format::Table => print(&told(&found, &ended.pruned))?,
     }
-    let failed: Vec<_> = pruned.iter().flat_map(|done| &done.kept).filter(|kept| kept.failed).collect();
-    for kept in &failed {
-        complain(&kept.held_by);
+    let done = complain_of(&ended, limit.filter(|_| stop.is_cancelled()));
+    Ok(if done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Says what did not go well; true when everything did.
+fn complain_of(ended: &Ended, late: Option<Duration>) -> bool {
+    let failed = || ended.pruned.iter().flat_map(|done| done.kept.iter().map(move |kept| (done, kept)));
+    let failed: Vec<_> = failed().filter(|(_, kept)| kept.failed).collect();
+    for (done, kept) in &failed {
+        complain(format_args!("{} {}: {}", done.what.as_str(), done.of, kept.held_by));
     }
-    let late = limit.filter(|_| stop.is_cancelled());
+    let silent = ended.error.as_ref().is_some_and(|error| error.is::<Late>());
     if let Some(limit) = late {
+        let last = if silent { "; PostgreSQL does not answer: the last statement may take effect or not" } else { "" };
         complain(format_args!(
-            "error: the limit of {limit:?} (--timeout) was reached: what is printed above was pruned, more may be left; run prune again"
+            "error: the limit of {limit:?} (--timeout) was reached{last}: what is printed above was pruned, more may be left; run prune again"
         ));
     }
-    Ok(if failed.is_empty() && late.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if let Some(error) = ended.error.as_ref().filter(|_| !silent) {
+        complain(format_args!("error: {error:#}; what is printed above was pruned before"));
+    }
+    if let Some(error) = &ended.unnoted {
+        complain(format_args!("error: what was pruned is not noted in outbox.operation: {error:#}"));
+    }
+    failed.is_empty() && late.is_none() && ended.error.is_none() && ended.unnoted.is_none()
 }
 
 /// What is gone, and what was kept that was to go.

@@ -54,18 +54,28 @@ pub(super) async fn beginner(session: &Session, relays: &[relay::Config]) -> Res
 }
 
 /// The table itself, for what went wrong with it.
-pub(super) fn whole() -> Found {
-    found("outbox.message".to_owned(), 0, Vec::new())
+pub(super) fn whole(kept: Kept) -> Found {
+    found("outbox.message".to_owned(), 0, vec![kept])
+}
+
+/// A partition that was dropped.
+pub(super) fn gone(old: Old) -> Found {
+    found(old.name, 1, Vec::new())
+}
+
+/// A partition that is kept.
+pub(super) fn stays(old: Old, kept: Option<Kept>) -> Found {
+    found(old.name, 0, kept.into_iter().collect())
 }
 
 /// A partition that is old enough.
-struct Old {
+pub(super) struct Old {
     name: String,
     state: String,
 }
 
 /// The partitions whose last day ended so long ago, oldest first.
-async fn old(session: &Session, seconds: f64) -> Result<Vec<Old>, Error> {
+pub(super) async fn old(session: &Session, seconds: f64) -> Result<Vec<Old>, Error> {
     let rows = session
         .query(
             "SELECT name::text, state FROM outbox.message_partition WHERE upper <= \
@@ -107,28 +117,13 @@ pub(super) async fn prune(session: &Session, seconds: f64) -> Result<Option<Foun
     Ok(Some(found(partition, i64::from(kept.is_empty()), kept)))
 }
 
-/// Drops all that may go, as the owner: no writer waits.
-pub(super) async fn prune_concurrently(session: &Session, seconds: f64) -> Result<Vec<Found>, Error> {
-    session.batch_execute("SET lock_timeout = '1s'").await?;
-    let mut all = Vec::new();
-    for old in old(session, seconds).await? {
-        let kept = match detach(session, &old).await {
-            Ok(held_by) => held_by.and_then(|held_by| Kept::some(1, &held_by)),
-            Err(error) if session.is_closed() => return Err(error),
-            Err(error) => Some(Kept { rows: Some(1), held_by: format!("it failed: {error}"), failed: true }),
-        };
-        all.push(found(old.name, i64::from(kept.is_none()), kept.into_iter().collect()));
-    }
-    Ok(all)
-}
-
 /// Whether a partition that is old enough is on its way out, and still there: no cursor goes on below it.
 pub(super) async fn missing(session: &Session, seconds: f64) -> Result<bool, Error> {
     Ok(old(session, seconds).await?.iter().any(|old| old.state != "attached"))
 }
 
-/// Takes one partition away; gives who needs it.
-async fn detach(session: &Session, old: &Old) -> Result<Option<String>, Error> {
+/// Drops one partition as the owner, so that no writer waits; gives who needs it.
+pub(super) async fn drop_concurrently(session: &Session, old: &Old) -> Result<Option<String>, Error> {
     let name = quote_ident(&old.name);
     match old.state.as_str() {
         "attached" => {

@@ -1,7 +1,9 @@
 //! One pass over everything that has a time: looking at it, or pruning it.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio_postgres::error::SqlState;
 use tokio_util::sync::CancellationToken;
 
 use super::{Config, Found, Kept, What, actions, letters, marks, messages, requests};
@@ -24,6 +26,10 @@ pub struct Pass<'a> {
     config: &'a Config,
     relays: &'a [relay::Config],
     stop: CancellationToken,
+    /// PostgreSQL ends the statement that is under way then.
+    until: Option<Instant>,
+    /// What it has done so far.
+    done: Mutex<Vec<Found>>,
 }
 
 impl<'a> Pass<'a> {
@@ -38,7 +44,41 @@ impl<'a> Pass<'a> {
         stop: CancellationToken,
     ) -> Result<Option<Self>, Error> {
         let row = session.query_one("SELECT pg_catalog.pg_try_advisory_lock($1)", &[&LOCK]).await?;
-        Ok(row.try_get::<_, bool>(0)?.then_some(Self { session, config, relays, stop }))
+        let (until, done) = (None, Mutex::default());
+        Ok(row.try_get::<_, bool>(0)?.then_some(Self { session, config, relays, stop, until, done }))
+    }
+
+    /// No statement of it lasts beyond `until`; none: each takes as long as it likes.
+    #[must_use]
+    pub fn until(self, until: Option<Instant>) -> Self {
+        Self { until, ..self }
+    }
+
+    /// What it has done so far, also when it failed or was dropped. Gives each entry once.
+    #[must_use]
+    pub fn done(&self) -> Vec<Found> {
+        std::mem::take(&mut *self.found())
+    }
+
+    fn found(&self) -> std::sync::MutexGuard<'_, Vec<Found>> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds to what it has done last.
+    fn add(&self, rows: i64, kept: Option<Kept>) {
+        if let Some(last) = self.found().last_mut() {
+            last.rows += rows;
+            last.kept.extend(kept);
+        }
+    }
+
+    /// Before each statement that may take long.
+    async fn limit(&self) -> Result<(), Error> {
+        let Some(until) = self.until else { return Ok(()) };
+        // Zero would be no limit.
+        let left = until.saturating_duration_since(Instant::now()).as_millis().max(1);
+        self.session.batch_execute(&format!("SET statement_timeout = {left}")).await?;
+        Ok(())
     }
 
     /// Its session.
@@ -61,110 +101,137 @@ impl<'a> Pass<'a> {
         what: What,
         of: &str,
         prune: impl AsyncFn(&Session, i32) -> Result<i64, Error>,
-    ) -> Result<Found, Error> {
-        let mut found = Found { what, of: of.to_owned(), rows: 0, kept: Vec::new() };
+    ) -> Result<(), Error> {
+        self.found().push(Found { what, of: of.to_owned(), rows: 0, kept: Vec::new() });
         loop {
             let begun = Instant::now();
+            self.limit().await?;
             match prune(&self.session, BATCH).await {
                 Ok(rows) => {
-                    found.rows += rows;
+                    self.add(rows, None);
                     if rows < i64::from(BATCH) || !self.rest(begun).await {
-                        return Ok(found);
+                        return Ok(());
                     }
                 }
-                Err(error) => return self.failed(found, error),
+                Err(error) => return self.failed(error).map(|kept| self.add(0, Some(kept))),
             }
         }
     }
 
-    async fn marks(&self, relay: &relay::Config, seconds: f64) -> Result<Option<Found>, Error> {
-        let Some(pending) = marks::of(relay) else { return Ok(None) };
-        let mut found = Found { what: What::SentMarks, of: relay.name.clone(), rows: 0, kept: Vec::new() };
+    async fn marks(&self, relay: &relay::Config, seconds: f64) -> Result<(), Error> {
+        let Some(pending) = marks::of(relay) else { return Ok(()) };
+        self.found().push(Found { what: What::SentMarks, of: relay.name.clone(), rows: 0, kept: Vec::new() });
+        self.limit().await?;
         let mut marks = match marks::open(&self.session, relay, pending).await {
             Ok(Ok(marks)) => marks,
             Ok(Err(held_by)) => {
-                found.kept.push(Kept::all(held_by));
-                return Ok(Some(found));
+                self.add(0, Some(Kept::all(held_by)));
+                return Ok(());
             }
-            Err(error) => return self.failed(found, error).map(Some),
+            Err(error) => return self.failed(error).map(|kept| self.add(0, Some(kept))),
         };
         loop {
             let begun = Instant::now();
+            self.limit().await?;
             match marks.page(&self.session, seconds, true).await {
                 Ok(page) => {
-                    found.rows += page.gone;
+                    self.add(page.gone, None);
                     if page.last || !self.rest(begun).await {
-                        return Ok(Some(found));
+                        return Ok(());
                     }
                 }
-                Err(error) => return self.failed(found, error).map(Some),
+                Err(error) => return self.failed(error).map(|kept| self.add(0, Some(kept))),
             }
         }
     }
 
     /// Makes days ahead, also where nothing is pruned, and drops those that nobody needs.
-    async fn messages(&self) -> Result<Vec<Found>, Error> {
+    async fn messages(&self) -> Result<(), Error> {
         let table = messages::table(&self.session).await?;
-        let mut found = Vec::new();
         if table.partitioned {
             match messages::extend(&self.session, self.config.messages_ahead).await {
                 Ok(Some(made)) => tracing::info!(made, "partitions of outbox.message made"),
                 Ok(None) => {}
-                Err(error) => found.push(self.failed(messages::whole(), error)?),
+                Err(error) => self.failed_messages(error)?,
             }
         }
-        let Some(seconds) = self.config.messages.map(|time| time.as_secs_f64()) else { return Ok(found) };
+        let Some(seconds) = self.config.messages.map(|time| time.as_secs_f64()) else { return Ok(()) };
         if !table.partitioned {
-            found.push(messages::plain());
-            return Ok(found);
+            self.found().push(messages::plain());
+            return Ok(());
         }
         if let Some(beginner) = messages::beginner(&self.session, self.relays).await? {
-            found.push(beginner);
-            return Ok(found);
+            self.found().push(beginner);
+            return Ok(());
         }
         for attempt in 1.. {
-            let tried = self.partitions(table.owned, seconds).await?;
+            let kept = self.partitions(table.owned, seconds).await?;
             // A turn may wait for the lock that a return has, and the return for the turn's snapshot: one of them gives up.
             if attempt == RETURNS || self.stop.is_cancelled() || !messages::missing(&self.session, seconds).await? {
-                found.extend(tried);
+                self.found().extend(kept);
                 break;
             }
-            found.extend(tried.into_iter().filter(|tried| tried.rows > 0));
         }
-        Ok(found)
+        Ok(())
     }
 
-    /// Drops the partitions that are old enough and not needed any more, and puts back those that came to be needed.
+    /// Drops the partitions that are old enough and not needed any more, and puts back those that came to be needed; gives
+    /// those that stay.
     async fn partitions(&self, owned: bool, seconds: f64) -> Result<Vec<Found>, Error> {
         if owned {
-            return messages::prune_concurrently(&self.session, seconds).await;
+            return self.owned_partitions(seconds).await;
         }
-        let mut found = Vec::new();
-        loop {
+        while !self.stop.is_cancelled() {
+            self.limit().await?;
             match messages::prune(&self.session, seconds).await {
-                Ok(Some(partition)) => {
-                    let gone = partition.rows > 0;
-                    found.push(partition);
-                    if !gone || self.stop.is_cancelled() {
-                        return Ok(found);
-                    }
-                }
-                Ok(None) => return Ok(found),
+                Ok(Some(partition)) if partition.rows > 0 => self.found().push(partition),
+                Ok(Some(partition)) => return Ok(vec![partition]),
+                Ok(None) => return Ok(Vec::new()),
+                Err(error) => return self.failed(error).map(|kept| vec![messages::whole(kept)]),
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// The same as the table's owner: no writer waits.
+    async fn owned_partitions(&self, seconds: f64) -> Result<Vec<Found>, Error> {
+        self.session.batch_execute("SET lock_timeout = '1s'").await?;
+        let mut stay = Vec::new();
+        for old in messages::old(&self.session, seconds).await? {
+            if self.stop.is_cancelled() {
+                break;
+            }
+            self.limit().await?;
+            match messages::drop_concurrently(&self.session, &old).await {
+                Ok(None) => self.found().push(messages::gone(old)),
+                Ok(Some(held_by)) => stay.push(messages::stays(old, Kept::some(1, &held_by))),
                 Err(error) => {
-                    found.push(self.failed(messages::whole(), error)?);
-                    return Ok(found);
+                    let kept = Kept { rows: Some(1), ..self.failed(error)? };
+                    stay.push(messages::stays(old, Some(kept)));
                 }
             }
         }
+        Ok(stay)
+    }
+
+    fn failed_messages(&self, error: Error) -> Result<(), Error> {
+        let kept = self.failed(error)?;
+        self.found().push(messages::whole(kept));
+        Ok(())
     }
 
     /// What one kind met does not keep the others from their turn, unless the session is gone.
-    fn failed(&self, mut found: Found, error: Error) -> Result<Found, Error> {
+    fn failed(&self, error: Error) -> Result<Kept, Error> {
         if self.session.is_closed() {
             return Err(error);
         }
-        found.kept.push(Kept { rows: None, held_by: format!("it failed: {error}"), failed: true });
-        Ok(found)
+        let at_limit = self.until.is_some() && error.state() == Some(&SqlState::QUERY_CANCELED);
+        let held_by = if at_limit {
+            "a statement did not end within the limit; the next prune goes on there".to_owned()
+        } else {
+            format!("it failed: {error}")
+        };
+        Ok(Kept { rows: None, held_by, failed: true })
     }
 }
 
@@ -199,34 +266,33 @@ pub async fn look(session: &Session, config: &Config, relays: &[relay::Config]) 
     Ok(found)
 }
 
-/// Prunes what may go; ends after its batch when the pass is to end.
+/// Prunes what may go; ends after its batch when the pass is to end. What became of it, [`Pass::done`] gives.
 ///
 /// # Errors
 /// When the session has ended.
-pub async fn prune(pass: &Pass<'_>) -> Result<Vec<Found>, Error> {
-    let mut found = Vec::new();
+pub async fn prune(pass: &Pass<'_>) -> Result<(), Error> {
     let due = |time: Option<Duration>| time.filter(|_| !pass.stop.is_cancelled());
     if let Some(time) = due(pass.config.completed_requests) {
         let prune = async |session: &Session, most| requests::prune(session, time.as_secs_f64(), most).await;
-        found.push(pass.batches(What::Requests, "outbox.request", prune).await?);
+        pass.batches(What::Requests, "outbox.request", prune).await?;
     }
     if let Some(time) = pass.config.sent_marks {
         for relay in pass.relays.iter().take_while(|_| !pass.stop.is_cancelled()) {
-            found.extend(pass.marks(relay, time.as_secs_f64()).await?);
+            pass.marks(relay, time.as_secs_f64()).await?;
         }
     }
     if let Some(time) = due(pass.config.dead_letters) {
         let prune = async |session: &Session, most| letters::prune(session, time.as_secs_f64(), most).await;
-        found.push(pass.batches(What::DeadLetters, "outbox.dead_letter", prune).await?);
+        pass.batches(What::DeadLetters, "outbox.dead_letter", prune).await?;
     }
     if let Some(time) = due(pass.config.actions) {
         let prune = async |session: &Session, most| actions::prune(session, time.as_secs_f64(), most).await;
-        found.push(pass.batches(What::Actions, "outbox.action", prune).await?);
+        pass.batches(What::Actions, "outbox.action", prune).await?;
     }
     if !pass.stop.is_cancelled() {
-        found.extend(pass.messages().await?);
+        pass.messages().await?;
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Leaves a row in `outbox.operation`: who pruned what.

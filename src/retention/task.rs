@@ -8,16 +8,12 @@ use crate::database::{Error, Session, Sessions, sqlstate};
 use crate::relay;
 use crate::relay::engine::Engine;
 
-/// Runs until the engine stops.
+/// Runs until the engine stops; a statement that is under way then ends with the grace period at the latest.
 pub async fn run(engine: Arc<Engine>, sessions: Sessions, config: Config, relays: Vec<relay::Config>) {
     while !engine.stop.is_cancelled() {
-        let begun = Instant::now();
-        match once(&engine, &sessions, &config, &relays).await {
-            Ok(found) => tell(&found, begun.elapsed()),
-            Err(error) => {
-                let hint = sqlstate::meaning(&error).hint;
-                tracing::warn!(%error, hint, again_in = ?config.every, "retention could not go through");
-            }
+        if let Err(error) = once(&engine, &sessions, &config, &relays).await {
+            let hint = sqlstate::meaning(&error).hint;
+            tracing::warn!(%error, hint, again_in = ?config.every, "retention could not go through");
         }
         // Replicas that were started at once do not look at once for ever.
         let pause = config.every.mul_f64(0.9 + fastrand::f64() / 5.0);
@@ -28,21 +24,25 @@ pub async fn run(engine: Arc<Engine>, sessions: Sessions, config: Config, relays
     }
 }
 
-async fn once(
-    engine: &Engine,
-    sessions: &Sessions,
-    config: &Config,
-    relays: &[relay::Config],
-) -> Result<Vec<Found>, Error> {
+async fn once(engine: &Engine, sessions: &Sessions, config: &Config, relays: &[relay::Config]) -> Result<(), Error> {
+    let begun = Instant::now();
     let session: Session = sessions.open().await?;
     pass::patient(&session).await?;
-    match Pass::begin(session, config, relays, engine.stop.clone()).await? {
-        Some(pass) => pass::prune(&pass).await,
-        None => {
-            tracing::debug!("somebody else prunes");
-            Ok(Vec::new())
+    let Some(pass) = Pass::begin(session, config, relays, engine.stop.clone()).await? else {
+        tracing::debug!("somebody else prunes");
+        return Ok(());
+    };
+    let ended = tokio::select! {
+        biased;
+        ended = pass::prune(&pass) => ended,
+        () = engine.cut.cancelled() => {
+            tracing::warn!("retention was cut at the end of the grace period: a statement was under way, and may take effect or not");
+            Ok(())
         }
-    }
+    };
+    // Also when it failed: what is gone is gone.
+    tell(&pass.done(), begun.elapsed());
+    ended
 }
 
 fn tell(found: &[Found], took: Duration) {
