@@ -194,6 +194,20 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// The same text of an instant in SQL.
+macro_rules! instant_sql {
+    ($at:literal) => {
+        concat!(
+            "COALESCE(pg_catalog.to_char(pg_catalog.timezone('UTC', ",
+            $at,
+            "), 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"'), (",
+            $at,
+            ")::text)"
+        )
+    };
+}
+pub(crate) use instant_sql;
+
 /// The point a cursor has reached; the exclusive lower bound of its next read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Position {

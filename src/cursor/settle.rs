@@ -3,10 +3,11 @@
 //! Promise: only an outcome that is unknown is settled, and every settlement is noted in `outbox.operation`. A request whose claim
 //! has expired is one: its replica is gone, and where no other takes it up its outcome stays unknown.
 
-use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row};
 
 use crate::database::Error;
+use crate::position::instant_sql;
 
 /// What an operator has found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,17 @@ impl Outcome {
 const STATUS: &str = "SELECT relay, CASE WHEN status = 'processing' AND expires_at < pg_catalog.clock_timestamp() THEN 'unknown' \
      ELSE status END FROM outbox.request WHERE request_id = $1::text::uuid";
 
-const STATE: &str = "SELECT state FROM outbox.claim WHERE relay = $1 AND key = $2::text[]";
+/// A row of this key; of several rows with this key, each at another instant, all whose outcome is unknown; or the one of this key
+/// that is named by its instant, too.
+const NAMED: &str = concat!(
+    "SELECT c.key, c.state, ",
+    instant_sql!("c.due_at"),
+    " FROM outbox.claim AS c WHERE c.relay = $1 AND (c.key = $2::text[] \
+     OR c.key[:pg_catalog.cardinality(c.key) - 1] = $2::text[] AND c.state = 'unknown' \
+     OR c.key || ",
+    instant_sql!("c.due_at"),
+    " = $2::text[] AND c.state = 'unknown') ORDER BY c.due_at, c.key"
+);
 
 /// A lost request keeps its body: the receiver may know its key. Its error says that a person has found it out: no receiver refused it.
 const REQUESTS: &str = "WITH changed AS (UPDATE outbox.request AS r SET status = CASE WHEN $3 = 'arrived' THEN 'completed' ELSE 'failed' END, \
@@ -67,13 +78,25 @@ pub async fn status(client: &Client, id: &str) -> Result<Option<(String, String)
     row.map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).transpose()
 }
 
-/// The state of a relay's row in `outbox.claim`; none when it is not there.
+/// A row of `outbox.claim`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Its key.
+    pub key: Vec<String>,
+    /// Its state.
+    pub state: String,
+    /// When it was due; of a stream its `created_at`.
+    pub at: String,
+}
+
+/// The rows of a relay in `outbox.claim` that this key can mean.
 ///
 /// # Errors
 /// The database's.
-pub async fn state(client: &Client, relay: &str, key: &[String]) -> Result<Option<String>, Error> {
-    let row = client.query_opt(STATE, &[&relay, &key]).await?;
-    Ok(row.map(|row| row.try_get(0)).transpose()?)
+pub async fn named(client: &Client, relay: &str, key: &[String]) -> Result<Vec<Named>, Error> {
+    let rows = client.query(NAMED, &[&relay, &key]).await?;
+    let named = |row: &Row| Ok(Named { key: row.try_get(0)?, state: row.try_get(1)?, at: row.try_get(2)? });
+    Ok(rows.iter().map(named).collect::<Result<_, tokio_postgres::Error>>()?)
 }
 
 /// Settles requests of the ledger: completed when they have arrived, else failed. How many were unknown and are settled.

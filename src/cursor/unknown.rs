@@ -6,15 +6,24 @@ use tokio_postgres::{Client, Row};
 
 use super::status::{self, ErrorReport};
 use crate::database::{Error, Fragile, Session};
-use crate::position::Timestamp;
+use crate::position::{Timestamp, instant_sql};
 
-/// A row can come here again after an operator has moved the position back; the list has it once, as it was last.
+/// A row can come here again after an operator has moved the position back; the list has it once, as it was last. Of rows that
+/// have one id, each at another instant, the first is named by its id alone, every other by both.
 macro_rules! record {
     ($rows:literal) => {
         concat!(
-            "INSERT INTO outbox.claim AS c (relay, key, due_at, state, token, attempts, claimed_by, error) ",
+            "INSERT INTO outbox.claim AS c (relay, key, due_at, state, token, attempts, claimed_by, error) \
+             SELECT r.relay, CASE WHEN p.due_at = r.at THEN ARRAY[r.id] \
+             WHEN p.due_at IS NOT NULL OR r.nth > 1 OR EXISTS (SELECT FROM outbox.claim AS e WHERE e.relay = r.relay AND e.key = ARRAY[r.id, ",
+            instant_sql!("r.at"),
+            "]) THEN ARRAY[r.id, ",
+            instant_sql!("r.at"),
+            "] ELSE ARRAY[r.id] END, r.at, 'unknown', r.token, r.attempts, r.by, r.error \
+             FROM (SELECT q.*, pg_catalog.row_number() OVER (PARTITION BY q.id ORDER BY q.at) AS nth FROM (",
             $rows,
-            " ON CONFLICT (relay, key) DO UPDATE SET due_at = excluded.due_at, state = excluded.state, token = excluded.token, \
+            ") AS q) AS r LEFT JOIN outbox.claim AS p ON p.relay = r.relay AND p.key = ARRAY[r.id] \
+             ON CONFLICT (relay, key) DO UPDATE SET due_at = excluded.due_at, state = excluded.state, token = excluded.token, \
              attempts = c.attempts + excluded.attempts, claimed_by = excluded.claimed_by, claimed_at = excluded.claimed_at, \
              expires_at = NULL, not_before = NULL, error = excluded.error, updated_at = pg_catalog.clock_timestamp()"
         )
@@ -22,18 +31,21 @@ macro_rules! record {
 }
 
 const RECORD: &str = record!(
-    "VALUES ($1, ARRAY[$2::text], $3, 'unknown', $4, 1, $5, \
-     $6::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()))"
+    "SELECT $1::text AS relay, $2::text AS id, $3::timestamptz AS at, $4::text AS token, 1 AS attempts, $5::text AS by, \
+     $6::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()) AS error"
 );
 
 const RECORD_IN_FLIGHT: &str = record!(
-    "SELECT k.name, ARRAY[r.id], r.created_at, 'unknown', k.token ->> 'token', 0, k.token ->> 'by', \
+    "SELECT DISTINCT ON (i.id, i.created_at) k.name AS relay, i.id, i.created_at AS at, k.token ->> 'token' AS token, \
+     0 AS attempts, k.token ->> 'by' AS by, \
      pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', 'retry', 'code', $3::text, \
-     'message', 'Replica ' || (k.token ->> 'by') || ' ended, or lost its lock, while this row was in flight', 'hint', $2::text) \
-     FROM outbox.cursor AS k, (SELECT DISTINCT ON (o.name, i.id) o.name, i.id, i.created_at FROM outbox.cursor AS o, \
-     pg_catalog.jsonb_to_recordset(o.token -> 'rows') AS i(id text, created_at timestamptz) WHERE o.name = $1 \
-     ORDER BY o.name, i.id, i.created_at DESC) AS r WHERE k.name = r.name"
+     'message', 'Replica ' || (k.token ->> 'by') || ' ended, or lost its lock, while this row was in flight', 'hint', $2::text) AS error \
+     FROM outbox.cursor AS k, pg_catalog.jsonb_to_recordset(k.token -> 'rows') AS i(id text, created_at timestamptz) WHERE k.name = $1"
 );
+
+/// Rows that this token reserved are listed as unknown, or will be.
+const IS_LOST: &str = "SELECT EXISTS (SELECT FROM outbox.claim WHERE relay = $1 AND token = $2 AND error ->> 'code' = $3) \
+     OR EXISTS (SELECT FROM outbox.cursor WHERE name = $1 AND token ->> 'token' = $2)";
 
 const COUNT: &str = "SELECT (SELECT pg_catalog.count(*) FROM outbox.claim WHERE relay = $1 AND state = 'unknown') \
      + (SELECT pg_catalog.count(*) FROM outbox.request WHERE relay = $1 AND status = 'unknown')";
@@ -81,6 +93,14 @@ pub(super) async fn record(
 /// Records the rows of the token that stands in the cursor; says how many.
 pub(super) async fn record_in_flight(loan: &Fragile, cursor: &str) -> Result<u64, Error> {
     Ok(loan.execute(RECORD_IN_FLIGHT, &[&cursor, &HINT, &HOLDER_LOST]).await?)
+}
+
+/// Whether the commit that was to settle the rows of this token, and was not answered, has not taken place.
+///
+/// # Errors
+/// The database's.
+pub async fn is_lost(session: &Session, cursor: &str, token: &str) -> Result<bool, Error> {
+    Ok(session.query_one(IS_LOST, &[&cursor, &token, &HOLDER_LOST]).await?.try_get(0)?)
 }
 
 /// How many outcomes of a relay are unknown.

@@ -5,6 +5,7 @@ mod exit;
 mod kills;
 mod operators;
 mod outcomes;
+mod same_id;
 mod servers;
 
 use std::collections::BTreeSet;

@@ -8,6 +8,7 @@ use crate::support::receiver::Receiver;
 use crate::support::{Database, PATIENCE, Process, database, eventually, outbox_relay, toml};
 
 mod attacks;
+mod due_again;
 mod large;
 mod outcomes;
 mod policies;

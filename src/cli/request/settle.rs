@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-use super::{Format, complain, id, operator, print, visible};
+use crate::cli::cursor::word;
+
+use super::{Answer, Consent, Format, complain, id, operator, print, visible};
 use crate::cursor::settle::{self, Outcome};
 
 /// Arguments of `request settle`.
@@ -12,15 +14,17 @@ use crate::cursor::settle::{self, Outcome};
     after_help = "\
 Examples:
   outbox-relay request settle 01a1ff20-4202-76c3-af15-1206ca39ede4 --arrived
-  outbox-relay request settle 4711 4712 --relay booking_sms --lost
+  outbox-relay request settle 4711 4712 --relay booking_sms --lost --yes
   outbox-relay request settle '[\"blue\",\"7\"]' --relay reminders --arrived --dry-run
 
-Only unknown outcomes can be settled, that of a request included whose replica is gone: ask the receiver first. Each settlement is noted in \
+Only unknown outcomes can be settled, that of a request included whose replica is gone: ask the receiver first. Several of one key \
+are named by their instants, as `request list` shows them. Each settlement is noted in \
 outbox.operation. A request of the ledger becomes completed, or failed (settled_lost): `request redrive` sends a \
 failed one again, `request discard` gives it up. A row of another relay leaves the list. A lost row of pending work is due again \
 when its mark is taken back: here a mark in outbox.sent, by you a mark in your table.
 
-Exit codes: 0 done; 1 failed, or an outcome is not unknown and nothing is changed; 2 usage."
+Exit codes: 0 done; 1 failed, declined, or an outcome is not unknown and nothing is changed; 2 usage, \
+or nobody is there to confirm it: add --yes."
 )]
 pub struct Args {
     /// Ids of requests; with --relay keys of its rows, as `request list` shows them
@@ -35,9 +39,9 @@ pub struct Args {
     /// The relay whose rows these are; without it they are requests of the ledger
     #[arg(long, value_name = "NAME")]
     pub relay: Option<String>,
-    /// Show what would be settled, and change nothing
-    #[arg(long)]
-    pub dry_run: bool,
+    /// Whether to.
+    #[command(flatten)]
+    pub consent: Consent,
     /// How to print them
     #[arg(short = 'o', long = "output", value_enum, default_value_t)]
     pub output: Format,
@@ -58,44 +62,47 @@ pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow:
             named.push(found);
         }
     }
-    if !args.dry_run {
-        let keys: Vec<Vec<String>> = named.iter().map(|named| named.key.clone()).collect();
-        // If the command fails, its session ends, and the transaction with it.
-        client.batch_execute("BEGIN").await?;
-        let settled = match &args.relay {
-            Some(relay) => settle::rows(client, relay, &keys, outcome, &operator()).await?,
-            None => settle::requests(client, &keys.concat(), outcome, &operator()).await?,
-        };
-        anyhow::ensure!(
-            usize::try_from(settled).is_ok_and(|settled| settled == keys.len()),
-            "{} of {} were changed meanwhile: nothing is settled",
-            keys.len() - usize::try_from(settled).unwrap_or(0),
-            keys.len()
-        );
-        client.batch_execute("COMMIT").await?;
+    let keys: Vec<Vec<String>> = named.iter().map(|named| named.key.clone()).collect();
+    match args.consent.ask(&question(&keys, outcome))? {
+        Answer::Yes => {}
+        Answer::DryRun => {
+            print(&printed(args, &named, outcome))?;
+            complain("dry run: nothing was done");
+            return Ok(ExitCode::SUCCESS);
+        }
+        Answer::No => {
+            complain("nothing was done");
+            return Ok(ExitCode::FAILURE);
+        }
     }
+    // If the command fails, its session ends, and the transaction with it.
+    client.batch_execute("BEGIN").await?;
+    let settled = match &args.relay {
+        Some(relay) => settle::rows(client, relay, &keys, outcome, &operator()).await?,
+        None => settle::requests(client, &keys.concat(), outcome, &operator()).await?,
+    };
+    anyhow::ensure!(
+        usize::try_from(settled).is_ok_and(|settled| settled == keys.len()),
+        "{} of {} were changed meanwhile: nothing is settled",
+        keys.len() - usize::try_from(settled).unwrap_or(0),
+        keys.len()
+    );
+    client.batch_execute("COMMIT").await?;
     print(&printed(args, &named, outcome))?;
-    if args.dry_run {
-        complain("dry run: nothing was done");
-    }
     Ok(ExitCode::SUCCESS)
+}
+
+fn question(keys: &[Vec<String>], outcome: Outcome) -> String {
+    let keys: Vec<_> = keys.iter().map(|key| visible(&serde_json::json!(key).to_string())).collect();
+    format!("Record {} as {}?", keys.join(", "), outcome.as_str())
 }
 
 /// The request or row of this id or key, whose outcome must be unknown.
 async fn unknown(client: &tokio_postgres::Client, relay: Option<&str>, text: &str) -> anyhow::Result<Named> {
     let (named, state) = match relay {
         Some(relay) => {
-            let key = key(text);
-            let Some(state) = settle::state(client, relay, &key).await? else {
-                let row = match key.as_slice() {
-                    [one] => visible(one),
-                    several => visible(&serde_json::json!(several).to_string()),
-                };
-                anyhow::bail!(
-                    "relay {relay} has no unknown outcome of row {row}: it was settled already, or is still being sent"
-                );
-            };
-            (Named { relay: relay.to_owned(), key }, state)
+            let row = row(client, relay, &key(text)).await?;
+            (Named { relay: relay.to_owned(), key: row.key }, row.state)
         }
         None => {
             let id = id(text).map_err(|error| Unnamed(format!("{}: {error}; rows need --relay", visible(text))))?;
@@ -111,6 +118,38 @@ async fn unknown(client: &tokio_postgres::Client, relay: Option<&str>, text: &st
         serde_json::json!(named.key)
     );
     Ok(named)
+}
+
+/// The one row of a relay that this key means.
+async fn row(client: &tokio_postgres::Client, relay: &str, key: &[String]) -> anyhow::Result<settle::Named> {
+    let shown = || match key {
+        [one] => visible(one),
+        several => visible(&serde_json::json!(several).to_string()),
+    };
+    let (mut unknown, mut others): (Vec<_>, Vec<_>) =
+        settle::named(client, relay, key).await?.into_iter().partition(|row| row.state == "unknown");
+    if unknown.len() > 1 {
+        let names: Vec<_> = unknown.iter().map(|row| word(&at(row, key.len()))).collect();
+        anyhow::bail!(
+            "relay {relay} has {} unknown outcomes of row {}; name one of them: {}",
+            unknown.len(),
+            shown(),
+            names.join(" ")
+        );
+    }
+    let row = unknown.pop().or_else(|| others.pop());
+    row.ok_or_else(|| {
+        anyhow::anyhow!(
+            "relay {relay} has no unknown outcome of row {}: it was settled already, or is still being sent",
+            shown()
+        )
+    })
+}
+
+/// The key of a row with its instant, as JSON; `columns` is how many columns it has without.
+fn at(row: &settle::Named, columns: usize) -> String {
+    let key: Vec<_> = row.key.iter().take(columns).chain([&row.at]).collect();
+    visible(&serde_json::json!(key).to_string())
 }
 
 /// An id that names no request of the ledger: a usage error.

@@ -4,6 +4,7 @@
 
 use super::due::Due;
 use crate::message::Field;
+use crate::position::instant_sql;
 
 /// How many due rows a measurement counts.
 pub const CAP: i64 = 10_000;
@@ -82,6 +83,14 @@ impl Due {
             open = self.open("$3::timestamptz"),
             order = self.order(),
         );
+        // An outcome that is unknown stays listed when its row is due again.
+        let kept = format!(
+            "kept AS (INSERT INTO outbox.claim (relay, key, due_at, state, marked, token, attempts, claimed_by, claimed_at, error, \
+             updated_at) SELECT u.relay, u.key || {instant}, u.due_at, u.state, u.marked, u.token, u.attempts, u.claimed_by, \
+             u.claimed_at, u.error, u.updated_at FROM outbox.claim AS u JOIN one ON u.key = one.key \
+             WHERE u.relay = $1::text AND u.state = 'unknown' AND u.due_at <> one.at ON CONFLICT (relay, key) DO NOTHING)",
+            instant = instant_sql!("u.due_at"),
+        );
         let (marking, source, state) = match taking {
             Taking::MarkLater => (String::new(), "one", "'claimed', false"),
             Taking::MarkFirst => (format!("{}, ", self.mark_first()), "one JOIN marked USING (key)", "'sending', true"),
@@ -89,7 +98,8 @@ impl Due {
         let names: String = (0..fields.len()).map(|n| format!(", one.f{n}")).collect();
         let keys: String = (0..self.config.key.len()).map(|n| format!(", one.k{n}")).collect();
         format!(
-            "WITH {due}, one AS MATERIALIZED (SELECT DISTINCT ON (key) * FROM {within} ORDER BY key, at), {marking}claimed AS (INSERT INTO outbox.claim AS c (relay, key, due_at, state, marked, token, \
+            "WITH {due}, one AS MATERIALIZED (SELECT DISTINCT ON (key) * FROM {within} ORDER BY key, at), {marking}{kept}, \
+             claimed AS (INSERT INTO outbox.claim AS c (relay, key, due_at, state, marked, token, \
              claimed_by, expires_at) SELECT $1::text, key, at, {state}, $4::text, $5::text, \
              pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $6::float8) FROM {source} \
              ON CONFLICT (relay, key) DO UPDATE SET due_at = excluded.due_at, state = excluded.state, marked = excluded.marked, \

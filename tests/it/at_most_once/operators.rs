@@ -47,9 +47,10 @@ async fn what_was_in_flight_is_listed_also_while_the_cursor_is_paused_and_counte
     assert!(shows("outbox_relay_redelivered_rows_total{cursor=\"r\",sink=\"http\"} 0").await);
     assert!(replica.log().contains("recorded as unknown"), "{}", replica.log());
     // Settled by the operator, as the runbook says.
-    does(&stage, &["request", "settle", "1", "2", "--relay", "r", "--arrived"]).await;
-    does(&stage, &["request", "settle", "3", "[\"4\"]", "--relay", "r", "--lost"]).await;
-    let (code, _, log) = outbox_relay(&stage.toml, &["request", "settle", "3", "--relay", "r", "--lost"]).await;
+    does(&stage, &["request", "settle", "1", "2", "--relay", "r", "--arrived", "--yes"]).await;
+    does(&stage, &["request", "settle", "3", "[\"4\"]", "--relay", "r", "--lost", "--yes"]).await;
+    let (code, _, log) =
+        outbox_relay(&stage.toml, &["request", "settle", "3", "--relay", "r", "--lost", "--yes"]).await;
     let settled = "error: relay r has no unknown outcome of row 3: it was settled already, or is still being sent\n";
     assert_eq!((code, log.as_str()), (Some(1), settled));
     let noted =

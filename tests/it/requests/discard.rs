@@ -81,9 +81,9 @@ async fn discard_leaves_what_may_have_been_sent_to_settle() {
     }
     assert_eq!((having(&owner, "unknown").await, having(&owner, "processing").await), (1, 2), "nothing else changed");
 
-    let (code, out, log) = outbox_relay(&text, &["request", "settle", &ids[3], "--lost"]).await;
+    let (code, out, log) = outbox_relay(&text, &["request", "settle", &ids[3], "--lost", "--yes"]).await;
     assert!(code == Some(1) && log.contains("is processing"), "{out}{log}");
-    let (code, out, log) = outbox_relay(&text, &["request", "settle", &ids[2], &ids[4], "--lost"]).await;
+    let (code, out, log) = outbox_relay(&text, &["request", "settle", &ids[2], &ids[4], "--lost", "--yes"]).await;
     assert_eq!(code, Some(0), "{out}{log}");
     let lost = listed(&text, &["--status", "failed"]).await;
     assert_eq!(lost.len(), 2, "{lost:?}");
@@ -109,7 +109,7 @@ async fn relay_of_a_receiver_that_is_gone_is_removed_by_the_printed_steps() {
     ] {
         assert!(log.contains(&step), "{step}:\n{log}");
     }
-    let claimed = ["request", "settle", &ids[2], &ids[3], &ids[4], "--lost"];
+    let claimed = ["request", "settle", &ids[2], &ids[3], &ids[4], "--lost", "--yes"];
     assert_eq!(outbox_relay(&kept, &claimed).await.0, Some(0));
     let pending = ["request", "discard", "--relay", "mails", "--status", "pending", "--yes"];
     let (code, out, log) = outbox_relay(&kept, &pending).await;

@@ -57,9 +57,12 @@ async fn settle_records_unknown_outcome_and_who_decided() {
     assert_eq!(settle(&["ada:welcome", "--lost"]).await.0, Some(2), "no id");
     let (code, out, log) = settle(&[&ids[0], "--arrived", "--dry-run"]).await;
     assert_eq!((code, having(&owner, "unknown").await), (Some(0), 3), "{out}{log}");
-    let (code, out, log) = settle(&[&ids[0], &ids[1], "--arrived"]).await;
+    let (code, out, log) = settle(&[&ids[0], "--arrived"]).await;
+    assert_eq!((code, having(&owner, "unknown").await), (Some(2), 3), "{out}{log}");
+    assert!(out.is_empty() && log.contains("nobody can be asked: add --yes to do it, or --dry-run"), "{out}{log}");
+    let (code, out, log) = settle(&[&ids[0], &ids[1], "--arrived", "--yes"]).await;
     assert_eq!((code, out), (Some(0), format!("[\"{}\"] arrived\n[\"{}\"] arrived\n", ids[0], ids[1])), "{log}");
-    let (code, out, log) = settle(&[&ids[2], "--lost", "-o", "json"]).await;
+    let (code, out, log) = settle(&[&ids[2], "--lost", "--yes", "-o", "json"]).await;
     assert_eq!(code, Some(0), "{log}");
     let settled = serde_json::json!({ "requests": [{ "relay": "mails", "key": [ids[2]], "outcome": "lost" }] });
     assert_eq!(json(&out), settled);

@@ -44,7 +44,7 @@ pub(super) const CALLS: [(&str, &str); 35] = [
     ("request show", "01a1ff20-4202-76c3-af15-1206ca39ede4 --timeout 2s"),
     ("request discard", "01a1ff20-4202-76c3-af15-1206ca39ede4 --yes --timeout 2s"),
     ("request redrive", "01a1ff20-4202-76c3-af15-1206ca39ede4 --yes --timeout 2s"),
-    ("request settle", "01a1ff20-4202-76c3-af15-1206ca39ede4 --arrived --timeout 2s"),
+    ("request settle", "01a1ff20-4202-76c3-af15-1206ca39ede4 --arrived --yes --timeout 2s"),
     ("schedule list", "--timeout 2s"),
     ("schedule show", "x --timeout 2s"),
     ("schedule pause", "x --timeout 2s"),
