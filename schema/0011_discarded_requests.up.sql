@@ -67,4 +67,6 @@ COMMENT ON FUNCTION outbox.prune_requests(interval, integer) IS 'Deletes request
 
 COMMENT ON COLUMN outbox.request.status IS 'pending: to be sent. processing: a replica has it, or had it when it ended. completed: the receiver has accepted it. failed: it was refused, and no try before can have been accepted; or an operator has given it up (code discarded in error), or found that it has not arrived (settled_lost). unknown: it was sent or not.';
 
+COMMENT ON COLUMN outbox.claim.key IS 'The row''s key columns, as text; of a stream its id. After them its instant, where an earlier row of this key has an unknown outcome.';
+
 INSERT INTO outbox.version (version, oldest_binary) VALUES (11, 1);
