@@ -13,8 +13,8 @@ use crate::support::{PATIENCE, eventually, outbox_relay};
 async fn stage(more: &str) -> Stage {
     let stage = Stage::http(more).await;
     let rows = "ALTER TABLE bookings DROP CONSTRAINT bookings_pkey, ADD PRIMARY KEY (created_at, id); \
-                INSERT INTO bookings (id, created_at) OVERRIDING SYSTEM VALUE VALUES \
-                (1, '2026-08-01T10:00:00Z'), (1, '2026-08-01T10:01:00.5Z'), (2, '2026-08-01T10:02:00Z')";
+                INSERT INTO bookings (id, created_at, payload) OVERRIDING SYSTEM VALUE VALUES \
+                (1, '2026-08-01T10:00:00Z', 'p'), (1, '2026-08-01T10:01:00.5Z', 'p'), (2, '2026-08-01T10:02:00Z', 'p')";
     stage.owner.batch_execute(rows).await.unwrap();
     stage
 }
