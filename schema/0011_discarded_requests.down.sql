@@ -56,3 +56,6 @@ $$ STRICT;
 COMMENT ON FUNCTION outbox.prune_requests(interval, integer) IS 'Deletes completed requests older than this, at most so many, oldest first: never before dedupe_until has passed, and never one whose dedupe_key holds for ever. Gives their number.';
 
 COMMENT ON COLUMN outbox.claim.key IS 'The row''s key columns, as text; of a stream its id.';
+
+DROP INDEX outbox.request_failed;
+DROP INDEX outbox.request_discarded;

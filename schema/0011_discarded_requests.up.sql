@@ -39,6 +39,10 @@ AS $$
 $$;
 COMMENT ON FUNCTION outbox.relay_belongings(text) IS 'What is kept under a relay''s name beside its cursors, of each cursor: how many rows, and how many of them are not finished, so that the cursors cannot be removed.';
 
+-- A relay with a million discarded requests is measured, listed and pruned as quickly as before.
+CREATE INDEX request_failed ON outbox.request (relay) WHERE status = 'failed' AND error ->> 'code' IS DISTINCT FROM 'discarded';
+CREATE INDEX request_discarded ON outbox.request (updated_at) WHERE status = 'failed' AND error ->> 'code' = 'discarded';
+
 CREATE OR REPLACE FUNCTION outbox.prune_requests(older_than interval, most integer) RETURNS integer
     LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -51,7 +55,6 @@ AS $$
           AND COALESCE(r.dedupe_until < pg_catalog.statement_timestamp(), true)
         ORDER BY r.completed_at LIMIT most FOR UPDATE SKIP LOCKED
     ), given_up AS (
-        -- Among the failed ones, which have an index of their own and are few.
         SELECT r.request_id FROM outbox.request AS r
         WHERE r.status = 'failed' AND r.error ->> 'code' = 'discarded'
           AND r.updated_at < pg_catalog.statement_timestamp() - GREATEST(older_than, interval '0')

@@ -38,6 +38,16 @@ mod sink;
 mod source;
 mod syntax;
 mod table_name;
+/// What to do about a configuration that cannot be read.
+fn unreadable(error: std::io::ErrorKind, file: &str) -> String {
+    match error {
+        std::io::ErrorKind::PermissionDenied => format!(
+            "let the user that runs this read it: the file, and each directory above it; `namei -l {file}` shows them"
+        ),
+        _ => "name the configuration by --config FILE or OUTBOX_RELAY_CONFIG".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -112,14 +122,7 @@ impl Config {
             Ok(text) => Self::read(&text, Some(file), environment, kinds),
             Err(error) => {
                 let what = format!("cannot be read: {error}");
-                let mend = match error.kind() {
-                    std::io::ErrorKind::PermissionDenied => {
-                        format!(
-                            "let the user that runs this read it: the file, and each directory above it; `namei -l {file}` shows them"
-                        )
-                    }
-                    _ => "name the configuration by --config FILE or OUTBOX_RELAY_CONFIG".to_owned(),
-                };
+                let mend = unreadable(error.kind(), &file);
                 let place = Place::File;
                 let problem = Problem { place, key: String::new(), value: None, what, mend, missing: false };
                 Err(Problems::new(Some(file), vec![problem]))

@@ -38,8 +38,9 @@ const NAMED: &str = concat!(
     "SELECT c.key, c.state, ",
     instant_sql!("c.due_at"),
     " FROM outbox.claim AS c WHERE c.relay = $1 AND (c.key = $2::text[] \
-     OR c.key[:pg_catalog.cardinality(c.key) - 1] = $2::text[] AND c.state = 'unknown' \
-     OR c.key || ",
+     OR c.key = $2::text[] || ",
+    instant_sql!("c.due_at"),
+    " AND c.state = 'unknown' OR c.key || ",
     instant_sql!("c.due_at"),
     " = $2::text[] AND c.state = 'unknown') ORDER BY c.due_at, c.key"
 );

@@ -119,8 +119,8 @@ pub async fn halt(session: &Session, cursor: &str) -> Result<Option<Halt>, Error
     }))
 }
 
-/// Ends the failure that was last reported, whoever reported it, of a relay for which nothing waits: no try will ever succeed it. One
-/// that halts stays, and a fatal one: the next job would meet it, too; and one that is younger than `linger`. False when there was none.
+/// Ends the failure that was last reported, whoever reported it, of a relay for which nothing waits: no try will ever succeed it. A
+/// row that was marked before it was sent, and waits for its next try, is known to its claim alone. A failure that halts stays, and a fatal one: the next job would meet it, too; and one that is younger than `linger`. False when there was none.
 ///
 /// # Errors
 /// The database's.
@@ -130,7 +130,8 @@ pub async fn rest(session: &Session, cursor: &str, linger: Duration) -> Result<b
             "UPDATE outbox.cursor_status SET state = 'running', message_id = NULL, last_error = NULL, circuit_opened_at = NULL, \
              updated_at = pg_catalog.clock_timestamp() \
              WHERE cursor = $1 AND NOT halted AND state <> 'running' AND last_error ->> 'class' IS DISTINCT FROM 'fatal' \
-             AND updated_at <= pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $2::float8)",
+             AND updated_at <= pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $2::float8) \
+             AND NOT EXISTS (SELECT FROM outbox.claim AS c WHERE c.relay = $1 AND c.state = 'waiting' AND c.marked)",
             &[&cursor, &linger.as_secs_f64()],
         )
         .await?;

@@ -12,6 +12,8 @@ use crate::relay;
 
 /// So many rows are pruned by one statement.
 const BATCH: i32 = 1_000;
+/// The most milliseconds that PostgreSQL takes as a time-out.
+const LONGEST: u128 = i32::MAX as u128;
 /// The least rest between two statements.
 const REST: Duration = Duration::from_millis(5);
 /// So often one pass tries to put back a partition that is on its way out and came to be needed.
@@ -76,7 +78,7 @@ impl<'a> Pass<'a> {
     async fn limit(&self) -> Result<(), Error> {
         let Some(until) = self.until else { return Ok(()) };
         // Zero would be no limit.
-        let left = until.saturating_duration_since(Instant::now()).as_millis().max(1);
+        let left = until.saturating_duration_since(Instant::now()).as_millis().clamp(1, LONGEST);
         self.session.batch_execute(&format!("SET statement_timeout = {left}")).await?;
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use crate::support::receiver::Receiver;
 
+mod canceled;
 mod interrupted;
 mod kinds;
 mod recorded;

@@ -4,7 +4,7 @@ use super::belongings::Named;
 use crate::config::Config;
 use crate::cursor::dead_letter::wanted;
 use crate::cursor::relay::Belonging;
-use crate::cursor::requests::{self, Filter};
+use crate::cursor::requests::{self, Filter, Listed};
 use crate::database::{Error, Session, quote_literal};
 use crate::visible::visible;
 
@@ -90,8 +90,16 @@ async fn keys(session: &Session, of: &Belonging, state: &str) -> Result<String, 
     let filter = Filter { relay: Some(&of.cursor), state: Some(state), ambiguous: false, limit: KEYS };
     let of_ledger = of.what.ends_with(" requests");
     let found = requests::list(session, filter).await?;
-    let found = found.iter().filter(|row| row.relay == of.cursor && row.ledger.is_some() == of_ledger);
-    Ok(found.map(|row| key(&row.key)).collect::<Vec<_>>().join(" "))
+    let found: Vec<_> =
+        found.iter().filter(|row| row.relay == of.cursor && row.ledger.is_some() == of_ledger).collect();
+    let named = |row: &&Listed| {
+        // Several rows of one key are named by their instants, too.
+        let is_one_of_several =
+            found.iter().any(|other| other.key.len() > row.key.len() && other.key.starts_with(&row.key));
+        let at = is_one_of_several.then(|| row.due_at.to_string());
+        key(&row.key.iter().cloned().chain(at).collect::<Vec<_>>())
+    };
+    Ok(found.iter().map(named).collect::<Vec<_>>().join(" "))
 }
 
 /// A key as `request settle` takes it.

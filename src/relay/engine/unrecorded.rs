@@ -43,29 +43,35 @@ impl Unrecorded {
         self.unanswered.lock().unwrap_or_else(PoisonError::into_inner).push(unanswered);
     }
 
-    /// Finds out, on a session that is opened where there are any, what became of rows that PostgreSQL gave no answer about.
+    /// Finds out, on a session that is opened where there are any, what became of rows that PostgreSQL gave no answer about. Where
+    /// that cannot be found out, they count as not recorded.
     ///
     /// # Errors
-    /// The database's, or it does not answer within `limit`: it is not known.
+    /// The database's, or it does not answer within `limit`.
     pub async fn resolve(
         &self,
         session: impl Future<Output = Result<Arc<Session>, Error>>,
         limit: Duration,
     ) -> Result<(), Error> {
-        let unanswered = std::mem::take(&mut *self.unanswered.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut unanswered = std::mem::take(&mut *self.unanswered.lock().unwrap_or_else(PoisonError::into_inner));
         if unanswered.iter().all(|unanswered| unanswered.rows == 0) {
             return Ok(());
         }
         let asking = async {
             let session = session.await?;
-            for Unanswered { cursor, token, rows } in &unanswered {
+            while let Some(Unanswered { cursor, token, rows }) = unanswered.last() {
                 if unknown::is_lost(&session, cursor, token).await? {
                     self.lost(cursor, *rows);
                 }
+                unanswered.pop();
             }
             Ok(())
         };
-        tokio::time::timeout(limit, asking).await.unwrap_or(Err(Error::Timeout(limit)))
+        let asked = tokio::time::timeout(limit, asking).await.unwrap_or(Err(Error::Timeout(limit)));
+        for Unanswered { cursor, rows, .. } in unanswered {
+            self.lost(&cursor, rows);
+        }
+        asked
     }
 
     /// A turn ended with so many acknowledged rows that it has not advanced over.

@@ -4,7 +4,7 @@
 //! claim marks it first. Sinks that take batches get the rows of a claim together.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::cursor::claims::Settlement;
 use crate::database::{Error, Session, sqlstate};
@@ -40,11 +40,13 @@ struct PendingWork {
     source: Pending,
     /// Rows are claimed one by one, because one among several cannot be marked.
     narrow: bool,
+    /// The topic of dead letters did not take a copy: when, and why.
+    uncopied: Option<(Instant, Failure)>,
 }
 
 /// Runs the relay until the engine stops and what it has begun to send has ended.
 pub(in crate::relay) async fn run(engine: Arc<Engine>, config: Config, source: Pending) {
-    runner::run(engine, config, PendingWork { source, narrow: false }).await;
+    runner::run(engine, config, PendingWork { source, narrow: false, uncopied: None }).await;
 }
 
 impl Work for PendingWork {
@@ -143,7 +145,7 @@ impl Work for PendingWork {
         prepared: &PreparedPending,
         attempt: &mut AttemptOf<Self>,
     ) {
-        report::copy(context, prepared, attempt).await;
+        report::copy(context, prepared, attempt, &mut self.uncopied).await;
         report::report(context, prepared, attempt).await;
     }
 

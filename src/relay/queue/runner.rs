@@ -5,7 +5,8 @@
 //! under the lock of the relay's cursor. Between two polls it waits until the next job is due, and no longer than an idle poll,
 //! so that a job that becomes due earlier is seen soon and a clock that is set has no long effect.
 //!
-//! Promise: an outcome is kept, and its claim renewed, until it is recorded or its claim is lost, and that is logged.
+//! Promise: an outcome is kept, and its claim renewed, until it is recorded, is given up after a long time, or its claim is lost;
+//! the last two are logged.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -286,7 +286,10 @@ impl Worker<'_> {
             }
             Outcome::Relayed { rows, more } => {
                 tracing::debug!(cursor = self.ready.config.name, rows, more, "turn");
-                self.recovered().await;
+                // A turn that was cut before its first row has not asked the receiver.
+                if rows > 0 {
+                    self.recovered().await;
+                }
                 if more {
                     return (Next::Look, self.at_once());
                 }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::io;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use reqwest::{Client, Request, Response};
@@ -53,12 +53,24 @@ impl Connections {
         let unstarted = |error| Answer::NotSent(format!("its thread cannot be started: {error}"));
         let runtime = self.runtime().map_err(unstarted)?;
         let client = self.client.clone();
+        // Whoever sets it first decides: the thread that it is sent, or the caller that it never is.
+        let decided = Arc::new(OnceLock::new());
+        let begins = Arc::clone(&decided);
+        let sent = async move {
+            if begins.set(()).is_err() {
+                return std::future::pending().await;
+            }
+            client.execute(request).await
+        };
         // Dropped, it ends the request.
         let mut sending = JoinSet::new();
-        sending.spawn_on(async move { client.execute(request).await }, &runtime);
+        sending.spawn_on(sent, &runtime);
         match timeout(self.timeout + LATE, sending.join_next()).await {
             Ok(Some(Ok(ended))) => ended.map_err(|error| Answer::from(&error)),
             Ok(Some(Err(_)) | None) => Err(Answer::Broken("the HTTP library has failed".to_owned())),
+            Err(_) if decided.set(()).is_ok() => {
+                Err(Answer::NotSent("another response of the receiver does not end".to_owned()))
+            }
             Err(_) => Err(Answer::TimedOut),
         }
     }

@@ -7,7 +7,12 @@ const KEYS: usize = 5;
 
 /// What the receiver says of them is recorded; nothing when none is unknown.
 pub(super) fn steps(facts: &Facts) -> Vec<String> {
-    let keys: Vec<&str> = facts.unknown_keys.iter().filter_map(|key| plain(key)).take(KEYS).collect();
+    let all = &facts.unknown_keys;
+    // Of several rows of one key the list has the instants.
+    let is_one_of_several =
+        |key: &Vec<String>| all.iter().any(|other| other.len() > key.len() && other.starts_with(key));
+    let keys: Vec<&str> =
+        all.iter().filter(|key| !is_one_of_several(key)).filter_map(|key| plain(key)).take(KEYS).collect();
     if keys.is_empty() {
         return Vec::new();
     }

@@ -115,8 +115,7 @@ impl ActionExecution {
             // A sink of the user's own is told when it is given up, which must not be later than that.
             Sink::Custom(_) => self.deliver(&message, left, &mut stage.progress).await,
             Sink::Sql(_) => {
-                stage.begun = true;
-                // Before the commit an error leaves nothing behind.
+                // Dropped before the commit, it leaves nothing behind; after it, the claim's token is gone.
                 let changed = self.change(job, &message, deadline).await;
                 changed.unwrap_or_else(|error| ActionOutcome::Failed(unavailable(&error)))
             }

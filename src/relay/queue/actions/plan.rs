@@ -141,6 +141,7 @@ impl ScheduleWork {
             self.strays = Some(Instant::now());
             // Another replica may not yet have seen this relay when it looked for strays.
             schedules::found(session, name).await?;
+            crate::cursor::actions::release(session, name).await?;
             for (schedule, relay) in schedules::strays(session).await? {
                 tracing::error!(
                     cursor = name,

@@ -1,5 +1,7 @@
 //! What is logged and counted of attempts to send due rows, and what halts the relay.
 
+use std::time::Instant;
+
 use super::job::SendOutcome;
 use super::prepare::PreparedPending;
 use super::record::PendingAttempt;
@@ -47,7 +49,7 @@ pub(super) async fn report(
     let buried = failure.class == Class::Poison && prepared.config.on_poison == OnPoison::DeadLetter;
     if failure.class != Class::Retry && !buried {
         context.failures.halt(&prepared.seat.fingerprint, failure, Some(&id)).await;
-    } else if failure.class == Class::Retry && (failure.is_outage() || is_unsent(failure) || unknown) {
+    } else if failure.class == Class::Retry && (is_out(context, failure) || is_unsent(failure) || unknown) {
         // Each try that is not answered may be received twice; under at_most_once it costs a row.
         context.failures.out(failure).await;
     } else if buried {
@@ -58,8 +60,20 @@ pub(super) async fn report(
     }
 }
 
-/// A row is put aside only after the topic of the dead letters has its copy; before any transaction begins.
-pub(super) async fn copy(context: &Context<PreparedPending>, prepared: &PreparedPending, attempt: &mut PendingAttempt) {
+/// The receiver may have the row without having said so, and would not take another. A `run --once` tries each row once all the
+/// same: the next run begins with the same rows, and those that always fail would be all that is ever tried.
+fn is_out(context: &Context<PreparedPending>, failure: &Failure) -> bool {
+    failure.is_outage() && context.engine.once().is_none()
+}
+
+/// A row is put aside only after the topic of the dead letters has its copy; before any transaction begins. While the topic is out,
+/// what was sent must not wait for it once for each row: the claims of those would expire.
+pub(super) async fn copy(
+    context: &Context<PreparedPending>,
+    prepared: &PreparedPending,
+    attempt: &mut PendingAttempt,
+    uncopied: &mut Option<(Instant, Failure)>,
+) {
     let (SendOutcome::Failed(failure), Some(letters)) = (&attempt.outcome, &prepared.letters) else { return };
     if is_unknown(prepared, failure)
         || failure.class != Class::Poison
@@ -68,9 +82,15 @@ pub(super) async fn copy(context: &Context<PreparedPending>, prepared: &Prepared
         return;
     }
     let (relay, patience) = (&attempt.job.relay, context.engine.call_deadline);
+    if let Some((_, why)) = uncopied.as_ref().filter(|(at, _)| at.elapsed() < patience) {
+        attempt.outcome = SendOutcome::Failed(why.clone());
+        return;
+    }
     let letter = attempt.job.letter(prepared);
-    if let Err(uncopied) = dead_letter::copy(relay, letters, failure, &letter, patience).await {
-        attempt.outcome = SendOutcome::Failed(uncopied);
+    *uncopied = None;
+    if let Err(why) = dead_letter::copy(relay, letters, failure, &letter, patience).await {
+        *uncopied = Some((Instant::now(), why.clone()));
+        attempt.outcome = SendOutcome::Failed(why);
     }
 }
 

@@ -82,6 +82,12 @@ pub(super) async fn report(
         RequestDisposition::Halts => {
             context.failures.halt(&prepared.seat.fingerprint, failure, Some(&job.id)).await;
         }
+        // A `run --once` tries each request once: the next run begins with the same ones.
+        RequestDisposition::Waits
+            if context.engine.once().is_some() && failure.ambiguous && failure.retry_after.is_none() =>
+        {
+            context.failures.answered(failure).await;
+        }
         // While the receiver does not answer, each attempt costs a request its certainty.
         _ if failure.is_outage() || failure.retry_after.is_some() => context.failures.out(failure).await,
         RequestDisposition::Ends(_) => context.failures.recovered().await,

@@ -1,13 +1,13 @@
 //! What has ended and is not recorded yet.
 //!
-//! Promise: while this replica reaches the database, no other sends such a job. One that another has taken, or whose claim has
-//! expired, is logged.
+//! Promise: while this replica reaches the database, no other sends such a job for as long as a record may be hoped for
+//! ([`PATIENCE`]). One that is given up, that another has taken, or whose claim has expired, is logged.
 
 use std::time::{Duration, Instant};
 
 use super::Runner;
 use crate::database::Error;
-use crate::relay::queue::work::{Attempt, AttemptOf, Job, Outcome, Recorded, Renewal, Work};
+use crate::relay::queue::work::{AttemptOf, Job, Recorded, Renewal, Work};
 
 /// So many times as long as a claim of due work lasts, an outcome is kept that cannot be recorded: five minutes by default. A
 /// row may be locked by a transaction of the application for long; what the server refuses for good must not take the place of
@@ -156,14 +156,16 @@ impl<W: Work> Runner<W> {
         }
     }
 
-    /// Forgets those that another replica decides about: their claims ended some time ago.
+    /// Forgets those that another replica decides about: their claims ended some time ago. What was done is kept: unless another
+    /// has taken it, its token still counts.
     fn expire(&mut self, has_expired: impl Fn(&AttemptOf<W>) -> bool) {
-        let (expired, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.unrecorded).into_iter().partition(has_expired);
+        let (expired, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.unrecorded)
+            .into_iter()
+            .partition(|attempt| has_expired(attempt) && !attempt.is_acknowledged());
         self.unrecorded = kept;
         if !expired.is_empty() {
-            let (cursor, jobs, acknowledged) = (&self.context.config.name, expired.len(), acknowledged(&expired));
-            tracing::error!(cursor, jobs, acknowledged, "cannot record outcomes: their claims have expired");
-            self.lose(acknowledged);
+            let (cursor, jobs) = (&self.context.config.name, expired.len());
+            tracing::error!(cursor, jobs, "cannot record failures: their claims have expired");
         }
     }
 
@@ -188,8 +190,12 @@ impl<W: Work> Runner<W> {
     /// counted.
     pub(super) async fn give_up(&mut self, prepared: &W::Prepared, ending: bool) -> Result<(), Error> {
         let patience = if ending { Duration::ZERO } else { self.context.config.turn.lock_kill() * PATIENCE };
-        let (late, kept): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.unrecorded).into_iter().partition(|attempt| attempt.ended.elapsed() >= patience);
+        // A claim that is always renewed costs nothing while a row is only locked.
+        let waits_for_lock =
+            |attempt: &AttemptOf<W>| !ending && !attempt.refused && W::renewal(&self.context.config) == Renewal::Always;
+        let (late, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.unrecorded)
+            .into_iter()
+            .partition(|attempt| attempt.ended.elapsed() >= patience && !waits_for_lock(attempt));
         self.unrecorded = kept;
         let mut late = late.into_iter();
         while let Some(attempt) = late.next() {
@@ -202,10 +208,6 @@ impl<W: Work> Runner<W> {
         }
         Ok(())
     }
-}
-
-fn acknowledged<J: Job, O: Outcome>(attempts: &[Attempt<J, O>]) -> usize {
-    attempts.iter().filter(|attempt| attempt.is_acknowledged()).count()
 }
 
 /// The server refuses for what a row or a table is; everything else passes, and is the same for all rows.
