@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{database, tables, welcome};
+use super::{database, reminders, tables, welcome};
 use crate::support::receiver::Receiver;
 use crate::support::{outbox_relay, outside, toml};
 
@@ -49,4 +49,21 @@ async fn unknown_outcome_stays_listed_when_its_row_is_due_again() {
     let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
     assert_eq!(code, Some(0), "{log}");
     assert_eq!(listed().await, [json!([["7", "2026-01-02T06:00:00.000000Z"], "unknown", "http_500"])]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn part_of_a_key_names_no_row() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    owner.batch_execute("INSERT INTO todos SELECT 'blue', '7', 't', now()").await.unwrap();
+    let text = toml(&database, "relay", None, &reminders(&receiver, "guarantee = \"at_most_once\""));
+    receiver.answer(|_| (503, Duration::ZERO));
+    assert_eq!(outbox_relay(&text, &["run", "--once"]).await.0, Some(1));
+    let settle = async |key: &str| {
+        outbox_relay(&text, &["request", "settle", "--relay", "reminders", "--lost", "--yes", key]).await
+    };
+    let (code, out, log) = settle("blue").await;
+    assert!(code == Some(1) && log.contains("no unknown outcome of row blue"), "{out}{log}");
+    let (code, out, log) = settle("[\"blue\",\"7\"]").await;
+    assert_eq!((code, out.as_str()), (Some(0), "[\"blue\",\"7\"] lost\n"), "{log}");
 }

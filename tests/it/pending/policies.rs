@@ -245,3 +245,20 @@ async fn one_row_at_a_time_is_tried_while_the_receiver_answers_500() {
     let marked = "SELECT count(*) FROM todos WHERE \"delayNotificationSent\"";
     eventually(PATIENCE * 3, async || count(&owner, marked).await == 20).await;
 }
+
+/// A job would begin with the same rows each time, and never get further.
+#[tokio::test(flavor = "multi_thread")]
+async fn run_once_tries_each_row_although_the_first_ones_answer_500() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    let rows = "INSERT INTO todos SELECT 'w', n::text, 't', now() - (20 - n) * interval '1 s' FROM generate_series(1, 14) AS n";
+    owner.batch_execute(rows).await.unwrap();
+    receiver.answer(|request| {
+        let number: u32 = request.key.rsplit('/').next().and_then(|id| id.parse().ok()).unwrap_or(14);
+        (if number <= 12 { 500 } else { 200 }, Duration::ZERO)
+    });
+    let text = toml(&database, "relay", None, &reminders(&receiver, ""));
+    let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
+    let marked = count(&owner, "SELECT count(*) FROM todos WHERE \"delayNotificationSent\"").await;
+    assert_eq!((code, marked, receiver.requests().len()), (Some(1), 2, 14), "{log}");
+}
