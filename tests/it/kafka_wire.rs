@@ -28,8 +28,7 @@ async fn delivered(servers: &str, topic: &str) -> Vec<String> {
 }
 
 /// Each answer of the kind is a lie until the first lies have been told; then the rows arrive.
-async fn rows_arrive_after_lies(place: Place) {
-    let proxy = KafkaProxy::start().await;
+async fn rows_arrive_after_lies(proxy: &KafkaProxy, place: Place) {
     let (servers, topic) = (proxy.broker.bootstrap_servers(), unique("codes"));
     proxy.broker.create_topic(&topic, 1, &[]).await.unwrap();
     let database = database().await;
@@ -67,32 +66,34 @@ async fn rows_arrive_after_lies(place: Place) {
 // Guarantee: failures.unlisted-code
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_outlive_codes_that_no_client_lists() {
+    let proxy = KafkaProxy::start().await;
     for place in [Place::Produce, Place::MetadataTopic, Place::MetadataPartition] {
-        rows_arrive_after_lies(place).await;
+        rows_arrive_after_lies(&proxy, place).await;
     }
 }
 
 // Guarantee: failures.unlisted-code
 #[tokio::test(flavor = "multi_thread")]
 async fn start_outlives_codes_that_no_client_lists() {
+    let proxy = KafkaProxy::start().await;
     for place in [Place::Versions, Place::ProducerId, Place::DescribeConfigs] {
-        rows_arrive_after_lies(place).await;
+        rows_arrive_after_lies(&proxy, place).await;
     }
 }
 
 /// An absent array is −1 elements to librdkafka, which sorted and allocated by that number.
-async fn rows_arrive_after(absent: Absent, code: Option<&str>) {
-    let proxy = KafkaProxy::start().await;
+async fn rows_arrive_after(proxy: &KafkaProxy, absent: Absent, code: Option<&str>) {
     let (servers, topic) = (proxy.broker.bootstrap_servers(), unique("absent"));
     proxy.broker.create_topic(&topic, 1, &[]).await.unwrap();
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
     let text = toml(&database, "relay", Some(&proxy.servers()), &kafka_relay("events", &topic, ""));
+    let altered = proxy.altered();
     proxy.answer(Answers::Without { absent, topic: topic.clone() });
     let mut process = Process::spawn(&text, &["run"]);
     owner.execute(INSERT, &[&5]).await.unwrap();
     let told = |process: &Process| code.is_none_or(|code| process.log().contains(code));
-    eventually(PATIENCE * 2, async || (proxy.altered() > 0 && told(&process)) || !lives(&process)).await;
+    eventually(PATIENCE * 2, async || (proxy.altered() > altered && told(&process)) || !lives(&process)).await;
     proxy.answer(Answers::Honest);
     let all_there = async || delivered(&servers, &topic).await.len() == 5;
     eventually(PATIENCE * 3, async || !lives(&process) || all_there().await).await;
@@ -101,16 +102,18 @@ async fn rows_arrive_after(absent: Absent, code: Option<&str>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metadata_without_its_lists_does_not_end_the_process() {
+    let proxy = KafkaProxy::start().await;
     for absent in [Absent::Brokers, Absent::Topics, Absent::Partitions] {
-        rows_arrive_after(absent, Some("\"kafka_bad_message\"")).await;
+        rows_arrive_after(&proxy, absent, Some("\"kafka_bad_message\"")).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_without_what_they_always_have_do_not_end_the_process() {
-    rows_arrive_after(Absent::RecordErrors, Some("\"kafka_bad_message\"")).await;
-    rows_arrive_after(Absent::Versions, None).await;
-    rows_arrive_after(Absent::NameOfConfig, Some("max.message.bytes cannot be read")).await;
+    let proxy = KafkaProxy::start().await;
+    rows_arrive_after(&proxy, Absent::RecordErrors, Some("\"kafka_bad_message\"")).await;
+    rows_arrive_after(&proxy, Absent::Versions, None).await;
+    rows_arrive_after(&proxy, Absent::NameOfConfig, Some("max.message.bytes cannot be read")).await;
 }
 
 /// The client says so before it has sent anything: a refusal that waits for an operator, if it is believed.
