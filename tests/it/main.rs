@@ -2,8 +2,9 @@
 #![allow(
     missing_docs,
     unreachable_pub,
+    clippy::too_many_lines,
     clippy::unwrap_used,
-    reason = "tests: their names say what they promise, and a panic is a failure"
+    reason = "tests: their names say what they promise, a panic is a failure, and a script of events reads from top to end"
 )]
 
 mod action_query;

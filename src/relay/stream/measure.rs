@@ -27,40 +27,8 @@ impl PreparedStream {
         metrics.turn_ended(turn.sighting.clock(), turn.delivered.last().copied(), at_sink);
         metrics.phase(Phase::Lock, turn.timings.lock);
         metrics.phase(Phase::Scan, turn.sighting.took);
-        match outcome {
-            Ok(
-                Outcome::Relayed { .. }
-                | Outcome::Stalled { .. }
-                | Outcome::Searching { .. }
-                | Outcome::Buried { .. }
-                | Outcome::Unknown { .. }
-                | Outcome::Idle,
-            ) => {
-                metrics.phase(Phase::Fetch, turn.timings.fetch);
-                metrics.phase(Phase::Publish, turn.timings.publish);
-            }
-            Err(TurnError::NotAdvanced { acknowledged, .. }) => {
-                metrics.published(*acknowledged as u64);
-                turn.learned.unconfirmed = *acknowledged;
-            }
-            Err(TurnError::NotSettled { acknowledged, .. }) => metrics.published(*acknowledged as u64),
-            Ok(_) | Err(_) => {}
-        }
-        match outcome {
-            Ok(Outcome::Abandoned { rows, .. }) => metrics.abandoned(*rows),
-            Ok(Outcome::Stalled { failure, .. } | Outcome::Unknown { failure, .. })
-            | Ok(Outcome::Redriven { failure: Some(failure), .. }) => {
-                metrics.publish_failed(counted(failure));
-            }
-            Ok(Outcome::Buried { failure, .. }) => {
-                metrics.publish_failed(counted(failure));
-                metrics.dead_lettered();
-            }
-            Ok(_) | Err(_) => {}
-        }
-        if let Ok(Outcome::Redriven { rows, .. }) = outcome {
-            metrics.published(*rows as u64);
-        }
+        self.count_sent(turn, outcome);
+        self.count_failures(outcome);
         let (
             Ok(
                 Outcome::Relayed { rows, .. }
@@ -90,6 +58,50 @@ impl PreparedStream {
         }
         for share in delivered.chunks(rows.div_ceil(LATENCIES).max(1)) {
             metrics.delivery_latency(clock.since(share[0]), share.len());
+        }
+    }
+
+    /// Counts what a turn read and sent, also where the cursor did not advance.
+    fn count_sent(&self, turn: &mut Turn<'_>, outcome: &Result<Outcome, TurnError>) {
+        let metrics = &self.metrics;
+        match outcome {
+            Ok(
+                Outcome::Relayed { .. }
+                | Outcome::Stalled { .. }
+                | Outcome::Searching { .. }
+                | Outcome::Buried { .. }
+                | Outcome::Unknown { .. }
+                | Outcome::Idle,
+            ) => {
+                metrics.phase(Phase::Fetch, turn.timings.fetch);
+                metrics.phase(Phase::Publish, turn.timings.publish);
+            }
+            Err(TurnError::NotAdvanced { acknowledged, .. }) => {
+                metrics.published(*acknowledged as u64);
+                turn.learned.unconfirmed = *acknowledged;
+            }
+            Err(TurnError::NotSettled { acknowledged, .. }) => metrics.published(*acknowledged as u64),
+            Ok(_) | Err(_) => {}
+        }
+    }
+
+    /// Counts rows that a turn could not send.
+    fn count_failures(&self, outcome: &Result<Outcome, TurnError>) {
+        let metrics = &self.metrics;
+        match outcome {
+            Ok(Outcome::Abandoned { rows, .. }) => metrics.abandoned(*rows),
+            Ok(Outcome::Stalled { failure, .. } | Outcome::Unknown { failure, .. })
+            | Ok(Outcome::Redriven { failure: Some(failure), .. }) => {
+                metrics.publish_failed(counted(failure));
+            }
+            Ok(Outcome::Buried { failure, .. }) => {
+                metrics.publish_failed(counted(failure));
+                metrics.dead_lettered();
+            }
+            Ok(_) | Err(_) => {}
+        }
+        if let Ok(Outcome::Redriven { rows, .. }) = outcome {
+            metrics.published(*rows as u64);
         }
     }
 

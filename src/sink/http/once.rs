@@ -119,7 +119,7 @@ impl HttpSink {
             Err(_) => Answer::TimedOut,
         };
         let deadline = Failure::deadline;
-        Err(answer::judge(answer, self.requests.target()).unwrap_or_else(deadline))
+        Err(answer::classify(answer, self.requests.target()).unwrap_or_else(deadline))
     }
 
     async fn receipt(&self, response: Response) -> Receipt {
