@@ -27,7 +27,7 @@ Examples:
       have inserts wake the relays that ask for it (it changes their tables)
   outbox-relay migrate up --indexes
       also make the indexes that relays with shards read by
-  outbox-relay migrate up --print-sql              print the SQL for somebody else to run
+  outbox-relay migrate up --print-sql              print the SQL for another role to run
   outbox-relay migrate status                      show which migrations are applied
   outbox-relay migrate down --to 1                 go back to version 1
 

@@ -174,7 +174,7 @@ async fn reach(engine: &Engine, sessions: &Sessions, waiting: &Latch) -> anyhow:
             Err(error) => {
                 metrics::set_postgres_up(false);
                 let pause = backoff.failed(fastrand::f64());
-                tracing::warn!(%error, hint = error.mend(), ?pause, "PostgreSQL cannot be reached; trying again");
+                tracing::warn!(%error, hint = error.fix(), ?pause, "PostgreSQL cannot be reached; trying again");
                 waiting.set_reason(&unreached(&error));
                 engine.heartbeat.beat();
                 tokio::select! {
@@ -203,7 +203,7 @@ async fn reached(sessions: &Sessions) -> Result<Session, Error> {
     sessions.open().await
 }
 
-/// Whether an error at start is one that an operator must mend.
+/// Whether an error at start is one that an operator must fix.
 fn hopeless(error: &Error) -> bool {
     error.refused_credentials()
         || matches!(

@@ -179,7 +179,7 @@ pub(super) fn is_one_by_one(relay: &Section<'_>) -> bool {
 /// # Errors
 /// What a name may hold.
 pub fn relay_name(text: &str) -> Result<String, String> {
-    name(text).map_err(|wrong| format!("{}: {}", wrong.what, wrong.mend))
+    name(text).map_err(|wrong| format!("{}: {}", wrong.what, wrong.fix))
 }
 
 /// `#` is left to the numbers of shards.
@@ -205,7 +205,7 @@ fn read_start(section: &Section<'_>, must_be_written: bool) -> Option<Start> {
 }
 
 fn start(node: &Node) -> Result<Start, Wrong> {
-    let mend = "write \"beginning\", \"now\" or an instant such as \"2026-11-21T08:00:00Z\"";
+    let fix = "write \"beginning\", \"now\" or an instant such as \"2026-11-21T08:00:00Z\"";
     let text = match &node.value {
         Value::Instant(text) => text.clone(),
         _ => value::text(node)?,
@@ -215,7 +215,7 @@ fn start(node: &Node) -> Result<Start, Wrong> {
         "now" => Ok(Start::Now),
         text => Timestamp::parse_rfc3339(text)
             .map(Start::At)
-            .map_err(|error| Wrong::new(format!("neither a known word nor an RFC 3339 instant ({error})"), mend)),
+            .map_err(|error| Wrong::new(format!("neither a known word nor an RFC 3339 instant ({error})"), fix)),
     }
 }
 

@@ -20,7 +20,7 @@ mod password;
 
 pub use password::{login, password};
 
-/// Names the directory with `initdb` and `postgres`, in place of what is found.
+/// Names the directory with `initdb` and `postgres`, instead of what is found.
 pub const BINARIES: &str = "OUTBOX_RELAY_PG_BIN";
 
 /// Names the major version that the server must have, so that nothing passes on another one than was asked for.

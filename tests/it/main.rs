@@ -76,6 +76,7 @@ mod sqlstates;
 mod stage;
 mod stages;
 mod start;
+mod statements;
 mod storm;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
 mod support;

@@ -253,7 +253,7 @@ pub(in crate::relay) fn fingerprint(config: &Config) -> String {
     digest.update(config.fingerprint.as_bytes());
     for path in &config.secret_files {
         digest.update(path.as_os_str().as_encoded_bytes());
-        // An unreadable secret is another state than a readable one: mending it ends the halt.
+        // An unreadable secret is another state than a readable one: fixing it ends the halt.
         if let Ok(secret) = Secret::File(path.clone()).read() {
             digest.update(secret.expose_secret().as_bytes());
         }

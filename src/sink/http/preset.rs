@@ -46,7 +46,7 @@ pub(super) struct Seal {
 }
 
 impl Preset {
-    /// Reads the secrets, each time anew, so that a rotated one needs no restart.
+    /// Reads the secrets, each time again, so that a rotated one needs no restart.
     pub(super) fn seal(&self) -> Result<Seal, Failure> {
         let authorization = self.credentials.as_ref().map(|(user, secret)| basic(user, secret)).transpose()?;
         let keys = (!self.signed_by.is_empty()).then(|| Keys::read(&self.signed_by)).transpose();
