@@ -188,6 +188,7 @@ impl Postgres {
 /// # Errors
 /// PostgreSQL's.
 pub async fn connect(url: &str) -> Result<Client, tokio_postgres::Error> {
+    #[expect(clippy::disallowed_methods, reason = "a server of its own, on this machine, without the relay's settings")]
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(async move {
         if let Err(error) = connection.await {

@@ -44,9 +44,20 @@ fn banned(text: &str) -> Vec<(usize, &'static str, &'static str)> {
     let text = text.to_lowercase();
     let mut found = Vec::new();
     for (word, plainly) in BANNED {
-        for (at, _) in text.match_indices(word) {
+        let (first, others) = word.split_once(' ').unwrap_or((word, ""));
+        for (at, _) in text.match_indices(first) {
+            // A line may end between two words.
+            let end = |rest: &str| {
+                others.split_whitespace().try_fold(rest.len(), |left, next| {
+                    let rest = &rest[rest.len() - left..];
+                    let after = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '\\' || c == '#');
+                    after.strip_prefix(next).filter(|_| after.len() < rest.len()).map(str::len)
+                })
+            };
+            let rest = &text[at + first.len()..];
+            let Some(left) = end(rest) else { continue };
             let before = text[..at].chars().next_back();
-            let after = text[at + word.len()..].chars().next();
+            let after = rest[rest.len() - left..].chars().next();
             // A part of an identifier, as `wish_done`, is no word.
             let ends = |side: Option<char>| !side.is_some_and(|side| side.is_alphanumeric() || side == '_');
             if ends(before) && ends(after) {
@@ -155,9 +166,9 @@ fn printed_texts_are_in_plain_english() {
 
 #[test]
 fn planted_words_are_found_where_users_read_them() {
-    let code = "// nobody\nlet wish = 'x'; let wish_done = '\"';\nwarn!(\"Nobody \\\"mends\\\" it\\\n  for ever\");\nr#\"a \"wish\"\"#;";
+    let code = "// nobody\nlet wish = 'x'; let wish_done = '\"';\nwarn!(\"Nobody \\\"mends\\\" it, for \\\n  ever\");\nr#\"a \"wish\"\"#;";
     let found: Vec<_> = banned(&literals(code)).into_iter().map(|(line, word, _)| (line, word)).collect();
-    assert_eq!(found, [(3, "mends"), (3, "nobody"), (4, "for ever"), (5, "wish")]);
+    assert_eq!(found, [(3, "for ever"), (3, "mends"), (3, "nobody"), (5, "wish")]);
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("planted.rs");
     fs::write(&path, "const HINT: &str = \"Mend the row.\";\n#[cfg(test)]\nmod tests {\n \"nobody\" }")

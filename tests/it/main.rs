@@ -2,6 +2,7 @@
 #![allow(
     missing_docs,
     unreachable_pub,
+    clippy::disallowed_methods,
     clippy::too_many_lines,
     clippy::unwrap_used,
     reason = "tests: their names say what they promise, a panic is a failure, and a script of events reads from top to end"

@@ -200,8 +200,8 @@ pub(super) const TABLE: &[Meaning] = &[
     Meaning {
         class: Again,
         phase: Unclear,
-        hint: "A producer should never see this code (it belongs to consumers and administrators): the relay tries \
-               again; please report it.",
+        hint: "A producer should never see this code (it belongs to consumers and administrators): the relay retries; \
+               please report it.",
         codes: &[
             NoError,
             PartitionEOF,
