@@ -18,7 +18,7 @@ pub use crate::metrics::Phases;
 mod routes;
 
 /// One that dribbles must not keep a probe waiting for long; a life longer than a slow scrape, and shorter than what a
-/// stuck client could hold for ever.
+/// stuck client could hold indefinitely.
 const BOUNDS: Bounds =
     Bounds { connections: 64, question: Duration::from_secs(5), life: Duration::from_secs(30), renewed: false };
 

@@ -63,7 +63,7 @@ Environment:
                                  defaults of [postgres]
   RUST_LOG                       which logs are written to standard error; the default is info";
 
-/// Moves committed PostgreSQL rows to Kafka, SMS, e-mail and HTTP: in order, without loss, from any number of replicas.
+/// Moves committed PostgreSQL rows to Kafka, SMS, email and HTTP: in order, without loss, from any number of replicas.
 #[derive(Debug, Parser)]
 #[command(name = "outbox-relay", version, about, after_help = AFTER_HELP, propagate_version = true)]
 pub struct Cli {
@@ -85,7 +85,7 @@ pub enum Verb {
     Run(run::Args),
     /// Make, change or show the schema `outbox`
     Migrate(migrate::Args),
-    /// Ask PostgreSQL and Kafka whether every relay can do its work, and say what mends it
+    /// Validate every relay against PostgreSQL and Kafka, and print fixes
     Check(check::Args),
     /// Show lag, backlog, holder and errors of every cursor
     Status(status::Args),
@@ -95,11 +95,11 @@ pub enum Verb {
     Replica(replica::Args),
     /// List, show, send again or give up rows that a receiver would never accept
     DeadLetter(dead_letter::Args),
-    /// List what is being sent, waits after a failure, or was sent or not: nobody knows
+    /// List requests by status, including unknown outcomes
     Request(request::Args),
     /// List, show, preview, pause, resume and carry out what applications have scheduled
     Schedule(schedule::Args),
-    /// List the occurrences of schedules, and what became of each
+    /// List the occurrences of schedules, and their status
     Action(action::Args),
     /// Take away what is done with and older than its configured time, and say what keeps the rest
     Prune(prune::Args),
@@ -179,7 +179,7 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
             | Error::Method { .. }
             | Error::Authorities(_)
     );
-    connecting.then(|| error.mend())
+    connecting.then(|| error.fix())
 }
 
 /// Errors of configuration and usage end with 2, wherever they are found; everything else failed.

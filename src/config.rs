@@ -122,9 +122,9 @@ impl Config {
             Ok(text) => Self::read(&text, Some(file), environment, kinds),
             Err(error) => {
                 let what = format!("cannot be read: {error}");
-                let mend = unreadable(error.kind(), &file);
+                let fix = unreadable(error.kind(), &file);
                 let place = Place::File;
-                let problem = Problem { place, key: String::new(), value: None, what, mend, missing: false };
+                let problem = Problem { place, key: String::new(), value: None, what, fix, missing: false };
                 Err(Problems::new(Some(file), vec![problem]))
             }
         }
@@ -169,21 +169,20 @@ impl Config {
         let is_named = |relay: &relay::Config, name: &String| relay.name == *name || relay.relay == *name;
         let mut problems = Vec::new();
         for name in names.iter().filter(|name| !self.relays.iter().any(|relay| is_named(relay, name))) {
-            let mend = keys::nearest(name, known.iter().copied()).map_or_else(
+            let fix = keys::nearest(name, known.iter().copied()).map_or_else(
                 || format!("configured are: {}", known.join(", ")),
                 |meant| format!("did you mean {meant:?}?"),
             );
-            problems.push((format!("relay[{name}]"), "no relay of this name is configured".to_owned(), mend));
+            problems.push((format!("relay[{name}]"), "no relay of this name is configured".to_owned(), fix));
         }
         if known.is_empty() && (self.intake.is_none() || !names.is_empty()) {
-            let mend = format!(
+            let fix = format!(
                 "add a section [[relay]] to the configuration file: --config FILE, else OUTBOX_RELAY_CONFIG, else ./{DEFAULT_FILE}"
             );
-            problems = vec![("relay".to_owned(), "no relay is configured".to_owned(), mend)];
+            problems = vec![("relay".to_owned(), "no relay is configured".to_owned(), fix)];
         }
         if !problems.is_empty() {
-            let problem =
-                |(key, what, mend)| Problem { place: Place::File, key, value: None, what, mend, missing: true };
+            let problem = |(key, what, fix)| Problem { place: Place::File, key, value: None, what, fix, missing: true };
             return Err(Problems::new(Some("configuration".to_owned()), problems.into_iter().map(problem).collect()));
         }
         if !names.is_empty() {
@@ -267,8 +266,8 @@ fn build(root: &Table, environment: &Environment, kinds: &Kinds, report: &Report
 }
 
 fn listen(text: &str) -> Result<std::net::SocketAddr, Wrong> {
-    let mend = "write an IP address and a port, for example \"127.0.0.1:9464\" or \"0.0.0.0:9464\"";
-    text.parse().map_err(|_| Wrong::new("not an address to listen on", mend))
+    let fix = "write an IP address and a port, for example \"127.0.0.1:9464\" or \"0.0.0.0:9464\"";
+    text.parse().map_err(|_| Wrong::new("not an address to listen on", fix))
 }
 
 /// A relay's name is its cursor's: two relays of one name would take turns at one position.

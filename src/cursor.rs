@@ -8,6 +8,7 @@
 pub mod actions;
 mod advance;
 mod attention;
+mod change;
 pub mod claims;
 pub mod clock_step;
 mod commit;
@@ -36,10 +37,10 @@ mod status;
 pub mod timetable;
 pub mod unknown;
 pub mod watches;
-mod wish;
 
 pub use advance::Advance;
 pub use attention::{Attention, attention};
+pub use change::{Adoption, CursorChange, Facts};
 pub use clock_step::ClockStep;
 pub use commit::{Commit, fate_of};
 pub use detail::{Detail, detail};
@@ -50,7 +51,6 @@ pub use reserve::{InFlight, Reservation, Reserved, Reserving, Settlement};
 pub use rule::Halting;
 pub use standing::{Circuit, Creation, Standing, create, foreign_identity, standings};
 pub use status::{ErrorReport, Halt, clear, halt, report, rest};
-pub use wish::{Adoption, Facts, Wish};
 
 use crate::position::Timestamp;
 

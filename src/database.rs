@@ -36,7 +36,7 @@ pub struct Config {
     pub auth: Option<Vec<Method>>,
     /// Read at every connection, so that a rotated password is picked up.
     pub password_file: Option<PathBuf>,
-    /// Certificate authorities to trust in place of the system's.
+    /// Certificate authorities to trust instead of the system's.
     pub ca_file: Option<PathBuf>,
     /// All connections of this process but the intake's: one watcher, one for probes and samples, the rest two by two for turns. At least 4.
     pub pool_size: usize,

@@ -1,7 +1,7 @@
 //! The HTTP intake: writes requests into the ledger for clients that have no connection to PostgreSQL.
 //!
 //! Promise: what is answered 200 or 202 is committed. Every other answer but 504 means that this call has recorded nothing.
-//! 504 means that nobody knows, and so does a connection that ends without an answer: the same call again, with the same
+//! 504 means that the outcome is unknown, and so does a connection that ends without an answer: the same call again, with the same
 //! `dedupe_key` or `request_id`, is safe, and makes no second request. It refuses whoever has no token, and reads no body
 //! beyond its limit. It speaks HTTP without TLS.
 

@@ -1,4 +1,4 @@
-//! Moves rows that an application committed in PostgreSQL to Kafka, HTTP, SMS and e-mail, and to **sinks of your own**: in order,
+//! Moves rows that an application committed in PostgreSQL to Kafka, HTTP, SMS and email, and to **sinks of your own**: in order,
 //! without loss, from any number of replicas.
 //!
 //! Most users run the program `outbox-relay` and never see this library. Use it to add a sink: write a type that implements
@@ -64,8 +64,8 @@
 //!   rows. When a replica ends, however it does, another goes on behind the last row whose delivery was recorded.
 //! - It calls [`CustomSink::publish`] again for what was not accepted, with the same
 //!   [idempotency key](Delivery::idempotency_key). A [`Failure`] says what follows: [`Class::Retry`] opens the circuit and is
-//!   tried for ever (unless it is [about the message](Subject::Message)), [`Class::Poison`] halts the relay or becomes a dead letter, [`Class::Fatal`] halts it until somebody has
-//!   mended what is wrong.
+//!   tried indefinitely (unless it is [about the message](Subject::Message)), [`Class::Poison`] halts the relay or becomes a dead letter, [`Class::Fatal`] halts it until somebody has
+//!   fixed what is wrong.
 //! - Guarantees are `at_least_once` and `at_most_once`; sources are streams, due work, requests and schedules. `in_database` is
 //!   refused: only the built-in `sql` sink takes part in the database's transaction.
 //!

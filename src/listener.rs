@@ -100,7 +100,7 @@ impl axum::serve::Listener for Bounded {
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         loop {
-            // axum's own accept waits and tries again when the process has run out of file descriptors.
+            // axum's own accept waits and retries when the process has run out of file descriptors.
             let (stream, peer) = axum::serve::Listener::accept(&mut self.listener).await;
             if let Some(place) = self.places.take(peer.ip()).await {
                 return (Connection::new(stream, place, self.bounds), peer);

@@ -145,7 +145,7 @@ pub enum MigrateError {
         version: i32,
         /// `up` or `down`.
         direction: &'static str,
-        /// Why, and what mends it.
+        /// Why, and what fixes it.
         reason: String,
     },
     /// A grant names a table, a schema or a role that is not there.

@@ -96,7 +96,7 @@ impl Patience {
     }
 }
 
-/// Pauses between tries after a failure: doubling, bounded, for ever, each drawn between half and the whole so that
+/// Pauses between tries after a failure: doubling, bounded, indefinitely, each drawn between half and the whole so that
 /// replicas do not try in step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {

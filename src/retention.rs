@@ -18,7 +18,7 @@ pub mod task;
 
 pub use pass::{Pass, look, note, patient, prune};
 
-/// `[retention]` of the configuration. A time that is absent keeps for ever.
+/// `[retention]` of the configuration. A time that is absent keeps indefinitely.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How long completed requests are kept.

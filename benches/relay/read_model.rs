@@ -1,4 +1,4 @@
-//! `sql_sink`: a backlog into a read model of the same database, beside one statement that makes the model anew.
+//! `sql_sink`: a backlog into a read model of the same database, beside one statement that makes the model again.
 //!
 //! Two models: one that gets a row for each row, and counters of 50 customers, which each row changes. The second is the
 //! hard one: PostgreSQL keeps every version of a counter until the turn commits.

@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> anyhow::Result<()> {
     options.say("takeover");
     let millis = kill(stage, options).await?;
-    report.section("take-over after SIGKILL, three replicas, 1,000 rows/s");
+    report.section("takeover after SIGKILL, three replicas, 1,000 rows/s");
     let highest = millis.iter().copied().fold(0.0, f64::max);
     report.line("first delivery by another", &millis, "ms", format!("each: {}", Goal::Most(EACH_MS).told(highest)));
     report

@@ -59,7 +59,7 @@ pub struct Draw {
 }
 
 impl Draw {
-    /// The draw of a seed, with `pins` in place of what was drawn.
+    /// The draw of a seed, with `pins` instead of what was drawn.
     pub fn new(seed: u64, pins: &[(String, String)]) -> anyhow::Result<Self> {
         let random = &mut Rng::with_seed(seed);
         let table = weighted(random, &[(Kind::Plain, 3), (Kind::Hash, 3), (Kind::Range, 2), (Kind::Inheritance, 2)]);

@@ -93,7 +93,7 @@ async fn long_urls_and_headers_are_refused() {
 }
 
 #[tokio::test]
-async fn a_port_in_use_is_said_with_its_mend() {
+async fn a_port_in_use_is_said_with_its_fix() {
     let taken = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let listen = taken.local_addr().expect("bound");
     let error = bind(Config { listen }).await.expect_err("it is taken");

@@ -7,7 +7,7 @@ use super::known;
 use super::output::{complain, print};
 use super::table::Table;
 use crate::config::Config;
-use crate::cursor::journal::{self, Filter, Listed};
+use crate::cursor::journal::{self, ActionFilter, ActionSummary};
 use crate::retention;
 
 /// So much of a result or an error stands in a table.
@@ -68,7 +68,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let Verb::List { relay, schedule, tenant, status, limit, output } = args.verb;
     known::relay(&session, &config, "relay", relay.as_deref()).await?;
     let schedule_id = schedule.as_deref().and_then(|text| text.parse().ok());
-    let filter = Filter {
+    let filter = ActionFilter {
         relay: relay.as_deref(),
         tenant: tenant.as_deref(),
         status: status.as_deref(),
@@ -90,7 +90,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Actions for people.
-pub(super) fn render(found: &[Listed]) -> String {
+pub(super) fn render(found: &[ActionSummary]) -> String {
     let mut table = Table::new([
         "ID",
         "SCHEDULE",
@@ -126,12 +126,12 @@ pub(super) fn render(found: &[Listed]) -> String {
     table.render()
 }
 
-fn error(action: &Listed) -> Option<serde_json::Value> {
+fn error(action: &ActionSummary) -> Option<serde_json::Value> {
     serde_json::from_str(action.error.as_deref()?).ok()
 }
 
 /// What was answered, or else why the last try failed.
-fn outcome(action: &Listed) -> Option<String> {
+fn outcome(action: &ActionSummary) -> Option<String> {
     action.result.clone().or_else(|| {
         let error = error(action)?;
         let word = |key: &str| error[key].as_str().unwrap_or("-");
@@ -140,7 +140,7 @@ fn outcome(action: &Listed) -> Option<String> {
 }
 
 /// An action for programs.
-pub(super) fn json(action: &Listed) -> serde_json::Value {
+pub(super) fn json(action: &ActionSummary) -> serde_json::Value {
     serde_json::json!({
         "key": [action.id.to_string()],
         "schedule_id": action.schedule_id,
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn hostile_results_forge_neither_a_line_nor_a_column_and_are_cut_in_a_table_only() {
-        let action = Listed {
+        let action = ActionSummary {
             id: 7,
             schedule_id: 1,
             schedule: "\u{1b}[31m\nforged".to_owned(),

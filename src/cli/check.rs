@@ -98,7 +98,7 @@ fn late(asked: &[(String, Instant)], limit: Option<Duration>) -> Finding {
         .setting("Find out why it does not answer, or give a longer --timeout.")
 }
 
-/// The findings relay by relay; a mend stands below its finding.
+/// The findings relay by relay; a fix stands below its finding.
 fn render(findings: &[Finding]) -> String {
     let mut text = String::new();
     let mut relay = None;
@@ -114,8 +114,8 @@ fn render(findings: &[Finding]) -> String {
             Level::Error => "ERROR",
         };
         text.push_str(&format!("  {level:<5}  {:<24} {}\n", finding.code, visible(&finding.message)));
-        for mend in finding.fix_sql.iter().chain(&finding.fix_setting) {
-            for line in mend.trim_end().lines() {
+        for fix in finding.fix_sql.iter().chain(&finding.fix_setting) {
+            for line in fix.trim_end().lines() {
                 text.push_str(&format!("           -> {}\n", visible(line)));
             }
         }

@@ -42,7 +42,7 @@ pub enum Answer {
 /// Nobody could be asked, and `--yes` was not given. A usage error: the verb ends with 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "standard input is no terminal, so nobody can be asked: add --yes to do it, or --dry-run to see only what it would do"
+    "standard input is no terminal: add --yes to do it without confirmation, or --dry-run to print only what it would do"
 )]
 pub struct Unconfirmed;
 

@@ -1,5 +1,5 @@
 //! `outbox-relay cursor`: what operators do with cursors. None of it needs the cursor's lock: what moves a cursor is written
-//! down as a wish, and carried out by the next turn of whichever replica may.
+//! down as a change, and carried out by the next turn of whichever replica may.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::confirm::{Answer, Consent, operator};
 use super::format::Format;
 use super::output::{complain, print};
 use crate::config::Config;
-use crate::cursor::control::{self, Outcome};
+use crate::cursor::control::{self, ControlOutcome};
 
 mod adopt;
 mod belongings;
@@ -38,7 +38,7 @@ Examples:
   outbox-relay cursor why booking_sms              why it does not move, and what to do
   outbox-relay cursor pause booking_sms
       no turn begins until it is resumed; all replicas see it
-  outbox-relay cursor resume booking_sms           ends a pause, and a halt whose cause is mended
+  outbox-relay cursor resume booking_sms           ends a pause, and a halt whose cause is fixed
   outbox-relay cursor skip booking_sms             pass the one message that it is halted at
   outbox-relay cursor seek booking_sms --at 2026-11-21T08:00:00Z --dry-run
   outbox-relay cursor rename booking_sms sms       the relay has another name now
@@ -96,9 +96,9 @@ docker exec -e USER=ada ….")]
     /// End a pause or a halt of a cursor, or of all shards of a relay
     #[command(after_help = "\
 Examples:
-  outbox-relay cursor resume booking_sms           ends a pause, and a halt whose cause is mended
+  outbox-relay cursor resume booking_sms           ends a pause, and a halt whose cause is fixed
 
-A halt whose cause is not mended comes back at once: see `outbox-relay cursor why`.")]
+A halt whose cause is not fixed comes back at once: see `outbox-relay cursor why`.")]
     Resume {
         /// The cursor's name
         #[arg(value_name = "NAME")]
@@ -171,11 +171,11 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn say(outcome: Outcome, name: &str, done: &str, already: &str) -> anyhow::Result<()> {
+fn say(outcome: ControlOutcome, name: &str, done: &str, already: &str) -> anyhow::Result<()> {
     match outcome {
-        Outcome::Done => print(&format!("{name}: {done}\n"))?,
-        Outcome::Already => print(&format!("{name}: {already}\n"))?,
-        Outcome::Unknown => return Err(unknown(name)),
+        ControlOutcome::Done => print(&format!("{name}: {done}\n"))?,
+        ControlOutcome::Already => print(&format!("{name}: {already}\n"))?,
+        ControlOutcome::Unknown => return Err(unknown(name)),
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use super::known;
 use super::output::{complain, print};
 use super::table::{Table, visible};
 use crate::config::Config;
-use crate::cursor::letters::{self, Decision, Listed, Which};
+use crate::cursor::letters::{self, DeadLetterSummary, Decision, Which};
 use crate::relay::engine::replicas::{Fleet, fleet, relay_of};
 
 /// Arguments of `dead-letter`.
@@ -21,14 +21,14 @@ Examples:
   outbox-relay dead-letter show 17
   outbox-relay dead-letter redrive 17 18 --dry-run
   outbox-relay dead-letter redrive --cursor booking_sms --yes
-      all that wait there, after the cause is mended
+      all that wait there, after the cause is fixed
   outbox-relay dead-letter discard 17
       give it up; it is kept for the record
 
-A redriven row is read again, so that a mended row goes out mended; where it is gone, what was stored is sent. The message \
+A redriven row is read again, so that a fixed row goes out fixed; where it is gone, what was stored is sent. The message \
 keeps its id and is marked as replayed.
 
-Exit codes: 0 done; 1 failed, or declined; 2 usage, or nobody is there to confirm it: add --yes.")]
+Exit codes: 0 done; 1 failed, or declined; 2 usage, or no terminal to confirm it: add --yes.")]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -111,7 +111,8 @@ async fn decide(session: &mut tokio_postgres::Client, choice: &Choice, decision:
     for letter in found.iter().filter(|letter| !matches!(&*letter.state, "dead" | "redriving")) {
         print(&format!("dead letter {} does not wait: it is {}\n", letter.id, letter.state))?;
     }
-    let open: Vec<Listed> = found.into_iter().filter(|letter| matches!(&*letter.state, "dead" | "redriving")).collect();
+    let open: Vec<DeadLetterSummary> =
+        found.into_iter().filter(|letter| matches!(&*letter.state, "dead" | "redriving")).collect();
     if open.is_empty() {
         print("nothing to do\n")?;
         return Ok(ExitCode::SUCCESS);
@@ -144,7 +145,7 @@ async fn decide(session: &mut tokio_postgres::Client, choice: &Choice, decision:
 
 /// What sends redriven dead letters: the cursor's next turn, or the run that an operator must start where no live replica has the
 /// relay.
-fn next_turn(fleet: &Fleet, letters: &[Listed]) -> String {
+fn next_turn(fleet: &Fleet, letters: &[DeadLetterSummary]) -> String {
     let lacking = letters.iter().filter(|letter| fleet.lacks(&letter.cursor));
     let relays: BTreeSet<&str> = lacking.map(|letter| relay_of(&letter.cursor)).collect();
     if relays.is_empty() {
@@ -163,7 +164,7 @@ fn next_turn(fleet: &Fleet, letters: &[Listed]) -> String {
     )
 }
 
-fn printed(found: &[Listed], output: Format) -> String {
+fn printed(found: &[DeadLetterSummary], output: Format) -> String {
     if output == Format::Json {
         let letters: Vec<_> = found.iter().map(json).collect();
         return crate::cli::document::line(serde_json::json!({ "dead_letters": letters }));
@@ -183,7 +184,7 @@ fn printed(found: &[Listed], output: Format) -> String {
     table.render()
 }
 
-fn shown(letter: &Listed, output: Format) -> String {
+fn shown(letter: &DeadLetterSummary, output: Format) -> String {
     let payload = letter.payload.as_deref().map(String::from_utf8_lossy);
     if output == Format::Json {
         let mut document = json(letter);
@@ -207,11 +208,11 @@ fn shown(letter: &Listed, output: Format) -> String {
     lines.iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect()
 }
 
-fn error(letter: &Listed) -> serde_json::Value {
+fn error(letter: &DeadLetterSummary) -> serde_json::Value {
     serde_json::from_str(&letter.error).unwrap_or_default()
 }
 
-fn json(letter: &Listed) -> serde_json::Value {
+fn json(letter: &DeadLetterSummary) -> serde_json::Value {
     serde_json::json!({
         "key": [letter.message_id],
         "id": letter.id,

@@ -83,8 +83,8 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
             "[intake] listens on {} and speaks plain HTTP: tokens and requests can be read on the way",
             section.listen
         );
-        let mend = "Put TLS in front of it, and let nobody but that reach the port; or listen on 127.0.0.1.";
-        findings.push(Finding::new(Level::Warn, "intake_plain_http", message).setting(mend));
+        let fix = "Put TLS in front of it, and let only that reach the port; or listen on 127.0.0.1.";
+        findings.push(Finding::new(Level::Warn, "intake_plain_http", message).setting(fix));
     }
     findings
 }

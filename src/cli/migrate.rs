@@ -8,6 +8,7 @@ use super::indexes;
 use super::output::print;
 use crate::config::Config;
 use crate::cursor::ledger::register;
+use crate::database::Session;
 use crate::{migrate, relay, source};
 
 /// The version from which on `outbox.message` has partitions, and what is said of one that has not.
@@ -26,7 +27,7 @@ Examples:
       have inserts wake the relays that ask for it (it changes their tables)
   outbox-relay migrate up --indexes
       also make the indexes that relays with shards read by
-  outbox-relay migrate up --print-sql              print the SQL for somebody else to run
+  outbox-relay migrate up --print-sql              print the SQL for another role to run
   outbox-relay migrate status                      show which migrations are applied
   outbox-relay migrate down --to 1                 go back to version 1
 
@@ -89,21 +90,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let mut session = super::session(&config, "migrate").await?;
     match step {
         Step::Up => {
-            let applied = migrate::up(&mut session).await?;
-            for version in &applied {
-                print(&format!("applied migration {version}\n"))?;
-            }
-            if applied.is_empty() {
-                let found = migrate::version(&session).await?.version;
-                print(&format!("schema outbox is at version {found} already\n"))?;
-            }
-            // Producers may ask for them before a relay has run.
-            for relay in &config.relays {
-                let source::Config::Requests(requests) = &relay.source else { continue };
-                if let Some((template, other)) = register(&session, &relay.name, &requests.templates).await? {
-                    anyhow::bail!("template {template} of relay {} belongs to relay {other}", relay.name);
-                }
-            }
+            apply(&mut session, &config).await?;
             if !grants.is_empty() {
                 migrate::grant(&session, &grants).await.context("the grants were not made")?;
                 print(&grants)?;
@@ -134,6 +121,26 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Applies the missing migrations and registers the templates of relays.
+async fn apply(session: &mut Session, config: &Config) -> anyhow::Result<()> {
+    let applied = migrate::up(session).await?;
+    for version in &applied {
+        print(&format!("applied migration {version}\n"))?;
+    }
+    if applied.is_empty() {
+        let found = migrate::version(session).await?.version;
+        print(&format!("schema outbox is at version {found} already\n"))?;
+    }
+    // Producers may request them before a relay has run.
+    for relay in &config.relays {
+        let source::Config::Requests(requests) = &relay.source else { continue };
+        if let Some((template, other)) = register(session, &relay.name, &requests.templates).await? {
+            anyhow::bail!("template {template} of relay {} belongs to relay {other}", relay.name);
+        }
+    }
+    Ok(())
 }
 
 /// The triggers on the tables of relays that ask for them.

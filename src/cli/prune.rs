@@ -23,9 +23,9 @@ Examples:
   outbox-relay prune                               the same, then asks
   outbox-relay prune --yes -o json                 without asking, for jobs
 
-How old things get is said in [retention]; what has no time there is kept for ever.
+How old things get is said in [retention]; what has no time there is kept indefinitely.
 
-Exit codes: 0 done; 1 failed, declined, not done within --timeout, or another prune is under way; 2 usage, or nobody is there to confirm it: add --yes.")]
+Exit codes: 0 done; 1 failed, declined, not done within --timeout, or another prune is under way; 2 usage, or no terminal to confirm it: add --yes.")]
 pub struct Args {
     /// How to print it
     #[arg(short = 'o', long = "output", value_enum, default_value_t)]
@@ -159,7 +159,7 @@ fn told(found: &[Found], pruned: &[Found]) -> String {
 }
 
 fn rendered(found: &[Found]) -> String {
-    let mut table = Table::new(["WHAT", "OF", "PRUNE", "KEEP", "HELD BY"]);
+    let mut table = Table::new(["TYPE", "SCOPE", "PRUNABLE", "RETAINED", "REASON"]);
     for found in found {
         let mut first = [found.what.as_str().to_owned(), found.of.clone(), found.rows.to_string()];
         if found.kept.is_empty() {

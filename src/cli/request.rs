@@ -8,7 +8,7 @@ use super::known;
 use super::output::{complain, print};
 use super::table::{Table, visible};
 use crate::config::Config;
-use crate::cursor::requests::{self, Filter, Listed};
+use crate::cursor::requests::{self, RequestFilter, RequestSummary};
 
 mod discard;
 pub(in crate::cli) mod settle;
@@ -17,7 +17,7 @@ pub(in crate::cli) mod settle;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  outbox-relay request list --unknown                  what was sent or not: nobody knows
+  outbox-relay request list --unknown                  what has an unknown outcome
   outbox-relay request list --relay booking_sms
       all that is to be sent, sending, waiting, failed, unknown or dead there
   outbox-relay request list --status failed            what a receiver has refused
@@ -37,7 +37,7 @@ An unknown outcome: see at the receiver whether it has arrived, then record that
 a template) can be sent again by `redrive`; its Idempotency-Key is the same as before, and so is its body, unless it was \
 refused. A row of another relay (guarantee = \"at_most_once\") is never sent again.
 
-Exit codes: 0 done; 1 failed, or declined; 2 usage or configuration, or nobody is there to confirm it: add --yes.")]
+Exit codes: 0 done; 1 failed, or declined; 2 usage or configuration, or no terminal to confirm it: add --yes.")]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -56,7 +56,7 @@ pub enum Verb {
         #[arg(long, value_name = "STATUS", value_parser = ["pending", "processing", "completed", "failed", "unknown",
             "discarded", "claimed", "sending", "waiting", "dead"])]
         status: Option<String>,
-        /// Only those that ever had an outcome that nobody knew
+        /// Only those that ever had an unknown outcome
         #[arg(long)]
         ambiguous: bool,
         /// Only of this relay
@@ -114,7 +114,8 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         Verb::List { unknown, status, ambiguous, relay, limit, output } => {
             known::relay(&session, &config, "relay", relay.as_deref()).await?;
             let state = if unknown { Some("unknown") } else { status.as_deref() };
-            let found = requests::list(&session, Filter { relay: relay.as_deref(), state, ambiguous, limit }).await?;
+            let found =
+                requests::list(&session, RequestFilter { relay: relay.as_deref(), state, ambiguous, limit }).await?;
             print(&match output {
                 Format::Json => crate::cli::document::line(
                     serde_json::json!({ "requests": found.iter().map(json).collect::<Vec<_>>() }),
@@ -183,7 +184,7 @@ async fn redrive(session: &tokio_postgres::Client, ids: Vec<String>, consent: Co
     Ok(ExitCode::SUCCESS)
 }
 
-fn render(found: &[Listed]) -> String {
+fn render(found: &[RequestSummary]) -> String {
     let mut table = Table::new(["RELAY", "KEY", "STATUS", "TEMPLATE", "USER", "DUE/CREATED", "SINCE", "BY", "ERROR"]);
     for request in found {
         let error = error(request);
@@ -206,11 +207,11 @@ fn render(found: &[Listed]) -> String {
 }
 
 /// Why.
-fn error(request: &Listed) -> Option<serde_json::Value> {
+fn error(request: &RequestSummary) -> Option<serde_json::Value> {
     serde_json::from_str(request.error.as_deref()?).ok()
 }
 
-fn json(request: &Listed) -> serde_json::Value {
+fn json(request: &RequestSummary) -> serde_json::Value {
     let mut document = serde_json::json!({
         "relay": request.relay,
         "key": request.key,
@@ -237,8 +238,8 @@ mod tests {
     use super::*;
     use crate::position::Timestamp;
 
-    fn hostile() -> Listed {
-        Listed {
+    fn hostile() -> RequestSummary {
+        RequestSummary {
             relay: "r".to_owned(),
             key: vec!["\u{1b}[31m\nforged".to_owned(), "a\",\"b".to_owned()],
             state: "unknown".to_owned(),

@@ -103,14 +103,8 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
 
     let sessions = Sessions::new(config.postgres.clone(), limits, replicas::application(&replica, &relays));
     let begun = Instant::now();
-    let reached = if args.once {
-        tokio::time::timeout(args.timeout, reach(&engine, &sessions, &database))
-            .await
-            .map_err(|_| anyhow::anyhow!("PostgreSQL could not be reached within {:?} (--timeout)", args.timeout))??
-    } else {
-        reach(&engine, &sessions, &database).await?
-    };
-    if !reached {
+    let timeout = args.once.then_some(args.timeout);
+    if !reach_within(timeout, &engine, &sessions, &database).await? {
         return Ok(ExitCode::SUCCESS); // told to stop before the database was there: nothing was recorded
     }
     database.release();
@@ -126,6 +120,11 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         intake.await?;
     }
     admin.abort();
+    ended(&engine, code).await
+}
+
+/// The exit code, once nothing runs: a failure if an outcome is not recorded.
+async fn ended(engine: &Engine, code: ExitCode) -> anyhow::Result<ExitCode> {
     if let Err(error) = engine.unrecorded.resolve(engine.probe.session(), engine.call_deadline).await {
         tracing::warn!(%error, "cannot find out whether acknowledged rows are recorded as such");
     }
@@ -149,7 +148,20 @@ async fn listen(config: admin::Config, once: bool) -> Result<TcpListener, BindEr
     }
 }
 
-/// Waits for the database; false when told to stop first. What no waiting mends is an error.
+/// Waits for the database, at most for the timeout if there is one; false if stopped first.
+async fn reach_within(
+    timeout: Option<Duration>,
+    engine: &Engine,
+    sessions: &Sessions,
+    waiting: &Latch,
+) -> anyhow::Result<bool> {
+    let Some(timeout) = timeout else { return reach(engine, sessions, waiting).await };
+    tokio::time::timeout(timeout, reach(engine, sessions, waiting))
+        .await
+        .map_err(|_| anyhow::anyhow!("PostgreSQL could not be reached within {timeout:?} (--timeout)"))?
+}
+
+/// Waits for the database; false if stopped first. What waiting cannot fix is an error.
 async fn reach(engine: &Engine, sessions: &Sessions, waiting: &Latch) -> anyhow::Result<bool> {
     let mut backoff = crate::pace::Backoff::new();
     loop {
@@ -162,7 +174,7 @@ async fn reach(engine: &Engine, sessions: &Sessions, waiting: &Latch) -> anyhow:
             Err(error) => {
                 metrics::set_postgres_up(false);
                 let pause = backoff.failed(fastrand::f64());
-                tracing::warn!(%error, hint = error.mend(), ?pause, "PostgreSQL cannot be reached; trying again");
+                tracing::warn!(%error, hint = error.fix(), ?pause, "PostgreSQL cannot be reached; trying again");
                 waiting.set_reason(&unreached(&error));
                 engine.heartbeat.beat();
                 tokio::select! {
@@ -191,7 +203,7 @@ async fn reached(sessions: &Sessions) -> Result<Session, Error> {
     sessions.open().await
 }
 
-/// Whether an error at start is one that an operator must mend.
+/// Whether an error at start is one that an operator must fix.
 fn hopeless(error: &Error) -> bool {
     error.refused_credentials()
         || matches!(

@@ -7,8 +7,8 @@ use super::format::Format;
 use super::output::print;
 use super::table::visible;
 use crate::config::{Config, Problems};
-use crate::cursor::control::Outcome;
-use crate::cursor::timetable::{self, Filter, Listed};
+use crate::cursor::control::ControlOutcome;
+use crate::cursor::timetable::{self, ScheduleFilter, ScheduleSummary};
 use crate::database::Session;
 
 mod list;
@@ -24,7 +24,7 @@ Examples:
   outbox-relay schedule preview \"FREQ=MONTHLY;BYDAY=1MO;BYHOUR=9\" --zone Europe/Berlin
       what a rule means, before it is written
   outbox-relay schedule list
-      what is due when, in its zone and in UTC, and what became of the last
+      what is due when, in its zone and in UTC, and the status of the last
   outbox-relay schedule list --problems            those that cannot run, and why
   outbox-relay schedule show report
       everything about one, its next five and last ten occurrences
@@ -67,7 +67,7 @@ Actions that are due or running go on. What falls into the pause is not made up 
 Examples:
   outbox-relay schedule resume report              it goes on with the first occurrence after now
 
-A rule without starts_at that has COUNT begins to count anew.")]
+A rule without starts_at that has COUNT begins to count again.")]
     Resume {
         /// Its name, TENANT/NAME, or id
         #[arg(value_name = "NAME")]
@@ -120,12 +120,12 @@ async fn open(load: impl FnOnce() -> Result<Config, Problems>) -> anyhow::Result
     Ok((config, session))
 }
 
-fn say(schedule: &Listed, outcome: Outcome, done: &str, already: &str) -> anyhow::Result<ExitCode> {
+fn say(schedule: &ScheduleSummary, outcome: ControlOutcome, done: &str, already: &str) -> anyhow::Result<ExitCode> {
     let name = title(schedule);
     match outcome {
-        Outcome::Done => print(&format!("{name}: {done}\n"))?,
-        Outcome::Already => print(&format!("{name}: {already}\n"))?,
-        Outcome::Unknown => return Err(unknown(&schedule.name)),
+        ControlOutcome::Done => print(&format!("{name}: {done}\n"))?,
+        ControlOutcome::Already => print(&format!("{name}: {already}\n"))?,
+        ControlOutcome::Unknown => return Err(unknown(&schedule.name)),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -135,14 +135,14 @@ fn unknown(name: &str) -> anyhow::Error {
 }
 
 /// The one schedule of this name. An id names the schedule that has it, before any name.
-async fn named(client: &tokio_postgres::Client, name: &str) -> anyhow::Result<Listed> {
+async fn named(client: &tokio_postgres::Client, name: &str) -> anyhow::Result<ScheduleSummary> {
     if let Ok(id) = name.parse() {
-        let filter = Filter { id: Some(id), limit: 1, ..Filter::default() };
+        let filter = ScheduleFilter { id: Some(id), limit: 1, ..ScheduleFilter::default() };
         if let Some(found) = timetable::list(client, filter).await?.pop() {
             return Ok(found);
         }
     }
-    let filter = Filter { name: Some(name), limit: 10, ..Filter::default() };
+    let filter = ScheduleFilter { name: Some(name), limit: 10, ..ScheduleFilter::default() };
     let mut found = timetable::list(client, filter).await?;
     match found.len() {
         0 => Err(unknown(name)),
@@ -155,7 +155,7 @@ async fn named(client: &tokio_postgres::Client, name: &str) -> anyhow::Result<Li
 }
 
 /// A schedule's name for people, its tenant before it.
-fn title(schedule: &Listed) -> String {
+fn title(schedule: &ScheduleSummary) -> String {
     match &*schedule.tenant {
         "" => visible(&schedule.name),
         tenant => visible(&format!("{tenant}/{}", schedule.name)),

@@ -17,7 +17,7 @@ const SECTIONS: [&str; 7] = ["postgres", "kafka", "admin", "metrics", "intake", 
 /// Variables that mean something by themselves, the tests' among them.
 const KNOWN: [&str; 6] = ["CONFIG", "ALLOW_LOSS", "PG_BIN", "PG_MAJOR", "KAFKA_JARS", "SEED"];
 
-/// The environment of this process. Values that are no UTF-8 keep a replacement character in place of what is none.
+/// The environment of this process. Values that are no UTF-8 keep a replacement character instead of what is none.
 #[must_use]
 pub fn of_process() -> Environment {
     std::env::vars_os()
@@ -72,7 +72,7 @@ fn unknown(name: &str, value: &str, report: &Report) {
     if let Some((key, meant)) = meant(&lower) {
         let what = "sets nothing: the name needs two underscores where it has one".to_owned();
         let place = Place::Variable(name.to_owned());
-        report.add(Problem { place, key, value: None, what, mend: format!("write {meant}"), missing: false });
+        report.add(Problem { place, key, value: None, what, fix: format!("write {meant}"), missing: false });
         return;
     }
     let hint = match keys::nearest(rest, KNOWN) {
@@ -107,20 +107,20 @@ fn of_kubernetes(rest: &str, value: &str) -> bool {
 
 fn stranger(place: Place, lower: &str) -> Problem {
     let section = lower.split("__").next().unwrap_or_default();
-    let (what, mend) = if section == "relay" {
+    let (what, fix) = if section == "relay" {
         ("relays cannot be set by variables".to_owned(), "write them in the file".to_owned())
     } else if let Some((_, meant)) = meant(lower) {
         ("names no key that a variable can set".to_owned(), format!("write {meant}"))
     } else {
         let what = "names no key that a variable can set".to_owned();
-        let mend = match keys::nearest(section, SECTIONS) {
+        let fix = match keys::nearest(section, SECTIONS) {
             Some(meant) if meant != section => format!("did you mean {PREFIX}{}__…?", meant.to_ascii_uppercase()),
             _ => {
                 let sections = SECTIONS.join(", ").to_ascii_uppercase();
                 format!("the form is {PREFIX}SECTION__KEY, the sections are {sections}")
             }
         };
-        (what, mend)
+        (what, fix)
     };
-    Problem { place, key: lower.replace("__", "."), value: None, what, mend, missing: false }
+    Problem { place, key: lower.replace("__", "."), value: None, what, fix, missing: false }
 }

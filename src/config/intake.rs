@@ -18,8 +18,8 @@ pub(super) fn read(section: &Section<'_>) -> Option<Config> {
         return None;
     }
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let mend = "name the file of the tokens that are accepted: token_file = \"/run/secrets/intake-tokens\"";
-    let token_file = section.require("token_file", value::path, mend);
+    let fix = "name the file of the tokens that are accepted: token_file = \"/run/secrets/intake-tokens\"";
+    let token_file = section.require("token_file", value::path, fix);
     let listen = section.read("listen", value::parsed(listen)).unwrap_or(DEFAULT_LISTEN);
     let body_limit = section.read("body_limit", value::size(1 << 10..=16 << 20)).unwrap_or(DEFAULT_BODY_LIMIT);
     let connections = section.read("connections", value::integer(1..=100)).unwrap_or(DEFAULT_CONNECTIONS);

@@ -21,8 +21,8 @@ pub(super) fn read(section: &Section<'_>) -> Option<ClusterConfig> {
     if !section.is_present() {
         return None;
     }
-    let mend = "name at least one broker: bootstrap_servers = \"127.0.0.1:9092\"";
-    let bootstrap_servers = section.require("bootstrap_servers", value::parsed(servers), mend)?;
+    let fix = "name at least one broker: bootstrap_servers = \"127.0.0.1:9092\"";
+    let bootstrap_servers = section.require("bootstrap_servers", value::parsed(servers), fix)?;
     Some(ClusterConfig { bootstrap_servers, properties })
 }
 
@@ -37,7 +37,7 @@ fn secret_of_file(node: &Node) -> Result<String, Wrong> {
 }
 
 fn servers(text: &str) -> Result<String, Wrong> {
-    let mend = "write host:port, several with commas, for example \"broker-1:9092,broker-2:9092\"";
+    let fix = "write host:port, several with commas, for example \"broker-1:9092,broker-2:9092\"";
     let servers: Vec<&str> = text.split(',').map(str::trim).collect();
     for server in &servers {
         let (host, port) = match server.rsplit_once(':') {
@@ -45,10 +45,10 @@ fn servers(text: &str) -> Result<String, Wrong> {
             _ => (*server, None),
         };
         if host.is_empty() || host.contains(['/', ' ', '@']) {
-            return Err(Wrong::new(format!("{server:?} names no host"), mend));
+            return Err(Wrong::new(format!("{server:?} names no host"), fix));
         }
         if port.is_some_and(|port| !server.ends_with(']') && !port.parse::<u16>().is_ok_and(|port| port > 0)) {
-            return Err(Wrong::new(format!("{server:?} has no port from 1 to 65535"), mend));
+            return Err(Wrong::new(format!("{server:?} has no port from 1 to 65535"), fix));
         }
     }
     Ok(servers.join(","))

@@ -25,8 +25,8 @@ pub(super) fn read(section: &Section<'_>) -> Option<Pending> {
     let time_zone = section.read("time_zone", value::parsed(time_zone));
     let limit = section.read("limit", value::integer(1..=10_000)).unwrap_or(DEFAULT_LIMIT);
     let in_flight = section.read("in_flight", value::integer(1..=100)).unwrap_or(DEFAULT_IN_FLIGHT);
-    let mend = "name the table or view: [relay.source.pending] table = \"public.todos\"";
-    let table = section.require("table", value::parsed(table_name::parse), mend)?;
+    let fix = "name the table or view: [relay.source.pending] table = \"public.todos\"";
+    let table = section.require("table", value::parsed(table_name::parse), fix)?;
     if (table.schema.as_str(), table.name.as_str()) == ("outbox", "message") {
         let what = "outbox.message is read as a stream: its days are dropped behind the positions of cursors, and due work has none";
         section.problem("table", Wrong::new(what, "write [relay.source.stream] table = \"outbox.message\""));
@@ -55,20 +55,20 @@ fn key(node: &Node) -> Result<Vec<String>, Wrong> {
 
 /// Columns and constants: no SQL, so that no text of the configuration is ever run.
 fn constants(node: &Node) -> Result<BTreeMap<String, String>, Wrong> {
-    let mend = "write columns and constants, for example { kind = \"reminder\", active = true }";
+    let fix = "write columns and constants, for example { kind = \"reminder\", active = true }";
     let Value::Table(table) = &node.value else {
-        return Err(Wrong::new(format!("{}, a table is needed", node.kind()), mend));
+        return Err(Wrong::new(format!("{}, a table is needed", node.kind()), fix));
     };
     let mut constants = BTreeMap::new();
     for (column, (_, node)) in table {
         let constant = match &node.value {
             Value::Text(text) if text.contains('\0') => {
-                return Err(Wrong::new(format!("{column}: PostgreSQL's text cannot hold a NUL"), mend));
+                return Err(Wrong::new(format!("{column}: PostgreSQL's text cannot hold a NUL"), fix));
             }
             Value::Text(text) => text.clone(),
             Value::Integer(number) => number.to_string(),
             Value::Boolean(truth) => truth.to_string(),
-            _ => return Err(Wrong::new(format!("{column} is {}", node.kind()), mend)),
+            _ => return Err(Wrong::new(format!("{column} is {}", node.kind()), fix)),
         };
         constants.insert(column.clone(), constant);
     }

@@ -14,7 +14,7 @@ use crate::database::{Config, TlsMode};
 
 const DEFAULT_POOL_SIZE: usize = 10;
 
-const MEND_URL: &str = "write url = \"postgresql://user@host:5432/database\", or set DATABASE_URL or PGHOST";
+const FIX_URL: &str = "write url = \"postgresql://user@host:5432/database\", or set DATABASE_URL or PGHOST";
 
 pub(super) fn read_pool_size(section: &Section<'_>) -> usize {
     let size = section.read("pool_size", value::integer(4..=1000));
@@ -91,7 +91,7 @@ fn complete(section: &Section<'_>, url: &mut Url, environment: &Environment, pas
     let connection = &mut url.connection;
     if connection.get_hosts().is_empty() {
         let Some(hosts) = variable("PGHOST") else {
-            section.missing("url", "no PostgreSQL server is named", MEND_URL);
+            section.missing("url", "no PostgreSQL server is named", FIX_URL);
             return None;
         };
         for host in hosts.split(',') {
@@ -135,14 +135,14 @@ fn tls(section: &Section<'_>, written: Option<&Node>, url: &Url, environment: &E
         Some(mode) => (mode.as_str(), written.cloned()),
         None => (from_environment.as_ref().and_then(text_of).unwrap_or("verify-full"), from_environment.clone()),
     };
-    let mend = "write sslmode=verify-full, verify-ca, require or disable";
+    let fix = "write sslmode=verify-full, verify-ca, require or disable";
     let wrong = match mode {
         "disable" => return Some(TlsMode::Disable),
         "require" => return Some(TlsMode::Require),
         "verify-ca" => return Some(TlsMode::VerifyCa),
         "verify-full" => return Some(TlsMode::VerifyFull),
-        "prefer" | "allow" => Wrong::new(format!("sslmode={mode} lets anybody on the way switch TLS off unseen"), mend),
-        _ => Wrong::new("not a known sslmode", mend),
+        "prefer" | "allow" => Wrong::new(format!("sslmode={mode} lets anybody on the way switch TLS off unseen"), fix),
+        _ => Wrong::new("not a known sslmode", fix),
     };
     section.problem_at(node.as_ref(), "url", wrong);
     None

@@ -16,7 +16,7 @@ pub(super) struct Url {
     pub(super) has_password: bool,
 }
 
-const MEND_FORM: &str = "write postgresql://user@host:5432/database?sslmode=verify-full";
+const FIX_FORM: &str = "write postgresql://user@host:5432/database?sslmode=verify-full";
 
 /// Parameters that go to the driver as they are.
 const PARAMETERS: [&str; 16] = [
@@ -41,14 +41,14 @@ const PARAMETERS: [&str; 16] = [
 /// Reads a URL; hosts without a port get `default_port`.
 pub(super) fn parse(text: &str, default_port: Option<&str>) -> Result<Url, Wrong> {
     let Some(rest) = text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://")) else {
-        return Err(Wrong::new("not a PostgreSQL URL", MEND_FORM));
+        return Err(Wrong::new("not a PostgreSQL URL", FIX_FORM));
     };
     let (before, query) = rest.split_once('?').unwrap_or((rest, ""));
     if query.contains('@') && !before.contains('@')
         || before.rsplit_once('@').is_some_and(|(user, _)| user.contains('/'))
     {
-        let mend = "percent-encode them: @ is %40, / is %2F, : is %3A, ? is %3F";
-        return Err(Wrong::new("user or password contain characters that end them", mend));
+        let fix = "percent-encode them: @ is %40, / is %2F, : is %3A, ? is %3F";
+        return Err(Wrong::new("user or password contain characters that end them", fix));
     }
     let (user, address) = before.rsplit_once('@').map_or((None, before), |(user, address)| (Some(user), address));
     let (hosts, database) = address.split_once('/').unwrap_or((address, ""));
@@ -71,7 +71,7 @@ pub(super) fn parse(text: &str, default_port: Option<&str>) -> Result<Url, Wrong
     // The driver's message names a parameter or a part, never a value.
     url.connection = clean.parse().map_err(|error: tokio_postgres::Error| {
         let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-        Wrong::new(format!("not a PostgreSQL URL: {source}"), MEND_FORM)
+        Wrong::new(format!("not a PostgreSQL URL: {source}"), FIX_FORM)
     })?;
     // Without a name there is nothing to verify a certificate against, and nothing to tell a socket by.
     if !url.connection.get_hostaddrs().is_empty() && url.connection.get_hosts().is_empty() {
@@ -111,9 +111,9 @@ fn sort<'a>(query: &'a str, url: &mut Url) -> Result<Vec<&'a str>, Wrong> {
             }
             name => {
                 let known = PARAMETERS.iter().copied().chain(["sslmode", "sslrootcert", "require_auth"]);
-                let mend = keys::nearest(name, known)
+                let fix = keys::nearest(name, known)
                     .map_or_else(|| "remove it".to_owned(), |meant| format!("did you mean {meant}?"));
-                return Err(Wrong::new(format!("no parameter {name:?} is known in the URL"), mend));
+                return Err(Wrong::new(format!("no parameter {name:?} is known in the URL"), fix));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration: everything at once, each with its place, key, value and mend.
+//! What is wrong with a configuration: everything at once, each with its place, key, value and fix.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -26,7 +26,7 @@ pub struct Problem {
     /// What is wrong.
     pub what: String,
     /// What to write instead.
-    pub mend: String,
+    pub fix: String,
     /// Whether something is not there: after a syntax error nobody can tell.
     pub missing: bool,
 }
@@ -53,10 +53,10 @@ impl Problems {
         let place =
             std::env::current_dir().map_or_else(|_| "this directory".to_owned(), |dir| dir.display().to_string());
         let what = format!("no configuration file: there is no {looked_for} in {place}, and none is named");
-        let mend = "start it where the file is, or name the file by --config FILE or OUTBOX_RELAY_CONFIG".to_owned();
+        let fix = "start it where the file is, or name the file by --config FILE or OUTBOX_RELAY_CONFIG".to_owned();
         let (key, value) = (String::new(), None);
         self.file = Some("configuration".to_owned());
-        self.list.insert(0, Problem { place: Place::File, key, value, what, mend, missing: true });
+        self.list.insert(0, Problem { place: Place::File, key, value, what, fix, missing: true });
         self
     }
 
@@ -86,7 +86,7 @@ impl fmt::Display for Problems {
                 (key, None) => write!(f, "{key}: ")?,
                 (key, Some(value)) => write!(f, "{key} = {value}: ")?,
             }
-            write!(f, "{}\n    mend: {}", problem.what, problem.mend)?;
+            write!(f, "{}\n    fix: {}", problem.what, problem.fix)?;
         }
         Ok(())
     }
@@ -94,16 +94,16 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-/// What is wrong with one value, and its mend.
+/// What is wrong with one value, and its fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) what: String,
-    pub(super) mend: String,
+    pub(super) fix: String,
 }
 
 impl Wrong {
-    pub(super) fn new(what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { what: what.into(), mend: mend.into() }
+    pub(super) fn new(what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { what: what.into(), fix: fix.into() }
     }
 }
 
@@ -126,7 +126,7 @@ impl Report {
     /// Of one bracket where two are needed, only that: what follows from it, keys that seem to stand there twice, is no problem.
     pub(super) fn keep_first_cause(&self) {
         let mut list = self.0.borrow_mut();
-        if list.iter().any(|problem| problem.key == "relay" && problem.mend.contains("[[relay]]")) {
+        if list.iter().any(|problem| problem.key == "relay" && problem.fix.contains("[[relay]]")) {
             list.retain(|problem| !(problem.what == TWIN && problem.key.split('.').next() == Some("relay")));
         }
     }

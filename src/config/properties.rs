@@ -12,7 +12,7 @@ struct Rule {
     names: &'static [&'static str],
     harmless: &'static [&'static str],
     why: &'static str,
-    mend: &'static str,
+    fix: &'static str,
 }
 
 const LINGER: &str = "linger.ms";
@@ -33,103 +33,103 @@ const RULES: &[Rule] = &[
         names: &["bootstrap.servers", "metadata.broker.list"],
         harmless: &[],
         why: "the brokers would be given twice",
-        mend: "set [kafka] bootstrap_servers instead",
+        fix: "set [kafka] bootstrap_servers instead",
     },
     Rule {
         names: &["enable.idempotence"],
         harmless: &["true"],
         why: "without idempotence a repeated request duplicates and reorders records",
-        mend: REMOVE,
+        fix: REMOVE,
     },
     Rule {
         names: &["enable.gapless.guarantee"],
         harmless: &["true"],
         why: "without it records after a refused one are written before it",
-        mend: REMOVE,
+        fix: REMOVE,
     },
     Rule {
         names: &["acks", "request.required.acks"],
         harmless: &["all", "-1"],
         why: "a record counts as delivered only when all in-sync replicas have it",
-        mend: REMOVE,
+        fix: REMOVE,
     },
     Rule {
         names: &["transactional.id", "transaction.timeout.ms"],
         harmless: &[],
         why: "transactions are not available in this version",
-        mend: REMOVE,
+        fix: REMOVE,
     },
     Rule {
         names: &["partitioner"],
         harmless: &["murmur2_random"],
         why: "keys go to the partitions that Kafka's Java client chooses; another choice breaks the order per key",
-        mend: REMOVE,
+        fix: REMOVE,
     },
     Rule {
         names: &["message.timeout.ms", "delivery.timeout.ms"],
         harmless: &[],
         why: "a message that expires alone lets younger ones overtake it; the turn's deadline purges all of them together",
-        mend: "set [relay.turn] deadline instead",
+        fix: "set [relay.turn] deadline instead",
     },
     Rule {
         names: &["allow.auto.create.topics"],
         harmless: &["false"],
         why: "a mistyped topic would be created and filled instead of reported",
-        mend: "create the topic",
+        fix: "create the topic",
     },
     Rule {
         names: &["message.max.bytes", "batch.size"],
         harmless: &[],
         why: "it follows from the topic's own limit; above it everything would be refused",
-        mend: "set max.message.bytes of the topic instead",
+        fix: "set max.message.bytes of the topic instead",
     },
     Rule {
         names: &["retries", "message.send.max.retries"],
         harmless: &["2147483647"],
         why: "a counted retry gives up a record that later ones overtake; time is the limit, not a count",
-        mend: "set [relay.turn] deadline instead",
+        fix: "set [relay.turn] deadline instead",
     },
     Rule {
         names: &["queuing.strategy"],
         harmless: &["fifo"],
         why: "another strategy than fifo turns the order round",
-        mend: REMOVE,
+        fix: REMOVE,
     },
     Rule {
         names: &["queue.buffering.backpressure.threshold"],
         harmless: &["1"],
         why: "the client takes no other number than 1 together with idempotence, without which records are duplicated and reordered",
-        mend: REMOVE,
+        fix: REMOVE,
     },
     Rule {
         names: &["delivery.report.only.error"],
         harmless: &["false"],
         why: "without reports of success no record would ever count as delivered",
-        mend: REMOVE,
+        fix: REMOVE,
     },
     Rule {
         names: &["queue.buffering.max.messages"],
         harmless: &[],
         why: "0 means a queue without bounds",
-        mend: "write a number above 0",
+        fix: "write a number above 0",
     },
     Rule {
         names: &["topic.metadata.propagation.max.ms"],
         harmless: &[],
         why: "a topic that does not exist must be reported within a turn",
-        mend: REMOVE,
+        fix: REMOVE,
     },
     Rule {
         names: &["socket.nagle.disable"],
         harmless: &["true"],
         why: "records would wait in the operating system before they are sent",
-        mend: REMOVE,
+        fix: REMOVE,
     },
     Rule {
         names: &["test.mock.num.brokers", "test.mock.broker.rtt"],
         harmless: &[],
         why: "records would go to brokers inside this process and be gone with it",
-        mend: REMOVE,
+        fix: REMOVE,
     },
     Rule {
         names: &[
@@ -141,7 +141,7 @@ const RULES: &[Rule] = &[
         ],
         harmless: &[],
         why: "it runs code of others inside the relay, which has every secret in its memory",
-        mend: REMOVE,
+        fix: REMOVE,
     },
     Rule {
         names: &[
@@ -172,7 +172,7 @@ const RULES: &[Rule] = &[
         ],
         harmless: &[],
         why: "it is for programs that call librdkafka and has no meaning in a file",
-        mend: REMOVE,
+        fix: REMOVE,
     },
 ];
 
@@ -185,7 +185,7 @@ pub(super) fn accept(name: &str, value: &str) -> Result<(), Wrong> {
     if let Some(rule) = RULES.iter().find(|rule| rule.names.contains(&name)) {
         let bounded = name == "queue.buffering.max.messages" && value.parse().is_ok_and(|count: u64| count > 0);
         if !bounded && !rule.harmless.contains(&value) {
-            return Err(Wrong::new(rule.why, rule.mend));
+            return Err(Wrong::new(rule.why, rule.fix));
         }
     }
     known(name, value)

@@ -24,15 +24,15 @@ pub(super) fn read(section: &Section<'_>) -> BTreeMap<String, Query> {
 
 fn read_query(parent: &Section<'_>, name: &str, section: &Section<'_>) -> Option<Query> {
     if !value::is_name(name) {
-        let mend = "write 1 to 100 letters, digits, dots, underscores or hyphens";
-        parent.problem("queries", Wrong::new(format!("{name:?} is not a name of a query"), mend));
+        let fix = "write 1 to 100 letters, digits, dots, underscores or hyphens";
+        parent.problem("queries", Wrong::new(format!("{name:?} is not a name of a query"), fix));
     }
     let timeout = value::duration(Duration::from_millis(10)..=Duration::from_secs(600));
     let timeout = section.read("timeout", timeout).unwrap_or(DEFAULT_TIMEOUT);
     let max_rows = section.read("max_rows", value::integer(1..=100_000)).unwrap_or(DEFAULT_MAX_ROWS);
     let when = section.read("when", when);
-    let mend = "write for example \"SELECT count(*) AS open FROM orders WHERE state = 'open'\"";
-    let sql = section.require("sql", value::parsed(select), mend)?;
+    let fix = "write for example \"SELECT count(*) AS open FROM orders WHERE state = 'open'\"";
+    let sql = section.require("sql", value::parsed(select), fix)?;
     Some(Query { name: name.to_owned(), sql, timeout, when, max_rows: usize::try_from(max_rows).unwrap_or(usize::MAX) })
 }
 
@@ -46,16 +46,16 @@ fn select(text: &str) -> Result<String, Wrong> {
     }
     match outline.parameters.iter().find(|number| **number != 1) {
         Some(number) => {
-            let mend = "write $1, which is the action's payload as jsonb, for example $1->>'region'";
-            Err(Wrong::new(format!("the query has ${number}"), mend))
+            let fix = "write $1, which is the action's payload as jsonb, for example $1->>'region'";
+            Err(Wrong::new(format!("the query has ${number}"), fix))
         }
         None => Ok(text.to_owned()),
     }
 }
 
 fn when(node: &Node) -> Result<Condition, Wrong> {
-    let mend = "write \"rows\", { column = \"n\", above = 10 } or { column = \"n\", below = 3 }";
-    let wrong = |what: String| Wrong::new(what, mend);
+    let fix = "write \"rows\", { column = \"n\", above = 10 } or { column = \"n\", below = 3 }";
+    let wrong = |what: String| Wrong::new(what, fix);
     let table = match &node.value {
         Value::Text(text) if text == "rows" => return Ok(Condition::Rows),
         Value::Table(table) => table,

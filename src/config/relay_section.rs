@@ -61,14 +61,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         schedule::judge(section);
     }
     let pending = section.section("source").has("pending");
-    if pending && kind == Some("sql") {
-        let what = "not available with [relay.source.pending]";
-        sinks.problem("sql", Wrong::new(what, "read the table by [relay.source.stream]"));
-    }
-    if kind == Some("command") && !section.section("source").has("schedule") {
-        let what = "a command is started by a schedule: rows of a table start no programs";
-        sinks.problem("command", Wrong::new(what, "read [relay.source.schedule], or use another sink"));
-    }
+    refuse_pairs(&sinks, kind, pending, scheduled);
     // Of due work every row is meant; that `start` is refused there is said with the source.
     let start =
         if pending || requests || scheduled { Some(Start::Beginning) } else { read_start(section, reaches_people) };
@@ -107,6 +100,18 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     config.fingerprint = fingerprint(&config, cluster);
     config.delivers = delivers::digest(&config, around.cluster);
     Some(config)
+}
+
+/// Refuses sinks that cannot serve this kind of source.
+fn refuse_pairs(sinks: &Section<'_>, kind: Option<&str>, pending: bool, scheduled: bool) {
+    if pending && kind == Some("sql") {
+        let what = "not available with [relay.source.pending]";
+        sinks.problem("sql", Wrong::new(what, "read the table by [relay.source.stream]"));
+    }
+    if kind == Some("command") && !scheduled {
+        let what = "a command is started by a schedule: rows of a table start no programs";
+        sinks.problem("command", Wrong::new(what, "read [relay.source.schedule], or use another sink"));
+    }
 }
 
 /// A statement runs in the cursor's transaction, and nothing else does.
@@ -174,7 +179,7 @@ pub(super) fn is_one_by_one(relay: &Section<'_>) -> bool {
 /// # Errors
 /// What a name may hold.
 pub fn relay_name(text: &str) -> Result<String, String> {
-    name(text).map_err(|wrong| format!("{}: {}", wrong.what, wrong.mend))
+    name(text).map_err(|wrong| format!("{}: {}", wrong.what, wrong.fix))
 }
 
 /// `#` is left to the numbers of shards.
@@ -200,7 +205,7 @@ fn read_start(section: &Section<'_>, must_be_written: bool) -> Option<Start> {
 }
 
 fn start(node: &Node) -> Result<Start, Wrong> {
-    let mend = "write \"beginning\", \"now\" or an instant such as \"2026-11-21T08:00:00Z\"";
+    let fix = "write \"beginning\", \"now\" or an instant such as \"2026-11-21T08:00:00Z\"";
     let text = match &node.value {
         Value::Instant(text) => text.clone(),
         _ => value::text(node)?,
@@ -210,7 +215,7 @@ fn start(node: &Node) -> Result<Start, Wrong> {
         "now" => Ok(Start::Now),
         text => Timestamp::parse_rfc3339(text)
             .map(Start::At)
-            .map_err(|error| Wrong::new(format!("neither a known word nor an RFC 3339 instant ({error})"), mend)),
+            .map_err(|error| Wrong::new(format!("neither a known word nor an RFC 3339 instant ({error})"), fix)),
     }
 }
 

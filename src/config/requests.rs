@@ -18,16 +18,16 @@ pub(super) const ON_UNKNOWN: [(&str, OnUnknown); 3] =
 pub(super) fn read(section: &Section<'_>, mails: bool) -> Option<Requests> {
     let limit = section.read("limit", value::integer(1..=10_000)).unwrap_or(DEFAULT_LIMIT);
     let in_flight = section.read("in_flight", value::integer(1..=100)).unwrap_or(DEFAULT_IN_FLIGHT);
-    let mend = "name what can be requested: templates = [\"welcome\"]";
+    let fix = "name what can be requested: templates = [\"welcome\"]";
     let templates = match section.has("templates") || !mails {
-        true => section.require("templates", value::columns, mend)?,
+        true => section.require("templates", value::columns, fix)?,
         false => Vec::new(),
     };
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     Some(Requests::new(templates, number(limit), number(in_flight)))
 }
 
-/// Gives the templates that a sink for e-mail has to a source that names none; those that it has not are reported.
+/// Gives the templates that a sink for email has to a source that names none; those that it has not are reported.
 pub(super) fn fit(relay: &Section<'_>, source: Config, sink: &sink::Config) -> Config {
     let (Config::Requests(mut requests), sink::Config::Email(email)) = (source.clone(), sink) else { return source };
     if requests.templates.is_empty() {
@@ -35,8 +35,8 @@ pub(super) fn fit(relay: &Section<'_>, source: Config, sink: &sink::Config) -> C
     }
     for template in requests.templates.iter().filter(|name| !email.templates.contains_key(*name)) {
         let section = relay.section("source").section("requests");
-        let mend = format!("write [relay.sink.email.templates.{template}], or take it out of the list");
-        section.problem("templates", Wrong::new(format!("the sink has no template {template:?}"), mend));
+        let fix = format!("write [relay.sink.email.templates.{template}], or take it out of the list");
+        section.problem("templates", Wrong::new(format!("the sink has no template {template:?}"), fix));
     }
     Config::Requests(requests)
 }
@@ -80,8 +80,8 @@ pub(super) fn judge(
     if !is_requests {
         let source = "this is for requests that are sent once";
         if guarantee == Guarantee::Deduplicated {
-            let mend = "add [relay.source.requests], or choose at_least_once or at_most_once";
-            relay.problem("guarantee", Wrong::new(source, mend));
+            let fix = "add [relay.source.requests], or choose at_least_once or at_most_once";
+            relay.problem("guarantee", Wrong::new(source, fix));
         }
         if relay.has("on_unknown") {
             relay.problem("on_unknown", Wrong::new(source, "remove it"));
@@ -102,12 +102,12 @@ pub(super) fn judge(
         return;
     }
     if relay.has("guarantee") && guarantee != Guarantee::Deduplicated {
-        let mend = "write guarantee = \"deduplicated\", or remove the line";
-        relay.problem("guarantee", Wrong::new("requests are sent once or not at all: nothing else fits them", mend));
+        let fix = "write guarantee = \"deduplicated\", or remove the line";
+        relay.problem("guarantee", Wrong::new("requests are sent once or not at all: nothing else fits them", fix));
     }
     if relay.has("dead_letter_topic") {
-        let mend = "remove it: a request that failed stays in outbox.request, and the next call sees it there";
-        relay.problem("dead_letter_topic", Wrong::new("requests have no dead letters", mend));
+        let fix = "remove it: a request that failed stays in outbox.request, and the next call sees it there";
+        relay.problem("dead_letter_topic", Wrong::new("requests have no dead letters", fix));
     }
     let (memory, can_ask) = match sink {
         None => return,
@@ -117,20 +117,20 @@ pub(super) fn judge(
         Some(sink::Config::Email(email)) => (email.key_memory, false),
         Some(sink::Config::Custom(custom)) => (custom.description.key_memory, false),
         Some(sink::Config::Kafka(_) | sink::Config::Sql(_) | sink::Config::Stdout(_) | sink::Config::Command(_)) => {
-            let mend =
+            let fix =
                 "use a sink of kind http, sms, webhook, email or custom, or relay a table by [relay.source.stream]";
-            relay.problem("source.requests", Wrong::new("this sink has no way to send a message once", mend));
+            relay.problem("source.requests", Wrong::new("this sink has no way to send a message once", fix));
             return;
         }
     };
     if on_unknown == OnUnknown::Ask && !can_ask {
-        let mend = "write [relay.sink.http] ask = \"https://…/{{ request_id }}\", or choose resend or dead_letter";
-        relay.problem("on_unknown", Wrong::new("ask: this sink does not say where", mend));
+        let fix = "write [relay.sink.http] ask = \"https://…/{{ request_id }}\", or choose resend or dead_letter";
+        relay.problem("on_unknown", Wrong::new("ask: this sink does not say where", fix));
     }
     if on_unknown == OnUnknown::Resend && memory.is_none() {
-        let mend = "write how long the receiver remembers an Idempotency-Key into its sink, or for how long it may get the same \
+        let fix = "write how long the receiver remembers an Idempotency-Key into its sink, or for how long it may get the same \
                     again, for example key_memory = \"24h\"; or choose dead_letter";
-        relay.problem("on_unknown", Wrong::new("resend: nothing says for how long a key is remembered", mend));
+        relay.problem("on_unknown", Wrong::new("resend: nothing says for how long a key is remembered", fix));
     }
 }
 

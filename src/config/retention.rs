@@ -11,7 +11,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 pub(super) fn read(section: &Section<'_>) -> Config {
     let default = Config::default();
-    // A minute below, ten years above: what is meant to be kept for ever is left out.
+    // A minute below, ten years above: what is meant to be kept indefinitely is left out.
     let time = |key| section.read(key, value::duration(Duration::from_secs(60)..=DAY * 3660));
     Config {
         completed_requests: time("completed_requests"),
@@ -40,7 +40,7 @@ pub(super) fn write(lines: &mut Lines, retention: &Config) {
     for (key, time) in times {
         match time {
             Some(time) => lines.duration(key, time),
-            None => lines.comment(&format!("{key}: kept for ever")),
+            None => lines.comment(&format!("{key}: kept indefinitely")),
         }
     }
     lines.raw("messages_ahead", retention.messages_ahead);

@@ -16,8 +16,8 @@ pub(super) fn read(section: &Section<'_>) -> Schedules {
     let role = section.read("role", value::parsed(role));
     let queries = queries::read(section);
     if !queries.is_empty() && !section.has("role") {
-        let mend = "write role = \"{{ tenant }}\" for a role of each tenant's name, or one role that may only read";
-        section.missing("role", "missing: queries run as a role of their own, never as the relay's", mend);
+        let fix = "write role = \"{{ tenant }}\" for a role of each tenant's name, or one role that may only read";
+        section.missing("role", "missing: queries run as a role of their own, never as the relay's", fix);
     }
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     Schedules {
@@ -32,12 +32,12 @@ pub(super) fn read(section: &Section<'_>) -> Schedules {
 
 /// Every schema would be a tenant's, the system's own too.
 fn schema(text: &str) -> Result<String, Wrong> {
-    let mend = "write what the names of tenants' schemas have in common, for example \"tenant_*\"";
+    let fix = "write what the names of tenants' schemas have in common, for example \"tenant_*\"";
     if text.chars().all(|c| c == '*') {
-        return Err(Wrong::new("every schema", mend));
+        return Err(Wrong::new("every schema", fix));
     }
     if text.len() > 63 || text.starts_with("pg_") || text.contains('\0') {
-        return Err(Wrong::new("no pattern of schemas that tenants can have", mend));
+        return Err(Wrong::new("no pattern of schemas that tenants can have", fix));
     }
     Ok(text.to_owned())
 }
@@ -67,7 +67,7 @@ pub(super) fn write(lines: &mut Lines, schedules: &Schedules) {
 /// What a schedule says itself, or what no action has.
 pub(super) fn judge(relay: &Section<'_>) {
     let own = "each schedule says itself what follows, by its column on_interrupted";
-    for (key, what, mend) in [
+    for (key, what, fix) in [
         ("guarantee", own, "remove it"),
         (
             "on_poison",
@@ -77,7 +77,7 @@ pub(super) fn judge(relay: &Section<'_>) {
         ("dead_letter_topic", "actions have no dead letters: they stay in outbox.action", "remove it"),
     ] {
         if relay.has(key) {
-            relay.problem(key, Wrong::new(what, mend));
+            relay.problem(key, Wrong::new(what, fix));
         }
     }
 }

@@ -129,10 +129,10 @@ impl<'a> Section<'a> {
         &self,
         key: &'static str,
         convert: impl Fn(&Node) -> Result<T, Wrong>,
-        mend: &str,
+        fix: &str,
     ) -> Option<T> {
         if !self.has(key) {
-            self.missing(key, "missing", mend);
+            self.missing(key, "missing", fix);
         }
         self.read(key, convert)
     }
@@ -145,7 +145,7 @@ impl<'a> Section<'a> {
     }
 
     /// Reports what is wrong with a key of the user's own, as `a.b[0]`, or with the section when there is no such key.
-    pub(super) fn own_problem(&self, key: &str, Wrong { what, mend }: Wrong) {
+    pub(super) fn own_problem(&self, key: &str, Wrong { what, fix }: Wrong) {
         let mut path = key.split('.').map(|part| part.split('[').next().unwrap_or_default());
         let mut node = self.table.zip(path.next()).and_then(|(table, key)| table.get(key)).map(|(_, node)| node);
         for part in path {
@@ -154,14 +154,14 @@ impl<'a> Section<'a> {
         }
         let value = node.filter(|_| !sink::sounds_secret(key)).and_then(harmless);
         let place = node.map_or(&self.place, |node| &node.place).clone();
-        self.report.add(Problem { place, key: self.path_of(key), value, what, mend, missing: false });
+        self.report.add(Problem { place, key: self.path_of(key), value, what, fix, missing: false });
     }
 
     /// Reports that a key is not there.
-    pub(super) fn missing(&self, key: &str, what: &str, mend: &str) {
+    pub(super) fn missing(&self, key: &str, what: &str, fix: &str) {
         let key = self.path_of(key);
-        let (what, mend) = (what.to_owned(), mend.to_owned());
-        self.report.add(Problem { place: self.place.clone(), key, value: None, what, mend, missing: true });
+        let (what, fix) = (what.to_owned(), fix.to_owned());
+        self.report.add(Problem { place: self.place.clone(), key, value: None, what, fix, missing: true });
     }
 
     /// Reports what is wrong with the value of a key, or with the section when the key is absent.
@@ -174,8 +174,8 @@ impl<'a> Section<'a> {
     pub(super) fn problem_at(&self, node: Option<&Node>, key: &str, wrong: Wrong) {
         let place = node.map_or(&self.place, |node| &node.place).clone();
         let value = node.map(|node| shown(key, node));
-        let Wrong { what, mend } = wrong;
-        self.report.add(Problem { place, key: self.path_of(key), value, what, mend, missing: false });
+        let Wrong { what, fix } = wrong;
+        self.report.add(Problem { place, key: self.path_of(key), value, what, fix, missing: false });
     }
 
     fn path_of(&self, key: &str) -> String {
@@ -191,14 +191,14 @@ impl<'a> Section<'a> {
             return;
         }
         for (key, (place, node)) in self.table.into_iter().flatten() {
-            let (what, mend) = match keys::standing(&self.name, key) {
+            let (what, fix) = match keys::standing(&self.name, key) {
                 Standing::Known => continue,
                 Standing::Elsewhere(section) => ("unknown key here".to_owned(), format!("it belongs to [{section}]")),
                 Standing::Unknown(Some(meant)) => ("unknown key".to_owned(), format!("did you mean {meant:?}?")),
                 Standing::Unknown(None) => ("unknown key".to_owned(), self.known()),
             };
             let (place, key) = (place.clone(), self.path_of(key));
-            self.report.add(Problem { place, key, value: harmless(node), what, mend, missing: false });
+            self.report.add(Problem { place, key, value: harmless(node), what, fix, missing: false });
         }
     }
 

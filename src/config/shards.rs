@@ -57,11 +57,11 @@ pub(super) fn read(
         (Some(key), _) | (None, Some(key)) => Some(Shards { of, key }),
         (None, None) => {
             let what = "shards keep the order of rows with equal keys, and no key is named";
-            let mend = match sink {
+            let fix = match sink {
                 sink::Config::Kafka(_) => "set the sink's key, or write shard_key = \"id\" where no order is needed",
                 _ => "write shard_key = \"column\": rows with equal values of it stay in order",
             };
-            relay.problem("shards", Wrong::new(what, mend));
+            relay.problem("shards", Wrong::new(what, fix));
             None
         }
     }

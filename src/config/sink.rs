@@ -43,7 +43,7 @@ pub(super) fn kind(sink: &Section<'_>) -> Option<&'static str> {
     let kinds: Vec<&'static str> = KINDS.into_iter().filter(|kind| sink.has(kind)).collect();
     match kinds[..] {
         [kind] => return Some(kind),
-        // What stands there in place of a sink is reported by its name.
+        // What stands there instead of a sink is reported by its name.
         [] if !sink.is_empty() => {}
         [] => sink.missing(
             "",

@@ -49,9 +49,9 @@ fn refuse_position(relay: &Section<'_>, source: &Section<'_>, kind: &'static str
         ("latency_window", "due work has no order of creation that a window could guard"),
     ] {
         if relay.has(key) {
-            let mend =
+            let fix =
                 if kind == "pending" { "remove it; [relay.source.pending] where chooses rows" } else { "remove it" };
-            relay.problem(key, Wrong::new(what, mend));
+            relay.problem(key, Wrong::new(what, fix));
         }
     }
 }
@@ -69,16 +69,16 @@ fn stream(relay: &Section<'_>, stream: &Section<'_>, allow_loss: bool) -> Option
         refuse_loss(relay, stream, allow_loss);
     }
     let time_zone = stream.read("time_zone", value::parsed(time_zone));
-    let mend = "name the table: [relay.source.stream] table = \"public.bookings\"";
-    let table = stream.require("table", value::parsed(table_name::parse), mend)?;
+    let fix = "name the table: [relay.source.stream] table = \"public.bookings\"";
+    let table = stream.require("table", value::parsed(table_name::parse), fix)?;
     Some(Stream { table, id, created_at, horizon, time_zone, latency_window })
 }
 
 fn refuse_loss(relay: &Section<'_>, stream: &Section<'_>, allow_loss: bool) {
     if !allow_loss {
         let what = "a latency window alone loses rows of transactions that commit later";
-        let mend = "remove it; for a comparison set the variable OUTBOX_RELAY_ALLOW_LOSS=1";
-        stream.problem("horizon", Wrong::new(what, mend));
+        let fix = "remove it; for a comparison set the variable OUTBOX_RELAY_ALLOW_LOSS=1";
+        stream.problem("horizon", Wrong::new(what, fix));
     }
     if !relay.has("latency_window") {
         let what = "missing: under the horizon \"window\" it is the only bound";

@@ -1,4 +1,4 @@
-//! Errors of the TOML text itself, told like all others: with key, value and mend.
+//! Errors of the TOML text itself, told like all others: with key, value and fix.
 
 use super::keys;
 use super::problem::{Place, Problem, TWIN};
@@ -28,7 +28,7 @@ fn is_bare(message: &str) -> bool {
 
 /// The problem at that place of the text; `root` is what could be read of it.
 pub(super) fn problem(message: &str, text: &str, place: Place, root: &Table) -> Problem {
-    let (what, mend) = if is_twin(message) {
+    let (what, fix) = if is_twin(message) {
         (TWIN.to_owned(), "remove one of the two")
     } else if is_bare(message) {
         ("a value without quotation marks that is no number".to_owned(), "put it in quotation marks")
@@ -39,7 +39,7 @@ pub(super) fn problem(message: &str, text: &str, place: Place, root: &Table) -> 
         (Doubt::Line, Place::Line(line, _)) => key_and_value(text, *line, root),
         _ => (String::new(), None),
     };
-    Problem { place, key, value, what, mend: mend.to_owned(), missing: false }
+    Problem { place, key, value, what, fix: fix.to_owned(), missing: false }
 }
 
 /// Key path and value of a line, as far as one can tell from the headers above it.

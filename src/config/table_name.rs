@@ -3,7 +3,7 @@
 use super::problem::Wrong;
 use crate::source::TableName;
 
-const MEND_QUOTES: &str =
+const FIX_QUOTES: &str =
     "quote a name that contains a dot or a quotation mark: public.\"odd.name\" (a quotation mark in it twice)";
 
 /// Splits on the dot; parts may stand in double quotes. Case is kept as written.
@@ -16,19 +16,19 @@ pub(super) fn parse(text: &str) -> Result<TableName, Wrong> {
         match after.strip_prefix('.') {
             Some(next) => rest = next,
             None if after.is_empty() => break,
-            None => return Err(Wrong::new("something follows a closing quotation mark", MEND_QUOTES)),
+            None => return Err(Wrong::new("something follows a closing quotation mark", FIX_QUOTES)),
         }
     }
     if parts.iter().any(|part| part.len() > 63) {
-        return Err(Wrong::new("longer than a name can be (63 bytes)", "write the names as in the catalogue"));
+        return Err(Wrong::new("longer than a name can be (63 bytes)", "write the names as in the catalog"));
     }
     match <[String; 2]>::try_from(parts) {
         Ok([schema, name]) => Ok(TableName { schema, name }),
         Err(parts) if parts.len() == 1 => {
-            let mend = format!("write the schema too, for example \"public.{text}\"");
-            Err(Wrong::new("a table without its schema could mean another one tomorrow", mend))
+            let fix = format!("write the schema too, for example \"public.{text}\"");
+            Err(Wrong::new("a table without its schema could mean another one tomorrow", fix))
         }
-        Err(_) => Err(Wrong::new("more than schema and table", MEND_QUOTES)),
+        Err(_) => Err(Wrong::new("more than schema and table", FIX_QUOTES)),
     }
 }
 
@@ -38,7 +38,7 @@ fn part(text: &str) -> Result<(String, &str), Wrong> {
         let end = text.find(['.', '"']).unwrap_or(text.len());
         let (part, after) = text.split_at(end);
         if after.starts_with('"') {
-            return Err(Wrong::new("a quotation mark within a name", MEND_QUOTES));
+            return Err(Wrong::new("a quotation mark within a name", FIX_QUOTES));
         }
         if part.is_empty() || part != part.trim() {
             return Err(Wrong::new("an empty name, or one with blanks around it", "write \"schema.table\""));
@@ -57,7 +57,7 @@ fn part(text: &str) -> Result<(String, &str), Wrong> {
             None => return Ok((part, after)),
         }
     }
-    Err(Wrong::new("a quotation mark is not closed", MEND_QUOTES))
+    Err(Wrong::new("a quotation mark is not closed", FIX_QUOTES))
 }
 
 /// As [`parse`] reads it: quoted only where it must be.

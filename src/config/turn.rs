@@ -40,8 +40,8 @@ pub(super) fn read(section: &Section<'_>, one_by_one: bool) -> TurnConfig {
         } else {
             ("deadline", format!("not above turn.time, which is {} unless written", print_duration(time)))
         };
-        let mend = "the chain is: time < deadline; write a shorter time or a longer deadline";
-        section.problem(key, Wrong::new(what, mend));
+        let fix = "the chain is: time < deadline; write a shorter time or a longer deadline";
+        section.problem(key, Wrong::new(what, fix));
     }
     TurnConfig { rows, bytes, max_row_bytes, time, deadline }
 }
@@ -101,7 +101,7 @@ pub(super) fn read_timeout(sink: &Section<'_>, deadline: Duration) -> Duration {
         let what = format!("above 3/5 of turn.deadline, which is {}", print_duration(longest));
         let needed = Duration::from_millis((timeout * 5 / 3).as_millis().try_into().unwrap_or(u64::MAX));
         let needed = if needed * 3 / 5 < timeout { needed + Duration::from_millis(1) } else { needed };
-        let mend = if needed <= LONGEST_DEADLINE {
+        let fix = if needed <= LONGEST_DEADLINE {
             format!(
                 "write at most \"{}\", or [relay.turn] deadline = \"{}\"",
                 print_duration(longest),
@@ -110,7 +110,7 @@ pub(super) fn read_timeout(sink: &Section<'_>, deadline: Duration) -> Duration {
         } else {
             format!("write at most \"{}\"", print_duration(longest))
         };
-        sink.problem("timeout", Wrong::new(what, mend));
+        sink.problem("timeout", Wrong::new(what, fix));
     }
     timeout
 }

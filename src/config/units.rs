@@ -20,36 +20,36 @@ const SIZE_UNITS: [(&str, u64); 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 2
 /// # Errors
 /// What is wrong and what to write, when there is no number, no unit or another unit.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    duration(text).map_err(|wrong| format!("{}; {}", wrong.what, wrong.mend))
+    duration(text).map_err(|wrong| format!("{}; {}", wrong.what, wrong.fix))
 }
 
 pub(super) fn duration(text: &str) -> Result<Duration, Wrong> {
-    let mend = "write a whole number and one of the units us, ms, s, m, h, d, for example \"500ms\"";
-    parse(text, &DURATION_UNITS, "a duration", mend).map(Duration::from_micros)
+    let fix = "write a whole number and one of the units us, ms, s, m, h, d, for example \"500ms\"";
+    parse(text, &DURATION_UNITS, "a duration", fix).map(Duration::from_micros)
 }
 
 pub(super) fn size(text: &str) -> Result<u64, Wrong> {
-    let mend = "write a whole number and one of the units B, KiB, MiB, GiB, for example \"8MiB\"";
-    parse(text, &SIZE_UNITS, "a size", mend)
+    let fix = "write a whole number and one of the units B, KiB, MiB, GiB, for example \"8MiB\"";
+    parse(text, &SIZE_UNITS, "a size", fix)
 }
 
-fn parse(text: &str, units: &[(&str, u64)], kind: &str, mend: &str) -> Result<u64, Wrong> {
+fn parse(text: &str, units: &[(&str, u64)], kind: &str, fix: &str) -> Result<u64, Wrong> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     if number.is_empty() {
-        return Err(Wrong::new(format!("no number to make {kind} of"), mend));
+        return Err(Wrong::new(format!("no number to make {kind} of"), fix));
     }
     if unit.is_empty() {
-        return Err(Wrong::new(format!("{kind} without a unit"), mend));
+        return Err(Wrong::new(format!("{kind} without a unit"), fix));
     }
     let Some((_, factor)) = units.iter().find(|(name, _)| *name == unit) else {
-        return Err(Wrong::new(format!("{kind} has no unit {unit:?}"), mend));
+        return Err(Wrong::new(format!("{kind} has no unit {unit:?}"), fix));
     };
     number
         .parse::<u64>()
         .ok()
         .and_then(|number| number.checked_mul(*factor))
-        .ok_or_else(|| Wrong::new(format!("{kind} beyond all bounds"), mend))
+        .ok_or_else(|| Wrong::new(format!("{kind} beyond all bounds"), fix))
 }
 
 pub(super) fn print_duration(duration: Duration) -> String {

@@ -10,8 +10,8 @@ use super::problem::{Place, Wrong};
 use super::tree::{Node, Value};
 use super::units;
 
-fn kind(node: &Node, wanted: &str, mend: impl Into<String>) -> Wrong {
-    Wrong::new(format!("{wanted} is needed here, this is {}", node.kind()), mend)
+fn kind(node: &Node, wanted: &str, fix: impl Into<String>) -> Wrong {
+    Wrong::new(format!("{wanted} is needed here, this is {}", node.kind()), fix)
 }
 
 /// A text that is not empty.
@@ -48,37 +48,37 @@ pub(super) fn column(node: &Node) -> Result<String, Wrong> {
     let name = text(node)?;
     match name.len() {
         0..=63 => Ok(name),
-        _ => Err(Wrong::new("longer than a column's name can be (63 bytes)", "write the name as in the catalogue")),
+        _ => Err(Wrong::new("longer than a column's name can be (63 bytes)", "write the name as in the catalog")),
     }
 }
 
 /// A whole number within bounds.
 pub(super) fn integer(bounds: RangeInclusive<u64>) -> impl Fn(&Node) -> Result<u64, Wrong> {
     move |node| {
-        let mend = format!("write a whole number from {} to {}", bounds.start(), bounds.end());
+        let fix = format!("write a whole number from {} to {}", bounds.start(), bounds.end());
         let number = match (&node.value, &node.place) {
             (Value::Integer(number), _) => *number,
             (Value::Text(text), Place::Variable(_)) => {
-                text.trim().parse().map_err(|_| Wrong::new("not a whole number", mend.clone()))?
+                text.trim().parse().map_err(|_| Wrong::new("not a whole number", fix.clone()))?
             }
-            _ => return Err(kind(node, "an integer", mend)),
+            _ => return Err(kind(node, "an integer", fix)),
         };
         u64::try_from(number)
             .ok()
             .filter(|number| bounds.contains(number))
-            .ok_or_else(|| Wrong::new("out of bounds", mend.clone()))
+            .ok_or_else(|| Wrong::new("out of bounds", fix.clone()))
     }
 }
 
 /// A positive number that need not be whole.
 pub(super) fn rate(node: &Node) -> Result<f64, Wrong> {
-    let mend = "write a number from 0.001 to 1000000, for example 2.5";
+    let fix = "write a number from 0.001 to 1000000, for example 2.5";
     let number = match node.value {
         Value::Integer(number) => u32::try_from(number).map_or(f64::INFINITY, f64::from),
         Value::Float(number) => number,
-        _ => return Err(kind(node, "a number", mend)),
+        _ => return Err(kind(node, "a number", fix)),
     };
-    if (0.001..=1e6).contains(&number) { Ok(number) } else { Err(Wrong::new("out of bounds", mend)) }
+    if (0.001..=1e6).contains(&number) { Ok(number) } else { Err(Wrong::new("out of bounds", fix)) }
 }
 
 /// Yes or no.
@@ -136,36 +136,36 @@ pub(super) fn word<T: Copy>(
             return Ok(*meaning);
         }
         let all: Vec<String> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-        let mend = format!("write {}", all.join(" or "));
+        let fix = format!("write {}", all.join(" or "));
         if later.contains(&given.as_str()) {
-            return Err(Wrong::new("not available in this version", mend));
+            return Err(Wrong::new("not available in this version", fix));
         }
         let meant = keys::nearest(&given, words.iter().map(|(word, _)| *word));
-        let mend = meant.map_or(mend, |word| format!("did you mean \"{word}\"?"));
-        Err(Wrong::new("not a word that is known here", mend))
+        let fix = meant.map_or(fix, |word| format!("did you mean \"{word}\"?"));
+        Err(Wrong::new("not a word that is known here", fix))
     }
 }
 
 /// A table of names and texts.
 pub(super) fn texts(node: &Node) -> Result<BTreeMap<String, String>, Wrong> {
-    let mend = "write a table of names and strings, for example { name = \"value\" }";
-    let Value::Table(table) = &node.value else { return Err(kind(node, "a table", mend)) };
+    let fix = "write a table of names and strings, for example { name = \"value\" }";
+    let Value::Table(table) = &node.value else { return Err(kind(node, "a table", fix)) };
     table
         .iter()
         .map(|(name, (_, node))| match &node.value {
             Value::Text(text) => Ok((name.clone(), text.clone())),
-            _ => Err(Wrong::new(format!("{name} is {}, a string is needed", node.kind()), mend)),
+            _ => Err(Wrong::new(format!("{name} is {}, a string is needed", node.kind()), fix)),
         })
         .collect()
 }
 
 /// Columns, at least one, none twice.
 pub(super) fn columns(node: &Node) -> Result<Vec<String>, Wrong> {
-    let mend = "write the names of columns, for example [\"id\", \"at\"]";
-    let Value::Array(nodes) = &node.value else { return Err(kind(node, "an array", mend)) };
+    let fix = "write the names of columns, for example [\"id\", \"at\"]";
+    let Value::Array(nodes) = &node.value else { return Err(kind(node, "an array", fix)) };
     let columns = nodes.iter().map(column).collect::<Result<Vec<_>, _>>()?;
     if columns.is_empty() {
-        return Err(Wrong::new("names no column", mend));
+        return Err(Wrong::new("names no column", fix));
     }
     match columns.iter().enumerate().find(|(at, column)| columns[..*at].contains(column)) {
         Some((_, twice)) => Err(Wrong::new(format!("names {twice:?} twice"), "name each column once")),

@@ -53,7 +53,7 @@ const KEEP: &str = "WITH p AS (SELECT * FROM ROWS FROM (pg_catalog.unnest($2::bi
 pub struct Look {
     /// The database's clock.
     pub now: Timestamp,
-    /// When the first action is to be begun, or tried again.
+    /// When the first action is to be begun, or retried.
     pub first: Option<Timestamp>,
     /// Some were begun by somebody who is gone.
     pub interrupted: bool,
@@ -121,7 +121,7 @@ pub struct Claimed {
     pub query: Option<String>,
     /// A configured program.
     pub command: Option<String>,
-    /// Whether it is tried again when nobody knows what became of it.
+    /// Whether it is retried when nobody knows what became of it.
     pub retries: bool,
     /// How long it may take.
     pub timeout: Duration,
@@ -138,7 +138,7 @@ pub struct Interrupted {
     pub of: (i64, String),
     /// Its schedule's name.
     pub schedule: String,
-    /// Whether it is tried again.
+    /// Whether it is retried.
     pub again: bool,
 }
 

@@ -164,7 +164,7 @@ impl LockedCursor {
     }
 }
 
-/// How many rows of a relay wait after a failure, in how many seconds the first of them is tried again, and the code of its
+/// How many rows of a relay wait after a failure, in how many seconds the first of them is retried, and the code of its
 /// failure; none when none waits.
 ///
 /// # Errors
@@ -212,7 +212,7 @@ impl Settlement {
         self.execute(DONE, &[&row.relay, &row.key, &row.token]).await
     }
 
-    /// The row was not sent and is tried again after `pause`; `attempts` failures are added.
+    /// The row was not sent and is retried after `pause`; `attempts` failures are added.
     ///
     /// # Errors
     /// The database's.

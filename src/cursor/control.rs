@@ -8,7 +8,7 @@ use crate::position::Timestamp;
 
 /// A cursor in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct CursorSummary {
     /// Its name.
     pub name: String,
     /// Its relay's.
@@ -41,9 +41,9 @@ pub struct Listed {
     pub dead_letters: i64,
 }
 
-/// What became of a wish.
+/// What became of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ControlOutcome {
     /// It is so now.
     Done,
     /// It was so already.
@@ -56,7 +56,7 @@ pub enum Outcome {
 ///
 /// # Errors
 /// The database's.
-pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
+pub async fn list(client: &Client) -> Result<Vec<CursorSummary>, Error> {
     let rows = client
         .query(
             "SELECT name, relay, position_created_at, position_id, holder, holder_pid, advanced_at, paused, halted, \
@@ -71,7 +71,7 @@ pub async fn list(client: &Client) -> Result<Vec<Listed>, Error> {
         .await?;
     rows.iter()
         .map(|row| {
-            Ok(Listed {
+            Ok(CursorSummary {
                 name: row.try_get(0)?,
                 relay: row.try_get(1)?,
                 position_created_at: row.try_get(2)?,
@@ -101,9 +101,9 @@ async fn exists(client: &Client, name: &str) -> Result<bool, Error> {
 ///
 /// # Errors
 /// The database's.
-pub async fn pause(client: &mut Client, name: &str, by: &str) -> Result<Outcome, Error> {
+pub async fn pause(client: &mut Client, name: &str, by: &str) -> Result<ControlOutcome, Error> {
     if !exists(client, name).await? {
-        return Ok(Outcome::Unknown);
+        return Ok(ControlOutcome::Unknown);
     }
     let transaction = client.transaction().await?;
     let changed = transaction
@@ -117,16 +117,16 @@ pub async fn pause(client: &mut Client, name: &str, by: &str) -> Result<Outcome,
         .await?;
     note(&transaction, "cursor pause", name, by, None).await?;
     transaction.commit().await?;
-    Ok(if changed == 0 { Outcome::Already } else { Outcome::Done })
+    Ok(if changed == 0 { ControlOutcome::Already } else { ControlOutcome::Done })
 }
 
 /// Ends a pause and a halt.
 ///
 /// # Errors
 /// The database's.
-pub async fn resume(client: &mut Client, name: &str, by: &str) -> Result<Outcome, Error> {
+pub async fn resume(client: &mut Client, name: &str, by: &str) -> Result<ControlOutcome, Error> {
     if !exists(client, name).await? {
-        return Ok(Outcome::Unknown);
+        return Ok(ControlOutcome::Unknown);
     }
     let transaction = client.transaction().await?;
     let unpaused = transaction
@@ -146,7 +146,7 @@ pub async fn resume(client: &mut Client, name: &str, by: &str) -> Result<Outcome
         .await?;
     note(&transaction, "cursor resume", name, by, None).await?;
     transaction.commit().await?;
-    Ok(if unpaused + unhalted == 0 { Outcome::Already } else { Outcome::Done })
+    Ok(if unpaused + unhalted == 0 { ControlOutcome::Already } else { ControlOutcome::Done })
 }
 
 /// Makes a cursor before its relay first runs; says whether it made it.

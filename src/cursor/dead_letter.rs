@@ -8,14 +8,7 @@ use super::status::{self, ErrorReport};
 use crate::database::{Error, Fragile, Session};
 use crate::position::{Position, Timestamp};
 
-const BURY: &str = "INSERT INTO outbox.dead_letter AS d (cursor, source, created_at, message_id, sink, target, key, payload, \
-     fields, field_values, error, dead_lettered_by) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, COALESCE($8, ($10::bytea[])[$13::integer]), $9, $10, $11::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), $12) \
-     ON CONFLICT (cursor, created_at, message_id) DO UPDATE SET source = excluded.source, sink = excluded.sink, \
-     target = excluded.target, key = excluded.key, payload = excluded.payload, fields = excluded.fields, \
-     field_values = excluded.field_values, error = excluded.error, attempts = d.attempts + 1, state = 'dead', \
-     dead_lettered_at = pg_catalog.clock_timestamp(), dead_lettered_by = excluded.dead_lettered_by, \
-     requested_at = NULL, requested_by = NULL, resolved_at = NULL, resolved_by = NULL";
+const BURY: &str = include_str!("sql/dead_letter_bury.sql");
 
 const OPEN: &str = "SELECT pg_catalog.count(*) FROM outbox.dead_letter \
      WHERE cursor = $1 AND state IN ('dead', 'redriving')";
@@ -23,14 +16,7 @@ const OPEN: &str = "SELECT pg_catalog.count(*) FROM outbox.dead_letter \
 const WANTED: &str = "SELECT pg_catalog.count(*) FROM outbox.dead_letter WHERE cursor = $1 AND state = 'redriving'";
 
 /// The sizes are those of payloads, which PostgreSQL knows without reading them.
-const REDRIVING: &str = "SELECT id, created_at, message_id, fields, field_values FROM outbox.dead_letter \
-     WHERE state = 'redriving' AND id IN (SELECT l.id FROM \
-         (SELECT id, pg_catalog.sum(pg_catalog.octet_length(payload)) \
-              OVER (ORDER BY created_at, id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before \
-          FROM (SELECT id, created_at, payload FROM outbox.dead_letter \
-                WHERE cursor = $1 AND state = 'redriving' ORDER BY created_at, id LIMIT $2) AS first) AS l \
-         WHERE COALESCE(l.before, 0) < $3) \
-     ORDER BY created_at, id FOR UPDATE SKIP LOCKED";
+const REDRIVING: &str = include_str!("sql/dead_letter_redriving.sql");
 
 /// How many bytes of payload are read at a time to be sent again; the letter that passes it is the last.
 const REDRIVING_BYTES: i64 = 8 << 20;

@@ -5,16 +5,7 @@ use tokio_postgres::Client;
 use crate::database::Error;
 use crate::position::Timestamp;
 
-const DETAIL: &str = "SELECT c.name IS NOT NULL, c.identity::text, c.snapshot::text, c.relations, c.partitions, \
-     c.observed_at, c.created_at, c.updated_at, c.seek_applied, k.seek_seq, k.paused_at, k.paused_by, s.message_id, \
-     s.updated_at, (c.token - 'xid')::text, \
-     CASE WHEN (k.adopt ->> 'number')::bigint = k.seek_seq THEN 'adopt ' || COALESCE((k.adopt -> 'identity' ->> 'table') || ' to ' \
-     || (k.adopt -> 'identity' ->> 'sink') || ' ' || (k.adopt -> 'identity' ->> 'target'), '') \
-     ELSE 'move to ' || COALESCE(k.seek_to ->> 'created_at', 'before every row') END \
-     FROM (SELECT $1::text AS name) AS n \
-     LEFT JOIN outbox.cursor AS c ON c.name = n.name \
-     LEFT JOIN outbox.control AS k ON k.cursor = n.name \
-     LEFT JOIN outbox.cursor_status AS s ON s.cursor = n.name";
+const DETAIL: &str = include_str!("sql/detail.sql");
 
 /// See the module. What a list has is not repeated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,12 +26,12 @@ pub struct Detail {
     pub created_at: Option<Timestamp>,
     /// When its row was last written.
     pub updated_at: Option<Timestamp>,
-    /// Number of the last wish that was carried out.
-    pub wish_done: i64,
-    /// Number of the last wish.
-    pub wish: i64,
-    /// What the last wish is, in words.
-    pub wished: Option<String>,
+    /// Number of the last change that was carried out.
+    pub change_done: i64,
+    /// Number of the last change.
+    pub change: i64,
+    /// What the last change is, in words.
+    pub requested: Option<String>,
     /// Since when it is paused.
     pub paused_at: Option<Timestamp>,
     /// Who paused it.
@@ -68,13 +59,13 @@ pub async fn detail(client: &Client, name: &str) -> Result<Detail, Error> {
         observed_at: row.try_get(5)?,
         created_at: row.try_get(6)?,
         updated_at: row.try_get(7)?,
-        wish_done: row.try_get::<_, Option<_>>(8)?.unwrap_or_default(),
-        wish: row.try_get::<_, Option<_>>(9)?.unwrap_or_default(),
+        change_done: row.try_get::<_, Option<_>>(8)?.unwrap_or_default(),
+        change: row.try_get::<_, Option<_>>(9)?.unwrap_or_default(),
         paused_at: row.try_get(10)?,
         paused_by: row.try_get(11)?,
         message_id: row.try_get(12)?,
         reported_at: row.try_get(13)?,
         in_flight: row.try_get(14)?,
-        wished: row.try_get(15)?,
+        requested: row.try_get(15)?,
     })
 }

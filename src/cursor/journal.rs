@@ -20,7 +20,7 @@ const RUNNING: &str = "WHERE a.status = 'running' ORDER BY a.started_at, a.actio
 
 /// What to list.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Filter<'a> {
+pub struct ActionFilter<'a> {
     /// Only of this relay.
     pub relay: Option<&'a str>,
     /// Only this tenant's; empty is nobody's.
@@ -37,7 +37,7 @@ pub struct Filter<'a> {
 
 /// An action.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
+pub struct ActionSummary {
     /// Its id.
     pub id: i64,
     /// Its schedule's id; the schedule may be gone.
@@ -80,7 +80,7 @@ pub struct Listed {
 ///
 /// # Errors
 /// The database's.
-pub async fn list(client: &Client, filter: Filter<'_>) -> Result<Vec<Listed>, Error> {
+pub async fn list(client: &Client, filter: ActionFilter<'_>) -> Result<Vec<ActionSummary>, Error> {
     let parameters: [&(dyn ToSql + Sync); 6] =
         [&filter.relay, &filter.tenant, &filter.status, &filter.schedule_id, &filter.schedule, &filter.limit];
     let rows = client.query(&format!("{COLUMNS} {LIST}"), &parameters).await?;
@@ -91,13 +91,13 @@ pub async fn list(client: &Client, filter: Filter<'_>) -> Result<Vec<Listed>, Er
 ///
 /// # Errors
 /// The database's.
-pub async fn running(client: &Client, most: i64) -> Result<Vec<Listed>, Error> {
+pub async fn running(client: &Client, most: i64) -> Result<Vec<ActionSummary>, Error> {
     let rows = client.query(&format!("{COLUMNS} {RUNNING}"), &[&most]).await?;
     Ok(rows.iter().map(listed).collect::<Result<_, _>>()?)
 }
 
-fn listed(row: &Row) -> Result<Listed, tokio_postgres::Error> {
-    Ok(Listed {
+fn listed(row: &Row) -> Result<ActionSummary, tokio_postgres::Error> {
+    Ok(ActionSummary {
         id: row.try_get(0)?,
         schedule_id: row.try_get(1)?,
         schedule: row.try_get(2)?,

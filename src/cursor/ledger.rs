@@ -171,7 +171,7 @@ impl Settlement {
         Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
     }
 
-    /// The request is tried again later; false when somebody else has taken it up.
+    /// The request is retried later; false when somebody else has taken it up.
     ///
     /// # Errors
     /// The database's.

@@ -10,7 +10,7 @@ use crate::position::Timestamp;
 
 /// A dead letter as operators see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct DeadLetterSummary {
     /// Its number.
     pub id: i64,
     /// The cursor that advanced over the row.
@@ -59,7 +59,7 @@ pub enum Decision {
 ///
 /// # Errors
 /// The database's.
-pub async fn list(client: &Client, which: Which<'_>) -> Result<Vec<Listed>, Error> {
+pub async fn list(client: &Client, which: Which<'_>) -> Result<Vec<DeadLetterSummary>, Error> {
     let (ids, cursor) = match which {
         Which::Ids(ids) => (Some(ids), None),
         Which::Open(cursor) => (None, cursor),
@@ -78,8 +78,8 @@ pub async fn list(client: &Client, which: Which<'_>) -> Result<Vec<Listed>, Erro
     Ok(rows.iter().map(listed).collect::<Result<_, _>>()?)
 }
 
-fn listed(row: &Row) -> Result<Listed, tokio_postgres::Error> {
-    Ok(Listed {
+fn listed(row: &Row) -> Result<DeadLetterSummary, tokio_postgres::Error> {
+    Ok(DeadLetterSummary {
         id: row.try_get(0)?,
         cursor: row.try_get(1)?,
         source: row.try_get(2)?,

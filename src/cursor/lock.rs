@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::dead_letter::{self, Redrive, Redriven};
 use super::reserve::{self, InFlight};
-use super::{Wish, position};
+use super::{CursorChange, position};
 use crate::database::{Error, Fragile, Loan, Server};
 use crate::position::{Position, Timestamp};
 
@@ -91,7 +91,7 @@ pub struct LockedCursor {
     /// It is halted, under this configuration fingerprint.
     pub halted: Option<String>,
     /// What an operator wants of it.
-    pub wish: Option<Wish>,
+    pub change: Option<CursorChange>,
     /// Over how many partitions its keys have been spread.
     pub partitions: Option<i32>,
     /// An operator wants dead letters to be sent again.
@@ -170,7 +170,7 @@ impl LockedCursor {
             foreign: !known,
             paused: control.try_get::<_, Option<bool>>(0)?.unwrap_or(false),
             halted: halted.unwrap_or(false).then(|| fingerprint.unwrap_or_default()),
-            wish: Wish::read(control, 3, seek_applied)?,
+            change: CursorChange::read(control, 3, seek_applied)?,
             partitions: row.try_get(7)?,
             redrive: control.try_get(10)?,
             in_flight: reserve::in_flight(row, 8)?,

@@ -1,25 +1,15 @@
-//! Writing an operator's wish to `outbox.control`, and what has become of it.
+//! Writing an operator's change to `outbox.control`, and what has become of it.
 
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 
+use super::change::Adoption;
 use super::control::note;
-use super::wish::Adoption;
 use crate::database::Error;
 use crate::position::Position;
 
-/// Its number is above every wish so far and above the last one carried out.
-const ORDER: &str = "INSERT INTO outbox.control AS k (cursor, seek_seq, seek_to, adopt, updated_at) \
-     SELECT c.name, c.seek_applied + 1, \
-     pg_catalog.jsonb_build_object('created_at', $2::timestamptz, 'id', $3::text) || CASE WHEN $4::boolean \
-     THEN pg_catalog.jsonb_build_object('from', CASE WHEN $5::timestamptz IS NOT NULL \
-     THEN pg_catalog.jsonb_build_object('created_at', $5::timestamptz, 'id', $6::text) END) ELSE '{}'::jsonb END, \
-     $7::text::jsonb || pg_catalog.jsonb_build_object('number', c.seek_applied + 1), pg_catalog.clock_timestamp() \
-     FROM outbox.cursor AS c WHERE c.name = $1 \
-     ON CONFLICT (cursor) DO UPDATE SET seek_seq = GREATEST(k.seek_seq + 1, excluded.seek_seq), \
-     seek_to = excluded.seek_to, updated_at = excluded.updated_at, adopt = excluded.adopt || \
-     pg_catalog.jsonb_build_object('number', GREATEST(k.seek_seq + 1, excluded.seek_seq)) \
-     RETURNING seek_seq";
+/// Its number is above every change so far and above the last one carried out.
+const ORDER: &str = include_str!("sql/order.sql");
 
 /// Ends a halt: of a message ($2), or with one of these codes ($3).
 pub(super) const UNHALT: &str = "UPDATE outbox.cursor_status SET state = 'running', halted = false, fingerprint = NULL, \
@@ -32,7 +22,7 @@ const OUTCOME: &str = "SELECT c.seek_applied >= $2, \
      ORDER BY o.id DESC LIMIT 1) \
      FROM outbox.cursor AS c WHERE c.name = $1";
 
-/// A wish to be written.
+/// A change to be written.
 #[derive(Clone, Debug, Default)]
 pub struct Order<'a> {
     /// Where to; `None` is before every row.
@@ -45,7 +35,7 @@ pub struct Order<'a> {
     pub passes: Option<&'a str>,
 }
 
-/// What has become of a wish.
+/// What has become of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It waits for a turn.
@@ -56,8 +46,8 @@ pub enum Fate {
     Stayed,
 }
 
-/// Writes a wish, ends the halts that it cures, and leaves a row in `outbox.operation`, all at once: no turn sees one
-/// without the other. Answers the wish's number; none when there is no such cursor.
+/// Writes a change, ends the halts that it cures, and leaves a row in `outbox.operation`, all at once: no turn sees one
+/// without the other. Answers the change's number; none when there is no such cursor.
 ///
 /// # Errors
 /// The database's.
@@ -83,7 +73,7 @@ pub async fn order(
     Ok(Some(number))
 }
 
-/// What has become of the wish of this number.
+/// What has become of the change of this number.
 ///
 /// # Errors
 /// The database's; also when the cursor is gone.

@@ -6,39 +6,16 @@ use tokio_postgres::{Client, Row};
 use crate::database::Error;
 use crate::position::Timestamp;
 
-const LIST: &str = "SELECT l.* FROM (SELECT c.relay, c.key, c.state, c.due_at, c.updated_at, c.claimed_by, c.attempts, c.error::text, \
-     NULL::text AS dedupe_key, NULL::text AS user_id, NULL::text AS template, NULL::text AS provider_id, (c.state = 'unknown')::integer AS ambiguous \
-     FROM outbox.claim AS c UNION ALL SELECT r.relay, ARRAY[r.request_id::text], \
-     CASE WHEN r.status = 'failed' AND r.error ->> 'code' = 'discarded' THEN 'discarded' ELSE r.status END, r.due_at, r.updated_at, r.claimed_by, \
-     r.attempts, r.error::text, r.dedupe_key, r.user_id, r.template, r.provider_id, r.ambiguous FROM outbox.request AS r \
-     WHERE r.status <> 'completed' AND NOT (r.status = 'failed' AND COALESCE(r.error ->> 'code' = 'discarded', false)) \
-     OR $2::text IN ('completed', 'discarded') OR $3::boolean) AS l \
-     WHERE ($1::text IS NULL OR l.relay = $1 OR l.relay IN (SELECT k.name FROM outbox.cursor AS k WHERE k.relay = $1)) AND ($2::text IS NULL OR l.state = $2) AND (l.ambiguous > 0 OR NOT $3::boolean) \
-     ORDER BY l.relay, l.due_at, l.key LIMIT $4";
+const LIST: &str = include_str!("sql/requests_list.sql");
 
-const SHOW: &str = "SELECT r.request_id::text, pg_catalog.jsonb_build_object('request_id', r.request_id, 'dedupe_key', r.dedupe_key, \
-     'holds_key', r.holds_key, 'dedupe_until', r.dedupe_until, 'user_id', r.user_id, 'template', r.template, 'parameters', r.parameters, \
-     'relay', r.relay, 'status', \
-     CASE WHEN r.status = 'failed' AND r.error ->> 'code' = 'discarded' THEN 'discarded' ELSE r.status END, 'due_at', r.due_at, 'not_before', r.not_before, 'attempts', r.attempts, 'ambiguous', r.ambiguous, \
-     'claimed_by', r.claimed_by, 'claimed_at', r.claimed_at, 'expires_at', r.expires_at, 'first_tried_at', r.first_tried_at, \
-     'body_bytes', pg_catalog.octet_length(r.body), 'body_hash', pg_catalog.encode(r.body_hash, 'hex'), 'provider_id', r.provider_id, \
-     'reply', r.reply, 'error', r.error, 'created_at', r.created_at, 'updated_at', r.updated_at, 'completed_at', r.completed_at)::text \
-     FROM outbox.request AS r WHERE r.request_id = $1::text::uuid OR r.dedupe_key = $2 AND r.holds_key LIMIT 1";
+const SHOW: &str = include_str!("sql/requests_show.sql");
 
-/// What was refused is rendered anew. What may have arrived stays as it is: the receiver may know its key.
-const REDRIVE: &str = "WITH changed AS (UPDATE outbox.request AS r SET status = 'pending', due_at = pg_catalog.clock_timestamp(), \
-     not_before = pg_catalog.clock_timestamp(), attempts = 0, \
-     first_tried_at = NULL, token = NULL, expires_at = NULL, body = CASE WHEN r.ambiguous > 0 THEN r.body END, \
-     body_hash = CASE WHEN r.ambiguous > 0 THEN r.body_hash END, updated_at = pg_catalog.clock_timestamp() \
-     FROM pg_catalog.unnest($1::text[]) AS p(id) WHERE r.request_id = p.id::uuid AND r.status IN ('failed', 'unknown') \
-     AND r.error ->> 'code' IS DISTINCT FROM 'discarded' RETURNING r.request_id, r.relay), \
-     noted AS (INSERT INTO outbox.operation (operator, verb, cursor, detail) SELECT session_user || '/' || $2, 'request redrive', c.relay, \
-     pg_catalog.jsonb_build_object('requests', pg_catalog.jsonb_agg(c.request_id)) FROM changed AS c GROUP BY c.relay) \
-     SELECT c.request_id::text FROM changed AS c";
+/// What was refused is rendered again. What may have arrived stays as it is: the receiver may know its key.
+const REDRIVE: &str = include_str!("sql/requests_redrive.sql");
 
 /// What to list.
 #[derive(Clone, Copy, Debug)]
-pub struct Filter<'a> {
+pub struct RequestFilter<'a> {
     /// Only of this cursor, or of all cursors of this relay.
     pub relay: Option<&'a str>,
     /// Only in this state. Completed and discarded requests are listed only when this says so, or [`Self::ambiguous`].
@@ -51,7 +28,7 @@ pub struct Filter<'a> {
 
 /// A row of `outbox.claim` or `outbox.request`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct RequestSummary {
     /// The relay.
     pub relay: String,
     /// The row's key; of a stream its id, of the ledger the request's.
@@ -92,13 +69,13 @@ pub struct Request {
 ///
 /// # Errors
 /// The database's.
-pub async fn list(client: &Client, filter: Filter<'_>) -> Result<Vec<Listed>, Error> {
+pub async fn list(client: &Client, filter: RequestFilter<'_>) -> Result<Vec<RequestSummary>, Error> {
     let parameters: [&(dyn ToSql + Sync); 4] = [&filter.relay, &filter.state, &filter.ambiguous, &filter.limit];
     let rows = client.query(LIST, &parameters).await?;
     Ok(rows.iter().map(listed).collect::<Result<_, _>>()?)
 }
 
-fn listed(row: &Row) -> Result<Listed, tokio_postgres::Error> {
+fn listed(row: &Row) -> Result<RequestSummary, tokio_postgres::Error> {
     let ledger = match row.try_get::<_, Option<String>>(9)? {
         None => None,
         Some(user_id) => Some(Request {
@@ -108,7 +85,7 @@ fn listed(row: &Row) -> Result<Listed, tokio_postgres::Error> {
             provider_id: row.try_get(11)?,
         }),
     };
-    Ok(Listed {
+    Ok(RequestSummary {
         relay: row.try_get(0)?,
         key: row.try_get(1)?,
         state: row.try_get(2)?,

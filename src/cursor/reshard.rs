@@ -1,4 +1,4 @@
-//! The cursors of a relay in place of others: one transaction, under the locks of all that end.
+//! The cursors of a relay instead of others: one transaction, under the locks of all that end.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ const OLD: &str = "SELECT c.name, COALESCE(c.identity, '{}')::text, c.position_c
 
 const LOCK: &str = "SELECT FROM outbox.cursor WHERE relay = $1 ORDER BY name FOR UPDATE";
 
-/// An old wish for a name that comes back must not be carried out again.
+/// An old change for a name that comes back must not be carried out again.
 const MAKE: &str = "INSERT INTO outbox.cursor (name, relay, identity, position_created_at, observed_at, relations, partitions, \
      rule, open_since, seek_applied) SELECT n, $2, $3::text::jsonb, $4::timestamptz, $5::timestamptz, $6::oid[], $7::integer, \
      $8, $9, \
@@ -42,7 +42,7 @@ pub struct Old {
     rests_on: RestsOn,
     /// An operator has paused it.
     pub paused: bool,
-    /// A wish, or rows in flight, wait for its next turn.
+    /// A change, or rows in flight, wait for its next turn.
     pub waits: bool,
     /// Its open dead letters.
     pub letters: i64,

@@ -11,14 +11,14 @@ use crate::position::instant_sql;
 
 /// What an operator has found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum SettleOutcome {
     /// The receiver has the message.
     Arrived,
     /// The receiver does not have it, and will not get it.
     Lost,
 }
 
-impl Outcome {
+impl SettleOutcome {
     /// Its word in the audit table and in documents.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -46,29 +46,10 @@ const NAMED: &str = concat!(
 );
 
 /// A lost request keeps its body: the receiver may know its key. Its error says that a person has found it out: no receiver refused it.
-const REQUESTS: &str = "WITH changed AS (UPDATE outbox.request AS r SET status = CASE WHEN $3 = 'arrived' THEN 'completed' ELSE 'failed' END, \
-     completed_at = CASE WHEN $3 = 'arrived' THEN pg_catalog.clock_timestamp() END, \
-     body = CASE WHEN $3 <> 'arrived' THEN r.body END, error = CASE WHEN $3 <> 'arrived' THEN \
-     pg_catalog.jsonb_build_object('class', 'fatal') || COALESCE(r.error, '{}') || pg_catalog.jsonb_build_object('code', $4::text, \
-     'at', pg_catalog.clock_timestamp(), 'message', 'an operator has found that it did not arrive' || \
-     COALESCE('; the last try: ' || (r.error ->> 'code') || COALESCE(': ' || (r.error ->> 'message'), ''), ''), \
-     'hint', 'Send it again: `outbox-relay request redrive`; or give it up: `outbox-relay request discard`.') END, \
-     ambiguous = r.ambiguous + (r.status = 'processing')::integer, token = NULL, expires_at = NULL, updated_at = pg_catalog.clock_timestamp() \
-     FROM pg_catalog.unnest($1::text[]) AS p(id) WHERE r.request_id = p.id::uuid AND (r.status = 'unknown' \
-     OR r.status = 'processing' AND r.expires_at < pg_catalog.clock_timestamp()) RETURNING r.request_id, r.relay), \
-     noted AS (INSERT INTO outbox.operation (operator, verb, cursor, detail) SELECT session_user || '/' || $2, 'request settle', c.relay, \
-     pg_catalog.jsonb_build_object('outcome', $3::text, 'requests', pg_catalog.jsonb_agg(c.request_id)) FROM changed AS c GROUP BY c.relay) \
-     SELECT pg_catalog.count(*) FROM changed";
+const REQUESTS: &str = include_str!("sql/settle_requests.sql");
 
 /// A lost row whose mark is in `outbox.sent` is due again.
-const ROWS: &str = "WITH named AS (SELECT ARRAY(SELECT e.value FROM pg_catalog.jsonb_array_elements_text(k.value) \
-     WITH ORDINALITY AS e (value, n) ORDER BY e.n) AS key FROM pg_catalog.jsonb_array_elements($2::text::jsonb) AS k (value)), \
-     settled AS (DELETE FROM outbox.claim AS c USING named WHERE c.relay = $1 AND c.key = named.key AND c.state = 'unknown' \
-     RETURNING c.key), \
-     unmarked AS (DELETE FROM outbox.sent AS s USING settled WHERE $4 = 'lost' AND s.relay = $1 AND s.key = settled.key), \
-     noted AS (INSERT INTO outbox.operation (operator, verb, cursor, detail) SELECT session_user || '/' || $3, 'request settle', $1, \
-     pg_catalog.jsonb_build_object('outcome', $4::text, 'keys', pg_catalog.jsonb_agg(s.key)) FROM settled AS s HAVING pg_catalog.count(*) > 0) \
-     SELECT pg_catalog.count(*) FROM settled";
+const ROWS: &str = include_str!("sql/settle_rows.sql");
 
 /// The relay and the status of a request of the ledger; none when there is no such request.
 ///
@@ -104,7 +85,7 @@ pub async fn named(client: &Client, relay: &str, key: &[String]) -> Result<Vec<N
 ///
 /// # Errors
 /// The database's.
-pub async fn requests(client: &Client, ids: &[String], outcome: Outcome, operator: &str) -> Result<i64, Error> {
+pub async fn requests(client: &Client, ids: &[String], outcome: SettleOutcome, operator: &str) -> Result<i64, Error> {
     let parameters: [&(dyn ToSql + Sync); 4] = [&ids, &operator, &outcome.as_str(), &"settled_lost"];
     Ok(client.query_one(REQUESTS, &parameters).await?.try_get(0)?)
 }
@@ -117,7 +98,7 @@ pub async fn rows(
     client: &Client,
     relay: &str,
     keys: &[Vec<String>],
-    outcome: Outcome,
+    outcome: SettleOutcome,
     operator: &str,
 ) -> Result<i64, Error> {
     let keys = serde_json::json!(keys).to_string();

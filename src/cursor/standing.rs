@@ -2,22 +2,14 @@
 
 use tokio_postgres::{Client, Row, SimpleQueryMessage};
 
+use super::change::Facts;
 use super::position;
-use super::wish::Facts;
 use crate::database::{Error, Session, quote_literal};
 use crate::position::{Position, Timestamp};
 
 /// The names stand in a sub-select for the reason that [`crate::source::table`] gives; without the cast, its rows would be
 /// compared with, and not its list.
-const STANDINGS: &str = "SELECT c.name, c.position_created_at, c.position_id, c.observed_at, c.advanced_at, \
-     COALESCE(k.paused, false), COALESCE(k.seek_seq, 0) > c.seek_applied, COALESCE(s.halted, false), s.fingerprint, \
-     c.created_at, COALESCE(s.state, ''), c.advanced_by, s.circuit_opened_at, s.updated_at, \
-     EXISTS (SELECT FROM outbox.dead_letter AS d WHERE d.cursor = c.name AND d.state = 'redriving'), \
-     c.token IS NOT NULL, c.rule \
-     FROM outbox.cursor AS c \
-     LEFT JOIN outbox.control AS k ON k.cursor = c.name \
-     LEFT JOIN outbox.cursor_status AS s ON s.cursor = c.name \
-     WHERE c.name = ANY ((SELECT $1::text[])::text[])";
+const STANDINGS: &str = include_str!("sql/standing.sql");
 
 /// A cursor as it stands, whoever holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +24,8 @@ pub struct Standing {
     pub advanced_at: Timestamp,
     /// An operator has paused it.
     pub paused: bool,
-    /// An operator's wish is waiting.
-    pub wish: bool,
+    /// An operator's change is waiting.
+    pub change: bool,
     /// It is halted, under this configuration fingerprint.
     pub halted: Option<String>,
     /// The word in `cursor_status`; empty when there is none.
@@ -97,7 +89,7 @@ fn standing(row: &Row) -> Result<Standing, tokio_postgres::Error> {
             None => row.try_get(9)?,
         },
         paused: row.try_get(5)?,
-        wish: row.try_get(6)?,
+        change: row.try_get(6)?,
         halted: halted.then(|| fingerprint.unwrap_or_default()),
         state: row.try_get(10)?,
         advanced_by: row.try_get(11)?,

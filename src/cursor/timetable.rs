@@ -3,26 +3,12 @@
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
-use super::control::{Outcome, note};
+use super::control::{ControlOutcome, note};
 use crate::database::Error;
 use crate::position::Timestamp;
 
 /// What became of the newest occurrence is found from tenant to tenant along the index: a long history costs nothing.
-const LIST: &str = "SELECT s.schedule_id, s.name, s.tenant, s.relay, s.rule, s.time_zone, s.starts_at, s.ends_at, s.changed_at, \
-     s.enabled, s.next_at, s.last_at, s.problem, l.planned_at, l.outcome::text, \
-     ((pg_catalog.to_jsonb(s) - 'timeout') || pg_catalog.jsonb_build_object('timeout_seconds', EXTRACT(EPOCH FROM s.timeout)))::text FROM (\
-     SELECT o.* FROM outbox.schedule AS o WHERE ($1::text IS NULL OR o.relay = $1) AND ($2::text IS NULL OR o.tenant = $2) \
-     AND (NOT $3::boolean OR o.problem IS NOT NULL) AND ($4::bigint IS NULL OR o.schedule_id = $4) \
-     AND ($5::text IS NULL OR o.name = $5 OR o.tenant || '/' || o.name = $5) ORDER BY o.relay, o.tenant, o.name LIMIT $6) AS s \
-     LEFT JOIN LATERAL (WITH RECURSIVE t AS (\
-     (SELECT a.tenant FROM outbox.action AS a WHERE a.schedule_id = s.schedule_id ORDER BY a.tenant LIMIT 1) \
-     UNION ALL SELECT (SELECT a.tenant FROM outbox.action AS a WHERE a.schedule_id = s.schedule_id AND a.tenant > t.tenant \
-     ORDER BY a.tenant LIMIT 1) FROM t WHERE t.tenant IS NOT NULL) \
-     SELECT n.planned_at, pg_catalog.jsonb_object_agg(n.status, n.actions) AS outcome FROM (\
-     SELECT a.planned_at, a.status, pg_catalog.count(*) AS actions FROM t CROSS JOIN LATERAL (SELECT o.planned_at, o.status \
-     FROM outbox.action AS o WHERE o.schedule_id = s.schedule_id AND o.tenant = t.tenant ORDER BY o.planned_at DESC LIMIT 1) AS a \
-     GROUP BY a.planned_at, a.status) AS n GROUP BY n.planned_at ORDER BY n.planned_at DESC LIMIT 1) AS l ON true \
-     ORDER BY s.relay, s.tenant, s.name";
+const LIST: &str = include_str!("sql/timetable_list.sql");
 
 const ENABLE: &str = "UPDATE outbox.schedule AS s SET enabled = $2 WHERE s.schedule_id = $1 AND s.enabled <> $2 \
      RETURNING s.relay, s.name, s.tenant";
@@ -39,7 +25,7 @@ const MADE: &str = "SELECT a.action_id, a.tenant, a.status FROM outbox.action AS
 
 /// What to list.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Filter<'a> {
+pub struct ScheduleFilter<'a> {
     /// Only of this relay.
     pub relay: Option<&'a str>,
     /// Only this tenant's; empty is nobody's, `*` those for each tenant.
@@ -56,7 +42,7 @@ pub struct Filter<'a> {
 
 /// A schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ScheduleSummary {
     /// Its id.
     pub id: i64,
     /// Its name.
@@ -104,17 +90,17 @@ pub struct Made {
 ///
 /// # Errors
 /// The database's.
-pub async fn list(client: &Client, filter: Filter<'_>) -> Result<Vec<Listed>, Error> {
+pub async fn list(client: &Client, filter: ScheduleFilter<'_>) -> Result<Vec<ScheduleSummary>, Error> {
     let parameters: [&(dyn ToSql + Sync); 6] =
         [&filter.relay, &filter.tenant, &filter.problems, &filter.id, &filter.name, &filter.limit];
     let rows = client.query(LIST, &parameters).await?;
     Ok(rows.iter().map(listed).collect::<Result<_, _>>()?)
 }
 
-fn listed(row: &Row) -> Result<Listed, tokio_postgres::Error> {
+fn listed(row: &Row) -> Result<ScheduleSummary, tokio_postgres::Error> {
     let planned: Option<Timestamp> = row.try_get(13)?;
     let outcome: Option<String> = row.try_get(14)?;
-    Ok(Listed {
+    Ok(ScheduleSummary {
         id: row.try_get(0)?,
         name: row.try_get(1)?,
         tenant: row.try_get(2)?,
@@ -137,9 +123,9 @@ fn listed(row: &Row) -> Result<Listed, tokio_postgres::Error> {
 ///
 /// # Errors
 /// The database's.
-pub async fn enable(client: &mut Client, id: i64, enabled: bool, by: &str) -> Result<Outcome, Error> {
+pub async fn enable(client: &mut Client, id: i64, enabled: bool, by: &str) -> Result<ControlOutcome, Error> {
     let transaction = client.transaction().await?;
-    let Some(row) = transaction.query_opt(ENABLE, &[&id, &enabled]).await? else { return Ok(Outcome::Already) };
+    let Some(row) = transaction.query_opt(ENABLE, &[&id, &enabled]).await? else { return Ok(ControlOutcome::Already) };
     let verb = if enabled { "schedule resume" } else { "schedule pause" };
     let relay: String = row.try_get(0)?;
     let detail = serde_json::json!({
@@ -147,7 +133,7 @@ pub async fn enable(client: &mut Client, id: i64, enabled: bool, by: &str) -> Re
     });
     note(&transaction, verb, &relay, by, Some(&detail.to_string())).await?;
     transaction.commit().await?;
-    Ok(Outcome::Done)
+    Ok(ControlOutcome::Done)
 }
 
 /// Makes the actions of an occurrence now, whatever the rule says, and notes who asked; none when the schedule is gone.

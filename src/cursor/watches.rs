@@ -54,7 +54,7 @@ pub struct Span {
 }
 
 /// Records that a process watches since an instant, and when its watch before that ended; the row's id. None when the process
-/// has no row, so that it is to be tried again.
+/// has no row, so that it is to be retried.
 ///
 /// # Errors
 /// The database's.

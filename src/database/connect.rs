@@ -247,7 +247,7 @@ async fn prepare(session: &Session, sessions: &Sessions) -> Result<String, Error
 }
 
 /// Reads the chain's last link back: a pooler that drops `SET`, or a server that does not know a setting, would leave a
-/// frozen holder with its lock for ever.
+/// frozen holder with its lock indefinitely.
 async fn verify(session: &Session, limits: &Limits, local: bool, version: i32) -> Result<(), Error> {
     let wanted = limits.lock_kill.as_millis().to_string();
     for name in ["idle_in_transaction_session_timeout", "tcp_user_timeout", "transaction_timeout"] {

@@ -60,14 +60,14 @@ pub enum Error {
         limit: std::time::Duration,
     },
     /// No connection that can be trusted: nothing was sent, no password either.
-    #[error("cannot trust PostgreSQL at {target}: {reason}. {mend}")]
+    #[error("cannot trust PostgreSQL at {target}: {reason}. {fix}")]
     Tls {
         /// Host, port, database and user.
         target: String,
         /// Why.
         reason: String,
         /// What to change.
-        mend: &'static str,
+        fix: &'static str,
     },
     /// The server is a standby.
     #[error(
@@ -95,7 +95,7 @@ pub enum Error {
     #[error("{}", describe(.0))]
     Statement(tokio_postgres::Error),
     /// A cursor's row is gone while it was held.
-    #[error("the row of cursor {0} was deleted while it was held; it is made anew at the next start")]
+    #[error("the row of cursor {0} was deleted while it was held; it is made again at the next start")]
     Vanished(String),
     /// Connections of this replica are on two servers.
     #[error("connections of this replica reach two PostgreSQL servers: {one}; {other}")]
@@ -194,7 +194,7 @@ impl Error {
 
     /// What an operator can do about it.
     #[must_use]
-    pub fn mend(&self) -> &'static str {
+    pub fn fix(&self) -> &'static str {
         match self {
             Self::PasswordFile { .. } => {
                 "Write the password into that file, or correct [postgres] password_file: a relative path counts from the \
@@ -209,7 +209,7 @@ impl Error {
             }
             Self::Method { .. } => "Change require_auth in [postgres] url, or the server's pg_hba.conf.",
             Self::Connect { state: None, .. } | Self::Opening { .. } => UNREACHABLE,
-            Self::Tls { mend, .. } => mend,
+            Self::Tls { fix, .. } => fix,
             Self::Standby(_) => "Point [postgres] url at the primary.",
             Self::TwoServers { .. } => {
                 "No action needed during a failover: the relay reconnects until all its connections are on one server. If it \

@@ -1,5 +1,5 @@
 //! A session that hears notifications (`LISTEN`). It begins no transaction and runs nothing else: the server keeps for it
-//! what was notified, and a listener that held a transaction open would make the server keep it for ever.
+//! what was notified, and a listener that held a transaction open would make the server keep it indefinitely.
 
 use std::time::Duration;
 

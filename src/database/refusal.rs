@@ -22,12 +22,12 @@ pub(super) fn distrust(error: &tokio_postgres::Error, target: &str) -> Option<Er
     }
     let target = target.to_owned();
     if causes().any(|cause| cause.to_string() == NO_TLS) {
-        let mend = "Switch ssl on at the server; only where the network cannot be listened to, write sslmode=disable \
+        let fix = "Switch ssl on at the server; only where the network cannot be listened to, write sslmode=disable \
                     into [postgres] url";
-        return Some(Error::Tls { target, reason: NO_TLS.to_owned(), mend });
+        return Some(Error::Tls { target, reason: NO_TLS.to_owned(), fix });
     }
     let refused = causes().find(|cause| cause.is::<native_tls::Error>())?;
-    let mend = "The server's certificate must be valid now, name the host of [postgres] url, and be signed by an \
+    let fix = "The server's certificate must be valid now, name the host of [postgres] url, and be signed by an \
                 authority of [postgres] ca_file (without it: one of the system's)";
-    Some(Error::Tls { target, reason: refused.to_string(), mend })
+    Some(Error::Tls { target, reason: refused.to_string(), fix })
 }

@@ -9,7 +9,7 @@ use super::Error;
 /// What follows from an error of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cure {
-    /// Back off and try again, for ever.
+    /// Back off and try again, indefinitely.
     Again,
     /// Back off and make the relay's checks again: they name what is missing.
     Recheck,
@@ -53,26 +53,26 @@ const TABLE: &[Meaning] = &[
         states: &["57"],
         about: "the server or an administrator ended the statement: restart, failover, cancellation, time limit",
         cure: Cure::Again,
-        hint: "The relay tries again by itself; when it lasts, see the server's log, and whether a statement needs longer \
+        hint: "The relay retries by itself; when it lasts, see the server's log, and whether a statement needs longer \
                than turn.deadline allows.",
     },
     Meaning {
         states: &["25"],
         about: "the transaction's state: read-only (25006) after a failover, or ended by a time limit (25P03, 25P04)",
         cure: Cure::Again,
-        hint: "The relay tries again by itself; when the server is read-only for long, point [postgres] url at the primary.",
+        hint: "The relay retries by itself; when the server is read-only for long, point [postgres] url at the primary.",
     },
     Meaning {
         states: &["40"],
         about: "deadlock or serialization",
         cure: Cure::Again,
-        hint: "The relay tries again by itself; when it lasts, see in the server's log with whom it collides.",
+        hint: "The relay retries by itself; when it lasts, see in the server's log with whom it collides.",
     },
     Meaning {
         states: &["55"],
         about: "something is locked or in use",
         cure: Cure::Again,
-        hint: "Somebody holds a lock on the table or on outbox.*, a migration perhaps: see pg_locks, and end it or wait.",
+        hint: "A session holds a lock on the table or on outbox.*, a migration perhaps: see pg_locks, and end it or wait.",
     },
     Meaning {
         states: &["53", "58", "72"],
@@ -97,13 +97,13 @@ const TABLE: &[Meaning] = &[
         about: "a table, column, schema or privilege is missing, or the table is another than it was when the statement was \
                 prepared",
         cure: Cure::Recheck,
-        hint: "Run `outbox-relay check`: it names what is missing and the SQL that mends it.",
+        hint: "Run `outbox-relay check`: it names what is missing and the SQL that fixes it.",
     },
     Meaning {
         states: &["22", "54"],
         about: "a value cannot be read: out of range, not in the client's encoding, or larger than the server can send",
         cure: Cure::Again,
-        hint: "The row stands after the position that `outbox-relay cursor show NAME` tells: mend it, or publish other columns.",
+        hint: "The row stands after the position that `outbox-relay cursor show NAME` tells: fix it, or publish other columns.",
     },
     Meaning {
         states: &["23", "27", "44", "P0"],
@@ -121,7 +121,7 @@ const TABLE: &[Meaning] = &[
         states: &["XX", "F0"],
         about: "an internal error or a damaged file of settings",
         cure: Cure::Again,
-        hint: "See the server's log for this moment; the relay tries again by itself.",
+        hint: "See the server's log for this moment; the relay retries by itself.",
     },
     Meaning {
         states: &[
@@ -130,7 +130,7 @@ const TABLE: &[Meaning] = &[
         ],
         about: "features that the relay does not use",
         cure: Cure::Again,
-        hint: "A view, a rule, a policy or a default of the table may raise it; the relay tries again: please report it.",
+        hint: "A view, a rule, a policy or a default of the table may raise it; the relay retries: please report it.",
     },
 ];
 
@@ -139,7 +139,7 @@ const UNLISTED: Meaning = Meaning {
     states: &["any other"],
     about: "a code of a function or an extension of yours",
     cure: Cure::Again,
-    hint: "See who raises it in the server's log; the relay tries again by itself.",
+    hint: "See who raises it in the server's log; the relay retries by itself.",
 };
 
 /// What follows when the server gave no code.
@@ -147,7 +147,7 @@ pub const SILENT: Meaning = Meaning {
     states: &["no code"],
     about: "the server cannot be reached, cannot be trusted, or does not answer in time",
     cure: Cure::Again,
-    hint: "The relay tries again by itself; check that the server runs and can be reached from here.",
+    hint: "The relay retries by itself; check that the server runs and can be reached from here.",
 };
 
 /// What follows from an error of the database.

@@ -117,7 +117,7 @@ impl Problem {
         Self::new(status, "unknown-template", "The template is not known", detail)
     }
 
-    /// It was not done, and can be tried again.
+    /// It was not done, and can be retried.
     pub(super) fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "It cannot be done now", detail)
             .header("retry-after", RETRY_AFTER)
@@ -127,7 +127,7 @@ impl Problem {
     pub(super) fn outcome_unknown() -> Self {
         let detail = "The request may have been recorded or not. Send the same again with the same dedupe_key or request_id: \
                       that makes no second one. Without either, it could.";
-        Self::new(StatusCode::GATEWAY_TIMEOUT, "outcome-unknown", "Nobody knows whether it was recorded", detail)
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "outcome-unknown", "It is not known whether it was recorded", detail)
             .header("retry-after", RETRY_AFTER)
     }
 }

@@ -74,7 +74,7 @@ impl Tokens {
     /// The answer to one that does not, or that nobody can judge.
     pub(super) fn admit(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let text = self.read().map_err(|error| {
-            tracing::warn!(file = %self.file.display(), %error, "[intake] token_file cannot be read: nobody is let in");
+            tracing::warn!(file = %self.file.display(), %error, "cannot read [intake] token_file; rejecting all requests");
             Problem::unavailable("The tokens cannot be read.")
         })?;
         let given = bearer(headers).ok_or_else(Problem::without_token)?;

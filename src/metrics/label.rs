@@ -13,7 +13,7 @@ pub enum TurnResult {
     Paused,
     /// The cursor is halted, or has just been.
     Halted,
-    /// It failed and will be tried again.
+    /// It failed and will be retried.
     Failed,
 }
 
@@ -110,7 +110,7 @@ pub enum PublishError {
     Poison,
     /// Configuration or credentials.
     Fatal,
-    /// It will be tried again, and the receiver may have the message already.
+    /// It will be retried, and the receiver may have the message already.
     Ambiguous,
 }
 

@@ -63,7 +63,7 @@ impl ScheduleMetrics {
         self.skipped.increment(actions);
     }
 
-    /// Counts an action that was not done, and is not tried again.
+    /// Counts an action that was not done, and is not retried.
     pub fn failed(&self) {
         self.failed.increment(1);
     }

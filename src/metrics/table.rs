@@ -107,7 +107,7 @@ metrics! {
     DEAD_LETTER_ROWS "dead_letter_rows" Gauge Count ["cursor"] true "Dead letters, and requests that have failed, that wait for an operator.";
     UNKNOWN_OUTCOMES "unknown_outcomes" Gauge Count ["cursor"] true
         "Rows of at_most_once that were sent or not, never to be sent again, and not settled by an operator yet.";
-    DEAD_LETTERED_ROWS "dead_lettered_rows_total" Counter Count ["cursor" "sink"] true "Rows put aside as dead letters.";
+    DEAD_LETTERED_ROWS "dead_lettered_rows_total" Counter Count ["cursor" "sink"] true "Rows moved to the dead letters.";
     PARKED_KEYS "parked_keys" Gauge Count ["cursor"] false "Keys whose rows wait behind a dead letter.";
     CIRCUIT_OPEN "sink_circuit_open" Gauge Count ["cursor" "sink"] true "1 while the sink's circuit breaker is open.";
     PENDING_DUE_ROWS "pending_due_rows" Gauge Count ["cursor"] true
@@ -127,9 +127,9 @@ metrics! {
     SCHEDULE_ACTIONS "schedule_actions_total" Counter Count ["cursor" "result"] true
         "Scheduled actions that ended: completed, failed, or skipped (an earlier one had not ended, or there was nothing to report).";
     SCHEDULE_MISSED "schedule_missed_total" Counter Count ["cursor"] true
-        "Occurrences that came while no replica was there; what became of them is their schedule's policy.";
+        "Occurrences that came while no replica was there; their schedule's policy decides their status.";
     INTAKE_REQUESTS "intake_requests_total" Counter Count ["result"] true
-        "Calls of the intake's POST /v1/requests, by what became of them.";
+        "Calls of the intake's POST /v1/requests, by result.";
     INTAKE_DURATION "intake_request_duration_seconds" Histogram Seconds [] true
         "Time from a call of the intake's POST /v1/requests to its answer.";
 }

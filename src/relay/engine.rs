@@ -252,7 +252,7 @@ impl Engine {
         *from = (*from).max(Instant::now()) + took * COUNTING;
     }
 
-    /// One of a slot's two connections, or another in place of one that has ended or was given back.
+    /// One of a slot's two connections, or another instead of one that has ended or was given back.
     ///
     /// # Errors
     /// When it cannot be opened.

@@ -164,7 +164,7 @@ async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
 }
 
 /// Why the relay is halted, if it is: under the present configuration, or found out since this process began. Other
-/// halts are about to end, because the relay is checked anew.
+/// halts are about to end, because the relay is checked again.
 async fn halted(session: &Session, target: &Target) -> Result<Option<String>, Error> {
     let row = session
         .query_opt(

@@ -7,3 +7,25 @@ pub(in crate::relay) mod pending;
 pub(in crate::relay) mod requests;
 mod runner;
 mod work;
+
+/// What every kind of prepared relay shows of itself to the checks and to the runner: its fields `seat`, `sink` and `metrics`.
+macro_rules! prepared {
+    ($name:ident) => {
+        impl $crate::relay::queue::checked::Seated for $name {
+            fn seat(&self) -> &$crate::relay::setup::prepare::Seat {
+                &self.seat
+            }
+        }
+
+        impl $crate::relay::queue::work::Prepared for $name {
+            fn sink(&self) -> &$crate::sink::Sink {
+                &self.sink
+            }
+
+            fn metrics(&self) -> &$crate::metrics::CursorMetrics {
+                &self.metrics
+            }
+        }
+    };
+}
+use prepared;

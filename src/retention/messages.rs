@@ -143,7 +143,7 @@ pub(super) async fn drop_concurrently(session: &Session, old: &Old) -> Result<Op
         }
         _ => {}
     }
-    // Nobody can write into it any more. What a transaction wrote that ended meanwhile, or a wish to move back, puts it back.
+    // Nobody can write into it any more. What a transaction wrote that ended meanwhile, or a change to move back, puts it back.
     if let Some(held_by) = held(session, &old.name).await? {
         session.execute("SELECT outbox.attach_messages($1)", &[&old.name]).await?;
         return Ok(Some(held_by));

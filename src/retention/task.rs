@@ -15,7 +15,7 @@ pub async fn run(engine: Arc<Engine>, sessions: Sessions, config: Config, relays
             let hint = sqlstate::meaning(&error).hint;
             tracing::warn!(%error, hint, again_in = ?config.every, "retention could not go through");
         }
-        // Replicas that were started at once do not look at once for ever.
+        // Replicas that were started at once do not look at once indefinitely.
         let pause = config.every.mul_f64(0.9 + fastrand::f64() / 5.0);
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
@@ -29,7 +29,7 @@ async fn once(engine: &Engine, sessions: &Sessions, config: &Config, relays: &[r
     let session: Session = sessions.open().await?;
     pass::patient(&session).await?;
     let Some(pass) = Pass::begin(session, config, relays, engine.stop.clone()).await? else {
-        tracing::debug!("somebody else prunes");
+        tracing::debug!("prune skipped: already running elsewhere");
         return Ok(());
     };
     let ended = tokio::select! {

@@ -137,7 +137,7 @@ impl Iterator for Ticks<'_> {
             if self.steps > MOST_STEPS {
                 return Some(Err(Problem::new(
                     "cost",
-                    "the rule meets its BY… parts never, or too seldom to be searched: \
+                    "the rule meets its BY… parts never, or too rarely to be searched: \
                      write it as FREQ=DAILY with BYHOUR, BYMINUTE and BYSECOND",
                 )));
             }

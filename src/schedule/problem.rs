@@ -1,6 +1,6 @@
 //! Why a schedule cannot be planned, in words for who wrote it.
 
-/// What is wrong with a schedule: a stable code, and one line that names the part, its value and what mends it.
+/// What is wrong with a schedule: a stable code, and one line that names the part, its value and what fixes it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Problem {

@@ -151,13 +151,13 @@ fn only_line(text: &str) -> Result<&str, Problem> {
     }
     for line in text.lines() {
         let name: String = line.trim().chars().take_while(char::is_ascii_alphabetic).collect();
-        let mend = match name.to_ascii_uppercase().as_str() {
+        let fix = match name.to_ascii_uppercase().as_str() {
             "DTSTART" => "write the start in starts_at and the zone in time_zone",
             "EXDATE" | "EXRULE" => "leave out dates by a narrower rule, or by two schedules",
             "RDATE" => "make a schedule without a rule for each further date",
             _ => continue,
         };
-        return Err(Problem::rule(format!("{name} is not understood: {mend}")));
+        return Err(Problem::rule(format!("{name} is not understood: {fix}")));
     }
     let rule = match text.get(..6) {
         Some(start) if start.eq_ignore_ascii_case("RRULE:") => &text[6..],

@@ -28,11 +28,11 @@ pub(super) fn parse(name: &str) -> Result<Tz, Problem> {
             let city = |zone: &str| zone.rsplit('/').next().unwrap_or(zone).to_ascii_lowercase();
             like.clone().find(|other| city(other) == city(&name.replace(' ', "_")))
         });
-        let mend = match like {
+        let fix = match like {
             Some(like) => format!("did you mean {like}?"),
             None => "write an IANA name, for example Europe/Berlin or UTC".to_owned(),
         };
-        Problem::new("time_zone", format!("time_zone \"{}\" is not known: {mend}", shown(name)))
+        Problem::new("time_zone", format!("time_zone \"{}\" is not known: {fix}", shown(name)))
     })
 }
 

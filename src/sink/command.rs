@@ -137,7 +137,7 @@ impl CommandSink {
     }
 }
 
-/// Waits for the program's end while its pipes are served: a full one would hold it up for ever.
+/// Waits for the program's end while its pipes are served: a full one would hold it up indefinitely.
 async fn end<F: Future<Output = ()>>(
     group: &mut Group,
     traffic: &mut std::pin::Pin<&mut MaybeDone<F>>,

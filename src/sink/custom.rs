@@ -37,7 +37,7 @@ pub trait CustomSink: Send + Sync + 'static {
     /// out before anything is in doubt.
     ///
     /// # Errors
-    /// [`Class::Fatal`](super::Class::Fatal) when somebody must mend something, [`Class::Retry`](super::Class::Retry) when the
+    /// [`Class::Fatal`](super::Class::Fatal) when somebody must fix something, [`Class::Retry`](super::Class::Retry) when the
     /// receiver is away.
     async fn check(&self) -> Result<(), Failure> {
         Ok(())
@@ -90,7 +90,7 @@ impl Description {
         Self::new(target.into(), false)
     }
 
-    /// The same, reading these fields of each row in place of the whole row: [`Message::value`] has them by their number.
+    /// The same, reading these fields of each row instead of the whole row: [`Message::value`] has them by their number.
     #[must_use]
     pub fn reading(self, fields: impl IntoIterator<Item = Field>) -> Self {
         Self { fields: fields.into_iter().collect(), ..self }
@@ -108,7 +108,7 @@ impl Description {
         Self { key_memory: Some(memory), ..self }
     }
 
-    /// The same, with a file whose content belongs to the configuration: when it changes, a halted relay tries again.
+    /// The same, with a file whose content belongs to the configuration: when it changes, a halted relay retries.
     #[must_use]
     pub fn with_secret_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.secret_files.push(path.into());

@@ -5,11 +5,11 @@ use std::time::Duration;
 /// What an error means for the turn. (`docs/ERRORS.md`: an outage of the sink is not a poison message.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// It will pass: back off and try again, for ever; not counted against any message.
+    /// It will pass: back off and try again, indefinitely; not counted against any message.
     Retry,
     /// This message will never be accepted.
     Poison,
-    /// Configuration or credentials: the relay halts until somebody mends them.
+    /// Configuration or credentials: the relay halts until somebody fixes them.
     Fatal,
 }
 
@@ -94,7 +94,7 @@ pub struct Failure {
     pub message: String,
     /// What an operator can do about it.
     pub hint: String,
-    /// The receiver's wish for a pause, already capped.
+    /// The receiver's change for a pause, already capped.
     pub retry_after: Option<Duration>,
 }
 

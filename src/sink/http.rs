@@ -276,7 +276,7 @@ impl HttpPublication<'_> {
             Err(answer) => answer,
         };
         self.in_flight = false;
-        self.stopped = answer::judge(answer, self.sink.requests.target());
+        self.stopped = answer::classify(answer, self.sink.requests.target());
     }
 
     pub(super) fn finish(self) -> Published {

@@ -11,7 +11,7 @@ pub struct Mode {
     pub replayed: bool,
     /// Over how many partitions keys are spread; none leaves that to the client.
     pub partitions: Option<i32>,
-    /// Nothing is handed over from then on. Asked before each message: a process that was stopped in the midst of a batch
+    /// Nothing is handed over from then on. Asked before each message: a process that was stopped in the middle of a batch
     /// would go on with its rest when it wakes, while another has the lock.
     pub until: Option<Instant>,
     /// The publication is cut then, where that is later than [`Self::until`]: an answer that comes before it counts.

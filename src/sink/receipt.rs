@@ -6,7 +6,7 @@ const LONGEST: usize = 1024;
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// The receiver's own id of the message, if it gave one; of an e-mail its Message-ID.
+    /// The receiver's own id of the message, if it gave one; of an email its Message-ID.
     pub id: Option<String>,
     /// What it said, in a line of at most 1 KiB.
     pub reply: String,

@@ -104,12 +104,12 @@ fn twilio_verdict(status: u16, body: &[u8]) -> Option<Verdict> {
         Some(20003 | 20005 | 20006 | 10001) => {
             (Fatal, "the account may not send", "See account_sid, auth_token_file and the account's state")
         }
-        Some(20404) => (Fatal, "the account is unknown", "Mend account_sid or base_url"),
+        Some(20404) => (Fatal, "the account is unknown", "Fix account_sid or base_url"),
         Some(21212 | 21601 | 21603 | 21606 | 21659 | 21660 | 21661) => {
             (Fatal, "the sender is not accepted", "Set from to a number of this account that can send SMS")
         }
         Some(21211 | 21217 | 21265 | 21266 | 21604 | 21614 | 21635) => {
-            (Poison, "the receiver's number is not accepted", "Mend the number in the row: E.164, able to get SMS")
+            (Poison, "the receiver's number is not accepted", "Fix the number in the row: E.164, able to get SMS")
         }
         Some(21608) => {
             (Poison, "the receiver's number is not verified", "A trial account sends to verified numbers only")
@@ -123,11 +123,9 @@ fn twilio_verdict(status: u16, body: &[u8]) -> Option<Verdict> {
             "See which senders the receiver's country and network allow",
         ),
         Some(21610) => (Poison, "the receiver has opted out", "Skip the message: it must not be sent"),
-        Some(21602 | 21617 | 21619) => {
-            (Poison, "the text is empty or too long", "Mend the text: 1 to 1,600 characters")
-        }
+        Some(21602 | 21617 | 21619) => (Poison, "the text is empty or too long", "Fix the text: 1 to 1,600 characters"),
         // The only thing that the address names is the account.
-        None | Some(_) if status == 404 => (Fatal, "the account is unknown", "Mend account_sid or base_url"),
+        None | Some(_) if status == 404 => (Fatal, "the account is unknown", "Fix account_sid or base_url"),
         None | Some(_) => return None,
     };
     let code = code.map_or_else(|| format!("http_{status}"), |code| format!("twilio_{code}"));

@@ -102,7 +102,7 @@ fn closed(error: &io::Error) -> Failure {
         ambiguous: false,
         code: "stdout_closed".to_owned(),
         message: format!("Standard output cannot be written: {error}"),
-        hint: "Whoever reads this program's output has gone: start it again with a reader".to_owned(),
+        hint: "The reader of this program's output has closed it: start it again with a reader".to_owned(),
         subject: Subject::Receiver,
         retry_after: None,
     }

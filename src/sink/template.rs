@@ -261,7 +261,7 @@ fn environment(mode: Mode, cpu: Duration) -> Environment<'static> {
     environment
 }
 
-/// Errors that no row can mend, so that they belong to start-up.
+/// Errors that no row can fix, so that they belong to start-up.
 fn is_broken(kind: ErrorKind) -> bool {
     matches!(
         kind,

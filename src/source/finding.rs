@@ -14,7 +14,7 @@ pub enum Level {
     Error,
 }
 
-/// One finding, with the SQL or the setting that mends it.
+/// One finding, with the SQL or the setting that fixes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The relay concerned; empty for the server.
@@ -25,27 +25,27 @@ pub struct Finding {
     pub level: Level,
     /// What was found.
     pub message: String,
-    /// SQL that mends it.
+    /// SQL that fixes it.
     pub fix_sql: Option<String>,
-    /// A setting that mends it.
+    /// A setting that fixes it.
     pub fix_setting: Option<String>,
 }
 
 impl Finding {
-    /// A finding without a mend, about no relay yet.
+    /// A finding without a fix, about no relay yet.
     #[must_use]
     pub fn new(level: Level, code: &'static str, message: impl Into<String>) -> Self {
         Self { relay: String::new(), code, level, message: message.into(), fix_sql: None, fix_setting: None }
     }
 
-    /// With the SQL that mends it.
+    /// With the SQL that fixes it.
     #[must_use]
     pub fn sql(mut self, sql: impl Into<String>) -> Self {
         self.fix_sql = Some(sql.into());
         self
     }
 
-    /// With the setting that mends it.
+    /// With the setting that fixes it.
     #[must_use]
     pub fn setting(mut self, setting: impl Into<String>) -> Self {
         self.fix_setting = Some(setting.into());

@@ -51,8 +51,8 @@ pub fn judge(table: &Table, config: &Stream) -> Verdict {
 /// Whether its writers can be seen at all.
 fn kind(table: &Table, config: &Stream, findings: &mut Vec<Finding>) {
     let name = &config.table;
-    let mut refuse = |code, what: String, mend: &str| {
-        findings.push(Finding::new(Level::Error, code, format!("{name} {what}")).setting(mend));
+    let mut refuse = |code, what: String, fix: &str| {
+        findings.push(Finding::new(Level::Error, code, format!("{name} {what}")).setting(fix));
     };
     let unseen = "its writers cannot be seen";
     match table.kind.as_str() {

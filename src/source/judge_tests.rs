@@ -158,7 +158,7 @@ fn timestamp_without_zone_counts_only_with_the_stated_zone_in_its_default() {
 
 // Guarantee: horizon.refused-tables
 #[test]
-fn what_would_skip_rows_is_an_error_with_its_mend() {
+fn what_would_skip_rows_is_an_error_with_its_fix() {
     type Spoil = fn(&mut Table);
     let cases: [(&str, Spoil); 15] = [
         ("column_missing", |t| t.columns.retain(|c| c.name != "id")),
@@ -183,7 +183,7 @@ fn what_would_skip_rows_is_an_error_with_its_mend() {
         let verdict = judge(&table, &config());
         let found = verdict.findings.iter().find(|finding| finding.level == Level::Error && finding.code == code);
         let found = found.unwrap_or_else(|| panic!("{code} is not found: {:?}", verdict.findings));
-        assert!(found.fix_sql.is_some() || found.fix_setting.is_some(), "{code} has no mend");
+        assert!(found.fix_sql.is_some() || found.fix_setting.is_some(), "{code} has no fix");
     }
 }
 
@@ -232,8 +232,8 @@ fn tables_that_inherit_need_their_own_indexes_and_are_warned_of() {
     let verdict = judge(&table, &config());
     assert_eq!(codes(&verdict, Level::Error), ["not_unique"]);
     assert_eq!(codes(&verdict, Level::Warn), ["inheritance_not_unique", "index_missing", "created_at_unproven"]);
-    let mend = verdict.findings[0].fix_sql.clone().expect("a mend");
-    assert_eq!(mend, "CREATE UNIQUE INDEX CONCURRENTLY ON bookings_child (\"created_at\", \"id\");");
+    let fix = verdict.findings[0].fix_sql.clone().expect("a fix");
+    assert_eq!(fix, "CREATE UNIQUE INDEX CONCURRENTLY ON bookings_child (\"created_at\", \"id\");");
 }
 
 #[test]
@@ -255,24 +255,24 @@ fn only_random_ids_are_called_random() {
 }
 
 #[test]
-fn the_mend_names_the_weakest_relation_and_fits_its_triggers() {
-    let mend = |table: &Table, config: &Stream| {
+fn the_fix_names_the_weakest_relation_and_fits_its_triggers() {
+    let fix = |table: &Table, config: &Stream| {
         let verdict = judge(table, config);
         let found = verdict.findings.into_iter().find(|finding| finding.code == "created_at_unproven");
-        found.and_then(|finding| finding.fix_sql).expect("a mend")
+        found.and_then(|finding| finding.fix_sql).expect("a fix")
     };
     let mut table = table("clock_timestamp()");
     let leaf =
         Guard { relation: 2, name: "leaf".into(), last: Some("a".into()), update_trigger: true, ..Guard::default() };
     table.stamps.push(Stamp { guard: leaf, ..stamp("now()") });
-    let sql = mend(&table, &config());
+    let sql = fix(&table, &config());
     assert!(sql.starts_with("ALTER TABLE leaf ALTER COLUMN \"created_at\" SET DEFAULT clock_timestamp(); "), "{sql}");
     assert!(sql.contains("BEFORE INSERT OR UPDATE ON leaf"), "a trigger bound to the column sleeps: {sql}");
     assert!(sql.contains("ALTER TABLE bookings ENABLE ALWAYS"), "and all other relations: {sql}");
 
     let mut renamed = self::table("clock_timestamp()");
     renamed.columns[1].name = "at".into();
-    let sql = mend(&renamed, &Stream { created_at: "at".into(), ..config() });
+    let sql = fix(&renamed, &Stream { created_at: "at".into(), ..config() });
     assert_eq!(
         sql,
         "REVOKE INSERT, UPDATE ON bookings FROM PUBLIC, \"app\"; GRANT INSERT (\"id\"), UPDATE (\"id\") ON bookings TO \"app\";"

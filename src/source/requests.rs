@@ -41,7 +41,7 @@ pub enum Which {
     Due,
     /// Those that are due and have not been tried: for a `run --once`.
     DueFirst,
-    /// Those that failed before a `run --once` began, whenever they are to be tried again: it tries nothing twice.
+    /// Those that failed before a `run --once` began, whenever they are to be retried: it tries nothing twice.
     DueAgain,
     /// Those that somebody had when he ended, or was cut off.
     Interrupted,
@@ -125,7 +125,7 @@ pub fn take_sql(which: Which, fields: &[Field]) -> String {
     )
 }
 
-/// Since when the oldest request waits that is due, is tried again, or is in the hands of a replica, which may be gone; and how
+/// Since when the oldest request waits that is due, is retried, or is in the hands of a replica, which may be gone; and how
 /// many there are, at most [`CAP`] of each kind.
 #[must_use]
 pub fn backlog_sql() -> &'static str {

@@ -98,7 +98,7 @@ pub async fn next(session: &Session, shape: &Shape, after: Option<&Position>) ->
     Ok(row.as_ref().map(position).transpose()?)
 }
 
-/// The rows of an id, two at the most: where `created_at` is part of the key, there may be several.
+/// The rows of an id, two at most: where `created_at` is part of the key, there may be several.
 ///
 /// # Errors
 /// The database's, for example that the text is no such id, or that no index finds it in time.

@@ -1,7 +1,7 @@
 //! The catalogue's view of a source's table. Reading only; [`super::judge`] says what it means.
 //!
 //! It is read every few seconds for each table. Its statements have lists of oids in sub-selects of their own, so that their
-//! plans are kept: where the planner sees the list, it takes a plan for this list to be better, and plans each time anew, for a
+//! plans are kept: where the planner sees the list, it takes a plan for this list to be better, and plans each time again, for a
 //! millisecond.
 
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! The watcher: looks at who is writing, and says how far a table is safe to read.
 //!
 //! One per replica, for all tables, on a connection of its own, in autocommit: inside a transaction PostgreSQL would
-//! show the statistics of its first look for ever. What it remembers of its scans dies with the connection, because
+//! show the statistics of its first look indefinitely. What it remembers of its scans dies with the connection, because
 //! virtual transaction ids are used again after a restart of the server.
 
 use std::collections::HashMap;

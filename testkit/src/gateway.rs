@@ -45,7 +45,7 @@ pub enum Behaviour {
         /// Seconds.
         retry_after: Option<u64>,
     },
-    /// Records the message, then cuts the connection in place of an answer.
+    /// Records the message, then cuts the connection instead of an answer.
     AcceptThenClose,
     /// Records the message at once and answers 201 after this long.
     Slow(Duration),

@@ -32,7 +32,7 @@ struct Args {
     /// least 12
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
-    /// Of bookings: a real broker in place of librdkafka's in-process one; `real` starts an Apache Kafka of the demo's own
+    /// Of bookings: a real broker instead of librdkafka's in-process one; `real` starts an Apache Kafka of the demo's own
     #[arg(long, value_name = "HOST:PORT")]
     kafka: Option<Kafka>,
     /// Print the verdict as one line of JSON, as the last line of standard output

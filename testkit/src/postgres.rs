@@ -20,7 +20,7 @@ mod password;
 
 pub use password::{login, password};
 
-/// Names the directory with `initdb` and `postgres`, in place of what is found.
+/// Names the directory with `initdb` and `postgres`, instead of what is found.
 pub const BINARIES: &str = "OUTBOX_RELAY_PG_BIN";
 
 /// Names the major version that the server must have, so that nothing passes on another one than was asked for.
@@ -188,6 +188,7 @@ impl Postgres {
 /// # Errors
 /// PostgreSQL's.
 pub async fn connect(url: &str) -> Result<Client, tokio_postgres::Error> {
+    #[expect(clippy::disallowed_methods, reason = "a server of its own, on this machine, without the relay's settings")]
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(async move {
         if let Err(error) = connection.await {

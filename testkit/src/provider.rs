@@ -59,7 +59,7 @@ pub struct Received {
     pub request: Request,
     /// What was done with it.
     pub answer: Answer,
-    /// When the answer was handed over; none as long as it is not, and for ever when the sender has gone before.
+    /// When the answer was handed over; none as long as it is not, and indefinitely when the sender has gone before.
     pub answered_at: Option<Timestamp>,
 }
 

@@ -103,7 +103,7 @@ async fn the_demo_survives_a_kill_with_nothing_lost_and_leaves_nothing_behind() 
     }
     let kill = &verdict["kills"][0];
     assert_eq!((kill["signal"].as_str(), kill["cursor"].as_str()), (Some("SIGKILL"), Some("booking_events")));
-    println!("take-over after {} ms", kill["takeover_ms"]);
+    println!("takeover after {} ms", kill["takeover_ms"]);
     assert!(kill["takeover_ms"].as_f64().unwrap() < 10_000.0);
     assert!(verdict["rows_per_second"].as_f64().unwrap() > 0.0);
     assert!(verdict["latency_ms"]["p50"].as_f64().unwrap() <= verdict["latency_ms"]["max"].as_f64().unwrap());

@@ -8,6 +8,7 @@ mod figures;
 mod guarantees;
 mod links;
 mod tree;
+mod words;
 
 fn read(file: impl AsRef<Path>) -> String {
     fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.as_ref().display()))

@@ -1,4 +1,4 @@
-//! `check`: every finding with its code, level and mend.
+//! `check`: every finding with its code, level and fix.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,7 +15,7 @@ use crate::support::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_prints_its_findings_as_documented_and_its_sql_mends_what_it_found() {
+async fn check_prints_its_findings_as_documented_and_its_sql_fixes_what_it_found() {
     let (database, broker) = (database().await, broker().await);
     let owner = bookings(&database, CLOCK).await;
     let topic = unique("check");
@@ -30,7 +30,7 @@ async fn check_prints_its_findings_as_documented_and_its_sql_mends_what_it_found
         assert_eq!(keys(found), BTreeSet::from(["relay", "code", "level", "message", "fix_sql", "fix_setting"]));
         let level = found["level"].as_str().unwrap();
         assert!(["ok", "warn", "error"].contains(&level), "{found}");
-        assert!(level == "ok" || found["fix_sql"].is_string() || found["fix_setting"].is_string(), "no mend: {found}");
+        assert!(level == "ok" || found["fix_sql"].is_string() || found["fix_setting"].is_string(), "no fix: {found}");
     }
     let answered: BTreeSet<_> =
         document["findings"].as_array().unwrap().iter().map(|found| found["code"].as_str().unwrap()).collect();
@@ -53,7 +53,7 @@ async fn check_prints_its_findings_as_documented_and_its_sql_mends_what_it_found
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_says_all_errors_with_their_mends_and_ends_with_3() {
+async fn check_says_all_errors_with_their_fixes_and_ends_with_3() {
     let (database, broker) = (database().await, broker().await);
     let owner = bookings(&database, CLOCK).await;
     owner
@@ -90,9 +90,9 @@ async fn check_says_all_errors_with_their_mends_and_ends_with_3() {
     let lacking = finding(&document, "privilege_missing").unwrap();
     assert_eq!(lacking["message"], "role relay lacks UPDATE on outbox.control");
     assert_eq!(lacking["fix_sql"].as_str().unwrap().matches("GRANT ").count(), 1, "{lacking}");
-    let mends = ["privilege_missing", "index_missing"].map(|code| finding(&document, code).unwrap()["fix_sql"].clone());
-    for mend in mends {
-        for statement in mend.as_str().unwrap().split_inclusive(';').filter(|sql| sql.trim().len() > 1) {
+    let fixes = ["privilege_missing", "index_missing"].map(|code| finding(&document, code).unwrap()["fix_sql"].clone());
+    for fix in fixes {
+        for statement in fix.as_str().unwrap().split_inclusive(';').filter(|sql| sql.trim().len() > 1) {
             owner.batch_execute(statement).await.unwrap();
         }
     }
@@ -113,8 +113,8 @@ async fn settings_that_the_client_refuses_together_are_named_by_check_and_by_run
     let settings = "\"reconnect.backoff.ms\" = \"5000\"\n\"reconnect.backoff.max.ms\" = \"1000\"";
     let relays = format!("[kafka.properties]\n{settings}\n{relays}");
     let text = toml(&database, "relay", Some(&broker.bootstrap_servers()), &relays);
-    let (reason, mend) =
-        ("`reconnect.backoff.max.ms` must be >= `reconnect.", "mend what it names in [kafka.properties]");
+    let (reason, fix) =
+        ("`reconnect.backoff.max.ms` must be >= `reconnect.", "fix what it names in [kafka.properties]");
     let (code, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
     let document = json(&out);
     let refused: Vec<_> =
@@ -122,15 +122,12 @@ async fn settings_that_the_client_refuses_together_are_named_by_check_and_by_run
     assert_eq!((code, refused.len()), (Some(3), 2), "for each relay, whether or not rows name its topic: {document}");
     for found in refused {
         assert!(found["message"].as_str().unwrap().contains(reason), "{found}");
-        assert!(found["fix_setting"].as_str().unwrap().contains(mend), "{found}");
+        assert!(found["fix_setting"].as_str().unwrap().contains(fix), "{found}");
     }
     let process = Process::spawn(&text, &["run"]);
     let told = line(&process, "relay cannot run; it is checked every 5 s").await;
     assert_eq!(told["code"], "kafka_client");
-    assert!(
-        told["error"].as_str().unwrap().contains(reason) && told["hint"].as_str().unwrap().contains(mend),
-        "{told}"
-    );
+    assert!(told["error"].as_str().unwrap().contains(reason) && told["hint"].as_str().unwrap().contains(fix), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

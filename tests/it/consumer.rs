@@ -12,7 +12,7 @@ use topic::{LATE, REDRIVEN, Topic, count, servers};
 use crate::support::pages::{blocks, page};
 use crate::support::{PATIENCE, eventually, unique};
 
-/// Makes a consumer wait in the midst of its transaction for a row whose id the test has locked.
+/// Makes a consumer wait in the middle of its transaction for a row whose id the test has locked.
 const GATE: &str = "
     CREATE FUNCTION public.gate() RETURNS trigger LANGUAGE plpgsql AS
         'BEGIN PERFORM pg_advisory_xact_lock_shared(12, NEW.booking::integer); RETURN NEW; END';
@@ -103,7 +103,7 @@ async fn reached(topic: &Topic, program: &Program, sql: &str) {
     }
 }
 
-/// How a consumer is ended in the midst of a row.
+/// How a consumer is ended in the middle of a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Killed,
@@ -138,7 +138,7 @@ async fn ended_within(topic: &Topic, program: &Program, row: i64, end: End) {
     assert_eq!(count(owner, &left).await, 0, "mark and effect are one");
 }
 
-/// It is killed in the midst of a row's transaction, its session is cut in another's, it is killed again while it works, and
+/// It is killed in the middle of a row's transaction, its session is cut in another's, it is killed again while it works, and
 /// then comes to the end. Answers how many copies it met beyond those of the topic itself.
 async fn once_whoever_is_killed(language: Language) -> usize {
     let topic = topic().await;
@@ -165,7 +165,7 @@ async fn the_java_consumer_of_the_page_has_each_rows_effect_once_whoever_is_kill
 // Guarantee: consumers.programs
 #[tokio::test(flavor = "multi_thread")]
 async fn the_typescript_consumer_of_the_page_has_each_rows_effect_once_whoever_is_killed() {
-    // It commits its offset after each row: a kill seldom falls in between.
+    // It commits its offset after each row: a kill rarely falls in between.
     once_whoever_is_killed(Language::TypeScript).await;
 }
 

@@ -32,7 +32,7 @@ async fn crowd(address: &str, connections: usize, bytes: &[u8]) -> Vec<TcpStream
     crowd
 }
 
-/// How long `GET` of this path takes, at the most of ten times.
+/// How long `GET` of this path takes, at most of ten times.
 async fn slowest(address: &str, path: &str) -> Duration {
     let mut slowest = Duration::ZERO;
     for _ in 0..10 {

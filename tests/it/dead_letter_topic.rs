@@ -16,8 +16,8 @@ const FILL: &str = "INSERT INTO bookings (customer, payload) \
 async fn set(topic: &str, key: &str, value: &str) {
     let admin: AdminClient<DefaultClientContext> =
         ClientConfig::new().set("bootstrap.servers", broker().await.bootstrap_servers()).create().unwrap();
-    let wish = AlterConfig::new(ResourceSpecifier::Topic(topic)).set(key, value);
-    let done = admin.alter_configs([&wish], &AdminOptions::new()).await.unwrap();
+    let change = AlterConfig::new(ResourceSpecifier::Topic(topic)).set(key, value);
+    let done = admin.alter_configs([&change], &AdminOptions::new()).await.unwrap();
     assert!(done.iter().all(Result::is_ok), "{done:?}");
 }
 

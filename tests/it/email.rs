@@ -1,9 +1,9 @@
-//! E-mail by the program itself, to a real mail server: what it received, through which connection, and how often.
+//! Email by the program itself, to a real mail server: what it received, through which connection, and how often.
 
 use outbox_testkit::smtp::{Behaviour, Options, Security, SmtpServer};
 use rustix::process::Signal;
 
-use crate::support::outside::{halted, json, lines, mended, standing};
+use crate::support::outside::{fixed, halted, json, lines, standing};
 use crate::support::post::{PASSWORD, Stage, USER};
 use crate::support::tls::{SHOWINGS, Showing};
 use crate::support::{PATIENCE, Process, eventually, outbox_relay};
@@ -110,7 +110,7 @@ async fn a_refused_password_halts_and_a_new_one_needs_no_restart() {
     let (code, _, log) = outbox_relay(&text, &["cursor", "resume", "mail"]).await;
     assert_eq!(code, Some(0), "{log}");
     eventually(PATIENCE * 2, || async { ids(&server) == of_rows([1]) }).await;
-    mended(&stage.owner, "mail").await;
+    fixed(&stage.owner, "mail").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! What is handed over, and to whom it counts, when a turn is cut in the midst of a batch.
+//! What is handed over, and to whom it counts, when a turn is cut in the middle of a batch.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -22,7 +22,7 @@ async fn in_image(settings: &Path, environment: &[(&str, &str)], args: &[&str]) 
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// The stack's own configuration and secrets, with this machine's addresses in place of the containers' names.
+/// The stack's own configuration and secrets, with this machine's addresses instead of the containers' names.
 fn settings(postgres: &Postgres, servers: &str, topic: &str, gateway: &Gateway) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let mut toml = std::fs::read_to_string("deploy/compose/outbox-relay.toml").unwrap();

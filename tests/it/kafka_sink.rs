@@ -3,7 +3,7 @@
 use outbox_relay::config::Config;
 use tokio_postgres::Client;
 
-use crate::support::outside::{halted, mended, stdout_relay};
+use crate::support::outside::{fixed, halted, stdout_relay};
 use crate::support::{
     CLOCK, Database, PATIENCE, Process, Record, Replica, bookings, broker, config, database, eventually, ids,
     kafka_relay, outbox_relay, records, toml, unique,
@@ -246,7 +246,7 @@ async fn a_topic_by_template_takes_each_row_to_its_own_and_halts_at_a_name_that_
     run(&owner, &format!("INSERT INTO bookings (customer) VALUES ('{eu}')")).await;
     arrived(&eu, 3).await; // the row after: whatever comes again has come
     let arrived_now = to_us().await;
-    mended(&owner, "routed").await;
+    fixed(&owner, "routed").await;
     assert!([&["2", "5"][..], &["2", "5", "5"]].iter().any(|order| arrived_now == *order), "{arrived_now:?}");
     run(&owner, "INSERT INTO bookings (customer) VALUES ('no topic!')").await;
     let (message_id, error) = halted(&owner, "routed").await;

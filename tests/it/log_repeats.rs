@@ -22,7 +22,7 @@ async fn failing_relays_together_log_bounded_lines() {
     process.signal(Signal::TERM);
     assert_eq!(process.wait().await, Some(0));
     let lines = lines(&process);
-    let event = "row put aside as a dead letter";
+    let event = "row dead-lettered";
     let logged = lines.iter().filter(|line| line["message"] == event).count() as u64;
     assert!(logged <= 200 + begun.elapsed().as_secs() + 1, "{logged} lines");
     let reports = lines.iter().filter(|line| line["message"] == "log lines withheld: the event repeats");

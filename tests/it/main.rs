@@ -2,8 +2,10 @@
 #![allow(
     missing_docs,
     unreachable_pub,
+    clippy::disallowed_methods,
+    clippy::too_many_lines,
     clippy::unwrap_used,
-    reason = "tests: their names say what they promise, and a panic is a failure"
+    reason = "tests: their names say what they promise, a panic is a failure, and a script of events reads from top to end"
 )]
 
 mod action_query;
@@ -75,6 +77,7 @@ mod sqlstates;
 mod stage;
 mod stages;
 mod start;
+mod statements;
 mod storm;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
 mod support;

@@ -15,7 +15,7 @@ const INSERT: &str = "INSERT INTO public.bookings DEFAULT VALUES";
 const LISTENERS: &str =
     "SELECT pid FROM pg_stat_activity WHERE query = 'LISTEN \"outbox_relay\"' AND datname = current_database()";
 
-/// Makes a relay look seldom, unless it is woken: less often than anybody waits here.
+/// Makes a relay look rarely, unless it is woken: less often than anybody waits here.
 const SLEEPY: &str = "[relay.poll]\nmin = \"30s\"\nmax = \"60s\"\n";
 
 fn sleepy(notify: bool) -> String {

@@ -1,4 +1,4 @@
-//! What happens at a message that its receiver will never accept: the culprit is found, halts its relay or is put aside,
+//! What happens at a message that its receiver will never accept: the offending row is found, halts its relay or is put aside,
 //! and can be sent again.
 
 mod kill;
@@ -29,8 +29,8 @@ async fn admin() -> AdminClient<DefaultClientContext> {
 
 /// The topic accepts records of this many bytes from now on; the relay believes what it saw at its start.
 pub(crate) async fn limit(topic: &str, bytes: &str) {
-    let wish = AlterConfig::new(ResourceSpecifier::Topic(topic)).set("max.message.bytes", bytes);
-    let done = admin().await.alter_configs([&wish], &AdminOptions::new()).await.unwrap();
+    let change = AlterConfig::new(ResourceSpecifier::Topic(topic)).set("max.message.bytes", bytes);
+    let done = admin().await.alter_configs([&change], &AdminOptions::new()).await.unwrap();
     assert!(done.iter().all(Result::is_ok), "{done:?}");
 }
 

@@ -1,5 +1,5 @@
 //! Each message of PostgreSQL while a session is opened, spoiled on purpose, and servers that only pretend to be one: the session is
-//! refused in time, with an error; nothing panics, nothing waits for ever, no flood is read, and no server is trusted that did not
+//! refused in time, with an error; nothing panics, nothing waits indefinitely, no flood is read, and no server is trusted that did not
 //! prove that it knows the password.
 
 use std::time::Duration;
@@ -157,7 +157,7 @@ async fn server_that_proves_nothing_gets_no_session() {
         ("bytes that are no text", vec![scram(), asks(11, b"\xff\xfe")]),
         ("trust after the first half", vec![scram(), proof("r=NONCE,s=AAAA,i=1"), asks(0, b"")]),
         ("a wrong signature", vec![scram(), proof("r=NONCE,s=AAAA,i=1"), asks(12, b"v=AAAA")]),
-        ("an error in place of a signature", vec![scram(), proof("r=NONCE,s=AAAA,i=1"), asks(12, b"e=other-error")]),
+        ("an error instead of a signature", vec![scram(), proof("r=NONCE,s=AAAA,i=1"), asks(12, b"e=other-error")]),
         ("a refusal without fields", vec![error(b"\0")]),
         ("a refusal without an end", vec![error(b"SFATAL")]),
         ("a refusal that is no text", vec![error(b"S\xff\0C\xfe\0M\xfd\0\0")]),

@@ -1,4 +1,4 @@
-//! What the program refuses to start with, word for word, and what only stops one relay until it is mended.
+//! What the program refuses to start with, word for word, and what only stops one relay until it is fixed.
 
 use outbox_relay::migrate::VERSION;
 use outbox_testkit::postgres::{Auth, Options, Postgres};
@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::support::outside::{get, halted, json, line, lines, listener, mended, printed, stdout_relay};
+use crate::support::outside::{fixed, get, halted, json, line, lines, listener, printed, stdout_relay};
 use crate::support::servers::prepare;
 use crate::support::{
     CLOCK, Database, PATIENCE, Process, bookings, broker, database, eventually, ids, kafka_relay, outbox_relay, toml,
@@ -53,7 +53,7 @@ async fn a_wrong_password_ends_the_start_with_1() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_reason_why_there_is_no_connection_has_its_own_mend() {
+async fn each_reason_why_there_is_no_connection_has_its_own_fix() {
     let postgres = Postgres::start(Options { auth: Auth::Own, ..Options::default() }).await.unwrap();
     let owner = postgres.connect("postgres", "postgres").await.unwrap();
     owner.batch_execute("CREATE ROLE relay LOGIN PASSWORD 'right'").await.unwrap();
@@ -61,7 +61,7 @@ async fn each_reason_why_there_is_no_connection_has_its_own_mend() {
     let (port, free) =
         (postgres.port(), std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
     let with_file = |file: &str| format!("relay@127.0.0.1:{port}/postgres?sslmode=disable\"\npassword_file = \"{file}");
-    for (rest, finding, reason, mend) in [
+    for (rest, finding, reason, fix) in [
         (
             format!("relay@127.0.0.1:{port}/postgres?sslmode=disable"),
             "credentials",
@@ -95,11 +95,11 @@ async fn each_reason_why_there_is_no_connection_has_its_own_mend() {
     ] {
         let text = format!("[postgres]\nurl = \"postgresql://{rest}\"\n{}", stdout_relay("r", ""));
         let (code, _, log) = outbox_relay(&text, &["status"]).await;
-        assert!(log.contains(reason) && last(&log).ends_with(mend) && code == Some(1), "{rest}: {log}");
+        assert!(log.contains(reason) && last(&log).ends_with(fix) && code == Some(1), "{rest}: {log}");
         let (code, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
         let found = json(&out)["findings"][0].clone();
         assert_eq!((found["code"].as_str(), code), (Some(finding), Some(3)), "{rest}: {out}");
-        assert!(found["fix_setting"].as_str().unwrap().ends_with(mend), "{rest}: {out}");
+        assert!(found["fix_setting"].as_str().unwrap().ends_with(fix), "{rest}: {out}");
     }
     postgres.stop().await.unwrap();
 }
@@ -112,8 +112,8 @@ async fn a_kafka_that_does_not_answer_is_told_with_where_to_look() {
     let (code, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
     let document = json(&out);
     let found = document["findings"].as_array().unwrap().iter().find(|finding| finding["code"] == "kafka_unreachable");
-    let mend = found.unwrap_or_else(|| panic!("{out}"))["fix_setting"].as_str().unwrap().to_owned();
-    assert!(mend.starts_with("Check [kafka] bootstrap_servers, and that the brokers run") && code == Some(3), "{mend}");
+    let fix = found.unwrap_or_else(|| panic!("{out}"))["fix_setting"].as_str().unwrap().to_owned();
+    assert!(fix.starts_with("Check [kafka] bootstrap_servers, and that the brokers run") && code == Some(3), "{fix}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -149,14 +149,14 @@ async fn check_without_kafka_reports_every_relay_in_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_key_ends_with_2_and_names_line_key_and_mend() {
+async fn an_unknown_key_ends_with_2_and_names_line_key_and_fix() {
     let database = database().await;
     let text = toml(&database, "relay", None, &stdout_relay("r", "latencywindow = \"5ms\""));
     let (code, out, log) = outbox_relay(&text, &["run"]).await;
     let at = log.lines().nth(1).unwrap_or_default();
     assert!(log.starts_with("error: 1 problem in the configuration\n"), "{log}");
     assert!(at.ends_with("outbox-relay.toml:7:1: relay[r].latencywindow = \"5ms\": unknown key"), "{log}");
-    assert_eq!(last(&log), "    mend: did you mean \"latency_window\"?");
+    assert_eq!(last(&log), "    fix: did you mean \"latency_window\"?");
     assert_eq!((code, out.as_str()), (Some(2), ""));
 }
 
@@ -241,8 +241,8 @@ async fn said(process: &Process, cursor: &str) -> serde_json::Value {
     found().unwrap()
 }
 
-/// One relay is wrong, the other of the same process goes on; after `mend` both run.
-async fn wrong_until_mended(database: &Database, wrong: &str, expected: (&str, &str), mend: &str) {
+/// One relay is wrong, the other of the same process goes on; after `fix` both run.
+async fn wrong_until_fixed(database: &Database, wrong: &str, expected: (&str, &str), fix: &str) {
     let owner = database.connect("postgres").await;
     let text = toml(database, "relay", None, &format!("{wrong}{}", stdout_relay("good", "")));
     let mut process = Process::spawn(&text, &["run"]);
@@ -265,9 +265,9 @@ async fn wrong_until_mended(database: &Database, wrong: &str, expected: (&str, &
     assert!(list.lines().any(|line| line.starts_with("wrong ") && line.ends_with(" halted")), "{list}");
     owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
     eventually(PATIENCE, || async { printed(&process, "good") == ["1"] }).await;
-    owner.batch_execute(mend).await.unwrap();
+    owner.batch_execute(fix).await.unwrap();
     eventually(PATIENCE * 2, || async { printed(&process, "wrong") == ["1"] }).await;
-    mended(&owner, "wrong").await;
+    fixed(&owner, "wrong").await;
     process.signal(Signal::TERM);
     assert_eq!(process.wait().await, Some(0), "{}", process.log());
 }
@@ -280,20 +280,19 @@ fn wrong(source: &str) -> String {
 async fn a_missing_table_halts_its_relay_only_until_it_is_there() {
     let database = database().await;
     bookings(&database, CLOCK).await;
-    let mend = "CREATE TABLE later (LIKE bookings INCLUDING ALL); INSERT INTO later DEFAULT VALUES; \
+    let fix = "CREATE TABLE later (LIKE bookings INCLUDING ALL); INSERT INTO later DEFAULT VALUES; \
                 GRANT SELECT ON later TO relay";
     let expected = ("table_missing", "table public.later does not exist");
-    wrong_until_mended(&database, &wrong("table = \"public.later\""), expected, mend).await;
+    wrong_until_fixed(&database, &wrong("table = \"public.later\""), expected, fix).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_column_of_the_source_halts_its_relay_only_until_it_is_there() {
     let database = database().await;
     bookings(&database, CLOCK).await;
-    let mend = "ALTER TABLE bookings ADD COLUMN stamped timestamptz NOT NULL DEFAULT clock_timestamp()";
+    let fix = "ALTER TABLE bookings ADD COLUMN stamped timestamptz NOT NULL DEFAULT clock_timestamp()";
     let expected = ("column_missing", "public.bookings has no column stamped");
-    wrong_until_mended(&database, &wrong("table = \"public.bookings\"\ncreated_at = \"stamped\""), expected, mend)
-        .await;
+    wrong_until_fixed(&database, &wrong("table = \"public.bookings\"\ncreated_at = \"stamped\""), expected, fix).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -307,12 +306,12 @@ async fn a_missing_privilege_halts_its_relay_only_until_it_is_granted() {
     let message = "role relay has no SELECT on public.secret, of which columns id, created_at are read; a grant on columns is not enough, because \
                    the relay locks the table against rewrites while it reads";
     let expected = ("privilege_missing", message);
-    let mend = "GRANT SELECT ON secret TO relay";
-    wrong_until_mended(&database, &wrong("table = \"public.secret\""), expected, mend).await;
+    let fix = "GRANT SELECT ON secret TO relay";
+    wrong_until_fixed(&database, &wrong("table = \"public.secret\""), expected, fix).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_topic_and_a_missing_column_of_the_sink_halt_their_relays_only_until_mended() {
+async fn an_unknown_topic_and_a_missing_column_of_the_sink_halt_their_relays_only_until_fixed() {
     let (database, broker) = (database().await, broker().await);
     let owner = bookings(&database, CLOCK).await;
     owner.batch_execute("INSERT INTO bookings (payload) VALUES ('x')").await.unwrap();
@@ -342,8 +341,8 @@ async fn an_unknown_topic_and_a_missing_column_of_the_sink_halt_their_relays_onl
     owner.batch_execute("ALTER TABLE bookings ADD COLUMN client text NOT NULL DEFAULT 'k'").await.unwrap();
     eventually(PATIENCE * 2, || async { ids(&servers, &late).await == ["1"] }).await;
     eventually(PATIENCE * 2, || async { ids(&servers, &there).await == ["1"] }).await;
-    mended(&owner, "no_topic").await;
-    mended(&owner, "no_column").await;
+    fixed(&owner, "no_topic").await;
+    fixed(&owner, "no_column").await;
     process.signal(Signal::TERM);
     assert_eq!(process.wait().await, Some(0));
 }
@@ -366,7 +365,7 @@ async fn a_column_of_the_sink_that_vanishes_while_it_runs_halts_the_relay_only_u
     eventually(PATIENCE, || async { printed(&process, "good") == ["1", "2"] }).await;
     owner.batch_execute("ALTER TABLE bookings ADD COLUMN payload text").await.unwrap();
     eventually(PATIENCE * 2, || async { ids(&servers, &topic).await == ["1", "2"] }).await;
-    mended(&owner, "wrong").await;
+    fixed(&owner, "wrong").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

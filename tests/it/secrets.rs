@@ -66,7 +66,7 @@ impl Stage {
         Self { postgres, owner, broker, gateway: Gateway::start().await, files }
     }
 
-    /// A configuration of three relays; `word` stands in every secret, in place of nothing when it is right.
+    /// A configuration of three relays; `word` stands in every secret, instead of nothing when it is right.
     fn toml(&self, given: Given, word: &str) -> String {
         let file = |name: &str, secret: &str| {
             let path = self.files.path().join(format!("{name}{word}"));

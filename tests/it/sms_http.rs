@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
 use crate::support::gateway::{Gateway, Mood, sms_relay};
-use crate::support::outside::{halted, mended, standing};
+use crate::support::outside::{fixed, halted, standing};
 use crate::support::{
     CLOCK, Database, PATIENCE, Replica, bookings, broker, config, database, eventually, kafka_relay, outbox_relay,
     records, toml, unique,
@@ -70,7 +70,7 @@ async fn an_outage_is_waited_out_and_never_counted_against_a_message() {
     assert!(!standing(&owner, "sms").await.unwrap().1, "a time-out halts nothing");
     gateway.set(Mood::Accept);
     accepted(&gateway, &["1", "2"]).await;
-    mended(&owner, "sms").await;
+    fixed(&owner, "sms").await;
     replica.stop().await;
     let asked = gateway.asked();
     assert!(asked.iter().all(|asked| asked.key == "sms/1" || asked.accepted), "the second never overtakes the first");
@@ -119,7 +119,7 @@ async fn a_refused_number_halts_as_poison_names_the_message_and_ends_by_resume()
     gateway.set(Mood::Accept);
     resume(&database, &relays, "sms").await;
     accepted(&gateway, &["1", "2", "3", "4"]).await;
-    mended(&owner, "sms").await;
+    fixed(&owner, "sms").await;
     for replica in replicas {
         replica.stop().await;
     }
@@ -148,7 +148,7 @@ async fn refused_credentials_halt_as_fatal_and_a_changed_configuration_ends_it()
     let changed = relays.replace("hunter2", "hunter3");
     let replica = Replica::start(&config(&database, "relay", None, &changed), "r1");
     accepted(&gateway, &["1"]).await;
-    mended(&owner, "sms").await;
+    fixed(&owner, "sms").await;
     replica.stop().await;
 }
 

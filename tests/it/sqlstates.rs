@@ -1,9 +1,9 @@
-//! PostgreSQL says no in the midst of the work, for each reason that an operator meets: the relay says so with the
-//! server's code, neither ends nor loses nor reorders, and goes on by itself when the cause is mended.
+//! PostgreSQL says no in the middle of the work, for each reason that an operator meets: the relay says so with the
+//! server's code, neither ends nor loses nor reorders, and goes on by itself when the cause is fixed.
 
 use tokio_postgres::Client;
 
-use crate::support::outside::{lines, mended, standing};
+use crate::support::outside::{fixed, lines, standing};
 use crate::support::{
     CLOCK, Database, PATIENCE, Process, bookings, broker, database, eventually, ids, kafka_relay, toml, unique,
 };
@@ -14,7 +14,7 @@ struct Trouble {
     state: &'static str,
     /// How the owner brings it about; `DB` is the database.
     begin: &'static str,
-    /// How it is mended.
+    /// How it is fixed.
     end: &'static str,
     /// What the owner does again and again meanwhile.
     meanwhile: &'static str,
@@ -92,7 +92,7 @@ async fn met(trouble: Trouble) {
     }
     insert(&owner).await;
     arrived(&owner, &topic).await;
-    mended(&owner, "r").await;
+    fixed(&owner, "r").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -156,7 +156,7 @@ async fn a_table_that_cannot_be_looked_at_is_in_the_status_until_it_can_also_wit
     let seen = || async { standing(&owner, "r").await.is_some_and(|(_, _, _, error)| error["class"] == "retry") };
     eventually(PATIENCE * 3, seen).await;
     locker.batch_execute("ROLLBACK").await.unwrap();
-    mended(&owner, "r").await;
+    fixed(&owner, "r").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

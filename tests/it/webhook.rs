@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use tokio_postgres::Client;
 
 use crate::support::hook::Hook;
-use crate::support::outside::{halted, json, mended, standing};
+use crate::support::outside::{fixed, halted, json, standing};
 use crate::support::{CLOCK, Database, PATIENCE, Process, bookings, database, eventually, outbox_relay, toml};
 
 mod due;
@@ -148,7 +148,7 @@ async fn a_receiver_that_answers_410_disables_its_relay_until_somebody_resumes_i
     hook.answer(200, None);
     stage.resume(&text).await;
     eventually(PATIENCE * 2, || async { hook.accepted() == ["hook/1", "hook/2"] }).await;
-    mended(&stage.owner, "hook").await;
+    fixed(&stage.owner, "hook").await;
 }
 
 // Guarantee: secrets.webhook-addresses

@@ -1,4 +1,4 @@
-//! Words that people read: names in place of numbers, and variables that would be ignored.
+//! Words that people read: names instead of numbers, and variables that would be ignored.
 
 use crate::support::outside::stdout_relay;
 use crate::support::{CLOCK, Process, bookings, database, outbox_relay, toml};
@@ -28,7 +28,7 @@ async fn variable_with_one_underscore_is_refused() {
     let mut show = Process::spawn_with(&text, &["config", "show", "--redacted"], &wrong);
     assert_eq!(show.wait().await, Some(2), "{}", show.out());
     let log = show.log();
-    assert!(log.contains("mend: write OUTBOX_RELAY__POSTGRES__URL\n") && !log.contains("hunter2"), "{log}");
+    assert!(log.contains("fix: write OUTBOX_RELAY__POSTGRES__URL\n") && !log.contains("hunter2"), "{log}");
     let odd = [("OUTBOX_RELAY_CONFIGG", "x".to_owned())];
     let mut show = Process::spawn_with(&text, &["config", "show", "--redacted"], &odd);
     assert_eq!(show.wait().await, Some(0), "{}", show.log());

@@ -29,7 +29,7 @@ a table that was replaced (swapped by RENAME); an attached partition with rows t
 partitions of the topic. The position stays: rows of the new table or partition at or below it are never sent. The halt \
 ends. Only a replica that finds exactly what was shown here takes it over.
 
-Exit codes: 0 done, nothing to adopt, or stored where no replica runs; 1 failed or declined; 2 nobody is there to confirm it: add --yes; 3 not \
+Exit codes: 0 done, nothing to adopt, or stored where no replica runs; 1 failed or declined; 2 no terminal to confirm it: add --yes; 3 not \
 carried out in time.")]
 pub struct Args {
     /// The cursor's name
@@ -43,7 +43,7 @@ pub struct Args {
     pub wait: Wait,
 }
 
-/// Shows what has changed, asks, writes the wish and waits for it.
+/// Shows what has changed, asks, writes the change and waits for it.
 pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode> {
     let mut subject = Subject::open(config, &args.name).await?;
     let name = args.name.as_str();
@@ -78,14 +78,15 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
     if let Some(code) = agreed(args.consent, &format!("Let {name} go on with what was found?"))? {
         return Ok(code);
     }
-    let wish = Order { to: position.as_ref(), from: Some(position.as_ref()), adopt: Some(&found), ..Order::default() };
+    let change =
+        Order { to: position.as_ref(), from: Some(position.as_ref()), adopt: Some(&found), ..Order::default() };
     let detail: Vec<_> = changes.iter().map(json).collect();
     let detail = serde_json::json!({ "changes": detail });
-    args.wait.for_wish(&mut subject, &wish, ("cursor adopt", &detail), |_| Ok("adopted".to_owned())).await
+    args.wait.for_change(&mut subject, &change, ("cursor adopt", &detail), |_| Ok("adopted".to_owned())).await
 }
 
 fn table(changes: &[Change]) -> String {
-    let mut table = Table::new(["WHAT", "THE CURSOR HAS", "ITS RELAY FINDS"]);
+    let mut table = Table::new(["FIELD", "RECORDED", "CURRENT"]);
     for change in changes {
         table.row([change.what.to_owned(), change.known.clone(), change.found.clone()]);
     }
@@ -93,5 +94,5 @@ fn table(changes: &[Change]) -> String {
 }
 
 fn json(change: &Change) -> serde_json::Value {
-    serde_json::json!({ "what": change.what, "known": change.known, "found": change.found })
+    serde_json::json!({ "field": change.what, "recorded": change.known, "current": change.found })
 }

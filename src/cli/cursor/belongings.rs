@@ -6,7 +6,7 @@ use super::subject::place;
 use super::{unfinished, unknown};
 use crate::cli::table::visible;
 use crate::config::Config;
-use crate::cursor::control::{self, Listed};
+use crate::cursor::control::{self, CursorSummary};
 use crate::cursor::relay::{Belonging, belongings};
 use crate::database::Session;
 use crate::position::Position;
@@ -34,8 +34,8 @@ impl fmt::Display for Found {
     }
 }
 
-impl From<Listed> for Found {
-    fn from(listed: Listed) -> Self {
+impl From<CursorSummary> for Found {
+    fn from(listed: CursorSummary) -> Self {
         let (id, paused) = (listed.position_id, listed.paused);
         let position = listed.position_created_at.map(|created_at| Position { created_at, id });
         Self { name: listed.name, position, paused }

@@ -42,7 +42,7 @@ pub(super) async fn list(session: &Session, configured: &[&str], output: Format)
 }
 
 /// The state that `status` gives it, as far as the cursor's row and the replicas tell.
-fn state(cursor: &control::Listed, fleet: &Fleet, configured: &[&str]) -> &'static str {
+fn state(cursor: &control::CursorSummary, fleet: &Fleet, configured: &[&str]) -> &'static str {
     let state = match (cursor.halted, cursor.paused, &cursor.last_error) {
         (true, ..) => "halted",
         (false, true, _) => "paused",
@@ -55,7 +55,7 @@ fn state(cursor: &control::Listed, fleet: &Fleet, configured: &[&str]) -> &'stat
     without_replica(state, cursor.halted && cursor.by_check, configured.contains(&cursor.name.as_str()))
 }
 
-fn json(cursor: &control::Listed, state: &str) -> serde_json::Value {
+fn json(cursor: &control::CursorSummary, state: &str) -> serde_json::Value {
     let error = cursor.last_error.as_deref().and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
     serde_json::json!({
         "key": [cursor.name],

@@ -77,10 +77,10 @@ pub(super) async fn horizon(subject: &Subject) -> anyhow::Result<Sighting> {
         let who = match held.map(|holder| holder.pid) {
             Some(Some(pid)) => format!("pid {pid} is"),
             Some(None) => "a prepared transaction is".to_owned(),
-            None => "somebody is".to_owned(),
+            None => "a session is".to_owned(),
         };
         anyhow::bail!(
-            "{who} writing {} since before this look, so nobody can say yet which rows are safe to pass: wait for its end, \
+            "{who} writing {} since before this look, so it is not known yet which rows are safe to pass: wait for its end, \
              grant pg_read_all_stats to the relay's role, or name the place with --at",
             subject.shape.config.table
         );

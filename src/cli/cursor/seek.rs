@@ -30,7 +30,7 @@ Back: receivers get rows again, with the same ids; for SMS that means people. Fo
 It also works on a paused or a halted cursor, which stays paused or halted, and accepts PostgreSQL's clock after it was \
 set back.
 
-Exit codes: 0 done, or stored where no replica runs; 1 failed or declined; 2 nobody is there to confirm it: add --yes; 3 not carried out in time.")]
+Exit codes: 0 done, or stored where no replica runs; 1 failed or declined; 2 no terminal to confirm it: add --yes; 3 not carried out in time.")]
 pub struct Args {
     /// The cursor's name, or that of a relay with shards: each of them is moved
     #[arg(value_name = "NAME")]
@@ -57,7 +57,7 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows what the move would do, asks, writes the wish and waits for it.
+/// Shows what the move would do, asks, writes the change and waits for it.
 async fn one(config: Config, args: &Args, name: &str) -> anyhow::Result<ExitCode> {
     let mut subject = Subject::open(config, name).await?;
     let standing = subject.standing().await?;
@@ -73,10 +73,10 @@ async fn one(config: Config, args: &Args, name: &str) -> anyhow::Result<ExitCode
     if let Some(code) = agreed(args.consent, &format!("Move {name}?"))? {
         return Ok(code);
     }
-    let wish = Order { to: to.as_ref(), ..Order::default() };
+    let change = Order { to: to.as_ref(), ..Order::default() };
     let said =
         |moved| Ok(if moved { format!("moved to {}", place(to.as_ref())) } else { "stands there already".to_owned() });
-    let code = args.wait.for_wish(&mut subject, &wish, ("cursor seek", &detail), said).await?;
+    let code = args.wait.for_change(&mut subject, &change, ("cursor seek", &detail), said).await?;
     if standing.halted.is_some() || standing.paused {
         let what = if standing.halted.is_some() { "halted" } else { "paused" };
         complain(format_args!("{name} is still {what}: `outbox-relay cursor resume {name}` lets it go on"));

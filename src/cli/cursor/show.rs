@@ -62,7 +62,7 @@ fn document(cursor: &CursorStatus, detail: &Detail) -> anyhow::Result<serde_json
         "message_id": detail.message_id,
         "reported_at": at(detail.reported_at),
         "in_flight": in_flight,
-        "wish": { "number": detail.wish, "done": detail.wish_done, "waiting": detail.wish > detail.wish_done },
+        "change": { "requested": detail.change, "applied": detail.change_done, "pending": detail.change > detail.change_done },
     });
     if let (Some(document), serde_json::Value::Object(more)) = (document.as_object_mut(), more) {
         document.extend(more);
@@ -72,7 +72,7 @@ fn document(cursor: &CursorStatus, detail: &Detail) -> anyhow::Result<serde_json
 
 /// A line for each fact; a fact of several parts has a line for each part.
 fn render(document: &serde_json::Value) -> String {
-    let mut table = Table::new(["WHAT", "VALUE"]);
+    let mut table = Table::new(["FIELD", "VALUE"]);
     let mut add = |name: &str, value: &serde_json::Value| {
         let text = match value {
             serde_json::Value::Null => "-".to_owned(),

@@ -23,10 +23,10 @@ Examples:
   outbox-relay cursor skip booking_sms --id 4711   the same, and refused unless 4711 comes next
   outbox-relay cursor skip booking_sms --dry-run
 
-Exactly one message is passed: the one that comes next where the cursor stands now. If the cursor has moved when the wish \
+Exactly one message is passed: the one that comes next where the cursor stands now. If the cursor has moved when the change \
 reaches it, nothing is passed. The halt at this message ends.
 
-Exit codes: 0 done, or stored where no replica runs; 1 failed, refused or declined; 2 nobody is there to confirm it: add --yes; 3 not carried \
+Exit codes: 0 done, or stored where no replica runs; 1 failed, refused or declined; 2 no terminal to confirm it: add --yes; 3 not carried \
 out in time.")]
 pub struct Args {
     /// The cursor's name
@@ -43,7 +43,7 @@ pub struct Args {
     pub wait: Wait,
 }
 
-/// Shows the message, asks, writes the wish and waits for it.
+/// Shows the message, asks, writes the change and waits for it.
 pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode> {
     let mut subject = Subject::open(config, &args.name).await?;
     let name = args.name.as_str();
@@ -55,20 +55,20 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
     if let Some(halt) = halt.as_ref().filter(|halt| halt.message_id.as_ref() == Some(&id)) {
         print(&format!("halted by {} {}: {}\n", halt.class, visible(&halt.code), visible(&halt.message)))?;
         if halt.class != "poison" {
-            complain("the message is not to blame: mend the cause and resume, and it is sent");
+            complain("the message is not to blame: fix the cause and resume, and it is sent");
         }
     }
     if let Some(code) = agreed(args.consent, &format!("Skip it in {name}?"))? {
         return Ok(code);
     }
-    let wish =
+    let change =
         Order { to: Some(&row), from: Some(standing.position.as_ref()), passes: Some(id.as_str()), ..Order::default() };
     let detail = serde_json::json!({ "id": id, "row": json(Some(&row)), "from": json(standing.position.as_ref()) });
     let said = |moved| {
         anyhow::ensure!(moved, "{name} has moved meanwhile: nothing was passed over");
         Ok(format!("row {} is passed over", visible(&id)))
     };
-    args.wait.for_wish(&mut subject, &wish, ("cursor skip", &detail), said).await
+    args.wait.for_change(&mut subject, &change, ("cursor skip", &detail), said).await
 }
 
 /// The message to pass: it must be the next one, and safe to pass.

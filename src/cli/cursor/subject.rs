@@ -46,9 +46,9 @@ impl Subject {
     pub(super) async fn standing(&self) -> anyhow::Result<Standing> {
         let name = self.relay.name.as_str();
         let standing = standings(&self.session, &[name]).await?.into_iter().next().ok_or_else(|| unknown(name))?;
-        if standing.wish {
+        if standing.change {
             complain(format_args!(
-                "an earlier wish for {name} waits for its turn: this one takes its place (`outbox-relay cursor show {name}`)"
+                "an earlier change of {name} is pending: this one replaces it (`outbox-relay cursor show {name}`)"
             ));
         }
         Ok(standing)

@@ -4,7 +4,7 @@ use super::belongings::Named;
 use crate::config::Config;
 use crate::cursor::dead_letter::wanted;
 use crate::cursor::relay::Belonging;
-use crate::cursor::requests::{self, Filter, Listed};
+use crate::cursor::requests::{self, RequestFilter, RequestSummary};
 use crate::database::{Error, Session, quote_literal};
 use crate::visible::visible;
 
@@ -87,12 +87,12 @@ fn run_once(named: &Named, config: &Config) -> String {
 
 /// The keys of rows or requests in this state, as arguments of `request`.
 async fn keys(session: &Session, of: &Belonging, state: &str) -> Result<String, Error> {
-    let filter = Filter { relay: Some(&of.cursor), state: Some(state), ambiguous: false, limit: KEYS };
+    let filter = RequestFilter { relay: Some(&of.cursor), state: Some(state), ambiguous: false, limit: KEYS };
     let of_ledger = of.what.ends_with(" requests");
     let found = requests::list(session, filter).await?;
     let found: Vec<_> =
         found.iter().filter(|row| row.relay == of.cursor && row.ledger.is_some() == of_ledger).collect();
-    let named = |row: &&Listed| {
+    let named = |row: &&RequestSummary| {
         // Several rows of one key are named by their instants, too.
         let is_one_of_several =
             found.iter().any(|other| other.key.len() > row.key.len() && other.key.starts_with(&row.key));

@@ -1,4 +1,4 @@
-//! Writing a wish, and waiting until it is carried out.
+//! Writing a change, and waiting until it is carried out.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -37,17 +37,17 @@ enum Waited {
 }
 
 impl Wait {
-    /// Writes the wish, waits for it, and says what came of it. `said` is what to say once it was carried out, and whether
+    /// Writes the change, waits for it, and says what came of it. `said` is what to say once it was carried out, and whether
     /// the cursor has moved by it is its argument.
-    pub(super) async fn for_wish(
+    pub(super) async fn for_change(
         self,
         subject: &mut Subject,
-        wish: &Order<'_>,
+        change: &Order<'_>,
         (verb, detail): (&str, &serde_json::Value),
         said: impl FnOnce(bool) -> anyhow::Result<String>,
     ) -> anyhow::Result<ExitCode> {
         let name = subject.relay.name.as_str();
-        let made = order(&mut subject.session, name, wish, (verb, &operator(), detail)).await?;
+        let made = order(&mut subject.session, name, change, (verb, &operator(), detail)).await?;
         let number = made.ok_or_else(|| unknown(name))?;
         let said = match self.until(&subject.session, name, number).await? {
             Waited::Done { moved } => said(moved)?,
@@ -58,14 +58,14 @@ impl Wait {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Waits for the wish of this number.
+    /// Waits for the change of this number.
     async fn until(self, session: &Session, name: &str, number: i64) -> anyhow::Result<Waited> {
-        let stored = "the wish is stored, and the cursor's next turn carries it out";
+        let stored = "the change is stored, and the cursor's next turn applies it";
         if self.no_wait {
             return Ok(Waited::Stored(stored));
         }
         if running(session).await?.is_empty() {
-            return Ok(Waited::Stored("no replica is running: the wish is stored, and the next turn carries it out"));
+            return Ok(Waited::Stored("no replica is running: the change is stored, and the next turn applies it"));
         }
         let begun = Instant::now();
         loop {
@@ -79,7 +79,7 @@ impl Wait {
     }
 }
 
-/// Replicas run, and none has carried the wish out.
+/// Replicas run, and none has carried the change out.
 fn late(name: &str) -> ExitCode {
     complain(format_args!(
         "{name}: no replica has carried it out in time. It is stored and will be; `outbox-relay cursor why {name}` tells \

@@ -19,7 +19,7 @@ Examples:
   outbox-relay cursor why booking_sms -o json | jq -r '.next_steps[]'
 
 Reasons: paused, halted, missing, no_replica, clock_regression, circuit_open, backing_off, unreadable, held, lock_held, \
-not_taken; and moving, idle. It looks for two seconds at the most. Lines of SQL are for a superuser, or a role that is a \
+not_taken; and moving, idle. It looks for two seconds at most. Lines of SQL are for a superuser, or a role that is a \
 member of pg_signal_backend.
 
 Exit codes: 0 it moves or has nothing to do; 3 it does not move; 1 there is no such cursor, or PostgreSQL could not be asked.")]

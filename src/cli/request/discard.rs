@@ -25,7 +25,7 @@ completed one. A row in outbox.operation says who gave it up.
 It leaves alone what a replica is sending, and what may have been sent: `request settle` records what the receiver says of \
 it, and one that is lost can be discarded.
 
-Exit codes: 0 done; 1 failed, or declined; 2 usage, or nobody is there to confirm it: add --yes.")]
+Exit codes: 0 done; 1 failed, or declined; 2 usage, or no terminal to confirm it: add --yes.")]
 pub struct Args {
     /// Their ids
     #[arg(value_name = "ID", required_unless_present = "relay", conflicts_with = "relay", value_parser = id)]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use crate::cli::cursor::word;
 
 use super::{Answer, Consent, Format, complain, id, operator, print, visible};
-use crate::cursor::settle::{self, Outcome};
+use crate::cursor::settle::{self, SettleOutcome};
 
 /// Arguments of `request settle`.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
@@ -24,7 +24,7 @@ failed one again, `request discard` gives it up. A row of another relay leaves t
 when its mark is taken back: here a mark in outbox.sent, by you a mark in your table.
 
 Exit codes: 0 done; 1 failed, declined, or an outcome is not unknown and nothing is changed; 2 usage, \
-or nobody is there to confirm it: add --yes."
+or no terminal to confirm it: add --yes."
 )]
 pub struct Args {
     /// Ids of requests; with --relay keys of its rows, as `request list` shows them
@@ -54,7 +54,7 @@ struct Named {
 }
 
 pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow::Result<ExitCode> {
-    let outcome = if args.arrived { Outcome::Arrived } else { Outcome::Lost };
+    let outcome = if args.arrived { SettleOutcome::Arrived } else { SettleOutcome::Lost };
     let mut named = Vec::new();
     for text in &args.ids {
         let found = unknown(client, args.relay.as_deref(), text).await?;
@@ -92,7 +92,7 @@ pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow:
     Ok(ExitCode::SUCCESS)
 }
 
-fn question(keys: &[Vec<String>], outcome: Outcome) -> String {
+fn question(keys: &[Vec<String>], outcome: SettleOutcome) -> String {
     let keys: Vec<_> = keys.iter().map(|key| visible(&serde_json::json!(key).to_string())).collect();
     format!("Record {} as {}?", keys.join(", "), outcome.as_str())
 }
@@ -164,7 +164,7 @@ fn key(text: &str) -> Vec<String> {
     serde_json::from_str(text).unwrap_or_else(|_| vec![text.to_owned()])
 }
 
-fn printed(args: &Args, named: &[Named], outcome: Outcome) -> String {
+fn printed(args: &Args, named: &[Named], outcome: SettleOutcome) -> String {
     let outcome = outcome.as_str();
     if args.output == Format::Table {
         let line = |named: &Named| format!("{} {outcome}\n", visible(&serde_json::json!(named.key).to_string()));

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::local::{local, rfc3339, state, utc, words};
-use super::{Filter, Format, Listed, print, timetable};
+use super::{Format, ScheduleFilter, ScheduleSummary, print, timetable};
 use crate::cli::output::complain;
 use crate::cli::table::Table;
 use crate::position::Timestamp;
@@ -20,7 +20,7 @@ Examples:
   outbox-relay schedule list -o json | jq -r '.schedules[] | [.key[0], .name, .next_at] | @tsv'
 
 NEXT says planned ones by the clocks of their zone; otherwise computing, paused, ended (never again) or problem. LAST is \
-what became of the newest occurrence.")]
+the status of the newest occurrence.")]
 pub struct Args {
     /// Only of this relay
     #[arg(long, value_name = "NAME")]
@@ -41,7 +41,8 @@ pub struct Args {
 
 pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow::Result<ExitCode> {
     let (relay, tenant) = (args.relay.as_deref(), args.tenant.as_deref());
-    let filter = Filter { relay, tenant, problems: args.problems, limit: args.limit, ..Filter::default() };
+    let filter =
+        ScheduleFilter { relay, tenant, problems: args.problems, limit: args.limit, ..ScheduleFilter::default() };
     let found = timetable::list(client, filter).await?;
     print(&match args.output {
         Format::Json => {
@@ -56,7 +57,7 @@ pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow:
     Ok(ExitCode::SUCCESS)
 }
 
-fn render(found: &[Listed]) -> String {
+fn render(found: &[ScheduleSummary]) -> String {
     let mut table = Table::new(["ID", "NAME", "TENANT", "RELAY", "WHEN", "NEXT", "NEXT UTC", "LAST", "PROBLEM"]);
     for schedule in found {
         let dash = || "-".to_owned();
@@ -77,7 +78,7 @@ fn render(found: &[Listed]) -> String {
 }
 
 /// The newest occurrence that was made, and how many of its actions have which status.
-fn last(schedule: &Listed) -> Option<(Timestamp, serde_json::Value)> {
+fn last(schedule: &ScheduleSummary) -> Option<(Timestamp, serde_json::Value)> {
     let (at, outcome) = schedule.last.as_ref()?;
     Some((*at, serde_json::from_str(outcome).ok()?))
 }
@@ -92,7 +93,7 @@ fn counts(outcome: &serde_json::Value) -> String {
 }
 
 /// A schedule as both `list` and `show` print it.
-pub(super) fn json(schedule: &Listed) -> serde_json::Value {
+pub(super) fn json(schedule: &ScheduleSummary) -> serde_json::Value {
     let finite = |at: Option<Timestamp>| at.filter(|at| at.is_finite());
     let text = |at: Option<Timestamp>| finite(at).map(|at| at.to_string());
     let next = finite(schedule.next_at).filter(|_| state(schedule) == "planned");
@@ -118,8 +119,8 @@ pub(super) fn json(schedule: &Listed) -> serde_json::Value {
 mod tests {
     use super::*;
 
-    fn hostile() -> Listed {
-        Listed {
+    fn hostile() -> ScheduleSummary {
+        ScheduleSummary {
             id: 7,
             name: "\u{1b}[31m\nforged".to_owned(),
             tenant: "*".to_owned(),
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_is_not_planned_says_why_in_one_word() {
-        let of = |change: fn(&mut Listed)| {
+        let of = |change: fn(&mut ScheduleSummary)| {
             let mut schedule = hostile();
             change(&mut schedule);
             let document = json(&schedule);

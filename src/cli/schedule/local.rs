@@ -3,12 +3,12 @@
 use chrono::{DateTime, SecondsFormat};
 use chrono_tz::Tz;
 
-use crate::cursor::timetable::Listed;
+use crate::cursor::timetable::ScheduleSummary;
 use crate::position::Timestamp;
 use crate::schedule::{When, english};
 
 /// What a schedule says about when.
-pub(super) fn when(schedule: &Listed) -> When<'_> {
+pub(super) fn when(schedule: &ScheduleSummary) -> When<'_> {
     When {
         rule: schedule.rule.as_deref(),
         time_zone: &schedule.time_zone,
@@ -19,7 +19,7 @@ pub(super) fn when(schedule: &Listed) -> When<'_> {
 }
 
 /// The same in English, or as it is written where there are no common words for it.
-pub(super) fn words(schedule: &Listed) -> String {
+pub(super) fn words(schedule: &ScheduleSummary) -> String {
     english(&when(schedule)).unwrap_or_else(|| match (&schedule.rule, schedule.starts_at) {
         (Some(rule), _) => rule.clone(),
         (None, Some(at)) => format!("once, at {at}"),
@@ -50,7 +50,7 @@ pub(super) fn utc(at: Timestamp) -> String {
 }
 
 /// What is to be said of a schedule's next occurrence, in one word: `planned`, `computing`, `ended`, `paused` or `problem`.
-pub(super) fn state(schedule: &Listed) -> &'static str {
+pub(super) fn state(schedule: &ScheduleSummary) -> &'static str {
     match schedule.next_at {
         _ if schedule.problem.is_some() => "problem",
         _ if !schedule.enabled => "paused",

@@ -38,7 +38,7 @@ pub struct Args {
     /// The time zone, by its IANA name
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     pub zone: String,
-    /// Begin here (RFC 3339) in place of now: what starts_at is to a schedule
+    /// Begin here (RFC 3339) instead of now: what starts_at is to a schedule
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     pub start: Option<Timestamp>,
     /// How many occurrences

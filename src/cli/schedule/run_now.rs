@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::{Listed, named, operator, print, timetable, title, unknown};
+use super::{ScheduleSummary, named, operator, print, timetable, title, unknown};
 use crate::cli::output::complain;
 use crate::cli::table::visible;
 use crate::config::Config;
@@ -16,7 +16,7 @@ use crate::source;
 #[command(after_help = "\
 Examples:
   outbox-relay schedule run-now report             one action, as if it were due now
-  outbox-relay action list --schedule report       what became of it
+  outbox-relay action list --schedule report       its status
 
 The rule is not touched: its occurrences come as before. The action is carried out by a replica, also while the schedule is \
 paused. If an earlier one of the schedule has not ended, it is queued behind it, whatever the schedule's `overlap` says. Of a \
@@ -52,7 +52,7 @@ pub(super) async fn run(config: &Config, session: &mut Session, args: &Args) -> 
 }
 
 /// The tenants of a schedule for each tenant, by its relay's configuration.
-async fn tenants(config: &Config, session: &Session, schedule: &Listed) -> anyhow::Result<Vec<String>> {
+async fn tenants(config: &Config, session: &Session, schedule: &ScheduleSummary) -> anyhow::Result<Vec<String>> {
     let relay = config.relays.iter().find(|relay| relay.name == schedule.relay);
     let schema = relay.and_then(|relay| match &relay.source {
         source::Config::Schedule(source) => source.schema.as_deref(),

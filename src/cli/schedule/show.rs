@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use super::local::{local, rfc3339, state, utc, when, words};
-use super::{Format, Listed, list, named, print, title};
+use super::{Format, ScheduleSummary, list, named, print, title};
 use crate::cli::action;
 use crate::cli::table::visible;
 use crate::cursor::journal;
@@ -36,7 +36,8 @@ pub struct Args {
 
 pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow::Result<ExitCode> {
     let schedule = named(client, &args.name).await?;
-    let filter = journal::Filter { schedule_id: Some(schedule.id), limit: LAST, ..journal::Filter::default() };
+    let filter =
+        journal::ActionFilter { schedule_id: Some(schedule.id), limit: LAST, ..journal::ActionFilter::default() };
     let actions = journal::list(client, filter).await?;
     let next = next(&schedule);
     print(&match args.output {
@@ -51,7 +52,7 @@ pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow:
 }
 
 /// What comes: what a replica has planned, and what follows it by the rule. Nothing while nothing is planned.
-fn next(schedule: &Listed) -> Vec<Timestamp> {
+fn next(schedule: &ScheduleSummary) -> Vec<Timestamp> {
     let Some(first) = schedule.next_at.filter(|_| state(schedule) == "planned") else { return Vec::new() };
     let following = Recurrence::new(&when(schedule)).and_then(|rule| rule.following(first, NEXT - 1));
     // Past the last year that is computed there is nothing to show.
@@ -59,11 +60,15 @@ fn next(schedule: &Listed) -> Vec<Timestamp> {
     std::iter::once(first).chain(following.into_iter().map(|occurrence| occurrence.at)).collect()
 }
 
-fn columns(schedule: &Listed) -> anyhow::Result<serde_json::Map<String, serde_json::Value>> {
+fn columns(schedule: &ScheduleSummary) -> anyhow::Result<serde_json::Map<String, serde_json::Value>> {
     Ok(serde_json::from_str(&schedule.columns)?)
 }
 
-fn render(schedule: &Listed, next: &[Timestamp], actions: &[journal::Listed]) -> anyhow::Result<String> {
+fn render(
+    schedule: &ScheduleSummary,
+    next: &[Timestamp],
+    actions: &[journal::ActionSummary],
+) -> anyhow::Result<String> {
     let mut text = format!("{}\n  when: {}\n", title(schedule), visible(&words(schedule)));
     for (name, value) in columns(schedule)? {
         let value = match value {
@@ -91,7 +96,11 @@ fn render(schedule: &Listed, next: &[Timestamp], actions: &[journal::Listed]) ->
     Ok(text)
 }
 
-fn document(schedule: &Listed, next: &[Timestamp], actions: &[journal::Listed]) -> anyhow::Result<serde_json::Value> {
+fn document(
+    schedule: &ScheduleSummary,
+    next: &[Timestamp],
+    actions: &[journal::ActionSummary],
+) -> anyhow::Result<serde_json::Value> {
     let mut document = list::json(schedule);
     for (name, value) in columns(schedule)? {
         if document[&name].is_null() && name != "next_at" {

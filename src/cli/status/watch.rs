@@ -63,7 +63,7 @@ pub(super) async fn run(config: &Config, args: &Args, limit: Option<Duration>) -
     }
 }
 
-/// On a terminal in place of the last one, elsewhere below it; JSON is a document a line.
+/// On a terminal instead of the last one, elsewhere below it; JSON is a document a line.
 fn block(status: &Status, output: Format, first: bool) -> anyhow::Result<String> {
     let body = text(status, output)?;
     Ok(match output {

@@ -18,10 +18,10 @@ const DEFAULT_MEMORY: u64 = 256 << 20;
 const MOST_OUTPUT: u64 = 8 << 10;
 
 pub(super) fn read(section: &Section<'_>) -> Option<Config> {
-    let mend = "write [relay.sink.command.programs.NAME] with program = \"/…\"";
+    let fix = "write [relay.sink.command.programs.NAME] with program = \"/…\"";
     let programs = section.named_sections("programs");
     if programs.is_empty() {
-        section.missing("programs", "missing: a schedule chooses one of them by its name", mend);
+        section.missing("programs", "missing: a schedule chooses one of them by its name", fix);
         return None;
     }
     let all = programs.len();
@@ -36,8 +36,8 @@ fn named(section: &Section<'_>, name: &str) -> Option<String> {
     if value::is_name(name) {
         return Some(name.to_owned());
     }
-    let mend = "write 1 to 100 letters, digits, dots, underscores or hyphens";
-    section.problem("programs", Wrong::new(format!("{name:?} is not a name of a program"), mend));
+    let fix = "write 1 to 100 letters, digits, dots, underscores or hyphens";
+    section.problem("programs", Wrong::new(format!("{name:?} is not a name of a program"), fix));
     None
 }
 
@@ -48,8 +48,8 @@ fn read_program(section: &Section<'_>) -> Option<Program> {
     let output = section.read("output", value::size(1..=MOST_OUTPUT)).unwrap_or(MOST_OUTPUT);
     let args = section.read("args", args);
     let wrong_args = section.has("args") && args.is_none();
-    let mend = "write the program's absolute path, for example \"/usr/local/bin/cleanup\"";
-    let program = section.require("program", value::parsed(absolute), mend)?;
+    let fix = "write the program's absolute path, for example \"/usr/local/bin/cleanup\"";
+    let program = section.require("program", value::parsed(absolute), fix)?;
     let output = usize::try_from(output).unwrap_or(usize::MAX);
     (!wrong_args).then(|| Program { program, args: args.unwrap_or_default(), timeout, memory, output })
 }

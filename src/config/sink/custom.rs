@@ -16,14 +16,14 @@ use crate::sink::custom::{Config, Kinds, Table};
 const LARGEST_PLAIN: i64 = 999_999;
 
 pub(super) fn read(section: &Section<'_>, kinds: &Kinds) -> Option<Config> {
-    let mend = "name the sink that the program registers: kind = \"unix_socket\"";
-    let kind = section.require("kind", value::text, mend)?;
+    let fix = "name the sink that the program registers: kind = \"unix_socket\"";
+    let kind = section.require("kind", value::text, fix)?;
     let own = section.own().map(|(key, node)| (key.to_owned(), plain(node))).collect();
     match kinds.make(&kind, Table(own)) {
         Some(Ok(config)) => Some(config),
         Some(Err(invalid)) => {
-            let mend = format!("write what the sink {kind} takes: it reads this section itself");
-            section.own_problem(&invalid.key, Wrong::new(invalid.problem, mend));
+            let fix = format!("write what the sink {kind} takes: it reads this section itself");
+            section.own_problem(&invalid.key, Wrong::new(invalid.problem, fix));
             None
         }
         None => {
@@ -40,15 +40,15 @@ fn unknown(kind: &str, kinds: &Kinds) -> Wrong {
         return Wrong::new("a sink that every program has", format!("write [relay.sink.{kind}]"));
     }
     if names.is_empty() {
-        let mend = "use one of [relay.sink.kafka], .http, .sms, .webhook, .email, .sql, .stdout; or run the program that \
+        let fix = "use one of [relay.sink.kafka], .http, .sms, .webhook, .email, .sql, .stdout; or run the program that \
                     registers this kind: a few lines of Rust, see docs/howto/own-sink.md";
-        return Wrong::new("this program has no sinks of its own", mend);
+        return Wrong::new("this program has no sinks of its own", fix);
     }
-    let mend = match keys::nearest(kind, names.iter().copied()) {
+    let fix = match keys::nearest(kind, names.iter().copied()) {
         Some(meant) => format!("did you mean {meant:?}? Registered are: {}", names.join(", ")),
         None => format!("registered are: {}", names.join(", ")),
     };
-    Wrong::new("no sink of this kind is registered in this program", mend)
+    Wrong::new("no sink of this kind is registered in this program", fix)
 }
 
 /// The value as it stands in the file.

@@ -79,8 +79,8 @@ fn host(text: &str) -> Result<String, Wrong> {
     if text.parse::<IpAddr>().is_ok() {
         return Ok(text.to_owned());
     }
-    let mend = "write a name or an address, without a scheme; the port has a key of its own";
-    ascii_domain(text).ok_or_else(|| Wrong::new("not a host", mend))
+    let fix = "write a name or an address, without a scheme; the port has a key of its own";
+    ascii_domain(text).ok_or_else(|| Wrong::new("not a host", fix))
 }
 
 fn domain(text: &str) -> Result<String, Wrong> {
@@ -95,19 +95,19 @@ fn one_line(text: &str) -> Result<String, Wrong> {
 }
 
 fn mailbox(text: &str) -> Result<Mailbox, Wrong> {
-    let mend = "write one fixed mailbox: \"shop@example.com\" or \"Shop <shop@example.com>\"";
-    Mailbox::parse(text).map_err(|error| Wrong::new(format!("not a mailbox: {error}"), mend))
+    let fix = "write one fixed mailbox: \"shop@example.com\" or \"Shop <shop@example.com>\"";
+    Mailbox::parse(text).map_err(|error| Wrong::new(format!("not a mailbox: {error}"), fix))
 }
 
 fn read_templates(section: &Section<'_>, choice: Option<&str>) -> BTreeMap<String, Texts> {
     let sections = section.named_sections("templates");
     if sections.is_empty() {
-        let mend = "add [relay.sink.email.templates.welcome] with subject and text";
-        section.missing("templates", "missing: a mail needs a template", mend);
+        let fix = "add [relay.sink.email.templates.welcome] with subject and text";
+        section.missing("templates", "missing: a mail needs a template", fix);
     }
     if sections.len() > 1 && !section.has("template") {
-        let mend = "write template = \"{{ template }}\", a column that names one of them";
-        section.missing("template", "missing: there are several templates", mend);
+        let fix = "write template = \"{{ template }}\", a column that names one of them";
+        section.missing("template", "missing: there are several templates", fix);
     }
     if let Some(name) = choice.filter(|name| template::is_fixed(name))
         && !sections.iter().any(|(known, _)| *known == name)
@@ -120,8 +120,8 @@ fn read_templates(section: &Section<'_>, choice: Option<&str>) -> BTreeMap<Strin
 fn read_texts(name: &str, section: &Section<'_>) -> Option<Texts> {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
     if name.is_empty() || name.len() > 100 || !name.chars().all(is_legal) {
-        let mend = "write 1 to 100 letters, digits, underscores or hyphens";
-        section.problem("", Wrong::new("not a name of a template", mend));
+        let fix = "write 1 to 100 letters, digits, underscores or hyphens";
+        section.problem("", Wrong::new("not a name of a template", fix));
     }
     let subject = section.require("subject", value::parsed(subject), "write subject = \"Welcome, {{ name }}\"");
     let text = read_source(section, "text", "text_file");

@@ -48,18 +48,18 @@ pub(super) fn read_request(
 
 /// An `http` or `https` URL, a template behind its scheme.
 pub(super) fn url(text: &str) -> Result<String, Wrong> {
-    let mend = "write it with scheme and host, for example \"https://example.com/{{ id }}\"";
+    let fix = "write it with scheme and host, for example \"https://example.com/{{ id }}\"";
     let text = template::parse(text)?;
     let Some(rest) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) else {
-        return Err(Wrong::new("not an http or https URL", mend));
+        return Err(Wrong::new("not an http or https URL", fix));
     };
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if host.is_empty() || text.chars().any(char::is_control) || host.contains(' ') && template::is_fixed(host) {
-        return Err(Wrong::new("names no host", mend));
+        return Err(Wrong::new("names no host", fix));
     }
     if host.contains('@') {
-        let mend = "take them out; send a header such as Authorization instead";
-        return Err(Wrong::new("credentials in a URL are printed wherever the URL is", mend));
+        let fix = "take them out; send a header such as Authorization instead";
+        return Err(Wrong::new("credentials in a URL are printed wherever the URL is", fix));
     }
     if text.contains('#') && template::is_fixed(&text) {
         return Err(Wrong::new("a fragment is never sent", "remove what follows #"));

@@ -13,8 +13,8 @@ const OURS: [&str; 5] = ["id", "created_at", "relay", "late", "replayed"];
 
 pub(super) fn read(section: &Section<'_>, has_cluster: bool) -> Option<Config> {
     if !has_cluster {
-        let mend = "add [kafka] with bootstrap_servers = \"127.0.0.1:9092\"";
-        section.missing("", "no cluster is configured: the section [kafka] is missing", mend);
+        let fix = "add [kafka] with bootstrap_servers = \"127.0.0.1:9092\"";
+        section.missing("", "no cluster is configured: the section [kafka] is missing", fix);
     }
     let key = section.read("key", value::column);
     let unordered = section.read("unordered", value::boolean).unwrap_or(false);
@@ -43,8 +43,8 @@ fn topic(text: &str) -> Result<String, Wrong> {
     let text = template::parse(text)?;
     let is_legal = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if template::is_fixed(&text) && (text.len() > 249 || text == "." || text == ".." || !text.chars().all(is_legal)) {
-        let mend = "write 1 to 249 letters, digits, dots, underscores or hyphens";
-        return Err(Wrong::new("Kafka has no topics of such a name", mend));
+        let fix = "write 1 to 249 letters, digits, dots, underscores or hyphens";
+        return Err(Wrong::new("Kafka has no topics of such a name", fix));
     }
     Ok(text)
 }

@@ -63,8 +63,8 @@ fn read_token(section: &Section<'_>) -> Option<Secret> {
             None
         }
         (false, false) => {
-            let mend = "write the path of a file that holds the token";
-            section.missing("auth_token_file", "missing", mend);
+            let fix = "write the path of a file that holds the token";
+            section.missing("auth_token_file", "missing", fix);
             None
         }
         _ => file.map(Secret::File).or(token.map(|token| Secret::Value(token.into()))),

@@ -15,8 +15,8 @@ pub(super) fn read(section: &Section<'_>) -> Option<Config> {
     let wrong_parameters = section.has("parameters") && parameters.is_none();
     let parameters = parameters.unwrap_or_default();
     let each = section.read("each", value::word(EACH, &[])).unwrap_or_default();
-    let mend = "write for example \"INSERT INTO app.days (day) VALUES ($1::date) ON CONFLICT DO NOTHING\"";
-    let statement = section.require("statement", value::parsed(statement), mend)?;
+    let fix = "write for example \"INSERT INTO app.days (day) VALUES ($1::date) ON CONFLICT DO NOTHING\"";
+    let statement = section.require("statement", value::parsed(statement), fix)?;
     if !wrong_parameters && let Some(wrong) = unequal(&Outline::of(&statement), parameters.len()) {
         section.problem(if section.has("parameters") { "parameters" } else { "statement" }, wrong);
     }
@@ -26,8 +26,8 @@ pub(super) fn read(section: &Section<'_>) -> Option<Config> {
 fn statement(text: &str) -> Result<String, Wrong> {
     let outline = Outline::of(text);
     if !FIRST_WORDS.contains(&outline.first_word.as_str()) {
-        let mend = format!("begin it with one of {}", FIRST_WORDS.join(", "));
-        return Err(Wrong::new("not a statement that can run in the cursor's transaction", mend));
+        let fix = format!("begin it with one of {}", FIRST_WORDS.join(", "));
+        return Err(Wrong::new("not a statement that can run in the cursor's transaction", fix));
     }
     if outline.several {
         return Err(Wrong::new("more than one statement", "make them one by WITH, or a function that it calls"));

@@ -11,8 +11,8 @@ pub(super) fn parse(text: &str) -> Result<String, Wrong> {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => {
             let reason = error.detail().map_or_else(|| error.kind().to_string(), ToOwned::to_owned);
-            let mend = "write columns as {{ column }}; literal braces as {{ '{{' }}";
-            Err(Wrong::new(format!("not a template: {reason}"), mend))
+            let fix = "write columns as {{ column }}; literal braces as {{ '{{' }}";
+            Err(Wrong::new(format!("not a template: {reason}"), fix))
         }
     }
 }

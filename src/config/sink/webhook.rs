@@ -39,8 +39,8 @@ fn read_secrets(section: &Section<'_>) -> Option<Vec<PathBuf>> {
             None
         }
         (false, false) => {
-            let mend = "write the path of a file that holds the secret (whsec_…), which the receiver knows, too";
-            section.missing("secret_file", "missing", mend);
+            let fix = "write the path of a file that holds the secret (whsec_…), which the receiver knows, too";
+            section.missing("secret_file", "missing", fix);
             None
         }
         _ => one.map(|file| vec![file]).or(several),
@@ -49,30 +49,30 @@ fn read_secrets(section: &Section<'_>) -> Option<Vec<PathBuf>> {
 
 /// The files of one or two secrets.
 fn files(node: &Node) -> Result<Vec<PathBuf>, Wrong> {
-    let mend = "write one path, or two while a secret is rotated: [\"/run/secrets/new\", \"/run/secrets/old\"]";
+    let fix = "write one path, or two while a secret is rotated: [\"/run/secrets/new\", \"/run/secrets/old\"]";
     let Value::Array(nodes) = &node.value else {
-        return Err(Wrong::new(format!("an array is needed here, this is {}", node.kind()), mend));
+        return Err(Wrong::new(format!("an array is needed here, this is {}", node.kind()), fix));
     };
     let files = nodes.iter().map(value::path).collect::<Result<Vec<_>, _>>()?;
     match &files[..] {
-        [one, two] if one == two => Err(Wrong::new("names the same file twice", mend)),
+        [one, two] if one == two => Err(Wrong::new("names the same file twice", fix)),
         [_] | [_, _] => Ok(files),
-        _ => Err(Wrong::new(format!("names {} files", files.len()), mend)),
+        _ => Err(Wrong::new(format!("names {} files", files.len()), fix)),
     }
 }
 
 /// Ranges of addresses.
 fn ranges(node: &Node) -> Result<Vec<IpNet>, Wrong> {
     let Value::Array(nodes) = &node.value else {
-        let mend = "write an array, for example [\"10.1.0.0/16\"]";
-        return Err(Wrong::new(format!("an array is needed here, this is {}", node.kind()), mend));
+        let fix = "write an array, for example [\"10.1.0.0/16\"]";
+        return Err(Wrong::new(format!("an array is needed here, this is {}", node.kind()), fix));
     };
     nodes.iter().map(value::parsed(range)).collect()
 }
 
 fn range(text: &str) -> Result<IpNet, Wrong> {
-    let mend = "write address/bits, for example \"10.1.0.0/16\", \"10.1.2.3/32\" or \"fd12:3456::/32\"";
-    let range: IpNet = text.parse().map_err(|_| Wrong::new(format!("{text:?} is no range of addresses"), mend))?;
+    let fix = "write address/bits, for example \"10.1.0.0/16\", \"10.1.2.3/32\" or \"fd12:3456::/32\"";
+    let range: IpNet = text.parse().map_err(|_| Wrong::new(format!("{text:?} is no range of addresses"), fix))?;
     if range.trunc() != range {
         let what = format!("{text:?} has bits set behind its first {}", range.prefix_len());
         return Err(Wrong::new(what, format!("write \"{}\"", range.trunc())));

@@ -16,7 +16,7 @@ pub(super) fn judge(cases: &[Case]) {
         match parse(&with(from, to)) {
             Ok(_) => wrong.push(format!("{to}: accepted")),
             Err(problems) => match problems.list() {
-                [one] if one.key == *key && one.what.starts_with(what) && !one.mend.is_empty() => {}
+                [one] if one.key == *key && one.what.starts_with(what) && !one.fix.is_empty() => {}
                 _ => wrong.push(format!("{to}:\n{problems}")),
             },
         }

@@ -188,7 +188,7 @@ fn sql_sinks() {
         let problems = parse(&text).expect_err(to);
         let [one] = problems.list() else { panic!("{to}: {problems}") };
         assert_eq!(one.key, format!("relay[model].sink.sql.{key}"), "{to}");
-        assert!(one.what.starts_with(what) && !one.mend.is_empty(), "{to}: {}", one.what);
+        assert!(one.what.starts_with(what) && !one.fix.is_empty(), "{to}: {}", one.what);
     }
     for good in ["insert into a.b values ($1, $2);", "/* a */ (VALUES ($1, $2))", "CALL a.b($2, $1)", "MERGE $1 $2"] {
         let config = parse(&sql("", STREAM, &GOOD_SQL.replacen("SELECT app.f($1, $2)", good, 1))).expect(good);
@@ -205,7 +205,7 @@ fn a_statement_has_its_own_guarantee_and_is_for_streams() {
         let text = sql(&format!("guarantee = \"{other}\""), STREAM, GOOD_SQL);
         let told = parse(&text).expect_err(other).to_string();
         assert!(told.contains(&format!("relay[model].guarantee = \"{other}\": a statement and the advance")), "{told}");
-        assert!(told.contains("mend: write \"in_database\", or remove the key"), "{told}");
+        assert!(told.contains("fix: write \"in_database\", or remove the key"), "{told}");
     }
     let due = "[relay.source.pending]\ntable = \"a.b\"\nkey = [\"id\"]\ndue = \"at\"";
     let due = sql("", due, GOOD_SQL);
@@ -284,6 +284,6 @@ fn a_command_is_no_receiver_of_rows() {
         let [one] = problems.list() else { panic!("{problems}") };
         assert_eq!(one.key, "relay[c].sink.command");
         assert!(one.what.starts_with("a command is started by a schedule"), "{}", one.what);
-        assert!(one.mend.contains("[relay.source.schedule]"), "{}", one.mend);
+        assert!(one.fix.contains("[relay.source.schedule]"), "{}", one.fix);
     }
 }

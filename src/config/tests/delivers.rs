@@ -3,7 +3,7 @@
 use super::*;
 use crate::relay::engine::config_hash;
 
-/// The hash of the only relay: an e-mail relay whose template stands in this file, and one to Kafka.
+/// The hash of the only relay: an email relay whose template stands in this file, and one to Kafka.
 fn hashes(kafka: &str, email: &str) -> Vec<String> {
     let text = format!(
         "[postgres]\nurl = \"postgresql://a@h/d\"\n{kafka}\n[[relay]]\nname = \"m\"\nstart = \"now\"\n\

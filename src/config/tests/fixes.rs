@@ -13,7 +13,7 @@ fn fix(text: &str, key: &str) -> String {
     let found = problems(text);
     let about: Vec<&Problem> = found.iter().filter(|problem| problem.key.ends_with(key)).collect();
     assert_eq!(about.len(), 1, "{found:?}");
-    about[0].mend.clone()
+    about[0].fix.clone()
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn one_bracket_around_relay_is_the_only_problem_told() {
     let one = GOOD.replacen("[[relay]]", "[relay]", 1) + "[relay]\nname = \"c\"\nstart = \"now\"\n";
     let found = problems(&one);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!((found[0].key.as_str(), found[0].mend.as_str()), ("relay", "write two brackets: [[relay]]"));
+    assert_eq!((found[0].key.as_str(), found[0].fix.as_str()), ("relay", "write two brackets: [[relay]]"));
 }
 
 #[test]

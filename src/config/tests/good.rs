@@ -104,7 +104,7 @@ fn a_webhook_sends_one_row_a_turn_and_its_secrets_belong_to_the_fingerprint() {
     assert!(config.redacted().contains("secret_files = [\"/run/new\", \"/run/old\"]"), "paths are no secrets");
     assert_eq!(parse(&config.redacted()).expect("valid"), config);
     let other = parse(&format!("{GOOD}{}", text.replace("::1/128", "::2/128"))).expect("valid");
-    assert_ne!(other.relays[2].fingerprint, hook.fingerprint, "an allowed range is a mend of a halt");
+    assert_ne!(other.relays[2].fingerprint, hook.fingerprint, "an allowed range is a fix of a halt");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn an_email_relay_sends_one_row_a_turn_and_its_files_belong_to_the_fingerprint()
     assert_eq!(mail.secret_files, ["/run/p", "/t"].map(std::path::PathBuf::from));
     assert_eq!(parse(&config.redacted()).expect("valid"), config);
     let other = parse(&format!("{GOOD}{}", text.replace("<p>", "<b>"))).expect("valid");
-    assert_ne!(other.relays[2].fingerprint, mail.fingerprint, "a mended template is a mend of a halt");
+    assert_ne!(other.relays[2].fingerprint, mail.fingerprint, "a fixed template is a fix of a halt");
 }
 
 // Guarantee: config.variables
@@ -222,7 +222,7 @@ fn only_some_relays_may_be_chosen() {
     assert_eq!(
         problems.to_string(),
         "1 problem in the configuration\nconfiguration: relay[evnts]: no relay of this name is configured\n    \
-         mend: did you mean \"events\"?"
+         fix: did you mean \"events\"?"
     );
 }
 

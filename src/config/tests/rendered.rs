@@ -44,41 +44,41 @@ timeout = "3s"
 
 const TOLD: &str = r#"18 problems in the configuration
 relay.toml:2:7: postgres.url = "postgresql://relay:***@127.0.0.1:5432/app?sslmode=prefer": sslmode=prefer lets anybody on the way switch TLS off unseen
-    mend: write sslmode=verify-full, verify-ca, require or disable
+    fix: write sslmode=verify-full, verify-ca, require or disable
 relay.toml:3:1: postgres.pool_sise = 5: unknown key
-    mend: did you mean "pool_size"?
+    fix: did you mean "pool_size"?
 relay.toml:4:1: postgres.pasword: unknown key
-    mend: remove it; known here: url, password_file, ca_file, pool_size
+    fix: remove it; known here: url, password_file, ca_file, pool_size
 relay.toml:9:8: kafka.properties.acks = 1: a record counts as delivered only when all in-sync replicas have it
-    mend: remove it
+    fix: remove it
 relay.toml:13:13: relay[events].guarantee = "transactional": not available in this version
-    mend: write "at_least_once" or "at_most_once"
+    fix: write "at_least_once" or "at_most_once"
 relay.toml:14:1: relay[events].deadline = "5s": unknown key here
-    mend: it belongs to [relay.turn]
+    fix: it belongs to [relay.turn]
 relay.toml:15:10: relay[events].shards = 4: shards keep the order of rows with equal keys, and no key is named
-    mend: set the sink's key, or write shard_key = "id" where no order is needed
+    fix: set the sink's key, or write shard_key = "id" where no order is needed
 relay.toml:17:9: relay[events].source.stream.table = "bookings": a table without its schema could mean another one tomorrow
-    mend: write the schema too, for example "public.bookings"
+    fix: write the schema too, for example "public.bookings"
 relay.toml:19:8: relay[events].turn.rows = "2O000": an integer is needed here, this is a string
-    mend: write a whole number from 1 to 1000000
+    fix: write a whole number from 1 to 1000000
 relay.toml:20:8: relay[events].turn.time = 500: a duration is needed here, this is an integer
-    mend: write a string with a unit, from "1ms" to "2m"
+    fix: write a string with a unit, from "1ms" to "2m"
 relay.toml:24:1: relay[booking_sms].start: missing: this sink reaches people, who would get every row there ever was
-    mend: write start = "now", or "beginning" if that is meant
+    fix: write start = "now", or "beginning" if that is meant
 relay.toml:26:1: relay[booking_sms].name = "again": this key stands here for the second time
-    mend: remove one of the two
+    fix: remove one of the two
 relay.toml:32:12: relay[booking_sms].sink.sms.provider = "twillio": not a word that is known here
-    mend: did you mean "twilio"?
+    fix: did you mean "twilio"?
 relay.toml:34:14: relay[booking_sms].sink.sms.auth_token = ***: a string is needed here, this is an integer
-    mend: put the value in quotation marks
+    fix: put the value in quotation marks
 relay.toml:36:6: relay[booking_sms].sink.sms.to = "{{ phone": not a template: unexpected end of input, expected end of variable block
-    mend: write columns as {{ column }}; literal braces as {{ '{{' }}
+    fix: write columns as {{ column }}; literal braces as {{ '{{' }}
 relay.toml:38:11: relay[booking_sms].sink.sms.timeout = "3s": above 3/5 of turn.deadline, which is 2400ms
-    mend: write at most "2400ms", or [relay.turn] deadline = "5s"
+    fix: write at most "2400ms", or [relay.turn] deadline = "5s"
 OUTBOX_RELAY__POSTGRES__POOL_SIZE: postgres.pool_size = "2": out of bounds
-    mend: write a whole number from 4 to 1000
+    fix: write a whole number from 4 to 1000
 OUTBOX_RELAY__POSTGRE__URL: postgre.url: names no key that a variable can set
-    mend: did you mean OUTBOX_RELAY__POSTGRES__…?"#;
+    fix: did you mean OUTBOX_RELAY__POSTGRES__…?"#;
 
 // Guarantee: config.all-problems
 #[test]
@@ -96,9 +96,9 @@ fn after_a_syntax_error_only_what_is_certain_is_told() {
     assert_eq!(
         parse(text).expect_err("wrong").to_string(),
         "2 problems in the configuration\n\
-         relay.toml:2:13: postgres.pool_size = 1: out of bounds\n    mend: write a whole number from 4 to 1000\n\
+         relay.toml:2:13: postgres.pool_size = 1: out of bounds\n    fix: write a whole number from 4 to 1000\n\
          relay.toml:3:7: not valid TOML: unclosed table, expected `]`\n    \
-         mend: correct the line; what follows it was not checked"
+         fix: correct the line; what follows it was not checked"
     );
 }
 
@@ -128,19 +128,19 @@ fn variables_are_named() {
             "OUTBOX_RELAY_POSTGRES_URL",
             "hunter2",
             "OUTBOX_RELAY_POSTGRES_URL: postgres.url: sets nothing: the name needs two underscores where it has one\n    \
-             mend: write OUTBOX_RELAY__POSTGRES__URL",
+             fix: write OUTBOX_RELAY__POSTGRES__URL",
         ),
         (
             "OUTBOX_RELAY__POSTGRES_PASSWORD_FILE",
             "x",
             "OUTBOX_RELAY__POSTGRES_PASSWORD_FILE: postgres_password_file: names no key that a variable can set\n    \
-             mend: write OUTBOX_RELAY__POSTGRES__PASSWORD_FILE",
+             fix: write OUTBOX_RELAY__POSTGRES__PASSWORD_FILE",
         ),
         (
             "OUTBOX_RELAY_KAFKA_PROPERTIES_SASL_PASSWORD",
             "hunter2",
             "OUTBOX_RELAY_KAFKA_PROPERTIES_SASL_PASSWORD: kafka.properties.sasl_password: sets nothing: the name needs two \
-             underscores where it has one\n    mend: write OUTBOX_RELAY__KAFKA__PROPERTIES__SASL_PASSWORD",
+             underscores where it has one\n    fix: write OUTBOX_RELAY__KAFKA__PROPERTIES__SASL_PASSWORD",
         ),
         ("PGSSLMODE", "prefer", "PGSSLMODE: postgres.url = \"prefer\": sslmode=prefer lets anybody"),
         ("PGPORT", "many", "PGPORT: postgres.url = \"many\": no port"),
@@ -157,7 +157,7 @@ fn without_a_file_the_environment_is_named() {
     assert_eq!(
         Config::read("", None, &Environment::new(), &Kinds::default()).expect_err("nothing is configured").to_string(),
         "1 problem in the configuration\nenvironment: postgres.url: no PostgreSQL server is named\n    \
-         mend: write url = \"postgresql://user@host:5432/database\", or set DATABASE_URL or PGHOST"
+         fix: write url = \"postgresql://user@host:5432/database\", or set DATABASE_URL or PGHOST"
     );
 }
 
@@ -184,7 +184,7 @@ fn a_file_that_cannot_be_read_is_named() {
     assert_eq!(
         Config::load(None, &variables).expect_err("no such file").to_string(),
         "1 problem in the configuration\n/no/such/relay.toml: cannot be read: No such file or directory (os error 2)\n    \
-         mend: name the configuration by --config FILE or OUTBOX_RELAY_CONFIG"
+         fix: name the configuration by --config FILE or OUTBOX_RELAY_CONFIG"
     );
 }
 

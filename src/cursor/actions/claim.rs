@@ -47,8 +47,8 @@ const EXPIRE: &str = "WITH o AS (SELECT a.action_id FROM outbox.action AS a WHER
      finished_at = CASE a.on_interrupted WHEN 'retry' THEN NULL ELSE pg_catalog.clock_timestamp() END, \
      try_at = pg_catalog.clock_timestamp(), attempts = a.attempts + 1, token = NULL, expires_at = NULL, progress = NULL, \
      error = pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', 'retry', 'code', 'interrupted', \
-     'message', 'done or not, nobody knows: replica ' || a.claimed_by || ' ended or was cut off while it had the action', \
-     'hint', 'on_interrupted of its schedule says whether it is tried again.'), updated_at = pg_catalog.clock_timestamp() \
+     'message', 'outcome unknown: replica ' || a.claimed_by || ' ended or was cut off while it had the action', \
+     'hint', 'on_interrupted of its schedule says whether it is retried.'), updated_at = pg_catalog.clock_timestamp() \
      FROM o WHERE a.action_id = o.action_id RETURNING a.action_id, a.schedule_id, a.tenant, a.schedule, a.status";
 
 impl LockedCursor {
@@ -94,7 +94,7 @@ impl LockedCursor {
             }
             names.insert(tenant);
         }
-        // Behind the last one it begins anew.
+        // Behind the last one it begins again.
         let full = names.len() >= usize::try_from(tenants).unwrap_or(0);
         let next = names.pop_last().filter(|_| full).unwrap_or_default();
         found.extend(candidates(&self.claim(Taking { sql: NOBODYS, parameters: &[&self.name, &nobodys] }).await?)?);

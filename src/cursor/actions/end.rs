@@ -40,7 +40,7 @@ impl Settlement {
         self.recorded(action, Taking { sql: FINISH, parameters: &parameters }).await
     }
 
-    /// The action is tried again after a pause, `attempts` failures being added.
+    /// The action is retried after a pause, `attempts` failures being added.
     ///
     /// # Errors
     /// The database's.

@@ -1,6 +1,6 @@
 //! Tells groups that rest when operators or other replicas have said something of some cursor.
 //!
-//! One question for all tables of the process, asked as often as [`OFTEN`] at the most, in place of a look at all cursors.
+//! One question for all tables of the process, asked as often as [`OFTEN`] at most, instead of a look at all cursors.
 
 use std::time::{Duration, Instant};
 

@@ -13,13 +13,13 @@ pub(in crate::relay) const RENAMED: &str = "cursor_renamed";
 pub enum Unready {
     /// Live replicas run another configuration of the relay.
     Waiting,
-    /// Something must be mended; it is looked at again.
+    /// Something must be fixed; it is looked at again.
     Wrong {
         /// A short stable word.
         code: String,
         /// What is wrong.
         message: String,
-        /// What mends it.
+        /// What fixes it.
         hint: String,
         /// Whether it will pass by itself, as an outage does.
         passing: bool,
@@ -73,8 +73,8 @@ impl Unready {
             return Self::wrong("check", "a check failed".to_owned(), "Run `outbox-relay check`.");
         };
         let more = errors.count();
-        let mend = error.fix_sql.or(error.fix_setting).unwrap_or_else(|| "Run `outbox-relay check`.".to_owned());
-        let hint = if more == 0 { mend } else { format!("{mend} ({more} more: run `outbox-relay check`)") };
+        let fix = error.fix_sql.or(error.fix_setting).unwrap_or_else(|| "Run `outbox-relay check`.".to_owned());
+        let hint = if more == 0 { fix } else { format!("{fix} ({more} more: run `outbox-relay check`)") };
         Self::wrong(error.code, error.message, hint)
     }
 
@@ -92,7 +92,7 @@ impl From<&Error> for Unready {
     fn from(error: &Error) -> Self {
         let meaning = sqlstate::meaning(error);
         let passing = meaning.cure != sqlstate::Cure::Halt;
-        Self::Wrong { code: sqlstate::word(error), message: error.to_string(), hint: error.mend().to_owned(), passing }
+        Self::Wrong { code: sqlstate::word(error), message: error.to_string(), hint: error.fix().to_owned(), passing }
     }
 }
 

@@ -1,4 +1,4 @@
-//! `check`: asks the real PostgreSQL and Kafka whether every relay can do its work, and says what mends it.
+//! `check`: asks the real PostgreSQL and Kafka whether every relay can do its work, and says what fixes it.
 //!
 //! An error ends no other check: what is wrong with a table says nothing about a topic.
 
@@ -199,8 +199,8 @@ async fn rows(
     }
     if let Err(error) = session.prepare(&shape.fetch_sql(&fields, After::Row, Some(relay.turn.max_row_bytes))).await {
         let said = database::error::describe(&error);
-        let mend = naming::hint(relay, &said, "Correct the column named in the relay's sink, or grant SELECT on it.");
-        findings.push(Finding::new(Level::Error, "column_unreadable", said).setting(mend));
+        let fix = naming::hint(relay, &said, "Correct the column named in the relay's sink, or grant SELECT on it.");
+        findings.push(Finding::new(Level::Error, "column_unreadable", said).setting(fix));
         return Ok(None);
     }
     if let sink::Config::Sql(config) = &relay.sink
@@ -238,7 +238,7 @@ fn asked(relay: &Config, table: sinks::Known<'_>, findings: &mut Vec<Finding>) -
             return None;
         }
     };
-    let mend = match &relay.sink {
+    let fix = match &relay.sink {
         sink::Config::Kafka(_) => Some("List the columns: payload = { columns = [\"…\"] }."),
         sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Webhook(_) => {
             Some("Write the body as a template that names the columns.")
@@ -247,9 +247,9 @@ fn asked(relay: &Config, table: sinks::Known<'_>, findings: &mut Vec<Finding>) -
         // It names its columns; it prints what there is.
         sink::Config::Sql(_) | sink::Config::Email(_) | sink::Config::Stdout(_) | sink::Config::Command(_) => None,
     };
-    if let Some(mend) = mend.filter(|_| fields.contains(&Field::Row)) {
+    if let Some(fix) = fix.filter(|_| fields.contains(&Field::Row)) {
         let message = "the payload is the whole row: every column added later is published, too";
-        findings.push(Finding::new(Level::Warn, "whole_row", message).setting(mend));
+        findings.push(Finding::new(Level::Warn, "whole_row", message).setting(fix));
     }
     Some(fields)
 }
@@ -260,9 +260,9 @@ async fn due(session: &Session, relay: &Config, config: &Pending, findings: &mut
     findings.extend(found);
     let Some(due) = due else { return Ok(()) };
     let Some(fields) = asked(relay, sinks::Known::of_due(due.traceparent), findings) else { return Ok(()) };
-    let mend =
+    let fix =
         "Correct the column or the constant named in [relay.source.pending] or the sink, or grant what is missing.";
-    prepare(session, relay, (&pending::statements(&due, &fields, relay.guarantee), mend), findings).await;
+    prepare(session, relay, (&pending::statements(&due, &fields, relay.guarantee), fix), findings).await;
     Ok(())
 }
 
@@ -274,14 +274,14 @@ async fn requested(
     findings: &mut Vec<Finding>,
 ) -> Result<(), Error> {
     let Some(fields) = asked(relay, sinks::Known::of_due(false), findings) else { return Ok(()) };
-    let mend = "Run `outbox-relay migrate up --relay-role ROLE` with an owner's [postgres] url.";
-    if prepare(session, relay, (&requests::statements(&fields), mend), findings).await {
+    let fix = "Run `outbox-relay migrate up --relay-role ROLE` with an owner's [postgres] url.";
+    if prepare(session, relay, (&requests::statements(&fields), fix), findings).await {
         findings.extend(requests::findings(session, &relay.name, ledger, configured).await?);
     }
     if relay.on_unknown == OnUnknown::Resend && matches!(relay.sink, sink::Config::Sms(_) | sink::Config::Email(_)) {
         let message = "on_unknown is resend, and this receiver knows no idempotency keys: a message may arrive twice";
-        let mend = "Write on_unknown = \"dead_letter\", so that each such outcome is listed for a person to decide.";
-        findings.push(Finding::new(Level::Warn, "resend_without_key", message).setting(mend));
+        let fix = "Write on_unknown = \"dead_letter\", so that each such outcome is listed for a person to decide.";
+        findings.push(Finding::new(Level::Warn, "resend_without_key", message).setting(fix));
     }
     Ok(())
 }

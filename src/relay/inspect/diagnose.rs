@@ -108,7 +108,7 @@ fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> Facts 
         relay: cursor.map_or(name, |cursor| cursor.relay.as_str()).to_owned(),
         exists: detail.exists,
         paused: paused
-            .then(|| (at(detail.paused_at), detail.paused_by.clone().unwrap_or_else(|| "somebody".to_owned()))),
+            .then(|| (at(detail.paused_at), detail.paused_by.clone().unwrap_or_else(|| "an operator".to_owned()))),
         halted: cursor.is_some_and(|cursor| cursor.halted),
         by_check: cursor.is_some_and(|cursor| cursor.by_check),
         error: cursor.and_then(|cursor| last_error(cursor, detail)),
@@ -128,8 +128,8 @@ fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> Facts 
             .and_then(|cursor| serde_json::from_str(cursor.unknown_keys.get()).ok())
             .unwrap_or_default(),
         dead_letters: cursor.map_or(0, |cursor| cursor.dead_letters),
-        wish: (detail.wish > detail.wish_done).then_some(detail.wish),
-        wished: detail.wished.clone(),
+        change: (detail.change > detail.change_done).then_some(detail.change),
+        requested: detail.requested.clone(),
         ..Facts::default()
     }
 }

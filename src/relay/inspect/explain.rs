@@ -80,7 +80,7 @@ fn reason(facts: &Facts) -> Why {
 fn retrying(facts: &Facts) -> Why {
     let Some(Retrying { rows, next_in, code }) = &facts.retrying else { return stuck(facts) };
     let sentence = format!(
-        "all that is due has failed and waits to be tried again: {rows} of {}, the next in {:.0} s, after {code}",
+        "all that is due has failed and waits to be retried: {rows} of {}, the next in {:.0} s, after {code}",
         facts.name,
         next_in.max(0.0)
     );
@@ -237,12 +237,12 @@ fn circuit(facts: &Facts, error: Option<&LastError>) -> Why {
     }
 }
 
-/// When the first is tried again, where nothing else is due; as the end of a sentence.
+/// When the first is retried, where nothing else is due; as the end of a sentence.
 fn retried(facts: &Facts) -> String {
     let rows = facts.waiting.map_or(0, |waiting| waiting.rows);
     let all = facts.retrying.as_ref().filter(|retrying| retrying.rows >= rows);
     all.map_or_else(String::new, |all| {
-        format!("; all that is due has failed and is tried again, the next in {:.0} s", all.next_in.max(0.0))
+        format!("; all that is due has failed and is retried, the next in {:.0} s", all.next_in.max(0.0))
     })
 }
 

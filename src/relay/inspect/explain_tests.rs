@@ -19,7 +19,7 @@ fn error(class: &str, code: &str, message_id: Option<&str>) -> LastError {
         class: class.to_owned(),
         code: code.to_owned(),
         message: "it said no.".to_owned(),
-        hint: "Mend it.".to_owned(),
+        hint: "Fix it.".to_owned(),
         at: "2026-11-21T08:00:00Z".to_owned(),
         since: None,
         message_id: message_id.map(str::to_owned),
@@ -58,13 +58,13 @@ fn a_halted_cursor_names_the_message_the_error_and_the_verbs() {
         "halted",
         false,
         &["halted at message 41 since 2026-11-21T08:00:00Z: poison twilio_21211: it said no; 7 rows wait"],
-        &["Mend it.", "outbox-relay cursor resume booking_sms", "outbox-relay cursor skip booking_sms"],
+        &["Fix it.", "outbox-relay cursor resume booking_sms", "outbox-relay cursor skip booking_sms"],
     );
     let fatal = Facts { halted: true, error: Some(error("fatal", "http_401", Some("41"))), ..facts() };
-    says(&fatal, "halted", false, &["fatal http_401"], &["Mend it.", "outbox-relay cursor resume booking_sms"]);
+    says(&fatal, "halted", false, &["fatal http_401"], &["Fix it.", "outbox-relay cursor resume booking_sms"]);
     assert!(!why(&fatal).advice.iter().any(|line| line.contains("skip")), "the message is not to blame");
     let refused = Facts { exists: false, waiting: None, ..fatal };
-    says(&refused, "halted", false, &["fatal http_401"], &["Mend it."]);
+    says(&refused, "halted", false, &["fatal http_401"], &["Fix it."]);
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn a_cursor_without_a_row_says_how_it_gets_one() {
 }
 
 #[test]
-fn a_wish_that_waits_is_told_whatever_the_reason() {
-    let facts = Facts { wish: Some(3), waiting: Some(Waiting::default()), ..facts() };
-    says(&facts, "idle", true, &["after the position; wish 3 of an operator waits for a turn."], &[]);
+fn a_change_that_waits_is_told_whatever_the_reason() {
+    let facts = Facts { change: Some(3), waiting: Some(Waiting::default()), ..facts() };
+    says(&facts, "idle", true, &["after the position; change 3 of an operator waits for a turn."], &[]);
 }
 
 #[test]
@@ -201,14 +201,14 @@ fn clock_step_of_unknown_start_names_its_end_only() {
 fn an_open_circuit_says_since_when_and_the_last_error() {
     let open = Some("2026-11-21T08:00:00Z".to_owned());
     let facts = Facts { circuit_opened_at: open, error: Some(error("retry", "connect", None)), ..facts() };
-    says(&facts, "circuit_open", false, &["out since 2026-11-21T08:00:00Z", "connect: it said no;"], &["Mend it."]);
+    says(&facts, "circuit_open", false, &["out since 2026-11-21T08:00:00Z", "connect: it said no;"], &["Fix it."]);
     says(&Facts { error: None, ..facts }, "circuit_open", false, &["out since"], &[]);
 }
 
 #[test]
 fn a_cursor_that_backs_off_says_what_failed() {
     let facts = Facts { error: Some(error("retry", "http_503", None)), ..facts() };
-    says(&facts, "backing_off", false, &["failed at 2026-11-21T08:00:00Z and is repeated: http_503"], &["Mend it."]);
+    says(&facts, "backing_off", false, &["failed at 2026-11-21T08:00:00Z and is repeated: http_503"], &["Fix it."]);
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn due_work_whose_attempts_all_fail_names_the_failure_since_when_and_how_many_wa
         "the last failed at 2026-11-21T08:00:00Z: retry timeout: it said no",
         "7 rows wait, the oldest for 12.3 s",
     ];
-    says(&facts, "backing_off", false, &parts, &["Mend it."]);
+    says(&facts, "backing_off", false, &parts, &["Fix it."]);
 }
 
 #[test]
@@ -322,8 +322,8 @@ fn unknown_outcomes_are_told_beside_the_reason_and_not_called_delivered() {
     says(&facts, "idle", true, &["unknown outcomes: 3", "request list --unknown --relay booking_sms"], &[]);
     assert!(!why(&facts).sentence.contains("delivered"));
     let facts = Facts {
-        wish: Some(4),
-        wished: Some("move to 2026-11-21T08:00:00Z".to_owned()),
+        change: Some(4),
+        requested: Some("move to 2026-11-21T08:00:00Z".to_owned()),
         paused: Some(("now".to_owned(), "me".to_owned())),
         ..facts
     };
@@ -331,7 +331,7 @@ fn unknown_outcomes_are_told_beside_the_reason_and_not_called_delivered() {
         &facts,
         "paused",
         false,
-        &["unknown outcomes: 3", "wish 4 of an operator (move to 2026-11-21T08:00:00Z) waits for a turn"],
+        &["unknown outcomes: 3", "change 4 of an operator (move to 2026-11-21T08:00:00Z) waits for a turn"],
         &["outbox-relay cursor resume booking_sms"],
     );
 }

@@ -38,10 +38,10 @@ pub struct Facts {
     pub out_of_reach: OutOfReach,
     /// All that waits lies above the horizon.
     pub held: bool,
-    /// The number of an operator's wish that waits for a turn.
-    pub wish: Option<i64>,
+    /// The number of an operator's change that waits for a turn.
+    pub change: Option<i64>,
     /// What it is, in words.
-    pub wished: Option<String>,
+    pub requested: Option<String>,
     /// How many rows are listed as unknown.
     pub unknown: i64,
     /// The keys of the newest of them.
@@ -148,7 +148,7 @@ pub struct Counted {
 pub struct Retrying {
     /// How many.
     pub rows: i64,
-    /// When the first of them is tried again, in seconds.
+    /// When the first of them is retried, in seconds.
     pub next_in: f64,
     /// The code of its failure.
     pub code: String,

@@ -24,7 +24,7 @@ pub use seen::Seen;
 const LOOK: Duration = Duration::from_millis(50);
 /// Between two looks at the rows.
 const ROWS: Duration = Duration::from_secs(1);
-/// So many lines at the most tell how far it is.
+/// So many lines at most tell how far it is.
 const LINES: u32 = 12;
 /// So many of the newest safe rows are watched for company, for as long as it goes on and from each look to the next.
 const WATCHED: i64 = 10_000;

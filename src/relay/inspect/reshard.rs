@@ -80,7 +80,7 @@ pub async fn reshard(
     };
     anyhow::ensure!(
         shape.rule != Rule::Window,
-        "under horizon = \"window\" nobody can say which rows are safe to pass"
+        "under horizon = \"window\" it is not known which rows are safe to pass"
     );
     if let Err(Unready::Wrong { message, hint, .. }) = crate::relay::setup::shards::readable(session, first).await? {
         anyhow::bail!("{message}. {hint}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::cursor::control::{self, Listed};
+use crate::cursor::control::{self, CursorSummary};
 use crate::cursor::unknown;
 use crate::database::{Error, Session};
 use crate::migrate;
@@ -229,7 +229,7 @@ async fn sightings<'a>(
 
 async fn cursor(
     session: &Session,
-    listed: Listed,
+    listed: CursorSummary,
     kind: Option<&'static str>,
     seen: Option<&(Arc<Shape>, &Sighting)>,
     due: Option<lag::Lag>,

@@ -118,7 +118,7 @@ impl FailureTracker {
         let failure = Failure::of(
             Class::Retry,
             &sqlstate::word(error),
-            format!("what became of {id} cannot be recorded: {error}"),
+            format!("the outcome of {id} cannot be recorded: {error}"),
             "See what a trigger, a constraint or a missing privilege refuses there; recording is retried.",
         );
         self.report(&failure).await;
@@ -187,8 +187,7 @@ impl FailureTracker {
 
     /// Our own code panicked while it sent something: without pauses it would do so again and again.
     pub(in crate::relay) async fn panicked(&mut self) {
-        let hint =
-            "Please report it with the log of this moment; what was claimed is tried again when its claim expires.";
+        let hint = "Please report it with the log of this moment; what was claimed is retried when its claim expires.";
         self.out(&Failure::of(Class::Retry, "panicked", "sending panicked", hint).in_doubt()).await;
     }
 
@@ -227,7 +226,7 @@ pub(in crate::relay) fn is_unsent(failure: &Failure) -> bool {
     failure.class == Class::Retry && !failure.ambiguous
 }
 
-/// How long a row waits after one more failure: longer each time, with jitter, and as long as the receiver wishes.
+/// How long a row waits after one more failure: longer each time, with jitter, and as long as the receiver changes.
 pub(in crate::relay) fn pause(attempts: i32, failure: &Failure) -> Duration {
     let doublings = u32::try_from(attempts.clamp(0, 20)).unwrap_or(0);
     let whole = FIRST.saturating_mul(1 << doublings).min(LONGEST);

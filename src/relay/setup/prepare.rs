@@ -50,7 +50,7 @@ pub async fn shape(session: &Session, source: &crate::source::Config) -> Result<
 /// Makes a relay ready: sink, columns, cursor row.
 ///
 /// # Errors
-/// The database's; the inner error when something must be mended first.
+/// The database's; the inner error when something must be fixed first.
 pub(in crate::relay) async fn ready(
     engine: &Arc<Engine>,
     config: &Config,
@@ -88,23 +88,12 @@ pub(in crate::relay) async fn ready(
         return Ok(Err(unready));
     }
     let facts = Facts { identity: &identity, root: shape.root, relations: &shape.descendants };
-    if let Some(other) = cursor::foreign_identity(&session, &config.name, facts).await? {
-        return Ok(Err(Unready::foreign(&config.name, &other, &identity)));
-    }
-    let standing = cursor::standings(&session, &[&config.name]).await?;
-    let fingerprint = fingerprint(config);
-    let halted = standing.first().and_then(|standing| standing.halted.clone());
-    // Without the claim the halt is another configuration's, which has not been resumed.
-    if let Err(unready) = engine.registry.hold(&config.name, engine.call_deadline).await {
-        return Ok(Err(unready));
-    }
-    // A halt ends with another configuration; and so does one that a check of an earlier start wrote, now that it passes.
-    let stale = halted.filter(|under| *under != fingerprint || under.starts_with(CHECK));
-    if stale.is_some() {
-        cursor::clear(&session, &config.name, stale.as_deref()).await?;
-    }
+    let seat = match bind(engine, &session, config, facts).await? {
+        Ok(seat) => seat,
+        Err(unready) => return Ok(Err(unready)),
+    };
     let status = Arc::new(StatusFlags::default());
-    status.set_reported(standing.first().is_some_and(|standing| standing.state == "backing_off"));
+    status.set_reported(seat.reported);
     Ok(Ok(PreparedStream {
         metrics: Arc::new(
             CursorMetrics::new(&config.name, config.sink.kind()).with_phases(&config.source.table().to_string()),
@@ -114,8 +103,8 @@ pub(in crate::relay) async fn ready(
         texts: Texts::new(shape, sink.fields(), config.turn.max_row_bytes),
         sink: Arc::new(sink),
         letters,
-        identity,
-        fingerprint,
+        identity: seat.identity,
+        fingerprint: seat.fingerprint,
         status,
         superseded: AtomicBool::new(false),
     }))
@@ -145,7 +134,17 @@ pub(in crate::relay) async fn seat(
         return Ok(Err(unready));
     }
     let relations = [root].into();
-    let facts = Facts { identity: &identity, root, relations: &relations };
+    bind(engine, session, config, Facts { identity: &identity, root, relations: &relations }).await
+}
+
+/// Takes over the cursor's row, which exists: claims it for this configuration and ends a halt that no longer counts.
+async fn bind(
+    engine: &Engine,
+    session: &Session,
+    config: &Config,
+    facts: Facts<'_>,
+) -> Result<Result<Seat, Unready>, Error> {
+    let identity = facts.identity.to_owned();
     if let Some(other) = cursor::foreign_identity(session, &config.name, facts).await? {
         return Ok(Err(Unready::foreign(&config.name, &other, &identity)));
     }
@@ -156,7 +155,7 @@ pub(in crate::relay) async fn seat(
     if let Err(unready) = engine.registry.hold(&config.name, engine.call_deadline).await {
         return Ok(Err(unready));
     }
-    // A halt ends with another configuration; and so does one that a check wrote, now that it passes.
+    // A halt ends with another configuration; and so does one that a check of an earlier start wrote, now that it passes.
     let stale = halted.filter(|under| *under != fingerprint || under.starts_with(CHECK));
     if stale.is_some() {
         cursor::clear(session, &config.name, stale.as_deref()).await?;
@@ -254,7 +253,7 @@ pub(in crate::relay) fn fingerprint(config: &Config) -> String {
     digest.update(config.fingerprint.as_bytes());
     for path in &config.secret_files {
         digest.update(path.as_os_str().as_encoded_bytes());
-        // An unreadable secret is another state than a readable one: mending it ends the halt.
+        // An unreadable secret is another state than a readable one: fixing it ends the halt.
         if let Ok(secret) = Secret::File(path.clone()).read() {
             digest.update(secret.expose_secret().as_bytes());
         }

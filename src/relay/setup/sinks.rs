@@ -77,7 +77,7 @@ fn local_sink(config: &Config, table: Known<'_>) -> Result<Sink, Vec<InvalidSett
     }
 }
 
-/// A sink of one's own that somebody must mend runs no turn. One whose receiver is away does: its circuit opens.
+/// A sink of one's own that somebody must fix runs no turn. One whose receiver is away does: its circuit opens.
 async fn custom_sink(config: &Config, custom: &custom::Config, patience: Duration) -> Result<Sink, Failure> {
     let sink = Adapter::new(custom, &config.relay);
     match sink.check(patience).await {
@@ -178,7 +178,7 @@ pub(in crate::relay) fn missing(topic: &str, key: &str) -> (&'static str, String
     )
 }
 
-/// Whether a topic can carry the relay's order: code, message and mend otherwise.
+/// Whether a topic can carry the relay's order: code, message and fix otherwise.
 ///
 /// # Errors
 /// What is wrong.

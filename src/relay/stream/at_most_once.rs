@@ -14,7 +14,7 @@ use crate::database::{Error, Fragile, Loan};
 use crate::message::Message;
 use crate::position::Position;
 use crate::relay::engine::deadline::within;
-use crate::relay::stream::outcome::{Outcome, TurnError};
+use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::publish_decision::{self, Verdict};
 use crate::relay::stream::read_ahead;
 use crate::relay::stream::report;
@@ -39,7 +39,7 @@ impl Turn<'_> {
         cursor: LockedCursor,
         reader: Loan,
         deadline: Instant,
-    ) -> Result<Outcome, TurnError> {
+    ) -> Result<TurnOutcome, TurnError> {
         let ready = self.ready;
         let suspects = self.learned.suspects;
         let mut relayed = self.read_all(&cursor, reader, suspects, deadline).await?;
@@ -55,7 +55,7 @@ impl Turn<'_> {
             relayed.kept.batches().flat_map(|batch| (0..batch.len()).map(|row| batch.position(row))).collect();
         let flight =
             Flight { rows: &rows, end: rows.last(), snapshot: relayed.fetched.snapshot.as_deref(), letter: None };
-        let Some(reserved) = self.reserve(cursor, flight, deadline).await? else { return Ok(Outcome::Busy) };
+        let Some(reserved) = self.reserve(cursor, flight, deadline).await? else { return Ok(TurnOutcome::Busy) };
         self.transmit(&reserved, &mut publication, relayed.kept.batches(), deadline).await?;
         relayed.published = publication.finish();
         self.settle(reserved, relayed, before.as_ref()).await
@@ -145,7 +145,7 @@ impl Turn<'_> {
         reserved: Reserved,
         relayed: Relayed,
         before: Option<&Position>,
-    ) -> Result<Outcome, TurnError> {
+    ) -> Result<TurnOutcome, TurnError> {
         let acknowledged = relayed.published.acknowledged;
         self.learn_time(&relayed);
         let message_id = relayed.message_id(acknowledged);
@@ -212,23 +212,23 @@ impl Turn<'_> {
         }
     }
 
-    fn ended(&mut self, ending: Ending<'_>, relayed: &Relayed, message_id: Option<String>) -> Outcome {
+    fn ended(&mut self, ending: Ending<'_>, relayed: &Relayed, message_id: Option<String>) -> TurnOutcome {
         let (rows, suspects) = (relayed.published.acknowledged, relayed.published.suspects);
         match ending {
-            Ending::Unknown(failure) => Outcome::Unknown { rows, failure, message_id },
+            Ending::Unknown(failure) => TurnOutcome::Unknown { rows, failure, message_id },
             Ending::Known(Verdict::Search(failure)) => {
                 self.learned.suspects = suspects;
-                Outcome::Searching { rows, suspects, failure }
+                TurnOutcome::Searching { rows, suspects, failure }
             }
             Ending::Known(Verdict::Bury(failure, letter)) => {
-                Outcome::Buried { rows, failure, message_id: letter.message_id }
+                TurnOutcome::Buried { rows, failure, message_id: letter.message_id }
             }
             Ending::Known(Verdict::Retry(failure) | Verdict::Halt(failure)) => {
-                Outcome::Stalled { rows, failure, message_id }
+                TurnOutcome::Stalled { rows, failure, message_id }
             }
             // Cut before its first row: the rows are still there.
             Ending::Known(Verdict::Done) => {
-                Outcome::Relayed { rows, more: relayed.fetched.more || rows < relayed.fetched.rows }
+                TurnOutcome::Relayed { rows, more: relayed.fetched.more || rows < relayed.fetched.rows }
             }
         }
     }

@@ -9,7 +9,7 @@
 //!   held the horizon below `N`, so the group did not rest, and each of its looks was a full one until the writer was gone.
 //! - A row in the future is no newest row before its time has come, and is one then.
 //!
-//! What no row tells (an operator's wish, a pause, a halt, a redrive) the [`crate::relay::engine::control_changes`] does, and a full look is made
+//! What no row tells (an operator's change, a pause, a halt, a redrive) the [`crate::relay::engine::control_changes`] does, and a full look is made
 //! every five seconds all the same. The catalogue is read less often while a group rests, but never less than a second
 //! before a turn begins. The writers are looked for once a second, and at each short look while there are any: the bound of
 //! one whose start cannot be read is the last look before it. While the group's pause is the longest, [`crate::relay::stream::idle_poller`] makes
@@ -50,7 +50,7 @@ impl Rest {
         self.begun.elapsed() >= FULL || self.bulletin != bulletin
     }
 
-    /// How long it lasts at the most from now on.
+    /// How long it lasts at most from now on.
     pub(in crate::relay) fn left(&self) -> Duration {
         FULL.saturating_sub(self.begun.elapsed())
     }

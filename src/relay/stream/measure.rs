@@ -9,7 +9,7 @@ use crate::relay::engine::report::counted;
 use crate::relay::setup::prepare::CHECK;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::clock_watch::ClockNews;
-use crate::relay::stream::outcome::{Outcome, TurnError};
+use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::poll::Look;
 use crate::relay::stream::turn::Turn;
 use crate::sink::Class;
@@ -20,54 +20,22 @@ const LATENCIES: usize = 50;
 
 impl PreparedStream {
     /// Counts a turn.
-    pub(in crate::relay) fn record(&self, turn: &mut Turn<'_>, outcome: &Result<Outcome, TurnError>) {
+    pub(in crate::relay) fn record(&self, turn: &mut Turn<'_>, outcome: &Result<TurnOutcome, TurnError>) {
         let metrics = &self.metrics;
         metrics.turn_finished(result(outcome));
-        let at_sink = matches!(outcome, Ok(Outcome::Stalled { failure, .. } | Outcome::Unknown { failure, .. }) if failure.class == Class::Retry);
+        let at_sink = matches!(outcome, Ok(TurnOutcome::Stalled { failure, .. } | TurnOutcome::Unknown { failure, .. }) if failure.class == Class::Retry);
         metrics.turn_ended(turn.sighting.clock(), turn.delivered.last().copied(), at_sink);
         metrics.phase(Phase::Lock, turn.timings.lock);
         metrics.phase(Phase::Scan, turn.sighting.took);
-        match outcome {
-            Ok(
-                Outcome::Relayed { .. }
-                | Outcome::Stalled { .. }
-                | Outcome::Searching { .. }
-                | Outcome::Buried { .. }
-                | Outcome::Unknown { .. }
-                | Outcome::Idle,
-            ) => {
-                metrics.phase(Phase::Fetch, turn.timings.fetch);
-                metrics.phase(Phase::Publish, turn.timings.publish);
-            }
-            Err(TurnError::NotAdvanced { acknowledged, .. }) => {
-                metrics.published(*acknowledged as u64);
-                turn.learned.unconfirmed = *acknowledged;
-            }
-            Err(TurnError::NotSettled { acknowledged, .. }) => metrics.published(*acknowledged as u64),
-            Ok(_) | Err(_) => {}
-        }
-        match outcome {
-            Ok(Outcome::Abandoned { rows, .. }) => metrics.abandoned(*rows),
-            Ok(Outcome::Stalled { failure, .. } | Outcome::Unknown { failure, .. })
-            | Ok(Outcome::Redriven { failure: Some(failure), .. }) => {
-                metrics.publish_failed(counted(failure));
-            }
-            Ok(Outcome::Buried { failure, .. }) => {
-                metrics.publish_failed(counted(failure));
-                metrics.dead_lettered();
-            }
-            Ok(_) | Err(_) => {}
-        }
-        if let Ok(Outcome::Redriven { rows, .. }) = outcome {
-            metrics.published(*rows as u64);
-        }
+        self.count_sent(turn, outcome);
+        self.count_failures(outcome);
         let (
             Ok(
-                Outcome::Relayed { rows, .. }
-                | Outcome::Stalled { rows, .. }
-                | Outcome::Searching { rows, .. }
-                | Outcome::Unknown { rows, .. }
-                | Outcome::Buried { rows, .. },
+                TurnOutcome::Relayed { rows, .. }
+                | TurnOutcome::Stalled { rows, .. }
+                | TurnOutcome::Searching { rows, .. }
+                | TurnOutcome::Unknown { rows, .. }
+                | TurnOutcome::Buried { rows, .. },
             ),
             false,
         ) = (outcome, turn.delivered.is_empty())
@@ -90,6 +58,50 @@ impl PreparedStream {
         }
         for share in delivered.chunks(rows.div_ceil(LATENCIES).max(1)) {
             metrics.delivery_latency(clock.since(share[0]), share.len());
+        }
+    }
+
+    /// Counts what a turn read and sent, also where the cursor did not advance.
+    fn count_sent(&self, turn: &mut Turn<'_>, outcome: &Result<TurnOutcome, TurnError>) {
+        let metrics = &self.metrics;
+        match outcome {
+            Ok(
+                TurnOutcome::Relayed { .. }
+                | TurnOutcome::Stalled { .. }
+                | TurnOutcome::Searching { .. }
+                | TurnOutcome::Buried { .. }
+                | TurnOutcome::Unknown { .. }
+                | TurnOutcome::Idle,
+            ) => {
+                metrics.phase(Phase::Fetch, turn.timings.fetch);
+                metrics.phase(Phase::Publish, turn.timings.publish);
+            }
+            Err(TurnError::NotAdvanced { acknowledged, .. }) => {
+                metrics.published(*acknowledged as u64);
+                turn.learned.unconfirmed = *acknowledged;
+            }
+            Err(TurnError::NotSettled { acknowledged, .. }) => metrics.published(*acknowledged as u64),
+            Ok(_) | Err(_) => {}
+        }
+    }
+
+    /// Counts rows that a turn could not send.
+    fn count_failures(&self, outcome: &Result<TurnOutcome, TurnError>) {
+        let metrics = &self.metrics;
+        match outcome {
+            Ok(TurnOutcome::Abandoned { rows, .. }) => metrics.abandoned(*rows),
+            Ok(TurnOutcome::Stalled { failure, .. } | TurnOutcome::Unknown { failure, .. })
+            | Ok(TurnOutcome::Redriven { failure: Some(failure), .. }) => {
+                metrics.publish_failed(counted(failure));
+            }
+            Ok(TurnOutcome::Buried { failure, .. }) => {
+                metrics.publish_failed(counted(failure));
+                metrics.dead_lettered();
+            }
+            Ok(_) | Err(_) => {}
+        }
+        if let Ok(TurnOutcome::Redriven { rows, .. }) = outcome {
+            metrics.published(*rows as u64);
         }
     }
 
@@ -177,24 +189,26 @@ impl PreparedStream {
     }
 }
 
-fn result(outcome: &Result<Outcome, TurnError>) -> TurnResult {
+fn result(outcome: &Result<TurnOutcome, TurnError>) -> TurnResult {
     match outcome {
-        Ok(Outcome::Relayed { .. } | Outcome::Buried { .. } | Outcome::Redriven { failure: None, .. }) => {
+        Ok(TurnOutcome::Relayed { .. } | TurnOutcome::Buried { .. } | TurnOutcome::Redriven { failure: None, .. }) => {
             TurnResult::Relayed
         }
-        Ok(Outcome::Idle | Outcome::Moved { .. } | Outcome::Abandoned { .. }) => TurnResult::Idle,
-        Ok(Outcome::Busy | Outcome::Early(_)) => TurnResult::Busy,
-        Ok(Outcome::Paused) => TurnResult::Paused,
-        Ok(Outcome::Halted | Outcome::Foreign | Outcome::Partitions { .. }) => TurnResult::Halted,
-        Ok(Outcome::Stalled { failure, .. } | Outcome::Unknown { failure, .. }) if failure.class != Class::Retry => {
+        Ok(TurnOutcome::Idle | TurnOutcome::Moved { .. } | TurnOutcome::Abandoned { .. }) => TurnResult::Idle,
+        Ok(TurnOutcome::Busy | TurnOutcome::Early(_)) => TurnResult::Busy,
+        Ok(TurnOutcome::Paused) => TurnResult::Paused,
+        Ok(TurnOutcome::Halted | TurnOutcome::Foreign | TurnOutcome::Partitions { .. }) => TurnResult::Halted,
+        Ok(TurnOutcome::Stalled { failure, .. } | TurnOutcome::Unknown { failure, .. })
+            if failure.class != Class::Retry =>
+        {
             TurnResult::Halted
         }
         Ok(
-            Outcome::Stalled { .. }
-            | Outcome::Unknown { .. }
-            | Outcome::Searching { .. }
-            | Outcome::Redriven { failure: Some(_), .. }
-            | Outcome::Regressed { .. },
+            TurnOutcome::Stalled { .. }
+            | TurnOutcome::Unknown { .. }
+            | TurnOutcome::Searching { .. }
+            | TurnOutcome::Redriven { failure: Some(_), .. }
+            | TurnOutcome::Regressed { .. },
         )
         | Err(_) => TurnResult::Failed,
     }

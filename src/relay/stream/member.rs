@@ -53,7 +53,7 @@ pub(in crate::relay) struct Member {
     pub(in crate::relay) woken: bool,
     /// A turn is running, or waits for connections.
     pub(in crate::relay) busy: bool,
-    /// While that turn waits, a look has found nothing to do for it any more, as a rule because another replica did it.
+    /// While that turn waits, a look has found nothing to do for it any more, usually because another replica did it.
     pub(in crate::relay) needless: Arc<AtomicBool>,
     /// The table's tree has been read since its last turn: only a turn can tell whether its cursor has passed rows of a relation
     /// that is new to it, also where no row follows.
@@ -69,8 +69,8 @@ pub(in crate::relay) struct Member {
     pub(in crate::relay) halted: bool,
     /// Dead letters were to be sent again when its cursor was last read.
     redriving: bool,
-    /// When it last tried to carry an operator's wish out.
-    wished: Option<Instant>,
+    /// When it last tried to carry an operator's change out.
+    requested: Option<Instant>,
     /// Its checks run.
     preparing: bool,
     /// What they found, until a look takes it.
@@ -102,7 +102,7 @@ impl Member {
             secrets_read: None,
             halted: false,
             redriving: false,
-            wished: None,
+            requested: None,
             preparing: false,
             prepared: None,
             unready: None,
@@ -157,7 +157,7 @@ impl Member {
     pub(in crate::relay) async fn prepare(&mut self, engine: &Arc<Engine>, shape: &Arc<Shape>) {
         let Some(prepared) = self.prepared.take() else { return };
         let unready = match prepared {
-            // The columns' types have changed meanwhile: it is made anew.
+            // The columns' types have changed meanwhile: it is made again.
             Ok(Ok(Ok(ready))) if !ready.sink.fits(&shape.columns) => return,
             Ok(Ok(Ok(ready))) => {
                 tracing::info!(cursor = self.config.name, rule = ready.shape.rule.as_str(), "relay ready");
@@ -168,7 +168,7 @@ impl Member {
                 self.first_look = None;
                 self.halted = false;
                 engine.set_ready(&self.config.name);
-                // Those that answer one by one are seldom many at a time.
+                // Those that answer one by one are rarely many at a time.
                 if !self.config.sink.one_by_one() {
                     engine.warm();
                 }
@@ -191,7 +191,7 @@ impl Member {
     }
 
     /// Whether it is halted. From time to time the secrets' files are read: one that has changed ends the halt, which
-    /// preparing anew finds out.
+    /// preparing again finds out.
     pub(in crate::relay) fn is_halted(&mut self, ready: &PreparedStream, standing: &Standing) -> bool {
         let halted = standing.halted.as_deref() == Some(ready.fingerprint.as_str());
         if halted && self.secrets_read.is_none_or(|read| read.elapsed() >= SAMPLE) {
@@ -221,21 +221,21 @@ impl Member {
         resumed || redrives
     }
 
-    /// Whether to try an operator's wish now: neither a pause, a halt nor a back-off holds it up. One that another
-    /// replica's turn stands before, or that is not for this relay, is tried again after a standby's pause.
-    pub(in crate::relay) fn tries_wish(&mut self, standing: &Standing) -> bool {
-        let rested = self.wished.is_none_or(|tried| tried.elapsed() >= self.config.poll.standby);
-        if standing.wish && rested {
-            self.wished = Some(Instant::now());
+    /// Whether to try an operator's change now: neither a pause, a halt nor a back-off holds it up. One that another
+    /// replica's turn stands before, or that is not for this relay, is retried after a standby's pause.
+    pub(in crate::relay) fn tries_change(&mut self, standing: &Standing) -> bool {
+        let rested = self.requested.is_none_or(|tried| tried.elapsed() >= self.config.poll.standby);
+        if standing.change && rested {
+            self.requested = Some(Instant::now());
         }
-        standing.wish && rested
+        standing.change && rested
     }
 
     /// Whether nothing is to be done before the newest row or the cursor's standing changes.
     pub(in crate::relay) fn rests(&self, look: &Look) -> bool {
         let Some(ready) = &self.ready else { return false };
         let Some(standing) = look.standing(&self.config.name) else { return false };
-        if self.busy || standing.wish || standing.in_flight {
+        if self.busy || standing.change || standing.in_flight {
             return false;
         }
         // A short memory ends before the group would look again.
@@ -257,7 +257,7 @@ impl Member {
         let moves = weaker_rule::is_weaker(standing.rule.as_deref(), &ready.shape)
             || shards::follows(ready, standing, look).is_some();
         let moves = moves || self.unchecked;
-        let wanted = standing.wish || standing.in_flight || standing.redrive || moves || look.is_behind(standing);
+        let wanted = standing.change || standing.in_flight || standing.redrive || moves || look.is_behind(standing);
         self.needless.store(!wanted, Relaxed);
     }
 

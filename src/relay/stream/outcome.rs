@@ -9,7 +9,7 @@ use crate::source::fetch::FetchError;
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TurnOutcome {
     /// Another holder has the cursor.
     Busy,
     /// An operator has paused it.
@@ -28,9 +28,9 @@ pub enum Outcome {
         /// The clock now.
         clock: Timestamp,
     },
-    /// An operator's wish was carried out; nothing was published.
+    /// An operator's change was carried out; nothing was published.
     Moved {
-        /// The wish's number.
+        /// The change's number.
         number: i64,
         /// Where the cursor stands now.
         position: Option<Position>,
@@ -56,7 +56,7 @@ pub enum Outcome {
     Searching {
         /// How many rows were advanced over.
         rows: usize,
-        /// Among how many the culprit stands.
+        /// Among how many the offending row stands.
         suspects: usize,
         /// Why.
         failure: Failure,
@@ -104,7 +104,7 @@ pub enum Outcome {
     },
 }
 
-impl Outcome {
+impl TurnOutcome {
     /// Whether the turn has moved the position forward, over how many rows that were sent; `Some(None)`: nothing is left after it.
     pub(in crate::relay) const fn advanced(&self) -> Option<Option<usize>> {
         match self {

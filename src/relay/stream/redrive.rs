@@ -10,12 +10,12 @@ use crate::database::{Error, Loan, sqlstate};
 use crate::relay::engine::dead_letter;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::unreadable;
-use crate::relay::stream::outcome::{Outcome, TurnError};
+use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::turn::Turn;
 use crate::sink::{Class, Failure, Mode, Published};
 use crate::source::fetch::{FetchError, Unreadable, Wanted, too_large, types_stand};
 
-/// How many dead letters one turn sends again at the most: each waits for the one before.
+/// How many dead letters one turn sends again at most: each waits for the one before.
 const REDRIVES: usize = 100;
 
 /// What became of reading a dead letter's row again.
@@ -42,7 +42,7 @@ impl Turn<'_> {
         reader: Loan,
         letters: &[Redrive],
         deadline: Instant,
-    ) -> Result<Outcome, TurnError> {
+    ) -> Result<TurnOutcome, TurnError> {
         let mut batch = Batch::new(self.ready.sink.fields().len());
         let mut gone = None;
         for letter in letters {
@@ -63,7 +63,7 @@ impl Turn<'_> {
         if acknowledged == 0 && refused.is_none() {
             // Nothing to record; and statements that were cut half-way must not be committed.
             within(self.engine, cursor.release()).await?;
-            return Ok(Outcome::Redriven { rows: 0, failure });
+            return Ok(TurnOutcome::Redriven { rows: 0, failure });
         }
         let outcome = Redriven {
             accepted: &accepted,
@@ -72,10 +72,10 @@ impl Turn<'_> {
         };
         let redriven = within(self.engine, cursor.redriven(&outcome)).await;
         redriven.map_err(|source| self.not_advanced(acknowledged, source))?;
-        Ok(Outcome::Redriven { rows: acknowledged, failure })
+        Ok(TurnOutcome::Redriven { rows: acknowledged, failure })
     }
 
-    /// Appends the row as it is now, so that a mended one goes out mended; a row that is gone, as it was read then. Says
+    /// Appends the row as it is now, so that a fixed one goes out fixed; a row that is gone, as it was read then. Says
     /// why when neither can be had.
     pub(in crate::relay) async fn read_again(
         &self,
@@ -106,7 +106,7 @@ impl Turn<'_> {
             ))),
             // About this row or its id, not about the server: the others shall not wait for it.
             Err(error) if ["22", "42"].contains(&error.state_class()) => {
-                let hint = "Mend the row or what the relay reads of it, or discard the dead letter.";
+                let hint = "Fix the row or what the relay reads of it, or discard the dead letter.";
                 Ok(Some(Failure::of(Class::Poison, &sqlstate::word(&error), error.to_string(), hint)))
             }
             Err(error) => Err(error),

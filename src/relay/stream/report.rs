@@ -12,7 +12,7 @@ use crate::sink::{Class, Failure};
 use crate::source::Rule;
 use crate::source::shape::Shape;
 
-/// The relay stands still until somebody mends it.
+/// The relay stands still until somebody fixes it.
 pub(in crate::relay) async fn halt(
     engine: &Engine,
     ready: &PreparedStream,
@@ -36,7 +36,7 @@ pub(in crate::relay) fn halted(ready: &PreparedStream, failure: &Failure, messag
     );
 }
 
-/// The relay tries again by itself; `circuit_open` says what the failure says of the sink, if anything.
+/// The relay retries by itself; `circuit_open` says what the failure says of the sink, if anything.
 pub(in crate::relay) async fn retry(
     engine: &Engine,
     ready: &PreparedStream,

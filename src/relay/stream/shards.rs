@@ -37,7 +37,7 @@ pub(in crate::relay) fn follow_to(
     to.filter(|to| to.created_at < horizon && position.is_none_or(|at| at.created_at < to.created_at))
 }
 
-/// The newest rows of all shards of a table, read anew only when the table's own newest row is another, or some are not safe
+/// The newest rows of all shards of a table, read again only when the table's own newest row is another, or some are not safe
 /// to read yet: below what is safe nothing changes any more.
 #[derive(Debug, Default)]
 pub(in crate::relay) struct Shards {

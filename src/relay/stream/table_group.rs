@@ -132,7 +132,7 @@ impl Group {
                     self.engine.probe.forget().await;
                     let pause = backoff.failed(fastrand::f64());
                     self.wake = None;
-                    let hint = error.mend();
+                    let hint = error.fix();
                     tracing::warn!(table = %self.source.table(), %error, hint, ?pause, "cannot look at the table");
                     // Without a connection nothing can be written down either; one slip is no news for the status.
                     if matches!(error, Error::Statement(_) | Error::Timeout(_)) && backoff.failures() > 1 {
@@ -177,7 +177,7 @@ impl Group {
             return Ok(true); // looks again at once, at the catalogue, too
         }
         self.seen = Some(look.sighting.horizon.observed_at);
-        // Replicas that begin at different ends seldom try the same cursor.
+        // Replicas that begin at different ends rarely try the same cursor.
         let first = fastrand::usize(..self.members.len().max(1));
         for index in (first..self.members.len()).chain(0..first) {
             found |= self.consider(index, &look);
@@ -223,7 +223,7 @@ impl Group {
         }
         let Some(ready) = member.ready.clone() else { return false };
         let Some(standing) = look.standing(&ready.config.name) else {
-            member.ready = None; // its row is gone: it is made anew
+            member.ready = None; // its row is gone: it is made again
             return true;
         };
         ready.observe(standing, look);
@@ -239,7 +239,7 @@ impl Group {
         if member.has_resumed(&self.engine, &ready, standing) {
             return true;
         }
-        if !member.tries_wish(standing) {
+        if !member.tries_change(standing) {
             let wanted = member.is_wanted(&ready, standing, look);
             // What an ended replica had in flight is recorded also while nothing may be published.
             if !standing.in_flight && (!wanted || standing.paused || member.is_halted(&ready, standing)) {

@@ -18,7 +18,7 @@ use crate::relay::engine::circuit;
 use crate::relay::engine::deadline::within;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::learned::Learned;
-use crate::relay::stream::outcome::{Outcome, Timings, TurnError};
+use crate::relay::stream::outcome::{Timings, TurnError, TurnOutcome};
 use crate::relay::stream::publish_decision::{self, Verdict};
 use crate::relay::stream::read_ahead::{self, Ahead, Chain};
 use crate::relay::stream::report;
@@ -69,7 +69,7 @@ enum Admitted {
     /// Rows may be published.
     Publish(Box<LockedCursor>),
     /// The turn is over.
-    Over(Outcome),
+    Over(TurnOutcome),
 }
 
 /// How many rows a turn has taken, and may have taken.
@@ -92,13 +92,13 @@ impl Turn<'_> {
     ///
     /// # Errors
     /// See [`TurnError`].
-    pub(in crate::relay) async fn run(&mut self, chain: &mut Chain) -> Result<Outcome, TurnError> {
+    pub(in crate::relay) async fn run(&mut self, chain: &mut Chain) -> Result<TurnOutcome, TurnError> {
         let begun = Instant::now();
         let connection = within(self.engine, self.engine.connection()).await?;
         let deadline = Instant::now() + self.ready.config.turn.deadline;
         let locked = self.lock(connection, chain).await?;
         self.timings.lock = begun.elapsed();
-        let Some(cursor) = locked else { return Ok(Outcome::Busy) };
+        let Some(cursor) = locked else { return Ok(TurnOutcome::Busy) };
         let cursor = match self.admit(cursor).await? {
             Admitted::Publish(cursor) => *cursor,
             Admitted::Over(outcome) => return Ok(outcome),
@@ -134,17 +134,17 @@ impl Turn<'_> {
         self.sighting.server.same_as(cursor.server())?;
         if let Some(lost) = cursor.in_flight.clone() {
             return Ok(Admitted::Over(match within(self.engine, cursor.record_in_flight()).await? {
-                Some(rows) => Outcome::Abandoned { rows, by: lost.by },
-                None => Outcome::Busy,
+                Some(rows) => TurnOutcome::Abandoned { rows, by: lost.by },
+                None => TurnOutcome::Busy,
             }));
         }
         let shape = &self.ready.shape;
         let facts = Facts { identity: &self.ready.identity, root: shape.root, relations: &shape.descendants };
         // Before anything else: an operator may move a cursor that is paused, halted or refused, and nothing is published.
-        if let Some(wish) = cursor.wish.clone().filter(|wish| wish.fits(cursor.foreign, facts)) {
-            let moving = cursor.carry_out(&wish, self.sighting.horizon.observed_at, &self.engine.replica);
+        if let Some(change) = cursor.change.clone().filter(|change| change.fits(cursor.foreign, facts)) {
+            let moving = cursor.carry_out(&change, self.sighting.horizon.observed_at, &self.engine.replica);
             let position = within(self.engine, moving).await?;
-            return Ok(Admitted::Over(Outcome::Moved { number: wish.number, position }));
+            return Ok(Admitted::Over(TurnOutcome::Moved { number: change.number, position }));
         }
         if let Some(reason) = self.refused(&cursor) {
             within(self.engine, cursor.release()).await?;
@@ -158,7 +158,7 @@ impl Turn<'_> {
         let (sink, polled) = (self.ready.config.sink.circuit(), self.sighting.horizon.observed_at);
         if self.ready.status.circuit_open() && !within(self.engine, cursor.may_probe(&sink, polled)).await? {
             within(self.engine, cursor.release()).await?;
-            return Ok(Admitted::Over(Outcome::Early(circuit::PROBED_BY_ANOTHER)));
+            return Ok(Admitted::Over(TurnOutcome::Early(circuit::PROBED_BY_ANOTHER)));
         }
         Ok(Admitted::Publish(Box::new(cursor)))
     }
@@ -172,32 +172,33 @@ impl Turn<'_> {
     }
 
     /// Why the cursor must not be moved now.
-    fn refused(&self, cursor: &LockedCursor) -> Option<Outcome> {
+    fn refused(&self, cursor: &LockedCursor) -> Option<TurnOutcome> {
         if cursor.foreign {
-            return Some(Outcome::Foreign);
+            return Some(TurnOutcome::Foreign);
         }
         if cursor.paused {
-            return Some(Outcome::Paused);
+            return Some(TurnOutcome::Paused);
         }
         if cursor.halted.as_deref() == Some(self.ready.fingerprint.as_str()) {
-            return Some(Outcome::Halted);
+            return Some(TurnOutcome::Halted);
         }
         if let (Some(found), Some(known)) = (self.partitions, cursor.partitions)
             && found != known
             && self.learned.accepted_partitions != Some(found)
         {
-            return Some(Outcome::Partitions { known, found });
+            return Some(TurnOutcome::Partitions { known, found });
         }
         // Only the lock's holder knows: when this replica polled, another may have been about to advance.
         if let (Some(interval), Some(rested)) = (self.ready.sink.min_interval(), cursor.rested)
             && rested < interval
         {
-            return Some(Outcome::Early(interval - rested));
+            return Some(TurnOutcome::Early(interval - rested));
         }
         let clock = self.sighting.horizon.observed_at;
         let observed_at = cursor.observed_at?;
         // A step smaller than the window does no harm: the window is the room for it.
-        (clock.plus(self.ready.shape.margin.window) < observed_at).then_some(Outcome::Regressed { observed_at, clock })
+        (clock.plus(self.ready.shape.margin.window) < observed_at)
+            .then_some(TurnOutcome::Regressed { observed_at, clock })
     }
 
     /// How many rows this turn may take.
@@ -320,7 +321,7 @@ impl Turn<'_> {
         &mut self,
         cursor: LockedCursor,
         relayed: Relayed,
-    ) -> Result<Outcome, TurnError> {
+    ) -> Result<TurnOutcome, TurnError> {
         let acknowledged = relayed.published.acknowledged;
         let message_id = relayed.message_id(acknowledged);
         let verdict = publish_decision::verdict(self.ready, &relayed);
@@ -391,17 +392,17 @@ impl Turn<'_> {
         }
     }
 
-    fn outcome(&mut self, verdict: Verdict<'_>, relayed: &Relayed, message_id: Option<String>) -> Outcome {
+    fn outcome(&mut self, verdict: Verdict<'_>, relayed: &Relayed, message_id: Option<String>) -> TurnOutcome {
         let (rows, suspects) = (relayed.published.acknowledged, relayed.published.suspects);
         match verdict {
             Verdict::Search(failure) => {
                 self.learned.suspects = suspects;
-                Outcome::Searching { rows, suspects, failure }
+                TurnOutcome::Searching { rows, suspects, failure }
             }
-            Verdict::Bury(failure, letter) => Outcome::Buried { rows, failure, message_id: letter.message_id },
-            Verdict::Retry(failure) | Verdict::Halt(failure) => Outcome::Stalled { rows, failure, message_id },
-            Verdict::Done if relayed.fetched.rows == 0 => Outcome::Idle,
-            Verdict::Done => Outcome::Relayed { rows, more: relayed.fetched.more || rows < relayed.fetched.rows },
+            Verdict::Bury(failure, letter) => TurnOutcome::Buried { rows, failure, message_id: letter.message_id },
+            Verdict::Retry(failure) | Verdict::Halt(failure) => TurnOutcome::Stalled { rows, failure, message_id },
+            Verdict::Done if relayed.fetched.rows == 0 => TurnOutcome::Idle,
+            Verdict::Done => TurnOutcome::Relayed { rows, more: relayed.fetched.more || rows < relayed.fetched.rows },
         }
     }
 

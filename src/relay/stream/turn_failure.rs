@@ -158,7 +158,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Waits for a failure to pass, or for somebody to mend it.
+    /// Waits for a failure to pass, or for somebody to fix it.
     pub(in crate::relay) async fn back_off(&mut self, failure: &Failure, message_id: Option<&str>) -> Next {
         match failure.class {
             Class::Retry => {
@@ -179,7 +179,7 @@ impl Worker<'_> {
                 report::retry(self.engine, self.ready, failure, message_id, says).await;
                 Next::After(pause)
             }
-            // Recorded already, as a rule by the turn itself while it held the lock.
+            // Recorded already, usually by the turn itself while it held the lock.
             Class::Poison | Class::Fatal => Next::Halted,
         }
     }
@@ -194,7 +194,7 @@ impl Worker<'_> {
     pub(in crate::relay) async fn failed(&mut self, error: &TurnError) -> Next {
         let database = match error {
             TurnError::Fetch(FetchError::FamilyChanged) => {
-                tracing::debug!(cursor = self.ready.config.name, %error, "the catalogue is read anew");
+                tracing::debug!(cursor = self.ready.config.name, %error, "the catalog is read again");
                 return Next::Catalogue;
             }
             TurnError::Fetch(FetchError::Replaced { .. }) => {
@@ -233,7 +233,7 @@ impl Worker<'_> {
         }
         let meaning = database.map_or(&sqlstate::SILENT, sqlstate::meaning);
         let code = database.map_or_else(|| "lock_lost".to_owned(), sqlstate::word);
-        let hint = database.map_or(meaning.hint, Error::mend).replace("NAME", &self.ready.config.name);
+        let hint = database.map_or(meaning.hint, Error::fix).replace("NAME", &self.ready.config.name);
         if meaning.cure == Cure::Halt {
             return self.halted(&code, error, hint).await;
         }

@@ -16,7 +16,7 @@ use crate::relay::Guarantee;
 use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
 use crate::relay::setup::prepared::PreparedStream;
-use crate::relay::stream::outcome::{Outcome, TurnError};
+use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::report;
 use crate::sink::{Class, Failure};
 use crate::source::Rule;
@@ -33,7 +33,7 @@ pub(in crate::relay) async fn weaken(
     engine: &Engine,
     ready: &PreparedStream,
     cursor: LockedCursor,
-) -> Result<Outcome, TurnError> {
+) -> Result<TurnOutcome, TurnError> {
     let position = cursor.position.clone();
     let since = cursor.rests_on.open_since.filter(|_| ready.config.guarantee == Guarantee::AtLeastOnce);
     let back = since.filter(|since| position.as_ref().is_some_and(|position| position.created_at > *since));
@@ -44,7 +44,7 @@ pub(in crate::relay) async fn weaken(
     let rule = ready.shape.rule.as_str();
     within(engine, cursor.weaken(rule, back, &halt, &engine.replica)).await?;
     report::halted(ready, &failure, None);
-    Ok(Outcome::Halted)
+    Ok(TurnOutcome::Halted)
 }
 
 fn failure(ready: &PreparedStream, since: Option<Timestamp>, back: Option<Timestamp>, place: &str) -> Failure {

@@ -14,7 +14,7 @@ use crate::relay::engine::circuit;
 use crate::relay::engine::open_since::OpenSince;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::learned::Learned;
-use crate::relay::stream::outcome::{Outcome, Timings, TurnError};
+use crate::relay::stream::outcome::{Timings, TurnError, TurnOutcome};
 use crate::relay::stream::read_ahead::{Ahead, Chain, Plan};
 use crate::relay::stream::turn::Turn;
 use crate::source::Rule;
@@ -48,9 +48,9 @@ pub enum Next {
 pub(in crate::relay) enum Then {
     /// It ends.
     End,
-    /// The next turn begins at once: rows are left, or it goes on behind a wish or a refused row.
+    /// The next turn begins at once: rows are left, or it goes on behind a change or a refused row.
     Again,
-    /// Rows were there, so that there will be more in a moment, as a rule.
+    /// Rows were there, so that there will be more in a moment, usually.
     Soon,
 }
 
@@ -153,11 +153,11 @@ impl Worker<'_> {
         Ended { next, backoff: self.backoff, learned: self.learned }
     }
 
-    async fn turn(&mut self, sighting: &Sighting) -> Result<Outcome, TurnError> {
+    async fn turn(&mut self, sighting: &Sighting) -> Result<TurnOutcome, TurnError> {
         // While its sink is out, one relay at a time tries it: of this process here, of all in the turn.
         let probe = if self.ready.status.circuit_open() {
             let Some(permit) = self.engine.probe_permit(&self.ready.config.sink.circuit()) else {
-                return Ok(Outcome::Early(circuit::PROBED_BY_ANOTHER));
+                return Ok(TurnOutcome::Early(circuit::PROBED_BY_ANOTHER));
             };
             Some(permit)
         } else {
@@ -168,10 +168,10 @@ impl Worker<'_> {
         }
         if self.needless.take().is_some_and(|needless| needless.load(Relaxed)) {
             self.chain.permits.clear();
-            return Ok(Outcome::Early(Duration::ZERO));
+            return Ok(TurnOutcome::Early(Duration::ZERO));
         }
         if self.engine.stop.is_cancelled() {
-            return Ok(Outcome::Busy);
+            return Ok(TurnOutcome::Busy);
         }
         let mut turn = Turn {
             ready: self.ready,
@@ -193,7 +193,7 @@ impl Worker<'_> {
         };
         self.ready.metrics.turn_begun(sighting.clock(), sighting.horizon.at);
         let outcome = turn.run(&mut self.chain).await;
-        self.chain.backlog = matches!(outcome, Ok(Outcome::Relayed { more: true, .. }));
+        self.chain.backlog = matches!(outcome, Ok(TurnOutcome::Relayed { more: true, .. }));
         if !self.chain.backlog {
             self.chain.ahead = None;
         }
@@ -204,7 +204,7 @@ impl Worker<'_> {
         self.chain.place = turn.place.take();
         drop(probe);
         match outcome {
-            Ok(Outcome::Relayed { more: false, .. } | Outcome::Idle) => turn.learned.growth = 1,
+            Ok(TurnOutcome::Relayed { more: false, .. } | TurnOutcome::Idle) => turn.learned.growth = 1,
             _ if self.chain.backlog && turn.filled => turn.learned.left_rows(self.ready, &turn.timings),
             _ => {}
         }
@@ -272,19 +272,19 @@ impl Worker<'_> {
     }
 
     /// What follows from a turn.
-    async fn judge(&mut self, outcome: Outcome, sighting: &Sighting) -> (Next, Then) {
+    async fn judge(&mut self, outcome: TurnOutcome, sighting: &Sighting) -> (Next, Then) {
         match outcome {
-            Outcome::Busy => (Next::After(pace::standby(&self.ready.config.poll, fastrand::f64())), Then::End),
-            Outcome::Paused => (Next::Look, Then::End),
-            Outcome::Early(pause) => (Next::After(pause), Then::End),
-            Outcome::Halted => (Next::Halted, Then::End),
-            Outcome::Idle => (Next::Quiet, if self.patience.wasted() { Then::Soon } else { Then::End }),
-            Outcome::Moved { number, position } => {
+            TurnOutcome::Busy => (Next::After(pace::standby(&self.ready.config.poll, fastrand::f64())), Then::End),
+            TurnOutcome::Paused => (Next::Look, Then::End),
+            TurnOutcome::Early(pause) => (Next::After(pause), Then::End),
+            TurnOutcome::Halted => (Next::Halted, Then::End),
+            TurnOutcome::Idle => (Next::Quiet, if self.patience.wasted() { Then::Soon } else { Then::End }),
+            TurnOutcome::Moved { number, position } => {
                 let position = position.map_or_else(|| "before every row".to_owned(), |position| position.to_string());
-                tracing::info!(cursor = self.ready.config.name, number, position, "operator's wish carried out");
+                tracing::info!(cursor = self.ready.config.name, number, position, "operator's change applied");
                 (Next::Look, Then::Again)
             }
-            Outcome::Relayed { rows, more } => {
+            TurnOutcome::Relayed { rows, more } => {
                 tracing::debug!(cursor = self.ready.config.name, rows, more, "turn");
                 // A turn that was cut before its first row has not asked the receiver.
                 if rows > 0 {
@@ -296,9 +296,9 @@ impl Worker<'_> {
                 self.patience.relayed();
                 self.stays()
             }
-            Outcome::Foreign => (Next::Recheck(Duration::from_secs(1)), Then::End),
-            Outcome::Partitions { known, found } => (self.repartitioned(known, found).await, Then::End),
-            Outcome::Searching { rows, suspects, failure } => {
+            TurnOutcome::Foreign => (Next::Recheck(Duration::from_secs(1)), Then::End),
+            TurnOutcome::Partitions { known, found } => (self.repartitioned(known, found).await, Then::End),
+            TurnOutcome::Searching { rows, suspects, failure } => {
                 tracing::warn!(
                     cursor = self.ready.config.name,
                     rows,
@@ -309,25 +309,25 @@ impl Worker<'_> {
                 );
                 (Next::Look, Then::Again)
             }
-            Outcome::Buried { failure, message_id, .. } => {
+            TurnOutcome::Buried { failure, message_id, .. } => {
                 tracing::error!(
                     cursor = self.ready.config.name,
                     message_id,
                     code = failure.code,
                     error = failure.message,
                     hint = failure.hint,
-                    "row put aside as a dead letter"
+                    "row dead-lettered"
                 );
                 self.recovered().await;
                 (Next::Look, self.at_once())
             }
-            Outcome::Redriven { rows, failure } => (self.redriven(rows, failure).await, Then::End),
-            Outcome::Regressed { observed_at, clock } => (self.regressed(observed_at, clock, sighting), Then::End),
-            Outcome::Abandoned { rows, by } => (self.abandoned(rows, &by), Then::Again),
-            Outcome::Unknown { rows, failure, message_id } => {
+            TurnOutcome::Redriven { rows, failure } => (self.redriven(rows, failure).await, Then::End),
+            TurnOutcome::Regressed { observed_at, clock } => (self.regressed(observed_at, clock, sighting), Then::End),
+            TurnOutcome::Abandoned { rows, by } => (self.abandoned(rows, &by), Then::Again),
+            TurnOutcome::Unknown { rows, failure, message_id } => {
                 (self.doubtful(rows, &failure, message_id).await, Then::End)
             }
-            Outcome::Stalled { rows, failure, message_id } => {
+            TurnOutcome::Stalled { rows, failure, message_id } => {
                 if rows > 0 {
                     self.backoff = Backoff::new();
                 }

@@ -63,6 +63,6 @@ fn numbered_days(rule: &Rule) -> Result<(), Problem> {
     Ok(())
 }
 
-fn not_with(rule: &Rule, part: &str, mend: &str) -> Problem {
-    Problem::rule(format!("{part} is not allowed with FREQ={}: {mend}", rule.freq))
+fn not_with(rule: &Rule, part: &str, fix: &str) -> Problem {
+    Problem::rule(format!("{part} is not allowed with FREQ={}: {fix}", rule.freq))
 }

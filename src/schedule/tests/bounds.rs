@@ -1,4 +1,4 @@
-//! No rule runs away: what never happens, or too seldom to be found, ends with a reason.
+//! No rule runs away: what never happens, or too rarely to be found, ends with a reason.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is refused says the part, its value and the mend, in one line.
+//! What is refused says the part, its value and the fix, in one line.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn refused(text: &str, code: &str, words: &str) {
 }
 
 #[test]
-fn text_that_is_no_rule_is_refused_with_the_mend() {
+fn text_that_is_no_rule_is_refused_with_the_fix() {
     refused("", "rule", "NAME=VALUE");
     refused("daily", "rule", "NAME=VALUE");
     refused("FREQ=DAILY;", "rule", "NAME=VALUE");
@@ -24,7 +24,7 @@ fn text_that_is_no_rule_is_refused_with_the_mend() {
 }
 
 #[test]
-fn the_other_lines_of_a_calendar_file_are_refused_with_the_mend() {
+fn the_other_lines_of_a_calendar_file_are_refused_with_the_fix() {
     refused("DTSTART:20260101T090000\nRRULE:FREQ=DAILY", "rule", "write the start in starts_at");
     refused("RRULE:FREQ=DAILY\nEXDATE:20260101T090000", "rule", "two schedules");
     refused("FREQ=DAILY\r\nRDATE:20260101", "rule", "for each further date");
@@ -50,7 +50,7 @@ fn values_out_of_their_range_are_refused_with_the_range() {
 }
 
 #[test]
-fn parts_that_do_not_go_together_are_refused_with_the_mend() {
+fn parts_that_do_not_go_together_are_refused_with_the_fix() {
     refused("FREQ=DAILY;COUNT=2;UNTIL=20270101", "rule", "keep one");
     refused("FREQ=MONTHLY;BYWEEKNO=3", "rule", "BYWEEKNO is not allowed with FREQ=MONTHLY: use FREQ=YEARLY");
     refused("FREQ=DAILY;BYYEARDAY=3", "rule", "use FREQ=YEARLY");

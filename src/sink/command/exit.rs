@@ -12,7 +12,7 @@ const TRY_AGAIN: i32 = 75;
 /// By the convention of shells, launchers and the dynamic linker: not executable, and not found.
 const UNAVAILABLE: [i32; 2] = [126, 127];
 
-const MEND_PROGRAM: &str = "Mend the program, its interpreter or its libraries, or raise its memory: it must start for the \
+const FIX_PROGRAM: &str = "Fix the program, its interpreter or its libraries, or raise its memory: it must start for the \
                             relay's user, in the relay's container";
 
 /// A name that is not in the configuration.
@@ -26,13 +26,13 @@ pub(super) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a String>) -
 /// Its file cannot be executed.
 pub(super) fn unavailable(name: &str, problem: &str) -> Failure {
     let message = visible(&format!("The command {name} cannot be started: {problem}"));
-    Failure::of(Class::Fatal, "command_unavailable", message, MEND_PROGRAM)
+    Failure::of(Class::Fatal, "command_unavailable", message, FIX_PROGRAM)
 }
 
 /// The system has not made a process of it.
 pub(super) fn unstarted(name: &str, error: &std::io::Error) -> Failure {
     let message = format!("The command {name} cannot be started: {error}");
-    let hint = "See whether the machine has processes, memory and descriptors left; it is tried again";
+    let hint = "See whether the machine has processes, memory and descriptors left; it is retried";
     Failure::of(Class::Retry, "command_not_started", message, hint).about(Subject::Message)
 }
 
@@ -58,10 +58,10 @@ pub(super) fn judge(name: &str, status: ExitStatus, last: &str) -> Result<(), Fa
     let message = format!("The command {name} ended with exit code {code}{said}");
     Err(match code {
         TRY_AGAIN => {
-            let hint = "The program asks to be tried again (exit code 75); when it lasts, see its own log";
+            let hint = "The program asks to be retried (exit code 75); when it lasts, see its own log";
             Failure::of(Class::Retry, "command_busy", message, hint).about(Subject::Message)
         }
-        _ if UNAVAILABLE.contains(&code) => Failure::of(Class::Fatal, "command_unavailable", message, MEND_PROGRAM),
+        _ if UNAVAILABLE.contains(&code) => Failure::of(Class::Fatal, "command_unavailable", message, FIX_PROGRAM),
         _ => {
             let hint = "See the program's own log; it may have done a part of its work";
             Failure::of(Class::Poison, "command_failed", message, hint)

@@ -60,7 +60,7 @@ impl Lines {
         while let Ok(count @ 1..) = pipe.read(&mut chunk).await {
             for byte in &chunk[..count] {
                 match byte {
-                    // A carriage return paints a bar anew: each state is a line.
+                    // A carriage return paints a bar again: each state is a line.
                     b'\n' | b'\r' => self.tell(command, progress),
                     _ if self.current.len() < LINE_BYTES => self.current.push(*byte),
                     _ => {}

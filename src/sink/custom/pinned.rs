@@ -42,7 +42,7 @@ pub(super) fn pin(fields: &[Field], message: &Message<'_>) -> Vec<u8> {
 /// When it was pinned by another hand, or for a sink that reads other fields.
 pub(super) fn unpin(fields: &[Field], id: &str, pinned: &[u8]) -> Result<Batch, Failure> {
     let damaged = |message: &str| {
-        let hint = "It was pinned by a sink that read other fields: make the request anew.";
+        let hint = "It was pinned by a sink that read other fields: make the request again.";
         Failure::of(Class::Poison, "custom_pinned", message, hint)
     };
     let pinned: Pinned = serde_json::from_slice(pinned).map_err(|_| damaged("What was pinned is no message"))?;

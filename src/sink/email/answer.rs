@@ -203,9 +203,9 @@ fn meaning(step: Step, code: u16, enhanced: Option<&str>) -> (Class, &'static st
             (Retry, "The server takes no mail from here now: see its log for this moment")
         }
         (Step::Auth, 400..=499) => (Retry, "The server cannot check the password now: see its log for this moment"),
-        (Step::Auth, _) => (Fatal, "Mend username and password_file"),
+        (Step::Auth, _) => (Fatal, "Fix username and password_file"),
         (_, 530 | 534 | 535 | 538) => {
-            (Fatal, "The server wants another sign-in: set username and password_file, or mend them")
+            (Fatal, "The server wants another sign-in: set username and password_file, or fix them")
         }
         (Step::Mail, 552) => (Poison, "The mail is larger than the server takes: send less by the template"),
         // MAIL tells the server the configured sender and nothing of the row: the next row would fare no better.
@@ -213,12 +213,12 @@ fn meaning(step: Step, code: u16, enhanced: Option<&str>) -> (Class, &'static st
         (Step::Rcpt, 500..) if is_policy => {
             (Fatal, "Let the server take mail from this relay for others: its log says what it does not permit")
         }
-        (Step::Rcpt, 500..) => (Poison, "Mend the address in the row: the server does not take mail for it"),
+        (Step::Rcpt, 500..) => (Poison, "Fix the address in the row: the server does not take mail for it"),
         (Step::Content | Step::Dot, 552) => {
             (Poison, "The mail is too large for the server or the mailbox: send less by the template")
         }
         (Step::Data | Step::Content | Step::Dot, 500..) => {
-            (Poison, "The server refuses this mail, its content perhaps: see its log, mend the row or the template")
+            (Poison, "The server refuses this mail, its content perhaps: see its log, fix the row or the template")
         }
         (Step::Rcpt, _) => (Retry, "The server does not take mail for this address now: see its log"),
         (Step::Mail | Step::Data | Step::Content | Step::Dot, _) => {

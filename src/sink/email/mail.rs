@@ -78,7 +78,7 @@ impl Mail {
     pub(super) fn unpin(pinned: &[u8], id: &str) -> Result<Self, Failure> {
         let refused = |why: &str| {
             let message = format!("What is pinned cannot be sent: {why}");
-            Failure::of(Class::Poison, "pinned_mail", message, "Let the request be rendered anew, or discard it")
+            Failure::of(Class::Poison, "pinned_mail", message, "Let the request be rendered again, or discard it")
         };
         let end = pinned.iter().position(|byte| *byte == b'\n').ok_or_else(|| refused("it has no first line"))?;
         let envelope: Envelope =

@@ -45,7 +45,7 @@ pub struct Server {
     pub security: Security,
     /// A user's name and password.
     pub credentials: Option<(String, Secret)>,
-    /// Authorities in place of the system's; read at each connection.
+    /// Authorities instead of the system's; read at each connection.
     pub ca_file: Option<PathBuf>,
     /// What the relay calls itself; its own address when absent.
     pub hello_name: Option<String>,

@@ -2,13 +2,13 @@
 //!
 //! Blocked is whatever is not the public internet: the machine itself, its network and its neighbours. An IPv4 address
 //! counts in each form that IPv6 has for it. What this table does not know is blocked, so that a range that is given out
-//! later needs a decision here, not a mend after harm.
+//! later needs a decision here, not a fix after harm.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// Where clouds give a machine its credentials, some of them in public ranges. A wide range on an allow list is seldom
+/// Where clouds give a machine its credentials, some of them in public ranges. A wide range on an allow list is rarely
 /// written with these in mind, so nothing opens them.
 const METADATA: &[IpAddr] = &[
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), // most clouds

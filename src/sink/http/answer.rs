@@ -88,84 +88,105 @@ pub(in crate::sink) fn reason(error: &reqwest::Error) -> String {
 }
 
 /// The failure that `answer` of `target` is; `None` for 2xx.
-pub(in crate::sink) fn judge(answer: Answer, target: &str) -> Option<Failure> {
-    use Class::{Fatal, Poison, Retry};
-    let (class, ambiguous, code, message, hint) = match answer {
-        Answer::NotSent(ref reason) => {
-            let message = format!("{target} cannot be reached: {reason}");
-            (
-                Retry,
-                false,
-                "connect".to_owned(),
-                message,
-                "See whether the receiver is up and its name and certificate are right; SSL_CERT_FILE names a file of \
-                 authorities in place of the system's",
-            )
-        }
-        // A name can mean another address by itself, later. But either the address is meant, and somebody must say so, or
-        // somebody leads the relay into the network it stands in: trying again would give each new answer a try, and
-        // hide it among outages.
-        Answer::Blocked(ref reason) => {
-            let message = format!("{target} must not be connected to: {reason}");
-            (
-                Fatal,
-                false,
-                "address_blocked".to_owned(),
-                message,
-                "If this address is meant, write its range into the webhook's allow list, for example \
-                 allow = [\"10.1.0.0/16\"]; if not, mend url or the name's records, then `outbox-relay cursor resume NAME`",
-            )
-        }
-        Answer::TimedOut => {
-            let message = format!("{target} did not answer in time");
-            (
-                Retry,
-                true,
-                "timeout".to_owned(),
-                message,
-                "See whether the receiver is slow, or raise the sink's timeout",
-            )
-        }
-        Answer::Broken(ref reason) => {
-            let message = format!("{target} broke off before it answered: {reason}");
-            (Retry, true, "broken".to_owned(), message, "See the receiver's log for this moment")
-        }
+pub(in crate::sink) fn classify(answer: Answer, target: &str) -> Option<Failure> {
+    let subject = subject(&answer);
+    Some(match answer {
+        Answer::NotSent(reason) => Failure {
+            class: Class::Retry,
+            ambiguous: false,
+            subject,
+            code: "connect".to_owned(),
+            message: format!("{target} cannot be reached: {reason}"),
+            hint: "Check that the receiver is up and its name and certificate are right; SSL_CERT_FILE names a file of \
+                   authorities instead of the system's"
+                .to_owned(),
+            retry_after: None,
+        },
+        // A name can resolve to another address later. But either this address is meant, and the operator must allow it, or
+        // someone leads the relay into its own network: a retry would give each new address an attempt, and hide it among
+        // outages.
+        Answer::Blocked(reason) => Failure {
+            class: Class::Fatal,
+            ambiguous: false,
+            subject,
+            code: "address_blocked".to_owned(),
+            message: format!("{target} must not be connected to: {reason}"),
+            hint: "If this address is meant, write its range into the webhook's allow list, for example \
+                   allow = [\"10.1.0.0/16\"]; if not, fix url or the name's records, then `outbox-relay cursor resume NAME`"
+                .to_owned(),
+            retry_after: None,
+        },
+        Answer::TimedOut => Failure {
+            class: Class::Retry,
+            ambiguous: true,
+            subject,
+            code: "timeout".to_owned(),
+            message: format!("{target} did not answer in time"),
+            hint: "Check whether the receiver is slow, or raise the sink's timeout".to_owned(),
+            retry_after: None,
+        },
+        Answer::Broken(reason) => Failure {
+            class: Class::Retry,
+            ambiguous: true,
+            subject,
+            code: "broken".to_owned(),
+            message: format!("{target} closed the connection before it answered: {reason}"),
+            hint: "Check the receiver's log for this moment".to_owned(),
+            retry_after: None,
+        },
         // A verdict is about a request that was refused, so nothing is ambiguous.
-        Answer::Status { status: 400..=499, verdict: Some(ref verdict), .. } => {
-            let message = format!("{target} refused: {}", verdict.message);
-            (verdict.class, false, verdict.code.clone(), message, verdict.hint)
+        Answer::Status { status: 400..=499, verdict: Some(verdict), retry_after } => Failure {
+            class: verdict.class,
+            ambiguous: false,
+            subject,
+            code: verdict.code,
+            message: format!("{target} refused: {}", verdict.message),
+            hint: verdict.hint.to_owned(),
+            retry_after: retry_after.filter(|_| verdict.class == Class::Retry),
+        },
+        Answer::Status { status, retry_after, .. } => {
+            let (class, ambiguous, hint) = status_class(status)?;
+            Failure {
+                class,
+                ambiguous,
+                subject,
+                code: format!("http_{status}"),
+                message: format!("{target} answered {status}"),
+                hint: hint.to_owned(),
+                retry_after: retry_after.filter(|_| class == Class::Retry),
+            }
         }
-        Answer::Status { status, .. } => {
-            let (class, ambiguous, hint) = match status {
-                200..=299 => return None,
-                300..=399 => (Fatal, false, "Redirects are not followed: write the final address into url"),
-                401 | 403 => (Fatal, false, "Mend the credentials or the permissions of the relay at the receiver"),
-                407 => (Fatal, false, "A proxy asks for credentials: let the relay reach the receiver without one"),
-                408 => (Retry, true, "See whether the receiver is slow"),
-                429 => (Retry, false, "The receiver wants fewer requests: set rate_per_second"),
-                400..=499 => (Poison, false, "Mend the row or the templates, or let the receiver accept it"),
-                500..=599 => (Retry, true, "See the receiver's log for this moment"),
-                0..=199 | 600.. => (Retry, true, "The receiver answered with a status that HTTP does not know"),
-            };
-            (class, ambiguous, format!("http_{status}"), format!("{target} answered {status}"), hint)
-        }
-    };
-    let retry_after = match answer {
-        Answer::Status { retry_after, .. } if class == Retry => retry_after,
-        Answer::Status { .. } | Answer::NotSent(_) | Answer::Blocked(_) | Answer::TimedOut | Answer::Broken(_) => None,
-    };
-    let subject = match answer {
+    })
+}
+
+/// What a status means where the body says nothing more: the class, whether it is ambiguous, the hint; `None` for 2xx.
+fn status_class(status: u16) -> Option<(Class, bool, &'static str)> {
+    use Class::{Fatal, Poison, Retry};
+    Some(match status {
+        200..=299 => return None,
+        300..=399 => (Fatal, false, "Redirects are not followed: write the final address into url"),
+        401 | 403 => (Fatal, false, "Fix the credentials or the permissions of the relay at the receiver"),
+        407 => (Fatal, false, "A proxy asks for credentials: let the relay reach the receiver without one"),
+        408 => (Retry, true, "Check whether the receiver is slow"),
+        429 => (Retry, false, "The receiver wants fewer requests: set rate_per_second"),
+        400..=499 => (Poison, false, "Fix the row or the templates, or let the receiver accept it"),
+        500..=599 => (Retry, true, "Check the receiver's log for this moment"),
+        0..=199 | 600.. => (Retry, true, "The receiver answered with a status that HTTP does not define"),
+    })
+}
+
+fn subject(answer: &Answer) -> Subject {
+    match answer {
         Answer::Status { status: 404, verdict: None, .. } => Subject::Missing,
         Answer::Status { status: 409, verdict: None, .. } => Subject::KeyInUse,
-        // A provider may put its wish for fewer requests into a verdict of its own.
+        // A provider may ask for fewer requests in a verdict of its own.
         Answer::Status { status: 429, .. } | Answer::Status { status: 400..=499, verdict: Some(_), .. } => {
             Subject::Message
         }
         Answer::Status { .. } | Answer::NotSent(_) | Answer::Blocked(_) | Answer::TimedOut | Answer::Broken(_) => {
             Subject::Receiver
         }
-    };
-    Some(Failure { class, ambiguous, subject, code, message, hint: hint.to_owned(), retry_after })
+    }
 }
 
 /// What every status and every other end of a request means, for people.
@@ -173,13 +194,13 @@ pub(in crate::sink) fn judge(answer: Answer, target: &str) -> Option<Failure> {
 pub fn known_errors() -> Vec<KnownError> {
     let none = String::new;
     let ends = [Answer::NotSent(none()), Answer::Blocked(none()), Answer::TimedOut, Answer::Broken(none())];
-    let ends = ends.into_iter().filter_map(|end| judge(end, "")).map(|failure| {
+    let ends = ends.into_iter().filter_map(|end| classify(end, "")).map(|failure| {
         let phase = if failure.ambiguous { Phase::Unknown } else { Phase::Unsent };
         KnownError { codes: format!("`{}`", failure.code), class: failure.class, phase, hint: failure.hint }
     });
     let mut spans: Vec<(u16, u16, KnownError)> = Vec::new();
     for status in 100..=999 {
-        let Some(failure) = judge(Answer::Status { status, retry_after: None, verdict: None }, "") else { continue };
+        let Some(failure) = classify(Answer::Status { status, retry_after: None, verdict: None }, "") else { continue };
         let phase = if failure.ambiguous { Phase::Unknown } else { Phase::Answered };
         let meaning = KnownError { codes: String::new(), class: failure.class, phase, hint: failure.hint };
         match spans.last_mut() {

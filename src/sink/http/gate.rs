@@ -92,7 +92,7 @@ pub(in crate::sink) struct SystemNames;
 impl Resolve for SystemNames {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
-            // The client puts the URL's port in place of 0.
+            // The client puts the URL's port instead of 0.
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
             Ok(Box::new(found.into_iter()) as Addrs)
         })

@@ -104,7 +104,7 @@ impl HttpSink {
                 failure.message = format!("asking whether it has the message: {}", failure.message);
                 if failure.class == Class::Poison {
                     failure.class = Class::Fatal;
-                    failure.hint = "Mend `ask`: the receiver refuses the question".to_owned();
+                    failure.hint = "Fix `ask`: the receiver refuses the question".to_owned();
                 }
                 Err(failure)
             }
@@ -119,7 +119,7 @@ impl HttpSink {
             Err(_) => Answer::TimedOut,
         };
         let deadline = Failure::deadline;
-        Err(answer::judge(answer, self.requests.target()).unwrap_or_else(deadline))
+        Err(answer::classify(answer, self.requests.target()).unwrap_or_else(deadline))
     }
 
     async fn receipt(&self, response: Response) -> Receipt {
@@ -138,7 +138,7 @@ impl HttpSink {
 
     fn restore(&self, pinned: &[u8]) -> Result<Request, Failure> {
         let broken = || {
-            let hint = "Somebody has changed outbox.request.body; `outbox-relay request redrive` renders it anew";
+            let hint = "outbox.request.body was changed; `outbox-relay request redrive` renders it again";
             Failure::of(Class::Poison, "pinned_body", "what was pinned cannot be read", hint)
         };
         let pinned: Pinned = serde_json::from_slice(pinned).map_err(|_| broken())?;

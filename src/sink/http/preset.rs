@@ -46,7 +46,7 @@ pub(super) struct Seal {
 }
 
 impl Preset {
-    /// Reads the secrets, each time anew, so that a rotated one needs no restart.
+    /// Reads the secrets, each time again, so that a rotated one needs no restart.
     pub(super) fn seal(&self) -> Result<Seal, Failure> {
         let authorization = self.credentials.as_ref().map(|(user, secret)| basic(user, secret)).transpose()?;
         let keys = (!self.signed_by.is_empty()).then(|| Keys::read(&self.signed_by)).transpose();
@@ -65,7 +65,7 @@ impl Preset {
     pub(super) fn admit(&self, request: &Request, target: &str) -> Result<(), Failure> {
         self.fits(request.body().and_then(reqwest::Body::as_bytes).map_or(0, <[u8]>::len))?;
         let blocked = self.gate.as_ref().and_then(|gate| gate.check(request.url()).err());
-        match blocked.and_then(|blocked| answer::judge(Answer::Blocked(blocked.to_string()), target)) {
+        match blocked.and_then(|blocked| answer::classify(Answer::Blocked(blocked.to_string()), target)) {
             Some(failure) => Err(failure),
             None => Ok(()),
         }

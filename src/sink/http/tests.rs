@@ -144,7 +144,7 @@ async fn a_status_ends_the_turn_at_the_acknowledged_prefix() {
 }
 
 #[tokio::test]
-async fn the_receivers_wish_for_a_pause_is_reported() {
+async fn the_receivers_change_for_a_pause_is_reported() {
     for status in [429, 503] {
         let (url, _) = answering(status, Some(("retry-after", "7200"))).await;
         assert_eq!(failure(url).await.retry_after, Some(answer::LONGEST_PAUSE));

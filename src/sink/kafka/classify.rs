@@ -72,7 +72,7 @@ pub(super) fn routed(failure: Failure, error: &KafkaError) -> Failure {
     }
     Failure {
         class: Class::Poison,
-        hint: "Create the topic that the template gives for this row, or mend the row; topics are never created \
+        hint: "Create the topic that the template gives for this row, or fix the row; topics are never created \
                automatically."
             .to_owned(),
         ..failure
@@ -84,7 +84,7 @@ pub(super) fn interrupted(last: Option<(KafkaError, String)>) -> Failure {
     failure(&KafkaError::MessageProduction(Code::MessageTimedOut), last)
 }
 
-/// Whether a complaint of the client says that somebody must mend something: it tells more than what follows from it.
+/// Whether a complaint of the client says that somebody must fix something: it tells more than what follows from it.
 pub(super) fn tells(error: &KafkaError) -> bool {
     error.rdkafka_error_code().is_some_and(|code| meaning(code).class == Class::Fatal)
 }

@@ -27,7 +27,7 @@ pub const NO_CLIENT_CODE: &str = "kafka_client";
 pub(super) const NO_CLIENT: Meaning = Meaning {
     class: Class::Retry,
     phase: Phase::Unsent,
-    hint: "The Kafka client cannot be made: mend what it names in [kafka.properties], and restart the replicas; a file named \
+    hint: "The Kafka client cannot be created: fix what it names in [kafka.properties], and restart the replicas; a file named \
            there is read again at the next try.",
     codes: &[],
 };

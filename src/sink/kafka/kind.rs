@@ -65,7 +65,7 @@ impl Kind {
     }
 
     /// How much may wait and be under way, in KiB, unless the operator has `configured` something else; always enough for the
-    /// largest record and its neighbour: a record that no empty queue has room for would be offered for ever.
+    /// largest record and its neighbour: a record that no empty queue has room for would be offered indefinitely.
     pub(super) fn queue_kib(self, configured: Option<usize>) -> usize {
         let usual = match self.backlog {
             Some(Spread::One) => self.batch_bytes() * 5 / 2 / KIB,

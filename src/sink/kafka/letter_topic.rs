@@ -115,14 +115,14 @@ impl LetterTopic {
     }
 
     fn failure(&self, cause: Failure) -> Failure {
-        // That the copy is refused says nothing about the message: somebody must mend the topic.
+        // That the copy is refused says nothing about the message: somebody must fix the topic.
         let class = if cause.class == Class::Retry { Class::Retry } else { Class::Fatal };
         Failure {
             class,
             ambiguous: false,
             code: "dead_letter_topic".to_owned(),
             message: format!("Dead letter topic {}: {} ({})", self.topic, cause.message, cause.code),
-            hint: format!("No row is put aside before this topic has a copy. {}", cause.hint),
+            hint: format!("No row is dead-lettered before this topic has a copy. {}", cause.hint),
             subject: Subject::Elsewhere,
             retry_after: None,
         }

@@ -15,14 +15,14 @@ use super::{Cluster, KafkaSink, Kind, classify};
 use crate::message::Message;
 use crate::sink::Failure;
 
-/// So long the reason of a failure is waited for, at the most: a busy machine tells it late.
+/// So long the reason of a failure is waited for, at most: a busy machine tells it late.
 const REASON: Duration = Duration::from_millis(500);
 /// Enough to take what already waits in the client's queue.
 const EVENTS: Duration = Duration::from_millis(20);
 
 /// Kafka's own `max.message.bytes`: only who has raised it comes near to what one request may have.
 const USUAL: usize = 1_048_588;
-/// What a request has beside its records, at the most.
+/// What a request has beside its records, at most.
 const REQUEST: usize = 4_096;
 
 /// A topic as the cluster describes it.
@@ -132,7 +132,7 @@ async fn max_message_bytes(cluster: &Cluster, topic: &str, leader: Option<i32>, 
     if limit <= USUAL {
         return Some(limit);
     }
-    // At a larger request a broker closes the connection without a word: the record would be sent again for ever. Brokers of
+    // At a larger request a broker closes the connection without a word: the record would be sent again indefinitely. Brokers of
     // one cluster are taken to be alike.
     let request = match leader {
         Some(leader) => number(&admin, ResourceSpecifier::Broker(leader), "socket.request.max.bytes", timeout).await,

@@ -18,17 +18,17 @@ const TABLE: &[Meaning] = &[
     Meaning {
         states: &["22", "54"],
         class: Class::Poison,
-        hint: "A value of the row does not fit the statement or its tables: mend the row, or the statement.",
+        hint: "A value of the row does not fit the statement or its tables: fix the row, or the statement.",
     },
     Meaning {
         states: &["23", "27", "44"],
         class: Class::Poison,
-        hint: "A constraint refuses what this row changes: mend the row, the read model, or the statement.",
+        hint: "A constraint refuses what this row changes: fix the row, the read model, or the statement.",
     },
     Meaning {
         states: &["P0", "20", "2F", "38", "39"],
         class: Class::Poison,
-        hint: "A function or a trigger raised this for the row: mend the row, or what raised it.",
+        hint: "A function or a trigger raised this for the row: fix the row, or what raised it.",
     },
     Meaning {
         states: &["42", "3F", "28"],
@@ -51,7 +51,7 @@ const TABLE: &[Meaning] = &[
     Meaning {
         states: &["40", "55P03", "55006", "55P04"],
         class: Class::Retry,
-        hint: "The statement collided with another transaction; the relay tries again by itself. When it lasts, see with \
+        hint: "The statement collided with another transaction; the relay retries by itself. When it lasts, see with \
                whom in the server's log and in pg_locks.",
     },
     Meaning {
@@ -63,7 +63,7 @@ const TABLE: &[Meaning] = &[
     Meaning {
         states: &["57", "25", "08", "53", "58", "72", "XX", "F0"],
         class: Class::Retry,
-        hint: "The server ended the statement: restart, failover, time limit or lack of resources; the relay tries again by \
+        hint: "The server ended the statement: restart, failover, time limit or lack of resources; the relay retries by \
                itself. A statement has 3/5 of turn.deadline.",
     },
     Meaning {
@@ -77,7 +77,7 @@ const TABLE: &[Meaning] = &[
 const UNLISTED: Meaning = Meaning {
     states: &[],
     class: Class::Poison,
-    hint: "A function, a trigger or an extension raised this for the row: mend the row, or what raised it.",
+    hint: "A function, a trigger or an extension raised this for the row: fix the row, or what raised it.",
 };
 
 fn of(code: &str) -> &'static Meaning {
@@ -88,7 +88,7 @@ fn of(code: &str) -> &'static Meaning {
 /// What an error of the statement means.
 pub(super) fn judge(error: &tokio_postgres::Error) -> Failure {
     let Some(db) = error.as_db_error() else {
-        let hint = "Nothing was changed; the relay tries again by itself.";
+        let hint = "Nothing was changed; the relay retries by itself.";
         return Failure::of(Class::Retry, "sql_no_answer", error.to_string(), hint).about(Subject::Elsewhere);
     };
     let meaning = of(db.code().code());

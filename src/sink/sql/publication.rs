@@ -46,7 +46,7 @@ struct Refusal {
     failure: Failure,
     /// The transaction cannot be gone on with.
     lost: bool,
-    /// Among how many of the piece's rows the culprit stands.
+    /// Among how many of the piece's rows the offending row stands.
     suspects: usize,
 }
 
@@ -182,7 +182,7 @@ impl SqlPublication<'_> {
 
     /// Leaves in the transaction what the acknowledged prefix has changed; nothing when that cannot be had any more.
     async fn undo(&mut self, refusal: Refusal) {
-        // A plan that is out of date is made anew, by whoever has this connection next.
+        // A plan that is out of date is made again, by whoever has this connection next.
         self.transaction.statement_cache.remove(&self.sink.statement, &self.sink.types);
         let Refusal { mut failure, lost, suspects } = refusal;
         let lost = lost || self.transaction.batch_execute(UNDO).await.is_err();

@@ -16,7 +16,7 @@ pub struct Unanswered {
     pub code: &'static str,
     /// What happened.
     pub message: String,
-    /// What mends it.
+    /// What fixes it.
     pub hint: String,
 }
 
@@ -67,7 +67,7 @@ impl Unanswered {
             passing: true,
             code: "query_no_answer",
             message: format!("The query was not answered: {}", error::describe(error)),
-            hint: "See the server's log; it is tried again".to_owned(),
+            hint: "See the server's log; it is retried".to_owned(),
         }
     }
 

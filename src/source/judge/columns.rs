@@ -70,12 +70,12 @@ fn present(table: &Table, config: &Stream, which: &str, column: &str, findings: 
     if !found.nullable_in.is_empty() {
         let list: Vec<_> = found.nullable_in.iter().map(|relation| format!("{relation}.{column}")).collect();
         let message = format!("{} may be NULL: such rows would be skipped silently", list.join(", "));
-        let mend: Vec<_> = found
+        let fix: Vec<_> = found
             .nullable_in
             .iter()
             .map(|relation| format!("ALTER TABLE {relation} ALTER COLUMN {} SET NOT NULL;", quote_ident(column)))
             .collect();
-        findings.push(Finding::new(Level::Error, "column_nullable", message).sql(mend.join(" ")));
+        findings.push(Finding::new(Level::Error, "column_nullable", message).sql(fix.join(" ")));
     }
 }
 
@@ -86,11 +86,11 @@ fn id_type(column: &Column, config: &Stream) -> Option<Finding> {
     let name = &config.table;
     let message =
         format!("{name}.{} is {}; ids are bigint, integer, smallint, uuid or text", column.name, column.type_name);
-    let mend = format!(
+    let fix = format!(
         "ALTER TABLE {} ADD COLUMN relay_id bigint GENERATED ALWAYS AS IDENTITY; -- and set id = \"relay_id\"",
         name.quoted()
     );
-    Some(Finding::new(Level::Error, "column_type", message).sql(mend))
+    Some(Finding::new(Level::Error, "column_type", message).sql(fix))
 }
 
 fn created_at_type(column: &Column, config: &Stream) -> Option<Finding> {

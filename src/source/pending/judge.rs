@@ -1,4 +1,4 @@
-//! Whether due work can be read from a table, and what mends it if not.
+//! Whether due work can be read from a table, and what fixes it if not.
 //!
 //! Pure.
 

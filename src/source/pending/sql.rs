@@ -20,7 +20,7 @@ pub enum Taking {
 
 impl Due {
     /// Whether a claim, which may be an old one, keeps the row from being claimed at `now`. `$2`: when this `run --once`
-    /// began, or NULL; it tries again what failed before, and nothing twice.
+    /// began, or NULL; it retries what failed before, and nothing twice.
     fn free(&self, now: &str) -> String {
         format!(
             "COALESCE((SELECT CASE c.state \
@@ -221,7 +221,7 @@ impl Due {
     }
 }
 
-/// A waiting claim may be tried again.
+/// A waiting claim may be retried.
 fn again(alias: &str, now: &str) -> String {
     format!("CASE WHEN $2::timestamptz IS NULL THEN {alias}.not_before <= {now} ELSE {alias}.updated_at < $2 END")
 }

@@ -102,8 +102,8 @@ pub fn judge(table: &Table, indexes: &[ShardIndex], config: &Stream, shard: &Sha
             "{}.{} is of type {}, whose text may differ from session to session: no index can hold its shard",
             config.table, column.name, column.type_name
         );
-        let mend = "Take a column of type text, varchar, smallint, integer, bigint or uuid, or write shards = 1.";
-        return vec![Finding::new(Level::Error, "shard_key_type", message).setting(mend)];
+        let fix = "Take a column of type text, varchar, smallint, integer, bigint or uuid, or write shards = 1.";
+        return vec![Finding::new(Level::Error, "shard_key_type", message).setting(fix)];
     }
     let mut findings = Vec::new();
     for missing in missing(table, indexes, config, shard) {

@@ -142,7 +142,7 @@ impl Writer {
         while !self.end.is_cancelled() {
             let mut connected = match client.take() {
                 Some(client) if !client.is_closed() => client,
-                // PostgreSQL may be down on purpose: an application tries again, too.
+                // PostgreSQL may be down on purpose: an application retries, too.
                 Some(_) | None => match connect(&self.url).await {
                     Ok(connected) => connected,
                     Err(_) => {

@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 
 use super::super::watchdog::{Program, Signal};
 
-/// Names the directory with the broker's jars, in place of what is found.
+/// Names the directory with the broker's jars, instead of what is found.
 pub const JARS: &str = "OUTBOX_RELAY_KAFKA_JARS";
 
 /// What the broker's Java is made for.

@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 use super::judge::{Entry, Ledger};
 use super::{MAILS, TEXTS};
 use crate::kills::Kill;
-use outbox_relay::cursor::requests::{self, Filter};
+use outbox_relay::cursor::requests::{self, RequestFilter};
 
 const ENTRIES: &str = "SELECT relay, coalesce(dedupe_key, ''), request_id::text, status FROM outbox.request";
 const COUNTS: &str = "SELECT relay, status, count(*) FROM outbox.request GROUP BY relay, status";
@@ -36,13 +36,13 @@ pub(super) async fn read(owner: &Client) -> anyhow::Result<Ledger> {
     let rows = owner.query(ENTRIES, &[]).await?;
     let entry =
         |row: &tokio_postgres::Row| Entry { relay: row.get(0), about: row.get(1), id: row.get(2), status: row.get(3) };
-    let all = Filter { relay: None, state: None, ambiguous: false, limit: i64::MAX };
-    let unknown = ids(owner, Filter { state: Some("unknown"), ..all }).await?;
-    let ambiguous = ids(owner, Filter { ambiguous: true, ..all }).await?;
+    let all = RequestFilter { relay: None, state: None, ambiguous: false, limit: i64::MAX };
+    let unknown = ids(owner, RequestFilter { state: Some("unknown"), ..all }).await?;
+    let ambiguous = ids(owner, RequestFilter { ambiguous: true, ..all }).await?;
     Ok(Ledger { entries: rows.iter().map(entry).collect(), unknown, ambiguous })
 }
 
-async fn ids(owner: &Client, filter: Filter<'_>) -> anyhow::Result<HashSet<String>> {
+async fn ids(owner: &Client, filter: RequestFilter<'_>) -> anyhow::Result<HashSet<String>> {
     Ok(requests::list(owner, filter).await?.into_iter().flat_map(|listed| listed.key).collect())
 }
 

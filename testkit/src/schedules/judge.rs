@@ -71,7 +71,7 @@ pub(super) struct Counts {
     pub(super) early: usize,
     /// Accepted more than once, under one key.
     pub(super) repeated: usize,
-    /// Repeated ones that no kill explains, or that were not to be tried again.
+    /// Repeated ones that no kill explains, or that were not to be retried.
     pub(super) unexplained: usize,
     /// Failed or skipped without a reason.
     pub(super) wrong: usize,

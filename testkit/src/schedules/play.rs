@@ -180,7 +180,7 @@ impl Story<'_> {
     }
 }
 
-/// From the last kill until somebody is at work again and has worked off what came before.
+/// From the last kill until a session is at work again and has worked off what came before.
 fn dark_excuse(truth: &Truth, dark: Timestamp, light: Timestamp) -> Excuse {
     let first = truth.receipts.iter().map(|one| one.at).filter(|at| *at > light).min();
     Excuse { from: dark.minus(LIMIT), to: first.unwrap_or(light).plus(WORKED_OFF), of: None }

@@ -108,12 +108,12 @@ impl Timetable {
         self.first.plus(SECOND * edit.second() + BETWEEN)
     }
 
-    /// The date that is set in place of one in an hour.
+    /// The date that is set instead of one in an hour.
     pub(super) fn redated_to(&self) -> Timestamp {
         self.first.plus(6 * SECOND)
     }
 
-    /// The beginning of the rule in place of the one by which a schedule began: every three seconds.
+    /// The beginning of the rule instead of the one by which a schedule began: every three seconds.
     pub(super) fn reruled_to(&self) -> Timestamp {
         self.first.plus(7 * SECOND)
     }

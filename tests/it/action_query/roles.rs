@@ -51,7 +51,7 @@ async fn security_by_rows_holds_for_the_tenant() {
 
 // Guarantee: queries.role-refused
 #[tokio::test]
-async fn a_role_that_the_relay_may_not_become_is_refused_with_the_grant_that_mends_it() {
+async fn a_role_that_the_relay_may_not_become_is_refused_with_the_grant_that_fixes_it() {
     let tenants = Tenants::new().await;
     let stranger = format!("{}_stranger", tenants.database.name);
     let long = format!("{}{}", tenants.a, "x".repeat(63 - tenants.a.len()));

@@ -136,28 +136,28 @@ async fn recovered_circuit_is_logged_once() {
 
 // Guarantee: failures.circuit
 #[tokio::test(flavor = "multi_thread")]
-async fn refusals_of_rows_and_wishes_for_fewer_requests_open_no_circuit() {
+async fn refusals_of_rows_and_changes_for_fewer_requests_open_no_circuit() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
     let receiver = Receiver::start();
-    receiver.answer(|request| (if request.key.starts_with("wish/") { 429 } else { 422 }, Duration::ZERO));
+    receiver.answer(|request| (if request.key.starts_with("change/") { 429 } else { 422 }, Duration::ZERO));
     let relays = [
         receiver.relay("halts", ""),
         receiver.relay("buries", "on_poison = \"dead_letter\""),
-        receiver.relay("wish", ""),
+        receiver.relay("change", ""),
     ];
     insert(&owner, 8).await;
     let text = toml(&database, "relay", None, &relays.concat());
     let replica = Replica::start(&config(&database, "relay", None, &relays.concat()), "r1");
     halted(&owner, "halts").await;
     eventually(PATIENCE * 2, || async { letters(&owner).await == 8 }).await;
-    let wishes = || receiver.requests().iter().filter(|request| request.key.starts_with("wish/")).count();
-    eventually(PATIENCE * 2, || async { wishes() >= 6 }).await;
-    for cursor in ["halts", "buries", "wish"] {
+    let changes = || receiver.requests().iter().filter(|request| request.key.starts_with("change/")).count();
+    eventually(PATIENCE * 2, || async { changes() >= 6 }).await;
+    for cursor in ["halts", "buries", "change"] {
         assert_eq!(circuit(&text, cursor).await["circuit"], "closed", "{cursor}");
     }
     receiver.answer(|_| (200, Duration::ZERO));
-    eventually(PATIENCE * 2, || async { receiver.accepted("wish") == numbers(1..=8) }).await;
+    eventually(PATIENCE * 2, || async { receiver.accepted("change") == numbers(1..=8) }).await;
     insert(&owner, 1).await;
     eventually(PATIENCE * 2, || async { receiver.accepted("buries") == ["9"] }).await;
     replica.stop().await;

@@ -131,8 +131,8 @@ async fn crash(owner: &Client, database: &Database, config: &str, topic: &str) {
 async fn raise_limit(topic: &str) {
     let admin: AdminClient<DefaultClientContext> =
         ClientConfig::new().set("bootstrap.servers", servers().await).create().unwrap();
-    let wish = AlterConfig::new(ResourceSpecifier::Topic(topic)).set("max.message.bytes", "1000000");
-    let done = admin.alter_configs([&wish], &AdminOptions::new()).await.unwrap();
+    let change = AlterConfig::new(ResourceSpecifier::Topic(topic)).set("max.message.bytes", "1000000");
+    let done = admin.alter_configs([&change], &AdminOptions::new()).await.unwrap();
     assert!(done.iter().all(Result::is_ok), "{done:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Due work by e-mail, and under `at_most_once`.
+//! Due work by email, and under `at_most_once`.
 
 use outbox_testkit::smtp::{Behaviour, Options, SmtpServer};
 

@@ -1,4 +1,4 @@
-//! Tables that cannot be read as a stream without loss are refused, with what mends it.
+//! Tables that cannot be read as a stream without loss are refused, with what fixes it.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::support::{Process, bookings, database, outbox_relay, toml};
 const KEY: &str = "PRIMARY KEY (created_at, id)";
 const CLOCK: &str = "created_at timestamptz NOT NULL DEFAULT clock_timestamp()";
 
-/// How a table is made, what else the source says, the code, and a part of the mend.
+/// How a table is made, what else the source says, the code, and a part of the fix.
 fn cases() -> Vec<(String, &'static str, &'static str, &'static str)> {
     let table = |columns: &str| format!("CREATE TABLE bookings ({columns})");
     let plain = format!("id bigint NOT NULL, {CLOCK}, {KEY}");
@@ -109,7 +109,7 @@ fn cases() -> Vec<(String, &'static str, &'static str, &'static str)> {
     ]
 }
 
-/// The errors that `check` finds: relay, code and mend. Its exit code must say whether there are some.
+/// The errors that `check` finds: relay, code and fix. Its exit code must say whether there are some.
 async fn errors(toml: &str) -> Vec<(String, String, String)> {
     let (code, out, log) = outbox_relay(toml, &["check", "-o", "json"]).await;
     let report: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out} {log}"));
@@ -117,13 +117,13 @@ async fn errors(toml: &str) -> Vec<(String, String, String)> {
     assert!(code == Some(0) || code == Some(3), "{report}");
     let findings = report["findings"].as_array().unwrap();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mend = |finding: &Value| text(&finding["fix_sql"]) + &text(&finding["fix_setting"]);
+    let fix = |finding: &Value| text(&finding["fix_sql"]) + &text(&finding["fix_setting"]);
     let errors = findings.iter().filter(|finding| finding["level"] == "error");
-    errors.map(|finding| (text(&finding["relay"]), text(&finding["code"]), mend(finding))).collect()
+    errors.map(|finding| (text(&finding["relay"]), text(&finding["code"]), fix(finding))).collect()
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_without_loss_is_refused_by_check_with_its_mend() {
+async fn what_cannot_be_read_without_loss_is_refused_by_check_with_its_fix() {
     let database = database().await;
     let owner = database.connect("postgres").await;
     let mut relays = String::new();
@@ -134,12 +134,12 @@ async fn what_cannot_be_read_without_loss_is_refused_by_check_with_its_mend() {
         relays.push_str(&relay.replace("name = \"r\"", &format!("name = \"r{n}\"")));
     }
     let errors = errors(&toml(&database, "relay", None, &relays)).await;
-    for (n, (make, source, code, mend)) in cases().into_iter().enumerate() {
+    for (n, (make, source, code, fix)) in cases().into_iter().enumerate() {
         let own = |(relay, ..): &&(String, String, String)| *relay == format!("r{n}");
         let own: Vec<_> = errors.iter().filter(own).collect();
-        let mend = mend.replace("\"public\"", &format!("\"s{n}\""));
-        let found = own.iter().any(|(_, found, text)| found == code && text.contains(&mend));
-        assert!(found, "{make} {source}: expected {code} with {mend:?}, found {own:?}");
+        let fix = fix.replace("\"public\"", &format!("\"s{n}\""));
+        let found = own.iter().any(|(_, found, text)| found == code && text.contains(&fix));
+        assert!(found, "{make} {source}: expected {code} with {fix:?}, found {own:?}");
     }
 }
 
@@ -158,10 +158,7 @@ async fn a_temporary_table_is_refused() {
     let schema: String = owner.query_one(schema, &[]).await.unwrap().get(0);
     let relay = stdout_relay(&format!("table = \"{schema}.bookings\""));
     let errors = errors(&toml(&database, "relay", None, &relay)).await;
-    assert!(
-        errors.iter().any(|(_, code, mend)| code == "table_kind" && mend == "Use a permanent table."),
-        "{errors:?}"
-    );
+    assert!(errors.iter().any(|(_, code, fix)| code == "table_kind" && fix == "Use a permanent table."), "{errors:?}");
 }
 
 #[tokio::test]
@@ -171,15 +168,15 @@ async fn a_missing_privilege_is_refused_with_the_grant() {
     run(&owner, "REVOKE SELECT ON bookings FROM relay").await;
     let toml = toml(&database, "relay", None, &stdout_relay(BOOKINGS));
     let found = errors(&toml).await;
-    let mend = "GRANT SELECT ON \"public\".\"bookings\" TO \"relay\";";
-    assert!(found.iter().any(|(_, code, text)| code == "privilege_missing" && text == mend), "{found:?}");
+    let fix = "GRANT SELECT ON \"public\".\"bookings\" TO \"relay\";";
+    assert!(found.iter().any(|(_, code, text)| code == "privilege_missing" && text == fix), "{found:?}");
     run(&owner, "GRANT SELECT ON bookings TO relay; REVOKE USAGE ON SCHEMA public FROM PUBLIC, relay").await;
     let found = errors(&toml).await;
-    assert!(found.iter().any(|(_, code, mend)| code == "privilege_missing" && mend.contains("ON SCHEMA")), "{found:?}");
+    assert!(found.iter().any(|(_, code, fix)| code == "privilege_missing" && fix.contains("ON SCHEMA")), "{found:?}");
 }
 
 #[tokio::test]
-async fn a_refused_relay_halts_with_code_and_mend_and_goes_on_by_itself_once_mended() {
+async fn a_refused_relay_halts_with_code_and_fix_and_goes_on_by_itself_once_fixed() {
     let database = database().await;
     let owner = bookings(&database, crate::support::CLOCK).await;
     run(&owner, "ALTER TABLE bookings ALTER COLUMN created_at DROP NOT NULL; INSERT INTO bookings DEFAULT VALUES")

@@ -186,7 +186,7 @@ async fn a_changed_default_or_a_dropped_trigger_halts_until_it_is_accepted() {
 }
 
 #[tokio::test]
-async fn a_default_that_was_mended_halts_once_too_and_is_named() {
+async fn a_default_that_was_fixed_halts_once_too_and_is_named() {
     let database = database().await;
     let mut owner = bookings(&database, NOW).await;
     run(&owner, INSERT).await;

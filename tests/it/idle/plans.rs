@@ -6,7 +6,7 @@ use outbox_relay::source::table::inspect;
 use crate::support::{Reader, database, sessions};
 
 #[tokio::test]
-async fn what_a_full_look_reads_is_not_planned_anew_each_time() {
+async fn what_a_full_look_reads_is_not_planned_again_each_time() {
     let database = database().await;
     let owner = database.connect("postgres").await;
     let table = "CREATE TABLE bookings (id bigint PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT clock_timestamp()); \
@@ -26,6 +26,6 @@ async fn what_a_full_look_reads_is_not_planned_anew_each_time() {
     assert!(plans.len() >= 8, "the statements of {times} readings: {}", plans.len());
     for row in plans {
         let (statement, custom): (String, i64) = (row.get(0), row.get(1));
-        assert_eq!(custom, 5, "planned anew each time: {statement}");
+        assert_eq!(custom, 5, "planned again each time: {statement}");
     }
 }

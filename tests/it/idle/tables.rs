@@ -105,7 +105,7 @@ async fn a_table_that_is_locked_forbidden_or_dropped_among_those_that_rest_blind
     run(&stage.owner, "DROP TABLE t5").await;
     stage.insert(6).await;
     stage.has(6, 2).await;
-    // A check in the midst of the DROP may find a table without its indexes; the next one, after five seconds, none.
+    // A check in the middle of the DROP may find a table without its indexes; the next one, after five seconds, none.
     eventually(PATIENCE * 2, async || halted(&stage.owner, "t5").await.1["code"] == "table_missing").await;
     // The others rest again, without it.
     tokio::time::sleep(RESTED).await;

@@ -84,7 +84,7 @@ async fn transaction_without_reported_start_is_not_lost() {
     let owner = bookings(&database, NOW).await;
     let reader = Reader::new(&database, "relay_stats").await.window(Duration::ZERO).await;
     reader.settled(&NONE).await;
-    // Activity is reported again in the midst of the transaction, without its start. A walsender never reports one.
+    // Activity is reported again in the middle of the transaction, without its start. A walsender never reports one.
     let writer = database.connect("postgres").await;
     writer.batch_execute("BEGIN; SET LOCAL track_activities = off").await.unwrap();
     writer.batch_execute("SET LOCAL track_activities = on").await.unwrap();

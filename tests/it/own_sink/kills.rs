@@ -63,7 +63,7 @@ async fn an_own_sink_loses_nothing_and_keeps_order_when_its_holders_are_killed()
     println!("{KILLS} kills, {} rows, {} duplicates", committed.len(), report.duplicates());
     assert_eq!(verdict(&committed, &[&report], true), Verdict::Pass, "{report:?}");
     assert!(report.strayed.is_empty(), "{report:?}");
-    // What a holder had sent and not recorded, a turn's rows at the most.
+    // What a holder had sent and not recorded, a turn's rows at most.
     assert!(report.duplicates() <= KILLS * 4 * ROWS, "{} duplicates", report.duplicates());
 }
 

@@ -99,11 +99,11 @@ async fn two_runs_at_the_same_moment_send_each_row_once_and_a_paused_relay_sends
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_names_what_is_wrong_with_a_table_of_due_work_and_the_sql_that_mends_it() {
+async fn check_names_what_is_wrong_with_a_table_of_due_work_and_the_sql_that_fixes_it() {
     let (database, receiver) = (database().await, Receiver::start());
     let owner = tables(&database).await;
     let relay = reminders(&receiver, "");
-    for (change, back, code, level, mend) in [
+    for (change, back, code, level, fix) in [
         (
             "DROP INDEX \"todos_dueDate_workspaceId_id_idx\"",
             "CREATE INDEX ON todos (\"dueDate\", \"workspaceId\", id) WHERE NOT \"delayNotificationSent\"",
@@ -146,7 +146,7 @@ async fn check_names_what_is_wrong_with_a_table_of_due_work_and_the_sql_that_men
         owner.batch_execute(back).await.unwrap();
         let document = json(&out);
         let found = finding(&document, code).unwrap_or_else(|| panic!("{code}: {out}"));
-        assert_eq!((&found["level"], &found["fix_sql"]), (&level.into(), &mend.into()), "{found}");
+        assert_eq!((&found["level"], &found["fix_sql"]), (&level.into(), &fix.into()), "{found}");
         assert_eq!(exit, Some(if level == "error" { 3 } else { 0 }), "{out}");
     }
     for (setting, with, code) in [

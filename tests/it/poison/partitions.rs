@@ -26,8 +26,8 @@ async fn insert(owner: &Client) {
 }
 
 pub(super) async fn grow(topic: &str, partitions: usize) {
-    let wish = NewPartitions::new(topic, partitions);
-    let done = admin().await.create_partitions([&wish], &AdminOptions::new()).await.unwrap();
+    let change = NewPartitions::new(topic, partitions);
+    let done = admin().await.create_partitions([&change], &AdminOptions::new()).await.unwrap();
     assert!(done.iter().all(Result::is_ok), "{done:?}");
 }
 

@@ -1,4 +1,4 @@
-//! What the search for a culprit costs, with one and with five requests in flight.
+//! What the search for an offending row costs, with one and with five requests in flight.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -10,7 +10,7 @@ use crate::support::{
 };
 
 const ROWS: usize = 6_000;
-/// Refused, in the midst of a batch each.
+/// Refused, in the middle of a batch each.
 const CULPRITS: [usize; 2] = [2_345, 4_321];
 const PARTITIONS: i32 = 4;
 

@@ -119,9 +119,9 @@ async fn a_redriven_row_keeps_its_id_is_marked_and_a_discarded_one_is_never_sent
     let (_database, owner, text, replica) = stage(&receiver).await;
     let letters = waiting(&text, &[]).await;
     let id = |row: usize| letters[row].0.clone();
-    // Mended: it goes out mended. Gone: what was stored goes out.
+    // Mended: it goes out fixed. Gone: what was stored goes out.
     owner
-        .batch_execute("UPDATE bookings SET payload = 'mended' WHERE id = 2; DELETE FROM bookings WHERE id = 3")
+        .batch_execute("UPDATE bookings SET payload = 'fixed' WHERE id = 2; DELETE FROM bookings WHERE id = 3")
         .await
         .unwrap();
 
@@ -133,7 +133,7 @@ async fn a_redriven_row_keeps_its_id_is_marked_and_a_discarded_one_is_never_sent
     let (out, _) = ends(0, &text, &["redrive", &id(0), &id(1), "--yes"]).await;
     assert!(out.contains("2 of 2"), "{out}");
     eventually(PATIENCE * 2, || async { receiver.accepted("r") == ["1", "5", "6", "2", "3"] }).await;
-    for (row, body) in [("2", "mended"), ("3", "p3")] {
+    for (row, body) in [("2", "fixed"), ("3", "p3")] {
         eventually(PATIENCE, || async { state(&owner, row).await.0 == "redriven" }).await;
         let requests = receiver.requests();
         let sent = requests.iter().rfind(|request| request.key == format!("r/{row}")).unwrap();

@@ -63,8 +63,8 @@ async fn each_state_of_a_request_has_its_answer_and_only_retry_failed_arms_a_fai
         let answer: String = app.query_one(sql, &[]).await.unwrap().get(0);
         assert_eq!(answer, if status == "failed" { "pending" } else { status });
         let sql = "SELECT attempts = 0 AND error IS NULL AND body IS NULL FROM outbox.request";
-        let anew: bool = owner.query_one(sql, &[]).await.unwrap().get(0);
-        assert_eq!(anew, status == "failed", "{status}");
+        let again: bool = owner.query_one(sql, &[]).await.unwrap().get(0);
+        assert_eq!(again, status == "failed", "{status}");
     }
 }
 

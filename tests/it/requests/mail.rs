@@ -1,4 +1,4 @@
-//! Requests by e-mail, to a real mail server.
+//! Requests by email, to a real mail server.
 
 use std::collections::BTreeSet;
 use std::process::Stdio;

@@ -149,7 +149,7 @@ async fn automatic_tries_end_before_the_provider_forgets_the_key() {
     assert_eq!(outbox_relay(&text, &["run", "--once"]).await.0, Some(1));
     assert_eq!((having(&owner, "unknown").await, provider.count()), (1, 1));
     assert_eq!(listed(&text, &["--unknown"]).await[0]["error"]["code"], "key_forgotten");
-    // A person decides, and the receiver gets the key anew.
+    // A person decides, and the receiver gets the key again.
     assert_eq!(outbox_relay(&text, &["request", "redrive", &id, "--yes"]).await.0, Some(0));
     assert_eq!(outbox_relay(&text, &["run", "--once"]).await.0, Some(0));
     assert_eq!((having(&owner, "completed").await, provider.count()), (1, 2));

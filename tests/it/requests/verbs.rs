@@ -139,7 +139,7 @@ async fn a_relay_makes_its_templates_known_and_takes_none_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_fit_requests_is_refused_with_key_value_and_mend() {
+async fn what_does_not_fit_requests_is_refused_with_key_value_and_fix() {
     let provider = Provider::start(|_| Answer::Accept).await.unwrap();
     let refused = |relay: &str| {
         let text = format!("[postgres]\nurl = \"postgresql://relay@127.0.0.1/app?sslmode=disable\"\n{relay}");

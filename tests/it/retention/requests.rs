@@ -17,7 +17,7 @@ const REQUESTS: &str = "
         CASE until WHEN 'passed' THEN now() - interval '1 day' WHEN 'runs' THEN now() + interval '1 day' END,
         now(), 'x', 'x', now(), CASE WHEN status = 'completed' THEN now() - age END, now() - age
     FROM (VALUES ('plain', 'completed', 'no key'), ('passed', 'completed', 'passed'), ('runs', 'completed', 'runs'),
-        ('for ever', 'completed', 'never'), ('failed', 'failed', 'passed'), ('unknown', 'unknown', 'no key'),
+        ('indefinitely', 'completed', 'never'), ('failed', 'failed', 'passed'), ('unknown', 'unknown', 'no key'),
         ('pending', 'pending', 'no key'), ('processing', 'processing', 'passed'), ('young', 'completed', 'no key'))
         AS r (name, status, until), LATERAL (SELECT CASE WHEN name = 'young' THEN interval '89 days'
         ELSE interval '100 days' END AS age) AS a";
@@ -56,13 +56,13 @@ async fn stage() -> (Database, Client, String) {
     (database, owner, text)
 }
 
-/// Failed ones that were given up: one whose key is free, and one whose key holds for ever.
+/// Failed ones that were given up: one whose key is free, and one whose key holds indefinitely.
 const DISCARDED: &str = "
     UPDATE outbox.request SET error = '{\"code\": \"discarded\"}' WHERE user_id = 'failed';
     INSERT INTO outbox.request (request_id, user_id, template, parameters, relay, status, dedupe_key, holds_key, not_before, updated_at, error)
     VALUES (gen_random_uuid(), 'held', 't', '{}', 'r', 'failed', 'held', true, now(), now() - interval '100 days', '{\"code\": \"discarded\"}')";
 
-const KEPT_REQUESTS: [&str; 7] = ["runs", "for ever", "failed", "unknown", "pending", "processing", "young"];
+const KEPT_REQUESTS: [&str; 7] = ["runs", "indefinitely", "failed", "unknown", "pending", "processing", "young"];
 
 // Guarantee: retention.records
 #[tokio::test(flavor = "multi_thread")]

@@ -33,7 +33,7 @@ async fn held_by(owner: &Client) -> String {
 
 // Guarantee: retention.safe-to-delete
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_deletes_behind_every_cursor_letter_and_wish_and_nothing_that_is_still_to_come() {
+async fn a_job_deletes_behind_every_cursor_letter_and_change_and_nothing_that_is_still_to_come() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
     owner
@@ -89,7 +89,7 @@ async fn a_job_deletes_behind_every_cursor_letter_and_wish_and_nothing_that_is_s
     assert_eq!(left(&janitor).await, [5, 6]);
     assert_eq!(held_by(&owner).await, "1 open dead letters of cursor fast");
     drop(process);
-    // Nobody carries the wish out: it holds, and so does a relay that is in no configuration.
+    // Nobody carries the change out: it holds, and so does a relay that is in no configuration.
     owner.batch_execute("UPDATE outbox.dead_letter SET state = 'discarded', resolved_at = now()").await.unwrap();
     let (code, _, log) = outbox_relay(&text, &["cursor", "seek", "slow", "--beginning", "--yes", "--no-wait"]).await;
     assert_eq!(code, Some(0), "{log}");

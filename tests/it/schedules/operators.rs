@@ -21,7 +21,7 @@ async fn what_waits_can_be_cancelled_by_the_application_also_when_its_schedule_i
     let tried = "SELECT COALESCE(max(attempts), 0) > 0 FROM outbox.action WHERE status = 'due'";
     eventually(PATIENCE * 2, async || owner.query_one(tried, &[]).await.unwrap().get(0)).await;
     let why = async || outbox_relay(&text, &["cursor", "why", "jobs"]).await.1;
-    eventually(PATIENCE * 2, async || why().await.contains("waits to be tried again")).await;
+    eventually(PATIENCE * 2, async || why().await.contains("waits to be retried")).await;
     app.batch_execute("DELETE FROM outbox.schedule").await.unwrap();
     let cancelled =
         async || app.query_one("SELECT outbox.cancel_actions('fails')", &[]).await.unwrap().get::<_, i32>(0);

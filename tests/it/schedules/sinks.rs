@@ -122,7 +122,7 @@ async fn a_schedule_for_each_tenant_is_carried_out_for_new_schemas_and_no_more_f
     owner.batch_execute("CREATE SCHEMA tenant_c; DROP SCHEMA tenant_b").await.unwrap();
     let b = count("tenant_b").await;
     eventually(PATIENCE, async || count("tenant_c").await > 2).await;
-    assert!(count("tenant_b").await <= b + 1, "the drop was committed in the midst of at most one");
+    assert!(count("tenant_b").await <= b + 1, "the drop was committed in the middle of at most one");
     assert_eq!(count("tenantless").await + count("*").await, 0);
 }
 

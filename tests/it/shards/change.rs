@@ -56,7 +56,7 @@ async fn another_number_of_shards_is_refused_and_the_former_cursors_go_on() {
 
 /// A replica of the former number that starts in the moment of the hand-over: what it saw is over when it may write.
 #[tokio::test]
-async fn a_replica_of_the_former_number_makes_no_cursor_anew_that_a_hand_over_ends() {
+async fn a_replica_of_the_former_number_makes_no_cursor_again_that_a_hand_over_ends() {
     let database = database().await;
     let owner = database.connect("postgres").await;
     let identity = |shards: u32| {

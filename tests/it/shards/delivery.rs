@@ -99,7 +99,7 @@ async fn the_relays_name_stands_in_headers_and_the_cursors_in_status() {
     });
     assert_eq!(relay.as_deref(), Some("events"));
     writers.stop().await.unwrap();
-    // Each counts its own rows only: an idle one is not behind for ever.
+    // Each counts its own rows only: an idle one is not behind indefinitely.
     eventually(PATIENCE, async || {
         let (code, out, log) = crate::support::outbox_relay(&stage.toml("relay", 2), &["status", "-o", "json"]).await;
         assert_eq!(code, Some(0), "{log}");

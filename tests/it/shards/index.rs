@@ -17,7 +17,7 @@ async fn findings(toml: &str, code: &str) -> Vec<Value> {
 
 // Guarantee: shards.index
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missing_index_refuses_the_relay_and_what_check_prints_mends_it() {
+async fn a_missing_index_refuses_the_relay_and_what_check_prints_fixes_it() {
     for layout in [Layout::Plain, Layout::Ranges] {
         let stage = Stage::new(Table { created_at: CreatedAt::ClockTimestamp, layout }).await;
         let toml = stage.toml("relay", 4);
@@ -44,7 +44,7 @@ async fn a_missing_index_refuses_the_relay_and_what_check_prints_mends_it() {
 
 // Guarantee: shards.index
 #[tokio::test(flavor = "multi_thread")]
-async fn migrate_makes_the_indexes_anew_where_a_build_has_failed_and_says_what_it_does() {
+async fn migrate_makes_the_indexes_again_where_a_build_has_failed_and_says_what_it_does() {
     let stage = Stage::new(Table::PLAIN).await;
     let toml = stage.toml("postgres", 4);
     stage

@@ -13,7 +13,7 @@ fn relay(key: &str) -> String {
 
 // Guarantee: shards.unstable-keys
 #[tokio::test]
-async fn keys_whose_text_no_index_can_hold_are_refused_with_what_mends_it() {
+async fn keys_whose_text_no_index_can_hold_are_refused_with_what_fixes_it() {
     let database = database().await;
     let owner = database.connect("postgres").await;
     owner

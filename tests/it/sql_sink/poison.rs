@@ -4,7 +4,7 @@ use serde_json::Value;
 use tokio_postgres::Client;
 
 use super::relay;
-use crate::support::outside::{halted, mended};
+use crate::support::outside::{fixed, halted};
 use crate::support::{CLOCK, Database, PATIENCE, Replica, bookings, config, database, eventually, outbox_relay, toml};
 
 const ROWS: i64 = 700;
@@ -50,7 +50,7 @@ async fn halts(statement: &str, each: &str) {
     owner.batch_execute("UPDATE bookings SET payload = '5' WHERE id = 301").await.unwrap();
     let (code, out, log) = outbox_relay(&text, &["cursor", "resume", "seen"]).await;
     assert_eq!(code, Some(0), "{out}{log}");
-    mended(&owner, "seen").await;
+    fixed(&owner, "seen").await;
     eventually(PATIENCE * 4, async || seen(&owner).await == (ROWS, Some(ROWS), true)).await;
     replica.stop().await;
 }
@@ -80,7 +80,7 @@ async fn is_put_aside(statement: &str, each: &str) {
     let redrive: Vec<&str> = redrive.iter().map(String::as_str).collect();
     let state = async || owner.query_one(letter, &[]).await.unwrap().get::<_, String>(6);
 
-    // As it is, it is refused again; mended, the same statement takes it, once.
+    // As it is, it is refused again; fixed, the same statement takes it, once.
     let attempts = "SELECT attempts FROM outbox.dead_letter";
     assert_eq!(outbox_relay(&text, &redrive).await.0, Some(0));
     eventually(PATIENCE * 4, async || owner.query_one(attempts, &[]).await.unwrap().get::<_, i32>(0) == 2).await;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{BY_ROW, counted, customers, relay};
-use crate::support::outside::{finding, halted, is_halted, json, mended};
+use crate::support::outside::{finding, fixed, halted, is_halted, json};
 use crate::support::{CLOCK, PATIENCE, Replica, bookings, config, database, eventually, outbox_relay, toml};
 
 const PARAMETERS: &str = r#""customer", "payload", "id""#;
@@ -21,7 +21,7 @@ async fn a_statement_that_cannot_run_is_found_by_check_and_halts_its_relay_until
         )
         .await
         .unwrap();
-    for (breaks, mends, statement, code, said) in [
+    for (breaks, fixes, statement, code, said) in [
         (
             "REVOKE UPDATE ON app.customers FROM relay",
             "GRANT UPDATE ON app.customers TO relay",
@@ -58,8 +58,8 @@ async fn a_statement_that_cannot_run_is_found_by_check_and_halts_its_relay_until
         let (_, error) = halted(&owner, "customers").await;
         assert_eq!((&error["code"], &error["class"]), (&Value::from(code), &Value::from("fatal")), "{error}");
         assert!(error["message"].as_str().unwrap().contains(said), "{error}");
-        owner.batch_execute(mends).await.unwrap();
-        mended(&owner, "customers").await;
+        owner.batch_execute(fixes).await.unwrap();
+        fixed(&owner, "customers").await;
         eventually(PATIENCE, || async { counted(&owner, "app.customers").await == 1 }).await;
         let (exit, out, log) = outbox_relay(&text, &["check", "-o", "json"]).await;
         assert_eq!(exit, Some(0), "{out}{log}");

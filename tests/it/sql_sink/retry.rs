@@ -1,4 +1,4 @@
-//! What passes by itself: nothing was changed, nothing was advanced over, and it is tried again.
+//! What passes by itself: nothing was changed, nothing was advanced over, and it is retried.
 
 use tokio_postgres::Client;
 

@@ -70,7 +70,7 @@ pub fn halted<'a>(owner: &'a Client, cursor: &'a str) -> impl Future<Output = (O
 
 /// Waits until a cursor's halt is over.
 #[track_caller]
-pub fn mended<'a>(owner: &'a Client, cursor: &'a str) -> impl Future<Output = ()> + 'a {
+pub fn fixed<'a>(owner: &'a Client, cursor: &'a str) -> impl Future<Output = ()> + 'a {
     eventually(PATIENCE * 2, move || async move {
         standing(owner, cursor).await.is_none_or(|(_, halted, _, error)| !halted && error.is_null())
     })

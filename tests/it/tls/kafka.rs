@@ -62,10 +62,10 @@ async fn kafka_with_the_right_certificate_gets_the_rows_and_every_other_none() {
     broker.stop().await.unwrap();
 }
 
-/// `run` and `check` say what is wrong, and which keys mend it.
+/// `run` and `check` say what is wrong, and which keys fix it.
 async fn refuses(owner: &Client, name: &str, text: String) {
     let process = Process::spawn(&text, &["run"]);
-    // A certificate halts the relay; a broker without TLS may be one that is just starting, and is tried again.
+    // A certificate halts the relay; a broker without TLS may be one that is just starting, and is retried.
     let (said, code) = if name == "no_tls" {
         (line(&process, "relay cannot run; it is checked every 5 s").await, "kafka_unreachable")
     } else {

@@ -98,7 +98,7 @@ impl Server {
         let document = json(&out);
         let found = finding(&document, "tls").unwrap_or_else(|| panic!("{document}"));
         assert_eq!((code, &found["level"]), (Some(3), &"error".into()));
-        assert!(found["fix_setting"].as_str().is_some_and(|mend| mend.contains("[postgres]")), "{found}");
+        assert!(found["fix_setting"].as_str().is_some_and(|fix| fix.contains("[postgres]")), "{found}");
         assert_eq!(self.let_in(), before, "no session came to be");
     }
 }
@@ -109,25 +109,25 @@ async fn postgres_with_the_right_certificate_is_accepted_and_every_other_refused
     let server = Server::start().await;
     let ca = server.authority.file();
     let full = server.toml("127.0.0.1", "verify-full", Some(&ca));
-    let mends = ["[postgres] ca_file", "[postgres] url"];
+    let fixes = ["[postgres] ca_file", "[postgres] url"];
 
     server.show(Some(Showing::Right)).await;
     server.accepts(&full).await;
     let unknown = server.toml("127.0.0.1", "verify-full", None);
-    server.refuses(&unknown, &[&["unable to get local issuer certificate"][..], &mends].concat()).await;
+    server.refuses(&unknown, &[&["unable to get local issuer certificate"][..], &fixes].concat()).await;
 
     server.show(Some(Showing::OtherHost)).await;
-    server.refuses(&full, &[&["IP address mismatch"][..], &mends].concat()).await;
+    server.refuses(&full, &[&["IP address mismatch"][..], &fixes].concat()).await;
     let named = server.toml("localhost", "verify-full", Some(&ca));
-    server.refuses(&named, &[&["ostname mismatch"][..], &mends].concat()).await;
+    server.refuses(&named, &[&["ostname mismatch"][..], &fixes].concat()).await;
     server.accepts(&server.toml("127.0.0.1", "verify-ca", Some(&ca))).await;
 
     server.show(Some(Showing::Expired)).await;
-    server.refuses(&full, &[&["certificate has expired"][..], &mends].concat()).await;
+    server.refuses(&full, &[&["certificate has expired"][..], &fixes].concat()).await;
     server.refuses(&server.toml("127.0.0.1", "verify-ca", Some(&ca)), &["certificate has expired"]).await;
 
     server.show(Some(Showing::SelfSigned)).await;
-    server.refuses(&full, &[&["self-signed certificate"][..], &mends].concat()).await;
+    server.refuses(&full, &[&["self-signed certificate"][..], &fixes].concat()).await;
     server.refuses(&server.toml("127.0.0.1", "verify-ca", Some(&ca)), &["self-signed certificate"]).await;
     server.accepts(&server.toml("127.0.0.1", "require", None)).await;
 

@@ -35,7 +35,7 @@ async fn adopt_shows_what_has_changed_and_does_nothing_when_nothing_has() {
     assert!(log.contains("--yes"), "{log}");
     // Stored: the first turn of a relay that finds the same takes it over, position and all.
     ends(0, &other, &["cursor", "adopt", "s", "--yes"]).await;
-    assert_eq!(operation(&owner, "cursor adopt").await.unwrap()["changes"][0]["found"], "public.tours");
+    assert_eq!(operation(&owner, "cursor adopt").await.unwrap()["changes"][0]["current"], "public.tours");
     let process = Process::spawn(&other, &["run"]);
     eventually(PATIENCE * 2, || async { printed(&process, "s") == ["2"] }).await;
     let taken = "SELECT EXISTS (SELECT FROM outbox.cursor WHERE identity ->> 'table' = 'public.tours' \

@@ -25,8 +25,8 @@ async fn a_seek_shows_the_rows_first_does_nothing_unasked_and_moves_a_running_re
     assert!(log.contains("add --yes to do it, or --dry-run"), "{log}");
     let (again, log) = ends(0, &text, &["cursor", "seek", "s", "--after-id", "2", "--dry-run"]).await;
     assert_eq!((again, log.as_str()), (out, "dry run: nothing was done\n"));
-    let wishes: i64 = owner.query_one("SELECT count(*) FROM outbox.control", &[]).await.unwrap().get(0);
-    assert_eq!((wishes, operation(&owner, "cursor seek").await), (0, None), "nothing was written");
+    let changes: i64 = owner.query_one("SELECT count(*) FROM outbox.control", &[]).await.unwrap().get(0);
+    assert_eq!((changes, operation(&owner, "cursor seek").await), (0, None), "nothing was written");
 
     let (out, _) = ends(0, &text, &["cursor", "seek", "s", "--after-id", "2", "--yes"]).await;
     assert!(out.contains("s: moved to (") && out.contains(", 2)\n"), "{out}");
@@ -35,7 +35,7 @@ async fn a_seek_shows_the_rows_first_does_nothing_unasked_and_moves_a_running_re
     let detail = operation(&owner, "cursor seek").await.unwrap();
     assert_eq!((&detail["sent_again"], &detail["passed_over"]), (&3.into(), &0.into()));
     assert_eq!((&detail["from"]["id"], &detail["to"]["id"]), (&"5".into(), &"2".into()));
-    assert_eq!(operation(&owner, "wish carried out").await.unwrap()["moved"], true);
+    assert_eq!(operation(&owner, "change carried out").await.unwrap()["moved"], true);
 
     ends(0, &text, &["cursor", "seek", "s", "--beginning", "--yes"]).await;
     eventually(PATIENCE, || async { printed(&process, "s").len() == 13 }).await;
@@ -96,8 +96,8 @@ async fn without_a_replica_a_seek_is_stored_and_the_first_turn_carries_it_out() 
     let (_, log) = ends(0, &text, &["cursor", "seek", "s", "--after-id", "2", "--yes"]).await;
     assert_eq!(log, "", "nothing waits yet");
     let (out, log) = ends(0, &text, &["cursor", "seek", "s", "--after-id", "1", "--yes"]).await;
-    assert!(log.starts_with("an earlier wish for s waits for its turn: this one takes its place"), "{log}");
-    assert!(out.ends_with("s: no replica is running: the wish is stored, and the next turn carries it out\n"), "{out}");
+    assert!(log.starts_with("an earlier change for s waits for its turn: this one takes its place"), "{log}");
+    assert!(out.ends_with("s: no replica is running: the change is stored, and the next turn applies it\n"), "{out}");
     let process = Process::spawn(&text, &["run"]);
     eventually(PATIENCE, || async { printed(&process, "s") == ["2", "3"] }).await;
 }
@@ -167,13 +167,13 @@ async fn on_a_terminal_a_verb_asks_and_only_a_yes_lets_it_go_on() {
     let text = toml(&database, "relay", None, &stdout_relay("s", ""));
     insert(&owner, 3).await;
     ends(0, &text, &["run", "--once"]).await;
-    for (typed, code, said, wishes) in [("n\n", 1, "nothing was done", 0), ("y\n", 0, "no replica is running", 1)] {
+    for (typed, code, said, changes) in [("n\n", 1, "nothing was done", 0), ("y\n", 0, "no replica is running", 1)] {
         let (found, screen) = on_a_terminal(&text, "cursor seek s --beginning", typed).await;
         assert!(screen.contains("sent again: 3 rows") && screen.contains("Move s? [y/N] "), "{screen}");
         assert!(screen.contains(said), "{screen}");
         assert_eq!(found, Some(code), "{screen}");
         let stored: i64 = owner.query_one("SELECT count(*) FROM outbox.control", &[]).await.unwrap().get(0);
-        assert_eq!(stored, wishes);
+        assert_eq!(stored, changes);
     }
 }
 

@@ -6,7 +6,7 @@ use tokio_postgres::Client;
 
 use super::{ends, insert, operation};
 use crate::support::gateway::{Gateway, Mood, sms_relay};
-use crate::support::outside::{halted, mended, printed, stdout_relay};
+use crate::support::outside::{fixed, halted, printed, stdout_relay};
 use crate::support::{CLOCK, Database, PATIENCE, Process, bookings, database, eventually, toml};
 
 /// An SMS relay that has sent row 1 and is halted at row 2, with row 3 behind it; the gateway accepts again.
@@ -40,7 +40,7 @@ async fn skip_passes_the_message_that_a_cursor_is_halted_at_and_the_rest_goes_on
     assert_eq!(gateway.accepted(), ["1"]);
     let (out, _) = ends(0, &text, &["cursor", "skip", "sms", "--yes"]).await;
     assert!(out.ends_with("sms: row 2 is passed over\n"), "{out}");
-    mended(&owner, "sms").await;
+    fixed(&owner, "sms").await;
     eventually(PATIENCE, || async { gateway.accepted() == ["1", "3"] }).await;
     let detail = operation(&owner, "cursor skip").await.unwrap();
     assert_eq!((&detail["id"], &detail["from"]["id"]), (&"2".into(), &"1".into()));
@@ -61,7 +61,7 @@ async fn a_skip_reaches_a_paused_cursor_which_stays_paused() {
 
 // Guarantee: commands.skip
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conditional_wish_moves_nothing_when_the_cursor_stands_elsewhere_by_then() {
+async fn a_conditional_change_moves_nothing_when_the_cursor_stands_elsewhere_by_then() {
     let database = database().await;
     let mut owner = bookings(&database, CLOCK).await;
     let text = toml(&database, "relay", None, &stdout_relay("s", ""));
@@ -81,9 +81,9 @@ async fn a_conditional_wish_moves_nothing_when_the_cursor_stands_elsewhere_by_th
     let (first, second) = (row("1").await, row("2").await);
     let before_all = Order { to: Some(&first), from: Some(None), ..Order::default() };
     let elsewhere = Order { to: Some(&second), from: Some(Some(&first)), ..Order::default() };
-    for wish in [before_all, elsewhere] {
+    for change in [before_all, elsewhere] {
         let detail = serde_json::json!({});
-        let number = order(&mut owner, "s", &wish, ("test", "test", &detail)).await.unwrap().unwrap();
+        let number = order(&mut owner, "s", &change, ("test", "test", &detail)).await.unwrap().unwrap();
         eventually(PATIENCE, || async { fate(&owner, "s", number).await.unwrap() != Fate::Waiting }).await;
         assert_eq!(fate(&owner, "s", number).await.unwrap(), Fate::Stayed);
     }

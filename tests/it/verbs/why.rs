@@ -220,7 +220,7 @@ async fn show_tells_everything_that_is_written_down_about_a_cursor() {
     let shown = json(&out);
     assert_eq!((&shown["position"]["id"], &shown["state"]), (&"2".into(), &"paused".into()));
     assert_eq!(shown["identity"]["table"], "public.bookings");
-    assert_eq!(shown["wish"], serde_json::json!({ "number": 0, "done": 0, "waiting": false }));
+    assert_eq!(shown["change"], serde_json::json!({ "requested": 0, "applied": 0, "pending": false }));
     assert!(shown["paused_at"].is_string() && shown["paused_by"].is_string() && shown["created_at"].is_string());
     assert_eq!(shown["relations"].as_array().unwrap().len(), 2);
     let (out, _) = ends(0, &text, &["cursor", "show", "s"]).await;

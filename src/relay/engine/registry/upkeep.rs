@@ -45,7 +45,7 @@ struct Upkeep<'a> {
     session: Weak<Session>,
     /// Another live process has this replica's id, which has been logged.
     shares_id: bool,
-    /// Since when a claim that is waited for has been free. It is taken a tick later, because after a fail-over replicas come back at
+    /// Since when a claim that is waited for has been free. It is taken a tick later, because after a failover replicas come back at
     /// different instants.
     free: Option<Instant>,
     backoff: Backoff,
@@ -202,7 +202,7 @@ impl Upkeep<'_> {
             }
             Err(error) => {
                 if self.backoff.failures() == 0 {
-                    tracing::warn!(%error, hint = error.mend(), "cannot write the row of this replica; relaying goes on");
+                    tracing::warn!(%error, hint = error.fix(), "cannot write the row of this replica; relaying goes on");
                 }
                 if matches!(error, Error::Timeout(_)) {
                     self.probe.forget().await;

@@ -9,7 +9,7 @@ use crate::source::finding::{Finding, Level};
 
 /// What a process takes without large rows, in bytes.
 const IDLE: u64 = 96 << 20;
-/// How often a row stands in memory while a turn passes it on, at the most: as it was read, as it is kept, as it is sent.
+/// How often a row stands in memory while a turn passes it on, at most: as it was read, as it is kept, as it is sent.
 const COPIES: u64 = 3;
 /// Version 1 writes a number of this size for no limit.
 const UNLIMITED: u64 = 1 << 60;

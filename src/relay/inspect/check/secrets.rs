@@ -13,6 +13,6 @@ pub(super) fn usable(relay: &Config) -> Option<Finding> {
     };
     // What is wrong with the settings is told where the columns are judged.
     let failure = sink.ok()?.secrets().err()?;
-    let mend = "Make the file readable for the relay's user, with the secret as its only content.";
-    Some(Finding::new(Level::Error, "secret_unreadable", failure.message).setting(mend))
+    let fix = "Make the file readable for the relay's user, with the secret as its only content.";
+    Some(Finding::new(Level::Error, "secret_unreadable", failure.message).setting(fix))
 }

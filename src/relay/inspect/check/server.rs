@@ -25,8 +25,8 @@ pub(super) fn connection(error: &Error) -> Finding {
         _ if error.refused_credentials() => "credentials",
         _ => "connection",
     };
-    let mend = if matches!(error, Error::Timeout(_)) { UNREACHABLE } else { error.mend() };
-    Finding::new(Level::Error, code, error.to_string()).setting(mend)
+    let fix = if matches!(error, Error::Timeout(_)) { UNREACHABLE } else { error.fix() };
+    Finding::new(Level::Error, code, error.to_string()).setting(fix)
 }
 
 pub(super) async fn server(session: &Session) -> Vec<Finding> {

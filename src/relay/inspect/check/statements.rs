@@ -18,14 +18,14 @@ pub(super) async fn statement(session: &Session, sink: &SqlSink) -> Finding {
 pub(super) async fn prepare(
     session: &Session,
     relay: &Config,
-    (statements, mend): (&[String], &str),
+    (statements, fix): (&[String], &str),
     findings: &mut Vec<Finding>,
 ) -> bool {
     for sql in statements {
         if let Err(error) = session.prepare(sql).await {
             let message = database::error::describe(&error);
-            let mend = naming::hint(relay, &message, mend);
-            findings.push(Finding::new(Level::Error, "column_unreadable", message).setting(mend));
+            let fix = naming::hint(relay, &message, fix);
+            findings.push(Finding::new(Level::Error, "column_unreadable", message).setting(fix));
             return false;
         }
     }

@@ -38,10 +38,10 @@ pub(super) fn add(why: &mut Why, facts: &Facts) {
         why.sentence.pop();
         why.sentence.push_str(&format!("; {}.", standing(schedules)));
     }
-    if let Some(number) = facts.wish {
+    if let Some(number) = facts.change {
         why.sentence.pop();
-        let what = facts.wished.as_ref().map_or_else(String::new, |what| format!(" ({what})"));
-        why.sentence.push_str(&format!("; wish {number} of an operator{what} waits for a turn."));
+        let what = facts.requested.as_ref().map_or_else(String::new, |what| format!(" ({what})"));
+        why.sentence.push_str(&format!("; change {number} of an operator{what} waits for a turn."));
     }
 }
 

@@ -13,11 +13,11 @@ pub struct Seen {
     pub looks: usize,
     /// Rows that came below what was safe to read.
     pub late: i64,
-    /// How far the newest row was ahead of the clock, at the most.
+    /// How far the newest row was ahead of the clock, at most.
     pub ahead: Duration,
     /// Rows that were stamped while it was looked at.
     pub grown: i64,
-    /// By how much the clock stepped back, at the most.
+    /// By how much the clock stepped back, at most.
     pub stepped_back: Duration,
     /// At each look, how far the horizon was behind the clock; none when nobody could say.
     behind: Vec<Option<Duration>>,
@@ -77,7 +77,7 @@ impl Seen {
         Some((times[times.len() / 2], longest))
     }
 
-    /// How far the horizon was behind the clock: at the median and at the most; none when it was unknown at some look.
+    /// How far the horizon was behind the clock: at the median and at most; none when it was unknown at some look.
     #[must_use]
     pub fn behind(&self) -> [Option<Duration>; 2] {
         let mut known: Vec<Duration> = self.behind.iter().flatten().copied().collect();

@@ -22,8 +22,8 @@ pub(super) fn findings(shape: &Shape, seen: &Seen, time: Duration) -> Vec<Findin
             shape.config.table,
             millis(seen.ahead)
         );
-        let mend = "Let the database set created_at, or correct the row.";
-        findings.push(observed(Level::Warn, "observed_created_at_ahead", message).setting(mend));
+        let fix = "Let the database set created_at, or correct the row.";
+        findings.push(observed(Level::Warn, "observed_created_at_ahead", message).setting(fix));
     }
     let rate = seen.grown as f64 / time.as_secs_f64().max(0.001);
     let growth = format!("{} grew by {} rows, {rate:.1} a second", shape.config.table, seen.grown);
@@ -35,11 +35,11 @@ pub(super) fn findings(shape: &Shape, seen: &Seen, time: Duration) -> Vec<Findin
 fn holds(shape: &Shape, seen: &Seen) -> Finding {
     let table = &shape.config.table;
     let Some((median, longest)) = seen.holds() else {
-        let message = format!("nobody was seen to hold {table} back in {} looks", seen.looks);
+        let message = format!("no transaction held {table} back in {} polls", seen.looks);
         return observed(Level::Ok, "observed_holds", message);
     };
     let message = format!(
-        "{} transactions were seen to hold {table} back in {} looks: {} at the median, {} at the most ({}); shorter ones \
+        "{} transactions were seen to hold {table} back in {} looks: {} at the median, {} at most ({}); shorter ones \
          than the time between two looks are missed",
         seen.writers(),
         seen.looks,
@@ -50,8 +50,8 @@ fn holds(shape: &Shape, seen: &Seen) -> Finding {
     if longest.time() < LONG {
         return observed(Level::Ok, "observed_holds", message);
     }
-    let mend = "Shorter transactions there; or idle_in_transaction_session_timeout for the application's role.";
-    observed(Level::Warn, "observed_holds", message).setting(mend)
+    let fix = "Shorter transactions there; or idle_in_transaction_session_timeout for the application's role.";
+    observed(Level::Warn, "observed_holds", message).setting(fix)
 }
 
 fn who(hold: &Hold) -> String {
@@ -66,12 +66,12 @@ fn explicit(shape: &Shape, seen: &Seen) -> Finding {
         return observed(Level::Ok, "observed_created_at", message);
     }
     let message = format!(
-        "{} rows of {table} came with a {column} below what was safe to read: somebody sends {column}, and a relay would \
+        "{} rows of {table} came with a {column} below what was safe to read: a writer sends {column}, and a relay would \
          lose these rows",
         seen.late
     );
-    let mend = "Do not send the column; the SQL below created_at_unproven takes care of it.";
-    observed(Level::Error, "observed_created_at", message).setting(mend)
+    let fix = "Do not send the column; the SQL below created_at_unproven takes care of it.";
+    observed(Level::Error, "observed_created_at", message).setting(fix)
 }
 
 /// How far the horizon was behind the clock is the lag that no relay can get below.
@@ -80,16 +80,16 @@ fn lag(shape: &Shape, seen: &Seen) -> Finding {
     let said = |lag: Option<Duration>| lag.map_or_else(|| "not known".to_owned(), millis);
     let [median, most] = seen.behind();
     let message = format!(
-        "achievable lag of {}: {} at the median, {} at the most, of which latency_window is {}; publishing comes on top",
+        "achievable lag of {}: {} at the median, {} at most, of which latency_window is {}; publishing comes on top",
         shape.config.table,
         said(median),
         said(most),
         millis(window)
     );
     if seen.stepped_back > window {
-        let mend = format!("latency_window = \"{}ms\"", (seen.stepped_back * 2).as_millis());
+        let fix = format!("latency_window = \"{}ms\"", (seen.stepped_back * 2).as_millis());
         let message = format!("{message}; the clock stepped back by {}", millis(seen.stepped_back));
-        return observed(Level::Warn, "observed_lag", message).setting(mend);
+        return observed(Level::Warn, "observed_lag", message).setting(fix);
     }
     observed(Level::Ok, "observed_lag", format!("{message}; no step of the clock asks for a longer window"))
 }
@@ -105,8 +105,8 @@ pub(super) fn snapshot(oldest: Option<(i32, String, Option<f64>, i32)>, all: boo
     let message =
         format!("the oldest snapshot is {age}, {transactions} transactions back: pid {pid} ({application}){blind}");
     if seconds.is_some_and(|seconds| seconds > OLD) {
-        let mend = "Under an old snapshot dead versions of the cursors' rows pile up, and turns get slower: end it.";
-        return observed(Level::Warn, code, message).setting(mend);
+        let fix = "Under an old snapshot dead versions of the cursors' rows pile up, and turns get slower: end it.";
+        return observed(Level::Warn, code, message).setting(fix);
     }
     observed(Level::Ok, code, message)
 }

@@ -1,10 +1,10 @@
 //! When a cursor last advanced.
 
-use crate::cursor::control::Listed;
+use crate::cursor::control::CursorSummary;
 use crate::position::Timestamp;
 
 /// A claim of due work is noted as an advance when it is made. While no attempt succeeds, none since the first failure is one.
-pub(super) fn advanced(listed: &Listed, due_work: bool) -> Option<Timestamp> {
+pub(super) fn advanced(listed: &CursorSummary, due_work: bool) -> Option<Timestamp> {
     let at = listed.advanced_at?;
     let since = listed.last_error.as_deref().filter(|_| due_work).and_then(since);
     Some(since.map_or(at, |since| at.min(since)))

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::cursor::journal::{self, Listed};
+use crate::cursor::journal::{self, ActionSummary};
 use crate::database::{Error, Session};
 
 /// So many are told of: a document that is asked for every two seconds stays small.
@@ -37,8 +37,8 @@ pub(super) async fn running(session: &Session) -> Result<Vec<RunningAction>, Err
     Ok(found.into_iter().map(RunningAction::from).collect())
 }
 
-impl From<Listed> for RunningAction {
-    fn from(action: Listed) -> Self {
+impl From<ActionSummary> for RunningAction {
+    fn from(action: ActionSummary) -> Self {
         Self {
             key: [action.id.to_string()],
             relay: action.relay,

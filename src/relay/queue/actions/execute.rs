@@ -233,7 +233,7 @@ fn unknown_query(name: &str, prepared: &PreparedSchedule) -> Failure {
 }
 
 fn locked() -> Failure {
-    let hint = "Commit edits of schedules at once. It is tried again.";
+    let hint = "Commit edits of schedules at once. It is retried.";
     Failure::of(Class::Retry, "locked", "a transaction that has edited its schedule is still open", hint)
 }
 
@@ -248,7 +248,7 @@ fn roleless() -> Failure {
 }
 
 fn unavailable(error: &Error) -> Failure {
-    Failure::of(Class::Retry, "database", error.to_string(), "It is tried again.")
+    Failure::of(Class::Retry, "database", error.to_string(), "It is retried.")
 }
 
 fn unanswered(why: Unanswered) -> Failure {

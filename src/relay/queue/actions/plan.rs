@@ -24,7 +24,7 @@ const SCHEDULES: i64 = 200;
 const OCCURRENCES: usize = 200;
 /// No schedule is gone on with in a transaction that has this many actions: it must end in a call's time.
 const TOGETHER: usize = 1_000;
-/// So many bytes of payload count as one more action. A kilobyte may be compressed from a hundred, and is made anew each time.
+/// So many bytes of payload count as one more action. A kilobyte may be compressed from a hundred, and is made again each time.
 const BYTES: usize = 1 << 10;
 /// Missed occurrences are counted up to here.
 const CAP: usize = 10_000;
@@ -143,12 +143,7 @@ impl ScheduleWork {
             schedules::found(session, name).await?;
             crate::cursor::actions::release(session, name).await?;
             for (schedule, relay) in schedules::strays(session).await? {
-                tracing::error!(
-                    cursor = name,
-                    schedule,
-                    relay,
-                    "schedule has a problem: nobody has ever started its relay"
-                );
+                tracing::error!(cursor = name, schedule, relay, "schedule has a problem: its relay was never started");
             }
         }
         let first = schedules::first(session, name).await?;
@@ -282,7 +277,7 @@ impl Facts<'_> {
                     tracing::warn!(
                         cursor,
                         schedule = schedule.name,
-                        "no schema is a tenant's: the occurrence is nobody's"
+                        "no schema is a tenant's: the occurrence has no tenant"
                     );
                 }
                 return (plan, None);

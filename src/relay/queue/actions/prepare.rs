@@ -8,8 +8,7 @@ use crate::metrics::{CursorMetrics, ScheduleMetrics};
 use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
-use crate::relay::queue::checked::Seated;
-use crate::relay::queue::work::Prepared;
+use crate::relay::queue::prepared;
 use crate::relay::setup::prepare::{self, Seat};
 use crate::relay::setup::sinks;
 use crate::sink::Sink;
@@ -28,21 +27,7 @@ pub(super) struct PreparedSchedule {
     pub(super) counters: ScheduleMetrics,
 }
 
-impl Seated for PreparedSchedule {
-    fn seat(&self) -> &Seat {
-        &self.seat
-    }
-}
-
-impl Prepared for PreparedSchedule {
-    fn sink(&self) -> &Sink {
-        &self.sink
-    }
-
-    fn metrics(&self) -> &CursorMetrics {
-        &self.metrics
-    }
-}
+prepared!(PreparedSchedule);
 
 pub(super) async fn prepare(
     engine: &Arc<Engine>,

@@ -13,7 +13,7 @@ use crate::sink::{Class, Failure};
 /// What follows from a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ActionDisposition {
-    /// It is tried again, this much later.
+    /// It is retried, this much later.
     Waits(Duration),
     /// It ends.
     Fails,
@@ -25,7 +25,7 @@ pub(super) fn disposition(failure: &Failure, attempts: i32, retries: bool) -> Ac
         // Another try could do it twice.
         _ if failure.ambiguous && !retries => ActionDisposition::Fails,
         Class::Poison => ActionDisposition::Fails,
-        // Wrong credentials are mended for all actions at once: none of them is to blame, and none stops another tenant's.
+        // Wrong credentials are fixed for all actions at once: none of them is to blame, and none stops another tenant's.
         Class::Fatal => ActionDisposition::Waits(pause(attempts.max(4), failure)),
         Class::Retry => {
             ActionDisposition::Waits(pause(if is_unsent(failure) { attempts.min(4) } else { attempts }, failure))
@@ -53,7 +53,7 @@ pub(super) fn failure_of(outcome: &ActionOutcome) -> Option<Failure> {
                 Class::Retry,
                 "interrupted",
                 "the replica ended, or lost its claim, while it was at work",
-                "on_interrupted of its schedule says whether it is tried again.",
+                "on_interrupted of its schedule says whether it is retried.",
             )
         },
     })

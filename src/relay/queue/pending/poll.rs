@@ -18,7 +18,7 @@ use crate::source::pending::{CAP, Due, Taking};
 pub(super) struct PendingPoll {
     /// The database's clock.
     pub(super) now: Timestamp,
-    /// Rows that are marked and were provably not sent may be tried again.
+    /// Rows that are marked and were provably not sent may be retried.
     pub(super) waits: bool,
     /// Somebody's claim has run out while he was sending.
     pub(super) expired: bool,

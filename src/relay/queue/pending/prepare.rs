@@ -8,8 +8,7 @@ use crate::metrics::{CursorMetrics, PendingMetrics};
 use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
-use crate::relay::queue::checked::Seated;
-use crate::relay::queue::work::Prepared;
+use crate::relay::queue::prepared;
 use crate::relay::setup::naming;
 use crate::relay::setup::prepare::{self, Seat};
 use crate::relay::setup::sinks;
@@ -32,12 +31,6 @@ pub(super) struct PreparedPending {
     pub(super) numbers: PendingMetrics,
 }
 
-impl Seated for PreparedPending {
-    fn seat(&self) -> &Seat {
-        &self.seat
-    }
-}
-
 /// Reads and judges the table: all findings, and what was found when none of them is an error.
 ///
 /// # Errors
@@ -50,15 +43,7 @@ pub(in crate::relay) async fn due(session: &Session, pending: &Pending) -> Resul
     Ok((findings, due))
 }
 
-impl Prepared for PreparedPending {
-    fn sink(&self) -> &Sink {
-        &self.sink
-    }
-
-    fn metrics(&self) -> &CursorMetrics {
-        &self.metrics
-    }
-}
+prepared!(PreparedPending);
 
 pub(super) async fn prepare(
     engine: &Arc<Engine>,

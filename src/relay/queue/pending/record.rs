@@ -204,7 +204,7 @@ fn report_untried() -> ErrorReport<'static> {
         class: Class::Retry.as_str(),
         code: "not_tried",
         message: "The row was claimed and not sent: the one before it failed, or time was up",
-        hint: "It is tried again at once.",
+        hint: "It is retried at once.",
         message_id: None,
     }
 }

@@ -103,11 +103,11 @@ pub(super) fn dead_lettered(prepared: &PreparedPending, attempt: &PendingAttempt
     {
         prepared.metrics.dead_lettered();
         let (key, code) = (attempt.job.key.message_id(), &failure.code);
-        tracing::error!(cursor = prepared.config.name, key, code, "row put aside as a dead letter");
+        tracing::error!(cursor = prepared.config.name, key, code, "row dead-lettered");
     }
 }
 
-/// The row's mark does not stay: going on would send it for ever, or never.
+/// The row's mark does not stay: going on would send it indefinitely, or never.
 pub(super) async fn mark_without_effect(context: &mut Context<PreparedPending>, prepared: &PreparedPending, key: &Key) {
     // What is marked first has not been sent.
     if !prepared.marks_first() {
@@ -126,7 +126,7 @@ pub(super) fn unmarkable() -> Failure {
         Class::Fatal,
         "mark_without_effect",
         "setting the row's mark changes nothing: going on, it would be sent again and again, or at most once never",
-        "A trigger or a rule of the table takes the mark back: mend it, then `outbox-relay cursor resume NAME`.",
+        "A trigger or a rule of the table takes the mark back: fix it, then `outbox-relay cursor resume NAME`.",
     )
 }
 

@@ -10,8 +10,7 @@ use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::engine::replicas::fleet;
-use crate::relay::queue::checked::Seated;
-use crate::relay::queue::work::Prepared;
+use crate::relay::queue::prepared;
 use crate::relay::setup::prepare::{self, Seat};
 use crate::relay::setup::sinks;
 use crate::sink::{self, Sink};
@@ -34,21 +33,7 @@ pub(super) struct PreparedRequests {
     pub(super) numbers: PendingMetrics,
 }
 
-impl Seated for PreparedRequests {
-    fn seat(&self) -> &Seat {
-        &self.seat
-    }
-}
-
-impl Prepared for PreparedRequests {
-    fn sink(&self) -> &Sink {
-        &self.sink
-    }
-
-    fn metrics(&self) -> &CursorMetrics {
-        &self.metrics
-    }
-}
+prepared!(PreparedRequests);
 
 pub(super) async fn prepare(
     engine: &Arc<Engine>,

@@ -91,7 +91,7 @@ fn untried() -> ErrorReport<'static> {
         class: Class::Retry.as_str(),
         code: "not_tried",
         message: "The request was claimed and not sent: time was up",
-        hint: "It is tried again at once.",
+        hint: "It is retried at once.",
         message_id: None,
     }
 }

@@ -13,11 +13,11 @@ use crate::sink::{Class, Failure, Subject};
 /// What a failure does to its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestDisposition {
-    /// It is tried again.
+    /// It is retried.
     Waits,
     /// It ends.
     Ends(End),
-    /// It is tried again when the relay runs again.
+    /// It is retried when the relay runs again.
     Halts,
 }
 

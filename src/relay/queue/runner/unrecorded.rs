@@ -11,7 +11,7 @@ use crate::relay::queue::work::{AttemptOf, Job, Recorded, Renewal, Work};
 
 /// So many times as long as a claim of due work lasts, an outcome is kept that cannot be recorded: five minutes by default. A
 /// row may be locked by a transaction of the application for long; what the server refuses for good must not take the place of
-/// others for ever.
+/// others indefinitely.
 const PATIENCE: u32 = 25;
 
 impl<W: Work> Runner<W> {

@@ -64,7 +64,7 @@ impl Turn<'_> {
         error: Error,
         deadline: Instant,
     ) -> Result<Option<Reserved>, TurnError> {
-        tracing::warn!(cursor = self.ready.config.name, %error, xid, "a commit was not answered: asking what became of it");
+        tracing::warn!(cursor = self.ready.config.name, %error, xid, "a commit was not answered; querying its status");
         let asking = async {
             loop {
                 let asked = within(self.engine, async {
@@ -73,7 +73,7 @@ impl Turn<'_> {
                 match asked.await {
                     Ok(Commit::InProgress) => {}
                     Ok(fate) => return fate,
-                    Err(error) => tracing::debug!(%error, "cannot ask what became of a commit"),
+                    Err(error) => tracing::debug!(%error, "cannot query the status of a commit"),
                 }
                 tokio::time::sleep(PAUSE).await;
             }
@@ -83,7 +83,7 @@ impl Turn<'_> {
                 let loan = self.engine.connection().await?;
                 Ok(within(self.engine, Reserved::again(loan, &self.ready.config.name, token)).await?)
             }
-            // Begun anew by the next turn, whose lock tells what is true: a token that stands there is recorded first.
+            // Begun again by the next turn, whose lock tells what is true: a token that stands there is recorded first.
             Ok(Commit::Aborted | Commit::Unknown | Commit::InProgress) | Err(_) => Err(error.into()),
         }
     }

@@ -9,7 +9,7 @@ use crate::cursor::unknown::Unknown;
 use crate::cursor::{LockedCursor, Settlement};
 use crate::database::Loan;
 use crate::relay::engine::deadline::within;
-use crate::relay::stream::outcome::{Outcome, TurnError};
+use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::report;
 use crate::relay::stream::turn::Turn;
 use crate::sink::Class;
@@ -22,7 +22,7 @@ impl Turn<'_> {
         reader: Loan,
         letter: &Redrive,
         deadline: Instant,
-    ) -> Result<Outcome, TurnError> {
+    ) -> Result<TurnOutcome, TurnError> {
         let mut batch = Batch::new(self.ready.sink.fields().len());
         within(self.engine, self.read_again(&reader, letter, &mut batch)).await?;
         if batch.is_empty() {
@@ -36,13 +36,13 @@ impl Turn<'_> {
             Ok(publication) => publication,
             Err(failure) => {
                 within(self.engine, cursor.release()).await?;
-                return Ok(Outcome::Redriven { rows: 0, failure: Some(failure) });
+                return Ok(TurnOutcome::Redriven { rows: 0, failure: Some(failure) });
             }
         };
         let before = cursor.position.clone();
         let rows = [batch.position(0)];
         let flight = Flight { rows: &rows, end: before.as_ref(), snapshot: None, letter: Some(letter.id) };
-        let Some(reserved) = self.reserve(cursor, flight, deadline).await? else { return Ok(Outcome::Busy) };
+        let Some(reserved) = self.reserve(cursor, flight, deadline).await? else { return Ok(TurnOutcome::Busy) };
         self.transmit(&reserved, &mut publication, std::iter::once(&batch), deadline).await?;
         let published = publication.finish();
         let (rows, doubt) = (published.acknowledged, in_doubt(&published));
@@ -61,8 +61,8 @@ impl Turn<'_> {
         let source = |source| TurnError::NotSettled { acknowledged: rows, token, source };
         within(self.engine, reserved.settle(settlement)).await.map_err(source)?;
         Ok(match doubt {
-            Some(failure) => Outcome::Unknown { rows, failure, message_id: Some(message.id.to_owned()) },
-            None => Outcome::Redriven { rows, failure: published.stopped },
+            Some(failure) => TurnOutcome::Unknown { rows, failure, message_id: Some(message.id.to_owned()) },
+            None => TurnOutcome::Redriven { rows, failure: published.stopped },
         })
     }
 }

@@ -21,7 +21,7 @@ const TOGETHER: usize = 64;
 pub(super) type Answer = Vec<Option<Position>>;
 
 /// The question as it was prepared. A table that was asked for once is asked for with the others from then on, also while
-/// it does not rest, so that the statements stay the same; when few are wanted of many, it is made anew.
+/// it does not rest, so that the statements stay the same; when few are wanted of many, it is made again.
 #[derive(Debug, Default)]
 pub(super) struct Question {
     /// Each table by its statement.
@@ -79,7 +79,7 @@ impl Question {
     async fn prepare(&mut self, session: &Arc<Session>) -> Result<&[Statement], Error> {
         if self.prepared.as_ref().is_none_or(|(of, _)| !Weak::ptr_eq(of, &Arc::downgrade(session))) {
             let all: Vec<String> = self.groups().iter().map(|tables| together(tables)).collect();
-            // Not among those that the session keeps for ever: another table makes others of them.
+            // Not among those that the session keeps indefinitely: another table makes others of them.
             let statements = try_join_all(all.iter().map(|sql| session.prepare(sql))).await?;
             self.prepared = Some((Arc::downgrade(session), statements));
         }

@@ -83,7 +83,7 @@ impl Group {
     }
 }
 
-/// Until the sentry wakes the group; for ever when it looks by itself.
+/// Until the sentry wakes the group; indefinitely when it looks by itself.
 async fn ended(watch: Option<&Watch<'_>>) {
     match watch {
         Some(watch) => watch.ended().await,

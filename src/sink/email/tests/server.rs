@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What a scripted server does at a line, in place of an answer.
+/// What a scripted server does at a line, instead of an answer.
 pub(super) const HANG: &str = "hang";
 pub(super) const CLOSE: &str = "close";
 pub(super) const RESET: &str = "reset";

@@ -1,7 +1,7 @@
 use super::*;
 
 fn status(status: u16) -> Option<Failure> {
-    judge(Answer::Status { status, retry_after: Some(Duration::from_secs(7)), verdict: None }, "http://h")
+    classify(Answer::Status { status, retry_after: Some(Duration::from_secs(7)), verdict: None }, "http://h")
 }
 
 // Guarantee: failures.outage
@@ -34,7 +34,7 @@ fn only_what_was_sent_is_ambiguous() {
     for (answer, ambiguous) in
         [(Answer::NotSent("refused".into()), false), (Answer::TimedOut, true), (Answer::Broken("reset".into()), true)]
     {
-        let failure = judge(answer, "http://h").expect("is no success");
+        let failure = classify(answer, "http://h").expect("is no success");
         assert_eq!((failure.class, failure.ambiguous), (Class::Retry, ambiguous));
     }
 }
@@ -43,7 +43,7 @@ fn only_what_was_sent_is_ambiguous() {
 fn a_providers_verdict_counts_for_4xx_only() {
     let verdict = Verdict { class: Class::Fatal, code: "x".into(), message: "m", hint: "h" };
     let of = |status| {
-        judge(Answer::Status { status, retry_after: None, verdict: Some(verdict.clone()) }, "http://h")
+        classify(Answer::Status { status, retry_after: None, verdict: Some(verdict.clone()) }, "http://h")
             .map(|failure| (failure.class, failure.ambiguous))
     };
     assert_eq!(of(400), Some((Class::Fatal, false)));

@@ -95,7 +95,7 @@ pub(super) const TABLE: &[Meaning] = &[
     Meaning {
         class: Again,
         phase: Unclear,
-        hint: "The relay tries again by itself; check that the brokers run and can be reached.",
+        hint: "The relay retries by itself; check that the brokers run and can be reached.",
         codes: &[
             MessageTimedOut,
             OperationTimedOut,
@@ -113,7 +113,7 @@ pub(super) const TABLE: &[Meaning] = &[
     Meaning {
         class: Again,
         phase: Unsent,
-        hint: "The relay tries again by itself; check that the brokers run, and that their advertised names can be \
+        hint: "The relay retries by itself; check that the brokers run, and that their advertised names can be \
                reached from here.",
         codes: &[
             PurgeQueue,
@@ -140,7 +140,7 @@ pub(super) const TABLE: &[Meaning] = &[
     Meaning {
         class: Again,
         phase: Answered,
-        hint: "The relay tries again by itself; look at the partition's leader, its replicas, and the brokers' disks.",
+        hint: "The relay retries by itself; look at the partition's leader, its replicas, and the brokers' disks.",
         codes: &[
             LeaderNotAvailable,
             NotLeaderForPartition,
@@ -200,8 +200,8 @@ pub(super) const TABLE: &[Meaning] = &[
     Meaning {
         class: Again,
         phase: Unclear,
-        hint: "A producer should never see this code (it belongs to consumers and administrators): the relay tries \
-               again; please report it.",
+        hint: "A producer should never see this code (it belongs to consumers and administrators): the relay retries; \
+               please report it.",
         codes: &[
             NoError,
             PartitionEOF,

@@ -20,7 +20,7 @@ fn receipt(of: &Occurrence, id: &str, millis: u64) -> Receipt {
     Receipt { of: of.clone(), id: id.to_owned(), at: of.planned.plus(Duration::from_millis(millis)), accepted: true }
 }
 
-/// A play: two instants of one schedule, the second of which a killed replica had in hand; one that is not to be tried again
+/// A play: two instants of one schedule, the second of which a killed replica had in hand; one that is not to be retried
 /// and was interrupted; one of the tenant that hangs, and one that was skipped behind it.
 fn honest() -> Truth {
     let [a, b] = [10, 20].map(|second| occurrence("blue", "ticks", second));

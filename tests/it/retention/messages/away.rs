@@ -8,7 +8,7 @@ use super::kills::state;
 use super::*;
 
 /// `cursor create` and `run --once` of another relay, which is to begin with the oldest row.
-async fn begun_anew(database: &Database) -> (Process, String) {
+async fn begun_again(database: &Database) -> (Process, String) {
     let text = served(&text(database, "relay", &["c"]));
     let (code, _, log) = outbox_relay(&text, &["cursor", "create", "c", "--beginning"]).await;
     assert_eq!(code, Some(0), "{log}");
@@ -58,16 +58,16 @@ async fn a_cursor_waits_below_a_partition_that_is_away_and_it_comes_back_without
         insert(&owner).await;
         passed(&owner, &running, "m", 4).await;
 
-        let (mut anew, log) = begun_anew(&database).await;
+        let (mut again, log) = begun_again(&database).await;
         assert!(log.contains(&format!("partition {day} is detached")), "{log}");
         waits_for(&owner, &day).await;
         assert_eq!(positions(&owner).await, [("c".to_owned(), false), ("m".to_owned(), true)]);
         let document = prune(&text(&database, role, &[]), "--yes").await;
         assert_eq!(told(&document, "messages", &day).1, 0, "{document}");
         assert_eq!(state(&owner, &day).await.as_deref(), Some("attached"), "{role} {left}: {document}");
-        assert_eq!(anew.wait().await, Some(0), "{}", anew.log());
-        assert_eq!(printed(&anew, "c")[..2], ["1", "2"], "{role} {left}");
-        assert_eq!(printed(&anew, "c").len(), 4);
+        assert_eq!(again.wait().await, Some(0), "{}", again.log());
+        assert_eq!(printed(&again, "c")[..2], ["1", "2"], "{role} {left}");
+        assert_eq!(printed(&again, "c").len(), 4);
         insert(&owner).await;
         passed(&owner, &running, "m", 5).await;
         assert!(!running.log().contains("halted"), "{role} {left}: {}", running.log());

@@ -157,7 +157,7 @@ impl Answers {
     }
 }
 
-/// One frame of three gets one to eight other bytes, seldom in its length. An address stays what it is: clients would
+/// One frame of three gets one to eight other bytes, rarely in its length. An address stays what it is: clients would
 /// connect to whatever it became.
 fn garble(frame: &mut [u8], random: &mut fastrand::Rng) -> bool {
     if random.u8(0..3) > 0 {

@@ -25,7 +25,7 @@ const NOTE: &str = "INSERT INTO outbox.operation (operator, verb, cursor, detail
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct CursorChange {
     /// Its number; carried out once.
     pub number: i64,
     /// Where to; `None` is before every row.
@@ -39,7 +39,7 @@ pub struct Wish {
 /// What a cursor shall belong to from now on. Only a relay whose own facts are these takes them over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adoption {
-    /// The number of the wish that it is part of; an older one is over.
+    /// The number of the change that it is part of; an older one is over.
     pub number: i64,
     /// What the relay is configured for.
     pub identity: serde_json::Value,
@@ -68,8 +68,8 @@ impl Adoption {
         ["identity_changed", "relation_replaced", "partition_attached", "partition_count_changed"];
 }
 
-impl Wish {
-    /// Reads a wish that is not carried out yet from what `outbox.control` says: number, to (two columns), from (three:
+impl CursorChange {
+    /// Reads a change that is not carried out yet from what `outbox.control` says: number, to (two columns), from (three:
     /// whether there is one), adoption.
     pub(super) fn read(row: &Row, first: usize, applied: i64) -> Result<Option<Self>, Error> {
         let number: Option<i64> = row.try_get(first)?;
@@ -109,33 +109,33 @@ impl Wish {
 }
 
 impl LockedCursor {
-    /// Carries a wish out and commits, which frees the lock; says where the cursor stands now. A move that no condition
+    /// Carries a change out and commits, which frees the lock; says where the cursor stands now. A move that no condition
     /// binds also accepts the database's clock as it is, `clock`.
     ///
     /// # Errors
     /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
-    pub async fn carry_out(self, wish: &Wish, clock: Timestamp, by: &str) -> Result<Option<Position>, Error> {
-        let end = wish.end(self.position.as_ref());
+    pub async fn carry_out(self, change: &CursorChange, clock: Timestamp, by: &str) -> Result<Option<Position>, Error> {
+        let end = change.end(self.position.as_ref());
         let created_at = end.as_ref().map(|position| position.created_at);
         let id = end.as_ref().and_then(|position| position.id.as_deref());
-        let clock = wish.from.is_none().then_some(clock);
-        let adopt = wish.adopt.as_ref();
+        let clock = change.from.is_none().then_some(clock);
+        let adopt = change.adopt.as_ref();
         let identity = adopt.map(|adoption| adoption.identity.to_string());
         let relations: Option<Vec<u32>> =
             adopt.map(|adoption| std::iter::once(adoption.root).chain(adoption.relations.iter().copied()).collect());
         let partitions = adopt.and_then(|adoption| adoption.partitions);
         let moved = end != self.position;
         let parameters: [&(dyn ToSql + Sync); 8] =
-            [&self.name, &created_at, &id, &clock, &wish.number, &identity, &relations, &partitions];
+            [&self.name, &created_at, &id, &clock, &change.number, &identity, &relations, &partitions];
         self.connection.batch_execute("SET LOCAL synchronous_commit TO on").await?;
         if self.connection.execute(CARRY_OUT, &parameters).await? != 1 {
             return Err(Error::Vanished(self.name));
         }
         if adopt.is_some() {
-            // A replica that had not seen the new catalogue yet may have halted again since the wish was written.
+            // A replica that had not seen the new catalogue yet may have halted again since the change was written.
             self.connection.execute(UNHALT, &[&self.name, &None::<&str>, &Adoption::CURES.as_slice()]).await?;
         }
-        self.connection.execute(NOTE, &[&by, &self.name, &wish.number, &moved]).await?;
+        self.connection.execute(NOTE, &[&by, &self.name, &change.number, &moved]).await?;
         self.connection.batch_execute("COMMIT").await?;
         self.connection.give_back();
         Ok(end)
@@ -150,17 +150,17 @@ mod tests {
         Some(Position { created_at: Timestamp::from_pg_micros(micros), id: Some("a".to_owned()) })
     }
 
-    fn wish(from: Option<Option<Position>>) -> Wish {
-        Wish { number: 1, to: at(5), from, adopt: None }
+    fn change(from: Option<Option<Position>>) -> CursorChange {
+        CursorChange { number: 1, to: at(5), from, adopt: None }
     }
 
     #[test]
     fn a_conditional_move_takes_place_only_where_the_cursor_was_seen() {
-        assert_eq!(wish(None).end(at(1).as_ref()), at(5));
-        assert_eq!(wish(Some(at(1))).end(at(1).as_ref()), at(5));
-        assert_eq!(wish(Some(at(1))).end(at(2).as_ref()), at(2), "it has moved on meanwhile");
-        assert_eq!(wish(Some(None)).end(None), at(5));
-        assert_eq!(wish(Some(None)).end(at(1).as_ref()), at(1));
+        assert_eq!(change(None).end(at(1).as_ref()), at(5));
+        assert_eq!(change(Some(at(1))).end(at(1).as_ref()), at(5));
+        assert_eq!(change(Some(at(1))).end(at(2).as_ref()), at(2), "it has moved on meanwhile");
+        assert_eq!(change(Some(None)).end(None), at(5));
+        assert_eq!(change(Some(None)).end(at(1).as_ref()), at(1));
     }
 
     // Guarantee: commands.adopt-facts
@@ -169,10 +169,10 @@ mod tests {
         let own = BTreeSet::from([7, 8]);
         let facts = |identity, root, relations| Facts { identity, root, relations };
         let mine = facts("{\"table\": \"t\", \"sink\": \"kafka\"}", 7, &own);
-        assert!(wish(None).fits(false, mine) && !wish(None).fits(true, mine));
+        assert!(change(None).fits(false, mine) && !change(None).fits(true, mine));
         let identity = serde_json::json!({ "sink": "kafka", "table": "t" });
         let adopt = Adoption { number: 1, identity, root: 7, relations: own.clone(), partitions: None };
-        let adopting = Wish { adopt: Some(adopt), ..wish(Some(None)) };
+        let adopting = CursorChange { adopt: Some(adopt), ..change(Some(None)) };
         assert!(adopting.fits(true, mine) && adopting.fits(false, mine));
         let other = BTreeSet::from([7]);
         for facts in [
