@@ -95,7 +95,7 @@ pub(in crate::sink) fn classify(answer: Answer, target: &str) -> Option<Failure>
             class: Class::Retry,
             ambiguous: false,
             subject,
-            code: "connect".to_owned(),
+            code: String::from("connect"),
             message: format!("{target} cannot be reached: {reason}"),
             hint: "Check that the receiver is up and its name and certificate are right; SSL_CERT_FILE names a file of \
                    authorities instead of the system's"
@@ -109,7 +109,7 @@ pub(in crate::sink) fn classify(answer: Answer, target: &str) -> Option<Failure>
             class: Class::Fatal,
             ambiguous: false,
             subject,
-            code: "address_blocked".to_owned(),
+            code: String::from("address_blocked"),
             message: format!("{target} must not be connected to: {reason}"),
             hint: "If this address is meant, write its range into the webhook's allow list, for example \
                    allow = [\"10.1.0.0/16\"]; if not, fix url or the name's records, then `outbox-relay cursor resume NAME`"
@@ -120,7 +120,7 @@ pub(in crate::sink) fn classify(answer: Answer, target: &str) -> Option<Failure>
             class: Class::Retry,
             ambiguous: true,
             subject,
-            code: "timeout".to_owned(),
+            code: String::from("timeout"),
             message: format!("{target} did not answer in time"),
             hint: "Check whether the receiver is slow, or raise the sink's timeout".to_owned(),
             retry_after: None,
@@ -129,7 +129,7 @@ pub(in crate::sink) fn classify(answer: Answer, target: &str) -> Option<Failure>
             class: Class::Retry,
             ambiguous: true,
             subject,
-            code: "broken".to_owned(),
+            code: String::from("broken"),
             message: format!("{target} closed the connection before it answered: {reason}"),
             hint: "Check the receiver's log for this moment".to_owned(),
             retry_after: None,
