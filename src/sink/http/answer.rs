@@ -144,18 +144,21 @@ pub(in crate::sink) fn classify(answer: Answer, target: &str) -> Option<Failure>
             hint: verdict.hint.to_owned(),
             retry_after: retry_after.filter(|_| verdict.class == Class::Retry),
         },
-        Answer::Status { status, retry_after, .. } => {
-            let (class, ambiguous, hint) = status_class(status)?;
-            Failure {
-                class,
-                ambiguous,
-                subject,
-                code: format!("http_{status}"),
-                message: format!("{target} answered {status}"),
-                hint: hint.to_owned(),
-                retry_after: retry_after.filter(|_| class == Class::Retry),
-            }
-        }
+        Answer::Status { status, retry_after, .. } => return of_status(status, retry_after, subject, target),
+    })
+}
+
+/// The failure of a status whose body says nothing more.
+fn of_status(status: u16, retry_after: Option<Duration>, subject: Subject, target: &str) -> Option<Failure> {
+    let (class, ambiguous, hint) = status_class(status)?;
+    Some(Failure {
+        class,
+        ambiguous,
+        subject,
+        code: format!("http_{status}"),
+        message: format!("{target} answered {status}"),
+        hint: hint.to_owned(),
+        retry_after: retry_after.filter(|_| class == Class::Retry),
     })
 }
 
