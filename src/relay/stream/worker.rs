@@ -284,18 +284,7 @@ impl Worker<'_> {
                 tracing::info!(cursor = self.ready.config.name, number, position, "operator's change applied");
                 (Next::Look, Then::Again)
             }
-            TurnOutcome::Relayed { rows, more } => {
-                tracing::debug!(cursor = self.ready.config.name, rows, more, "turn");
-                // A turn that was cut before its first row has not asked the receiver.
-                if rows > 0 {
-                    self.recovered().await;
-                }
-                if more {
-                    return (Next::Look, self.at_once());
-                }
-                self.patience.relayed();
-                self.stays()
-            }
+            TurnOutcome::Relayed { rows, more } => self.relayed(rows, more).await,
             TurnOutcome::Foreign => (Next::Recheck(Duration::from_secs(1)), Then::End),
             TurnOutcome::Partitions { known, found } => (self.repartitioned(known, found).await, Then::End),
             TurnOutcome::Searching { rows, suspects, failure } => {
@@ -334,6 +323,19 @@ impl Worker<'_> {
                 (self.stalled(&failure, message_id.as_deref()).await, Then::End)
             }
         }
+    }
+
+    async fn relayed(&mut self, rows: usize, more: bool) -> (Next, Then) {
+        tracing::debug!(cursor = self.ready.config.name, rows, more, "turn");
+        // A turn that was cut before its first row has not asked the receiver.
+        if rows > 0 {
+            self.recovered().await;
+        }
+        if more {
+            return (Next::Look, self.at_once());
+        }
+        self.patience.relayed();
+        self.stays()
     }
 
     /// With a rate, the next row must wait for its time.
