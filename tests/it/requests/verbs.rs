@@ -59,7 +59,7 @@ async fn settle_records_unknown_outcome_and_who_decided() {
     assert_eq!((code, having(&owner, "unknown").await), (Some(0), 3), "{out}{log}");
     let (code, out, log) = settle(&[&ids[0], "--arrived"]).await;
     assert_eq!((code, having(&owner, "unknown").await), (Some(2), 3), "{out}{log}");
-    assert!(out.is_empty() && log.contains("nobody can be asked: add --yes to do it, or --dry-run"), "{out}{log}");
+    assert!(out.is_empty() && log.contains("standard input is no terminal: add --yes"), "{out}{log}");
     let (code, out, log) = settle(&[&ids[0], &ids[1], "--arrived", "--yes"]).await;
     assert_eq!((code, out), (Some(0), format!("[\"{}\"] arrived\n[\"{}\"] arrived\n", ids[0], ids[1])), "{log}");
     let (code, out, log) = settle(&[&ids[2], "--lost", "--yes", "-o", "json"]).await;
