@@ -22,7 +22,7 @@ async fn a_seek_shows_the_rows_first_does_nothing_unasked_and_moves_a_running_re
         out.contains("sent again: 3 rows, first (") && out.contains(", 3), last (") && out.contains(", 5)"),
         "{out}"
     );
-    assert!(log.contains("add --yes to do it, or --dry-run"), "{log}");
+    assert!(log.contains("add --yes to do it without confirmation, or --dry-run"), "{log}");
     let (again, log) = ends(0, &text, &["cursor", "seek", "s", "--after-id", "2", "--dry-run"]).await;
     assert_eq!((again, log.as_str()), (out, "dry run: nothing was done\n"));
     let changes: i64 = owner.query_one("SELECT count(*) FROM outbox.control", &[]).await.unwrap().get(0);
@@ -96,7 +96,7 @@ async fn without_a_replica_a_seek_is_stored_and_the_first_turn_carries_it_out() 
     let (_, log) = ends(0, &text, &["cursor", "seek", "s", "--after-id", "2", "--yes"]).await;
     assert_eq!(log, "", "nothing waits yet");
     let (out, log) = ends(0, &text, &["cursor", "seek", "s", "--after-id", "1", "--yes"]).await;
-    assert!(log.starts_with("an earlier change for s waits for its turn: this one takes its place"), "{log}");
+    assert!(log.starts_with("an earlier change of s is pending: this one replaces it"), "{log}");
     assert!(out.ends_with("s: no replica is running: the change is stored, and the next turn applies it\n"), "{out}");
     let process = Process::spawn(&text, &["run"]);
     eventually(PATIENCE, || async { printed(&process, "s") == ["2", "3"] }).await;

@@ -35,7 +35,7 @@ async fn follow(owner: &Client, text: &str, command: &str) {
         return owner.batch_execute(&command.replace("'NEW'", "'heir'")).await.unwrap();
     };
     let mut line = format!("\"$RELAY\" {args}");
-    if args.starts_with("dead-letter ") || args.starts_with("request redrive") {
+    if args.starts_with("dead-letter ") || args.starts_with("request redrive") || args.starts_with("request settle") {
         line += " --yes";
     }
     let file = std::env::temp_dir().join(unique("hint") + ".toml");
