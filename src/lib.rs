@@ -64,7 +64,7 @@
 //!   rows. When a replica ends, however it does, another goes on behind the last row whose delivery was recorded.
 //! - It calls [`CustomSink::publish`] again for what was not accepted, with the same
 //!   [idempotency key](Delivery::idempotency_key). A [`Failure`] says what follows: [`Class::Retry`] opens the circuit and is
-//!   tried indefinitely (unless it is [about the message](Subject::Message)), [`Class::Poison`] halts the relay or becomes a dead letter, [`Class::Fatal`] halts it until somebody has
+//!   tried indefinitely (unless it is [about the message](Subject::Message)), [`Class::Poison`] halts the relay or becomes a dead letter, [`Class::Fatal`] halts it until an operator has
 //!   fixed what is wrong.
 //! - Guarantees are `at_least_once` and `at_most_once`; sources are streams, due work, requests and schedules. `in_database` is
 //!   refused: only the built-in `sql` sink takes part in the database's transaction.

@@ -121,7 +121,7 @@ pub struct Claimed {
     pub query: Option<String>,
     /// A configured program.
     pub command: Option<String>,
-    /// Whether it is retried when nobody knows what became of it.
+    /// Whether it is retried when its outcome is unknown.
     pub retries: bool,
     /// How long it may take.
     pub timeout: Duration,

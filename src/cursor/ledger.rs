@@ -171,7 +171,7 @@ impl Settlement {
         Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
     }
 
-    /// The request is retried later; false when somebody else has taken it up.
+    /// The request is retried later; false when another replica has taken it up.
     ///
     /// # Errors
     /// The database's.
@@ -182,7 +182,7 @@ impl Settlement {
         self.changed(WAIT, &parameters).await
     }
 
-    /// The request ends without having been accepted, by a try of whose outcome nobody knows, or not; false when somebody else has taken it up.
+    /// The request ends without having been accepted, by a try of whose outcome nobody knows, or not; false when another replica has taken it up.
     ///
     /// # Errors
     /// The database's.

@@ -106,7 +106,7 @@ pub async fn halt(session: &Session, cursor: &str) -> Result<Option<Halt>, Error
     }))
 }
 
-/// Ends the failure that was last reported, whoever reported it, of a relay for which nothing waits: no try will ever succeed it. A
+/// Ends the failure that was last reported, by any replica, of a relay for which nothing waits: no try will ever succeed it. A
 /// row that was marked before it was sent, and waits for its next try, is known to its claim alone. A failure that halts stays, and a fatal one: the next job would meet it, too; and one that is younger than `linger`. False when there was none.
 ///
 /// # Errors

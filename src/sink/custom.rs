@@ -37,7 +37,7 @@ pub trait CustomSink: Send + Sync + 'static {
     /// out before anything is in doubt.
     ///
     /// # Errors
-    /// [`Class::Fatal`](super::Class::Fatal) when somebody must fix something, [`Class::Retry`](super::Class::Retry) when the
+    /// [`Class::Fatal`](super::Class::Fatal) when an operator must fix something, [`Class::Retry`](super::Class::Retry) when the
     /// receiver is away.
     async fn check(&self) -> Result<(), Failure> {
         Ok(())

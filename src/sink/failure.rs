@@ -9,7 +9,7 @@ pub enum Class {
     Retry,
     /// This message will never be accepted.
     Poison,
-    /// Configuration or credentials: the relay halts until somebody fixes them.
+    /// Configuration or credentials: the relay halts until an operator fixes them.
     Fatal,
 }
 

@@ -45,7 +45,7 @@ impl Sleeper {
     }
 }
 
-/// Until a hint comes; indefinitely when nobody listens. Under load hints come faster than looks can follow: those that come
+/// Until a hint comes; indefinitely when no relay listens. Under load hints come faster than looks can follow: those that come
 /// within [`TOGETHER`] are answered together. A hint is `heard` before that time is over: whoever gives up waiting has it.
 pub(in crate::relay) async fn hint(sleeper: Option<&Sleeper>, heard: &mut bool) {
     match sleeper {

@@ -13,7 +13,7 @@ use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::queue::runner;
-use crate::relay::queue::work::{AttemptOf, Begun, Claim, Context, Job as _, Poll, Recorded, Renewal, Work};
+use crate::relay::queue::work::{AttemptOf, Begun, Claim, Context, Poll, Recorded, Renewal, Work};
 use crate::source::Schedules;
 
 mod claim;
@@ -183,13 +183,7 @@ impl Work for ScheduleWork {
         _prepared: &PreparedSchedule,
         attempt: &AttemptOf<Self>,
     ) -> Result<(), Error> {
-        let (cursor, id, acknowledged) = (&context.config.name, attempt.job.id(), attempt.is_acknowledged());
-        tracing::error!(
-            cursor,
-            id,
-            acknowledged,
-            "cannot record the outcome of an action: on_interrupted of its schedule decides when its claim expires"
-        );
+        runner::log_given_up(&context.config.name, attempt, "an action", "on_interrupted of its schedule decides");
         Ok(())
     }
 }

@@ -196,7 +196,7 @@ impl FailureTracker {
         self.failing = failing;
     }
 
-    /// Nothing waits, and nothing is on its way, whoever had it: no success would ever clear a failure that was reported. Whether
+    /// Nothing waits, and nothing is on its way in any replica: no success would ever clear a failure that was reported. Whether
     /// the receiver is out is remembered.
     pub(in crate::relay) async fn nothing_waits(&mut self, session: &Session, linger: Duration) -> Result<(), Error> {
         if cursor::rest(session, &self.cursor, linger).await? {

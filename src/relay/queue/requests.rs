@@ -14,7 +14,7 @@ use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::queue::runner;
-use crate::relay::queue::work::{AttemptOf, Begun, Claim, Context, Job as _, Poll, Recorded, Renewal, Work};
+use crate::relay::queue::work::{AttemptOf, Begun, Claim, Context, Poll, Recorded, Renewal, Work};
 use crate::source::Requests;
 
 mod claim;
@@ -145,13 +145,7 @@ impl Work for RequestWork {
         _prepared: &PreparedRequests,
         attempt: &AttemptOf<Self>,
     ) -> Result<(), Error> {
-        let (cursor, id, acknowledged) = (&context.config.name, attempt.job.id(), attempt.is_acknowledged());
-        tracing::error!(
-            cursor,
-            id,
-            acknowledged,
-            "cannot record the outcome of a request: on_unknown decides when its claim expires"
-        );
+        runner::log_given_up(&context.config.name, attempt, "a request", "on_unknown decides");
         Ok(())
     }
 }

@@ -77,7 +77,7 @@ fn local_sink(config: &Config, table: Known<'_>) -> Result<Sink, Vec<InvalidSett
     }
 }
 
-/// A sink of one's own that somebody must fix runs no turn. One whose receiver is away does: its circuit opens.
+/// A sink of one's own that an operator must fix runs no turn. One whose receiver is away does: its circuit opens.
 async fn custom_sink(config: &Config, custom: &custom::Config, patience: Duration) -> Result<Sink, Failure> {
     let sink = Adapter::new(custom, &config.relay);
     match sink.check(patience).await {

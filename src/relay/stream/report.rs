@@ -12,7 +12,7 @@ use crate::sink::{Class, Failure};
 use crate::source::Rule;
 use crate::source::shape::Shape;
 
-/// The relay stands still until somebody fixes it.
+/// The relay halts until an operator fixes it.
 pub(in crate::relay) async fn halt(
     engine: &Engine,
     ready: &PreparedStream,

@@ -158,7 +158,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Waits for a failure to pass, or for somebody to fix it.
+    /// Waits for a failure to pass, or for an operator to fix it.
     pub(in crate::relay) async fn back_off(&mut self, failure: &Failure, message_id: Option<&str>) -> Next {
         match failure.class {
             Class::Retry => {

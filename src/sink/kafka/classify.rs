@@ -84,7 +84,7 @@ pub(super) fn interrupted(last: Option<(KafkaError, String)>) -> Failure {
     failure(&KafkaError::MessageProduction(Code::MessageTimedOut), last)
 }
 
-/// Whether a complaint of the client says that somebody must fix something: it tells more than what follows from it.
+/// Whether a complaint of the client says that an operator must fix something: it tells more than what follows from it.
 pub(super) fn tells(error: &KafkaError) -> bool {
     error.rdkafka_error_code().is_some_and(|code| meaning(code).class == Class::Fatal)
 }

@@ -115,7 +115,7 @@ impl LetterTopic {
     }
 
     fn failure(&self, cause: Failure) -> Failure {
-        // That the copy is refused says nothing about the message: somebody must fix the topic.
+        // That the copy is refused says nothing about the message: an operator must fix the topic.
         let class = if cause.class == Class::Retry { Class::Retry } else { Class::Fatal };
         Failure {
             class,

@@ -182,7 +182,7 @@ impl SqlPublication<'_> {
 
     /// Leaves in the transaction what the acknowledged prefix has changed; nothing when that cannot be had any more.
     async fn undo(&mut self, refusal: Refusal) {
-        // A plan that is out of date is made again, by whoever has this connection next.
+        // A plan that is out of date is made again, by the next user of this connection.
         self.transaction.statement_cache.remove(&self.sink.statement, &self.sink.types);
         let Refusal { mut failure, lost, suspects } = refusal;
         let lost = lost || self.transaction.batch_execute(UNDO).await.is_err();

@@ -9,7 +9,7 @@ use super::{Stage, Target};
 use crate::support::outside::json;
 use crate::support::{PATIENCE, eventually, outbox_relay};
 
-/// Rows 1, 1 and 2, a minute apart; the receiver gives them to nobody.
+/// Rows 1, 1 and 2, a minute apart; the receiver passes them on to no recipient.
 async fn stage(more: &str) -> Stage {
     let stage = Stage::http(more).await;
     let rows = "ALTER TABLE bookings DROP CONSTRAINT bookings_pkey, ADD PRIMARY KEY (created_at, id); \

@@ -55,7 +55,7 @@ fn accepted(attempt: &RequestAttempt) -> Option<Accepted<'_>> {
     Some(Accepted { request: attempt.job.named(), provider_id: receipt.id.as_deref(), reply: &receipt.reply })
 }
 
-/// Records one attempt that did not end with the receiver's acceptance; false when somebody else has taken it up.
+/// Records one attempt that did not end with the receiver's acceptance; false when another replica has taken it up.
 async fn close(prepared: &PreparedRequests, settlement: &Settlement, attempt: &RequestAttempt) -> Result<bool, Error> {
     let request = attempt.job.named();
     let failure = match &attempt.outcome {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::Runner;
 use crate::database::Error;
-use crate::relay::queue::work::{AttemptOf, Job, Recorded, Renewal, Work};
+use crate::relay::queue::work::{Attempt, AttemptOf, Job, Outcome, Recorded, Renewal, Work};
 
 /// So many times as long as a claim of due work lasts, an outcome is kept that cannot be recorded: five minutes by default. A
 /// row may be locked by a transaction of the application for long; what the server refuses for good must not take the place of
@@ -208,6 +208,17 @@ impl<W: Work> Runner<W> {
         }
         Ok(())
     }
+}
+
+/// Logs that the outcome of `what` is given up, and what `decides` about it then.
+pub(in crate::relay::queue) fn log_given_up<J: Job, O: Outcome>(
+    cursor: &str,
+    attempt: &Attempt<J, O>,
+    what: &str,
+    decides: &str,
+) {
+    let (id, acknowledged) = (attempt.job.id(), attempt.is_acknowledged());
+    tracing::error!(cursor, id, acknowledged, "cannot record the outcome of {what}: {decides} when its claim expires");
 }
 
 /// The server refuses for what a row or a table is; everything else passes, and is the same for all rows.
