@@ -19,7 +19,7 @@ pub(super) enum ActionDisposition {
     Fails,
 }
 
-/// The one table of what follows from a failure. `retries`: what nobody knows the outcome of may be done again.
+/// What follows from a failure of an action. `retries`: what nobody knows the outcome of may be done again.
 pub(super) fn disposition(failure: &Failure, attempts: i32, retries: bool) -> ActionDisposition {
     match failure.class {
         // Another try could do it twice.

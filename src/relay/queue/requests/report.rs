@@ -21,7 +21,7 @@ pub(super) enum RequestDisposition {
     Halts,
 }
 
-/// The one table of what follows from a failure. `doubted`: a try before may have been accepted, so that a refusal of this one
+/// What follows from a failure of a request. `doubted`: a try before may have been accepted, so that a refusal of this one
 /// says nothing of the request.
 pub(super) fn disposition(
     failure: &Failure,
