@@ -249,9 +249,11 @@ fn build(root: &Table, environment: &Environment, kinds: &Kinds, report: &Report
     requests::refuse_twins(&relays);
     let relays: Vec<relay::Config> = relays.into_iter().flat_map(|(_, relay)| shards::spread(relay)).collect();
     let listens = relays.iter().any(|relay| relay.poll.notify);
-    check_pool(&postgres_section, pool_size, listens, &sections);
+    let executes = relays.iter().any(|relay| matches!(relay.source, crate::source::Config::Schedule(_)));
+    let dedicated = usize::from(listens) + usize::from(executes);
+    check_pool(&postgres_section, pool_size, dedicated, &sections);
     if let Some(postgres) = &mut postgres {
-        postgres.listens = listens;
+        postgres.dedicated = dedicated;
     }
     Some(Config {
         postgres: postgres?,
@@ -284,14 +286,15 @@ fn refuse_twins(relays: &[Section<'_>]) {
     }
 }
 
-/// One watcher, one for probes, two for a turn; sinks that send one by one get at most half of the turns, so that a
-/// provider that hangs leaves the others theirs.
-fn check_pool(postgres: &Section<'_>, size: usize, listens: bool, relays: &[Section<'_>]) {
+/// One watcher, one for probes, two for a turn, and the dedicated ones; sinks that send one by one get at most half of the
+/// turns, so that a provider that hangs leaves the others theirs.
+fn check_pool(postgres: &Section<'_>, size: usize, dedicated: usize, relays: &[Section<'_>]) {
     let one_by_one = relays.iter().filter(|relay| relay_section::is_one_by_one(relay)).count();
-    let least = 4 + usize::from(listens);
+    let least = 4 + dedicated;
     if size < least {
-        let what = "too few: one hears notifications, beside one watcher, one for probes and two for a turn";
-        postgres.problem("pool_size", Wrong::new(what, "write at least 5"));
+        let what = "too few: one for notifications, one for the claims of a schedule's actions, where relays have these, \
+                    beside one watcher, one for probes and two for a turn";
+        postgres.problem("pool_size", Wrong::new(what, format!("write at least {least}")));
     }
     if size < least + 2 && one_by_one > 0 && one_by_one < relays.len() {
         let what = "too few for two turns at once, and the configured sinks need one each";

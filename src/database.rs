@@ -40,15 +40,16 @@ pub struct Config {
     pub ca_file: Option<PathBuf>,
     /// All connections of this process but the intake's: one watcher, one for probes and samples, the rest two by two for turns. At least 4.
     pub pool_size: usize,
-    /// One of them hears notifications.
-    pub listens: bool,
+    /// How many of them are neither the watcher's, nor for probes, nor for turns: one hears notifications, one renews the
+    /// claims of actions.
+    pub dedicated: usize,
 }
 
 impl Config {
     /// How many turns may run at the same time: each has two connections.
     #[must_use]
     pub fn slots(&self) -> usize {
-        (self.pool_size.saturating_sub(2 + usize::from(self.listens)) / 2).max(1)
+        (self.pool_size.saturating_sub(2 + self.dedicated) / 2).max(1)
     }
 
     /// Where it connects to, for messages: `host:port/database as user`, no secrets.

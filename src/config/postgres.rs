@@ -52,7 +52,7 @@ pub(super) fn read(section: &Section<'_>, pool_size: usize, environment: &Enviro
     // The driver's own modes know nothing of verification: it is told to have TLS or none, the connector verifies.
     let mode = if tls == TlsMode::Disable || only_sockets { SslMode::Disable } else { SslMode::Require };
     url.connection.ssl_mode(mode);
-    Some(Config { connection: url.connection, tls, auth: url.auth, password_file, ca_file, pool_size, listens: false })
+    Some(Config { connection: url.connection, tls, auth: url.auth, password_file, ca_file, pool_size, dedicated: 0 })
 }
 
 /// Whether all connections go by a Unix socket. What is for a network, TLS and the guard over the sign-in, is not there on a socket:

@@ -69,6 +69,8 @@ pub struct Engine {
     pub(in crate::relay) registry: Registry,
     /// For probes, samples and status.
     pub probe: Shared,
+    /// For the claims of actions alone: renewing them waits for no look at a table. Opened with the first claim.
+    pub(in crate::relay) claims: Shared,
     /// The Kafka cluster, when one is configured.
     pub cluster: Option<Arc<Cluster>>,
     /// Ends when no new turn may begin.
@@ -169,6 +171,7 @@ impl Engine {
         Ok(Self {
             watcher: Watcher::new(sessions(), limits.statement),
             probe: Shared::new(sessions()),
+            claims: Shared::new(sessions()),
             registry,
             hints: Hints::new(sessions()),
             bulletin: Bulletin::default(),

@@ -19,6 +19,7 @@ mod runs;
 mod sinks;
 mod storm;
 mod tenants;
+mod unanswered;
 mod verbs;
 
 /// A relay `jobs` of schedules to this provider; `source` is added below its source, `sink` below its sink.

@@ -11,13 +11,13 @@ fn notified(pool_size: &str) -> String {
 #[test]
 fn it_is_off_unless_written_and_takes_a_connection_of_the_pool() {
     let config = parse(GOOD).expect("valid");
-    assert!(!config.postgres.listens && config.relays.iter().all(|relay| !relay.poll.notify));
+    assert!(config.postgres.dedicated == 0 && config.relays.iter().all(|relay| !relay.poll.notify));
     let config = parse(&notified("")).expect("valid");
-    assert!(config.postgres.listens && config.relays[0].poll.notify);
+    assert!(config.postgres.dedicated == 1 && config.relays[0].poll.notify);
     assert!(show::relay(&config.relays[0], show::Secrets::Hidden).contains("\nnotify = true\n"));
     assert!(parse(&notified("pool_size = 5")).is_ok());
     let problems = parse(&notified("pool_size = 4")).expect_err("too few");
-    assert!(problems.to_string().contains("one hears notifications") && problems.list().len() == 1, "{problems}");
+    assert!(problems.to_string().contains("one for notifications") && problems.list().len() == 1, "{problems}");
 }
 
 #[test]

@@ -41,11 +41,15 @@ const CLAIM: &str = "WITH f AS (SELECT f.action_id FROM outbox.action AS f WHERE
      RETURNING a.action_id, a.schedule_id, a.schedule, a.tenant, a.planned_at, a.due_at, a.started_at, a.attempts, a.payload::text, \
      a.query, a.command, a.on_interrupted, EXTRACT(EPOCH FROM a.timeout)::float8, a.manual";
 
-/// One whose row an application has locked waits, and no other with it.
+/// One whose row an application has locked waits, and no other with it. The first time it is taken up at once: replicas end for
+/// many reasons. One that ends its replica again and again (with the memory it needs, for example) waits for longer each time:
+/// 1 s, 2 s, 4 s, up to 5 minutes.
 const EXPIRE: &str = "WITH o AS (SELECT a.action_id FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'running' \
      AND a.expires_at <= pg_catalog.statement_timestamp() FOR UPDATE SKIP LOCKED) UPDATE outbox.action AS a SET status = CASE a.on_interrupted WHEN 'retry' THEN 'due' ELSE 'failed' END, \
      finished_at = CASE a.on_interrupted WHEN 'retry' THEN NULL ELSE pg_catalog.clock_timestamp() END, \
-     try_at = pg_catalog.clock_timestamp(), attempts = a.attempts + 1, token = NULL, expires_at = NULL, progress = NULL, \
+     try_at = pg_catalog.clock_timestamp() + CASE WHEN a.attempts < 1 THEN interval '0' \
+     ELSE pg_catalog.make_interval(secs => LEAST(300, pg_catalog.power(2, LEAST(a.attempts, 10) - 1))::float8) END, \
+     attempts = a.attempts + 1, token = NULL, expires_at = NULL, progress = NULL, \
      error = pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', 'retry', 'code', 'interrupted', \
      'message', 'outcome unknown: replica ' || a.claimed_by || ' ended or was cut off while it had the action', \
      'hint', 'on_interrupted of its schedule says whether it is retried.'), updated_at = pg_catalog.clock_timestamp() \

@@ -1,4 +1,4 @@
-//! The session for what is asked beside turns.
+//! A session for what is asked beside turns.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -13,6 +13,7 @@ use crate::cursor::{LockedCursor, Reserved, Settlement};
 use crate::database::{Error, Fragile, Loan};
 use crate::message::Message;
 use crate::position::Position;
+use crate::relay::engine::circuit;
 use crate::relay::engine::deadline::within;
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::publish_decision::{self, Verdict};
@@ -56,9 +57,10 @@ impl Turn<'_> {
         let flight =
             Flight { rows: &rows, end: rows.last(), snapshot: relayed.fetched.snapshot.as_deref(), letter: None };
         let Some(reserved) = self.reserve(cursor, flight, deadline).await? else { return Ok(TurnOutcome::Busy) };
-        self.transmit(&reserved, &mut publication, relayed.kept.batches(), deadline).await?;
+        let may_send = self.transmit(&reserved, &mut publication, relayed.kept.batches(), deadline).await?;
         relayed.published = publication.finish();
-        self.settle(reserved, relayed, before.as_ref()).await
+        let outcome = self.settle(reserved, relayed, before.as_ref()).await?;
+        Ok(if may_send { outcome } else { TurnOutcome::Early(circuit::PROBED_BY_ANOTHER) })
     }
 
     /// How this turn sends. The last row is handed over while there is still time for its answer: a turn that is cut leaves
@@ -68,16 +70,18 @@ impl Turn<'_> {
         Mode { alone: true, replayed, partitions: self.partitions, until, cut: Some(deadline), backlog: false }
     }
 
-    /// Sends, for as long as the lock is there and the turn may last.
+    /// Sends, for as long as the lock is there and the turn may last; false when another replica tries the sink, which is
+    /// out: then nothing was sent.
     async fn transmit(
         &mut self,
         reserved: &Reserved,
         publication: &mut Publication<'_>,
         batches: impl Iterator<Item = &Batch>,
         deadline: Instant,
-    ) -> Result<(), TurnError> {
+    ) -> Result<bool, TurnError> {
         let (closed, begun) = (reserved.closed(), Instant::now());
-        if self.may_send(reserved).await? {
+        let may_send = self.may_send(reserved).await?;
+        if may_send {
             tokio::select! {
                 biased;
                 () = closed.cancelled() => return Err(self.lock_lost(publication.acknowledged())),
@@ -87,7 +91,7 @@ impl Turn<'_> {
             }
         }
         self.timings.publish = begun.elapsed();
-        Ok(())
+        Ok(may_send)
     }
 
     /// Reads the rows of this turn; all of them, because they are passed together.

@@ -3,8 +3,12 @@
 use std::time::Duration;
 
 use outbox_relay::cursor::actions;
+use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{database, sessions};
+use super::{clients, having};
+use crate::support::outside::line;
+use crate::support::receiver::Receiver;
+use crate::support::{PATIENCE, Process, database, eventually, sessions, toml};
 
 /// Two actions that are being carried out, and one that somebody else has taken up.
 const RUNNING: &str = "INSERT INTO outbox.action (schedule_id, schedule, tenant, relay, planned_at, due_at, try_at, started_at, \
@@ -42,4 +46,73 @@ async fn claims_are_kept_while_somebody_holds_one_of_their_rows_and_nobody_waits
         (row.get::<_, Vec<bool>>(0), row.get::<_, Vec<bool>>(1)),
         (vec![false, true, false], vec![false, true, false])
     );
+}
+
+// Guarantee: schedules.killed-action
+#[tokio::test(flavor = "multi_thread")]
+async fn action_that_ends_its_replica_again_and_again_waits_for_longer_each_time() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let (owner, _) = clients(&database).await;
+    owner.batch_execute(RUNNING).await.unwrap();
+    // One was begun once before, another four times, the third is somebody's who is still at work.
+    owner
+        .batch_execute(
+            "UPDATE outbox.action SET attempts = 4 * (schedule_id - 1), expires_at = CASE schedule_id WHEN 3 \
+             THEN now() + interval '1 hour' ELSE now() END",
+        )
+        .await
+        .unwrap();
+    let relay = format!(
+        "[[relay]]\nname = \"jobs\"\n[relay.source.schedule]\n[relay.sink.http]\nurl = \"{}/\"\nbody = \"x\"\n",
+        receiver.url()
+    );
+    let _process = Process::spawn(&toml(&database, "relay", None, &relay), &["run"]);
+    let taken_up = "SELECT attempts = 5 AND status = 'due' FROM outbox.action WHERE schedule_id = 2";
+    eventually(PATIENCE, async || owner.query_one(taken_up, &[]).await.unwrap().get(0)).await;
+    let pause = "SELECT EXTRACT(EPOCH FROM try_at - updated_at)::float8 FROM outbox.action WHERE schedule_id = 2";
+    let pause: f64 = owner.query_one(pause, &[]).await.unwrap().get(0);
+    assert!((7.9..8.1).contains(&pause), "{pause}");
+    eventually(PATIENCE, async || having(&owner, "s", "completed").await == 1).await;
+    assert_eq!(receiver.requests().len(), 1);
+}
+
+// Guarantee: schedules.killed-action
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_are_renewed_while_the_session_of_the_polls_does_not_answer() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let (owner, app) = clients(&database).await;
+    let jobs = format!(
+        "[[relay]]\nname = \"jobs\"\n[relay.source.schedule]\n[relay.turn]\ndeadline = \"40s\"\n[relay.sink.http]\nurl = \"{}/\"\n\
+         body = \"x\"\ntimeout = \"24s\"\n",
+        receiver.url()
+    );
+    receiver.hold();
+    let process = Process::spawn(&toml(&database, "relay", None, &jobs), &["run"]);
+    line(&process, "relay ready").await;
+    app.batch_execute(
+        "INSERT INTO outbox.schedule (name, relay, starts_at, on_interrupted) VALUES ('long', 'jobs', now(), 'retry')",
+    )
+    .await
+    .unwrap();
+    eventually(PATIENCE * 3, async || receiver.requests().len() == 1).await;
+    let polls = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'outbox-relay/%' \
+                 AND query LIKE '%c.token IS NOT NULL, c.rule%'";
+    let mut found = None;
+    eventually(PATIENCE, async || {
+        found = owner.query_opt(polls, &[]).await.unwrap().map(|row| row.get::<_, i32>(0));
+        found.is_some()
+    })
+    .await;
+    let pid = found.and_then(Pid::from_raw).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    // Longer than a claim lasts.
+    let lasted = "SELECT started_at + interval '14 seconds' < clock_timestamp() FROM outbox.action";
+    eventually(PATIENCE * 3, async || owner.query_one(lasted, &[]).await.unwrap().get(0)).await;
+    let kept = "SELECT status = 'running' AND attempts = 0 AND expires_at > clock_timestamp() FROM outbox.action";
+    let kept: bool = owner.query_one(kept, &[]).await.unwrap().get(0);
+    kill_process(pid, Signal::CONT).unwrap();
+    receiver.release();
+    assert!(kept, "{}", process.log());
+    eventually(PATIENCE * 3, async || having(&owner, "long", "completed").await == 1).await;
+    assert_eq!(receiver.requests().len(), 1, "{}", process.log());
 }

@@ -43,6 +43,8 @@ struct ExecutionProgress {
     progress: Progress,
     /// Of what does not tell how far it has come.
     begun: bool,
+    /// The commit that records it was not answered.
+    unanswered: bool,
 }
 
 impl ExecutionProgress {
@@ -69,7 +71,7 @@ impl ActionExecution {
             let ambiguous = stage.is_doubtful();
             if timed_out { ActionOutcome::TimedOut { ambiguous } } else { ActionOutcome::Cut { ambiguous } }
         });
-        Attempt::new(job, outcome)
+        Attempt { may_be_recorded: stage.unanswered, ..Attempt::new(job, outcome) }
     }
 
     async fn execute(&self, job: &ActionJob, deadline: Instant, stage: &mut ExecutionProgress) -> ActionOutcome {
@@ -116,7 +118,7 @@ impl ActionExecution {
             Sink::Custom(_) => self.deliver(&message, left, &mut stage.progress).await,
             Sink::Sql(_) => {
                 // Dropped before the commit, it leaves nothing behind; after it, the claim's token is gone.
-                let changed = self.change(job, &message, deadline).await;
+                let changed = self.change(job, &message, deadline, stage).await;
                 changed.unwrap_or_else(|error| ActionOutcome::Failed(unavailable(&error)))
             }
             Sink::Kafka(_) | Sink::Stdout(_) => {
@@ -192,8 +194,15 @@ impl ActionExecution {
         }
     }
 
-    /// A statement, in the transaction that records that the action is done.
-    async fn change(&self, job: &ActionJob, message: &Batch, deadline: Instant) -> Result<ActionOutcome, Error> {
+    /// A statement, in the transaction that records that the action is done. A commit that is not answered leaves no doubt: its
+    /// row is locked until it has ended, and while the claim's token stands there then, nothing was changed.
+    async fn change(
+        &self,
+        job: &ActionJob,
+        message: &Batch,
+        deadline: Instant,
+        stage: &mut ExecutionProgress,
+    ) -> Result<ActionOutcome, Error> {
         let slot = self.engine.slot(false).await?;
         drop(slot.reader);
         let settlement = within(&self.engine, Settlement::begin(slot.lock, true)).await?;
@@ -216,9 +225,10 @@ impl ActionExecution {
             Recorded::Locked => return Ok(ActionOutcome::Failed(locked())),
         };
         within(&self.engine, settlement.promote_actions(&self.prepared.config.name, &[of])).await?;
-        let committed = within(&self.engine, settlement.commit()).await;
-        let unknown = |error| ActionOutcome::Failed(Failure { ambiguous: true, ..unavailable(&error) });
-        Ok(committed.map_or_else(unknown, |()| ActionOutcome::Recorded))
+        stage.unanswered = true;
+        within(&self.engine, settlement.commit()).await?;
+        stage.unanswered = false;
+        Ok(ActionOutcome::Recorded)
     }
 }
 

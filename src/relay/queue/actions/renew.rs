@@ -24,12 +24,18 @@ const GIVE_UP: Duration = Duration::from_secs(7);
 #[derive(Debug)]
 pub(super) struct RenewedClaim {
     token: String,
+    /// When it was last asked for with success: as claimed, or renewed.
+    since: Mutex<Instant>,
     /// Ends when the claim is lost, or cannot be renewed.
     pub(super) lost: CancellationToken,
     progress: Mutex<Option<String>>,
 }
 
 impl RenewedClaim {
+    fn age(&self) -> Duration {
+        lock(&self.since).elapsed()
+    }
+
     /// What the action reported last, for people.
     pub(super) fn report(&self, line: &str) {
         *lock(&self.progress) = Some(line.to_owned());
@@ -37,17 +43,9 @@ impl RenewedClaim {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ClaimRenewer {
     claims: Mutex<HashMap<i64, Weak<RenewedClaim>>>,
-    /// When the last answer came, or the first claim was made.
-    since: Mutex<Instant>,
-}
-
-impl Default for ClaimRenewer {
-    fn default() -> Self {
-        Self { claims: Mutex::default(), since: Mutex::new(Instant::now()) }
-    }
 }
 
 impl ClaimRenewer {
@@ -55,12 +53,10 @@ impl ClaimRenewer {
     pub(super) fn add(&self, id: i64, token: &str, asked: Instant) -> Arc<RenewedClaim> {
         let claim = Arc::new(RenewedClaim {
             token: token.to_owned(),
+            since: Mutex::new(asked),
             lost: CancellationToken::new(),
             progress: Mutex::default(),
         });
-        if self.current().is_empty() {
-            *lock(&self.since) = asked;
-        }
         lock(&self.claims).insert(id, Arc::downgrade(&claim));
         claim
     }
@@ -83,40 +79,44 @@ impl ClaimRenewer {
     }
 
     async fn renew(&self, engine: &Engine) {
-        let claims: Vec<(i64, String, Option<String>)> = self
-            .current()
-            .into_iter()
-            .map(|(id, claim)| (id, claim.token.clone(), lock(&claim.progress).clone()))
-            .collect();
+        let claims = self.current();
         let asked = Instant::now();
         if claims.is_empty() {
             return;
         }
+        let named: Vec<(i64, String, Option<String>)> =
+            claims.iter().map(|(id, claim)| (*id, claim.token.clone(), lock(&claim.progress).clone())).collect();
         let renewed = tokio::time::timeout(EVERY, async {
-            let session = engine.probe.session().await?;
-            actions::keep(&session, LEASE, &claims).await
+            let session = engine.claims.session().await?;
+            actions::keep(&session, LEASE, &named).await
         });
         match renewed.await.unwrap_or(Err(Error::Timeout(EVERY))) {
-            Ok(renewed) => {
-                *lock(&self.since) = asked;
-                self.lose(claims.iter().map(|(id, token, _)| (*id, token)).filter(|(id, _)| !renewed.contains(id)));
-            }
+            Ok(renewed) => settle(&claims, &renewed, asked),
             Err(error) => {
-                let since = lock(&self.since).elapsed();
-                tracing::warn!(%error, ?since, actions = claims.len(), "cannot renew action claims");
-                if since >= GIVE_UP {
-                    self.lose(claims.iter().map(|(id, token, _)| (*id, token)));
-                }
+                let oldest = claims.iter().map(|(_, claim)| claim.age()).max().unwrap_or_default();
+                tracing::warn!(%error, ?oldest, actions = claims.len(), "cannot renew action claims");
+                give_up(&claims);
             }
         }
     }
+}
 
-    fn lose<'a>(&self, lost: impl Iterator<Item = (i64, &'a String)>) {
-        let claims: HashMap<i64, Arc<RenewedClaim>> = self.current().into_iter().collect();
-        for (id, token) in lost {
-            if let Some(claim) = claims.get(&id).filter(|claim| claim.token == *token) {
-                claim.lost.cancel();
-            }
+/// Notes which claims are still this replica's.
+fn settle(claims: &[(i64, Arc<RenewedClaim>)], renewed: &[i64], asked: Instant) {
+    for (id, claim) in claims {
+        if renewed.contains(id) {
+            *lock(&claim.since) = asked;
+        } else {
+            claim.lost.cancel();
+        }
+    }
+}
+
+/// Stops the actions whose claims could not be renewed for [`GIVE_UP`].
+fn give_up(claims: &[(i64, Arc<RenewedClaim>)]) {
+    for (_, claim) in claims {
+        if claim.age() >= GIVE_UP {
+            claim.lost.cancel();
         }
     }
 }
@@ -143,5 +143,20 @@ mod tests {
         assert_eq!(renewed, [1]);
         drop(kept);
         assert!(renewer.current().is_empty());
+    }
+
+    // Guarantee: schedules.claim
+    #[test]
+    fn claim_is_given_up_by_its_own_age() {
+        let renewer = ClaimRenewer::default();
+        let long_ago = Instant::now().checked_sub(GIVE_UP).expect("the machine has run for some seconds");
+        let (old, new) = (renewer.add(1, "a", long_ago), renewer.add(2, "b", Instant::now()));
+        give_up(&renewer.current());
+        assert!(old.lost.is_cancelled() && !new.lost.is_cancelled());
+        // What is renewed is young again; what the server does not name has another replica.
+        let old = renewer.add(3, "c", long_ago);
+        settle(&renewer.current(), &[3], Instant::now());
+        give_up(&renewer.current());
+        assert!(!old.lost.is_cancelled() && new.lost.is_cancelled());
     }
 }

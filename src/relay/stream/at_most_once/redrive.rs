@@ -8,6 +8,7 @@ use crate::cursor::dead_letter::Redrive;
 use crate::cursor::unknown::Unknown;
 use crate::cursor::{LockedCursor, Settlement};
 use crate::database::Loan;
+use crate::relay::engine::circuit;
 use crate::relay::engine::deadline::within;
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::report;
@@ -43,7 +44,7 @@ impl Turn<'_> {
         let rows = [batch.position(0)];
         let flight = Flight { rows: &rows, end: before.as_ref(), snapshot: None, letter: Some(letter.id) };
         let Some(reserved) = self.reserve(cursor, flight, deadline).await? else { return Ok(TurnOutcome::Busy) };
-        self.transmit(&reserved, &mut publication, std::iter::once(&batch), deadline).await?;
+        let may_send = self.transmit(&reserved, &mut publication, std::iter::once(&batch), deadline).await?;
         let published = publication.finish();
         let (rows, doubt) = (published.acknowledged, in_doubt(&published));
         let message = batch.message(0);
@@ -62,6 +63,7 @@ impl Turn<'_> {
         within(self.engine, reserved.settle(settlement)).await.map_err(source)?;
         Ok(match doubt {
             Some(failure) => TurnOutcome::Unknown { rows, failure, message_id: Some(message.id.to_owned()) },
+            None if !may_send => TurnOutcome::Early(circuit::PROBED_BY_ANOTHER),
             None => TurnOutcome::Redriven { rows, failure: published.stopped },
         })
     }
