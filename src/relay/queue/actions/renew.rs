@@ -145,7 +145,7 @@ mod tests {
         assert!(renewer.current().is_empty());
     }
 
-    // Guarantee: schedules.claim
+    // Guarantee: schedules.killed-action
     #[test]
     fn claim_is_given_up_by_its_own_age() {
         let renewer = ClaimRenewer::default();
