@@ -171,7 +171,7 @@ impl Engine {
         Ok(Self {
             watcher: Watcher::new(sessions(), limits.statement),
             probe: Shared::new(sessions()),
-            claims: Shared::new(sessions()),
+            claims: Shared::silent(sessions()),
             registry,
             hints: Hints::new(sessions()),
             bulletin: Bulletin::default(),

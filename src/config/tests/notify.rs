@@ -21,6 +21,23 @@ fn it_is_off_unless_written_and_takes_a_connection_of_the_pool() {
 }
 
 #[test]
+fn claims_of_actions_take_a_connection_of_the_pool() {
+    let schedules = |pool_size: &str| {
+        let (head, _) = notified(pool_size)
+            .split_once("[relay.source.stream]")
+            .map(|(head, _)| (head.to_owned(), ()))
+            .expect("a source");
+        format!(
+            "{head}[relay.source.schedule]\n[relay.sink.kafka]\ntopic = \"jobs\"\n[relay.sink.kafka.payload]\nrow = true\n"
+        )
+    };
+    assert_eq!(parse(&schedules("")).expect("valid").postgres.dedicated, 1);
+    assert!(parse(&schedules("pool_size = 5")).is_ok());
+    let problems = parse(&schedules("pool_size = 4")).expect_err("too few");
+    assert!(problems.to_string().contains("claims of a schedule's actions"), "{problems}");
+}
+
+#[test]
 fn due_work_is_not_woken() {
     let pending = "[relay.source.pending]\ntable = \"public.todos\"\nkey = [\"id\"]\ndue = \"at\"\nsent = \"sent\"";
     let text = notified("").replacen("[relay.source.stream]\ntable = \"public.bookings\"", pending, 1);

@@ -19,6 +19,8 @@ const SETTING: Duration = Duration::from_secs(3);
 pub struct Shared {
     sessions: Sessions,
     state: Mutex<State>,
+    /// Whether PostgreSQL counts as reachable by this one.
+    tells: bool,
 }
 
 #[derive(Debug, Default)]
@@ -29,10 +31,15 @@ struct State {
 }
 
 impl Shared {
-    /// Opens nothing yet.
+    /// Opens nothing yet. Whether PostgreSQL can be reached is told by this session, which is opened again whenever it has ended.
     #[must_use]
     pub fn new(sessions: Sessions) -> Self {
-        Self { sessions, state: Mutex::default() }
+        Self { sessions, state: Mutex::default(), tells: true }
+    }
+
+    /// One that is opened now and then: what it tells of PostgreSQL would stay long after.
+    pub(in crate::relay) fn silent(sessions: Sessions) -> Self {
+        Self { tells: false, ..Self::new(sessions) }
     }
 
     /// The session.
@@ -45,10 +52,12 @@ impl Shared {
             return Ok(Arc::clone(session));
         }
         let opened = self.sessions.open().await;
-        metrics::set_postgres_up(opened.is_ok());
+        if self.tells {
+            metrics::set_postgres_up(opened.is_ok());
+        }
         if opened.is_err() {
             state.away.get_or_insert_with(Instant::now);
-        } else if let Some(since) = state.away.take() {
+        } else if let Some(since) = state.away.take().filter(|_| self.tells) {
             tracing::info!(away = ?since.elapsed(), "connected to PostgreSQL again");
         }
         let session = Arc::new(opened?);

@@ -54,7 +54,7 @@ async fn action_that_ends_its_replica_again_and_again_waits_for_longer_each_time
     let (database, receiver) = (database().await, Receiver::start());
     let (owner, _) = clients(&database).await;
     owner.batch_execute(RUNNING).await.unwrap();
-    // One was begun once before, another four times, the third is somebody's who is still at work.
+    // The first has never failed, the second has four times, and the third's replica is still at work.
     owner
         .batch_execute(
             "UPDATE outbox.action SET attempts = 4 * (schedule_id - 1), expires_at = CASE schedule_id WHEN 3 \
@@ -76,7 +76,7 @@ async fn action_that_ends_its_replica_again_and_again_waits_for_longer_each_time
     assert_eq!(receiver.requests().len(), 1);
 }
 
-// Guarantee: schedules.killed-action
+// Guarantee: schedules.claims
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_are_renewed_while_the_session_of_the_polls_does_not_answer() {
     let (database, receiver) = (database().await, Receiver::start());

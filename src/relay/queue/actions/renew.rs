@@ -13,7 +13,7 @@ use crate::cursor::actions;
 use crate::database::Error;
 use crate::relay::engine::Engine;
 
-/// How long a claim lasts when nobody renews it.
+/// How long a claim lasts that is not renewed.
 pub(super) const LEASE: Duration = Duration::from_secs(10);
 /// How often it is renewed, and for how long an answer is waited for.
 const EVERY: Duration = Duration::from_secs(2);
@@ -145,7 +145,7 @@ mod tests {
         assert!(renewer.current().is_empty());
     }
 
-    // Guarantee: schedules.killed-action
+    // Guarantee: schedules.claims
     #[test]
     fn claim_is_given_up_by_its_own_age() {
         let renewer = ClaimRenewer::default();
