@@ -125,20 +125,15 @@ pub async fn rest(session: &Session, cursor: &str, linger: Duration) -> Result<b
     Ok(changed > 0)
 }
 
+/// The caller that closes a circuit learns it, whatever this process has seen of it: of an outage, one replica tells the end.
+const CLEAR: &str = include_str!("sql/status_clear.sql");
+
 /// Records that the cursor is well again: no error, no open circuit. A halt stays, unless it is the one with this
-/// fingerprint, or one of a check: another process's, as the caller's own has passed. False when it was recorded already.
+/// fingerprint, or one of a check: another process's, as the caller's own has passed. True when this has closed a circuit.
 ///
 /// # Errors
 /// The database's.
 pub async fn clear(session: &Session, cursor: &str, halt: Option<&str>) -> Result<bool, Error> {
-    let changed = session
-        .execute(
-            "UPDATE outbox.cursor_status SET state = 'running', halted = false, fingerprint = NULL, message_id = NULL, \
-             last_error = NULL, circuit_opened_at = NULL, updated_at = pg_catalog.clock_timestamp() \
-             WHERE cursor = $1 AND (state <> 'running' OR halted OR last_error IS NOT NULL OR circuit_opened_at IS NOT NULL) \
-             AND (NOT halted OR fingerprint LIKE 'check:%' OR fingerprint = $2)",
-            &[&cursor, &halt],
-        )
-        .await?;
-    Ok(changed > 0)
+    let row = session.query_opt(CLEAR, &[&cursor, &halt]).await?;
+    Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or_default())
 }

@@ -17,6 +17,7 @@ use crate::relay::engine::lag::Lag;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::member::Member;
 use crate::relay::stream::poll::Look;
+use crate::relay::stream::report;
 use crate::source::shape::Shape;
 
 /// How many backlogs are counted at one look.
@@ -60,7 +61,7 @@ impl Samples {
             let waits = look.is_behind(standing) || look.is_held(standing) || standing.redrive;
             let trouble = ready.status.reported() || standing.circuit.is_some();
             if trouble && !waits && !member.busy {
-                cursor::clear(&session, &member.config.name, None).await?;
+                report::clear(&session, &member.config.name, "no row waits any more").await?;
             }
             let lag = lag(engine, &session, &ready.shape, look, standing).await?;
             let found = attention.get(&member.config.name).copied().unwrap_or_default();

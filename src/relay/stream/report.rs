@@ -12,6 +12,17 @@ use crate::sink::{Class, Failure};
 use crate::source::Rule;
 use crate::source::shape::Shape;
 
+/// Records that the relay is well again, and logs the end of an outage when this has closed the circuit.
+///
+/// # Errors
+/// The database's.
+pub(in crate::relay) async fn clear(session: &Session, cursor: &str, why: &str) -> Result<(), Error> {
+    if cursor::clear(session, cursor, None).await? {
+        tracing::info!(cursor, "circuit closed: {why}");
+    }
+    Ok(())
+}
+
 /// The relay halts until an operator fixes it.
 pub(in crate::relay) async fn halt(
     engine: &Engine,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cursor::{self, unknown};
+use crate::cursor::unknown;
 use crate::database::Error;
 use crate::database::sqlstate::{self, Cure};
 use crate::pace::Backoff;
@@ -134,23 +134,20 @@ impl Worker<'_> {
 
     /// Records that the cursor has recovered; the end of an outage is logged by the replica that records it.
     pub(in crate::relay) async fn recovered(&mut self) {
-        let was_open = self.ready.status.circuit_open();
-        if self.backoff.failures() == 0 && !self.ready.status.reported() && !was_open {
+        let is_open = self.ready.status.circuit_open();
+        if self.backoff.failures() == 0 && !self.ready.status.reported() && !is_open {
             return;
         }
         self.backoff = Backoff::new();
         self.ready.status.set_reported(false);
         let name = &self.ready.config.name;
-        let cleared =
-            within(self.engine, async { cursor::clear(self.engine.probe.session().await?.as_ref(), name, None).await });
+        let cleared = within(self.engine, async {
+            report::clear(self.engine.probe.session().await?.as_ref(), name, "the receiver accepts messages again")
+                .await
+        });
         match cleared.await {
-            Ok(changed) => {
-                // The next look may be many turns away.
-                self.ready.status.set_circuit_open(false);
-                if was_open && changed {
-                    tracing::info!(cursor = name, "circuit closed: the receiver accepts messages again");
-                }
-            }
+            // The next look may be many turns away.
+            Ok(()) => self.ready.status.set_circuit_open(false),
             Err(error) => {
                 tracing::warn!(cursor = name, %error, "cannot record that the cursor is well again");
                 self.ready.status.set_reported(true);

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use tokio_postgres::Client;
 
 use super::{all_circuits, circuit, gauges, logged, numbers, others_go_on, why_says_open};
-use crate::support::outside::{halted, listener, standing};
+use crate::support::outside::{halted, line, listener, standing};
 use crate::support::receiver::{Receiver, Request};
 use crate::support::{
     CLOCK, PATIENCE, Process, Replica, bookings, broker, config, database, eventually, ids, kafka_relay, toml, unique,
@@ -130,8 +130,28 @@ async fn recovered_circuit_is_logged_once() {
     eventually(PATIENCE * 4, || async { receiver.accepted("a").len() == 200 }).await;
     insert(&owner, 20).await;
     eventually(PATIENCE * 2, || async { receiver.accepted("a").len() == 220 }).await;
-    let closed: usize = replicas.iter().map(|replica| replica.log().matches("circuit closed").count()).sum();
-    assert_eq!(closed, 1, "one line for one outage");
+    all_circuits(&owner, &["a"], false, PATIENCE * 2).await;
+    let closed = || -> usize { replicas.iter().map(|replica| replica.log().matches("circuit closed").count()).sum() };
+    eventually(PATIENCE, async || closed() > 0).await;
+    assert_eq!(closed(), 1, "one line for one outage");
+}
+
+// Guarantee: failures.recovery-log
+#[tokio::test(flavor = "multi_thread")]
+async fn circuit_that_is_closed_because_no_row_waits_is_logged_once() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let receiver = Receiver::start();
+    let text = toml(&database, "relay", None, &receiver.relay("a", ""));
+    let replica = Process::spawn(&text, &["run"]);
+    line(&replica, "relay ready").await;
+    // What a replica left behind that had the only row, which was deleted then.
+    let open = "INSERT INTO outbox.cursor_status (cursor, state, circuit_opened_at) VALUES ('a', 'backing_off', now()) \
+                ON CONFLICT (cursor) DO UPDATE SET state = 'backing_off', circuit_opened_at = now()";
+    owner.batch_execute(open).await.unwrap();
+    all_circuits(&owner, &["a"], false, PATIENCE * 3).await;
+    line(&replica, "circuit closed: no row waits any more").await;
+    assert_eq!(replica.log().matches("circuit closed").count(), 1, "{}", replica.log());
 }
 
 // Guarantee: failures.circuit
