@@ -3,7 +3,7 @@
 //! A template sees the columns that it names, as PostgreSQL's text, and nothing else: no environment, no files, no
 //! other templates, no functions. Of an action it sees numbers, lists and objects as such. What could go wrong silently is an error instead: a NULL that is printed without
 //! `default()`, an undefined value, output beyond the limit. What a row can cost is bounded: depth and size of its JSON, the steps
-//! over it, their CPU time, and what filters make of it. In a URL every printed value is percent-encoded, so that a
+//! over it, their CPU time, and what filters, products and blocks make of it. In a URL every printed value is percent-encoded, so that a
 //! hostile value stays inside the place that the template gives it. In HTML it is escaped, also where the template says
 //! `autoescape false`; the filter `safe` does not exist.
 //!
@@ -25,6 +25,7 @@ mod json;
 mod marks;
 mod output;
 mod plain;
+mod products;
 mod unprintable;
 mod work;
 
@@ -249,11 +250,13 @@ fn environment(mode: Mode, cpu: Duration) -> Environment<'static> {
         None => json::text(&value).map(|text| Value::from(text.into_owned())),
     });
     environment.add_filter("fromjson", |state: &mut State<'_, '_>, value: Value| json::from_json(state, &value));
-    environment.set_formatter(move |output, _, value| {
+    environment.set_formatter(move |output, state, value| {
         if value.is_none() {
             return Err(Error::new(ErrorKind::InvalidOperation, "NULL is printed").with_source(PrintedNull));
         }
         let text = json::text(value)?;
+        // A block may keep it, which the limit of the output does not see.
+        work::makes(state, text.len())?;
         // Blocks that were printed once are not escaped twice.
         let mode = if mode == Mode::Html && value.is_safe() { Mode::Text } else { mode };
         Ok(output::put(&text, mode, output)?)
@@ -310,5 +313,7 @@ fn has_dot_segment(url: &str) -> bool {
 mod garbled_tests;
 #[cfg(test)]
 mod limit_tests;
+#[cfg(test)]
+mod memory_tests;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 //! All that the library brings, but `pprint`, which indents a deep list without end, and in HTML `safe`.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use minijinja::value::{Rest, Value, ValueOrKwargs};
@@ -37,6 +38,13 @@ pub(super) fn add(environment: &mut Environment<'static>, limit: Duration) {
     environment.add_filter(super::marks::FILTER, move |state: &mut State<'_, '_>, value: Value| {
         work::goes_on(state, limit).map(|()| value)
     });
+    environment.add_filter(super::marks::KEEPS, |state: &mut State<'_, '_>, value: Value, bytes: usize| {
+        work::makes(state, bytes).map(|()| value)
+    });
+    environment.add_filter(super::products::FILTER, move |state: &mut State<'_, '_>, left: Value, right: Value| {
+        work::goes_on(state, limit)?;
+        product(state, left, right)
+    });
     environment.add_test("in", move |state: &mut State<'_, '_>, value: Value, list: Value| {
         work::goes_on(state, limit)?;
         minijinja::tests::is_in(state, &value, &list)
@@ -51,6 +59,20 @@ fn call(state: &mut State<'_, '_>, own: &str, arguments: &[Value], limit: Durati
     }
     work::makes(state, made(&own[OWN.len()..], arguments))?;
     state.apply_filter(own, arguments)
+}
+
+/// The operator of the library, which only an expression of its own can reach.
+fn product(state: &mut State<'_, '_>, left: Value, right: Value) -> Result<Value, Error> {
+    static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(Environment::new);
+    let size = |value: &Value| {
+        let elements = || value.as_object().and_then(|_| value.len()).unwrap_or(0).saturating_mul(size_of::<Value>());
+        value.as_str().map_or_else(elements, str::len)
+    };
+    let times = |value: &Value| value.as_usize().unwrap_or(0);
+    work::makes(state, size(&left).saturating_mul(times(&right)).max(size(&right).saturating_mul(times(&left))))?;
+    let product = ENVIRONMENT.compile_expression("left * right")?.eval(minijinja::context! { left, right });
+    // Without the line of that expression: the library adds that of the template.
+    product.map_err(|error| Error::new(error.kind(), error.detail().unwrap_or_default().to_owned()))
 }
 
 /// How many bytes a filter makes of a few: of a number, or of one value for each part of another one.

@@ -5,7 +5,7 @@ use super::*;
 const PRINTED: &str = "{{ v | fromjson | tojson }}";
 
 /// With more CPU time than a debug build on a busy machine needs for what the other limits allow.
-fn render(source: &str, json: &str) -> Result<String, Unprintable> {
+pub(super) fn render(source: &str, json: &str) -> Result<String, Unprintable> {
     let minute = Duration::from_secs(60);
     let template = Template::compile_within("key", source, Mode::Text, minute).expect("compiles");
     template.render(|_| Some(TemplateValue::Text(json.as_bytes())))

@@ -1,9 +1,16 @@
-//! Puts a mark into each loop and macro of a template's source, at which its CPU time is looked at.
+//! Puts marks into a template's source: one into each loop and macro, at which its CPU time is looked at, one behind each long text,
+//! which a block may keep, and one for each product.
 //!
 //! Pure. The mark prints nothing and adds no line. A source that cannot be read is left as it is: the library says what is wrong.
 
+use super::products;
+
 /// The filter that looks at the time and gives what it is given.
 pub(super) const FILTER: &str = "outbox_goes_on";
+/// The filter that counts what has been printed without it, and gives what it is given.
+pub(super) const KEEPS: &str = "outbox_keeps";
+/// The bytes of a text that gets no mark: what a step prints at most without being counted.
+const SHORT: usize = 32;
 
 /// The source with its marks.
 pub(super) fn marked(source: &str) -> String {
@@ -11,6 +18,9 @@ pub(super) fn marked(source: &str) -> String {
     while let Some(at) = rest.find("{%").into_iter().chain(rest.find("{{")).chain(rest.find("{#")).min() {
         let (before, here) = rest.split_at(at);
         out.push_str(before);
+        // The mark must not keep the tag from trimming what stands before it.
+        let trims = here[2..].starts_with('-');
+        push_size(&mut out, before.len(), if trims { "-" } else { "" }, "");
         let length = match &here[..2] {
             "{#" => here.find("#}").map(|end| end + 2),
             "{{" => end(here, "}}"),
@@ -22,19 +32,37 @@ pub(super) fn marked(source: &str) -> String {
         };
         let (tag, behind) = here.split_at(length);
         rest = behind;
-        if !tag.starts_with("{%") {
+        if tag.starts_with("{#") {
             out.push_str(tag);
+        } else if tag.starts_with("{{") {
+            out.push_str(&with_products(tag));
         } else if words(tag).next().is_some_and(|(_, word)| word == "raw") {
             let raw = raw_end(behind).unwrap_or(behind.len());
             out.push_str(tag);
             out.push_str(&behind[..raw]);
+            push_size(&mut out, raw, "", if behind[..raw].ends_with("-%}") { "-" } else { "" });
             rest = &behind[raw..];
         } else {
-            push(&mut out, tag);
+            push(&mut out, &with_products(tag));
         }
     }
     out.push_str(rest);
     out
+}
+
+/// Appends the mark of a text of so many bytes.
+fn push_size(out: &mut String, bytes: usize, before: &str, behind: &str) {
+    if bytes > SHORT {
+        out.push_str(&format!("{{{{{before} ''|{KEEPS}({bytes}) {behind}}}}}"));
+    }
+}
+
+/// The tag with its products as filters.
+fn with_products(tag: &str) -> String {
+    let begin = 2 + usize::from(tag[2..].starts_with(['-', '+']));
+    let end = tag.len() - 2;
+    let end = end - usize::from(end > begin && tag[..end].ends_with(['-', '+']));
+    format!("{}{}{}", &tag[..begin], products::filtered(&tag[begin..end]), &tag[end..])
 }
 
 /// Appends a tag, with its marks if it begins a loop or a macro.
@@ -95,7 +123,7 @@ fn words(tag: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Words and single characters from `at` on, without what is quoted.
-fn tokens(text: &str, mut at: usize) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn tokens(text: &str, mut at: usize) -> impl Iterator<Item = (usize, &str)> {
     std::iter::from_fn(move || {
         loop {
             let begin = at;
@@ -150,6 +178,19 @@ mod tests {
             ("{% macro m(a, if_b='if') %}x", format!("{{% macro m(a, if_b='if') %}}{BODY}x")),
         ] {
             assert_eq!(marked(source), marked_source);
+        }
+    }
+
+    #[test]
+    fn long_texts_and_products_get_marks() {
+        let long = "ä".repeat(20);
+        for (source, marked_source) in [
+            (format!("{long}{{{{ a }}}}{long}"), format!("{long}{{{{ ''|outbox_keeps(40) }}}}{{{{ a }}}}{long}")),
+            (format!("{long}{{%- if a %}}"), format!("{long}{{{{- ''|outbox_keeps(40) }}}}{{%- if a %}}")),
+            ("{{- a * b -}}".to_owned(), "{{-( a )|outbox_times( b )-}}".to_owned()),
+            ("{{ -a }}{# 2 * 3 #}".to_owned(), "{{ -a }}{# 2 * 3 #}".to_owned()),
+        ] {
+            assert_eq!(marked(&source), marked_source);
         }
     }
 

@@ -1,0 +1,74 @@
+//! What operators make and blocks keep, which no filter does.
+
+use super::limit_tests::render;
+use super::*;
+
+/// An operator is no filter: what it would make is asked, too.
+// Guarantee: secrets.template-limits
+#[test]
+fn memory_that_multiplication_takes_is_bounded() {
+    for source in [
+        "{{ ('-' * v) | length }}",
+        "{{ (v * '-') | length }}",
+        "{{ ((1,) * v) | length }}",
+        "{{ (1 + 1 * v * 2 // 2 * '-') | length }}",
+        "{% set x = ['-' * v | int][0] %}{{ x[:2 * 1] | length }}",
+        "{% if '-' * v %}x{% endif %}",
+        "{{ {'a': '-' * v}['a'] | length }}",
+    ] {
+        let source = source.replace('v', "(v | int)");
+        let error = render(&source, "99000000").expect_err(&source);
+        assert!(matches!(error, Unprintable::TooMuch { .. }), "{source}: {error}");
+        assert!(render(&source, "1").is_ok() || source.contains("1 +"), "{source}");
+    }
+    let many = "{% for a in v | fromjson %}{{ ('-' * 1000000)[:1] }}{% endfor %}";
+    assert!(matches!(render(many, &format!("[{}0]", "0,".repeat(40))), Err(Unprintable::TooMuch { .. })));
+}
+
+/// What a block keeps is no output yet, so that the limit of outputs does not see it.
+// Guarantee: secrets.template-limits
+#[test]
+fn memory_that_blocks_keep_is_bounded() {
+    let row = format!("[{}0]", "0,".repeat(50_000));
+    let long = "-".repeat(2_000);
+    for source in [
+        "{% set x %}{% for a in v | fromjson %}{{ v }}{% endfor %}{% endset %}{{ x | length }}",
+        "{% macro m() %}{% for a in v | fromjson %}{{ v }}{% endfor %}{% endmacro %}{{ m() | length }}",
+        "{% filter length %}{% for a in v | fromjson %}{{ v }}{% endfor %}{% endfilter %}",
+        "{% set x %}{% for a in v | fromjson %}LONG{% endfor %}{% endset %}{{ x | length }}",
+        "{% set x %}{% for a in v | fromjson %}{% raw %}LONG{% endraw %}{% endfor %}{% endset %}{{ x | length }}",
+        "{% macro m() %}LONG{% endmacro %}{% set x %}{% for a in v | fromjson %}{{ m() }}{% endfor %}{% endset %}{{ x }}",
+    ] {
+        let source = source.replace("LONG", &long);
+        let error = render(&source, &row).expect_err(&source);
+        assert!(matches!(error, Unprintable::TooMuch { .. }), "{source}: {error}");
+    }
+}
+
+/// What looks like a multiplication, and what one is made of, stays what it was.
+#[test]
+fn products_are_what_they_were() {
+    for (source, printed) in [
+        ("{{ 2 * 3 }}{{ 2*3*4 }}{{ 7 // 2 * 2 }}{{ 12 / 4 * 2 }}{{ 2 * 7 % 4 }}", "62466.02"),
+        ("{{ 1 + 2 * 3 - 4 * 5 }}{{ -2 * -3 }}{{ 2 * -3 ** 2 }}{{ 2 ** 3 * 2 }}", "-1361816"),
+        (
+            "{{ 'a' ~ 2 * 2 ~ 'b' }}{{ 'ab' * 3 }}{{ 2 * 'x' }}{{ [1] * 2 }}{{ (1, 2) * 2 }}",
+            "a4babababxx[1,1][1,2,1,2]",
+        ),
+        ("{{ 2 * v | int }}{{ v | int * 3 }}{{ (v | int) * (2 * (3 * 4)) }}", "1015120"),
+        ("{{ 2 * 3 == 6 and 2 * 2 < 5 or not 2 * 3 in [6] }}{{ 6 if 2 * 3 > 5 else 2 * 9 }}", "true6"),
+        ("{{ 3 * 2 is even }}{{ [2 * 3, 4 * 5][1 * 1] }}{{ {'a*b': 2 * 2}['a*b'] }}{{ '2 * 3' }}", "32042 * 3"),
+        ("{%- set x = 2 * 3 -%} {{- x * 2 -}} {% set a, b = 2 * 2, 3 * 3 %}{{ a }}{{ b }}{# 2 * 3 #}", "1249"),
+        (
+            "{% macro m(a, b=2 * 3) %}{{ a * b }}{% endmacro %}{{ m(2 * 1) }}{{ m(*[1, 2 * 2]) }}{{ m(**{'a': 5}) }}",
+            "12430",
+        ),
+        ("{{ 1e-1 * 2 }}{{ 5 - 2 * 2 }}{{ (2 * 2, [2 * 3]) }}{{ - 2 * 2 }}", "0.21[4,[6]]-4"),
+        (
+            "{% for a in [1] * 3 if a * 2 == 2 %}{{ loop.index * 2 }}{% endfor %}{% if 2 * 1 %}y{% elif 1 * 1 %}n{% endif %}",
+            "246y",
+        ),
+    ] {
+        assert_eq!(render(source, "5").as_deref(), Ok(printed), "{source}");
+    }
+}

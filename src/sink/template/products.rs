@@ -1,0 +1,193 @@
+//! Makes each product of a template's source a filter, which is asked how much it would make.
+//!
+//! Pure. The library multiplies texts and lists by operator, up to 100 MB or 2 GB. A tag that cannot be read is left as it is: the
+//! library says what is wrong.
+
+use super::marks::tokens;
+
+/// The filter that multiplies.
+pub(super) const FILTER: &str = "outbox_times";
+
+/// What an operand of a product stands between.
+const WORDS: [&str; 19] = [
+    "and",
+    "or",
+    "not",
+    "in",
+    "if",
+    "elif",
+    "else",
+    "for",
+    "recursive",
+    "set",
+    "with",
+    "do",
+    "call",
+    "macro",
+    "block",
+    "filter",
+    "autoescape",
+    "as",
+    "import",
+];
+
+/// The inside of a tag or of brackets, with its products as filters.
+pub(super) fn filtered(text: &str) -> String {
+    if text.contains('*') { Reading::default().read(text).unwrap_or_else(|| text.to_owned()) } else { text.to_owned() }
+}
+
+/// What has been read so far.
+#[derive(Default)]
+struct Reading {
+    out: String,
+    /// Operands and operators of one precedence, up to the operator.
+    chain: String,
+    operator: Option<&'static str>,
+    operand: String,
+    /// Behind `is`, whose test may be called `in`, and whose `not` is its own.
+    in_test: bool,
+}
+
+impl Reading {
+    /// `None` when brackets do not match.
+    fn read(mut self, text: &str) -> Option<String> {
+        let (mut at, mut last) = (0, "");
+        let mut rest = tokens(text, 0).filter(|(_, token)| !token.trim().is_empty()).peekable();
+        while let Some((begin, token)) = rest.next() {
+            let gap = &text[at..begin];
+            self.operand.push_str(gap);
+            at = begin + token.len();
+            let doubled = gap_free(rest.peek(), at, token);
+            match token {
+                "(" | "[" | "{" => {
+                    let end = begin + closing(&text[begin..])?;
+                    self.operand.push_str(token);
+                    self.operand.push_str(&filtered(&text[at..end]));
+                    self.operand.push_str(&text[end..=end]);
+                    at = end + 1;
+                    while rest.next_if(|(begin, _)| *begin < at).is_some() {}
+                }
+                ")" | "]" | "}" => return None,
+                "*" if self.operand.trim().is_empty() => self.delimit(token),
+                "*" if doubled => {
+                    rest.next();
+                    at += 1;
+                    self.operand.push_str("**");
+                }
+                "*" => self.operate("*"),
+                "%" => self.operate("%"),
+                "/" if doubled => {
+                    rest.next();
+                    at += 1;
+                    self.operate("//");
+                }
+                "/" => self.operate("/"),
+                "-" if gap.is_empty() && is_exponent(last) => self.operand.push('-'),
+                "-" if self.operand.trim_matches(|c: char| c == '-' || c.is_whitespace()).is_empty() || last == "*" => {
+                    self.operand.push('-');
+                }
+                "+" | "-" | "~" | "," | "=" | "<" | ">" | "!" | ":" => self.delimit(token),
+                word if self.delimits(word, last) => self.delimit(word),
+                _ => self.operand.push_str(token),
+            }
+            last = token;
+        }
+        self.operand.push_str(&text[at..]);
+        self.delimit("");
+        Some(self.out)
+    }
+
+    /// Whether a word ends an operand. The names of members, filters and tests are no such words.
+    fn delimits(&mut self, word: &str, last: &str) -> bool {
+        if self.in_test {
+            self.in_test = word == "not";
+            return false;
+        }
+        self.in_test = word == "is" && !matches!(last, "." | "|");
+        WORDS.contains(&word) && !matches!(last, "." | "|")
+    }
+
+    fn operate(&mut self, operator: &'static str) {
+        self.fold();
+        self.operator = Some(operator);
+    }
+
+    fn fold(&mut self) {
+        let operand = std::mem::take(&mut self.operand);
+        self.chain = match self.operator.take() {
+            None => operand,
+            Some("*") => format!("({})|{FILTER}({operand})", self.chain),
+            Some(operator) => format!("{}{operator}{operand}", self.chain),
+        };
+    }
+
+    fn delimit(&mut self, token: &str) {
+        self.fold();
+        self.out.push_str(&std::mem::take(&mut self.chain));
+        self.out.push_str(token);
+        self.in_test = false;
+    }
+}
+
+/// Whether the next token is the same, with nothing between.
+fn gap_free(next: Option<&(usize, &str)>, at: usize, token: &str) -> bool {
+    next.is_some_and(|(begin, next)| *begin == at && *next == token)
+}
+
+/// The first half of a number like `1e-5`.
+fn is_exponent(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit()) && word.ends_with(['e', 'E'])
+}
+
+/// Where the bracket that the text begins with is closed.
+fn closing(text: &str) -> Option<usize> {
+    let mut open = Vec::new();
+    for (at, token) in tokens(text, 0) {
+        match token {
+            "(" => open.push(")"),
+            "[" => open.push("]"),
+            "{" => open.push("}"),
+            ")" | "]" | "}" => {
+                if open.pop() != Some(token) {
+                    return None;
+                }
+                if open.is_empty() {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_become_filters() {
+        for (source, expected) in [
+            (" a*b ", "( a)|outbox_times(b )"),
+            ("a * b * c", "((a )|outbox_times( b ))|outbox_times( c)"),
+            ("a / b * -c + d", "(a / b )|outbox_times( -c )+ d"),
+            ("a ** -b * 1e-5", "(a ** -b )|outbox_times( 1e-5)"),
+            ("f(*a, **b) * 'x * y'", "(f(*a, **b) )|outbox_times( 'x * y')"),
+            ("not a is not in [b * 2] * 2", "not( a is not in [(b )|outbox_times( 2)] )|outbox_times( 2)"),
+            ("x.in * y|as * 2", "((x.in )|outbox_times( y|as ))|outbox_times( 2)"),
+            ("set x = 2 * 3", "set x =( 2 )|outbox_times( 3)"),
+            ("a if b * 2 else c", "a if( b )|outbox_times( 2 )else c"),
+        ] {
+            assert_eq!(filtered(source), expected);
+        }
+    }
+
+    #[test]
+    fn everything_else_is_left_as_it_is() {
+        for source in
+            ["", "a + b", "f(*a)", "f(**a)", "a ** b", "'a * b'", "a * (b", "a * b)", "a * (b]", "ä['*']", "*"]
+        {
+            assert_eq!(filtered(source), source);
+        }
+    }
+}
