@@ -34,6 +34,7 @@ mod idle;
 mod image;
 mod intake;
 mod jq;
+mod kafka_answers;
 mod kafka_sink;
 mod kafka_wire;
 mod listener;

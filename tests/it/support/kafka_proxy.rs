@@ -13,7 +13,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
 use answers::Asked;
-pub use answers::{Absent, Answers, Place};
+pub use answers::{Absent, Answers, Elsewhere, Place, Sasl};
 
 /// The key of a produce request (Kafka protocol, request header).
 const PRODUCE: [u8; 2] = [0, 0];
@@ -46,14 +46,14 @@ struct State {
 impl KafkaProxy {
     /// A broker of its own, and the way to it; spoils nothing yet. Ends with the test's runtime.
     pub async fn start() -> Self {
+        Self::start_with("PLAINTEXT", Vec::new()).await
+    }
+
+    /// The same, for a listener of this protocol with these settings.
+    pub async fn start_with(protocol: &'static str, settings: Vec<(&'static str, String)>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let way = Listener {
-            name: "spoiled".to_owned(),
-            protocol: "PLAINTEXT",
-            advertised: Some(port),
-            settings: Vec::new(),
-        };
+        let way = Listener { name: "spoiled".to_owned(), protocol, advertised: Some(port), settings };
         let options = BrokerOptions { listeners: vec![way], ..BrokerOptions::default() };
         let broker = RealBroker::start_with(&options).await.unwrap();
         let target = broker.listener("spoiled").unwrap().rsplit_once(':').unwrap().1.parse().unwrap();

@@ -85,6 +85,89 @@ impl Absent {
     }
 }
 
+/// What an answer to a produce request is about in place of what was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Elsewhere {
+    Topic,
+    Partition,
+}
+
+impl Elsewhere {
+    /// Makes the answer a success, and one for something else; answers whether it did.
+    fn tell(self, frame: &mut [u8], version: i16, topic: &str) -> bool {
+        let Some(code) = Place::Produce.find(&frame[4..], version, topic) else { return false };
+        let code = code.start + 4;
+        frame[code..code + 2].fill(0);
+        let Some(named) = frame.windows(topic.len()).position(|bytes| bytes == topic.as_bytes()) else { return false };
+        match self {
+            Self::Topic => frame[named] ^= 1,
+            Self::Partition => frame[code - 1] = 1,
+        }
+        true
+    }
+}
+
+/// What an answer to a client that authenticates has, in versions 0 and 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sasl {
+    /// A session that lasts so many milliseconds.
+    Lifetime(i64),
+    /// The first message of SCRAM, with a nonce that is longer by so many bytes.
+    LongNonce(usize),
+}
+
+impl Sasl {
+    const KEY: i16 = 36;
+
+    /// Makes it so; answers whether it did.
+    fn tell(self, frame: &mut Vec<u8>, nonce: &[u8]) -> bool {
+        match self {
+            Self::Lifetime(lifetime) => {
+                let at = frame.len() - 8;
+                frame[at..].copy_from_slice(&lifetime.to_be_bytes());
+            }
+            Self::LongNonce(bytes) => {
+                let mut first = [b"r=", nonce].concat();
+                first.resize(first.len() + bytes, b'x');
+                first.extend_from_slice(b",s=QUFBQQ==,i=4096");
+                // Correlation id, no error, no message, and a session without end.
+                let mut answer = [&frame[4..8], &[0, 0, 0xff, 0xff]].concat();
+                answer.extend_from_slice(&u32::try_from(first.len()).unwrap().to_be_bytes());
+                answer.extend_from_slice(&[&first[..], &[0; 8]].concat());
+                *frame = [&u32::try_from(answer.len()).unwrap().to_be_bytes()[..], &answer].concat();
+            }
+        }
+        true
+    }
+}
+
+/// What a client asks who wants to send metrics, and may then send; brokers have it when they are told where to put metrics.
+const TELEMETRY: [i16; 2] = [71, 72];
+/// What such brokers have in its place here: a producer does not ask for them.
+const SPARE: [u8; 2] = [12, 13];
+
+/// Has the list of what the broker can do say that it takes metrics, every so many milliseconds; answers whether it said how often.
+fn tell_interval(frame: &mut Vec<u8>, key: i16, interval: i32) -> bool {
+    if key == Place::Versions.key() {
+        for (spare, key) in SPARE.into_iter().zip(TELEMETRY) {
+            // Its key and its lowest version, which is 0.
+            let at = frame[11..].windows(4).position(|bytes| bytes == [0, spare, 0, 0]);
+            if let Some(at) = at {
+                frame[11 + at..13 + at].copy_from_slice(&key.to_be_bytes());
+            }
+        }
+    }
+    if key != TELEMETRY[0] {
+        return false;
+    }
+    // Correlation id, no throttling and no error, an id, a subscription, no compression, the interval, the limit, no metrics.
+    let mut answer = [&frame[4..8], &[0; 7], &[7; 16], &[0, 0, 0, 1, 1]].concat();
+    answer.extend_from_slice(&interval.to_be_bytes());
+    answer.extend_from_slice(&[0, 1, 0, 0, 0, 1, 0]);
+    *frame = [&u32::try_from(answer.len()).unwrap().to_be_bytes()[..], &answer].concat();
+    true
+}
+
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub enum Answers {
@@ -93,6 +176,12 @@ pub enum Answers {
     Honest,
     /// With this code. A produce request is spoiled, so that the broker does not store it.
     Coded { place: Place, topic: String, code: i16 },
+    /// Produce requests are answered as stored, but elsewhere; they are spoiled, so that the broker does not store them.
+    Elsewhere { elsewhere: Elsewhere, topic: String },
+    /// Those to a client that authenticates.
+    Sasl(Sasl),
+    /// Metrics are wanted every so many milliseconds.
+    Interval(i32),
     /// The list of what the broker can do lacks what idempotent producers need.
     NotIdempotent,
     /// All that say something of this topic lack something.
@@ -101,15 +190,19 @@ pub enum Answers {
     Garbled(fastrand::Rng),
 }
 
-/// The requests of a connection that are without an answer: key and version by correlation id.
+/// The requests of a connection that are without an answer: key and version by correlation id; and the client's last nonce.
 #[derive(Default)]
-pub struct Asked(HashMap<[u8; 4], (i16, i16)>);
+pub struct Asked(HashMap<[u8; 4], (i16, i16)>, Vec<u8>);
 
 impl Asked {
     /// A request begins with key, version and correlation id.
     pub fn note(&mut self, request: &[u8]) {
         let Some([key @ .., v1, v2, c1, c2, c3, c4]) = request.first_chunk::<8>() else { return };
         self.0.insert([*c1, *c2, *c3, *c4], (i16::from_be_bytes(*key), i16::from_be_bytes([*v1, *v2])));
+        if i16::from_be_bytes(*key) == Sasl::KEY {
+            let nonce = request.windows(3).position(|bytes| bytes == b",r=").map_or(request.len(), |at| at + 3);
+            self.1 = request[nonce..].to_vec();
+        }
     }
 
     /// Whether this answers a produce request.
@@ -126,11 +219,11 @@ impl Asked {
 impl Answers {
     /// Whether a produce request is to be spoiled.
     pub fn spoils(&self) -> bool {
-        matches!(self, Self::Coded { place: Place::Produce, .. })
+        matches!(self, Self::Coded { place: Place::Produce, .. } | Self::Elsewhere { .. })
     }
 
     /// Alters a frame, which begins with its length; answers whether it did.
-    pub fn alter(&mut self, frame: &mut [u8], asked: &mut Asked) -> bool {
+    pub fn alter(&mut self, frame: &mut Vec<u8>, asked: &mut Asked) -> bool {
         let question = asked.take(&frame[4..]);
         match self {
             Self::Honest => false,
@@ -141,6 +234,10 @@ impl Answers {
                 frame[at.start + 4..at.end + 4].copy_from_slice(&code.to_be_bytes());
                 true
             }
+            Self::Elsewhere { elsewhere, topic } => question
+                .is_some_and(|(key, version)| key == Place::Produce.key() && elsewhere.tell(frame, version, topic)),
+            Self::Sasl(sasl) => question.is_some_and(|(key, _)| key == Sasl::KEY) && sasl.tell(frame, &asked.1),
+            Self::Interval(interval) => question.is_some_and(|(key, _)| tell_interval(frame, key, *interval)),
             Self::NotIdempotent => {
                 if question.is_none_or(|(key, _)| key != Place::Versions.key()) {
                     return false;
