@@ -12,7 +12,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::{HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Request, Response, redirect, retry};
+use reqwest::{Request, Response};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
@@ -22,6 +22,7 @@ use crate::message::{Field, Message};
 
 pub(crate) mod address;
 pub(super) mod answer;
+mod client;
 mod connections;
 pub(super) mod gate;
 pub mod once;
@@ -31,7 +32,6 @@ mod signature;
 use answer::Answer;
 pub use answer::known_errors;
 use connections::Connections;
-use gate::Gate;
 use preset::{Preset, Seal};
 use request::{REPLAYED, Requests};
 
@@ -39,9 +39,6 @@ use request::{REPLAYED, Requests};
 const ANSWER_LIMIT: usize = 64 << 10;
 /// How long the rest of a positive answer may take: it is read only so that the connection can be used again.
 const DRAIN: Duration = Duration::from_millis(250);
-/// Shorter than the five seconds after which common servers drop an idle connection: a request on a connection that
-/// the server is just closing has an unknown outcome.
-const IDLE: Duration = Duration::from_secs(4);
 
 /// `[relay.sink.http]` of the configuration.
 #[derive(Clone, PartialEq)]
@@ -133,8 +130,8 @@ impl HttpSink {
 
     pub(super) fn with_preset(config: &Config, relay: &str, preset: Preset) -> Result<Self, Vec<InvalidSetting>> {
         let requests = Box::new(Requests::compile(config, relay)?);
-        let client = client(config.timeout, preset.gate.as_ref())
-            .map_err(|error| vec![InvalidSetting { key: "url".to_owned(), problem: answer::reason(&error) }])?;
+        let client = client::client(config.timeout, preset.gate.as_ref())
+            .map_err(|problem| vec![InvalidSetting { key: "url".to_owned(), problem }])?;
         let min_interval = config
             .rate_per_second
             .filter(|rate| rate.is_finite() && *rate > 0.0)
@@ -200,27 +197,6 @@ impl HttpSink {
             stopped: None,
         })
     }
-}
-
-fn client(timeout: Duration, gate: Option<&Gate>) -> reqwest::Result<Client> {
-    let builder = match gate {
-        Some(gate) => Client::builder().dns_resolver(gate.clone()),
-        None => Client::builder(),
-    };
-    builder
-        .user_agent(concat!("outbox-relay/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::none())
-        .referer(false)
-        .no_proxy()
-        // Every attempt is counted and paced by the relay, so the library must make none of its own.
-        .retry(retry::never())
-        .timeout(timeout)
-        // Ends before `timeout` does, so that a time-out while connecting is known to have sent nothing.
-        .connect_timeout(timeout.mul_f64(0.9))
-        .pool_idle_timeout(IDLE)
-        .pool_max_idle_per_host(1)
-        .tcp_nodelay(true)
-        .build()
 }
 
 impl HttpPublication<'_> {

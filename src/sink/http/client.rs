@@ -1,0 +1,52 @@
+//! The HTTP client of a sink. All of them share one reading of the system's authorities.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use native_tls::TlsConnector;
+use reqwest::{Client, redirect, retry};
+
+use super::answer;
+use super::gate::Gate;
+
+/// Shorter than the five seconds after which common servers drop an idle connection: a request on a connection that
+/// the server is just closing has an unknown outcome.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// The client of one sink.
+///
+/// # Errors
+/// What is wrong with the system's authorities.
+pub(super) fn client(timeout: Duration, gate: Option<&Gate>) -> Result<Client, String> {
+    let builder = match gate {
+        Some(gate) => Client::builder().dns_resolver(gate.clone()),
+        None => Client::builder(),
+    };
+    builder
+        .tls_backend_preconfigured(connector().map_err(|error| error.to_string())?)
+        .user_agent(concat!("outbox-relay/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::none())
+        .referer(false)
+        .no_proxy()
+        // Every attempt is counted and paced by the relay, so the library must make none of its own.
+        .retry(retry::never())
+        .timeout(timeout)
+        // Ends before `timeout` does, so that a time-out while connecting is known to have sent nothing.
+        .connect_timeout(timeout.mul_f64(0.9))
+        .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(1)
+        .tcp_nodelay(true)
+        .build()
+        .map_err(|error| answer::reason(&error))
+}
+
+/// Reading the authorities takes a tenth of a second of CPU time, and each client of the library would do it again: a replica of many
+/// HTTP relays left probes without an answer for so long.
+fn connector() -> Result<TlsConnector, native_tls::Error> {
+    static CONNECTOR: OnceLock<TlsConnector> = OnceLock::new();
+    if let Some(connector) = CONNECTOR.get() {
+        return Ok(connector.clone());
+    }
+    let connector = TlsConnector::new()?;
+    Ok(CONNECTOR.get_or_init(|| connector).clone())
+}
