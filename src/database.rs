@@ -21,6 +21,7 @@ pub mod error;
 pub mod listen;
 mod refusal;
 pub mod sqlstate;
+mod tls;
 
 pub use auth::Method;
 pub use error::Error;

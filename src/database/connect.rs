@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
-use native_tls::{Certificate, TlsConnector};
 use postgres_native_tls::{MakeTlsConnector, TlsStream};
 use tokio_postgres::config::{Host, SslMode, SslNegotiation};
 use tokio_postgres::error::SqlState;
@@ -15,6 +14,7 @@ use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Socket};
 use tokio_util::sync::CancellationToken;
 
 use super::auth::{self, Guarded, Method, Plain, Rules, Secure};
+use super::tls::connector;
 use super::{Config, Error, Limits, Server, Session, Sessions, TlsMode, error, refusal};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -164,30 +164,6 @@ impl Wire {
             }
         }
     }
-}
-
-fn connector(config: &Config) -> Result<TlsConnector, Error> {
-    let authorities = |reason: String| Error::Authorities(reason);
-    let mut builder = TlsConnector::builder();
-    if let Some(path) = &config.ca_file {
-        let pem = crate::file::bytes(path).map_err(|error| authorities(format!("{}: {error}", path.display())))?;
-        let certificates =
-            Certificate::stack_from_pem(&pem).map_err(|error| authorities(format!("{}: {error}", path.display())))?;
-        builder.disable_built_in_roots(true);
-        for certificate in certificates {
-            builder.add_root_certificate(certificate);
-        }
-    }
-    match config.tls {
-        TlsMode::VerifyFull | TlsMode::Disable => {}
-        TlsMode::VerifyCa => {
-            builder.danger_accept_invalid_hostnames(true);
-        }
-        TlsMode::Require => {
-            builder.danger_accept_invalid_hostnames(true).danger_accept_invalid_certs(true);
-        }
-    }
-    builder.build().map_err(|error| authorities(error.to_string()))
 }
 
 /// The settings that the relay's rules rest on.
