@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use clap::{Parser, Subcommand};
 
@@ -115,12 +116,18 @@ impl Cli {
             return ExitCode::from(USAGE);
         }
         let limit = self.limits.of(&self.verb).filter(|_| !self.limits_itself());
-        match deadline::within(limit, self.dispatch(environment, kinds)).await {
+        let asked = OnceLock::new();
+        match deadline::within(limit, self.dispatch(environment, kinds, &asked)).await {
             Ok(code) => code,
             Err(error) => {
                 output::complain(format_args!("error: {}", story(&error)));
                 if let Some(hint) = hint(&error) {
                     output::complain(format_args!("  -> {hint}"));
+                } else if let Some(target) = asked.get().filter(|_| error.is::<deadline::Late>()) {
+                    output::complain(format_args!(
+                        "  -> Check that PostgreSQL at {target} answers, and what the command waits for there; if it needs longer, \
+                         raise --timeout."
+                    ));
                 }
                 code_of(&error)
             }
@@ -132,9 +139,18 @@ impl Cli {
         matches!(&self.verb, Verb::Status(status::Args { watch: true, .. }) | Verb::Prune(_) | Verb::Check(_))
     }
 
-    async fn dispatch(self, environment: &Environment, kinds: &Kinds) -> anyhow::Result<ExitCode> {
-        let load =
-            || Config::load_with(self.config.as_deref(), environment, kinds).map(|config| self.limits.applied(config));
+    /// `asked` learns which server is asked, for what is said when it does not answer.
+    async fn dispatch(
+        self,
+        environment: &Environment,
+        kinds: &Kinds,
+        asked: &OnceLock<String>,
+    ) -> anyhow::Result<ExitCode> {
+        let load = || {
+            let config = self.limits.applied(Config::load_with(self.config.as_deref(), environment, kinds)?);
+            let _ = asked.set(config.postgres.target());
+            Ok(config)
+        };
         let limit = self.limits.of(&self.verb);
         match self.verb {
             Verb::Run(args) => run::run(load()?, args).await,

@@ -10,7 +10,14 @@ use super::{Config, Error, TlsMode};
 
 /// The last connector, and what it was made from: the library reads the system's authorities for each, which takes a tenth of a second
 /// of CPU time, and needs them for none with others.
-static LAST: Mutex<Option<(TlsMode, Option<Vec<u8>>, TlsConnector)>> = Mutex::new(None);
+static LAST: Mutex<Option<Made>> = Mutex::new(None);
+
+struct Made {
+    tls: TlsMode,
+    /// What `ca_file` held.
+    pem: Option<Vec<u8>>,
+    connector: TlsConnector,
+}
 
 /// Reads `ca_file` each time, so that a new authority needs no restart.
 pub(super) fn connector(config: &Config) -> Result<TlsConnector, Error> {
@@ -18,10 +25,10 @@ pub(super) fn connector(config: &Config) -> Result<TlsConnector, Error> {
     let pem = config.ca_file.as_ref().map(|path| crate::file::bytes(path).map_err(|error| unusable(path, &error)));
     let pem = pem.transpose()?;
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((tls, of, connector)) = &*last
-        && (*tls, of) == (config.tls, &pem)
+    if let Some(made) = &*last
+        && (made.tls, &made.pem) == (config.tls, &pem)
     {
-        return Ok(connector.clone());
+        return Ok(made.connector.clone());
     }
     let mut builder = TlsConnector::builder();
     if let (Some(path), Some(pem)) = (&config.ca_file, &pem) {
@@ -41,7 +48,7 @@ pub(super) fn connector(config: &Config) -> Result<TlsConnector, Error> {
         }
     }
     let connector = builder.build().map_err(|error| Error::Authorities(error.to_string()))?;
-    *last = Some((config.tls, pem, connector.clone()));
+    *last = Some(Made { tls: config.tls, pem, connector: connector.clone() });
     Ok(connector)
 }
 

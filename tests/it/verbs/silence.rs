@@ -96,7 +96,9 @@ fn judge(ends: &[(&str, Option<i32>, Duration, String)]) {
         // A server that does not answer is a finding of `check`, not a failure.
         let finding = *path == "check";
         let named = ["(--connect-timeout)", "(--timeout)"].iter().any(|flag| log.contains(flag));
-        if *code != Some(if finding { 3 } else { 1 }) || *took >= PATIENCE || !(finding || named) {
+        // What to do, and where.
+        let told = log.contains("127.0.0.1:") && (log.contains("  -> ") || *path == "run");
+        if *code != Some(if finding { 3 } else { 1 }) || *took >= PATIENCE || !(finding || named && told) {
             wrong.push(format!("{path}: {code:?} after {took:?}: {log}"));
         }
     }
