@@ -70,7 +70,7 @@ mod tests {
                 password_file: None,
                 ca_file: None,
                 pool_size: 4,
-                listens: false,
+                dedicated: 0,
             };
             let begun = cpu();
             for _ in 0..100 {

@@ -94,6 +94,8 @@ impl Template {
     fn compile_within(key: &str, source: &str, mode: Mode, cpu: Duration) -> Result<Self, InvalidSetting> {
         let mut environment = environment(mode, cpu);
         let invalid = |error: &Error| InvalidSetting { key: key.to_owned(), problem: describe(error) };
+        // With its marks a source that has an error may have none, or another one.
+        environment.template_from_str(source).map_err(|error| invalid(&error))?;
         environment.add_template_owned(NAME, marks::marked(source)).map_err(|error| invalid(&error))?;
         let columns: BTreeSet<String> = environment
             .get_template(NAME)

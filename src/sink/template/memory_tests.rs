@@ -72,3 +72,58 @@ fn products_are_what_they_were() {
         assert_eq!(render(source, "5").as_deref(), Ok(printed), "{source}");
     }
 }
+
+/// One expression of a grammar in which operators meet whatever can stand beside them.
+fn drawn(random: &mut fastrand::Rng, depth: u32) -> String {
+    let leaf =
+        ["1", "2", "7", "0.5", "1e-1", "'a*b'", "\"x\"", "v", "[1, 2]", "(1, 2)", "true", "none", "d.in", "d['if']"];
+    if depth == 0 || random.u8(0..8) == 0 {
+        return leaf[random.usize(0..leaf.len())].to_owned();
+    }
+    let gap = ["", " "][random.usize(0..2)];
+    let mut one = || drawn(random, depth - 1);
+    let (a, b, c) = (one(), one(), one());
+    let infix = ["*", "*", "*", "/", "//", "%", "**", "+", "-", "~", "==", "<"];
+    match random.u8(0..22) {
+        at @ 0..12 => format!("{a}{gap}{}{gap}{b}", infix[usize::from(at)]),
+        12 => format!("({a})"),
+        13 => format!("-{a}"),
+        // Without brackets it is a name where an operand must stand.
+        14 => format!("(not {a})"),
+        15 => format!("{a} {} {b}", ["and", "or", "in", "not in"][random.usize(0..4)]),
+        16 => format!("{a} if {b} else {c}"),
+        17 => format!(
+            "{a} is{} {}",
+            ["", " not"][random.usize(0..2)],
+            ["odd", "in [1, 2]", "divisibleby(2)", "string"][random.usize(0..4)]
+        ),
+        18 => format!("{a}|{}", ["string", "length", "default(2*3)", "int", "list"][random.usize(0..5)]),
+        19 => format!("[{a}, {b}]"),
+        20 => format!("{{'k': {a}}}['k']"),
+        _ => format!("f({a}, b={b}, *[{c}])"),
+    }
+}
+
+/// The library itself is the second opinion: with and without marks, an expression prints the same or is refused alike.
+#[test]
+fn drawn_expressions_are_what_they_were() {
+    let environment = environment(Mode::Text, Duration::from_secs(60));
+    let mut random = fastrand::Rng::with_seed(23);
+    let mut printed = 0;
+    for _ in 0..20_000 {
+        let expression = drawn(&mut random, 3);
+        let source = format!(
+            "{{% macro f(a, b=1, c=2) %}}{{{{ a }}}}{{% endmacro %}}{{% set y = {expression} %}}{{{{- y ~ ({expression}) -}}}}"
+        );
+        let row = || minijinja::context! { v => 3, d => minijinja::context! { r#in => 4, r#if => 5 } };
+        let result = |source: &str| environment.render_str(source, row()).map_err(|error| error.kind());
+        let plain = result(&source);
+        printed += u32::from(plain.is_ok());
+        if plain == Err(ErrorKind::SyntaxError) {
+            assert!(Template::compile("key", &source, Mode::Text).is_err(), "{expression}");
+            continue;
+        }
+        assert_eq!(result(&marks::marked(&source)).ok(), plain.ok(), "{expression}");
+    }
+    assert!(printed > 2_000, "{printed} of 20000 can be printed");
+}
