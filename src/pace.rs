@@ -123,10 +123,18 @@ impl Backoff {
 
     /// The pause after one more failure; `chance` lies in 0..1.
     pub fn failed(&mut self, chance: f64) -> Duration {
-        let whole = Self::FIRST.saturating_mul(1 << self.failures.min(20)).min(Self::LONGEST);
+        let pause = backoff(Self::FIRST, Self::LONGEST, self.failures, chance);
         self.failures = self.failures.saturating_add(1);
-        whole.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0)
+        pause
     }
+}
+
+/// The pause after so many failures before this one: `first`, doubled by each up to `longest`, and between half and the whole of
+/// it by `chance`, which lies in 0..1.
+#[must_use]
+pub fn backoff(first: Duration, longest: Duration, failures: u32, chance: f64) -> Duration {
+    let whole = first.saturating_mul(1 << failures.min(20)).min(longest);
+    whole.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0)
 }
 
 impl Default for Backoff {

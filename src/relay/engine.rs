@@ -26,6 +26,7 @@ pub mod config_hash;
 pub(in crate::relay) mod control_changes;
 pub(in crate::relay) mod dead_letter;
 pub(in crate::relay) mod deadline;
+pub(in crate::relay) mod disposition;
 pub(in crate::relay) mod drain;
 pub mod identity;
 pub(in crate::relay) mod intervals;

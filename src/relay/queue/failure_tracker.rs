@@ -7,20 +7,14 @@ use crate::cursor;
 use crate::database::{Error, Session, sqlstate};
 use crate::pace::Backoff;
 use crate::relay::engine::Engine;
+use crate::relay::engine::circuit::OPENS_AFTER;
 use crate::relay::engine::deadline::within;
+use crate::relay::engine::disposition::{Disposition, ForCircuit, ForRelay};
 use crate::relay::engine::report;
 use crate::sink::{Class, Failure};
 
-/// How many sends in a row must fail by an outage before rows are tried one at a time.
-pub(in crate::relay) const OUTAGE: u32 = 3;
-
 /// A row of failures is reported no more often than this.
 const TELL: Duration = Duration::from_secs(1);
-
-/// The first pause of a row that failed; it doubles.
-const FIRST: Duration = Duration::from_secs(1);
-/// The longest.
-const LONGEST: Duration = Duration::from_secs(5 * 60);
 
 /// What has gone wrong lately, and until when nothing is begun because of it.
 #[derive(Debug)]
@@ -30,7 +24,7 @@ pub(in crate::relay) struct FailureTracker {
     /// After failures of the database, or of all rows by an outage.
     backoff: Backoff,
     /// Sends in a row that failed by an outage.
-    pub(in crate::relay) outages: u32,
+    outages: u32,
     /// Attempts in a row that failed, for whatever reason.
     unsuccessful: u32,
     /// When such a row of failures was last reported.
@@ -76,7 +70,29 @@ impl FailureTracker {
 
     /// Whether the receiver is out, as far as is known.
     pub(in crate::relay) fn is_out(&self) -> bool {
-        self.outages >= OUTAGE
+        self.outages >= OPENS_AFTER
+    }
+
+    /// Carries out what a failure means for the relay, which was ready under this fingerprint; `key` is the message's.
+    pub(in crate::relay) async fn follow(
+        &mut self,
+        disposition: Disposition,
+        failure: &Failure,
+        fingerprint: &str,
+        key: &str,
+    ) {
+        match (disposition.relay, disposition.circuit) {
+            (ForRelay::Unaffected, _) => {}
+            (ForRelay::Recovers, _) => self.recovered().await,
+            (ForRelay::Continues, ForCircuit::Closes) => self.answered(failure).await,
+            (ForRelay::Continues, ForCircuit::Unchanged | ForCircuit::Outage) => self.unsuccessful(failure).await,
+            (ForRelay::BacksOff, _) => self.out(failure).await,
+            (ForRelay::Rechecks, _) => {
+                self.unsuccessful(failure).await;
+                self.report(failure).await;
+            }
+            (ForRelay::Halts, _) => self.halt(fingerprint, failure, Some(key)).await,
+        }
     }
 
     /// The database said no to a relay that was ready under this fingerprint, if it was.
@@ -141,16 +157,16 @@ impl FailureTracker {
     }
 
     /// Says what is wrong; nothing stands still because of it.
-    pub(in crate::relay) async fn report(&mut self, failure: &Failure) {
+    async fn report(&mut self, failure: &Failure) {
         self.reported = true;
         report::write(&self.engine, &self.cursor, &report::error(failure, None), None, None).await;
     }
 
     /// An attempt failed, and nothing waits because of it. Once so many in a row have, that is reported: nothing gets done,
     /// and claims alone look like work.
-    pub(in crate::relay) async fn unsuccessful(&mut self, failure: &Failure) {
+    async fn unsuccessful(&mut self, failure: &Failure) {
         self.unsuccessful = self.unsuccessful.saturating_add(1);
-        if self.unsuccessful < OUTAGE || self.told.is_some_and(|told| told.elapsed() < TELL) {
+        if self.unsuccessful < OPENS_AFTER || self.told.is_some_and(|told| told.elapsed() < TELL) {
             return;
         }
         self.report(failure).await;
@@ -158,8 +174,8 @@ impl FailureTracker {
     }
 
     /// The receiver has answered, and not accepted: it is not out, and nothing gets done all the same.
-    pub(in crate::relay) async fn answered(&mut self, failure: &Failure) {
-        if self.unsuccessful.saturating_add(1) < OUTAGE {
+    async fn answered(&mut self, failure: &Failure) {
+        if self.unsuccessful.saturating_add(1) < OPENS_AFTER {
             // No success: what another replica has reported stays.
             let unsuccessful = self.unsuccessful;
             self.failing = false;
@@ -172,7 +188,7 @@ impl FailureTracker {
     }
 
     /// The receiver is out, or wants fewer requests: not this row's fault. Pauses grow while nothing gets through.
-    pub(in crate::relay) async fn out(&mut self, failure: &Failure) {
+    async fn out(&mut self, failure: &Failure) {
         self.outages = self.outages.saturating_add(1);
         self.unsuccessful = self.unsuccessful.saturating_add(1);
         if !self.is_out() && failure.retry_after.is_none() {
@@ -219,16 +235,4 @@ impl FailureTracker {
             self.reported = true;
         }
     }
-}
-
-/// The receiver could not be reached at all, or was too busy: another row would have fared no better.
-pub(in crate::relay) fn is_unsent(failure: &Failure) -> bool {
-    failure.class == Class::Retry && !failure.ambiguous
-}
-
-/// How long a row waits after one more failure: longer each time, with jitter, and as long as the receiver changes.
-pub(in crate::relay) fn pause(attempts: i32, failure: &Failure) -> Duration {
-    let doublings = u32::try_from(attempts.clamp(0, 20)).unwrap_or(0);
-    let whole = FIRST.saturating_mul(1 << doublings).min(LONGEST);
-    whole.mul_f64(0.5 + fastrand::f64() / 2.0).max(failure.retry_after.unwrap_or_default())
 }

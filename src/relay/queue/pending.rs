@@ -168,7 +168,7 @@ impl Work for PendingWork {
         if recorded == Recorded::Ineffective {
             report::mark_without_effect(context, prepared, &attempt.job.key).await;
         }
-        report::dead_lettered(prepared, attempt);
+        report::dead_lettered(&context.engine, prepared, attempt);
     }
 
     async fn refused(

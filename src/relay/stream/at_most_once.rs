@@ -15,6 +15,7 @@ use crate::message::Message;
 use crate::position::Position;
 use crate::relay::engine::circuit;
 use crate::relay::engine::deadline::within;
+use crate::relay::engine::disposition::{ForCircuit, ForMessage, ForRelay, Sender, at_stop, disposition};
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::publish_decision::{self, Verdict};
 use crate::relay::stream::read_ahead;
@@ -206,11 +207,12 @@ impl Turn<'_> {
         let open = self.ready.status.circuit_open();
         match ending {
             Ending::Known(Verdict::Halt(failure)) => report::halt(self.engine, self.ready, failure, message_id).await,
-            Ending::Unknown(failure) if failure.class == Class::Fatal => {
+            Ending::Unknown(failure) if at_stop(failure).relay == ForRelay::Halts => {
                 report::halt(self.engine, self.ready, failure, message_id).await;
             }
             Ending::Known(Verdict::Retry(failure)) | Ending::Unknown(failure) if open => {
-                report::retry(self.engine, self.ready, failure, message_id, Some(failure.is_outage())).await;
+                let outage = at_stop(failure).circuit == ForCircuit::Outage;
+                report::retry(self.engine, self.ready, failure, message_id, Some(outage)).await;
             }
             Ending::Known(_) | Ending::Unknown(_) => {}
         }
@@ -249,9 +251,13 @@ enum Ending<'a> {
 /// Why it is not known whether the message behind the acknowledged ones was accepted; none when it provably was not. No
 /// other message can be in doubt: each waits for the one before it.
 fn in_doubt(published: &Published) -> Option<Failure> {
-    let failure = published.stopped.as_ref().filter(|failure| failure.ambiguous)?;
-    // Nobody can put aside or skip what may have arrived.
-    let class = if failure.class == Class::Poison { Class::Retry } else { failure.class };
+    let failure = published.stopped.as_ref()?;
+    let meaning = disposition(Sender::Redrive { passed: true }, failure);
+    if meaning.message != ForMessage::Unknown {
+        return None;
+    }
+    // What may have arrived is neither refused nor a dead letter.
+    let class = if meaning.relay == ForRelay::Halts { failure.class } else { Class::Retry };
     Some(Failure { class, hint: unknown::HINT.to_owned(), ..failure.clone() })
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::cursor::{ClockStep, Standing};
 use crate::metrics::{Looked, Phase, TurnResult};
+use crate::relay::engine::disposition::{ForRelay, at_stop};
 use crate::relay::engine::lag::Lag;
 use crate::relay::engine::report::counted;
 use crate::relay::setup::prepare::CHECK;
@@ -12,7 +13,6 @@ use crate::relay::stream::clock_watch::ClockNews;
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::poll::Look;
 use crate::relay::stream::turn::Turn;
-use crate::sink::Class;
 use crate::source::watcher::Sighting;
 
 /// At most about this many rows of a turn are measured for the distribution of latencies; each stands for its share.
@@ -23,7 +23,7 @@ impl PreparedStream {
     pub(in crate::relay) fn record(&self, turn: &mut Turn<'_>, outcome: &Result<TurnOutcome, TurnError>) {
         let metrics = &self.metrics;
         metrics.turn_finished(result(outcome));
-        let at_sink = matches!(outcome, Ok(TurnOutcome::Stalled { failure, .. } | TurnOutcome::Unknown { failure, .. }) if failure.class == Class::Retry);
+        let at_sink = matches!(outcome, Ok(TurnOutcome::Stalled { failure, .. } | TurnOutcome::Unknown { failure, .. }) if at_stop(failure).relay == ForRelay::BacksOff);
         metrics.turn_ended(turn.sighting.clock(), turn.delivered.last().copied(), at_sink);
         metrics.phase(Phase::Lock, turn.timings.lock);
         metrics.phase(Phase::Scan, turn.sighting.took);
@@ -199,7 +199,7 @@ fn result(outcome: &Result<TurnOutcome, TurnError>) -> TurnResult {
         Ok(TurnOutcome::Paused) => TurnResult::Paused,
         Ok(TurnOutcome::Halted | TurnOutcome::Foreign | TurnOutcome::Partitions { .. }) => TurnResult::Halted,
         Ok(TurnOutcome::Stalled { failure, .. } | TurnOutcome::Unknown { failure, .. })
-            if failure.class != Class::Retry =>
+            if at_stop(failure).relay == ForRelay::Halts =>
         {
             TurnResult::Halted
         }

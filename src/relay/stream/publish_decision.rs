@@ -1,12 +1,12 @@
 //! What follows from how publishing ended.
 
 use crate::cursor::dead_letter::DeadLetter;
-use crate::relay::OnPoison;
 use crate::relay::engine::Engine;
 use crate::relay::engine::dead_letter;
+use crate::relay::engine::disposition::{ForMessage, ForRelay, Sender, at_stop, disposition};
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::turn_progress::Relayed;
-use crate::sink::{Class, Failure};
+use crate::sink::Failure;
 
 /// See the module.
 pub(in crate::relay) enum Verdict<'a> {
@@ -27,8 +27,7 @@ pub(in crate::relay) async fn copied<'a>(engine: &Engine, ready: &PreparedStream
     let (Verdict::Bury(failure, letter), Some(letters)) = (&verdict, &ready.letters) else { return verdict };
     match dead_letter::copy(&ready.config.relay, letters, failure, letter, engine.call_deadline).await {
         Ok(()) => verdict,
-        Err(failure) if failure.class == Class::Retry => Verdict::Retry(failure),
-        Err(failure) => Verdict::Halt(failure),
+        Err(failure) => stopped(failure),
     }
 }
 
@@ -36,10 +35,11 @@ pub(in crate::relay) async fn copied<'a>(engine: &Engine, ready: &PreparedStream
 pub(in crate::relay) fn verdict<'a>(ready: &PreparedStream, relayed: &'a Relayed) -> Verdict<'a> {
     let Some(failure) = relayed.published.stopped.clone() else { return Verdict::Done };
     let acknowledged = relayed.published.acknowledged;
-    match (failure.class, ready.config.on_poison) {
-        (Class::Retry, _) => Verdict::Retry(failure),
-        (Class::Poison, _) if relayed.published.suspects > 1 => Verdict::Search(failure),
-        (Class::Poison, OnPoison::DeadLetter) => match relayed.locate(acknowledged) {
+    let (on_poison, several) = (ready.config.on_poison, relayed.published.suspects > 1);
+    let meaning = disposition(Sender::Stream { on_poison, several, passed: false }, &failure);
+    match meaning.message {
+        ForMessage::Isolated => Verdict::Search(failure),
+        ForMessage::Fails => match relayed.locate(acknowledged) {
             Some((batch, row)) if relayed.unread => {
                 let letter = dead_letter::unread(&ready.config, &batch.message(row));
                 Verdict::Bury(failure, Box::new(letter))
@@ -50,6 +50,11 @@ pub(in crate::relay) fn verdict<'a>(ready: &PreparedStream, relayed: &'a Relayed
             }
             None => Verdict::Halt(failure),
         },
-        (Class::Poison, OnPoison::Halt) | (Class::Fatal, _) => Verdict::Halt(failure),
+        ForMessage::Blocks | ForMessage::Waits(_) | ForMessage::Unknown => stopped(failure),
     }
+}
+
+/// What follows from a failure at which the stream stops.
+fn stopped<'a>(failure: Failure) -> Verdict<'a> {
+    if at_stop(&failure).relay == ForRelay::Halts { Verdict::Halt(failure) } else { Verdict::Retry(failure) }
 }

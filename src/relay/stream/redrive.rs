@@ -9,6 +9,7 @@ use crate::database::codec::Raw;
 use crate::database::{Error, Loan, sqlstate};
 use crate::relay::engine::dead_letter;
 use crate::relay::engine::deadline::within;
+use crate::relay::engine::disposition::{ForMessage, Sender, disposition};
 use crate::relay::engine::unreadable;
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::turn::Turn;
@@ -18,7 +19,12 @@ use crate::source::fetch::{FetchError, Unreadable, Wanted, too_large, types_stan
 /// How many dead letters one turn sends again at most: each waits for the one before.
 const REDRIVES: usize = 100;
 
-/// What became of reading a dead letter's row again.
+/// Whether a dead letter that was sent again stays one.
+pub(in crate::relay) fn is_refused(failure: &Failure) -> bool {
+    disposition(Sender::Redrive { passed: false }, failure).message == ForMessage::Fails
+}
+
+/// The result of reading a dead letter's row again.
 enum Again {
     /// It was appended.
     Read,
@@ -59,7 +65,7 @@ impl Turn<'_> {
         let acknowledged = published.acknowledged;
         let accepted: Vec<i64> = letters[..acknowledged].iter().map(|letter| letter.id).collect();
         let failure = published.stopped.or(gone.filter(|_| acknowledged == batch.len()));
-        let refused = failure.as_ref().filter(|failure| failure.class == Class::Poison).zip(letters.get(acknowledged));
+        let refused = failure.as_ref().filter(|failure| is_refused(failure)).zip(letters.get(acknowledged));
         if acknowledged == 0 && refused.is_none() {
             // Nothing to record; and statements that were cut half-way must not be committed.
             within(self.engine, cursor.release()).await?;

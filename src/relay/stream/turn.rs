@@ -16,6 +16,7 @@ use crate::relay::Guarantee;
 use crate::relay::engine::Engine;
 use crate::relay::engine::circuit;
 use crate::relay::engine::deadline::within;
+use crate::relay::engine::disposition::{ForCircuit, at_stop};
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::learned::Learned;
 use crate::relay::stream::outcome::{Timings, TurnError, TurnOutcome};
@@ -353,7 +354,8 @@ impl Turn<'_> {
         match verdict {
             Verdict::Halt(failure) => report::halt(self.engine, self.ready, failure, message_id).await,
             Verdict::Retry(failure) if self.ready.status.circuit_open() => {
-                report::retry(self.engine, self.ready, failure, message_id, Some(failure.is_outage())).await;
+                let outage = at_stop(failure).circuit == ForCircuit::Outage;
+                report::retry(self.engine, self.ready, failure, message_id, Some(outage)).await;
             }
             Verdict::Done | Verdict::Search(_) | Verdict::Bury(..) | Verdict::Retry(_) => {}
         }

@@ -9,7 +9,9 @@ use crate::pace::Backoff;
 use crate::position::Timestamp;
 use crate::relay::engine::circuit;
 use crate::relay::engine::deadline::within;
+use crate::relay::engine::disposition::{ForCircuit, ForRelay, at_stop};
 use crate::relay::stream::outcome::TurnError;
+use crate::relay::stream::redrive::is_refused;
 use crate::relay::stream::report;
 use crate::relay::stream::worker::{Next, Worker};
 use crate::sink::{Class, Failure};
@@ -30,7 +32,7 @@ impl Worker<'_> {
     /// and does then as configured.
     pub(in crate::relay) async fn repartitioned(&mut self, known: i32, found: i32) -> Next {
         if let Err(failure) = self.ready.sink.look_again(self.engine.call_deadline).await {
-            if failure.class != Class::Retry {
+            if at_stop(&failure).relay == ForRelay::Halts {
                 report::halt(self.engine, self.ready, &failure, None).await;
             }
             return self.stalled(&failure, None).await;
@@ -76,7 +78,7 @@ impl Worker<'_> {
                 self.recovered().await;
                 rested
             }
-            Some(failure) if failure.class == Class::Poison => {
+            Some(failure) if is_refused(&failure) => {
                 tracing::error!(
                     cursor = self.ready.config.name,
                     code = failure.code,
@@ -87,7 +89,7 @@ impl Worker<'_> {
                 rested
             }
             Some(failure) => {
-                if failure.class == Class::Fatal {
+                if at_stop(&failure).relay == ForRelay::Halts {
                     report::halt(self.engine, self.ready, &failure, None).await;
                 }
                 self.stalled(&failure, None).await
@@ -157,11 +159,13 @@ impl Worker<'_> {
 
     /// Waits for a failure to pass, or for an operator to fix it.
     pub(in crate::relay) async fn back_off(&mut self, failure: &Failure, message_id: Option<&str>) -> Next {
-        match failure.class {
-            Class::Retry => {
+        let meaning = at_stop(failure);
+        let outage = meaning.circuit == ForCircuit::Outage;
+        match meaning.relay {
+            ForRelay::BacksOff => {
                 let pause = self.backoff.failed(fastrand::f64()).max(failure.retry_after.unwrap_or_default());
                 let was_open = self.ready.status.circuit_open();
-                let open = failure.is_outage() && (was_open || self.backoff.failures() >= circuit::OPENS_AFTER);
+                let open = outage && (was_open || self.backoff.failures() >= circuit::OPENS_AFTER);
                 if open && !was_open {
                     tracing::error!(
                         cursor = self.ready.config.name,
@@ -172,12 +176,14 @@ impl Worker<'_> {
                     );
                 }
                 // An outage that opens nothing here says nothing against a circuit that another replica has just opened.
-                let says = if failure.is_outage() { open.then_some(true) } else { Some(false) };
+                let says = if outage { open.then_some(true) } else { Some(false) };
                 report::retry(self.engine, self.ready, failure, message_id, says).await;
                 Next::After(pause)
             }
             // Recorded already, usually by the turn itself while it held the lock.
-            Class::Poison | Class::Fatal => Next::Halted,
+            ForRelay::Unaffected | ForRelay::Recovers | ForRelay::Continues | ForRelay::Rechecks | ForRelay::Halts => {
+                Next::Halted
+            }
         }
     }
 

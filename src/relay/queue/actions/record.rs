@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::job::{ActionJob, ActionOutcome};
-use super::report::{ActionDisposition, disposition, failure_of};
+use super::report::{failure_of, meaning};
 use crate::cursor::ErrorReport;
 use crate::cursor::actions::{self, End};
 use crate::cursor::claims::Settlement;
@@ -67,7 +67,7 @@ enum Closed {
 }
 
 async fn close(settlement: &Settlement, attempt: &ActionAttempt) -> Result<Closed, Error> {
-    let (named, action) = (attempt.job.named(), &attempt.job.action);
+    let named = attempt.job.named();
     let ended = match &attempt.outcome {
         ActionOutcome::Done(result) => settlement.end_action(named, End::Completed(&bounded(result, RESULT))).await?,
         ActionOutcome::Skipped(why) => settlement.end_action(named, End::Skipped(&bounded(why, RESULT))).await?,
@@ -81,15 +81,11 @@ async fn close(settlement: &Settlement, attempt: &ActionAttempt) -> Result<Close
                 hint: &hint,
                 message_id: None,
             };
-            match disposition(&failure, action.attempts, action.retries) {
-                ActionDisposition::Fails => settlement.end_action(named, End::Failed(&error)).await?,
-                ActionDisposition::Waits(pause) => {
-                    // What was cut off is no try of its own.
-                    let (tries, pause) = match outcome {
-                        ActionOutcome::Cut { .. } => (0, Duration::ZERO),
-                        _ => (1, pause),
-                    };
-                    return Ok(match settlement.retry_action(named, &error, tries, pause).await? {
+            match meaning(attempt, &failure).message.wait() {
+                None => settlement.end_action(named, End::Failed(&error)).await?,
+                Some(wait) => {
+                    let pause = wait.pause(&failure, Duration::ZERO);
+                    return Ok(match settlement.retry_action(named, &error, wait.attempts(), pause).await? {
                         actions::Recorded::Of(_) => Closed::Waits,
                         actions::Recorded::Locked => Closed::Locked,
                         actions::Recorded::Lost => Closed::Lost,

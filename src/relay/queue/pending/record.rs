@@ -11,16 +11,15 @@ use tokio_postgres::types::ToSql;
 
 use super::job::{PendingJob, SendOutcome};
 use super::prepare::PreparedPending;
-use super::report::{is_unknown, unmarkable};
+use super::report::{meaning, unmarkable};
 use crate::cursor::ErrorReport;
 use crate::cursor::claims::{Settlement, Taking};
 use crate::database::Error;
 use crate::position::Timestamp;
-use crate::relay::OnPoison;
 use crate::relay::engine::deadline::within;
+use crate::relay::engine::disposition::{ForMessage, pause};
 use crate::relay::engine::report;
 use crate::relay::engine::{Engine, Slot};
-use crate::relay::queue::failure_tracker::{is_unsent, pause};
 use crate::relay::queue::work::{Attempt, Recorded};
 use crate::sink::Class;
 use crate::source::pending::Key;
@@ -142,20 +141,22 @@ async fn close(
         SendOutcome::Failed(failure) => failure,
     };
     let error = report::error(failure, Some(&id));
-    match (failure.class, prepared.config.on_poison) {
-        _ if is_unknown(prepared, failure) => {
+    match meaning(engine, prepared, job, failure).message {
+        ForMessage::Unknown => {
             if job.replayed {
                 settlement.redriven(&job.relay, &id, &engine.replica).await?;
             }
             settlement.unknown(job.claim(), &error).await
         }
-        (Class::Poison, OnPoison::DeadLetter) => {
+        ForMessage::Fails => {
             let letter = job.letter(prepared);
             settlement.bury(job.claim(), &letter, &error, &engine.replica).await
         }
-        (Class::Fatal, _) => settlement.wait(job.claim(), &error, 0, Duration::ZERO).await,
-        _ if is_unsent(failure) => settlement.wait(job.claim(), &error, 0, pause(0, failure)).await,
-        _ => settlement.wait(job.claim(), &error, 1, pause(job.attempts, failure)).await,
+        ForMessage::Waits(wait) => {
+            let pause = wait.pause(failure, prepared.config.turn.lock_kill());
+            settlement.wait(job.claim(), &error, wait.attempts(), pause).await
+        }
+        ForMessage::Blocks | ForMessage::Isolated => settlement.wait(job.claim(), &error, 0, Duration::ZERO).await,
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use super::job::SendOutcome;
+use super::job::{PendingJob, SendOutcome};
 use super::prepare::PreparedPending;
 use super::record::PendingAttempt;
-use crate::relay::OnPoison;
+use crate::relay::engine::Engine;
 use crate::relay::engine::dead_letter;
+use crate::relay::engine::disposition::{Disposition, ForMessage, Sender, disposition};
 use crate::relay::engine::report::counted;
-use crate::relay::queue::failure_tracker::is_unsent;
 use crate::relay::queue::work::Context;
 use crate::sink::{Class, Failure};
 use crate::source::pending::Key;
@@ -33,7 +33,7 @@ pub(super) async fn report(
     };
     prepared.metrics.publish_failed(counted(failure));
     prepared.numbers.send_failed();
-    let unknown = is_unknown(prepared, failure);
+    let meaning = meaning(&context.engine, prepared, job, failure);
     tracing::warn!(
         cursor = context.config.name,
         key = id,
@@ -42,28 +42,23 @@ pub(super) async fn report(
         error = failure.message,
         hint = failure.hint,
         attempt = job.attempts + 1,
-        unknown,
+        unknown = meaning.message == ForMessage::Unknown,
         "send failed"
     );
     context.engine.progress(&context.config.name, |progress| progress.failed += 1);
-    let buried = failure.class == Class::Poison && prepared.config.on_poison == OnPoison::DeadLetter;
-    if failure.class != Class::Retry && !buried {
-        context.failures.halt(&prepared.seat.fingerprint, failure, Some(&id)).await;
-    } else if failure.class == Class::Retry && (is_out(context, failure) || is_unsent(failure) || unknown) {
-        // Each try that is not answered may be received twice; under at_most_once it costs a row.
-        context.failures.out(failure).await;
-    } else if buried {
-        // It has answered: whatever stood between is over.
-        context.failures.recovered().await;
-    } else {
-        context.failures.answered(failure).await;
-    }
+    context.failures.follow(meaning, failure, &prepared.seat.fingerprint, &id).await;
 }
 
-/// The receiver may have the row without having said so, and would not take another. A `run --once` tries each row once all the
-/// same: the next run begins with the same rows, and those that always fail would be all that is ever tried.
-fn is_out(context: &Context<PreparedPending>, failure: &Failure) -> bool {
-    failure.is_outage() && context.engine.once().is_none()
+/// What a failure of this row means.
+pub(super) fn meaning(engine: &Engine, prepared: &PreparedPending, job: &PendingJob, failure: &Failure) -> Disposition {
+    let sender = Sender::Pending {
+        on_poison: prepared.config.on_poison,
+        several: false,
+        passed: prepared.marks_first(),
+        once: engine.once().is_some(),
+        attempts: job.attempts,
+    };
+    disposition(sender, failure)
 }
 
 /// A row is put aside only after the topic of the dead letters has its copy; before any transaction begins. While the topic is out,
@@ -75,10 +70,7 @@ pub(super) async fn copy(
     uncopied: &mut Option<(Instant, Failure)>,
 ) {
     let (SendOutcome::Failed(failure), Some(letters)) = (&attempt.outcome, &prepared.letters) else { return };
-    if is_unknown(prepared, failure)
-        || failure.class != Class::Poison
-        || prepared.config.on_poison != OnPoison::DeadLetter
-    {
+    if meaning(&context.engine, prepared, &attempt.job, failure).message != ForMessage::Fails {
         return;
     }
     let (relay, patience) = (&attempt.job.relay, context.engine.call_deadline);
@@ -95,12 +87,9 @@ pub(super) async fn copy(
 }
 
 /// Tells of a row that has been put aside.
-pub(super) fn dead_lettered(prepared: &PreparedPending, attempt: &PendingAttempt) {
+pub(super) fn dead_lettered(engine: &Engine, prepared: &PreparedPending, attempt: &PendingAttempt) {
     let SendOutcome::Failed(failure) = &attempt.outcome else { return };
-    if failure.class == Class::Poison
-        && prepared.config.on_poison == OnPoison::DeadLetter
-        && !is_unknown(prepared, failure)
-    {
+    if meaning(engine, prepared, &attempt.job, failure).message == ForMessage::Fails {
         prepared.metrics.dead_lettered();
         let (key, code) = (attempt.job.key.message_id(), &failure.code);
         tracing::error!(cursor = prepared.config.name, key, code, "row dead-lettered");
@@ -128,9 +117,4 @@ pub(super) fn unmarkable() -> Failure {
         "setting the row's mark changes nothing: going on, it would be sent again and again, or at most once never",
         "A trigger or a rule of the table takes the mark back: fix it, then `outbox-relay cursor resume NAME`.",
     )
-}
-
-/// Under at_most_once, what the receiver may have is never sent again.
-pub(super) fn is_unknown(prepared: &PreparedPending, failure: &Failure) -> bool {
-    prepared.marks_first() && failure.ambiguous
 }

@@ -7,6 +7,7 @@ use super::prepare::PreparedPending;
 use super::record::PendingAttempt;
 use crate::batch::Batch;
 use crate::relay::engine::Engine;
+use crate::relay::engine::disposition::{ForMessage, Sender, disposition};
 use crate::relay::queue::work::Attempt;
 use crate::sink::{Class, Mode, Published};
 
@@ -32,13 +33,20 @@ pub(super) async fn send(engine: &Engine, prepared: &PreparedPending, jobs: Vec<
             ended.extend(rest.pop_front().map(|job| Attempt::new(job, SendOutcome::Failed(failure))));
             break;
         }
-        let replayed = first.replayed;
+        let (replayed, first_attempts) = (first.replayed, first.attempts);
         let group = rest.iter().take_while(|job| job.replayed == replayed && job.too_large.is_none()).count();
         let published =
             publish(engine, prepared, rest.range(..group), Mode { alone, replayed, ..Mode::default() }).await;
         ended.extend(rest.drain(..published.acknowledged).map(|job| Attempt::new(job, SendOutcome::Sent)));
         let Some(failure) = published.stopped else { if published.acknowledged < group { break } else { continue } };
-        if published.suspects > 1 && failure.class == Class::Poison {
+        let sender = Sender::Pending {
+            on_poison: prepared.config.on_poison,
+            several: published.suspects > 1,
+            passed: prepared.marks_first(),
+            once: engine.once().is_some(),
+            attempts: first_attempts,
+        };
+        if disposition(sender, &failure).message == ForMessage::Isolated {
             alone = true; // one of the next is to blame: each waits for the one before
             continue;
         }

@@ -7,16 +7,15 @@ use std::time::Duration;
 
 use super::job::{RequestJob, RequestOutcome};
 use super::prepare::PreparedRequests;
-use super::report::{RequestDisposition, disposition};
+use super::report::meaning;
 use crate::cursor::ErrorReport;
 use crate::cursor::claims::Settlement;
-use crate::cursor::ledger::{Accepted, Wait};
+use crate::cursor::ledger::{Accepted, End, Wait};
 use crate::database::Error;
-use crate::relay::OnUnknown;
 use crate::relay::engine::deadline::within;
+use crate::relay::engine::disposition::ForMessage;
 use crate::relay::engine::report;
 use crate::relay::engine::{Engine, Slot};
-use crate::relay::queue::failure_tracker::{is_unsent, pause};
 use crate::relay::queue::work::{Attempt, Recorded};
 use crate::sink::Class;
 
@@ -38,7 +37,7 @@ pub(super) async fn record(
         for attempt in attempts {
             let recorded = match &attempt.outcome {
                 RequestOutcome::Accepted(_) => completed.contains(&attempt.job.id),
-                _ => close(prepared, &settlement, attempt).await?,
+                _ => close(engine, prepared, &settlement, attempt).await?,
             };
             all.push(if recorded { Recorded::Done } else { Recorded::Taken { marked: false } });
         }
@@ -56,7 +55,12 @@ fn accepted(attempt: &RequestAttempt) -> Option<Accepted<'_>> {
 }
 
 /// Records one attempt that did not end with the receiver's acceptance; false when another replica has taken it up.
-async fn close(prepared: &PreparedRequests, settlement: &Settlement, attempt: &RequestAttempt) -> Result<bool, Error> {
+async fn close(
+    engine: &Engine,
+    prepared: &PreparedRequests,
+    settlement: &Settlement,
+    attempt: &RequestAttempt,
+) -> Result<bool, Error> {
     let request = attempt.job.named();
     let failure = match &attempt.outcome {
         RequestOutcome::Accepted(_) => return Ok(true),
@@ -67,21 +71,18 @@ async fn close(prepared: &PreparedRequests, settlement: &Settlement, attempt: &R
         RequestOutcome::Failed(failure) => failure,
     };
     let error = report::error(failure, None);
-    match disposition(failure, attempt.job.again, prepared.config.on_poison, prepared.config.on_unknown) {
-        RequestDisposition::Ends(end) => settlement.end(request, &error, end, failure.ambiguous).await,
-        RequestDisposition::Halts => {
-            let wait = Wait { attempts: 0, ambiguous: failure.ambiguous, pause: Duration::ZERO };
+    let ambiguous = failure.ambiguous;
+    match meaning(engine, prepared, &attempt.job, failure).message {
+        ForMessage::Fails => settlement.end(request, &error, End::Failed, ambiguous).await,
+        ForMessage::Unknown => settlement.end(request, &error, End::Unknown, ambiguous).await,
+        ForMessage::Waits(wait) => {
+            let pause = wait.pause(failure, prepared.config.turn.lock_kill());
+            let wait = Wait { attempts: wait.attempts(), ambiguous, pause };
             settlement.postpone(request, &error, wait).await
         }
-        RequestDisposition::Waits => {
-            let tries = i32::from(!is_unsent(failure));
-            // At least one, so that a `run --once` does not try it twice.
-            let attempts = tries.max(i32::from(attempt.job.attempts == 0));
-            let pause = pause(if tries == 0 { 0 } else { attempt.job.attempts }, failure);
-            // A receiver that is only slow must be done with the last try before it is asked for it.
-            let asks = failure.ambiguous && prepared.config.on_unknown == OnUnknown::Ask;
-            let pause = if asks { pause.max(prepared.config.turn.lock_kill()) } else { pause };
-            settlement.postpone(request, &error, Wait { attempts, ambiguous: failure.ambiguous, pause }).await
+        ForMessage::Blocks | ForMessage::Isolated => {
+            let wait = Wait { attempts: 0, ambiguous, pause: Duration::ZERO };
+            settlement.postpone(request, &error, wait).await
         }
     }
 }

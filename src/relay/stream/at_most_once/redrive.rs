@@ -11,9 +11,9 @@ use crate::database::Loan;
 use crate::relay::engine::circuit;
 use crate::relay::engine::deadline::within;
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
+use crate::relay::stream::redrive::is_refused;
 use crate::relay::stream::report;
 use crate::relay::stream::turn::Turn;
-use crate::sink::Class;
 
 impl Turn<'_> {
     /// Sends the first of the letters that an operator has chosen; the position stays where it is.
@@ -53,7 +53,7 @@ impl Turn<'_> {
             created_at: message.created_at,
             error: report::error(failure, Some(message.id)),
         });
-        let refused = published.stopped.as_ref().filter(|failure| failure.class == Class::Poison);
+        let refused = published.stopped.as_ref().filter(|failure| is_refused(failure));
         let refused = refused.map(|failure| report::error(failure, None));
         let not_sent = (rows == 0 && unknown.is_none()).then_some((letter.id, refused));
         let by = &self.engine.replica;
