@@ -3,16 +3,12 @@
 //! It is the one place that decides this, for streams and queues alike; what they differ in is in [`Sender`]. Who calls it
 //! carries out what it says. Errors of the database are another table: [`crate::database::sqlstate`].
 
-use std::time::Duration;
-
-use crate::pace;
 use crate::relay::{OnPoison, OnUnknown};
 use crate::sink::{Class, Failure, Subject};
 
-/// The first pause of a job that failed; it doubles.
-const FIRST: Duration = Duration::from_secs(1);
-/// The longest.
-const LONGEST: Duration = Duration::from_secs(5 * 60);
+mod wait;
+
+pub(in crate::relay) use wait::{Wait, pause};
 
 /// After wrong credentials a job waits as after at least so many attempts, and after an outage as after at most so many: a
 /// relay of actions does not back off as a whole.
@@ -89,17 +85,6 @@ pub(in crate::relay) enum ForMessage {
     Fails,
     /// It is listed with an unknown outcome, for a person to decide.
     Unknown,
-}
-
-/// How a job waits for its next attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::relay) struct Wait {
-    /// The attempt counts as one of the job's.
-    pub(in crate::relay) counts: bool,
-    /// The pause is as long as after so many attempts; none: there is none.
-    pub(in crate::relay) after: Option<i32>,
-    /// The pause outlasts any attempt: a receiver that is only slow must be done with the last before it is asked for it.
-    pub(in crate::relay) outlasts: bool,
 }
 
 /// What a failure means for the relay.
@@ -306,32 +291,6 @@ impl ForMessage {
             Self::Blocks | Self::Isolated => Some(Wait::AT_ONCE),
         }
     }
-}
-
-impl Wait {
-    /// No pause, and no attempt was made.
-    const AT_ONCE: Self = Self { counts: false, after: None, outlasts: false };
-
-    const fn after(attempts: i32) -> Self {
-        Self { counts: true, after: Some(attempts), outlasts: false }
-    }
-
-    /// How many attempts this one counts as.
-    pub(in crate::relay) fn attempts(self) -> i32 {
-        i32::from(self.counts)
-    }
-
-    /// How long it waits; `attempt` is the longest that one can take.
-    pub(in crate::relay) fn pause(self, failure: &Failure, attempt: Duration) -> Duration {
-        let pause = self.after.map_or(Duration::ZERO, |attempts| pause(attempts, failure));
-        if self.outlasts { pause.max(attempt) } else { pause }
-    }
-}
-
-/// How long a job waits after one more failure: longer each time, with jitter, and as long as the receiver asks for.
-pub(in crate::relay) fn pause(attempts: i32, failure: &Failure) -> Duration {
-    let failures = u32::try_from(attempts).unwrap_or(0);
-    pace::backoff(FIRST, LONGEST, failures, fastrand::f64()).max(failure.retry_after.unwrap_or_default())
 }
 
 #[cfg(test)]

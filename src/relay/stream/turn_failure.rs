@@ -14,7 +14,7 @@ use crate::relay::stream::outcome::TurnError;
 use crate::relay::stream::redrive::is_refused;
 use crate::relay::stream::report;
 use crate::relay::stream::worker::{Next, Worker};
-use crate::sink::{Class, Failure};
+use crate::sink::{Class, Failure, Subject};
 use crate::source::fetch::FetchError;
 use crate::source::watcher::Sighting;
 
@@ -218,7 +218,8 @@ impl Worker<'_> {
                      SELECT outbox.attach_messages('{partition}')."
                 );
                 tracing::warn!(cursor = self.ready.config.name, %error, hint, "waiting for a partition");
-                let failure = Failure::of(Class::Retry, "partition_detached", error.to_string(), hint);
+                let failure =
+                    Failure::of(Class::Retry, "partition_detached", error.to_string(), hint).about(Subject::Elsewhere);
                 return self.back_off(&failure, None).await;
             }
             // Found by reading ahead: only the turn that has the lock decides about the row.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Disposition, ForCircuit, ForMessage, ForRelay, Sender, disposition, pause};
+use super::{Disposition, ForCircuit, ForMessage, ForRelay, Sender, disposition};
 use crate::relay::{OnPoison, OnUnknown};
 use crate::sink::{Class, Failure, Subject};
 
@@ -290,15 +290,4 @@ fn planted_wrong_row_is_found() {
     assert!(wrong(&missing, &actions()).iter().all(|wrong| wrong.starts_with("no row for")));
     let twice = REDRIVE.to_owned() + "    *      fatal  *       *         | blocks   halts      closes\n";
     assert_eq!(wrong(&twice, &redrives()).len(), 1, "a row that decides nothing");
-}
-
-#[test]
-fn pause_of_a_job_doubles_and_honors_the_receiver() {
-    let failure = Failure::of(Class::Retry, "x", "", "");
-    for (attempts, whole) in [(-1, 1), (0, 1), (3, 8), (8, 256), (9, 300), (1_000, 300)] {
-        let (least, most) = (Duration::from_millis(whole * 500), Duration::from_secs(whole));
-        assert!((least..=most).contains(&pause(attempts, &failure)), "{attempts}");
-    }
-    let asked = Failure { retry_after: Some(Duration::from_secs(900)), ..failure };
-    assert_eq!(pause(0, &asked), Duration::from_secs(900));
 }

@@ -61,6 +61,10 @@ async fn a_cursor_waits_below_a_partition_that_is_away_and_it_comes_back_without
         let (mut again, log) = begun_again(&database).await;
         assert!(log.contains(&format!("partition {day} is detached")), "{log}");
         waits_for(&owner, &day).await;
+        eventually(PATIENCE, || async { again.log().matches("waiting for a partition").count() > 4 }).await;
+        // The sink has nothing to do with it.
+        let open = "SELECT circuit_opened_at IS NOT NULL FROM outbox.cursor_status WHERE cursor = 'c'";
+        assert!(!owner.query_one(open, &[]).await.unwrap().get::<_, bool>(0), "{}", again.log());
         assert_eq!(positions(&owner).await, [("c".to_owned(), false), ("m".to_owned(), true)]);
         let document = prune(&text(&database, role, &[]), "--yes").await;
         assert_eq!(told(&document, "messages", &day).1, 0, "{document}");
