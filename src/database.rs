@@ -21,7 +21,6 @@ pub mod error;
 pub mod listen;
 mod refusal;
 pub mod sqlstate;
-mod tls;
 
 pub use auth::Method;
 pub use error::Error;

@@ -137,6 +137,7 @@ pub mod sink;
 pub mod source;
 #[doc(hidden)]
 pub mod telemetry;
+mod tls;
 #[doc(hidden)]
 pub mod visible;
 

@@ -14,8 +14,8 @@ use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Socket};
 use tokio_util::sync::CancellationToken;
 
 use super::auth::{self, Guarded, Method, Plain, Rules, Secure};
-use super::tls::connector;
 use super::{Config, Error, Limits, Server, Session, Sessions, TlsMode, error, refusal};
+use crate::tls::{self, Verify};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The version that brought `transaction_timeout`, which ends a holder that is silent in the middle of a statement, too.
@@ -164,6 +164,15 @@ impl Wire {
             }
         }
     }
+}
+
+fn connector(config: &Config) -> Result<native_tls::TlsConnector, Error> {
+    let verify = match config.tls {
+        TlsMode::VerifyFull | TlsMode::Disable => Verify::Name,
+        TlsMode::VerifyCa => Verify::Authority,
+        TlsMode::Require => Verify::Nothing,
+    };
+    tls::connector(verify, config.ca_file.as_deref()).map_err(Error::Authorities)
 }
 
 /// The settings that the relay's rules rest on.

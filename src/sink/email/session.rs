@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use native_tls::{Certificate, Protocol, TlsConnector};
+use native_tls::TlsConnector;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
@@ -19,6 +19,7 @@ use super::answer::{Missing, Step, Trouble};
 use super::mail::Mail;
 use super::wire::{Reply, Transport, Wire};
 use crate::secret::Secret;
+use crate::tls::{self, Verify};
 
 /// The content is written in pieces: a copy with its dots would be as large as the mail.
 const PIECE: usize = 64 << 10;
@@ -85,21 +86,7 @@ impl Server {
 
     /// The client's side of TLS, which always verifies.
     pub(super) fn connector(&self) -> Result<TlsConnector, String> {
-        let mut builder = TlsConnector::builder();
-        builder.min_protocol_version(Some(Protocol::Tlsv12));
-        if let Some(path) = &self.ca_file {
-            let unusable = |error: String| format!("{}: {error}", path.display());
-            let pem = crate::file::bytes(path).map_err(|error| unusable(error.to_string()))?;
-            let certificates = Certificate::stack_from_pem(&pem).map_err(|error| unusable(error.to_string()))?;
-            if certificates.is_empty() {
-                return Err(unusable("holds no certificate".to_owned()));
-            }
-            builder.disable_built_in_roots(true);
-            for certificate in certificates {
-                builder.add_root_certificate(certificate);
-            }
-        }
-        builder.build().map_err(|error| error.to_string())
+        tls::connector(Verify::Name, self.ca_file.as_deref())
     }
 
     /// Opens a dialogue; `step` says how far it has come, also when this is dropped.

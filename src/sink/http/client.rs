@@ -1,13 +1,12 @@
-//! The HTTP client of a sink. All of them share one reading of the system's authorities.
+//! The HTTP client of a sink.
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
-use native_tls::TlsConnector;
 use reqwest::{Client, redirect, retry};
 
 use super::answer;
 use super::gate::Gate;
+use crate::tls::{self, Verify};
 
 /// Shorter than the five seconds after which common servers drop an idle connection: a request on a connection that
 /// the server is just closing has an unknown outcome.
@@ -23,7 +22,7 @@ pub(super) fn client(timeout: Duration, gate: Option<&Gate>) -> Result<Client, S
         None => Client::builder(),
     };
     builder
-        .tls_backend_preconfigured(connector().map_err(|error| error.to_string())?)
+        .tls_backend_preconfigured(tls::connector(Verify::Name, None)?)
         .user_agent(concat!("outbox-relay/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
         .referer(false)
@@ -38,15 +37,4 @@ pub(super) fn client(timeout: Duration, gate: Option<&Gate>) -> Result<Client, S
         .tcp_nodelay(true)
         .build()
         .map_err(|error| answer::reason(&error))
-}
-
-/// Reading the authorities takes a tenth of a second of CPU time, and each client of the library would do it again: a replica of many
-/// HTTP relays left probes without an answer for so long.
-fn connector() -> Result<TlsConnector, native_tls::Error> {
-    static CONNECTOR: OnceLock<TlsConnector> = OnceLock::new();
-    if let Some(connector) = CONNECTOR.get() {
-        return Ok(connector.clone());
-    }
-    let connector = TlsConnector::new()?;
-    Ok(CONNECTOR.get_or_init(|| connector).clone())
 }

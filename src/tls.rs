@@ -1,0 +1,100 @@
+//! The client's side of TLS, for PostgreSQL, HTTP and SMTP alike.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use native_tls::{Certificate, Protocol, TlsConnector};
+
+/// What a server's certificate must prove.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verify {
+    /// That an authority vouches for it under the server's name.
+    Name,
+    /// That an authority vouches for it, whatever its name.
+    Authority,
+    /// Nothing: it only encrypts.
+    Nothing,
+}
+
+/// The latest connectors, each with what it was made from. The library reads the system's authorities for each, which takes a tenth
+/// of a second of CPU time, and needs them for none that has authorities of its own.
+static LATEST: Mutex<Vec<Made>> = Mutex::new(Vec::new());
+/// PostgreSQL's, that of HTTP, and those of email servers with authorities of their own.
+const KEPT: usize = 8;
+
+struct Made {
+    verify: Verify,
+    /// What the file of authorities held.
+    pem: Option<Vec<u8>>,
+    connector: TlsConnector,
+}
+
+/// A connector that trusts the authorities of a file, or the system's without one. The file is read each time, so that a new
+/// authority needs no restart; the system's are read once.
+///
+/// # Errors
+/// What is wrong with the authorities, and in which file.
+pub(crate) fn connector(verify: Verify, ca_file: Option<&Path>) -> Result<TlsConnector, String> {
+    let pem = ca_file.map(|path| authorities(path, crate::file::bytes(path))).transpose()?;
+    let mut latest = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(made) = latest.iter().find(|made| (made.verify, &made.pem) == (verify, &pem)) {
+        return Ok(made.connector.clone());
+    }
+    let mut builder = TlsConnector::builder();
+    builder.min_protocol_version(Some(Protocol::Tlsv12));
+    builder.danger_accept_invalid_hostnames(verify != Verify::Name);
+    builder.danger_accept_invalid_certs(verify == Verify::Nothing);
+    if let (Some(path), Some(pem)) = (ca_file, &pem) {
+        let certificates = authorities(path, Certificate::stack_from_pem(pem))?;
+        if certificates.is_empty() {
+            return Err(format!("{}: holds no certificate", path.display()));
+        }
+        builder.disable_built_in_roots(true);
+        for certificate in certificates {
+            builder.add_root_certificate(certificate);
+        }
+    }
+    let connector = builder.build().map_err(|error| error.to_string())?;
+    if latest.len() == KEPT {
+        latest.remove(0);
+    }
+    latest.push(Made { verify, pem, connector: connector.clone() });
+    Ok(connector)
+}
+
+fn authorities<T, E: std::fmt::Display>(path: &Path, result: Result<T, E>) -> Result<T, String> {
+    result.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn connections_share_one_reading_of_authorities() {
+        let cpu =
+            || Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)).expect("positive");
+        let begun = cpu();
+        for _ in 0..100 {
+            connector(Verify::Name, None).expect("builds");
+            connector(Verify::Nothing, None).expect("builds");
+        }
+        let took = cpu() - begun;
+        assert!(took < Duration::from_secs(3), "{took:?} of CPU time");
+    }
+
+    #[test]
+    fn unusable_authorities_name_their_file() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let path = dir.path().join("ca.pem");
+        let refused = || connector(Verify::Name, Some(&path)).expect_err("refused");
+        assert!(refused().starts_with(path.to_str().expect("UTF-8")), "{}", refused());
+        for pem in ["", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+            fs::write(&path, pem).expect("written");
+            assert!(refused().starts_with(path.to_str().expect("UTF-8")), "{}", refused());
+        }
+    }
+}
