@@ -6,6 +6,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use tokio::sync::Semaphore;
 
 use super::State;
 use crate::listener::limits;
@@ -38,6 +39,11 @@ async fn readyz(Shared(state): Shared<State>) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, missing.join("\n") + "\n").into_response()
 }
 
+/// One at a time: many at once would keep a probe waiting until all of them are rendered.
 async fn metrics(Shared(state): Shared<State>) -> Response {
+    static TURN: Semaphore = Semaphore::const_new(1);
+    let _turn = TURN.acquire().await;
+    // Whoever has asked meanwhile goes first.
+    tokio::task::yield_now().await;
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], state.exporter.render()).into_response()
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 
 use crate::support::front::{Front, welcome};
 use crate::support::outside::{get, listener, stdout_relay};
@@ -72,6 +73,28 @@ async fn livez_answers_beside_silent_and_idle_connections() {
     }
     let took = slowest(&address, "/livez").await;
     assert!(took < Duration::from_secs(1), "beside idle ones: {took:?}");
+}
+
+/// Each asks for the metrics a thousand times at once, and reads what comes.
+async fn flood(address: &str) -> JoinSet<()> {
+    let mut flood = JoinSet::new();
+    for mut stream in crowd(address, 64, "GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n".repeat(1_000).as_bytes()).await {
+        flood.spawn(async move {
+            let mut buffer = vec![0; 64 << 10];
+            while stream.read(&mut buffer).await.is_ok_and(|bytes| bytes > 0) {}
+        });
+    }
+    flood
+}
+
+// Guarantee: observe.connections
+#[tokio::test(flavor = "multi_thread")]
+async fn livez_answers_beside_a_flood_of_requests_for_metrics() {
+    let (_process, address) = running().await;
+    let flood = flood(&address).await;
+    let took = slowest(&address, "/livez").await;
+    assert!(!flood.is_empty());
+    assert!(took < Duration::from_secs(1), "{took:?}");
 }
 
 // Guarantee: observe.connections
