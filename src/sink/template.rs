@@ -3,7 +3,7 @@
 //! A template sees the columns that it names, as PostgreSQL's text, and nothing else: no environment, no files, no
 //! other templates, no functions. Of an action it sees numbers, lists and objects as such. What could go wrong silently is an error instead: a NULL that is printed without
 //! `default()`, an undefined value, output beyond the limit. What a row can cost is bounded: depth and size of its JSON, the steps
-//! over it, their CPU time, and what filters, products and blocks make of it. In a URL every printed value is percent-encoded, so that a
+//! over it, their CPU time, and what filters, operators and blocks make of it. In a URL every printed value is percent-encoded, so that a
 //! hostile value stays inside the place that the template gives it. In HTML it is escaped, also where the template says
 //! `autoescape false`; the filter `safe` does not exist.
 //!
@@ -23,9 +23,9 @@ use crate::message::TemplateValue;
 mod filters;
 mod json;
 mod marks;
+mod operators;
 mod output;
 mod plain;
-mod products;
 mod unprintable;
 mod work;
 

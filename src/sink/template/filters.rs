@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use minijinja::value::{Rest, Value, ValueOrKwargs};
-use minijinja::{Environment, Error, State, filters};
+use minijinja::{Environment, Error, State, UndefinedBehavior, filters};
 
 use super::work::{self, ELEMENTS, Exhausted};
 
@@ -41,10 +41,12 @@ pub(super) fn add(environment: &mut Environment<'static>, limit: Duration) {
     environment.add_filter(super::marks::KEEPS, |state: &mut State<'_, '_>, value: Value, bytes: usize| {
         work::makes(state, bytes).map(|()| value)
     });
-    environment.add_filter(super::products::FILTER, move |state: &mut State<'_, '_>, left: Value, right: Value| {
-        work::goes_on(state, limit)?;
-        product(state, left, right)
-    });
+    for (operator, filter) in super::operators::FILTERS {
+        environment.add_filter(filter, move |state: &mut State<'_, '_>, left: Value, right: Value| {
+            work::goes_on(state, limit)?;
+            operated(state, operator, left, right)
+        });
+    }
     environment.add_test("in", move |state: &mut State<'_, '_>, value: Value, list: Value| {
         work::goes_on(state, limit)?;
         minijinja::tests::is_in(state, &value, &list)
@@ -61,18 +63,28 @@ fn call(state: &mut State<'_, '_>, own: &str, arguments: &[Value], limit: Durati
     state.apply_filter(own, arguments)
 }
 
-/// The operator of the library, which only an expression of its own can reach.
-fn product(state: &mut State<'_, '_>, left: Value, right: Value) -> Result<Value, Error> {
-    static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(Environment::new);
+/// The operators of the library, which only an expression of its own can reach.
+fn operated(state: &mut State<'_, '_>, operator: &str, left: Value, right: Value) -> Result<Value, Error> {
+    static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment
+    });
     let size = |value: &Value| {
         let elements = || value.as_object().and_then(|_| value.len()).unwrap_or(0).saturating_mul(size_of::<Value>());
         value.as_str().map_or_else(elements, str::len)
     };
     let times = |value: &Value| value.as_usize().unwrap_or(0);
-    work::makes(state, size(&left).saturating_mul(times(&right)).max(size(&right).saturating_mul(times(&left))))?;
-    let product = ENVIRONMENT.compile_expression("left * right")?.eval(minijinja::context! { left, right });
+    let (left_size, right_size) = (size(&left), size(&right));
+    let made = match operator {
+        "*" => left_size.saturating_mul(times(&right)).max(right_size.saturating_mul(times(&left))),
+        _ => left_size.saturating_add(right_size),
+    };
+    work::makes(state, made)?;
+    let result =
+        ENVIRONMENT.compile_expression(&format!("left {operator} right"))?.eval(minijinja::context! { left, right });
     // Without the line of that expression: the library adds that of the template.
-    product.map_err(|error| Error::new(error.kind(), error.detail().unwrap_or_default().to_owned()))
+    result.map_err(|error| Error::new(error.kind(), error.detail().unwrap_or_default().to_owned()))
 }
 
 /// How many bytes a filter makes of a few: of a number, or of one value for each part of another one.

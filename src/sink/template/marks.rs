@@ -1,9 +1,9 @@
 //! Puts marks into a template's source: one into each loop and macro, at which its CPU time is looked at, one behind each long text,
-//! which a block may keep, and one for each product.
+//! which a block may keep, and one for each operator that can make something large.
 //!
 //! Pure. The mark prints nothing and adds no line. A source that cannot be read is left as it is: the library says what is wrong.
 
-use super::products;
+use super::operators;
 
 /// The filter that looks at the time and gives what it is given.
 pub(super) const FILTER: &str = "outbox_goes_on";
@@ -35,7 +35,7 @@ pub(super) fn marked(source: &str) -> String {
         if tag.starts_with("{#") {
             out.push_str(tag);
         } else if tag.starts_with("{{") {
-            out.push_str(&with_products(tag));
+            out.push_str(&with_operators(tag));
         } else if words(tag).next().is_some_and(|(_, word)| word == "raw") {
             let raw = raw_end(behind).unwrap_or(behind.len());
             out.push_str(tag);
@@ -43,7 +43,7 @@ pub(super) fn marked(source: &str) -> String {
             push_size(&mut out, raw, "", if behind[..raw].ends_with("-%}") { "-" } else { "" });
             rest = &behind[raw..];
         } else {
-            push(&mut out, &with_products(tag));
+            push(&mut out, &with_operators(tag));
         }
     }
     out.push_str(rest);
@@ -57,12 +57,12 @@ fn push_size(out: &mut String, bytes: usize, before: &str, behind: &str) {
     }
 }
 
-/// The tag with its products as filters.
-fn with_products(tag: &str) -> String {
+/// The tag with its operators as filters.
+fn with_operators(tag: &str) -> String {
     let begin = 2 + usize::from(tag[2..].starts_with(['-', '+']));
     let end = tag.len() - 2;
     let end = end - usize::from(end > begin && tag[..end].ends_with(['-', '+']));
-    format!("{}{}{}", &tag[..begin], products::filtered(&tag[begin..end]), &tag[end..])
+    format!("{}{}{}", &tag[..begin], operators::filtered(&tag[begin..end]), &tag[end..])
 }
 
 /// Appends a tag, with its marks if it begins a loop or a macro.
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_and_products_get_marks() {
+    fn long_texts_and_operators_get_marks() {
         let long = "ä".repeat(20);
         for (source, marked_source) in [
             (format!("{long}{{{{ a }}}}{long}"), format!("{long}{{{{ ''|outbox_keeps(40) }}}}{{{{ a }}}}{long}")),

@@ -49,7 +49,7 @@ pub enum Unprintable {
         /// The limit.
         limit: Duration,
     },
-    /// Filters, products and blocks make more than the limit.
+    /// Filters, operators and blocks make more than the limit.
     #[error("It makes texts or lists of more than {limit} bytes")]
     TooMuch {
         /// The limit.

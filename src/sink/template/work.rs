@@ -2,7 +2,7 @@
 //!
 //! The library counts each step as one, whatever it costs: one that searches a list or a text of the row costs as much as that is
 //! long, and a filter makes gigabytes of a few bytes. So loops, macros, filters and tests look at the CPU time that this row has
-//! taken, and filters and products are asked how much they would make before they make it.
+//! taken, and filters and operators are asked how much they would make before they make it.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// The most CPU time of a template for one row: a turn waits for it, and its lock must outlive it.
 pub(super) const CPU: Duration = Duration::from_secs(2);
-/// The most bytes that filters and products make for one row, and that is printed: blocks may keep it.
+/// The most bytes that filters and operators make for one row, and that is printed: blocks may keep it.
 pub(super) const MADE: usize = 32 << 20;
 /// The most elements of a list that a filter takes: more than JSON of the longest text has.
 pub(super) const ELEMENTS: usize = 2 << 20;

@@ -1,12 +1,15 @@
-//! Makes each product of a template's source a filter, which is asked how much it would make.
+//! Makes each operator that can make something large a filter, which is asked how much it would make.
 //!
-//! Pure. The library multiplies texts and lists by operator, up to 100 MB or 2 GB. A tag that cannot be read is left as it is: the
-//! library says what is wrong.
+//! Pure. The library multiplies texts and lists up to 100 MB or 2 GB, and what joins a text with itself again and again has no limit.
+//! A tag that cannot be read is left as it is: the library says what is wrong.
 
 use super::marks::tokens;
 
-/// The filter that multiplies.
-pub(super) const FILTER: &str = "outbox_times";
+/// The operators that are filters, with the filters' names.
+pub(super) const FILTERS: [(&str, &str); 3] = [("*", "outbox_times"), ("~", "outbox_joined"), ("+", "outbox_plus")];
+
+/// Operators that bind from left to right, by how tightly.
+const LEVELS: [&[&str]; 3] = [&["+", "-"], &["~"], &["*", "/", "//", "%"]];
 
 /// What an operand of a product stands between.
 const WORDS: [&str; 19] = [
@@ -31,18 +34,21 @@ const WORDS: [&str; 19] = [
     "import",
 ];
 
-/// The inside of a tag or of brackets, with its products as filters.
+/// The inside of a tag or of brackets, with its operators as filters.
 pub(super) fn filtered(text: &str) -> String {
-    if text.contains('*') { Reading::default().read(text).unwrap_or_else(|| text.to_owned()) } else { text.to_owned() }
+    if text.contains(['*', '~', '+']) {
+        Reading::default().read(text).unwrap_or_else(|| text.to_owned())
+    } else {
+        text.to_owned()
+    }
 }
 
 /// What has been read so far.
 #[derive(Default)]
 struct Reading {
     out: String,
-    /// Operands and operators of one precedence, up to the operator.
-    chain: String,
-    operator: Option<&'static str>,
+    /// For each level what stands before its operator.
+    chains: [(String, Option<&'static str>); 3],
     operand: String,
     /// Behind `is`, whose test may be called `in`, and whose `not` is its own.
     in_test: bool,
@@ -74,21 +80,21 @@ impl Reading {
                     at += 1;
                     self.operand.push_str("**");
                 }
-                "*" => self.operate("*"),
-                "%" => self.operate("%"),
                 "/" if doubled => {
                     rest.next();
                     at += 1;
-                    self.operate("//");
+                    self.operate(2, "//");
                 }
-                "/" => self.operate("/"),
                 "-" if gap.is_empty() && is_exponent(last) => self.operand.push('-'),
                 "-" if self.operand.trim_matches(|c: char| c == '-' || c.is_whitespace()).is_empty() || last == "*" => {
                     self.operand.push('-');
                 }
-                "+" | "-" | "~" | "," | "=" | "<" | ">" | "!" | ":" => self.delimit(token),
+                "," | "=" | "<" | ">" | "!" | ":" => self.delimit(token),
                 word if self.delimits(word, last) => self.delimit(word),
-                _ => self.operand.push_str(token),
+                _ => match operator(token) {
+                    Some((level, operator)) => self.operate(level, operator),
+                    None => self.operand.push_str(token),
+                },
             }
             last = token;
         }
@@ -107,26 +113,39 @@ impl Reading {
         WORDS.contains(&word) && !matches!(last, "." | "|")
     }
 
-    fn operate(&mut self, operator: &'static str) {
-        self.fold();
-        self.operator = Some(operator);
+    fn operate(&mut self, level: usize, operator: &'static str) {
+        let chain = self.fold(level);
+        self.chains[level] = (chain, Some(operator));
     }
 
-    fn fold(&mut self) {
-        let operand = std::mem::take(&mut self.operand);
-        self.chain = match self.operator.take() {
-            None => operand,
-            Some("*") => format!("({})|{FILTER}({operand})", self.chain),
-            Some(operator) => format!("{}{operator}{operand}", self.chain),
-        };
+    /// What has been read since the last operator that binds less tightly than this level.
+    fn fold(&mut self, level: usize) -> String {
+        let mut operand = std::mem::take(&mut self.operand);
+        for (chain, operator) in self.chains[level..].iter_mut().rev() {
+            let Some(operator) = operator.take() else { continue };
+            let chain = std::mem::take(chain);
+            operand = match FILTERS.iter().find(|(filtered, _)| *filtered == operator) {
+                Some((_, filter)) => format!("({chain})|{filter}({operand})"),
+                None => format!("{chain}{operator}{operand}"),
+            };
+        }
+        operand
     }
 
     fn delimit(&mut self, token: &str) {
-        self.fold();
-        self.out.push_str(&std::mem::take(&mut self.chain));
+        let folded = self.fold(0);
+        self.out.push_str(&folded);
         self.out.push_str(token);
         self.in_test = false;
     }
+}
+
+/// The operator that a token is, and its level.
+fn operator(token: &str) -> Option<(usize, &'static str)> {
+    LEVELS.iter().enumerate().find_map(|(level, all)| {
+        let operator = all.iter().find(|operator| **operator == token)?;
+        Some((level, *operator))
+    })
 }
 
 /// Whether the next token is the same, with nothing between.
@@ -166,11 +185,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn products_become_filters() {
+    fn operators_become_filters() {
         for (source, expected) in [
             (" a*b ", "( a)|outbox_times(b )"),
             ("a * b * c", "((a )|outbox_times( b ))|outbox_times( c)"),
-            ("a / b * -c + d", "(a / b )|outbox_times( -c )+ d"),
+            ("a / b * -c + d", "((a / b )|outbox_times( -c ))|outbox_plus( d)"),
+            (
+                "a ~ b * c ~ d - e + f",
+                "(((a )|outbox_joined(( b )|outbox_times( c )))|outbox_joined( d )- e )|outbox_plus( f)",
+            ),
             ("a ** -b * 1e-5", "(a ** -b )|outbox_times( 1e-5)"),
             ("f(*a, **b) * 'x * y'", "(f(*a, **b) )|outbox_times( 'x * y')"),
             ("not a is not in [b * 2] * 2", "not( a is not in [(b )|outbox_times( 2)] )|outbox_times( 2)"),
@@ -185,7 +208,7 @@ mod tests {
     #[test]
     fn everything_else_is_left_as_it_is() {
         for source in
-            ["", "a + b", "f(*a)", "f(**a)", "a ** b", "'a * b'", "a * (b", "a * b)", "a * (b]", "ä['*']", "*"]
+            ["", "a - b", "f(*a)", "f(**a)", "a ** b", "'a * b'", "a * (b", "a * b)", "a ~ (b]", "ä['*']", "*"]
         {
             assert_eq!(filtered(source), source);
         }
