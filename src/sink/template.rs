@@ -20,6 +20,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use super::InvalidSetting;
 use crate::message::TemplateValue;
 
+mod errors;
 mod filters;
 mod json;
 mod marks;
@@ -29,6 +30,7 @@ mod plain;
 mod unprintable;
 mod work;
 
+use errors::{cause, describe, failed, is_broken};
 use output::Capped;
 use plain::Plain;
 
@@ -264,42 +266,6 @@ fn environment(mode: Mode, cpu: Duration) -> Environment<'static> {
         Ok(output::put(&text, mode, output)?)
     });
     environment
-}
-
-/// Errors that no row can fix, so that they belong to start-up.
-fn is_broken(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::UnknownFilter
-            | ErrorKind::UnknownTest
-            | ErrorKind::UnknownFunction
-            | ErrorKind::UnknownMethod
-            | ErrorKind::TemplateNotFound
-            | ErrorKind::BadInclude
-            | ErrorKind::MissingArgument
-            | ErrorKind::TooManyArguments
-    )
-}
-
-fn describe(error: &Error) -> String {
-    let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
-    format!("the template is broken in line {}: {detail}", error.line().unwrap_or(1))
-}
-
-fn failed(error: &Error) -> Unprintable {
-    Unprintable::Failed { line: error.line().unwrap_or(1), kind: error.kind() }
-}
-
-/// Our own mark on an error.
-fn cause<T: std::error::Error + 'static>(error: &Error) -> Option<&T> {
-    let mut source = std::error::Error::source(error);
-    while let Some(inner) = source {
-        if let Some(found) = inner.downcast_ref() {
-            return Some(found);
-        }
-        source = inner.source();
-    }
-    None
 }
 
 /// Whether the path has a segment that URL parsers take as "here" or "up", in any spelling that they accept.
