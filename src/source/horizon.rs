@@ -104,6 +104,8 @@ pub struct Horizon {
     pub observed_at: Timestamp,
     /// What keeps it below `T_k`, oldest bound first.
     pub held_by: Vec<Held>,
+    /// Since when it is held, at least: the lowest bound, or the first scan with a holder of which no bound is known.
+    pub held_since: Timestamp,
     /// A holder has appeared since the last scan and nothing better than that scan bounds it: one more scan, soon,
     /// brings the horizon up.
     pub rescan: bool,
@@ -170,6 +172,8 @@ pub struct History {
     silent: HashMap<i32, Bound>,
     /// The lowest bound of the last scan that a transaction can have which was not in its locks.
     lowest: Option<Timestamp>,
+    /// The first scan that saw a holder of which no bound is known, by transaction and by process.
+    unknown: HashMap<String, Timestamp>,
 }
 
 /// What a scan has to be read against.
@@ -193,7 +197,26 @@ impl History {
         };
         held_by.sort_by_key(|held| held.bound);
         let at = lowest(&held_by, scan.at).minus(margin.window).minus(margin.precision);
-        Horizon { at, observed_at: scan.at, held_by, rescan, stepped_back }
+        let held_since = self.held_since(now, &held_by);
+        Horizon { at, observed_at: scan.at, held_by, held_since, rescan, stepped_back }
+    }
+
+    /// A holder without a bound has been there since the first scan that saw it, at least, whatever it has been before.
+    fn held_since(&mut self, now: Moment, held_by: &[Held]) -> Timestamp {
+        // An instant from before a step cannot be compared with those since.
+        let known = std::mem::take(&mut self.unknown);
+        let known = if now.stepped { HashMap::new() } else { known };
+        let mut since = now.at;
+        for held in held_by {
+            since = since.min(held.bound.unwrap_or_else(|| {
+                // A session is one holder through all its transactions; a transaction goes on without one when it is prepared.
+                let names = [Some(held.holder.transaction.clone()), held.holder.pid.map(|pid| format!("pid {pid}"))];
+                let first = names.iter().flatten().filter_map(|name| known.get(name)).min().copied().unwrap_or(now.at);
+                self.unknown.extend(names.into_iter().flatten().map(|name| (name, first)));
+                first
+            }));
+        }
+        since
     }
 }
 

@@ -1,12 +1,14 @@
 //! What a running process shows: probes, metrics, logs.
 
+use std::time::Instant;
+
 use outbox_testkit::postgres::{login, password};
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::gateway::{Gateway, sms_relay};
 use crate::support::outside::{get, halted, line, lines, listener, printed, promtool, stdout_relay};
-use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, toml, unique};
+use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, outbox_relay, toml, unique};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn probes_and_metrics_of_a_running_process_are_clean_and_logs_are_json_without_a_line_per_row() {
@@ -105,6 +107,48 @@ async fn every_replica_shows_lag_and_backlog_of_every_cursor() {
         .await;
     }
     open.rollback().await.unwrap();
+}
+
+// Guarantee: observe.horizon-hold
+#[tokio::test(flavor = "multi_thread")]
+async fn horizon_hold_after_a_restart_is_never_longer_than_its_transaction_is_open() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let text = toml(&database, "relay", None, &stdout_relay("s", ""));
+    owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+    let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    let idle = "UPDATE outbox.cursor SET advanced_at = advanced_at - interval '2 hours' WHERE name = 's'";
+    owner.batch_execute(idle).await.unwrap();
+    let (mut writer, begun) = (database.connect("app").await, Instant::now());
+    let open = writer.transaction().await.unwrap();
+    open.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+
+    // It was open before this replica's first scan, and the relay's role may not read since when.
+    let process = Process::spawn(&text, &["run"]);
+    let url = format!("{}/metrics", listener(&process).await);
+    let shown = async |name: &str| -> Option<f64> {
+        let start = format!("outbox_relay_{name} ");
+        get(&url).await.1.lines().find_map(|line| line.strip_prefix(&start)).map(|value| value.parse().unwrap())
+    };
+    let holders = "horizon_holders{cursor=\"s\",reason=\"unknown_start\"}";
+    eventually(PATIENCE, || async { shown(holders).await == Some(1.0) }).await;
+    let mut longest: f64 = 0.0;
+    for row_waits in [false, true] {
+        if row_waits {
+            owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+            eventually(PATIENCE, || async { shown("cursor_held{cursor=\"s\"}").await == Some(1.0) }).await;
+        }
+        let before = longest;
+        // It grows by itself while the transaction stays open.
+        eventually(PATIENCE, || async { shown("horizon_hold_seconds{cursor=\"s\"}").await > Some(before + 0.5) }).await;
+        longest = shown("horizon_hold_seconds{cursor=\"s\"}").await.unwrap();
+        let open_for = begun.elapsed().as_secs_f64();
+        assert!(longest <= open_for, "shown as {longest} s, open for {open_for} s");
+    }
+    open.rollback().await.unwrap();
+    eventually(PATIENCE, || async { shown("horizon_hold_seconds{cursor=\"s\"}").await.is_some_and(|hold| hold < 1.0) })
+        .await;
 }
 
 // Guarantee: observe.postgres-up

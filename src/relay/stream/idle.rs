@@ -82,6 +82,7 @@ mod tests {
             at: Timestamp::from_pg_micros(horizon),
             observed_at: Timestamp::from_pg_micros(100),
             held_by: vec![Held { holder, bound: Some(Timestamp::from_pg_micros(horizon)) }],
+            held_since: Timestamp::from_pg_micros(horizon),
             rescan: false,
             stepped_back: None,
         };

@@ -132,12 +132,7 @@ impl PreparedStream {
         for held in horizon.held_by.iter().filter(|held| held.bound.is_none_or(|bound| bound < horizon.observed_at)) {
             *holders.entry(held.reason(self.shape.rule)).or_default() += 1;
         }
-        let hold = if horizon.at.is_finite() {
-            horizon.observed_at.since(horizon.at.plus(self.shape.margin.window + self.shape.margin.precision))
-        } else {
-            // Nothing is known of a holder: it may have been there since the cursor last moved.
-            horizon.observed_at.since(standing.advanced_at)
-        };
+        let hold = horizon.observed_at.since(horizon.held_since);
         metrics.set_horizon_hold(hold, &holders.into_iter().collect::<Vec<_>>());
     }
 

@@ -166,7 +166,8 @@ mod tests {
 
     fn look(latest: Option<Position>, horizon: Timestamp, held_by: Vec<Held>) -> Look {
         let observed_at = Timestamp::from_pg_micros(1_000);
-        let horizon = Horizon { at: horizon, observed_at, held_by, rescan: false, stepped_back: None };
+        let horizon =
+            Horizon { at: horizon, observed_at, held_by, held_since: observed_at, rescan: false, stepped_back: None };
         let sighting = Sighting { horizon, answered: Instant::now(), took: Duration::ZERO, server: Default::default() };
         let (standings, shards) = Default::default();
         Look { sighting, latest, newest: None, before: None, standings, shards }

@@ -85,6 +85,31 @@ fn unknown_writer_of_first_scan_holds_everything() {
     assert_eq!(writers(&mut history, 400, &[], &[]).at, at(400));
 }
 
+// Guarantee: observe.horizon-hold
+#[test]
+fn unknown_holder_counts_from_first_scan_that_saw_it() {
+    let mut history = History::default();
+    let since = |horizon: Horizon| horizon.held_since;
+    assert_eq!(since(writers(&mut history, 100, &[], &["old"])), at(100));
+    assert_eq!(since(writers(&mut history, 200, &[], &["old", "new"])), at(100));
+    let prepared = Writer { pid: None, ..writer("old") };
+    let found = Found::Writers { starts: Vec::new(), writers: vec![prepared] };
+    assert_eq!(since(history.observe(scan(300, found), NO_MARGIN)), at(100), "it is the same when it is prepared");
+    assert_eq!(since(writers(&mut history, 400, &[], &[])), at(400));
+    assert_eq!(since(writers(&mut history, 500, &[], &["next"])), at(400));
+    let stepped = writers(&mut history, 450, &[], &["next"]);
+    assert_eq!((stepped.at, stepped.held_since), (Timestamp::NEG_INFINITY, at(450)), "by the clock of now");
+}
+
+#[test]
+fn silent_session_counts_from_first_scan_through_all_its_transactions() {
+    let mut history = History::default();
+    let silent = [Session { pid: 7, application: None, activity: Activity::Silent }];
+    assert_eq!(sessions(&mut history, 100, &silent, &[running("7/1", Some(7))]).held_since, at(100));
+    assert_eq!(sessions(&mut history, 200, &silent, &[]).held_since, at(100));
+    assert_eq!(sessions(&mut history, 300, &silent, &[running("7/2", Some(7))]).held_since, at(100));
+}
+
 // Guarantee: horizon.first-write
 #[test]
 fn time_before_first_write_does_not_count() {

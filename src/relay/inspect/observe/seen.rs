@@ -111,6 +111,7 @@ mod tests {
             at: safe.map_or(Timestamp::NEG_INFINITY, at),
             observed_at: at(now),
             held_by: writers.iter().map(held).collect(),
+            held_since: at(now),
             rescan: false,
             stepped_back: None,
         }
