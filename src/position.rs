@@ -9,6 +9,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
+mod document;
+
+pub use document::utc;
+
 /// Microseconds between 1970-01-01 and 2000-01-01, PostgreSQL's epoch.
 const EPOCH_MICROS: i64 = 946_684_800_000_000;
 const DAY_MICROS: i64 = 86_400_000_000;

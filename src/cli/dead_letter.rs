@@ -189,7 +189,7 @@ fn shown(letter: &DeadLetterSummary, output: Format) -> String {
     if output == Format::Json {
         let mut document = json(letter);
         document["payload"] = payload.into();
-        return format!("{document}\n");
+        return crate::cli::document::line(document);
     }
     let error = error(letter);
     let word = |key: &str| visible(error[key].as_str().unwrap_or("-"));

@@ -17,7 +17,7 @@ use super::keys::{Keys, Refused};
 use super::problem::{Fault, Problem};
 use crate::database::{self, Error, Fragile, Pool};
 use crate::pace::Pace;
-use crate::position::Timestamp;
+use crate::position::{Timestamp, utc};
 
 /// The id is made here, so that the answer tells a new request from one that was there.
 const ONCE: &str = "\
@@ -260,7 +260,8 @@ fn refusal(error: Error) -> Problem {
 fn document(row: &Row) -> Result<Value, tokio_postgres::Error> {
     let instant = |at: Timestamp| at.to_string();
     let status: String = row.try_get(4)?;
-    let error = row.try_get::<_, Option<&str>>(11)?.and_then(|error| serde_json::from_str::<Value>(error).ok());
+    let mut error = row.try_get::<_, Option<&str>>(11)?.and_then(|error| serde_json::from_str::<Value>(error).ok());
+    error.iter_mut().for_each(utc);
     Ok(serde_json::json!({
         "request_id": row.try_get::<_, String>(0)?,
         "dedupe_key": row.try_get::<_, Option<String>>(1)?,

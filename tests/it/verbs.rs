@@ -2,6 +2,7 @@
 
 mod absent;
 mod adopt;
+mod instants;
 mod observe;
 mod remove;
 mod rename;

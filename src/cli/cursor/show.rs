@@ -67,6 +67,7 @@ fn document(cursor: &CursorStatus, detail: &Detail) -> anyhow::Result<serde_json
     if let (Some(document), serde_json::Value::Object(more)) = (document.as_object_mut(), more) {
         document.extend(more);
     }
+    crate::cli::document::utc(&mut document);
     Ok(document)
 }
 

@@ -61,7 +61,9 @@ fn next(schedule: &ScheduleSummary) -> Vec<Timestamp> {
 }
 
 fn columns(schedule: &ScheduleSummary) -> anyhow::Result<serde_json::Map<String, serde_json::Value>> {
-    Ok(serde_json::from_str(&schedule.columns)?)
+    let mut columns: serde_json::Value = serde_json::from_str(&schedule.columns)?;
+    crate::cli::document::utc(&mut columns);
+    Ok(serde_json::from_value(columns)?)
 }
 
 fn render(
