@@ -254,4 +254,21 @@ mod tests {
         follower.looked(look(24, 23, 12, 10));
         assert_eq!(seconds(follower.sampled(at(30), true)), [3, 2, 13, 0], "12 was unseen until 15, seen at 20");
     }
+
+    /// A receiver that takes 3 s for each row: the row's own attempt is publishing, those of the rows before it are not.
+    #[test]
+    fn rows_before_it_at_a_slow_receiver_are_queue() {
+        let mut follower = Follower::default();
+        follower.looked(look(9, 9, 5, 5));
+        follower.looked(look(10, 10, 10, 5));
+        follower.looked(look(11, 11, 10, 5));
+        for (begun, row) in [(11, 6), (14, 7), (17, 8), (20, 9)] {
+            follower.turn_begun(at(begun), at(begun));
+            follower.turn_ended(at(begun + 3), Some(at(row)), false);
+            assert_eq!(follower.sampled(at(begun + 3), true)[3], Duration::ZERO, "its own attempt has not begun");
+        }
+        follower.turn_begun(at(23), at(23));
+        follower.turn_ended(at(26), Some(at(10)), false);
+        assert_eq!(seconds(follower.sampled(at(26), false)), [0, 1, 12, 3]);
+    }
 }
