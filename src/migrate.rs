@@ -9,6 +9,7 @@ use crate::database::{self, Error};
 
 mod grants;
 mod notify;
+mod owner;
 mod printed;
 mod rights;
 
@@ -148,6 +149,14 @@ pub enum MigrateError {
         /// Why, and what fixes it.
         reason: String,
     },
+    /// This role may not change the schema.
+    #[error("{reason}\n  -> {fix}")]
+    Denied {
+        /// What the server said.
+        reason: String,
+        /// Who may, and the SQL with which this role may.
+        fix: String,
+    },
     /// A grant names a table, a schema or a role that is not there.
     #[error(
         "{0}: the schema is migrated, and none was granted\n  -> create it, or correct its name in [relay.source.*] table, \
@@ -228,6 +237,13 @@ pub async fn messages_partitioned(client: &tokio_postgres::Client) -> Result<boo
 /// # Errors
 /// See [`MigrateError`].
 pub async fn up(client: &mut tokio_postgres::Client) -> Result<Vec<i32>, MigrateError> {
+    match apply_all(client).await {
+        Err(error) => Err(owner::explained(client, error).await),
+        applied => applied,
+    }
+}
+
+async fn apply_all(client: &mut tokio_postgres::Client) -> Result<Vec<i32>, MigrateError> {
     let mut applied = Vec::new();
     for migration in MIGRATIONS {
         let failed = |error| failed(migration.version, "up", &error);
@@ -250,6 +266,13 @@ pub async fn down(client: &mut tokio_postgres::Client, to: i32) -> Result<Vec<i3
     if !(0..=VERSION).contains(&to) {
         return Err(MigrateError::NoSuchVersion(to));
     }
+    match take_back(client, to).await {
+        Err(error) => Err(owner::explained(client, error).await),
+        taken => taken,
+    }
+}
+
+async fn take_back(client: &mut tokio_postgres::Client, to: i32) -> Result<Vec<i32>, MigrateError> {
     let mut taken = Vec::new();
     for migration in MIGRATIONS.iter().rev().filter(|migration| migration.version > to) {
         let failed = |error| failed(migration.version, "down", &error);
@@ -294,7 +317,8 @@ fn failed(version: i32, direction: &'static str, error: &tokio_postgres::Error) 
             reason = format!("{}: drop these first: {detail}", db.message());
         }
         if *db.code() == SqlState::INSUFFICIENT_PRIVILEGE {
-            reason.push_str("; connect as the database's owner, or a role that may CREATE in it");
+            let reason = format!("migration {version} {direction} failed, nothing of it remains: {reason}");
+            return MigrateError::Denied { reason, fix: String::new() };
         }
     }
     MigrateError::Failed { version, direction, reason }

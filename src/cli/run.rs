@@ -47,7 +47,8 @@ pub struct Args {
     /// How long --once may take
     #[arg(long, value_name = "DURATION", requires = "once", default_value = "60s", value_parser = parse_duration)]
     pub timeout: Duration,
-    /// The replica's name in logs and in the database; the host's name and the process id by default
+    /// The replica's name in logs and in the database, up to 46 characters of ASCII without blanks; by default the host's name and the
+    /// process id
     #[arg(long, value_name = "ID", value_parser = valid_replica_id)]
     pub replica_id: Option<String>,
     /// Only this relay of the configuration; may be given several times
@@ -236,6 +237,13 @@ fn shortened(id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn help_tells_how_long_an_id_may_be() {
+        let command = <Args as clap::Args>::augment_args(clap::Command::new("run"));
+        let help = command.clone().term_width(1_000).render_help().to_string();
+        assert!(help.contains(&format!("up to {LONGEST_ID} characters")), "{help}");
+    }
 
     #[test]
     fn long_default_id_keeps_its_end_and_is_valid() {

@@ -20,7 +20,7 @@ const CARRY_OUT: &str = "UPDATE outbox.cursor SET position_created_at = $2, posi
      updated_at = pg_catalog.clock_timestamp() WHERE name = $1";
 
 const NOTE: &str = "INSERT INTO outbox.operation (operator, verb, cursor, detail) \
-     VALUES (session_user || '/' || $1::text, 'wish carried out', $2::text, \
+     VALUES (session_user || '/' || $1::text, 'change applied', $2::text, \
      pg_catalog.jsonb_build_object('number', $3::bigint, 'moved', $4::boolean))";
 
 /// See the module.

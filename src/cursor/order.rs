@@ -16,9 +16,10 @@ pub(super) const UNHALT: &str = "UPDATE outbox.cursor_status SET state = 'runnin
      message_id = NULL, last_error = NULL, updated_at = pg_catalog.clock_timestamp() \
      WHERE cursor = $1 AND halted AND (message_id = $2 OR last_error ->> 'code' = ANY ($3))";
 
+/// Replicas of an older version note it by its older name.
 const OUTCOME: &str = "SELECT c.seek_applied >= $2, \
      (SELECT (o.detail ->> 'moved')::boolean FROM outbox.operation AS o \
-     WHERE o.cursor = c.name AND o.verb = 'wish carried out' AND (o.detail ->> 'number')::bigint = $2 \
+     WHERE o.cursor = c.name AND o.verb IN ('change applied', 'wish carried out') AND (o.detail ->> 'number')::bigint = $2 \
      ORDER BY o.id DESC LIMIT 1) \
      FROM outbox.cursor AS c WHERE c.name = $1";
 

@@ -87,8 +87,11 @@ fn describe(name: &str, sink: &Sink, rate: f64) -> String {
     match &sink.halted {
         Some(error) => line.push_str(&format!("   HALTED: {error}")),
         None => {
-            let by = if sink.advanced_by.is_empty() { "nobody yet" } else { &sink.advanced_by };
-            line.push_str(&format!("   lag {:.2} s   last moved by {by}", sink.lag_seconds));
+            let moved = match &*sink.advanced_by {
+                "" => "has not moved yet".to_owned(),
+                by => format!("last moved by {by}"),
+            };
+            line.push_str(&format!("   lag {:.2} s   {moved}", sink.lag_seconds));
         }
     }
     line

@@ -122,7 +122,7 @@ fn string_end(code: &str) -> usize {
 fn printed(path: &Path) -> String {
     let code = read(path);
     let code = code.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    // What outbox.operation holds since the first migration.
+    // What older versions wrote to outbox.operation.
     literals(code).replace("'wish carried out'", "'stored'")
 }
 

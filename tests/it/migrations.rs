@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use outbox_relay::migrate::VERSION;
+use outbox_testkit::postgres::login;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
 use crate::support::outside::stdout_relay;
-use crate::support::{CLOCK, Database, bookings, database, outbox_relay, toml};
+use crate::support::{CLOCK, Database, bookings, database, outbox_relay, toml, unique};
 
 /// A database without the schema, and a configuration of its owner.
 async fn bare() -> (Database, Client, String) {
@@ -181,4 +182,49 @@ async fn message_stamp_is_always_on_after_an_upgrade() {
     assert_eq!(states().await, are(&["r A"]));
     owner.batch_execute("SELECT outbox.partition_messages()").await.unwrap();
     assert_eq!(states().await, are(&["p A", "r A"]));
+}
+
+/// A role without rights, and its own configuration.
+async fn weak(database: &Database, owner: &Client, prefix: &str) -> (String, String) {
+    let role = unique(prefix).replace('-', "_");
+    owner.batch_execute(&login(&role)).await.unwrap();
+    let text = toml(database, &role, None, &stdout_relay("s", ""));
+    (role, text)
+}
+
+// Guarantee: observe.weak-migrator
+#[tokio::test(flavor = "multi_thread")]
+async fn migrator_without_a_privilege_is_told_which_and_the_sql_that_grants_it() {
+    let (database, owner, _) = bare().await;
+    let (name, text) = weak(&database, &owner, "weak").await;
+    let refused = async |text: &str, args: &[&str]| {
+        let (code, out, log) = outbox_relay(text, args).await;
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{log}");
+        log
+    };
+    let datname: String = owner.query_one("SELECT current_database()::text", &[]).await.unwrap().get(0);
+    let grant = format!("GRANT CREATE ON DATABASE \"{datname}\" TO \"{name}\";");
+    let log = refused(&text, &["migrate", "up"]).await;
+    assert!(log.contains(&format!("role {name} may not create schema outbox")) && log.contains(&grant), "{log}");
+    owner.batch_execute(&grant).await.unwrap();
+    assert_eq!(outbox_relay(&text, &["migrate", "up"]).await.0, Some(0), "what was advised is enough");
+
+    // It owns the schema now: another role needs its rights, not only a grant to read.
+    let (other, of_other) = weak(&database, &owner, "other").await;
+    let grant = format!("GRANT \"{name}\" TO \"{other}\";");
+    for args in [&["migrate", "up"][..], &["migrate", "down", "--to", "0"]] {
+        let log = refused(&of_other, args).await;
+        assert!(log.contains(&format!("schema outbox belongs to role {name}")) && log.contains(&grant), "{log}");
+        assert!(!log.contains("--relay-role"), "{log}");
+    }
+    let rights = format!("GRANT USAGE ON SCHEMA outbox TO {other}; GRANT SELECT ON outbox.version TO {other}");
+    owner.batch_execute(&rights).await.unwrap();
+    let log = refused(&of_other, &["migrate", "down", "--to", "0"]).await;
+    assert!(log.contains("must be owner") && log.contains(&grant), "{log}");
+    owner.batch_execute(&grant).await.unwrap();
+    assert_eq!(
+        outbox_relay(&of_other, &["migrate", "down", "--to", "0"]).await.0,
+        Some(0),
+        "what was advised is enough"
+    );
 }

@@ -46,7 +46,10 @@ pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow:
             crate::cli::document::utc(&mut document);
             format!("{}\n", serde_json::to_string_pretty(&document)?)
         }
-        Format::Table => render(&schedule, &next, &actions)?,
+        Format::Table => {
+            let now = client.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
+            render(&schedule, (now, &next), &actions)?
+        }
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -68,7 +71,7 @@ fn columns(schedule: &ScheduleSummary) -> anyhow::Result<serde_json::Map<String,
 
 fn render(
     schedule: &ScheduleSummary,
-    next: &[Timestamp],
+    (now, next): (Timestamp, &[Timestamp]),
     actions: &[journal::ActionSummary],
 ) -> anyhow::Result<String> {
     let mut text = format!("{}\n  when: {}\n", title(schedule), visible(&words(schedule)));
@@ -83,7 +86,8 @@ fn render(
     let _ = writeln!(text, "NEXT");
     for at in next {
         let here = local(*at, &schedule.time_zone).unwrap_or_else(|| "-".to_owned());
-        let _ = writeln!(text, "  {here}  {}", utc(*at));
+        let due = if *at <= now { "  is due since then" } else { "" };
+        let _ = writeln!(text, "  {here}  {}{due}", utc(*at));
     }
     if next.is_empty() {
         let _ = writeln!(text, "  none: {}", state(schedule));

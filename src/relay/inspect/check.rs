@@ -247,7 +247,9 @@ fn asked(relay: &Config, table: sinks::Known<'_>, findings: &mut Vec<Finding>) -
         // It names its columns; it prints what there is.
         sink::Config::Sql(_) | sink::Config::Email(_) | sink::Config::Stdout(_) | sink::Config::Command(_) => None,
     };
-    if let Some(fix) = fix.filter(|_| fields.contains(&Field::Row)) {
+    // What requests and actions have is the relay's own: nobody adds a column.
+    let own = matches!(relay.source, source::Config::Requests(_) | source::Config::Schedule(_));
+    if let Some(fix) = fix.filter(|_| fields.contains(&Field::Row) && !own) {
         let message = "the payload is the whole row: every column added later is published, too";
         findings.push(Finding::new(Level::Warn, "whole_row", message).setting(fix));
     }

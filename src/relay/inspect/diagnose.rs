@@ -96,6 +96,7 @@ async fn scheduled(session: &Session, name: &str) -> Result<Schedules, Error> {
             true => Some("a time still to be computed".to_owned()),
             false => first.at.map(|at| at.to_string()),
         },
+        overdue: !first.new && first.at.is_some_and(|at| at <= first.now),
     })
 }
 

@@ -379,7 +379,7 @@ fn due_work_of_a_job_is_well_between_its_runs_and_no_verb_about_positions_is_adv
 #[test]
 fn a_relay_of_schedules_says_what_runs_what_is_due_what_cannot_run_and_what_comes_next() {
     let next_at = Some("2026-11-23T08:00:00.000000Z".to_owned());
-    let schedules = Some(Schedules { running: 2, due: 0, problems: 3, next_at });
+    let schedules = Some(Schedules { running: 2, due: 0, problems: 3, next_at, overdue: false });
     let waiting = Some(Waiting::default());
     let facts = Facts { due_work: true, waiting, schedules, ..facts() };
     let parts = [
@@ -390,5 +390,5 @@ fn a_relay_of_schedules_says_what_runs_what_is_due_what_cannot_run_and_what_come
     ];
     says(&facts, "idle", true, &parts, &[]);
     let none = Facts { schedules: Some(Schedules::default()), ..facts };
-    says(&none, "idle", true, &["problem 0; none comes"], &[]);
+    says(&none, "idle", true, &["actions running 0, due 0; none comes"], &[]);
 }

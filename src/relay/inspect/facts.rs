@@ -165,6 +165,8 @@ pub struct Schedules {
     pub problems: i64,
     /// When the first schedule is next due; none when none ever is.
     pub next_at: Option<String>,
+    /// That instant has passed: no replica has planned what is due.
+    pub overdue: bool,
 }
 
 /// Somebody who holds the horizon back.

@@ -245,3 +245,25 @@ async fn status_and_why_show_what_runs_for_how_long_and_what_it_said_last() {
         (&Value::Null, "row 3 of 9")
     );
 }
+
+// Guarantee: commands.schedule-list
+#[tokio::test(flavor = "multi_thread")]
+async fn schedule_whose_instant_has_passed_is_due_since_then() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    let http = "[relay.sink.http]\nurl = \"http://127.0.0.1:9/jobs\"\nbody = \"row\"\n";
+    let relays = format!("[[relay]]\nname = \"jobs\"\n[relay.source.schedule]\n{http}");
+    let text_of = toml(&database, "relay", None, &relays);
+    let schedule = "INSERT INTO outbox.schedule (name, relay, rule) VALUES ('report', 'jobs', 'FREQ=DAILY'); \
+                    UPDATE outbox.schedule SET next_at = '2026-01-02T03:04:05Z'";
+    owner.batch_execute(schedule).await.unwrap();
+    let (code, why, log) = outbox_relay(&text_of, &["cursor", "why", "jobs"]).await;
+    assert!(code == Some(3) && why.contains("one is due since 2026-01-02T03:04:05.000000Z"), "{why}{log}");
+    let (shown, _) = done(&text_of, &["schedule", "show", "report"]).await;
+    assert!(shown.contains("  2026-01-02T03:04:05Z  is due since then\n"), "{shown}");
+    // Its columns are the relay's own: none is added later.
+    let (_, found, log) = outbox_relay(&text_of, &["check", "-o", "json"]).await;
+    let found: Value = serde_json::from_str(&found).unwrap_or_else(|error| panic!("{error}: {found}{log}"));
+    let codes: Vec<_> = found["findings"].as_array().unwrap().iter().map(|finding| text(&finding["code"])).collect();
+    assert!(codes.len() > 3 && !codes.contains(&"whole_row"), "{found}");
+}

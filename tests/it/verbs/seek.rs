@@ -35,7 +35,7 @@ async fn a_seek_shows_the_rows_first_does_nothing_unasked_and_moves_a_running_re
     let detail = operation(&owner, "cursor seek").await.unwrap();
     assert_eq!((&detail["sent_again"], &detail["passed_over"]), (&3.into(), &0.into()));
     assert_eq!((&detail["from"]["id"], &detail["to"]["id"]), (&"5".into(), &"2".into()));
-    assert_eq!(operation(&owner, "wish carried out").await.unwrap()["moved"], true);
+    assert_eq!(operation(&owner, "change applied").await.unwrap()["moved"], true);
 
     ends(0, &text, &["cursor", "seek", "s", "--beginning", "--yes"]).await;
     eventually(PATIENCE, || async { printed(&process, "s").len() == 13 }).await;

@@ -56,8 +56,15 @@ fn dead_letters(facts: &Facts) -> String {
 
 /// How schedules stand, as the end of a sentence.
 fn standing(schedules: &Schedules) -> String {
-    let Schedules { running, due, problems, next_at } = schedules;
-    let next = next_at.as_ref().map_or_else(|| "none comes".to_owned(), |at| format!("the next comes at {at}"));
-    let listed = if *problems > 0 { " (`outbox-relay schedule list --problems`)" } else { "" };
-    format!("actions running {running}, due {due}; schedules with a problem {problems}{listed}; {next}")
+    let Schedules { running, due, problems, next_at, overdue } = schedules;
+    let next = match next_at {
+        None => "none comes".to_owned(),
+        Some(at) if *overdue => format!("one is due since {at}"),
+        Some(at) => format!("the next comes at {at}"),
+    };
+    let problems = match problems {
+        0 => String::new(),
+        some => format!("; schedules with a problem {some} (`outbox-relay schedule list --problems`)"),
+    };
+    format!("actions running {running}, due {due}{problems}; {next}")
 }
