@@ -81,21 +81,45 @@ pub async fn run(config: Config, args: Args, limit: Option<Duration>) -> anyhow:
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(super::THRESHOLD) })
 }
 
-/// The limit was reached while the last of them was asked: what was found until then is told all the same, and who took the
-/// most of the time, if that was another.
+/// Below this, a server's part of the time is not worth a word.
+const NOTABLE: Duration = Duration::from_millis(500);
+
+/// The limit was reached while the last of them was asked: what was found until then is told all the same, and which servers
+/// took the time, because they are asked one after another.
 fn late(asked: &[(String, Instant)], limit: Option<Duration>) -> Finding {
     let limit = limit.unwrap_or_default();
     let ends = asked.iter().skip(1).map(|(_, begun)| *begun).chain([Instant::now()]);
-    let times =
-        asked.iter().zip(ends).map(|((whom, begun), end)| (whom.as_str(), end.saturating_duration_since(*begun)));
+    let mut times: Vec<(&str, Duration)> = Vec::new();
+    for ((whom, begun), end) in asked.iter().zip(ends) {
+        let (server, took) = (server(whom), end.saturating_duration_since(*begun));
+        match times.iter_mut().find(|(other, _)| *other == server) {
+            Some((_, sum)) => *sum += took,
+            None => times.push((server, took)),
+        }
+    }
     let last = asked.last().map_or("PostgreSQL", |(whom, _)| whom.as_str());
-    let longest = times.max_by_key(|(_, time)| *time).filter(|(whom, _)| *whom != last);
-    let most =
-        longest.map_or_else(String::new, |(whom, time)| format!("; {whom} took {:.1} s of it", time.as_secs_f64()));
-    let message =
-        format!("no answer within {limit:?} (--timeout) from {last}: what comes after it was not checked{most}");
-    Finding::new(Level::Error, "no_answer", message)
-        .setting("Find out why it does not answer, or give a longer --timeout.")
+    let all: Duration = times.iter().map(|(_, took)| *took).sum();
+    let own = times.iter().find(|(whom, _)| *whom == server(last)).map_or(all, |(_, took)| *took);
+    let others = times.iter().filter(|(whom, took)| *whom != server(last) && *took >= NOTABLE);
+    let others: Vec<_> = others.map(|(whom, took)| format!("{whom} took {:.1} s", took.as_secs_f64())).collect();
+    let before = if others.is_empty() { String::new() } else { format!("; before it, {}", others.join(", ")) };
+    let (who, fix) = if own * 2 >= all {
+        (
+            format!("no answer within {limit:?} (--timeout) from {last}"),
+            "Find out why it does not answer, or give a longer --timeout.",
+        )
+    } else {
+        (
+            format!("no answer from {last} in the {:.1} s that were left of {limit:?} (--timeout)", own.as_secs_f64()),
+            "Give a longer --timeout: servers are asked one after another. Find out why those before it were slow.",
+        )
+    };
+    Finding::new(Level::Error, "no_answer", format!("{who}: what comes after it was not checked{before}")).setting(fix)
+}
+
+/// The server of a question: PostgreSQL is asked about the relays one by one.
+fn server(whom: &str) -> &str {
+    whom.split_once(", ").map_or(whom, |(server, _)| server)
 }
 
 /// The findings relay by relay; a fix stands below its finding.
@@ -132,15 +156,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_took_the_most_of_the_time_is_named() {
+    fn late_finding_says_where_all_of_the_time_went() {
         let (limit, now) = (Duration::from_secs(15), Instant::now());
         let ago = |seconds| now.checked_sub(Duration::from_secs(seconds)).expect("a machine that runs for a minute");
         let asked = |whom: &str, seconds| (whom.to_owned(), ago(seconds));
-        let both = [asked("PostgreSQL", 15), asked("the target of relay a", 14), asked("the target of relay b", 1)];
-        let told = late(&both, Some(limit)).message;
-        let named = "no answer within 15s (--timeout) from the target of relay b: what comes after it was not checked; \
-                     the target of relay a took 13.0 s of it";
-        assert_eq!(told, named);
-        assert!(!late(&both[..2], Some(limit)).message.contains("took"));
+        // The questions to PostgreSQL are several, and one after another.
+        let all = [
+            asked("PostgreSQL", 15),
+            asked("PostgreSQL, about relay a", 13),
+            asked("PostgreSQL, about relay b", 9),
+            asked("the target of relay a", 5),
+            asked("the target of relay b", 1),
+        ];
+        let told = late(&all, Some(limit));
+        assert_eq!(
+            told.message,
+            "no answer from the target of relay b in the 1.0 s that were left of 15s (--timeout): what comes after it was not \
+             checked; before it, PostgreSQL took 10.0 s, the target of relay a took 4.0 s"
+        );
+        assert!(told.fix_setting.as_ref().is_some_and(|fix| fix.contains("one after another")), "{told:?}");
+        let silent = late(&all[..1], Some(limit)).message;
+        assert_eq!(silent, "no answer within 15s (--timeout) from PostgreSQL: what comes after it was not checked");
+        let slow = late(&all[..3], Some(limit)).message;
+        let of_it =
+            "no answer within 15s (--timeout) from PostgreSQL, about relay b: what comes after it was not checked";
+        assert_eq!(slow, of_it, "it is one server");
     }
 }
