@@ -168,7 +168,7 @@ async fn cursor_of_each_kind_of_source_has_as_many_series_as_documented() {
         *page.lock().unwrap() = read;
         settled
     };
-    eventually(PATIENCE * 2, || settled()).await;
+    eventually(PATIENCE * 2, settled).await;
     let page = page.into_inner().unwrap();
     let counted =
         kinds.map(|(kind, _)| page.lines().filter(|line| line.contains(&format!("cursor=\"{kind}\""))).count());
