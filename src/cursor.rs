@@ -22,6 +22,7 @@ pub mod letters;
 pub mod liveness;
 mod lock;
 mod news;
+pub mod open_work;
 mod order;
 pub mod relay;
 pub mod replicas;

@@ -97,6 +97,9 @@ async fn look(session: &Session, watcher: &Watcher, config: &Config, names: &[St
 /// The first cursor that lags more than that, or whose lag is not known.
 fn breach(status: &Status, most: Duration) -> Option<String> {
     status.cursors.iter().find_map(|cursor| match cursor.lag_seconds {
+        None if let Some(open) = &cursor.open_work => {
+            Some(format!("{} has no live replica, and {open} {}", cursor.name, open.wait()))
+        }
         // Left by a relay that was taken out: replicas run, and none of them has it.
         None if cursor.state == NO_REPLICA && !status.fleet.replicas.is_empty() => None,
         Some(lag) if lag <= most.as_secs_f64() => None,

@@ -1,9 +1,9 @@
 //! What of a relay's configuration decides what it delivers, and where.
 //!
-//! Left out is what only decides how fast, how many at a time, or from where a new cursor begins: `start`, `[relay.turn]`,
-//! `[relay.poll]`, `limit`, `in_flight`, `per_tenant_concurrency`, `timeout`, `rate_per_second`, `connections`; what only
-//! opens the way there: passwords, tokens, `ca_file`, `[kafka.properties]`; `shards` and `shard_key`, which a cursor's identity
-//! has; and `on_config_change` itself.
+//! Left out is the relay's name, so that a renamed relay is known by what it delivers; what only decides how fast, how many at a
+//! time, or from where a new cursor begins: `start`, `[relay.turn]`, `[relay.poll]`, `limit`, `in_flight`,
+//! `per_tenant_concurrency`, `timeout`, `rate_per_second`, `connections`; what only opens the way there: passwords, tokens,
+//! `ca_file`, `[kafka.properties]`; `shards` and `shard_key`, which a cursor's identity has; and `on_config_change` itself.
 
 use std::time::Duration;
 
@@ -37,6 +37,7 @@ pub(super) fn digest(config: &Config, cluster: Option<&ClusterConfig>) -> String
 fn plain(config: &Config) -> Config {
     let mut plain = config.clone();
     let none = Duration::ZERO;
+    plain.relay.clear();
     (plain.start, plain.shard) = (Start::Beginning, None);
     plain.on_config_change = OnConfigChange::default();
     plain.turn = TurnConfig { rows: 0, bytes: 0, max_row_bytes: 0, time: none, deadline: none };

@@ -241,7 +241,7 @@ pub const MOST_ORPHANS: i64 = 1_000;
 ///
 /// # Errors
 /// The database's.
-pub async fn orphans(session: &Session, relays: &[&str]) -> Result<Vec<(String, i64)>, Error> {
+pub async fn orphans(session: &Session, relays: &[String]) -> Result<Vec<(String, i64)>, Error> {
     let rows = session.query(ORPHANS, &[&relays, &MOST_ORPHANS]).await?;
     Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
 }

@@ -46,9 +46,14 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
 
 async fn make(config: Config, at: &Place, name: &str) -> anyhow::Result<()> {
     if let Some(relay) = config.relays.iter().find(|relay| relay.name == name)
-        && matches!(relay.source, source::Config::Pending(_))
+        && !matches!(relay.source, source::Config::Stream(_))
     {
-        anyhow::ensure!(at.beginning, "relay {name} reads due work, which has no position: write --beginning");
+        let what = match relay.source {
+            source::Config::Requests(_) => "requests",
+            source::Config::Schedule(_) => "actions of schedules",
+            source::Config::Stream(_) | source::Config::Pending(_) => "due work",
+        };
+        anyhow::ensure!(at.beginning, "relay {name} reads {what}, which has no position: write --beginning");
         return make_of_due_work(&config, relay).await;
     }
     let mut subject = Subject::open(config, name).await?;
@@ -78,7 +83,7 @@ async fn make(config: Config, at: &Place, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes the cursor's row of a relay that sends its rows each on their own: it sends all that are due and not marked as sent.
+/// Makes the cursor's row of a relay that sends its rows each on their own: it sends all that are due and not sent.
 async fn make_of_due_work(config: &Config, relay: &relay::Config) -> anyhow::Result<()> {
     let mut session = crate::cli::schema_session(config, "cursor").await?;
     let name = relay.name.as_str();
@@ -88,6 +93,11 @@ async fn make_of_due_work(config: &Config, relay: &relay::Config) -> anyhow::Res
     anyhow::ensure!(created, "the cursor {name} exists already: `outbox-relay cursor show {name}` shows it");
     let waiting = waiting_rows::of_due_work(&session, relay).await?;
     let waiting = waiting.map_or_else(|| "unknown".to_owned(), |lag| lag.rows.to_string());
-    print(&format!("{name}: created; rows due and not marked as sent: {waiting}\n"))?;
+    let what = match relay.source {
+        source::Config::Requests(_) => "requests due",
+        source::Config::Schedule(_) => "actions due",
+        source::Config::Stream(_) | source::Config::Pending(_) => "rows due and not marked as sent",
+    };
+    print(&format!("{name}: created; {what}: {waiting}\n"))?;
     Ok(())
 }

@@ -48,7 +48,9 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
     let named = Named::find(&session, old).await?;
     anyhow::ensure!(
         reshard::old(&session, new).await?.is_empty(),
-        "there is a cursor {new}: `outbox-relay cursor remove {new}` removes it first"
+        "there is a cursor {new} already. To give it up: stop the replicas that have relay {new}, run `outbox-relay cursor remove \
+         {new}`, then `outbox-relay cursor rename {old} {new}`, and start them again. To keep it: `outbox-relay cursor remove {old} \
+         --dry-run` prints how to hand over what waits for {old}"
     );
     named.refuse_running(&session).await?;
     Named::unused(new).refuse_running(&session).await?;

@@ -77,6 +77,10 @@ fn notes(cursor: &CursorStatus, ago: &impl Fn(&Option<String>) -> Option<String>
         Some(error) => notes.push(format!("error: {error}")),
         None => {}
     }
+    if let Some(open) = &cursor.open_work {
+        let (relay, name, wait) = (&cursor.relay, &cursor.name, open.wait());
+        notes.push(format!("no live replica has relay {relay}: {open} {wait}; `outbox-relay cursor why {name}`"));
+    }
     if let SinkStatus { kind: Some(kind), opened_at: at @ Some(_), .. } = &cursor.sink
         && !absent
     {

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use crate::database::{self, Error, Session, Sessions};
 use crate::message::Field;
+use crate::relay::queue::actions;
 use crate::relay::queue::pending;
 use crate::relay::queue::requests;
 use crate::relay::setup::naming;
@@ -68,11 +69,13 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
     };
     if let Some(session) = &session {
         findings.extend(server::server(session).await);
-        let names: Vec<&str> = relays.iter().map(|relay| relay.name.as_str()).collect();
-        match requests::orphans(session, &names).await {
-            Ok(orphans) => findings.extend(orphans),
-            Err(error) if no_schema(&error) => {}
-            Err(error) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
+        let names: Vec<String> = relays.iter().map(|relay| relay.name.clone()).collect();
+        for orphans in [requests::orphans(session, &names).await, actions::orphans(session, &names).await] {
+            match orphans {
+                Ok(orphans) => findings.extend(orphans),
+                Err(error) if no_schema(&error) => {}
+                Err(error) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
+            }
         }
     }
     findings.extend(cluster.map(|cluster| transport::findings(cluster)).into_iter().flatten());
@@ -222,7 +225,7 @@ async fn scheduled(session: &Session, relay: &Config, findings: &mut Vec<Finding
     {
         findings.push(statement(session, &sink).await);
     }
-    findings.extend(crate::relay::queue::actions::findings(session, relay).await?);
+    findings.extend(actions::findings(session, relay).await?);
     Ok(())
 }
 

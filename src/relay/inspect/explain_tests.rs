@@ -1,4 +1,5 @@
 use super::*;
+use crate::cursor::open_work::OpenWork;
 use crate::relay::inspect::clock_step::ClockStepStatus;
 use crate::relay::inspect::facts::{Counted, Holder, Lock, OutOfReach, Schedules};
 
@@ -137,6 +138,9 @@ fn without_a_replica_nothing_moves_even_when_nothing_waits() {
     says(&facts, "no_replica", false, &["No live replica has relay", "7 rows wait"], &[]);
     let idle = Facts { waiting: Some(Waiting::default()), ..facts };
     says(&idle, "no_replica", false, &["nothing waits"], &[]);
+    let open_work = Some(OpenWork { schedules: 2, actions: 1, requests: 0 });
+    let unread = Facts { waiting: None, open_work, ..idle };
+    says(&unread, "no_replica", false, &["; 2 schedules and 1 action wait."], &[]);
 }
 
 #[test]
@@ -149,6 +153,7 @@ fn absent_relay_wins_over_what_a_replica_would_end() {
         "No live replica has relay booking_sms; its last error, 2026-11-21T08:00:00Z, was http_503: it said no; 7";
     let advice = [
         "Start a replica whose configuration has it; `outbox-relay replica list` shows what each has.",
+        "if the relay was renamed: `outbox-relay cursor rename booking_sms NEW`",
         "if the relay was taken out: `outbox-relay cursor remove booking_sms`",
     ];
     for facts in [&absent, &open, &checked] {

@@ -1,5 +1,6 @@
 //! What can be known of a cursor from outside. Pure data.
 
+use crate::cursor::open_work::OpenWork;
 use crate::relay::inspect::clock_step::ClockStepStatus;
 
 /// What is known of a cursor.
@@ -25,6 +26,8 @@ pub struct Facts {
     pub replicas: Vec<String>,
     /// None of them has its relay; false where that is not known of one.
     pub absent: bool,
+    /// Then what waits for one.
+    pub open_work: Option<OpenWork>,
     /// The clock has stepped back: it goes on when the clock has passed this.
     pub regressed_until: Option<String>,
     /// The clock stepped back, and no operator has moved the cursor since: rows stamped between these two instants may not

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::cursor::control::{self, CursorSummary};
+use crate::cursor::open_work::{OpenWork, open_work};
 use crate::cursor::unknown;
 use crate::database::{Error, Session};
 use crate::migrate;
@@ -23,12 +24,14 @@ use crate::source::watcher::{Sighting, Watcher};
 
 mod advanced;
 mod horizon;
+mod parts;
 mod running;
 mod words;
 
 pub use clock_step::ClockStepStatus;
 pub(super) use horizon::horizon;
 pub use horizon::{HeldStatus, HorizonStatus};
+pub use parts::{HolderStatus, PositionStatus, SinkStatus};
 pub use running::{MOST, RunningAction};
 
 /// Two scans this far apart tell a writer's bound also to a process that has only just come.
@@ -92,6 +95,9 @@ pub struct CursorStatus {
     /// The clock stepped back, and no operator has moved the cursor since: what was stamped between may not have been delivered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_step: Option<ClockStepStatus>,
+    /// No live replica has its relay, and this waits for one: schedules, actions, requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_work: Option<OpenWork>,
     /// Its last error.
     pub last_error: Option<Box<RawValue>>,
     /// Whether an operator has paused it.
@@ -117,35 +123,6 @@ pub struct CursorStatus {
     pub unknown_keys: Box<RawValue>,
 }
 
-/// A position.
-#[derive(Debug, Serialize)]
-pub struct PositionStatus {
-    /// `created_at` of the last row passed.
-    pub created_at: Option<String>,
-    /// Its id.
-    pub id: Option<String>,
-}
-
-/// A holder.
-#[derive(Debug, Serialize)]
-pub struct HolderStatus {
-    /// The replica that has the lock, or that advanced last.
-    pub replica: String,
-    /// Its server process, while it has the lock.
-    pub pid: Option<i32>,
-}
-
-/// A sink.
-#[derive(Debug, Serialize)]
-pub struct SinkStatus {
-    /// Its kind; null when the relay is not configured here.
-    pub kind: Option<&'static str>,
-    /// `closed`, or `open` while it is out.
-    pub circuit: &'static str,
-    /// Since when it is open.
-    pub opened_at: Option<String>,
-}
-
 /// Asks PostgreSQL for everything.
 ///
 /// # Errors
@@ -158,6 +135,8 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
     let fleet = fleet(session).await?;
     let unknown: HashMap<String, unknown::Count> = unknown::counts(session).await?.into_iter().collect();
     let steps = clock_step::all(session).await?;
+    let lacking = listed.iter().filter(|listed| fleet.lacks(&listed.name)).map(|listed| listed.relay.as_str());
+    let open = open_work(session, &lacking.collect::<Vec<_>>()).await?;
     // Read after the cursors: what has advanced since would look like a clock that has stepped back.
     let clock: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
     for mut listed in listed {
@@ -178,10 +157,11 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
         let unknown_outcomes = listed_unknown.rows;
         let clock_step = steps.get(&listed.name).cloned();
         let lacks = fleet.lacks(&listed.name);
+        let open_work = open.get(&listed.relay).copied();
         let found = cursor(session, listed, kind, seen.as_ref(), due, clock).await?;
         let by_check = found.halted && found.by_check;
         let state = if lacks { without_replica(found.state, by_check, kind.is_some()) } else { found.state };
-        cursors.push(CursorStatus { state, unknown_outcomes, unknown_keys, clock_step, ..found });
+        cursors.push(CursorStatus { state, unknown_outcomes, unknown_keys, clock_step, open_work, ..found });
     }
     Ok(Status {
         version: env!("CARGO_PKG_VERSION"),
@@ -286,6 +266,7 @@ async fn cursor(
         by_check: listed.by_check,
         held,
         clock_step: None,
+        open_work: None,
         late_rows: 0,
         dead_letters: listed.dead_letters,
         parked_keys: 0,

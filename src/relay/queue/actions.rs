@@ -35,7 +35,7 @@ use prepare::PreparedSchedule;
 use renew::ClaimRenewer;
 use watch::Watch;
 
-pub(in crate::relay) use measure::{backlog, findings};
+pub(in crate::relay) use measure::{backlog, findings, orphans};
 
 /// A schedule that was written or edited is computed this soon, at the latest.
 const EDITED: Duration = Duration::from_millis(250);

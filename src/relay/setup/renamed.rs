@@ -1,12 +1,20 @@
 //! A relay without a cursor, and a cursor without a relay: has the relay another name than before?
 //!
-//! A new cursor beside the old one would skip rows under `start = "now"`, and otherwise send rows that were sent again. So `run` does
-//! not create it, and `check` reports an error, until an operator has decided.
+//! A new cursor beside the old one would skip rows under `start = "now"`, and otherwise send rows that were sent again; schedules
+//! and requests under the old name would never be taken up. So `run` does not create it, and `check` reports an error, until an
+//! operator has decided.
+//!
+//! Streams and pending rows are known by their table and target. Schedules and requests of all deployments stand in one table each,
+//! and say nothing of the target. A relay of requests is known by the templates that the old name owns. A relay of schedules is
+//! asked about only while the old name has some that wait, and no live replica has it with another configuration: that is a second
+//! deployment, with schedules of its own.
 
 use crate::cursor::liveness;
+use crate::cursor::open_work::open_work;
 use crate::database::{Error, Session};
 use crate::relay::Config;
 use crate::relay::engine::Engine;
+use crate::relay::engine::config_hash;
 use crate::relay::engine::not_ready::{RENAMED, Unready};
 use crate::source;
 
@@ -15,11 +23,15 @@ use crate::source;
 pub(in crate::relay) struct Twin {
     /// Its name.
     pub(in crate::relay) relay: String,
+    /// What links the two, after "has".
+    pub(in crate::relay) has: String,
     /// A live replica that has it.
     replica: Option<String>,
+    /// The configurations with which live replicas have it.
+    hashes: Vec<String>,
 }
 
-/// Such relays; none when the relay itself has a cursor, or does not read a table of the application.
+/// Such relays; none when the relay itself has a cursor.
 ///
 /// # Errors
 /// The database's.
@@ -29,21 +41,61 @@ pub(in crate::relay) async fn twins(
     configured: &[String],
     identity: &str,
 ) -> Result<Vec<Twin>, Error> {
-    if !matches!(config.source, source::Config::Stream(_) | source::Config::Pending(_)) {
-        return Ok(Vec::new());
-    }
     let sql = format!(
-        "SELECT c.relay, pg_catalog.min((SELECT pg_catalog.min(r.id) FROM outbox.replica AS r \
-         CROSS JOIN LATERAL pg_catalog.jsonb_array_elements(r.relays) AS e \
-         WHERE r.stopped_at IS NULL AND pg_catalog.split_part(e ->> 'name', '#', 1) = c.relay AND {})) AS replica \
-         FROM outbox.cursor AS c WHERE c.relay <> ALL ($1) AND c.relay <> $3 \
-         AND c.identity - 'shards' - 'shard_key' = $2::text::jsonb - 'shards' - 'shard_key' \
-         AND NOT EXISTS (SELECT FROM outbox.cursor AS o WHERE o.relay = $3) \
-         GROUP BY c.relay ORDER BY replica NULLS FIRST, c.relay",
+        "WITH live AS MATERIALIZED (SELECT r.id, pg_catalog.split_part(e ->> 'name', '#', 1) AS relay, \
+         COALESCE(e ->> 'config_hash', '') AS config_hash \
+         FROM outbox.replica AS r CROSS JOIN LATERAL pg_catalog.jsonb_array_elements(r.relays) AS e \
+         WHERE r.stopped_at IS NULL AND {}) \
+         SELECT c.relay, (SELECT pg_catalog.min(l.id) FROM live AS l WHERE l.relay = c.relay) AS replica, \
+         ARRAY(SELECT l.config_hash FROM live AS l WHERE l.relay = c.relay) \
+         FROM (SELECT DISTINCT o.relay FROM outbox.cursor AS o WHERE o.relay <> ALL ($1) AND o.relay <> $3 \
+         AND o.identity - 'shards' - 'shard_key' = $2::text::jsonb - 'shards' - 'shard_key') AS c \
+         WHERE NOT EXISTS (SELECT FROM outbox.cursor AS o WHERE o.relay = $3) ORDER BY replica NULLS FIRST, c.relay",
         liveness::is_live("r")
     );
     let rows = session.query(&sql, &[&configured, &identity, &config.relay]).await?;
-    rows.iter().map(|row| Ok(Twin { relay: row.try_get(0)?, replica: row.try_get(1)? })).collect()
+    let twin = |row: &tokio_postgres::Row| {
+        Ok(Twin { relay: row.try_get(0)?, replica: row.try_get(1)?, hashes: row.try_get(2)?, has: String::new() })
+    };
+    let twins = rows.iter().map(twin).collect::<Result<Vec<_>, tokio_postgres::Error>>()?;
+    linked(session, config, twins).await
+}
+
+/// Those of them that this relay may have been.
+async fn linked(session: &Session, config: &Config, twins: Vec<Twin>) -> Result<Vec<Twin>, Error> {
+    let relays: Vec<&str> = twins.iter().map(|twin| twin.relay.as_str()).collect();
+    match (&config.source, config.sink.kind()) {
+        (source::Config::Stream(_), "kafka") => Ok(all(twins, "the same table and topic")),
+        (source::Config::Stream(_), _) => Ok(all(twins, "the same table and target")),
+        (source::Config::Pending(_), _) => Ok(all(twins, "the same table")),
+        (source::Config::Requests(requests), _) => {
+            let sql = "SELECT t.relay, CASE pg_catalog.count(*) WHEN 1 THEN 'the template ' ELSE 'the templates ' END \
+                       || pg_catalog.string_agg(t.name, ', ' ORDER BY t.name) FROM outbox.template AS t WHERE t.relay = ANY ($1) AND t.name = ANY ($2) GROUP BY t.relay";
+            let rows = session.query(sql, &[&relays, &requests.templates]).await?;
+            let shared = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+            let shared =
+                shared.collect::<Result<std::collections::BTreeMap<String, String>, tokio_postgres::Error>>()?;
+            Ok(having(twins, |twin| shared.get(&twin.relay).cloned()))
+        }
+        (source::Config::Schedule(_), _) => {
+            let open = open_work(session, &relays).await?;
+            let hash = config_hash::of(config).ok();
+            let may_be = |twin: &Twin| twin.replica.is_none() || twin.hashes.iter().any(|of| Some(of) == hash.as_ref());
+            let has = |twin: &Twin| {
+                let open = open.get(&twin.relay).filter(|_| may_be(twin))?;
+                Some(format!("{open} that {}", open.wait()))
+            };
+            Ok(having(twins, has))
+        }
+    }
+}
+
+fn all(twins: Vec<Twin>, has: &str) -> Vec<Twin> {
+    having(twins, |_| Some(has.to_owned()))
+}
+
+fn having(twins: Vec<Twin>, has: impl Fn(&Twin) -> Option<String>) -> Vec<Twin> {
+    twins.into_iter().filter_map(|twin| has(&twin).map(|has| Twin { has, ..twin })).collect()
 }
 
 /// Why the relay's cursor may not be created, if it may not.
@@ -57,34 +109,31 @@ pub(in crate::relay) async fn refusal(
     identity: &str,
 ) -> Result<Option<Unready>, Error> {
     let twins = twins(session, config, &engine.configured, identity).await?;
-    Ok(twins.first().map(|twin| {
-        let (relay, same, old) = (&config.relay, same(config), &twin.relay);
-        let has = match &twin.replica {
-            Some(replica) => {
-                format!("replica {replica} still runs relay {old}, which this configuration does not have")
-            }
-            None => "no replica has its relay".to_owned(),
-        };
-        let message = format!("no cursor {relay}; cursor {old} has the same {same}, and {has}: was the relay renamed?");
-        Unready::wrong(RENAMED, message, hint(config, twin))
-    }))
+    Ok(twins.first().map(|twin| Unready::wrong(RENAMED, message(config, twin), hint(config, twin))))
 }
 
-/// What the two cursors have in common.
-pub(in crate::relay) fn same(config: &Config) -> &'static str {
-    match (&config.source, config.sink.kind()) {
-        (source::Config::Stream(_), "kafka") => "table and topic",
-        (source::Config::Stream(_), _) => "table and target",
-        _ => "table",
-    }
+/// What speaks for a rename, and the question.
+pub(in crate::relay) fn message(config: &Config, twin: &Twin) -> String {
+    let (relay, Twin { relay: old, has, replica, .. }) = (&config.relay, twin);
+    let runs = match replica {
+        Some(replica) => {
+            format!("replica {replica} still runs relay {old}, which this configuration does not have")
+        }
+        None => "no replica has its relay".to_owned(),
+    };
+    format!("no cursor {relay}; cursor {old} has {has}, and {runs}: was the relay renamed?")
 }
 
 /// The commands that decide it.
 pub(in crate::relay) fn hint(config: &Config, twin: &Twin) -> String {
-    let (relay, Twin { relay: old, replica }) = (&config.relay, twin);
+    let (relay, Twin { relay: old, replica, .. }) = (&config.relay, twin);
     let begins = match config.source {
         source::Config::Stream(_) => format!("`outbox-relay cursor create {relay} --now`, or --beginning"),
-        _ => format!("`outbox-relay cursor create {relay} --beginning`"),
+        source::Config::Pending(_) | source::Config::Schedule(_) => {
+            format!("`outbox-relay cursor create {relay} --beginning`")
+        }
+        // One relay sends a template.
+        source::Config::Requests(_) => "give its templates other names".to_owned(),
     };
     let stop =
         if replica.is_some() { format!("stop the replicas that have relay {old}, then ") } else { String::new() };

@@ -115,7 +115,10 @@ async fn a_relay_makes_its_templates_known_and_takes_none_of_another() {
     let text = toml(&database, "relay", None, &other);
     let (code, _, log) = outbox_relay(&text, &["run", "--once", "--timeout", "3s"]).await;
     assert_eq!(code, Some(1));
-    assert!(log.contains("template welcome belongs to relay mails"), "{log}");
+    assert!(
+        log.contains("cursor_renamed") && log.contains("cursor mails has the template welcome, and no replica"),
+        "{log}"
+    );
     let (code, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
     assert_eq!(code, Some(3));
     assert!(out.contains("template_taken"), "{out}");
@@ -128,6 +131,10 @@ async fn a_relay_makes_its_templates_known_and_takes_none_of_another() {
     assert!(out.contains("Give it another name in one of the two relays."), "{out}");
     replica.signal(rustix::process::Signal::TERM);
     assert_eq!(replica.wait().await, Some(0));
+    // With a cursor of its own it is no renamed one.
+    assert_eq!(outbox_relay(&text, &["cursor", "create", "texts", "--beginning"]).await.0, Some(0));
+    let (code, _, log) = outbox_relay(&text, &["run", "--once", "--timeout", "3s"]).await;
+    assert!(code == Some(1) && log.contains("template welcome belongs to relay mails"), "{log}");
     owner.batch_execute("SELECT outbox.enqueue('ada', 'reset')").await.unwrap();
     let none = toml(&database, "relay", None, &other.replace("\"welcome\"", "\"hello\""));
     let (_, out, _) = outbox_relay(&none, &["check", "-o", "json"]).await;

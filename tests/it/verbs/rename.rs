@@ -95,7 +95,12 @@ async fn rename_to_a_name_with_a_cursor_is_refused() {
     insert(&owner, 1).await;
     ends(0, &both, &["run", "--once"]).await;
     let (_, log) = ends(1, &both, &["cursor", "rename", "a", "b", "--yes"]).await;
-    assert_eq!(log, "error: there is a cursor b: `outbox-relay cursor remove b` removes it first\n");
+    assert_eq!(
+        log,
+        "error: there is a cursor b already. To give it up: stop the replicas that have relay b, run `outbox-relay cursor remove b`, then \
+                 `outbox-relay cursor rename a b`, and start them again. To keep it: `outbox-relay cursor remove a --dry-run` prints how to \
+                 hand over what waits for a\n"
+    );
     let relay = database.connect("relay").await;
     let refused = relay.batch_execute("SELECT outbox.rename_cursors('a', 'b', 'x')").await.unwrap_err();
     assert_eq!(refused.as_db_error().unwrap().message(), "there is a relay b already");

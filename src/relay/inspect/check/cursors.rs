@@ -97,13 +97,13 @@ async fn missing(
     );
     let streams = matches!(config.source, source::Config::Stream(_));
     if let Some(found) = renamed::twins(session, config, configured, identity).await?.first() {
-        let (same, Twin { relay: twin, .. }) = (renamed::same(config), found);
+        let Twin { relay: twin, has, .. } = found;
         let skips = match config.start {
             Start::Now if streams => format!(", and skips those after the position of {twin}"),
             _ => String::new(),
         };
         let message = format!(
-            "no cursor {relay}: {sends}{skips}. Cursor {twin} has the same {same}, and no relay here: was the relay renamed?"
+            "no cursor {relay}: {sends}{skips}. Cursor {twin} has {has}, and no relay here: was the relay renamed?"
         );
         return Ok(Finding::new(Level::Error, RENAMED, message).setting(renamed::hint(config, found)));
     }

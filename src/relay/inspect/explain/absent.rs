@@ -11,10 +11,15 @@ pub(super) fn holds(facts: &Facts) -> bool {
 /// The last error is told with its time, and without its hint: no replica is there that could try again.
 pub(super) fn no_replica(facts: &Facts) -> Why {
     let Facts { relay, .. } = facts;
+    let waits = match &facts.open_work {
+        Some(open) => format!("; {open} {}", open.wait()),
+        None => left(facts),
+    };
     let last = facts.error.as_ref().map_or_else(String::new, |LastError { code, message, at, .. }| {
         format!("; its last error, {at}, was {code}: {}", message.trim_end_matches('.'))
     });
-    answer("no_replica", false, format!("No live replica has relay {relay}{last}{}", left(facts)))
+    answer("no_replica", false, format!("No live replica has relay {relay}{last}{waits}"))
         .then("Start a replica whose configuration has it; `outbox-relay replica list` shows what each has.")
+        .or(format!("if the relay was renamed: `outbox-relay cursor rename {relay} NEW`"))
         .or(format!("if the relay was taken out: `outbox-relay cursor remove {relay}`"))
 }

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use super::prepare::PreparedSchedule;
+use crate::cursor::open_work::{OpenWork, left_schedules};
 use crate::cursor::{actions, schedules};
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 use crate::relay::Config;
 use crate::relay::engine::lag::Lag;
+use crate::relay::engine::replicas::fleet;
 use crate::source::finding::{Finding, Level};
 
 pub(super) async fn sample(prepared: &PreparedSchedule, session: &Session) -> Result<u64, Error> {
@@ -35,6 +37,30 @@ pub(in crate::relay) async fn backlog(session: &Session, relay: &str) -> Result<
         observed_at: backlog.now,
     };
     Ok((lag, age(backlog.untried)))
+}
+
+/// What is to be said of schedules that wait for a relay that neither this configuration nor a live replica has.
+///
+/// # Errors
+/// The database's.
+pub(in crate::relay) async fn orphans(session: &Session, relays: &[String]) -> Result<Vec<Finding>, Error> {
+    let left = left_schedules(session, relays).await?;
+    if left.is_empty() {
+        return Ok(Vec::new());
+    }
+    let fleet = fleet(session).await?;
+    let finding = |(relay, open): (String, OpenWork)| {
+        let message = format!(
+            "{open} {} for relay {relay}, which neither this configuration nor a live replica has",
+            open.wait()
+        );
+        let hint = format!(
+            "Run that relay, here or elsewhere; if it was renamed: `outbox-relay cursor rename {relay} NEW`; if it was removed: \
+             `outbox-relay cursor remove {relay}` prints how to finish or give up what waits."
+        );
+        Finding::new(Level::Warn, "schedules_orphaned", message).setting(hint)
+    };
+    Ok(left.into_iter().filter(|(relay, _)| fleet.lacks(relay)).map(finding).collect())
 }
 
 /// What is to be said of a relay's schedules: those that cannot run.

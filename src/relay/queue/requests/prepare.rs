@@ -12,6 +12,7 @@ use crate::relay::engine::not_ready::Unready;
 use crate::relay::engine::replicas::fleet;
 use crate::relay::queue::prepared;
 use crate::relay::setup::prepare::{self, Seat};
+use crate::relay::setup::renamed;
 use crate::relay::setup::sinks;
 use crate::sink::{self, Sink};
 use crate::source::Requests;
@@ -45,6 +46,11 @@ pub(super) async fn prepare(
         Ok(sink) => sink,
         Err(unready) => return Ok(Err(unready)),
     };
+    // Before its templates are found to be another relay's: they are also when it was renamed.
+    let identity = prepare::identity(&session, config).await?;
+    if let Some(unready) = renamed::refusal(engine, &session, config, &identity).await? {
+        return Ok(Err(unready));
+    }
     if let Err(unready) = known(&session, config, requests).await? {
         return Ok(Err(unready));
     }
@@ -83,7 +89,7 @@ async fn known(session: &Session, config: &Config, requests: &Requests) -> Resul
 }
 
 /// What is to be said of requests that no relay of this configuration works off.
-pub(in crate::relay) async fn orphans(session: &Session, relays: &[&str]) -> Result<Vec<Finding>, Error> {
+pub(in crate::relay) async fn orphans(session: &Session, relays: &[String]) -> Result<Vec<Finding>, Error> {
     let left = ledger::orphans(session, relays).await?;
     Ok(left.into_iter().map(|(relay, requests)| {
         let more = if requests >= ledger::MOST_ORPHANS { " or more" } else { "" };
