@@ -175,6 +175,17 @@ pub async fn strays(client: &ClientWrapper) -> Result<Vec<(String, String)>, Err
     Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
 }
 
+/// The tenants that have schedules of this relay with a query, `*` among them.
+///
+/// # Errors
+/// The database's.
+pub async fn tenants_of_queries(client: &ClientWrapper, relay: &str) -> Result<Vec<String>, Error> {
+    let sql = "SELECT DISTINCT s.tenant FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.query IS NOT NULL \
+               AND (s.next_at IS NULL OR s.next_at < 'infinity')";
+    let rows = client.query(sql, &[&relay]).await?;
+    Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
+}
+
 /// The schemas whose names match, `*` standing for anything.
 ///
 /// # Errors

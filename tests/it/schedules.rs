@@ -15,6 +15,7 @@ mod missed;
 mod operators;
 mod page;
 mod reports;
+mod roles;
 mod runs;
 mod sinks;
 mod storm;

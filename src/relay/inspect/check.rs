@@ -19,13 +19,14 @@ use crate::sink::sql::SqlSink;
 use crate::sink::{self, Failure};
 use crate::source::finding::{Finding, Level};
 use crate::source::shape::{After, Shape};
-use crate::source::{self, Pending, Requests, judge, table};
+use crate::source::{self, Pending, Requests, Schedules, judge, table};
 
 mod cursors;
 mod custom;
 mod email;
 mod memory;
 mod notify;
+mod roles;
 mod secrets;
 mod server;
 mod statements;
@@ -177,7 +178,9 @@ async fn rows(
         source::Config::Requests(ledger) => {
             return requested(session, relay, (ledger, configured), findings).await.map(|()| None);
         }
-        source::Config::Schedule(_) => return scheduled(session, relay, findings).await.map(|()| None),
+        source::Config::Schedule(schedules) => {
+            return scheduled(session, relay, schedules, findings).await.map(|()| None);
+        }
     };
     let table = match table::inspect(session, source).await {
         Ok(table) => table,
@@ -216,8 +219,13 @@ async fn rows(
     Ok(Some(readable))
 }
 
-/// Whether the relay's sink can work with actions, and the ledger of them is there.
-async fn scheduled(session: &Session, relay: &Config, findings: &mut Vec<Finding>) -> Result<(), Error> {
+/// Whether the relay's sink can work with actions, the ledger of them is there, and queries can run as their roles.
+async fn scheduled(
+    session: &Session,
+    relay: &Config,
+    source: &Schedules,
+    findings: &mut Vec<Finding>,
+) -> Result<(), Error> {
     let columns = source::schedule::columns();
     asked(relay, sinks::Known { passed: Passed::default(), columns: &columns }, findings);
     if let sink::Config::Sql(config) = &relay.sink
@@ -225,6 +233,7 @@ async fn scheduled(session: &Session, relay: &Config, findings: &mut Vec<Finding
     {
         findings.push(statement(session, &sink).await);
     }
+    findings.extend(roles::findings(session, relay, source).await?);
     findings.extend(actions::findings(session, relay).await?);
     Ok(())
 }

@@ -217,8 +217,7 @@ async fn cursor(
 ) -> Result<CursorStatus, Error> {
     let position = listed.position_created_at.map(|created_at| Position { created_at, id: listed.position_id.clone() });
     let due_work = due.is_some();
-    let mut measured = due;
-    let mut held = false;
+    let (mut measured, mut held) = (due, false);
     if let Some((shape, sighting)) = seen {
         let now = sighting.clock();
         let lag = lag::measure(session, shape, position.as_ref(), now).await?;
