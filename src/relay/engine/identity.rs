@@ -3,6 +3,32 @@
 /// The words of an identity, in the order in which they are shown.
 const WORDS: [&str; 6] = ["table", "sink", "target", "system", "shards", "shard_key"];
 
+/// What a relay reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::relay) enum Kind {
+    /// The rows of a table, in their order.
+    Stream,
+    /// Rows that are due.
+    Pending,
+    /// Requests of the ledger.
+    Requests,
+    /// Actions of schedules.
+    Schedules,
+}
+
+impl Kind {
+    /// Of the relay of a cursor with this identity, so that it is known of a relay that is not configured, too.
+    pub(in crate::relay) fn of(identity: &str) -> Self {
+        let identity: serde_json::Value = serde_json::from_str(identity).unwrap_or_default();
+        match (identity["sink"].as_str(), identity["table"].as_str()) {
+            (Some("requests"), _) => Self::Requests,
+            (Some("due work"), Some("outbox.action")) => Self::Schedules,
+            (Some("due work"), _) => Self::Pending,
+            _ => Self::Stream,
+        }
+    }
+}
+
 /// One fact that is another now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
@@ -59,6 +85,15 @@ mod tests {
         let table = Change { what: "table", known: "a".to_owned(), found: "b".to_owned() };
         assert_eq!(words(Some(&known), &found), [table]);
         assert!(words(None, &found).is_empty());
+    }
+
+    #[test]
+    fn kind_of_source_is_known_by_the_identity() {
+        let of = |sink: &str, table: &str| Kind::of(&serde_json::json!({ "sink": sink, "table": table }).to_string());
+        assert_eq!(of("requests", "outbox.request"), Kind::Requests);
+        assert_eq!(of("due work", "outbox.action"), Kind::Schedules);
+        assert_eq!(of("due work", "public.todos"), Kind::Pending);
+        assert_eq!((of("kafka", "public.bookings"), Kind::of("")), (Kind::Stream, Kind::Stream));
     }
 
     #[test]

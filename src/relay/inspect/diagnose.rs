@@ -6,6 +6,7 @@ use crate::cursor::{self, Detail, Standing, control, detail, schedules, standing
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 use crate::relay::Config;
+use crate::relay::engine::identity::Kind;
 use crate::relay::engine::lag::CAP;
 use crate::relay::engine::replicas;
 use crate::relay::inspect::facts::{Facts, Holder, LastError, Lock, OutOfReach, Retrying, Schedules, Waiting};
@@ -46,11 +47,12 @@ pub async fn facts(
     let mut facts = Facts { replicas: replicas::running(session).await?, ..written(name, cursor.as_ref(), &detail) };
     facts.notes = cursor.as_ref().map_or_else(|| all.fleet.notes_of(name), |cursor| cursor.notes(&all.fleet));
     facts.absent = all.fleet.lacks(name);
-    facts.due_work = relay.is_some_and(|relay| !matches!(relay.source, source::Config::Stream(_)));
-    facts.of_requests = relay.is_some_and(|relay| matches!(relay.source, source::Config::Requests(_)));
+    let kind = kind(relay, detail.identity.as_deref());
+    facts.due_work = kind != Kind::Stream;
+    facts.of_requests = kind == Kind::Requests;
     facts.retrying =
         cursor::claims::waiting(session, name).await?.map(|(rows, next_in, code)| Retrying { rows, next_in, code });
-    if relay.is_some_and(|relay| matches!(relay.source, source::Config::Schedule(_))) {
+    if kind == Kind::Schedules {
         facts.schedules = Some(scheduled(session, name).await?);
     }
     if let (Some(relay), Some(before)) = (relay, &before) {
@@ -81,6 +83,17 @@ pub async fn facts(
         }
     }
     Ok(Some(facts))
+}
+
+/// What the relay reads: as it is configured here, or else as its cursor knows it.
+fn kind(relay: Option<&Config>, identity: Option<&str>) -> Kind {
+    match relay.map(|relay| &relay.source) {
+        Some(source::Config::Stream(_)) => Kind::Stream,
+        Some(source::Config::Pending(_)) => Kind::Pending,
+        Some(source::Config::Requests(_)) => Kind::Requests,
+        Some(source::Config::Schedule(_)) => Kind::Schedules,
+        None => identity.map_or(Kind::Stream, Kind::of),
+    }
 }
 
 /// How the schedules of a relay stand.

@@ -4,7 +4,7 @@ use outbox_testkit::provider::{Answer, Provider};
 use tokio_postgres::Client;
 
 use super::{clients, having, relay, welcome};
-use crate::support::outside::{json, line};
+use crate::support::outside::{json, line, stdout_relay};
 use crate::support::{PATIENCE, Process, database, eventually, outbox_relay, toml};
 
 /// Whether `outbox.cursor_status` holds an error of the relay.
@@ -64,4 +64,26 @@ async fn success_of_one_replica_ends_the_failure_that_another_reported() {
     welcome(&app, "ben").await;
     eventually(PATIENCE * 3, async || having(&owner, "completed").await == 1).await;
     eventually(PATIENCE * 3, async || !is_failing(&owner).await).await;
+}
+
+// Guarantee: commands.why
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_requests_are_named_by_any_configuration() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let provider = Provider::start(|_| Answer::Refuse(422)).await.unwrap();
+    let text = toml(&database, "relay", None, &relay(&provider, "", ""));
+    welcome(&app, "ada").await;
+    outbox_relay(&text, &["run", "--once"]).await;
+    assert_eq!(having(&owner, "failed").await, 1);
+    let other = toml(&database, "relay", None, &stdout_relay("other", ""));
+    for text in [&text, &other] {
+        let (_, out, _) = outbox_relay(text, &["cursor", "why", "mails"]).await;
+        println!("{out}");
+        let list = ["request", "list", "--status", "failed", "--relay", "mails"];
+        assert!(out.contains(&format!("failed requests: 1 (`outbox-relay {}`)", list.join(" "))), "{out}");
+        assert!(!out.contains("dead letter"), "{out}");
+        let (code, out, log) = outbox_relay(text, &list).await;
+        assert!(code == Some(0) && out.lines().count() == 2, "{out}{log}");
+    }
 }
