@@ -78,6 +78,40 @@ async fn seen(text: &str, name: &str) -> ([usize; 2], Vec<String>) {
     (documents, told)
 }
 
+// Guarantee: commands.renamed-relay
+#[tokio::test(flavor = "multi_thread")]
+async fn why_names_the_rename_before_any_replica_reports_it() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    ends_well(&now(&database, "old"), &["run", "--once"]).await;
+    let text = now(&database, "new");
+    let why = async || {
+        let (code, out, _) = outbox_relay(&text, &["cursor", "why", "new"]).await;
+        println!("{out}");
+        assert_eq!(code, Some(3), "{out}");
+        out
+    };
+    let step = "  1. If it was renamed: `outbox-relay cursor rename old new`; if it is new: `outbox-relay cursor create new --now`, or \
+                --beginning.\n";
+    let sentence = "new has no cursor yet, and no replica creates it (cursor_renamed): cursor old has the same table and target, and \
+                    no replica has its relay";
+    // Before the rollout.
+    let out = why().await;
+    assert!(out.starts_with(sentence) && out.ends_with(step), "{out}");
+    // While one replica has reported that it refuses the relay, and the other one has not.
+    let replicas = ["one", "two"].map(|id| Process::spawn(&text, &["run", "--replica-id", id]));
+    for replica in &replicas {
+        line(replica, REFUSED).await;
+    }
+    let refused = "SELECT count(*) FROM outbox.replica WHERE relays -> 0 -> 'refused' ->> 'code' = 'cursor_renamed'";
+    eventually(PATIENCE * 2, async || owner.query_one(refused, &[]).await.unwrap().get::<_, i64>(0) == 2).await;
+    let before = "UPDATE outbox.replica SET relays = jsonb_set(relays, '{0,refused}', 'null') WHERE id = 'two'";
+    owner.batch_execute(before).await.unwrap();
+    let out = why().await;
+    assert!(out.starts_with(sentence) && out.contains("replica one refuses new: cursor_renamed"), "{out}");
+    assert!(out.ends_with(step), "{out}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_name_is_listed_once_while_a_replica_has_it() {
     let database = database().await;

@@ -38,7 +38,10 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
     let session = crate::cli::schema_session(config, "cursor").await?;
     let relay = config.relays.iter().find(|relay| relay.name == args.name);
     let watcher = crate::cli::watcher(config, "cursor");
-    let facts = diagnose::facts(&session, &watcher, relay, &args.name).await?.ok_or_else(|| unknown(&args.name))?;
+    let configured: Vec<String> = config.relays.iter().map(|relay| relay.relay.clone()).collect();
+    let facts = diagnose::facts(&session, &watcher, relay, &configured, &args.name)
+        .await?
+        .ok_or_else(|| unknown(&args.name))?;
     let why = why(&facts);
     print(&match args.output {
         Format::Json => crate::cli::document::line(document(&facts, &why)),

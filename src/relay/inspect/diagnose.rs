@@ -13,7 +13,7 @@ use crate::relay::inspect::facts::{Facts, Holder, LastError, Lock, OutOfReach, R
 use crate::relay::inspect::status::{CursorStatus, HeldStatus, horizon, status};
 use crate::relay::inspect::waiting_rows;
 use crate::relay::queue::actions;
-use crate::relay::setup::prepare;
+use crate::relay::setup::{prepare, renamed};
 use crate::source;
 use crate::source::shape::Shape;
 use crate::source::span::between;
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Fewer rows tell no rate: they may be those of one turn, after which nothing is left.
 const ENOUGH: f64 = 100.0;
 
-/// Gathers the facts; none when there is neither a cursor nor a relay of this name.
+/// Gathers the facts; `configured` are the names of all relays here. None when there is neither a cursor nor a relay of this name.
 ///
 /// # Errors
 /// The database's.
@@ -33,6 +33,7 @@ pub async fn facts(
     session: &Session,
     watcher: &Watcher,
     relay: Option<&Config>,
+    configured: &[String],
     name: &str,
 ) -> anyhow::Result<Option<Facts>> {
     let begun = Instant::now();
@@ -47,6 +48,9 @@ pub async fn facts(
     let mut facts = Facts { replicas: replicas::running(session).await?, ..written(name, cursor.as_ref(), &detail) };
     facts.notes = cursor.as_ref().map_or_else(|| all.fleet.notes_of(name), |cursor| cursor.notes(&all.fleet));
     facts.absent = all.fleet.lacks(name);
+    if let Some(relay) = relay.filter(|_| !facts.exists) {
+        facts.renamed = renamed(session, relay, configured).await?;
+    }
     let kind = kind(relay, detail.identity.as_deref());
     facts.due_work = kind != Kind::Stream;
     facts.of_requests = kind == Kind::Requests;
@@ -83,6 +87,13 @@ pub async fn facts(
         }
     }
     Ok(Some(facts))
+}
+
+/// Why no replica creates the cursor of a relay that may have been renamed, and what decides it.
+async fn renamed(session: &Session, relay: &Config, configured: &[String]) -> Result<Option<(String, String)>, Error> {
+    let identity = prepare::identity(session, relay).await?;
+    let twins = renamed::twins(session, relay, configured, &identity).await?;
+    Ok(twins.first().map(|twin| (renamed::evidence(twin), renamed::hint(relay, twin))))
 }
 
 /// What the relay reads: as it is configured here, or else as its cursor knows it.

@@ -1,5 +1,6 @@
 //! Why a cursor does not move: one sentence, and what to do. Pure; [`crate::relay::inspect::diagnose`] gathers the facts.
 
+use crate::relay::engine::not_ready::RENAMED;
 use crate::relay::inspect::facts::{Facts, LastError, Retrying, Waiting};
 
 mod absent;
@@ -177,6 +178,12 @@ fn fix(error: &LastError, name: &str) -> String {
 }
 
 fn missing(facts: &Facts) -> Why {
+    // Also before a replica has reported that it refuses the relay.
+    if let Some((evidence, hint)) = &facts.renamed {
+        let name = &facts.name;
+        let sentence = format!("{name} has no cursor yet, and no replica creates it ({RENAMED}): {evidence}");
+        return answer("missing", false, sentence).then(hint.as_str());
+    }
     let why = answer("missing", false, format!("{} has no cursor yet", facts.name));
     let absent = absent::holds(facts);
     if absent && facts.due_work {

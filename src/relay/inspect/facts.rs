@@ -12,6 +12,8 @@ pub struct Facts {
     pub relay: String,
     /// It has a row.
     pub exists: bool,
+    /// It has none because its relay may have been renamed: what speaks for it, and the commands that decide it.
+    pub renamed: Option<(String, String)>,
     /// An operator has paused it: since when, and who.
     pub paused: Option<(String, String)>,
     /// It is halted.

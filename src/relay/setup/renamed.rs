@@ -113,15 +113,20 @@ pub(in crate::relay) async fn refusal(
 }
 
 /// What speaks for a rename, and the question.
-pub(in crate::relay) fn message(config: &Config, twin: &Twin) -> String {
-    let (relay, Twin { relay: old, has, replica, .. }) = (&config.relay, twin);
+fn message(config: &Config, twin: &Twin) -> String {
+    format!("no cursor {}; {}: was the relay renamed?", config.relay, evidence(twin))
+}
+
+/// What speaks for a rename.
+pub(in crate::relay) fn evidence(twin: &Twin) -> String {
+    let Twin { relay: old, has, replica, .. } = twin;
     let runs = match replica {
         Some(replica) => {
             format!("replica {replica} still runs relay {old}, which this configuration does not have")
         }
         None => "no replica has its relay".to_owned(),
     };
-    format!("no cursor {relay}; cursor {old} has {has}, and {runs}: was the relay renamed?")
+    format!("cursor {old} has {has}, and {runs}")
 }
 
 /// The commands that decide it.
