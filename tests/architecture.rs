@@ -15,7 +15,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("file", &[]),
     ("secret", &["file"]),
     ("visible", &[]),
-    ("database", &["position", "file", "secret", "visible"]),
+    ("tls", &["file"]),
+    ("database", &["position", "file", "secret", "tls", "visible"]),
     ("metrics", &["position", "telemetry"]),
     ("health", &[]),
     ("telemetry", &[]),
@@ -23,7 +24,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("migrate", &["database"]),
     ("cursor", &["position", "database"]),
     ("source", &["position", "message", "batch", "database", "visible"]),
-    ("sink", &["position", "message", "batch", "file", "secret", "visible"]),
+    ("sink", &["position", "message", "batch", "file", "secret", "tls", "visible"]),
     (
         "relay",
         &[
