@@ -41,10 +41,13 @@ pub struct CursorMetrics {
     publish_errors: [Counter; 4],
     ambiguous: Counter,
     redelivered_rows: Counter,
-    delivery_latency: Histogram,
-    backfilled: Counter,
+    /// Of streams only.
+    delivery_latency: Lazy<Histogram>,
+    /// Of streams only.
+    backfilled: Lazy<Counter>,
     dead_lettered: Counter,
-    rate_limited: Counter,
+    /// Of sinks with a rate only.
+    rate_limited: Lazy<Counter>,
     rate_limited_micros: AtomicU64,
     circuit_open: LazyGauge,
     dead_letters: LazyGauge,
@@ -82,10 +85,10 @@ impl CursorMetrics {
                 .map(|error| counter!(name::PUBLISH_ERRORS, with(&to_sink, "reason", error.as_str()))),
             ambiguous: counter!(name::AMBIGUOUS, to_sink.clone()),
             redelivered_rows: counter!(name::REDELIVERED_ROWS, to_sink.clone()),
-            delivery_latency: histogram!(name::DELIVERY_LATENCY, to_sink.clone()),
-            backfilled: counter!(name::BACKFILLED_ROWS, to_sink.clone()),
+            delivery_latency: Lazy::new(name::DELIVERY_LATENCY, to_sink.clone()),
+            backfilled: Lazy::new(name::BACKFILLED_ROWS, to_sink.clone()),
             dead_lettered: counter!(name::DEAD_LETTERED_ROWS, to_sink.clone()),
-            rate_limited: counter!(name::RATE_LIMITED, to_sink.clone()),
+            rate_limited: Lazy::new(name::RATE_LIMITED, to_sink.clone()),
             rate_limited_micros: AtomicU64::new(0),
             circuit_open: LazyGauge::new(name::CIRCUIT_OPEN, to_sink),
             dead_letters: lazy(name::DEAD_LETTER_ROWS),
@@ -109,8 +112,6 @@ impl CursorMetrics {
             &metrics.ambiguous,
             &metrics.redelivered_rows,
             &metrics.dead_lettered,
-            &metrics.rate_limited,
-            &metrics.backfilled,
         ]) {
             counter.increment(0);
         }
@@ -120,14 +121,25 @@ impl CursorMetrics {
         metrics
     }
 
-    /// Measures the phases of its turns, with those of the other cursors of `table`.
+    /// The metrics of a stream, with the phases of its turns, which it shares with the other cursors of `table`.
     #[must_use]
-    pub fn with_phases(mut self, table: &str) -> Self {
+    pub fn of_stream(mut self, table: &str) -> Self {
+        self.delivery_latency.record_many(0.0, 0);
+        self.backfilled.increment(0);
         let table = Label::new("table", table.to_owned());
         self.phases = Some(Phase::ALL.map(|phase| {
             let labels = vec![table.clone(), Label::from_static_parts("phase", phase.as_str())];
             histogram!(name::TURN_DURATION, labels)
         }));
+        self
+    }
+
+    /// With the time in which rows wait for the sink's rate, if it has one.
+    #[must_use]
+    pub fn with_rate(self, has_rate: bool) -> Self {
+        if has_rate {
+            self.rate_limited.increment(0);
+        }
         self
     }
 
@@ -201,7 +213,8 @@ impl CursorMetrics {
     pub fn rate_limited(&self, waited: Duration) {
         let waited = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
         let before = self.rate_limited_micros.fetch_add(waited, Ordering::Relaxed);
-        self.rate_limited.absolute(before.saturating_add(waited) / 1_000_000);
+        let (before, after) = (before / 1_000_000, before.saturating_add(waited) / 1_000_000);
+        self.rate_limited.increment(after - before);
     }
 
     /// Sets lag and backlog as they were seen at `observed`, and with them where the time of rows goes.

@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use metrics::{Counter, Gauge, Label, counter, gauge};
+use metrics::{Counter, Gauge, Histogram, Label, counter, gauge, histogram};
 
 use crate::position::Timestamp;
 
@@ -43,5 +43,12 @@ impl Lazy<Counter> {
     /// Adds to it. With 0 it exists from then on, so that its first step is seen as one.
     pub(super) fn increment(&self, by: u64) {
         self.metric.get_or_init(|| counter!(self.name, self.labels.clone())).increment(by);
+    }
+}
+
+impl Lazy<Histogram> {
+    /// Measures one value so many times. With 0 it exists from then on.
+    pub(super) fn record_many(&self, value: f64, times: usize) {
+        self.metric.get_or_init(|| histogram!(self.name, self.labels.clone())).record_many(value, times);
     }
 }

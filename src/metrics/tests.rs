@@ -74,7 +74,7 @@ fn exported(text: &str) -> BTreeSet<&str> {
 // Guarantee: observe.metrics
 #[test]
 fn all_that_is_measured_is_exported_and_nothing_else() {
-    let text = rendered(|| measure_all(&CursorMetrics::new("bookings", "kafka").with_phases("public.bookings")));
+    let text = rendered(|| measure_all(&CursorMetrics::new("bookings", "kafka").of_stream("public.bookings")));
     let all = METRICS.iter().chain(process::METRICS);
     let expected: BTreeSet<_> = all.filter(|metric| metric.exported).map(|metric| metric.name).collect();
     assert_eq!(exported(&text), expected);
@@ -134,7 +134,7 @@ fn at_start_counters_are_zero_and_what_nobody_measured_is_absent() {
 
 /// A cursor as it is after a backfill, with a transaction that holds it back.
 fn healthy(cursor: &str) {
-    let metrics = CursorMetrics::new(cursor, "kafka").with_phases("public.bookings");
+    let metrics = CursorMetrics::new(cursor, "kafka").of_stream("public.bookings");
     let at = Timestamp::from_unix_micros(0);
     for result in [TurnResult::Relayed, TurnResult::Idle, TurnResult::Busy] {
         metrics.turn_finished(result);

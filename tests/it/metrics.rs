@@ -108,7 +108,7 @@ async fn replicas_under_load_export_what_is_documented_and_nothing_else() {
     let page = page(0).await;
     for metric in metrics().filter(|metric| metric.exported && metric.kind == Kind::Counter) {
         if metric.labels.contains(&"cursor") {
-            let of = [("_pending_", "due"), ("_schedule_", "jobs")];
+            let of = [("_pending_", "due"), ("_schedule_", "jobs"), ("_rate_limited_", "failing")];
             let own = of.iter().find(|(part, _)| metric.name.contains(part));
             let cursor = own.map_or("paused", |(_, cursor)| cursor);
             let begins = format!("{}{{cursor=\"{cursor}\"", metric.name);

@@ -96,7 +96,9 @@ pub(in crate::relay) async fn ready(
     status.set_reported(seat.reported);
     Ok(Ok(PreparedStream {
         metrics: Arc::new(
-            CursorMetrics::new(&config.name, config.sink.kind()).with_phases(&config.source.table().to_string()),
+            CursorMetrics::new(&config.name, config.sink.kind())
+                .of_stream(&config.source.table().to_string())
+                .with_rate(sink.min_interval().is_some()),
         ),
         config: config.clone(),
         shape: Arc::clone(shape),

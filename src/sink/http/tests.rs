@@ -307,6 +307,8 @@ impl Flood {
             for stream in listener.incoming().map_while(Result::ok) {
                 let ends = Arc::clone(&ends);
                 std::thread::spawn(move || {
+                    // A client takes what comes before its request for the end of the connection.
+                    let _ = std::io::Read::read(&mut &stream, &mut [0]);
                     let responses = b"HTTP/1.1 100 Continue\r\n\r\n".repeat(1_000);
                     // Ends when the client has closed the connection, too.
                     while !ends.load(Relaxed) && std::io::Write::write_all(&mut &stream, &responses).is_ok() {}

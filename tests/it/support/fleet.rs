@@ -53,7 +53,7 @@ impl Fleet {
         let relays = [
             kafka_relay("events", &topic, ""),
             sms_relay("sms", &accepting, ""),
-            sms_relay("failing", &failing, ""),
+            sms_relay("failing", &failing, "rate_per_second = 100\n"),
             sms_relay("halted", &refusing, ""),
             stdout_relay("paused", ""),
             "[[relay]]\nname = \"due\"\n[relay.source.pending]\ntable = \"public.todos\"\nkey = [\"id\"]\ndue = \"at\"\n\

@@ -50,7 +50,7 @@ pub(super) async fn prepare(
         tracing::info!(cursor = config.name, schedules = waited, "schedules had waited for this relay");
     }
     Ok(Ok(PreparedSchedule {
-        metrics: CursorMetrics::new(&config.name, config.sink.kind()),
+        metrics: CursorMetrics::new(&config.name, config.sink.kind()).with_rate(sink.min_interval().is_some()),
         counters: ScheduleMetrics::new(&config.name),
         config: config.clone(),
         schedules: source.clone(),

@@ -81,8 +81,8 @@ pub(super) async fn prepare(
     Ok(Ok(PreparedPending {
         look_sql: due.look_sql(),
         pending: pending.clone(),
+        metrics: CursorMetrics::new(&config.name, config.sink.kind()).with_rate(sink.min_interval().is_some()),
         sink: Arc::new(sink),
-        metrics: CursorMetrics::new(&config.name, config.sink.kind()),
         config: config.clone(),
         numbers: PendingMetrics::new(&config.name),
         due,

@@ -65,7 +65,7 @@ pub(super) async fn prepare(
         look_sql: look_sql(once),
         take_sql: Which::due(once).iter().map(|which| take_sql(*which, sink.fields())).collect(),
         interrupted_sql: take_sql(Which::Interrupted, sink.fields()),
-        metrics: CursorMetrics::new(&config.name, config.sink.kind()),
+        metrics: CursorMetrics::new(&config.name, config.sink.kind()).with_rate(sink.min_interval().is_some()),
         numbers: PendingMetrics::new(&config.name),
         config: config.clone(),
         requests: requests.clone(),
