@@ -1,9 +1,11 @@
 //! What starting a server takes: a free port, patience, and the end of its log when it does not start.
 
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// How often a state that cannot be awaited is looked at.
@@ -15,9 +17,13 @@ pub(super) const POLL: Duration = Duration::from_millis(5);
 /// # Errors
 /// When none is found.
 pub fn free_port() -> anyhow::Result<u16> {
+    /// What this process has given out: it is free until its server listens.
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     for _ in 0..100 {
         let port = fastrand::u16(15_000..32_000);
-        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        if !given.contains(&port) && std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            given.insert(port);
             return Ok(port);
         }
     }
@@ -60,5 +66,17 @@ where
             return Err(error);
         }
         tokio::time::sleep(POLL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A broker whose two listeners were given one port did not start.
+    #[test]
+    fn no_port_is_given_twice() {
+        let ports: BTreeSet<u16> = (0..1_000).map(|_| free_port().expect("a port")).collect();
+        assert_eq!(ports.len(), 1_000);
     }
 }
