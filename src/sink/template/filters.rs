@@ -3,11 +3,12 @@
 //! All that the library brings, but `pprint`, which indents a deep list without end, and in HTML `safe`.
 
 use std::borrow::Cow;
+use std::fmt::{self, Write as _};
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use minijinja::value::{Rest, Value, ValueOrKwargs};
-use minijinja::{Environment, Error, State, UndefinedBehavior, filters};
+use minijinja::{Environment, Error, Expression, State, UndefinedBehavior, filters};
 
 use super::work::{self, ELEMENTS, Exhausted};
 
@@ -64,25 +65,47 @@ fn call(state: &mut State<'_, '_>, own: &str, arguments: &[Value], limit: Durati
 }
 
 /// The operators of the library, which only an expression of its own can reach.
-fn operated(state: &mut State<'_, '_>, operator: &str, left: Value, right: Value) -> Result<Value, Error> {
+static OPERATORS: LazyLock<[(&str, Expression<'static, 'static>); 3]> = LazyLock::new(|| {
     static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment
     });
+    [("*", "left * right"), ("~", "left ~ right"), ("+", "left + right")].map(|(operator, source)| {
+        (operator, ENVIRONMENT.compile_expression(source).expect("an expression of two names and an operator"))
+    })
+});
+
+/// Counts what is printed, up to the most that may be made.
+#[derive(Default)]
+struct Printed(usize);
+
+impl fmt::Write for Printed {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 = self.0.saturating_add(text.len());
+        if self.0 > work::MADE { Err(fmt::Error) } else { Ok(()) }
+    }
+}
+
+fn operated(state: &mut State<'_, '_>, operator: &str, left: Value, right: Value) -> Result<Value, Error> {
     let size = |value: &Value| {
         let elements = || value.as_object().and_then(|_| value.len()).unwrap_or(0).saturating_mul(size_of::<Value>());
         value.as_str().map_or_else(elements, str::len)
     };
     let times = |value: &Value| value.as_usize().unwrap_or(0);
-    let (left_size, right_size) = (size(&left), size(&right));
     let made = match operator {
-        "*" => left_size.saturating_mul(times(&right)).max(right_size.saturating_mul(times(&left))),
-        _ => left_size.saturating_add(right_size),
+        "*" => size(&left).saturating_mul(times(&right)).max(size(&right).saturating_mul(times(&left))),
+        // Lists are printed, whatever they hold.
+        "~" => {
+            let mut printed = Printed::default();
+            let _ = write!(printed, "{left}{right}");
+            printed.0
+        }
+        _ => size(&left).saturating_add(size(&right)),
     };
     work::makes(state, made)?;
-    let result =
-        ENVIRONMENT.compile_expression(&format!("left {operator} right"))?.eval(minijinja::context! { left, right });
+    let expression = OPERATORS.iter().find(|(of, _)| *of == operator).map(|(_, expression)| expression);
+    let result = expression.expect("one for each operator").eval(minijinja::context! { left, right });
     // Without the line of that expression: the library adds that of the template.
     result.map_err(|error| Error::new(error.kind(), error.detail().unwrap_or_default().to_owned()))
 }

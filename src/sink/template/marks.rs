@@ -62,6 +62,15 @@ fn with_operators(tag: &str) -> String {
     let begin = 2 + usize::from(tag[2..].starts_with(['-', '+']));
     let end = tag.len() - 2;
     let end = end - usize::from(end > begin && tag[..end].ends_with(['-', '+']));
+    let (begin, end) = match words(tag).next().filter(|_| tag.starts_with("{%")) {
+        // The word that begins the tag, and the one that may end a loop, are no operands.
+        Some((at, word)) => {
+            let inside = tag[..end].trim_end();
+            let loops = word == "for" && inside.ends_with("recursive");
+            (at + word.len(), if loops { inside.len() - "recursive".len() } else { end })
+        }
+        None => (begin, end),
+    };
     format!("{}{}{}", &tag[..begin], operators::filtered(&tag[begin..end]), &tag[end..])
 }
 

@@ -11,28 +11,8 @@ pub(super) const FILTERS: [(&str, &str); 3] = [("*", "outbox_times"), ("~", "out
 /// Operators that bind from left to right, by how tightly.
 const LEVELS: [&[&str]; 3] = [&["+", "-"], &["~"], &["*", "/", "//", "%"]];
 
-/// What an operand of a product stands between.
-const WORDS: [&str; 19] = [
-    "and",
-    "or",
-    "not",
-    "in",
-    "if",
-    "elif",
-    "else",
-    "for",
-    "recursive",
-    "set",
-    "with",
-    "do",
-    "call",
-    "macro",
-    "block",
-    "filter",
-    "autoescape",
-    "as",
-    "import",
-];
+/// What an operand stands between. The words that begin a tag are not among them: columns may be called so.
+const WORDS: [&str; 6] = ["and", "or", "not", "in", "if", "else"];
 
 /// The inside of a tag or of brackets, with its operators as filters.
 pub(super) fn filtered(text: &str) -> String {
@@ -85,7 +65,7 @@ impl Reading {
                     at += 1;
                     self.operate(2, "//");
                 }
-                "-" if gap.is_empty() && is_exponent(last) => self.operand.push('-'),
+                "-" | "+" if gap.is_empty() && is_exponent(last) => self.operand.push_str(token),
                 "-" if self.operand.trim_matches(|c: char| c == '-' || c.is_whitespace()).is_empty() || last == "*" => {
                     self.operand.push('-');
                 }
@@ -155,7 +135,8 @@ fn gap_free(next: Option<&(usize, &str)>, at: usize, token: &str) -> bool {
 
 /// The first half of a number like `1e-5`.
 fn is_exponent(word: &str) -> bool {
-    word.starts_with(|c: char| c.is_ascii_digit()) && word.ends_with(['e', 'E'])
+    let has_radix = ["0x", "0X", "0b", "0B", "0o", "0O"].iter().any(|radix| word.starts_with(radix));
+    word.starts_with(|c: char| c.is_ascii_digit()) && word.ends_with(['e', 'E']) && !has_radix
 }
 
 /// Where the bracket that the text begins with is closed.
@@ -194,6 +175,8 @@ mod tests {
                 "a ~ b * c ~ d - e + f",
                 "(((a )|outbox_joined(( b )|outbox_times( c )))|outbox_joined( d )- e )|outbox_plus( f)",
             ),
+            ("1e+5 * 0x1e-5", "(1e+5 )|outbox_times( 0x1e)-5"),
+            ("block ~ a * set", "(block )|outbox_joined(( a )|outbox_times( set))"),
             ("a ** -b * 1e-5", "(a ** -b )|outbox_times( 1e-5)"),
             ("f(*a, **b) * 'x * y'", "(f(*a, **b) )|outbox_times( 'x * y')"),
             ("not a is not in [b * 2] * 2", "not( a is not in [(b )|outbox_times( 2)] )|outbox_times( 2)"),
