@@ -33,6 +33,7 @@ fn memory_that_joining_takes_is_bounded() {
         "{% macro m(x, n) %}{% if n %}{{ m(x ~ x, n - 1) }}{% endif %}{% endmacro %}{{ m('-', v) }}",
         "{% macro m(x, n) %}{% if n %}{{ m(x + x, n - 1) }}{% endif %}{% endmacro %}{{ m('-', v) }}",
         "{% macro m(x, n) %}{% if n %}{{ m(x + x, n - 1) }}{% endif %}{% endmacro %}{{ m([1], v) }}",
+        "{% macro m(x, n) %}{% if n %}{{ m([x] ~ [x], n - 1) }}{% endif %}{% endmacro %}{{ m('-', v) }}",
     ] {
         let source = source.replace('v', "(v | int)");
         let error = render(&source, "40").expect_err(&source);
@@ -93,7 +94,7 @@ fn operators_are_what_they_were() {
 fn drawn(random: &mut fastrand::Rng, depth: u32) -> String {
     let leaf = [
         "1", "2", "7", "0.5", "1e-1", "'a*b'", "\"x\"", "v", "[1, 2]", "(1, 2)", "true", "none", "d.in", "d['if']",
-        "u", "d.u",
+        "u", "d.u", "block", "set", "1e+2", "0x1e-5",
     ];
     if depth == 0 || random.u8(0..8) == 0 {
         return leaf[random.usize(0..leaf.len())].to_owned();
@@ -133,7 +134,7 @@ fn drawn_expressions_are_what_they_were() {
         let source = format!(
             "{{% macro f(a, b=1, c=2) %}}{{{{ a }}}}{{% endmacro %}}{{% set y = {expression} %}}{{{{- y ~ ({expression}) -}}}}"
         );
-        let row = || minijinja::context! { v => 3, d => minijinja::context! { r#in => 4, r#if => 5 } };
+        let row = || minijinja::context! { v => 3, block => 2, set => "s", d => minijinja::context! { r#in => 4, r#if => 5 } };
         let result = |source: &str| environment.render_str(source, row()).map_err(|error| error.kind());
         let plain = result(&source);
         printed += u32::from(plain.is_ok());
