@@ -5,6 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use native_tls::{Certificate, Protocol, TlsConnector};
 
+/// The protocols that a client offers (ALPN, RFC 7301), by which what stands before a server may choose; none where there is one only.
+pub(crate) type Protocols = &'static [&'static str];
+
 /// What a server's certificate must prove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verify {
@@ -24,29 +27,34 @@ const KEPT: usize = 8;
 
 struct Made {
     verify: Verify,
+    protocols: Protocols,
     /// What the file of authorities held.
     pem: Option<Vec<u8>>,
     connector: TlsConnector,
 }
 
 /// A connector that trusts the authorities of a file, or the system's without one. The file is read each time, so that a new
-/// authority needs no restart; the system's are read once.
+/// authority needs no restart; the system's are read once. Where nothing is verified, the file may hold none.
 ///
 /// # Errors
 /// What is wrong with the authorities, and in which file.
-pub(crate) fn connector(verify: Verify, ca_file: Option<&Path>) -> Result<TlsConnector, String> {
+pub(crate) fn connector(verify: Verify, ca_file: Option<&Path>, protocols: Protocols) -> Result<TlsConnector, String> {
     let pem = ca_file.map(|path| authorities(path, crate::file::bytes(path))).transpose()?;
     let mut latest = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(made) = latest.iter().find(|made| (made.verify, &made.pem) == (verify, &pem)) {
-        return Ok(made.connector.clone());
+    let is_wanted = |made: &Made| (made.verify, made.protocols, &made.pem) == (verify, protocols, &pem);
+    if let Some(at) = latest.iter().position(is_wanted) {
+        // The one that was not used for longest goes first.
+        latest[at..].rotate_left(1);
+        return Ok(latest.last().expect("found").connector.clone());
     }
     let mut builder = TlsConnector::builder();
     builder.min_protocol_version(Some(Protocol::Tlsv12));
+    builder.request_alpns(protocols);
     builder.danger_accept_invalid_hostnames(verify != Verify::Name);
     builder.danger_accept_invalid_certs(verify == Verify::Nothing);
     if let (Some(path), Some(pem)) = (ca_file, &pem) {
         let certificates = authorities(path, Certificate::stack_from_pem(pem))?;
-        if certificates.is_empty() {
+        if certificates.is_empty() && verify != Verify::Nothing {
             return Err(format!("{}: holds no certificate", path.display()));
         }
         builder.disable_built_in_roots(true);
@@ -58,7 +66,7 @@ pub(crate) fn connector(verify: Verify, ca_file: Option<&Path>) -> Result<TlsCon
     if latest.len() == KEPT {
         latest.remove(0);
     }
-    latest.push(Made { verify, pem, connector: connector.clone() });
+    latest.push(Made { verify, protocols, pem, connector: connector.clone() });
     Ok(connector)
 }
 
@@ -79,8 +87,8 @@ mod tests {
             || Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)).expect("positive");
         let begun = cpu();
         for _ in 0..100 {
-            connector(Verify::Name, None).expect("builds");
-            connector(Verify::Nothing, None).expect("builds");
+            connector(Verify::Name, None, &[]).expect("builds");
+            connector(Verify::Nothing, None, &[]).expect("builds");
         }
         let took = cpu() - begun;
         assert!(took < Duration::from_secs(3), "{took:?} of CPU time");
@@ -90,11 +98,13 @@ mod tests {
     fn unusable_authorities_name_their_file() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let path = dir.path().join("ca.pem");
-        let refused = || connector(Verify::Name, Some(&path)).expect_err("refused");
+        let refused = || connector(Verify::Name, Some(&path), &[]).expect_err("refused");
         assert!(refused().starts_with(path.to_str().expect("UTF-8")), "{}", refused());
         for pem in ["", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
             fs::write(&path, pem).expect("written");
             assert!(refused().starts_with(path.to_str().expect("UTF-8")), "{}", refused());
         }
+        fs::write(&path, "").expect("written");
+        connector(Verify::Nothing, Some(&path), &[]).expect("nothing is verified");
     }
 }

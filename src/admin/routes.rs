@@ -43,7 +43,7 @@ async fn readyz(Shared(state): Shared<State>) -> Response {
 async fn metrics(Shared(state): Shared<State>) -> Response {
     static TURN: Semaphore = Semaphore::const_new(1);
     let _turn = TURN.acquire().await;
-    // Whoever has asked meanwhile goes first.
+    // What was asked meanwhile goes first.
     tokio::task::yield_now().await;
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], state.exporter.render()).into_response()
 }

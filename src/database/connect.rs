@@ -168,11 +168,11 @@ impl Wire {
 
 fn connector(config: &Config) -> Result<native_tls::TlsConnector, Error> {
     let verify = match config.tls {
-        TlsMode::VerifyFull | TlsMode::Disable => Verify::Name,
+        TlsMode::VerifyFull => Verify::Name,
         TlsMode::VerifyCa => Verify::Authority,
-        TlsMode::Require => Verify::Nothing,
+        TlsMode::Require | TlsMode::Disable => Verify::Nothing,
     };
-    tls::connector(verify, config.ca_file.as_deref()).map_err(Error::Authorities)
+    tls::connector(verify, config.ca_file.as_deref(), &[]).map_err(Error::Authorities)
 }
 
 /// The settings that the relay's rules rest on.

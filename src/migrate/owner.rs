@@ -38,7 +38,7 @@ async fn fix(client: &Client) -> Result<String, Error> {
              owner, {its_owner}; or have that role run: GRANT CREATE ON DATABASE {} TO {to};",
             quote_ident(&database)
         ),
-        // Nobody should become a member of a superuser for this.
+        // A role should not become a member of a superuser for this.
         Some(owner) if superuser => format!(
             "schema outbox belongs to role {owner}, a superuser: run this command with a [postgres] url of that role"
         ),

@@ -259,7 +259,7 @@ fn asked(relay: &Config, table: sinks::Known<'_>, findings: &mut Vec<Finding>) -
         // It names its columns; it prints what there is.
         sink::Config::Sql(_) | sink::Config::Email(_) | sink::Config::Stdout(_) | sink::Config::Command(_) => None,
     };
-    // What requests and actions have is the relay's own: nobody adds a column.
+    // What requests and actions have is the relay's own: it gets no other columns.
     let own = matches!(relay.source, source::Config::Requests(_) | source::Config::Schedule(_));
     if let Some(fix) = fix.filter(|_| fields.contains(&Field::Row) && !own) {
         let message = "the payload is the whole row: every column added later is published, too";

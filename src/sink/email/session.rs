@@ -86,7 +86,7 @@ impl Server {
 
     /// The client's side of TLS, which always verifies.
     pub(super) fn connector(&self) -> Result<TlsConnector, String> {
-        tls::connector(Verify::Name, self.ca_file.as_deref())
+        tls::connector(Verify::Name, self.ca_file.as_deref(), &[])
     }
 
     /// Opens a dialogue; `step` says how far it has come, also when this is dropped.

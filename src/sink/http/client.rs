@@ -22,7 +22,7 @@ pub(super) fn client(timeout: Duration, gate: Option<&Gate>) -> Result<Client, S
         None => Client::builder(),
     };
     builder
-        .tls_backend_preconfigured(tls::connector(Verify::Name, None)?)
+        .tls_backend_preconfigured(tls::connector(Verify::Name, None, &["http/1.1"])?)
         .user_agent(concat!("outbox-relay/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
         .referer(false)

@@ -176,6 +176,21 @@ async fn a_handshake_that_hangs_or_fails_has_sent_nothing() {
     assert!(seen.lock().expect("not poisoned").is_empty());
 }
 
+/// What stands before a receiver may choose by it where the request goes.
+#[tokio::test]
+async fn https_offers_its_protocol() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let url = format!("https://{}/", listener.local_addr().expect("bound"));
+    let hello = async {
+        let (mut stream, mut hello) = (listener.accept().await.expect("accepts").0, vec![0; 16 << 10]);
+        let length = stream.read(&mut hello).await.expect("reads");
+        hello.truncate(length);
+        hello
+    };
+    let (hello, _) = tokio::join!(hello, failure(url));
+    assert!(hello.windows(9).any(|window| window == b"\x08http/1.1"), "no ALPN in {} bytes", hello.len());
+}
+
 // Guarantee: failures.ambiguous
 #[tokio::test]
 async fn silence_after_the_request_is_ambiguous() {
