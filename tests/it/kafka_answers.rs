@@ -56,6 +56,15 @@ async fn asking(mechanism: &str, module: &str) -> (KafkaProxy, Database, tokio_p
     (proxy, database, owner, text, topic)
 }
 
+/// A replica sends what is written now, and lives.
+async fn delivers(proxy: &KafkaProxy, owner: &tokio_postgres::Client, text: &str, topic: &str) {
+    let process = Process::spawn(text, &["run"]);
+    owner.batch_execute(INSERT).await.unwrap();
+    let arrived = async || ids(&proxy.broker.bootstrap_servers(), topic).await.len() == 5;
+    eventually(PATIENCE * 3, async || arrived().await || !lives(&process)).await;
+    assert!(lives(&process), "{}", process.log());
+}
+
 /// The client asks again when the interval is over. A time before now was a timer that fired at once, for ever; the microseconds of an
 /// hour did not fit its number, and were such a time.
 #[tokio::test(flavor = "multi_thread")]
@@ -78,11 +87,7 @@ async fn impossible_interval_of_metrics_makes_no_storm() {
         assert!(asked < 20, "{interval}: asked {asked} times in three seconds");
         assert!(lives(&process), "{interval}");
     }
-    let process = Process::spawn(&text, &["run"]);
-    owner.batch_execute(INSERT).await.unwrap();
-    let arrived = async || ids(&proxy.broker.bootstrap_servers(), &topic).await.len() == 5;
-    eventually(PATIENCE * 3, async || arrived().await || !lives(&process)).await;
-    assert!(lives(&process), "{}", process.log());
+    delivers(&proxy, &owner, &text, &topic).await;
 }
 
 /// The client authenticates again before a session ends, at times that are none too.
@@ -97,11 +102,7 @@ async fn impossible_lifetime_of_session_stops_no_rows() {
         assert!(lives(&process), "{lifetime}");
     }
     proxy.answer(Answers::Honest);
-    let process = Process::spawn(&text, &["run"]);
-    owner.batch_execute(INSERT).await.unwrap();
-    let arrived = async || ids(&proxy.broker.bootstrap_servers(), &topic).await.len() == 5;
-    eventually(PATIENCE * 3, async || arrived().await || !lives(&process)).await;
-    assert!(lives(&process), "{}", process.log());
+    delivers(&proxy, &owner, &text, &topic).await;
 }
 
 /// The client's answer to it is built on the stack of its thread, of three times its length.

@@ -50,7 +50,7 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
         reshard::old(&session, new).await?.is_empty(),
         "there is a cursor {new} already. To give it up: stop the replicas that have relay {new}, run `outbox-relay cursor remove \
          {new}`, then `outbox-relay cursor rename {old} {new}`, and start them again. To keep it: `outbox-relay cursor remove {old} \
-         --dry-run` prints how to hand over what waits for {old}"
+         --dry-run` prints what waits for {old}"
     );
     named.refuse_running(&session).await?;
     Named::unused(new).refuse_running(&session).await?;

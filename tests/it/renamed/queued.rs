@@ -129,7 +129,7 @@ async fn second_deployment_has_schedules_of_its_own() {
     println!("{log}");
     let steps = "there is a cursor new already. To give it up: stop the replicas that have relay new, run `outbox-relay cursor remove \
                  new`, then `outbox-relay cursor rename old new`, and start them again. To keep it: `outbox-relay cursor remove old \
-                 --dry-run` prints how to hand over what waits for old";
+                 --dry-run` prints what waits for old";
     assert!(code == Some(1) && log.contains(steps), "{log}");
     second.signal(Signal::TERM);
     assert_eq!(second.wait().await, Some(0), "{}", second.log());

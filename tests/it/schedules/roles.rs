@@ -63,3 +63,30 @@ async fn check_names_roles_of_tenants_whose_queries_would_fail() {
     unfit.sort_unstable();
     assert_eq!((failed, provider.count()), (unfit, 1));
 }
+
+/// Since version 16 a membership can be without the right to become the role, and a plain GRANT changes nothing about it.
+// Guarantee: schedules.role-checked
+#[tokio::test(flavor = "multi_thread")]
+async fn grant_that_check_prints_is_enough() {
+    let database = database().await;
+    let (owner, _) = clients(&database).await;
+    let role = format!("{}_reports", database.name);
+    let version: i32 =
+        owner.query_one("SELECT current_setting('server_version_num')::integer", &[]).await.unwrap().get(0);
+    let membership = if version >= 160_000 { format!("GRANT {role} TO relay WITH SET FALSE") } else { String::new() };
+    owner.batch_execute(&format!("CREATE ROLE {role}; {membership}")).await.unwrap();
+    let relay = format!(
+        "[[relay]]\nname = \"jobs\"\n[relay.source.schedule]\nrole = \"{role}\"\n[relay.source.schedule.queries.who]\n\
+         sql = \"SELECT current_user AS who\"\n[relay.sink.stdout]\n"
+    );
+    let text = toml(&database, "relay", None, &relay);
+    let fixes = async || {
+        let document = json(&outbox_relay(&text, &["check", "-o", "json"]).await.1);
+        let found = document["findings"].as_array().unwrap().iter().filter(|finding| finding["code"] == "query_role");
+        found.map(|finding| finding["fix_sql"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let printed = fixes().await;
+    assert_eq!(printed.len(), 1, "{printed:?}");
+    owner.batch_execute(&printed[0]).await.unwrap();
+    assert_eq!(fixes().await, Vec::<String>::new());
+}

@@ -98,8 +98,8 @@ async fn rename_to_a_name_with_a_cursor_is_refused() {
     assert_eq!(
         log,
         "error: there is a cursor b already. To give it up: stop the replicas that have relay b, run `outbox-relay cursor remove b`, then \
-                 `outbox-relay cursor rename a b`, and start them again. To keep it: `outbox-relay cursor remove a --dry-run` prints how to \
-                 hand over what waits for a\n"
+                 `outbox-relay cursor rename a b`, and start them again. To keep it: `outbox-relay cursor remove a --dry-run` prints what \
+                 waits for a\n"
     );
     let relay = database.connect("relay").await;
     let refused = relay.batch_execute("SELECT outbox.rename_cursors('a', 'b', 'x')").await.unwrap_err();

@@ -13,7 +13,7 @@ const MOST: usize = 10;
 const ROLES: &str = "SELECT n.name, session_user::text, r.oid IS NOT NULL, r.rolname = session_user, \
      pg_catalog.pg_has_role(session_user, r.oid, CASE WHEN pg_catalog.current_setting('server_version_num')::integer >= 160000 \
      THEN 'SET' ELSE 'MEMBER' END), pg_catalog.has_database_privilege(r.oid, pg_catalog.current_database(), 'TEMPORARY'), \
-     pg_catalog.current_database()::text FROM pg_catalog.unnest($1::text[]) WITH ORDINALITY AS n(name, at) \
+     pg_catalog.current_database()::text, pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER') FROM pg_catalog.unnest($1::text[]) WITH ORDINALITY AS n(name, at) \
      LEFT JOIN pg_catalog.pg_roles AS r ON r.rolname = n.name ORDER BY n.at";
 
 /// What is wrong with the role of the configuration, by which every query fails; or with the roles of tenants whose schedules
@@ -62,7 +62,9 @@ async fn unfit(session: &Session, roles: &[String], level: Level) -> Result<Vec<
             let fix = "Write a role that may only read into [relay.source.schedule].";
             findings.push(found("it is the relay's own".to_owned()).setting(fix));
         } else if member != Some(true) {
-            findings.push(found(format!("{relay} may not become it")).sql(format!("GRANT {role} TO {to};")));
+            // A GRANT that does not name the option leaves a membership as it is.
+            let option = if row.try_get::<_, Option<bool>>(7)? == Some(true) { " WITH SET TRUE" } else { "" };
+            findings.push(found(format!("{relay} may not become it")).sql(format!("GRANT {role} TO {to}{option};")));
         } else if temporary != Some(true) {
             let database = quote_ident(row.try_get(6)?);
             let sql = format!("GRANT TEMPORARY ON DATABASE {database} TO {role};");
