@@ -11,6 +11,8 @@ use crate::support::{PATIENCE, Process, database, eventually, toml};
 
 const SCHEDULES: i64 = 30;
 const KILLS: usize = 20;
+/// Far fewer than the schedules: one whose replica is killed again and again waits for longer each time, and the others go on.
+const IN_FLIGHT: usize = 4;
 
 // Guarantee: schedules.kills
 #[tokio::test(flavor = "multi_thread")]
@@ -18,7 +20,7 @@ async fn over_twenty_random_kills_no_occurrence_is_made_twice_and_none_is_lost()
     let database = database().await;
     let (owner, app) = clients(&database).await;
     let provider = Provider::start(|_| Answer::Late(Duration::from_millis(50))).await.unwrap();
-    let text = toml(&database, "relay", None, &relay(&provider, "", ""));
+    let text = toml(&database, "relay", None, &relay(&provider, &format!("in_flight = {IN_FLIGHT}"), ""));
     let mut replicas =
         [Process::spawn(&text, &["run"]), Process::spawn(&text, &["run"]), Process::spawn(&text, &["run"])];
     app.execute(
@@ -68,5 +70,5 @@ async fn over_twenty_random_kills_no_occurrence_is_made_twice_and_none_is_lost()
     assert_eq!(i64::try_from(by_key.len()).unwrap(), occurrences, "each was sent");
     let again = by_key.values().filter(|count| **count > 1).count();
     println!("{occurrences} occurrences over {KILLS} kills, {again} of them sent again with the same key");
-    assert!(again <= KILLS * 32);
+    assert!(again <= KILLS * IN_FLIGHT);
 }
