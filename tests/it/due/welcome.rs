@@ -11,7 +11,7 @@ use tokio_postgres::Client;
 use tokio_util::sync::CancellationToken;
 
 use super::{seed, times};
-use crate::support::outside::json;
+use crate::support::outside::{client, json};
 use crate::support::{Database, PATIENCE, Process, database, eventually, outbox_relay, toml};
 
 /// The table as it was found: 300 users. 240 become due from five seconds ago until
@@ -50,13 +50,12 @@ fn config(database: &Database, provider: &Provider) -> String {
 /// The old job, every 100 ms, until it is told to stop; answers how many it has sent.
 fn old_job(app: Client, url: String, stop: CancellationToken) -> JoinHandle<usize> {
     tokio::spawn(async move {
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let mut sent = 0;
         let mut pace = tokio::time::interval(Duration::from_millis(100));
         while !stop.is_cancelled() {
             for row in app.query(OLD_JOB, &[]).await.unwrap() {
                 let body = serde_json::json!({"email": row.get::<_, &str>(0)}).to_string();
-                let answer = http.post(format!("{url}/welcome")).body(body).send().await.unwrap();
+                let answer = client().post(format!("{url}/welcome")).body(body).send().await.unwrap();
                 assert!(answer.status().is_success());
                 sent += 1;
             }

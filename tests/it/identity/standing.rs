@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{BOOKINGS, adopt, advanced, clock, halted, printed, prints, run, start, stdout_relay};
+use crate::support::outside::get;
 use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, toml};
 
 const INSERT: &str = "INSERT INTO public.bookings DEFAULT VALUES";
@@ -82,7 +83,7 @@ async fn metric(process: &Process, name: &str) -> Option<f64> {
     let log = process.log();
     let starts: serde_json::Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
     let url = format!("http://{}/metrics", starts["admin"].as_str().unwrap());
-    let text = reqwest::get(url).await.unwrap().text().await.unwrap();
+    let (_, text) = get(&url).await;
     let line = text.lines().find(|line| line.starts_with(&format!("{name}{{")) && line.contains("\"r\""))?;
     line.rsplit_once(' ')?.1.parse().ok()
 }

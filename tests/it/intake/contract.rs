@@ -5,7 +5,8 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::support::database;
-use crate::support::front::{Front, TOKEN, answer, client, welcome};
+use crate::support::front::{Front, TOKEN, answer, welcome};
+use crate::support::outside::client;
 
 const SCHEMATHESIS: &str = "target/openapi/bin/schemathesis";
 

@@ -8,8 +8,8 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::support::front::{Front, TOKEN, answer, client, welcome};
-use crate::support::outside::{finding, get, json as document, listener};
+use crate::support::front::{Front, TOKEN, answer, welcome};
+use crate::support::outside::{client, finding, get, json as document, listener};
 use crate::support::proxy::{Cut, Proxy};
 use crate::support::relays::toml_of;
 use crate::support::servers::prepare;

@@ -3,7 +3,8 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::front::{Answer, Front, TOKEN, answer, client, welcome, with_json};
+use crate::support::front::{Answer, Front, TOKEN, answer, welcome, with_json};
+use crate::support::outside::client;
 use crate::support::{database, toml};
 
 fn problem(answer: &Answer, status: u16, name: &str) {

@@ -3,7 +3,7 @@
 use outbox_relay::migrate::app_grants;
 
 use super::Stage;
-use crate::support::outside::{get, listener, standing};
+use crate::support::outside::{get, halted, listener};
 use crate::support::{PATIENCE, database, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -36,7 +36,7 @@ async fn a_row_that_an_own_sink_refuses_halts_its_relay_behind_the_rows_before_i
     stage.insert(1, "sold twice").await;
     stage.insert(3, "seat").await;
     let _replica = stage.replica("r1").await;
-    eventually(PATIENCE * 2, async || standing(&stage.owner, "own").await.is_some_and(|standing| standing.1)).await;
+    halted(&stage.owner, "own").await;
     assert_eq!((stage.position().await.0, stage.socket.ids()), (3, vec![1, 2, 3, 4]));
 }
 

@@ -11,7 +11,8 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::{clients, having, listed, relay};
-use crate::support::front::{TOKEN, address, answer, client, with_json};
+use crate::support::front::{TOKEN, address, answer, with_json};
+use crate::support::outside::client;
 use crate::support::{PATIENCE, Process, database, eventually, toml};
 
 const KEYS: usize = 100;

@@ -68,7 +68,12 @@ async fn a_read_model_is_rebuilt_under_load_and_kills_while_the_old_one_serves()
         fleet.kill(new).await;
         assert_eq!(counted(&fleet.owner, VIEW).await, served, "the old one serves, as it was");
     }
-    eventually(PATIENCE * 4, async || does(&rebuilt, status).await.0).await;
+    eventually(PATIENCE * 4, async || {
+        let (well, said) = does(&rebuilt, status).await;
+        println!("{said}");
+        well
+    })
+    .await;
     fleet.owner.batch_execute(swap).await.unwrap();
     for _ in 0..3 {
         fleet.kill(VIEW).await;

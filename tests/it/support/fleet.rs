@@ -6,9 +6,9 @@ use std::time::Duration;
 use outbox_testkit::bookings::{Load, Table, Writers};
 use tokio_postgres::Client;
 
-use super::front::{address, answer, client};
+use super::front::{address, answer};
 use super::gateway::{Gateway, Mood, sms_relay};
-use super::outside::{get, halted, listener, stdout_relay};
+use super::outside::{client, get, halted, listener, stdout_relay};
 use super::{Database, PATIENCE, Process, broker, database, eventually, kafka_relay, toml, unique};
 
 /// See the module.

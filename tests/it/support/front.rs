@@ -1,13 +1,12 @@
 //! A process with an HTTP intake, and a client that asks it.
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
 use outbox_testkit::startup::private;
-use reqwest::{Client, Method, RequestBuilder};
+use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
-use super::outside::line;
+use super::outside::{client, line};
 use super::{Database, Process, toml};
 
 /// The token that clients send unless a test says otherwise.
@@ -88,12 +87,6 @@ impl Front {
 pub async fn address(process: &Process) -> String {
     let line = line(process, "outbox-relay starts").await;
     format!("http://{}", line["intake"].as_str().expect("an intake"))
-}
-
-/// A client without a proxy, with a new connection for each request; made once, because it reads all authorities.
-pub fn client() -> Client {
-    static SHARED: OnceLock<Client> = OnceLock::new();
-    SHARED.get_or_init(|| Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap()).clone()
 }
 
 /// With this body.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 use tokio_postgres::Client;
@@ -23,7 +24,11 @@ pub fn lines(process: &Process) -> Vec<Value> {
 
 /// Waits for a line of the log with this message, and answers it.
 pub async fn line(process: &Process, message: &str) -> Value {
-    let found = || lines(process).into_iter().find(|line| line["message"].as_str() == Some(message));
+    // A log of all levels is too long to be read as JSON again and again.
+    let quoted = serde_json::to_string(message).unwrap();
+    let parsed = |line: &str| serde_json::from_str::<Value>(line).ok();
+    let is_it = |line: &Value| line["message"].as_str() == Some(message);
+    let found = || process.log().lines().filter(|line| line.contains(&quoted)).filter_map(parsed).find(is_it);
     eventually(PATIENCE * 2, || async { found().is_some() }).await;
     found().unwrap()
 }
@@ -34,9 +39,16 @@ pub async fn listener(process: &Process) -> String {
     format!("http://{}", line["admin"].as_str().unwrap())
 }
 
+/// A client without a proxy, with a new connection for each request: a kept one would belong to the test that opened it. Made once,
+/// because it reads all authorities, a tenth of a second of processor time.
+pub fn client() -> reqwest::Client {
+    static SHARED: OnceLock<reqwest::Client> = OnceLock::new();
+    SHARED.get_or_init(|| reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap()).clone()
+}
+
 /// GET: status and body; status 0 when nobody answers.
 pub async fn get(url: &str) -> (u16, String) {
-    match reqwest::Client::builder().no_proxy().build().unwrap().get(url).send().await {
+    match client().get(url).send().await {
         Ok(response) => (response.status().as_u16(), response.text().await.unwrap_or_default()),
         Err(_) => (0, String::new()),
     }
@@ -50,9 +62,14 @@ pub async fn standing(owner: &Client, cursor: &str) -> Option<(String, bool, Opt
     Some((row.get(0), row.get(1), row.get(2), serde_json::from_str(row.get(3)).unwrap()))
 }
 
-/// Whether a cursor is halted.
+/// Whether a cursor is halted, and the turn that halted it has ended: it reports the halt before it commits the advance over the rows
+/// before.
 pub async fn is_halted(owner: &Client, cursor: &str) -> bool {
-    standing(owner, cursor).await.is_some_and(|(_, halted, _, _)| halted)
+    let halted = standing(owner, cursor).await.is_some_and(|(_, halted, _, _)| halted);
+    if halted {
+        owner.execute("SELECT FROM outbox.cursor WHERE name = $1 FOR SHARE", &[&cursor]).await.unwrap();
+    }
+    halted
 }
 
 /// Waits until a cursor is halted; answers the message's id and the error.
