@@ -22,8 +22,7 @@ const TAKEN: &str =
 const TEMPLATES: &str =
     "SELECT name, relay FROM outbox.template WHERE (name = ANY ($2::text[])) <> (relay = $1) ORDER BY name";
 
-const ORPHANS: &str = "SELECT l.relay, pg_catalog.count(*) FROM (SELECT r.relay FROM outbox.request AS r \
-     WHERE r.status IN ('pending', 'processing') AND r.relay <> ALL ($1::text[]) LIMIT $2) AS l GROUP BY l.relay ORDER BY l.relay";
+const ORPHANS: &str = include_str!("sql/request_orphans.sql");
 
 const CLAIM: &str = "UPDATE outbox.request AS r SET status = 'processing', token = $1, claimed_by = $2, \
      claimed_at = pg_catalog.clock_timestamp(), \

@@ -10,17 +10,7 @@ use crate::database::{Error, Session};
 /// Rows of one kind are counted up to here.
 const MOST: i64 = 10_000;
 
-/// Requests of each status have an index of their own, which a list of statuses would not use.
-const OPEN: &str = "SELECT n.name, \
-     (SELECT pg_catalog.count(*) FROM (SELECT FROM outbox.schedule AS s WHERE s.relay = n.name AND s.enabled \
-     AND (s.next_at IS NULL OR s.next_at < 'infinity') LIMIT $2) AS s), \
-     (SELECT pg_catalog.count(*) FROM (SELECT FROM outbox.action AS a WHERE a.relay = n.name \
-     AND a.status IN ('queued', 'due', 'running') LIMIT $2) AS a), \
-     (SELECT pg_catalog.count(*) FROM (SELECT FROM outbox.request AS r WHERE r.relay = n.name \
-     AND r.status = 'pending' LIMIT $2) AS r) \
-     + (SELECT pg_catalog.count(*) FROM (SELECT FROM outbox.request AS r WHERE r.relay = n.name \
-     AND r.status = 'processing' LIMIT $2) AS r) \
-     FROM (SELECT DISTINCT pg_catalog.unnest($1::text[])) AS n(name)";
+const OPEN: &str = include_str!("sql/open_work.sql");
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

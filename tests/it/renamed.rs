@@ -7,6 +7,7 @@ use crate::support::outside::{finding, json, line, lines, printed, stdout_relay}
 use crate::support::receiver::Receiver;
 use crate::support::{CLOCK, Database, PATIENCE, Process, bookings, database, eventually, outbox_relay, toml};
 
+mod large;
 mod queued;
 
 const REFUSED: &str = "relay cannot run; it is checked every 5 s";
