@@ -11,7 +11,7 @@ use tokio_postgres::types::ToSql;
 use super::LockedCursor;
 use super::claims::{Settlement, Taking};
 use super::status::{self, ErrorReport};
-use crate::database::{Error, Session};
+use crate::database::{Error, Session, quote_literal};
 
 const REGISTER: &str = "INSERT INTO outbox.template (name, relay) SELECT t.name, $1 FROM pg_catalog.unnest($2::text[]) AS t(name) \
      ON CONFLICT DO NOTHING";
@@ -231,6 +231,17 @@ pub async fn register(
 pub async fn templates(session: &Session, relay: &str, own: &[String]) -> Result<Vec<(String, String)>, Error> {
     let rows = session.query(TEMPLATES, &[&relay, &own]).await?;
     Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
+}
+
+/// The SQL by which an operator gives templates of one relay, with their requests that have not been completed, to another.
+#[must_use]
+pub fn hand_over(from: &str, to: &str, templates: &[String]) -> String {
+    let names = templates.iter().map(|name| quote_literal(name)).collect::<Vec<_>>().join(", ");
+    let (from, to) = (quote_literal(from), quote_literal(to));
+    format!(
+        "UPDATE outbox.template SET relay = {to} WHERE relay = {from} AND name IN ({names}); UPDATE outbox.request SET relay = {to} \
+         WHERE relay = {from} AND template IN ({names}) AND status <> 'completed';"
+    )
 }
 
 /// Up to here requests of a relay that is not configured are counted.

@@ -9,6 +9,7 @@
 //! asked about only while the old name has some that wait, and no live replica has it with another configuration: that is a second
 //! deployment, with schedules of its own.
 
+use crate::cursor::ledger;
 use crate::cursor::liveness;
 use crate::cursor::open_work::open_work;
 use crate::database::{Error, Session};
@@ -132,15 +133,21 @@ pub(in crate::relay) fn evidence(twin: &Twin) -> String {
 /// The commands that decide it.
 pub(in crate::relay) fn hint(config: &Config, twin: &Twin) -> String {
     let (relay, Twin { relay: old, replica, .. }) = (&config.relay, twin);
-    let begins = match config.source {
+    let begins = match &config.source {
         source::Config::Stream(_) => format!("`outbox-relay cursor create {relay} --now`, or --beginning"),
         source::Config::Pending(_) | source::Config::Schedule(_) => {
             format!("`outbox-relay cursor create {relay} --beginning`")
         }
         // One relay sends a template.
-        source::Config::Requests(_) => "give its templates other names".to_owned(),
+        source::Config::Requests(requests) => {
+            let over = ledger::hand_over(old, relay, &requests.templates);
+            format!(
+                "give its templates other names, or stop {old} and hand them over, with their requests that are not completed: {over}"
+            )
+        }
     };
     let stop =
         if replica.is_some() { format!("stop the replicas that have relay {old}, then ") } else { String::new() };
-    format!("If it was renamed: {stop}`outbox-relay cursor rename {old} {relay}`; if it is new: {begins}.")
+    let end = if begins.ends_with(';') { "" } else { "." };
+    format!("If it was renamed: {stop}`outbox-relay cursor rename {old} {relay}`; if it is new: {begins}{end}")
 }

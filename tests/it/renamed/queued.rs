@@ -166,25 +166,31 @@ async fn created_cursor_ends_the_question_for_schedules() {
     ends_well(&named("new"), &["run", "--once"]).await;
 }
 
+/// A relay of requests that sends these templates, as they stand in TOML.
+fn requests(database: &Database, provider: &Provider, name: &str, templates: &str) -> String {
+    let relay = format!(
+        "[[relay]]\nname = \"{name}\"\n[relay.source.requests]\ntemplates = [{templates}]\n\
+         [relay.sink.http]\nurl = \"{}/messages\"\n",
+        provider.url()
+    );
+    toml(database, "relay", None, &relay)
+}
+
 // Guarantee: commands.renamed-relay
 #[tokio::test(flavor = "multi_thread")]
 async fn renamed_relay_of_requests_is_refused_until_renamed() {
     let (database, provider) = (database().await, Provider::start(|_| Answer::Accept).await.unwrap());
     let owner = database.connect("postgres").await;
-    let named = |name: &str| {
-        let relay = format!(
-            "[[relay]]\nname = \"{name}\"\n[relay.source.requests]\ntemplates = [\"welcome\", \"reset\"]\n\
-             [relay.sink.http]\nurl = \"{}/messages\"\n",
-            provider.url()
-        );
-        toml(&database, "relay", None, &relay)
-    };
+    let named = |name: &str| requests(&database, &provider, name, "\"welcome\", \"reset\"");
     ends_well(&named("old"), &["run", "--once"]).await;
     owner.batch_execute("SELECT outbox.enqueue('ada', 'welcome')").await.unwrap();
     let process = Process::spawn(&named("new"), &["run"]);
     let refused = line(&process, REFUSED).await;
     let message = "no cursor new; cursor old has the templates reset, welcome, and no replica has its relay: was the relay renamed?";
-    let hint = "If it was renamed: `outbox-relay cursor rename old new`; if it is new: give its templates other names.";
+    let hint = "If it was renamed: `outbox-relay cursor rename old new`; if it is new: give its templates other names, or stop \
+                old and hand them over, with their requests that are not completed: UPDATE outbox.template SET relay = 'new' WHERE \
+                relay = 'old' AND name IN ('welcome', 'reset'); UPDATE outbox.request SET relay = 'new' WHERE relay = 'old' AND \
+                template IN ('welcome', 'reset') AND status <> 'completed';";
     assert_eq!((&refused["code"], &refused["error"]), (&"cursor_renamed".into(), &message.into()), "{refused}");
     assert_eq!(refused["hint"], hint);
     assert!(!exists(&owner, "new").await);
@@ -193,4 +199,24 @@ async fn renamed_relay_of_requests_is_refused_until_renamed() {
     eventually(PATIENCE * 2, async || listed(&named("new")).await).await;
     ends_well(&named("new"), &["cursor", "rename", "old", "new", "--yes"]).await;
     eventually(PATIENCE * 2, async || provider.count() == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_two_templates_is_handed_over_by_the_sql_that_is_printed() {
+    let (database, provider) = (database().await, Provider::start(|_| Answer::Accept).await.unwrap());
+    let owner = database.connect("postgres").await;
+    ends_well(&requests(&database, &provider, "old", "\"welcome\", \"reset\""), &["run", "--once"]).await;
+    owner.batch_execute("SELECT outbox.enqueue('ada', 'welcome'), outbox.enqueue('bob', 'reset')").await.unwrap();
+    let new = requests(&database, &provider, "new", "\"welcome\"");
+    let process = Process::spawn(&new, &["run"]);
+    let hint = line(&process, REFUSED).await["hint"].as_str().unwrap().to_owned();
+    let (_, sql) = hint.split_once("not completed: ").expect("SQL");
+    owner.batch_execute(sql).await.unwrap();
+    eventually(PATIENCE * 2, async || provider.count() == 1).await;
+    let relays =
+        "SELECT string_agg(user_id || ' ' || relay || ' ' || status, ', ' ORDER BY user_id) FROM outbox.request";
+    eventually(PATIENCE, async || {
+        owner.query_one(relays, &[]).await.unwrap().get::<_, String>(0) == "ada new completed, bob old pending"
+    })
+    .await;
 }

@@ -79,11 +79,9 @@ async fn known(session: &Session, config: &Config, requests: &Requests) -> Resul
     let Some((template, other)) = ledger::register(session, &config.name, &requests.templates).await? else {
         return Ok(Ok(()));
     };
-    let (to, name) = (quote_literal(&config.name), quote_literal(&template));
+    let over = ledger::hand_over(&other, &config.name, std::slice::from_ref(&template));
     let hint = format!(
-        "Give it another name in one of them; or stop {other} and hand it over, with the requests that are not completed: \
-         UPDATE outbox.template SET relay = {to} WHERE name = {name}; UPDATE outbox.request SET relay = {to} WHERE template = \
-         {name} AND status <> 'completed';"
+        "Give it another name in one of them; or stop {other} and hand it over, with its requests that are not completed: {over}"
     );
     Ok(Err(Unready::wrong("template_taken", format!("template {template} belongs to relay {other}"), hint)))
 }
@@ -126,8 +124,11 @@ pub(in crate::relay) async fn findings(
                 true => "Give it another name in one of the two relays.".to_owned(),
                 false => format!("If relay {owner} was renamed: `outbox-relay cursor rename {owner} {relay}`."),
             };
-            Finding::new(Level::Error, "template_taken", format!("template {name} belongs to relay {owner}"))
-                .setting(fix)
+            let over = ledger::hand_over(&owner, relay, &[name.clone()]);
+            let message = format!("template {name} belongs to relay {owner}");
+            Finding::new(Level::Error, "template_taken", message).setting(format!(
+                "{fix} To hand it over once {owner} is stopped, with its requests that are not completed: {over}"
+            ))
         });
     }
     Ok(findings)
