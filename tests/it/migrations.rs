@@ -228,3 +228,22 @@ async fn migrator_without_a_privilege_is_told_which_and_the_sql_that_grants_it()
         "what was advised is enough"
     );
 }
+
+// Guarantee: observe.weak-migrator
+#[tokio::test(flavor = "multi_thread")]
+async fn migrator_that_owns_the_schema_only_is_told_who_owns_its_tables() {
+    let (database, owner, _) = bare().await;
+    let (first, of_first) = weak(&database, &owner, "first").await;
+    let (second, of_second) = weak(&database, &owner, "second").await;
+    let datname: String = owner.query_one("SELECT current_database()::text", &[]).await.unwrap().get(0);
+    owner.batch_execute(&format!("GRANT CREATE ON DATABASE \"{datname}\" TO {first}")).await.unwrap();
+    assert_eq!(outbox_relay(&of_first, &["migrate", "up"]).await.0, Some(0));
+    // As a restore by another role may leave it.
+    owner.batch_execute(&format!("ALTER SCHEMA outbox OWNER TO {second}")).await.unwrap();
+    let (code, _, log) = outbox_relay(&of_second, &["migrate", "down", "--to", "0"]).await;
+    let grant = format!("GRANT \"{first}\" TO \"{second}\";");
+    assert!(code == Some(1) && log.contains(&format!("belongs to role {first}")) && log.contains(&grant), "{log}");
+    owner.batch_execute(&grant).await.unwrap();
+    let (code, _, log) = outbox_relay(&of_second, &["migrate", "down", "--to", "0"]).await;
+    assert_eq!(code, Some(0), "what was advised is enough: {log}");
+}
