@@ -124,7 +124,7 @@ pub(in crate::relay) async fn findings(
                 true => "Give it another name in one of the two relays.".to_owned(),
                 false => format!("If relay {owner} was renamed: `outbox-relay cursor rename {owner} {relay}`."),
             };
-            let over = ledger::hand_over(&owner, relay, &[name.clone()]);
+            let over = ledger::hand_over(&owner, relay, std::slice::from_ref(&name));
             let message = format!("template {name} belongs to relay {owner}");
             Finding::new(Level::Error, "template_taken", message).setting(format!(
                 "{fix} To hand it over once {owner} is stopped, with its requests that are not completed: {over}"
