@@ -111,7 +111,7 @@ async fn a_refused_number_halts_as_poison_names_the_message_and_ends_by_resume()
     book(&owner, 1).await;
     let looked = || async {
         let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'outbox-relay/%' \
-                   AND query_start > (SELECT max(created_at) FROM bookings)";
+                   AND datname = current_database() AND query_start > (SELECT max(created_at) FROM bookings)";
         owner.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) >= 2
     };
     eventually(PATIENCE, looked).await;

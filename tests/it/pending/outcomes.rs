@@ -176,7 +176,8 @@ async fn relay_that_gives_way_records_what_it_sent() {
     let instance: String = owner.query_one(instance, &[]).await.unwrap().get(0);
     let other = database.connect("relay").await;
     other.batch_execute(&outbox_relay::cursor::liveness::hold(&instance)).await.unwrap();
-    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'outbox-relay/sql:one'";
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+               WHERE application_name = 'outbox-relay/sql:one' AND datname = current_database()";
     owner.batch_execute(end).await.unwrap();
     let gave_way = "SELECT count(*) FROM outbox.replica WHERE id = 'one' AND relays -> 0 -> 'refused' ->> 'code' = 'config_mismatch'";
     eventually(PATIENCE * 2, async || count(&owner, gave_way).await == 1).await;

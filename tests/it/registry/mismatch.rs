@@ -82,10 +82,12 @@ async fn waiting_replica_is_ready_says_so_and_halts_nothing() {
     );
     let url = listener(&second).await;
     assert_eq!(get(&format!("{url}/readyz")).await.0, 200);
+    let hash = relays[0]["config_hash"].as_str().unwrap();
+    let info = format!("outbox_relay_config_info{{relay=\"shapes\",hash=\"{hash}\"}} 1");
+    // The relay's own task sets it, while another writes the row.
+    eventually(PATIENCE, async || get(&format!("{url}/metrics")).await.1.contains(&info)).await;
     let (_, metrics) = get(&format!("{url}/metrics")).await;
     assert!(metrics.contains("outbox_relay_config_waits{cursor=\"shapes\"} 1"), "{metrics}");
-    let hash = relays[0]["config_hash"].as_str().unwrap();
-    assert!(metrics.contains(&format!("outbox_relay_config_info{{relay=\"shapes\",hash=\"{hash}\"}} 1")), "{metrics}");
     assert!(!metrics.contains("outbox_relay_cursor_halted{"), "{metrics}");
     for count in 1..=20 {
         owner.batch_execute(INSERT).await.unwrap();
@@ -135,7 +137,8 @@ async fn replicas_started_together_run_one_configuration() {
             replicas.iter().enumerate().filter(|(_, r)| waits(r) == 1).map(|(n, _)| n % 2).collect();
         assert_eq!(waiting.len(), 1, "replicas of the other configuration wait, and no others");
         drop(replicas);
-        let gone = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'outbox-relay/r%'";
+        let gone = "SELECT count(*) FROM pg_stat_activity \
+                    WHERE application_name LIKE 'outbox-relay/r%' AND datname = current_database()";
         eventually(PATIENCE, async || owner.query_one(gone, &[]).await.unwrap().get::<_, i64>(0) == 0).await;
     }
 }
@@ -237,7 +240,8 @@ async fn lost_sessions_leave_one_configuration_running() {
     let end = "UPDATE outbox.replica SET stopped_at = clock_timestamp() WHERE id = 'first'";
     owner.batch_execute(end).await.unwrap();
     refuses(&owner, "second", None).await;
-    let lost = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'outbox-relay/first'";
+    let lost = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                WHERE application_name = 'outbox-relay/first' AND datname = current_database()";
     owner.execute(lost, &[]).await.unwrap();
     first.signal(Signal::CONT);
     refuses(&owner, "first", Some("config_mismatch")).await;

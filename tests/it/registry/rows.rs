@@ -44,7 +44,8 @@ async fn killed_replica_is_marked_stopped_by_another() {
     eventually(PATIENCE, async || row(&owner, "killed").await.is_some()).await;
     killed.signal(Signal::KILL);
     killed.wait().await;
-    let sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'outbox-relay/killed'";
+    let sessions = "SELECT count(*) FROM pg_stat_activity \
+                    WHERE application_name = 'outbox-relay/killed' AND datname = current_database()";
     eventually(PATIENCE, async || owner.query_one(sessions, &[]).await.unwrap().get::<_, i64>(0) == 0).await;
     // What ended two days ago is of no interest to anyone.
     let old = "INSERT INTO outbox.replica (id, version, started_at, seen_at, stopped_at) SELECT 'old', '0', t, t, t \
@@ -112,7 +113,8 @@ async fn deleted_row_is_written_again_after_a_lost_session() {
     };
     let before = started().await;
     owner.batch_execute("DELETE FROM outbox.replica").await.unwrap();
-    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'outbox-relay/r1'";
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+               WHERE application_name = 'outbox-relay/r1' AND datname = current_database()";
     owner.execute(end, &[]).await.unwrap();
     eventually(PATIENCE * 2, async || started().await.is_some()).await;
     assert_eq!(started().await, before, "{}", process.log());

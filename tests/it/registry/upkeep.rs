@@ -36,7 +36,8 @@ async fn failed_write_decides_claims_again_in_new_session() {
     has_read(&owner).await;
     // While nothing is heard of the first, the second takes its claim; no replica marks the first as stopped yet.
     first.signal(Signal::STOP);
-    let lost = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'outbox-relay/first'";
+    let lost = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                WHERE application_name = 'outbox-relay/first' AND datname = current_database()";
     owner.execute(lost, &[]).await.unwrap();
     refuses(&owner, "second", None).await;
     assert!(!row(&owner, "first").await.unwrap().0, "nothing tells the first that its row was taken for ended");

@@ -66,7 +66,8 @@ async fn migrate_makes_the_indexes_again_where_a_build_has_failed_and_says_what_
     eventually(PATIENCE * 2, async || stage.owner.query_one(building, &[]).await.unwrap().get::<_, i64>(0) == 1).await;
     let (code, out, log) = outbox_relay(&toml, &["migrate", "up", "--indexes"]).await;
     assert!(code == Some(1) && log.contains("is being built by pid"), "{out} {log}");
-    let ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'CREATE INDEX CONCURRENTLY%'";
+    let ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                 WHERE query LIKE 'CREATE INDEX CONCURRENTLY%' AND datname = current_database()";
     stage.owner.batch_execute(ended).await.unwrap();
     assert_eq!(build.wait().await, Some(1), "{}", build.log());
     assert!(build.out().contains("CREATE INDEX CONCURRENTLY IF NOT EXISTS"), "{}", build.out());
