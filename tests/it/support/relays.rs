@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use outbox_relay::cli::run::limits;
 use outbox_relay::config::{Config, Environment};
@@ -14,6 +15,7 @@ use outbox_testkit::startup::private;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::task::JoinHandle;
 
+use super::PATIENCE;
 use super::servers::Database;
 
 /// Parses a configuration: `[postgres]` for this database and role, `[kafka]` when `kafka` names servers, then `relays`.
@@ -124,9 +126,24 @@ impl Process {
         self.pid
     }
 
-    /// Sends a signal.
+    /// Sends a signal; one that a process acts on, once it does: one that has just started would be ended by it.
     pub fn signal(&self, signal: Signal) {
+        if matches!(signal, Signal::TERM | Signal::INT) {
+            let end = Instant::now() + PATIENCE;
+            while !self.acts_on(signal) {
+                assert!(Instant::now() < end, "the process does not act on {signal:?}:\n{}", self.log());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
         kill_process(Pid::from_raw(self.pid).unwrap(), signal).unwrap();
+    }
+
+    /// Whether it has a handler for a signal, or has ended.
+    fn acts_on(&self, signal: Signal) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let caught = field("SigCgt:").map_or(0, |mask| u64::from_str_radix(mask, 16).unwrap());
+        field("State:").is_none_or(|state| state.starts_with('Z')) || caught >> (signal.as_raw() - 1) & 1 == 1
     }
 
     /// Waits for its end and answers the exit code; none when a signal ended it.
