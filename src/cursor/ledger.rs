@@ -233,14 +233,19 @@ pub async fn templates(session: &Session, relay: &str, own: &[String]) -> Result
     Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
 }
 
-/// The SQL by which an operator gives templates of one relay, with their requests that have not been completed, to another.
+/// How an operator gives templates of one relay, with their requests that have not been completed, to another; ends with SQL. The lock waits for transactions that made requests for the first relay and have not committed yet.
 #[must_use]
 pub fn hand_over(from: &str, to: &str, templates: &[String]) -> String {
+    let one = if templates.len() == 1 { "the template" } else { "the templates" };
     let names = templates.iter().map(|name| quote_literal(name)).collect::<Vec<_>>().join(", ");
+    let steps = format!(
+        "take {one} out of relay {from}, stop it, decide its requests with an unknown outcome (`outbox-relay request settle`), because \
+         relay {to} sends them with another Idempotency-Key, and run:"
+    );
     let (from, to) = (quote_literal(from), quote_literal(to));
     format!(
-        "UPDATE outbox.template SET relay = {to} WHERE relay = {from} AND name IN ({names}); UPDATE outbox.request SET relay = {to} \
-         WHERE relay = {from} AND template IN ({names}) AND status <> 'completed';"
+        "{steps} BEGIN; UPDATE outbox.template SET relay = {to} WHERE relay = {from} AND name IN ({names}); COMMIT; \
+         BEGIN; LOCK TABLE outbox.request IN SHARE ROW EXCLUSIVE MODE; UPDATE outbox.request SET relay = {to} WHERE relay = {from} AND template IN ({names}) AND status <> 'completed'; COMMIT;"
     )
 }
 

@@ -39,13 +39,17 @@ async fn fix(client: &Client) -> Result<String, Error> {
     };
     let (owner, superuser): (String, bool) = (row.try_get(5)?, row.try_get(6)?);
     let theirs = format!("{what} belongs to role {owner}");
-    // A role should not become a member of a superuser for this.
-    Ok(if superuser {
-        format!("{theirs}, a superuser: run this command with a [postgres] url of that role")
-    } else {
-        format!(
-            "{theirs}: run this command with a [postgres] url of that role; or have a superuser run: GRANT {} TO {to};",
-            quote_ident(&owner)
-        )
+    let connect = "run this command with a [postgres] url of that role";
+    let grant = format!("GRANT {} TO {to}", quote_ident(&owner));
+    // The option exists from PostgreSQL 16 on; before, it is the member that inherits or does not.
+    let inherits =
+        if row.try_get(8)? { format!("{grant} WITH INHERIT TRUE;") } else { format!("ALTER ROLE {to} INHERIT;") };
+    Ok(match (superuser, row.try_get(7)?) {
+        // A role should not become a member of a superuser for this.
+        (true, _) => format!("{theirs}, a superuser: {connect}"),
+        (false, true) => {
+            format!("{theirs}, whose rights {role} does not inherit: {connect}; or have a superuser run: {inherits}")
+        }
+        (false, false) => format!("{theirs}: {connect}; or have a superuser run: {grant};"),
     })
 }

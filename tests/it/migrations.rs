@@ -244,6 +244,22 @@ async fn migrator_that_owns_the_schema_only_is_told_who_owns_its_tables() {
     let grant = format!("GRANT \"{first}\" TO \"{second}\";");
     assert!(code == Some(1) && log.contains(&format!("belongs to role {first}")) && log.contains(&grant), "{log}");
     owner.batch_execute(&grant).await.unwrap();
+    // A member that does not inherit has the same right to become the owner, and none of its rights.
+    let aside = match owner
+        .query_one("SELECT current_setting('server_version_num')::integer", &[])
+        .await
+        .unwrap()
+        .get::<_, i32>(0)
+    {
+        160_000.. => format!("GRANT \"{first}\" TO \"{second}\" WITH INHERIT FALSE"),
+        _ => format!("ALTER ROLE {second} NOINHERIT"),
+    };
+    owner.batch_execute(&aside).await.unwrap();
+    let (code, _, log) = outbox_relay(&of_second, &["migrate", "down", "--to", "0"]).await;
+    let (_, advised) = log.split_once("whose rights").expect(&log);
+    let (_, sql) = advised.split_once("have a superuser run: ").unwrap();
+    assert_eq!(code, Some(1), "{log}");
+    owner.batch_execute(sql.split_once(';').unwrap().0).await.unwrap();
     let (code, _, log) = outbox_relay(&of_second, &["migrate", "down", "--to", "0"]).await;
     assert_eq!(code, Some(0), "what was advised is enough: {log}");
 }

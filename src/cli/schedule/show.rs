@@ -86,7 +86,7 @@ fn render(
     let _ = writeln!(text, "NEXT");
     for at in next {
         let here = local(*at, &schedule.time_zone).unwrap_or_else(|| "-".to_owned());
-        let due = if *at <= now { "  is due since then" } else { "" };
+        let due = if *at <= now { "  has been due since then" } else { "" };
         let _ = writeln!(text, "  {here}  {}{due}", utc(*at));
     }
     if next.is_empty() {

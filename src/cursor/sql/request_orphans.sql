@@ -10,4 +10,5 @@ ORDER BY r.relay LIMIT 1) FROM q WHERE q.relay IS NOT NULL)
 SELECT n.relay, (SELECT pg_catalog.count(*) FROM (
 (SELECT FROM outbox.request AS r WHERE r.relay = n.relay AND r.status = 'pending' LIMIT $2)
 UNION ALL (SELECT FROM outbox.request AS r WHERE r.relay = n.relay AND r.status = 'processing' LIMIT $2)) AS l)
-FROM (SELECT p.relay FROM p UNION SELECT q.relay FROM q) AS n WHERE n.relay <> ALL ($1::text[]) ORDER BY n.relay
+FROM (SELECT p.relay FROM p UNION SELECT q.relay FROM q) AS n WHERE n.relay IS NOT NULL
+AND n.relay <> ALL ($1::text[]) ORDER BY n.relay

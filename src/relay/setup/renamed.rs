@@ -12,7 +12,7 @@
 use crate::cursor::ledger;
 use crate::cursor::liveness;
 use crate::cursor::open_work::open_work;
-use crate::database::{Error, Session};
+use crate::database::{Error, Session, quote_literal};
 use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::config_hash;
@@ -30,6 +30,8 @@ pub(in crate::relay) struct Twin {
     replica: Option<String>,
     /// The configurations with which live replicas have it.
     hashes: Vec<String>,
+    /// Schedules stand under the new name, too: a rename refuses that.
+    both: bool,
 }
 
 /// Such relays; none when the relay itself has a cursor.
@@ -56,7 +58,13 @@ pub(in crate::relay) async fn twins(
     );
     let rows = session.query(&sql, &[&configured, &identity, &config.relay]).await?;
     let twin = |row: &tokio_postgres::Row| {
-        Ok(Twin { relay: row.try_get(0)?, replica: row.try_get(1)?, hashes: row.try_get(2)?, has: String::new() })
+        Ok(Twin {
+            relay: row.try_get(0)?,
+            replica: row.try_get(1)?,
+            hashes: row.try_get(2)?,
+            has: String::new(),
+            both: false,
+        })
     };
     let twins = rows.iter().map(twin).collect::<Result<Vec<_>, tokio_postgres::Error>>()?;
     linked(session, config, twins).await
@@ -79,14 +87,16 @@ async fn linked(session: &Session, config: &Config, twins: Vec<Twin>) -> Result<
             Ok(having(twins, |twin| shared.get(&twin.relay).cloned()))
         }
         (source::Config::Schedule(_), _) => {
-            let open = open_work(session, &relays).await?;
+            let own = config.relay.as_str();
+            let open = open_work(session, &[&relays[..], &[own]].concat()).await?;
             let hash = config_hash::of(config).ok();
             let may_be = |twin: &Twin| twin.replica.is_none() || twin.hashes.iter().any(|of| Some(of) == hash.as_ref());
             let has = |twin: &Twin| {
                 let open = open.get(&twin.relay).filter(|_| may_be(twin))?;
                 Some(format!("{open} that {}", open.wait()))
             };
-            Ok(having(twins, has))
+            let both = open.contains_key(own);
+            Ok(having(twins, has).into_iter().map(|twin| Twin { both, ..twin }).collect())
         }
     }
 }
@@ -141,13 +151,17 @@ pub(in crate::relay) fn hint(config: &Config, twin: &Twin) -> String {
         // One relay sends a template.
         source::Config::Requests(requests) => {
             let over = ledger::hand_over(old, relay, &requests.templates);
-            format!(
-                "give its templates other names, or stop {old} and hand them over, with their requests that are not completed: {over}"
-            )
+            format!("give its templates other names, or hand them over: {over}")
         }
     };
     let stop =
         if replica.is_some() { format!("stop the replicas that have relay {old}, then ") } else { String::new() };
     let end = if begins.ends_with(';') { "" } else { "." };
-    format!("If it was renamed: {stop}`outbox-relay cursor rename {old} {relay}`; if it is new: {begins}{end}")
+    let merge = if twin.both {
+        let (old, relay) = (quote_literal(old), quote_literal(relay));
+        format!("UPDATE outbox.schedule SET relay = {old} WHERE relay = {relay}; then ")
+    } else {
+        String::new()
+    };
+    format!("If it was renamed: {merge}{stop}`outbox-relay cursor rename {old} {relay}`; if it is new: {begins}{end}")
 }

@@ -192,6 +192,7 @@ async fn silent_clients_are_cut_and_those_that_go_on_are_served() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_keeps_the_intake_from_its_work_ends_the_start_and_is_found_by_check() {
     let database = database().await;
+    let _owner = welcome(&database).await;
     let front = Front::start(&database, "").await;
     let address = front.url.trim_start_matches("http://");
     let admin = listener(&front.process).await;
@@ -213,6 +214,11 @@ async fn what_keeps_the_intake_from_its_work_ends_the_start_and_is_found_by_chec
     assert_eq!(finding(&found, "intake_tokens").unwrap()["level"], "ok");
     let process = Process::spawn(&open, &["run"]);
     eventually(PATIENCE, || async { process.log().contains("plain HTTP: put TLS in front of it") }).await;
+
+    // Without a relay of its own, beside a request that another deployment sends.
+    assert_eq!(front.post(&call("k")).await.status, 202);
+    let (code, out, _) = outbox_relay(&front.toml, &["check", "-o", "json"]).await;
+    assert!(code == Some(0) && out.contains("1 request"), "{out}");
 
     std::fs::write(&front.tokens, "canaryShort\n").unwrap();
     let (code, _, log) = outbox_relay(&front.toml, &["run"]).await;

@@ -65,6 +65,27 @@ async fn renamed_relay_of_schedules_is_refused_until_renamed() {
 
 // Guarantee: commands.renamed-relay
 #[tokio::test(flavor = "multi_thread")]
+async fn renamed_relay_with_schedules_under_both_names_is_renamed_by_what_is_printed() {
+    let (database, provider) = (database().await, Provider::start(|_| Answer::Accept).await.unwrap());
+    let owner = database.connect("postgres").await;
+    let named = |name: &str| schedules(&database, &provider, name, "jobs");
+    scheduled(&owner, "old", &["FREQ=YEARLY"]).await;
+    ends_well(&named("old"), &["run", "--once"]).await;
+    // The application was released before the relay was renamed.
+    scheduled(&owner, "new", &["FREQ=SECONDLY"]).await;
+    let _process = Process::spawn(&named("new"), &["run"]);
+    eventually(PATIENCE * 2, async || listed(&named("new")).await).await;
+    let found = checked(&named("new"), "cursor_renamed").await.1.expect("check names it");
+    let printed = found["fix_setting"].as_str().unwrap();
+    let (sql, then) = printed.strip_prefix("If it was renamed: ").unwrap().split_once("; then ").unwrap();
+    assert!(then.starts_with("`outbox-relay cursor rename old new`"), "{printed}");
+    owner.batch_execute(sql).await.unwrap();
+    ends_well(&named("new"), &["cursor", "rename", "old", "new", "--yes"]).await;
+    eventually(PATIENCE * 2, async || provider.count() > 0).await;
+}
+
+// Guarantee: commands.renamed-relay
+#[tokio::test(flavor = "multi_thread")]
 async fn rollout_of_renamed_schedules_is_refused_beside_the_old_replica() {
     let (database, provider) = (database().await, Provider::start(|_| Answer::Accept).await.unwrap());
     let owner = database.connect("postgres").await;
@@ -187,10 +208,12 @@ async fn renamed_relay_of_requests_is_refused_until_renamed() {
     let process = Process::spawn(&named("new"), &["run"]);
     let refused = line(&process, REFUSED).await;
     let message = "no cursor new; cursor old has the templates reset, welcome, and no replica has its relay: was the relay renamed?";
-    let hint = "If it was renamed: `outbox-relay cursor rename old new`; if it is new: give its templates other names, or stop \
-                old and hand them over, with their requests that are not completed: UPDATE outbox.template SET relay = 'new' WHERE \
-                relay = 'old' AND name IN ('welcome', 'reset'); UPDATE outbox.request SET relay = 'new' WHERE relay = 'old' AND \
-                template IN ('welcome', 'reset') AND status <> 'completed';";
+    let hint = "If it was renamed: `outbox-relay cursor rename old new`; if it is new: give its templates other names, or hand them \
+                over: take the templates out of relay old, stop it, decide its requests with an unknown outcome (`outbox-relay \
+                request settle`), because relay new sends them with another Idempotency-Key, and run: BEGIN; UPDATE \
+                outbox.template SET relay = 'new' WHERE relay = 'old' AND name IN ('welcome', 'reset'); COMMIT; BEGIN; LOCK TABLE \
+                outbox.request IN SHARE ROW EXCLUSIVE MODE; UPDATE outbox.request SET relay = 'new' WHERE relay = 'old' AND \
+                template IN ('welcome', 'reset') AND status <> 'completed'; COMMIT;";
     assert_eq!((&refused["code"], &refused["error"]), (&"cursor_renamed".into(), &message.into()), "{refused}");
     assert_eq!(refused["hint"], hint);
     assert!(!exists(&owner, "new").await);
@@ -210,7 +233,7 @@ async fn one_of_two_templates_is_handed_over_by_the_sql_that_is_printed() {
     let new = requests(&database, &provider, "new", "\"welcome\"");
     let process = Process::spawn(&new, &["run"]);
     let hint = line(&process, REFUSED).await["hint"].as_str().unwrap().to_owned();
-    let (_, sql) = hint.split_once("not completed: ").expect("SQL");
+    let (_, sql) = hint.split_once("and run: ").expect("SQL");
     owner.batch_execute(sql).await.unwrap();
     eventually(PATIENCE * 2, async || provider.count() == 1).await;
     let relays =

@@ -258,9 +258,9 @@ async fn schedule_whose_instant_has_passed_is_due_since_then() {
                     UPDATE outbox.schedule SET next_at = '2026-01-02T03:04:05Z'";
     owner.batch_execute(schedule).await.unwrap();
     let (code, why, log) = outbox_relay(&text_of, &["cursor", "why", "jobs"]).await;
-    assert!(code == Some(3) && why.contains("one is due since 2026-01-02T03:04:05.000000Z"), "{why}{log}");
+    assert!(code == Some(3) && why.contains("one has been due since 2026-01-02T03:04:05.000000Z"), "{why}{log}");
     let (shown, _) = done(&text_of, &["schedule", "show", "report"]).await;
-    assert!(shown.contains("  2026-01-02T03:04:05Z  is due since then\n"), "{shown}");
+    assert!(shown.contains("  2026-01-02T03:04:05Z  has been due since then\n"), "{shown}");
     // Its columns are the relay's own: none is added later.
     let (_, found, log) = outbox_relay(&text_of, &["check", "-o", "json"]).await;
     let found: Value = serde_json::from_str(&found).unwrap_or_else(|error| panic!("{error}: {found}{log}"));

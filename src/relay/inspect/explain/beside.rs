@@ -59,7 +59,7 @@ fn standing(schedules: &Schedules) -> String {
     let Schedules { running, due, problems, next_at, overdue } = schedules;
     let next = match next_at {
         None => "none comes".to_owned(),
-        Some(at) if *overdue => format!("one is due since {at}"),
+        Some(at) if *overdue => format!("one has been due since {at}"),
         Some(at) => format!("the next comes at {at}"),
     };
     let problems = match problems {

@@ -80,9 +80,7 @@ async fn known(session: &Session, config: &Config, requests: &Requests) -> Resul
         return Ok(Ok(()));
     };
     let over = ledger::hand_over(&other, &config.name, std::slice::from_ref(&template));
-    let hint = format!(
-        "Give it another name in one of them; or stop {other} and hand it over, with its requests that are not completed: {over}"
-    );
+    let hint = format!("Give it another name in one of them; or hand it over: {over}");
     Ok(Err(Unready::wrong("template_taken", format!("template {template} belongs to relay {other}"), hint)))
 }
 
@@ -126,9 +124,7 @@ pub(in crate::relay) async fn findings(
             };
             let over = ledger::hand_over(&owner, relay, std::slice::from_ref(&name));
             let message = format!("template {name} belongs to relay {owner}");
-            Finding::new(Level::Error, "template_taken", message).setting(format!(
-                "{fix} To hand it over once {owner} is stopped, with its requests that are not completed: {over}"
-            ))
+            Finding::new(Level::Error, "template_taken", message).setting(format!("{fix} Or hand it over: {over}"))
         });
     }
     Ok(findings)
