@@ -220,7 +220,10 @@ impl Worker<'_> {
                 tracing::warn!(cursor = self.ready.config.name, %error, hint, "waiting for a partition");
                 let failure =
                     Failure::of(Class::Retry, "partition_detached", error.to_string(), hint).about(Subject::Elsewhere);
-                return self.back_off(&failure, None).await;
+                let pause = self.backoff.failed(fastrand::f64());
+                // Nothing was sent: it says nothing of the sink's circuit.
+                report::retry(self.engine, self.ready, &failure, None, None).await;
+                return Next::After(pause);
             }
             // Found by reading ahead: only the turn that has the lock decides about the row.
             TurnError::Fetch(FetchError::Unreadable(_)) => return Next::Look,

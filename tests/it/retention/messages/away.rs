@@ -65,6 +65,14 @@ async fn a_cursor_waits_below_a_partition_that_is_away_and_it_comes_back_without
         // The sink has nothing to do with it.
         let open = "SELECT circuit_opened_at IS NOT NULL FROM outbox.cursor_status WHERE cursor = 'c'";
         assert!(!owner.query_one(open, &[]).await.unwrap().get::<_, bool>(0), "{}", again.log());
+        // Nor does it close a circuit that is open.
+        owner
+            .batch_execute("UPDATE outbox.cursor_status SET circuit_opened_at = now() WHERE cursor = 'c'")
+            .await
+            .unwrap();
+        let waited = again.log().matches("waiting for a partition").count();
+        eventually(PATIENCE, || async { again.log().matches("waiting for a partition").count() > waited + 1 }).await;
+        assert!(owner.query_one(open, &[]).await.unwrap().get::<_, bool>(0), "{}", again.log());
         assert_eq!(positions(&owner).await, [("c".to_owned(), false), ("m".to_owned(), true)]);
         let document = prune(&text(&database, role, &[]), "--yes").await;
         assert_eq!(told(&document, "messages", &day).1, 0, "{document}");
