@@ -48,7 +48,7 @@ fn reason(facts: &Facts) -> Why {
         _ if !facts.exists => missing(facts),
         _ if facts.moved => moving(facts),
         // Due work is also done by a job that runs from time to time.
-        (None, None) if facts.due_work && absent && nothing => {
+        (None, None) if facts.due_work && absent && nothing && !is_overdue(facts) => {
             answer("idle", true, format!("{name} has nothing to do: nothing that is due is left"))
         }
         (None, None) if facts.due_work && absent && facts.retrying.is_some() => {
@@ -130,6 +130,11 @@ fn left(facts: &Facts) -> String {
 
 fn age(seconds: Option<f64>) -> String {
     seconds.map_or_else(|| "for an unknown time".to_owned(), |seconds| format!("for {seconds:.0} s"))
+}
+
+/// Whether an instant of a schedule has passed without a replica.
+fn is_overdue(facts: &Facts) -> bool {
+    facts.schedules.as_ref().is_some_and(|schedules| schedules.overdue)
 }
 
 fn paused(facts: &Facts, at: &str, by: &str) -> Why {
