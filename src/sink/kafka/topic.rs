@@ -86,14 +86,6 @@ pub async fn describe_topic(cluster: &Arc<Cluster>, topic: &str, timeout: Durati
 }
 
 impl Cluster {
-    /// Whether a client can be made with the settings; it is not connected.
-    ///
-    /// # Errors
-    /// What the client refuses.
-    pub fn takes_its_settings(&self) -> Result<(), Failure> {
-        self.asking().map(drop)
-    }
-
     /// A client of one question. A producer, because a consumer throws the words of an error away; with every setting of those
     /// that send, so that it refuses now which settings it would refuse then.
     fn asking(&self) -> Result<BaseProducer<Complaint>, Failure> {

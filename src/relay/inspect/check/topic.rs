@@ -10,6 +10,9 @@ use crate::sink::kafka::{self, Cluster, TopicFacts, describe_topic};
 use crate::sink::{Class, Failure};
 use crate::source::finding::{Finding, Level};
 
+/// Asked about where rows name the topics, to see whether brokers answer.
+const NO_TOPIC: &str = "outbox-relay.check";
+const TOPIC_DENIED: &str = "kafka_topic_authorization_failed";
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Codes of a broker that does not answer.
 const AWAY: [&str; 4] =
@@ -28,7 +31,10 @@ pub(super) async fn topic(
         return vec![Finding::new(Level::Error, "kafka_missing", "no [kafka] section").setting("Add [kafka].")];
     };
     if config.templated() {
-        if let Err(failure) = cluster.takes_its_settings() {
+        // That this topic is not there, or not for this user, is an answer.
+        if let Err(failure) = described(cluster, NO_TOPIC, away).await
+            && failure.code != TOPIC_DENIED
+        {
             return vec![unanswered(failure)];
         }
         return vec![Finding::new(Level::Ok, "topic", "the topic depends on the row: it is checked when it is used")];
