@@ -147,7 +147,7 @@ async fn check_without_kafka_reports_every_relay_in_time() {
     assert_eq!(code, Some(3), "{out}{log}");
     let document = json(&out);
     assert!(of(&document, "a", "table") && of(&document, "", "no_answer"), "{out}");
-    assert!(out.contains("no answer within 3s (--timeout) from the target of relay a"), "{out}");
+    assert!(out.contains("no answer within 4s (--timeout) from the target of relay a"), "{out}");
     // PostgreSQL is asked about every relay before Kafka may use the time up, and is not blamed for it.
     for name in names {
         assert!(of(&document, name, "table"), "{name}: {out}");
