@@ -7,6 +7,7 @@ mod codes;
 mod figures;
 mod guarantees;
 mod links;
+mod literals;
 mod tree;
 mod words;
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::literals::only_literals;
 use crate::{documents, files, read};
 
 /// Words of a private dialect, and what says it plainly. Each is matched as a whole word, in any case.
@@ -69,61 +70,16 @@ fn banned(text: &str) -> Vec<(usize, &'static str, &'static str)> {
     found
 }
 
-/// The string literals of Rust code, each in its place: what is between them is blank.
-fn literals(code: &str) -> String {
-    let mut out = String::with_capacity(code.len());
-    let mut rest = code;
-    let blank = |out: &mut String, text: &str| out.extend(text.chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
-    while let Some(first) = rest.chars().next() {
-        let (length, text) = if rest.starts_with("//") {
-            (rest.find('\n').unwrap_or(rest.len()), false)
-        } else if let Some(hashes) = raw_string(rest) {
-            let end = format!("\"{}", "#".repeat(hashes));
-            let open = hashes + 2;
-            (rest[open..].find(&end).map_or(rest.len(), |at| open + at + end.len()), true)
-        } else if first == '"' {
-            (string_end(rest), true)
-        } else if rest.starts_with("'\"'") || rest.starts_with("'\\'") {
-            (3, false)
-        } else {
-            (first.len_utf8(), false)
-        };
-        if text {
-            out.push_str(&rest[..length])
-        } else {
-            blank(&mut out, &rest[..length])
-        }
-        rest = &rest[length..];
-    }
-    out
-}
-
-/// With how many `#` a raw string begins here.
-fn raw_string(code: &str) -> Option<usize> {
-    let after = code.strip_prefix('r')?;
-    let hashes = after.len() - after.trim_start_matches('#').len();
-    after[hashes..].starts_with('"').then_some(hashes)
-}
-
-fn string_end(code: &str) -> usize {
-    let mut escaped = false;
-    for (at, found) in code.char_indices().skip(1) {
-        match found {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            '"' => return at + 1,
-            _ => {}
-        }
-    }
-    code.len()
-}
-
 /// The part of a source file that users can read something of: nothing of tests, nothing of stored names.
 fn printed(path: &Path) -> String {
     let code = read(path);
     let code = code.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    // What older versions wrote to outbox.operation.
-    literals(code).replace("'wish carried out'", "'stored'")
+    without_stored(&only_literals(code))
+}
+
+/// Without what older versions wrote to `outbox.operation`.
+fn without_stored(text: &str) -> String {
+    text.replace("'wish carried out'", "'stored'")
 }
 
 fn sources() -> Vec<PathBuf> {
@@ -160,14 +116,17 @@ fn documents_and_shipped_files_are_in_plain_english() {
 
 #[test]
 fn printed_texts_are_in_plain_english() {
-    let found: Vec<_> = sources().iter().flat_map(|path| complaints(path, &printed(path))).collect();
+    let code = sources().into_iter().map(|path| (printed(&path), path));
+    // Statements write hints, too.
+    let sql = files(Path::new("src"), "sql").into_iter().map(|path| (without_stored(&read(&path)), path));
+    let found: Vec<_> = code.chain(sql).flat_map(|(text, path)| complaints(&path, &text)).collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 #[test]
 fn planted_words_are_found_where_users_read_them() {
     let code = "// nobody\nlet wish = 'x'; let wish_done = '\"';\nwarn!(\"Nobody \\\"mends\\\" it, for \\\n  ever\");\nr#\"a \"wish\"\"#;";
-    let found: Vec<_> = banned(&literals(code)).into_iter().map(|(line, word, _)| (line, word)).collect();
+    let found: Vec<_> = banned(&only_literals(code)).into_iter().map(|(line, word, _)| (line, word)).collect();
     assert_eq!(found, [(3, "for ever"), (3, "mends"), (3, "nobody"), (5, "wish")]);
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("planted.rs");

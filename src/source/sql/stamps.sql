@@ -25,7 +25,7 @@ SELECT c.oid,
        pg_catalog.pg_get_expr(d.adbin, d.adrelid),
        a.attgenerated <> '',
        pg_catalog.pg_get_userbyid(c.relowner)::text,
-       -- A predefined role without members can be nobody; with one, even NOINHERIT members can SET ROLE to it.
+       -- No session can have a predefined role without members; with one, even NOINHERIT members can SET ROLE to it.
        ARRAY(
            SELECT r.rolname::text FROM pg_catalog.pg_roles AS r
            WHERE NOT r.rolsuper AND r.oid <> c.relowner
