@@ -12,41 +12,21 @@ use crate::position::Timestamp;
 mod claim;
 mod end;
 
-const LOOK: &str = "SELECT pg_catalog.statement_timestamp(), \
-     (SELECT a.try_at FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'due' ORDER BY a.try_at LIMIT 1), \
-     EXISTS (SELECT FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'running' AND a.expires_at <= pg_catalog.statement_timestamp()), \
-     EXISTS (SELECT FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'running')";
+const LOOK: &str = include_str!("sql/actions_look.sql");
 
-const BACKLOG: &str = "SELECT pg_catalog.clock_timestamp(), pg_catalog.min(d.due_at), pg_catalog.min(d.due_at) FILTER (WHERE d.attempts = 0), \
-     pg_catalog.count(*) FROM (SELECT a.due_at, a.attempts FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'due' \
-     AND a.due_at <= pg_catalog.statement_timestamp() ORDER BY a.try_at LIMIT $2) AS d";
+const BACKLOG: &str = include_str!("sql/actions_backlog.sql");
 
 /// A statement of its own, behind the one that ended the action: it sees what was queued meanwhile. One that an application has
 /// locked is left to [`RELEASE`].
-const PROMOTE: &str = "WITH f AS (SELECT f.action_id FROM outbox.action AS f WHERE f.status = 'queued' AND f.action_id IN (SELECT (SELECT q.action_id FROM outbox.action AS q WHERE q.schedule_id = p.id AND q.tenant = p.tenant AND q.status = 'queued' AND q.relay = $3 \
-     ORDER BY q.planned_at LIMIT 1) FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::text[])) AS p(id, tenant)) \
-     FOR NO KEY UPDATE SKIP LOCKED) UPDATE outbox.action AS a SET status = 'due', updated_at = pg_catalog.clock_timestamp() FROM f \
-     WHERE a.action_id = f.action_id AND a.status = 'queued' AND NOT EXISTS (SELECT FROM outbox.action AS o WHERE o.schedule_id = a.schedule_id AND o.tenant = a.tenant \
-     AND o.relay = a.relay AND o.status IN ('due', 'running'))";
+const PROMOTE: &str = include_str!("sql/actions_promote.sql");
 
 /// A queued action that nothing is before any more: what was before it was canceled, or was locked when it was to be promoted.
-const RELEASE: &str = "WITH f AS (SELECT q.action_id FROM outbox.action AS q WHERE q.relay = $1 AND q.status = 'queued' AND NOT EXISTS (\
-     SELECT FROM outbox.action AS o WHERE o.schedule_id = q.schedule_id AND o.tenant = q.tenant AND o.relay = q.relay \
-     AND (o.status IN ('due', 'running') OR o.status = 'queued' AND (o.planned_at, o.action_id) < (q.planned_at, q.action_id))) \
-     FOR NO KEY UPDATE OF q SKIP LOCKED) UPDATE outbox.action AS a SET status = 'due', updated_at = pg_catalog.clock_timestamp() FROM f \
-     WHERE a.action_id = f.action_id AND a.status = 'queued'";
+const RELEASE: &str = include_str!("sql/actions_release.sql");
 
 /// In the order in which [`end`] locks: the two of them never wait for each other in a circle.
 /// Waits for nobody: a row that somebody has locked is about to end, or is looked at, and is still its claimant's. Waiting for it
 /// while others are held would be a deadlock with whoever ends several.
-const KEEP: &str = "WITH p AS (SELECT * FROM ROWS FROM (pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::text[]), \
-     pg_catalog.unnest($4::text[])) AS p(id, token, progress)), \
-     free AS (SELECT a.action_id, p.progress FROM p JOIN outbox.action AS a ON a.action_id = p.id AND a.token = p.token \
-     FOR NO KEY UPDATE OF a SKIP LOCKED), \
-     kept AS (UPDATE outbox.action AS a SET expires_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $1::float8), \
-     progress = COALESCE(f.progress, a.progress), updated_at = pg_catalog.clock_timestamp() \
-     FROM free AS f WHERE a.action_id = f.action_id) \
-     SELECT a.action_id FROM p JOIN outbox.action AS a ON a.action_id = p.id AND a.token = p.token";
+const KEEP: &str = include_str!("sql/actions_keep.sql");
 
 /// One look, without any lock.
 #[derive(Clone, Copy, Debug)]

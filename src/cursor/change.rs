@@ -14,14 +14,9 @@ use super::position;
 use crate::database::Error;
 use crate::position::{Position, Timestamp};
 
-const CARRY_OUT: &str = "UPDATE outbox.cursor SET position_created_at = $2, position_id = $3, \
-     observed_at = COALESCE($4, observed_at), seek_applied = $5, identity = COALESCE($6::text::jsonb, identity), \
-     relations = COALESCE($7::oid[], relations), partitions = COALESCE($8::integer, partitions), open_since = NULL, \
-     updated_at = pg_catalog.clock_timestamp() WHERE name = $1";
+const CARRY_OUT: &str = include_str!("sql/change_carry_out.sql");
 
-const NOTE: &str = "INSERT INTO outbox.operation (operator, verb, cursor, detail) \
-     VALUES (session_user || '/' || $1::text, 'change applied', $2::text, \
-     pg_catalog.jsonb_build_object('number', $3::bigint, 'moved', $4::boolean))";
+const NOTE: &str = include_str!("sql/change_note.sql");
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]

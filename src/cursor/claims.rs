@@ -15,49 +15,28 @@ use super::dead_letter::{self, DeadLetter};
 use super::status::{self, ErrorReport};
 use crate::database::{Error, Fragile, Loan, Session};
 
-const CLAIMED: &str = "UPDATE outbox.cursor SET advanced_by = $2, advanced_at = pg_catalog.clock_timestamp(), \
-     updated_at = pg_catalog.clock_timestamp() WHERE name = $1";
+const CLAIMED: &str = include_str!("sql/claims_claimed.sql");
 
-const EXPIRE: &str = "UPDATE outbox.claim SET state = 'unknown', updated_at = pg_catalog.clock_timestamp(), \
-     error = COALESCE(error, '{}') || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', 'retry', \
-     'code', 'interrupted', 'message', 'replica ' || claimed_by || ' ended or was cut off while it had the row: sent or not', \
-     'hint', 'Ask the receiver for this key; under at_most_once it is not sent again.') \
-     WHERE relay = $1 AND state = 'sending' AND expires_at <= pg_catalog.clock_timestamp() RETURNING key";
+const EXPIRE: &str = include_str!("sql/claims_expire.sql");
 
 /// Claims of rows that have gone or are no longer due: nobody takes them up again.
-const PRUNE: &str = "DELETE FROM outbox.claim WHERE relay = $1 AND NOT marked AND updated_at < pg_catalog.clock_timestamp() - interval '1 day' \
-     AND (state = 'claimed' AND expires_at < pg_catalog.clock_timestamp() - interval '1 day' \
-     OR state = 'waiting' AND not_before < pg_catalog.clock_timestamp() - interval '1 day')";
+const PRUNE: &str = include_str!("sql/claims_prune.sql");
 
 const DONE: &str = "DELETE FROM outbox.claim WHERE relay = $1 AND key = $2::text[] AND token = $3";
 
-const POSTPONE: &str = "UPDATE outbox.claim SET state = 'waiting', expires_at = NULL, \
-     not_before = pg_catalog.clock_timestamp() + interval '1 second', updated_at = pg_catalog.clock_timestamp() \
-     WHERE relay = $1 AND key = $2::text[] AND token = $3";
+const POSTPONE: &str = include_str!("sql/claims_postpone.sql");
 
 const LETTERS: &str = "SELECT message_id FROM outbox.dead_letter WHERE cursor = $1 AND state = 'redriving'";
 
-const WAIT: &str = "UPDATE outbox.claim SET state = 'waiting', attempts = attempts + $4, \
-     not_before = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $5::float8), expires_at = NULL, \
-     error = $6::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), \
-     updated_at = pg_catalog.clock_timestamp() WHERE relay = $1 AND key = $2::text[] AND token = $3";
+const WAIT: &str = include_str!("sql/claims_wait.sql");
 
-const SETTLE: &str = "UPDATE outbox.claim SET state = $4, attempts = attempts + 1, expires_at = NULL, \
-     error = $5::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), \
-     updated_at = pg_catalog.clock_timestamp() WHERE relay = $1 AND key = $2::text[] AND token = $3";
+const SETTLE: &str = include_str!("sql/claims_settle.sql");
 
-const KEEP: &str = "UPDATE outbox.claim SET expires_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $4::float8), \
-     updated_at = pg_catalog.clock_timestamp() WHERE relay = $1 AND key = $2::text[] AND token = $3";
+const KEEP: &str = include_str!("sql/claims_keep.sql");
 
-const REDRIVEN: &str = "UPDATE outbox.dead_letter SET state = 'redriven', resolved_at = pg_catalog.clock_timestamp(), \
-     resolved_by = $3 WHERE cursor = $1 AND message_id = $2 AND state = 'redriving'";
+const REDRIVEN: &str = include_str!("sql/claims_redriven.sql");
 
-const WAITING: &str = "SELECT pg_catalog.count(*) OVER (), \
-     EXTRACT(EPOCH FROM not_before - pg_catalog.clock_timestamp())::float8, COALESCE(error ->> 'code', '') \
-     FROM (SELECT not_before, error FROM outbox.claim WHERE relay = $1 AND state = 'waiting' UNION ALL \
-     SELECT not_before, error FROM outbox.request WHERE relay = $1 AND status = 'pending' AND attempts > 0 UNION ALL \
-     SELECT try_at, error FROM outbox.action WHERE relay = $1 AND status = 'due' AND attempts > 0) AS w \
-     ORDER BY not_before LIMIT 1";
+const WAITING: &str = include_str!("sql/claims_waiting.sql");
 
 /// A claimed row, named for what follows.
 #[derive(Clone, Copy, Debug)]

@@ -57,18 +57,7 @@ pub enum ControlOutcome {
 /// # Errors
 /// The database's.
 pub async fn list(client: &Client) -> Result<Vec<CursorSummary>, Error> {
-    let rows = client
-        .query(
-            "SELECT name, relay, position_created_at, position_id, holder, holder_pid, advanced_at, paused, halted, \
-             last_error::text, observed_at, circuit_opened_at, \
-             dead_letters + (SELECT pg_catalog.count(*) FROM outbox.request AS r WHERE r.relay = s.relay AND r.status = 'failed' \
-             AND r.error ->> 'code' IS DISTINCT FROM 'discarded'), \
-             EXISTS (SELECT FROM outbox.cursor_status AS c WHERE c.cursor = s.name AND c.halted AND c.fingerprint LIKE 'check:%'), \
-             EXISTS (SELECT FROM outbox.cursor AS c WHERE c.name = s.name) \
-             FROM outbox.status AS s ORDER BY name",
-            &[],
-        )
-        .await?;
+    let rows = client.query(include_str!("sql/control_list.sql"), &[]).await?;
     rows.iter()
         .map(|row| {
             Ok(CursorSummary {
@@ -106,15 +95,7 @@ pub async fn pause(client: &mut Client, name: &str, by: &str) -> Result<ControlO
         return Ok(ControlOutcome::Unknown);
     }
     let transaction = client.transaction().await?;
-    let changed = transaction
-        .execute(
-            "INSERT INTO outbox.control AS k (cursor, paused, paused_at, paused_by, updated_at) \
-             VALUES ($1, true, pg_catalog.clock_timestamp(), $2, pg_catalog.clock_timestamp()) \
-             ON CONFLICT (cursor) DO UPDATE SET paused = true, paused_at = excluded.paused_at, \
-             paused_by = excluded.paused_by, updated_at = excluded.updated_at WHERE NOT k.paused",
-            &[&name, &by],
-        )
-        .await?;
+    let changed = transaction.execute(include_str!("sql/control_pause.sql"), &[&name, &by]).await?;
     note(&transaction, "cursor pause", name, by, None).await?;
     transaction.commit().await?;
     Ok(if changed == 0 { ControlOutcome::Already } else { ControlOutcome::Done })
@@ -129,21 +110,8 @@ pub async fn resume(client: &mut Client, name: &str, by: &str) -> Result<Control
         return Ok(ControlOutcome::Unknown);
     }
     let transaction = client.transaction().await?;
-    let unpaused = transaction
-        .execute(
-            "UPDATE outbox.control SET paused = false, paused_at = NULL, paused_by = NULL, \
-             updated_at = pg_catalog.clock_timestamp() WHERE cursor = $1 AND paused",
-            &[&name],
-        )
-        .await?;
-    let unhalted = transaction
-        .execute(
-            "UPDATE outbox.cursor_status SET state = 'running', halted = false, fingerprint = NULL, message_id = NULL, \
-             last_error = NULL, circuit_opened_at = NULL, updated_at = pg_catalog.clock_timestamp() \
-             WHERE cursor = $1 AND halted",
-            &[&name],
-        )
-        .await?;
+    let unpaused = transaction.execute(include_str!("sql/control_resume.sql"), &[&name]).await?;
+    let unhalted = transaction.execute(include_str!("sql/control_unhalt.sql"), &[&name]).await?;
     note(&transaction, "cursor resume", name, by, None).await?;
     transaction.commit().await?;
     Ok(if unpaused + unhalted == 0 { ControlOutcome::Already } else { ControlOutcome::Done })
@@ -175,12 +143,6 @@ pub async fn note(
     by: &str,
     detail: Option<&str>,
 ) -> Result<(), Error> {
-    client
-        .execute(
-            "INSERT INTO outbox.operation (operator, verb, cursor, detail) \
-             VALUES (session_user || '/' || $1, $2, $3, $4::text::jsonb)",
-            &[&by, &verb, &cursor, &detail],
-        )
-        .await?;
+    client.execute(include_str!("sql/operation_note.sql"), &[&by, &verb, &cursor, &detail]).await?;
     Ok(())
 }

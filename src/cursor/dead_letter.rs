@@ -10,8 +10,7 @@ use crate::position::{Position, Timestamp};
 
 const BURY: &str = include_str!("sql/dead_letter_bury.sql");
 
-const OPEN: &str = "SELECT pg_catalog.count(*) FROM outbox.dead_letter \
-     WHERE cursor = $1 AND state IN ('dead', 'redriving')";
+const OPEN: &str = include_str!("sql/dead_letter_open.sql");
 
 const WANTED: &str = "SELECT pg_catalog.count(*) FROM outbox.dead_letter WHERE cursor = $1 AND state = 'redriving'";
 
@@ -21,16 +20,11 @@ const REDRIVING: &str = include_str!("sql/dead_letter_redriving.sql");
 /// How many bytes of payload are read at a time to be sent again; the letter that passes it is the last.
 const REDRIVING_BYTES: i64 = 8 << 20;
 
-const REDRIVEN: &str = "UPDATE outbox.dead_letter SET state = 'redriven', resolved_at = pg_catalog.clock_timestamp(), \
-     resolved_by = $2 WHERE id = ANY ($1::bigint[])";
+const REDRIVEN: &str = include_str!("sql/dead_letter_redriven.sql");
 
-const REFUSED: &str = "UPDATE outbox.dead_letter SET state = 'dead', attempts = attempts + 1, \
-     error = $2::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), \
-     dead_lettered_at = pg_catalog.clock_timestamp(), dead_lettered_by = $3, requested_at = NULL, requested_by = NULL \
-     WHERE id = $1";
+const REFUSED: &str = include_str!("sql/dead_letter_refused.sql");
 
-const NOT_SENT: &str = "UPDATE outbox.dead_letter SET state = 'redriving', resolved_at = NULL, resolved_by = NULL \
-     WHERE id = $1";
+const NOT_SENT: &str = include_str!("sql/dead_letter_not_sent.sql");
 
 /// A row that the receiver will never accept, with all that is needed to send it again.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,8 +13,7 @@ use super::claims::{Settlement, Taking};
 use super::status::{self, ErrorReport};
 use crate::database::{Error, Session, quote_literal};
 
-const REGISTER: &str = "INSERT INTO outbox.template (name, relay) SELECT t.name, $1 FROM pg_catalog.unnest($2::text[]) AS t(name) \
-     ON CONFLICT DO NOTHING";
+const REGISTER: &str = include_str!("sql/ledger_register.sql");
 
 const TAKEN: &str =
     "SELECT name, relay FROM outbox.template WHERE name = ANY ($2::text[]) AND relay <> $1 ORDER BY name LIMIT 1";
@@ -24,49 +23,21 @@ const TEMPLATES: &str =
 
 const ORPHANS: &str = include_str!("sql/request_orphans.sql");
 
-const CLAIM: &str = "UPDATE outbox.request AS r SET status = 'processing', token = $1, claimed_by = $2, \
-     claimed_at = pg_catalog.clock_timestamp(), \
-     expires_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $3::float8), \
-     first_tried_at = COALESCE(r.first_tried_at, pg_catalog.clock_timestamp()), body = COALESCE(r.body, p.body), \
-     body_hash = COALESCE(r.body_hash, pg_catalog.sha256(p.body)), ambiguous = r.ambiguous + p.interrupted::integer, \
-     updated_at = pg_catalog.clock_timestamp() \
-     FROM ROWS FROM (pg_catalog.unnest($4::text[]), pg_catalog.unnest($5::bytea[]), pg_catalog.unnest($6::boolean[])) AS p(id, body, interrupted) WHERE r.request_id = p.id::uuid";
+const CLAIM: &str = include_str!("sql/ledger_claim.sql");
 
-const GIVE_UP: &str = "UPDATE outbox.request AS r SET status = 'unknown', attempts = r.attempts + 1, \
-     ambiguous = r.ambiguous + $2::boolean::integer, expires_at = NULL, \
-     error = $3::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), \
-     updated_at = pg_catalog.clock_timestamp() WHERE r.request_id = ANY ($1::text[]::uuid[])";
+const GIVE_UP: &str = include_str!("sql/ledger_give_up.sql");
 
 /// Who was slow, and not gone, may still say what became of a request that nobody else has sent since.
-const COMPLETE: &str = "UPDATE outbox.request AS r SET status = 'completed', completed_at = pg_catalog.clock_timestamp(), \
-     provider_id = p.provider_id, reply = p.reply, body = NULL, error = NULL, token = NULL, expires_at = NULL, \
-     updated_at = pg_catalog.clock_timestamp() \
-     FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]), \
-     pg_catalog.unnest($4::text[])) AS p(id, token, provider_id, reply) \
-     WHERE r.request_id = p.id::uuid AND r.token = p.token AND r.status IN ('processing', 'unknown') RETURNING r.request_id::text";
+const COMPLETE: &str = include_str!("sql/ledger_complete.sql");
 
-const WAIT: &str = "UPDATE outbox.request SET status = 'pending', attempts = attempts + $4, ambiguous = ambiguous + $5::boolean::integer, \
-     first_tried_at = CASE WHEN ambiguous = 0 AND NOT $5 THEN NULL ELSE first_tried_at END, \
-     not_before = CASE WHEN $6::float8 > 0 THEN pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $6) \
-     ELSE due_at END, token = NULL, expires_at = NULL, \
-     error = $3::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), \
-     updated_at = pg_catalog.clock_timestamp() WHERE request_id = $1::text::uuid AND token = $2 AND status = 'processing'";
+const WAIT: &str = include_str!("sql/ledger_wait.sql");
 
-const END: &str = "UPDATE outbox.request SET status = $4, attempts = attempts + 1, ambiguous = ambiguous + $5::boolean::integer, \
-     expires_at = NULL, error = $3::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), \
-     updated_at = pg_catalog.clock_timestamp() WHERE request_id = $1::text::uuid AND token = $2 AND status = 'processing'";
+const END: &str = include_str!("sql/ledger_end.sql");
 
 /// Waits for nobody: a row that somebody has locked is still its claimant's. What was given up meanwhile, and not sent again, too.
-const KEEP: &str = "WITH p AS (SELECT * FROM ROWS FROM (pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS p(id, token)), \
-     free AS (SELECT r.request_id FROM p JOIN outbox.request AS r ON r.request_id = p.id::uuid AND r.token = p.token \
-     AND r.status = 'processing' FOR NO KEY UPDATE OF r SKIP LOCKED), \
-     kept AS (UPDATE outbox.request AS r SET expires_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $1::float8), \
-     updated_at = pg_catalog.clock_timestamp() FROM free AS f WHERE r.request_id = f.request_id) \
-     SELECT p.id FROM p JOIN outbox.request AS r ON r.request_id = p.id::uuid AND r.token = p.token \
-     WHERE r.status IN ('processing', 'unknown')";
+const KEEP: &str = include_str!("sql/ledger_keep.sql");
 
-const FAILED: &str = "SELECT pg_catalog.count(*) FROM outbox.request WHERE relay = $1 AND status = 'failed' \
-     AND error ->> 'code' IS DISTINCT FROM 'discarded'";
+const FAILED: &str = include_str!("sql/ledger_failed.sql");
 
 /// A request that is claimed with others.
 #[derive(Clone, Copy, Debug)]

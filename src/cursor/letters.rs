@@ -64,17 +64,7 @@ pub async fn list(client: &Client, which: Which<'_>) -> Result<Vec<DeadLetterSum
         Which::Ids(ids) => (Some(ids), None),
         Which::Open(cursor) => (None, cursor),
     };
-    let rows = client
-        .query(
-            "SELECT id, cursor, source, created_at, message_id, sink || ' ' || target, key, CASE WHEN $1::bigint[] IS NOT NULL THEN payload END, state, attempts, \
-             dead_lettered_at, error::text FROM outbox.dead_letter \
-             WHERE CASE WHEN $1::bigint[] IS NULL \
-             THEN state IN ('dead', 'redriving') AND ($2::text IS NULL OR cursor = $2 \
-             OR cursor IN (SELECT c.name FROM outbox.cursor AS c WHERE c.relay = $2)) ELSE id = ANY ($1) END \
-             ORDER BY cursor, created_at, id",
-            &[&ids, &cursor],
-        )
-        .await?;
+    let rows = client.query(include_str!("sql/letters_list.sql"), &[&ids, &cursor]).await?;
     Ok(rows.iter().map(listed).collect::<Result<_, _>>()?)
 }
 
@@ -102,17 +92,8 @@ fn listed(row: &Row) -> Result<DeadLetterSummary, tokio_postgres::Error> {
 pub async fn decide(client: &mut Client, ids: &[i64], decision: Decision, by: &str) -> Result<usize, Error> {
     let transaction = client.transaction().await?;
     let (verb, sql) = match decision {
-        Decision::Redrive => (
-            "dead-letter redrive",
-            "UPDATE outbox.dead_letter SET state = 'redriving', requested_at = pg_catalog.clock_timestamp(), \
-             requested_by = session_user || '/' || $2 WHERE id = ANY ($1) AND state = 'dead' RETURNING id, cursor",
-        ),
-        Decision::Discard => (
-            "dead-letter discard",
-            "UPDATE outbox.dead_letter SET state = 'discarded', resolved_at = pg_catalog.clock_timestamp(), \
-             resolved_by = session_user || '/' || $2 WHERE id = ANY ($1) AND state IN ('dead', 'redriving') \
-             RETURNING id, cursor",
-        ),
+        Decision::Redrive => ("dead-letter redrive", include_str!("sql/letters_redrive.sql")),
+        Decision::Discard => ("dead-letter discard", include_str!("sql/letters_discard.sql")),
     };
     let rows = transaction.query(sql, &[&ids, &by]).await?;
     let changed = rows.iter().map(|row| Ok((row.try_get(1)?, row.try_get(0)?)));

@@ -35,18 +35,10 @@ const LOCK: &str = lock!("name = $1");
 /// knows where its newest version lies.
 const LOCK_AT: &str = lock!("ctid = $3::text::tid AND name = $1");
 
-const CONTROL: &str = "SELECT k.paused, s.halted, s.fingerprint, \
-     k.seek_seq, (k.seek_to ->> 'created_at')::timestamptz, k.seek_to ->> 'id', \
-     k.seek_to ? 'from', (k.seek_to #>> '{from,created_at}')::timestamptz, k.seek_to #>> '{from,id}', k.adopt::text, \
-     EXISTS (SELECT FROM outbox.dead_letter AS d WHERE d.cursor = n.name AND d.state = 'redriving') \
-     FROM (SELECT $1::text AS name) AS n \
-     LEFT JOIN outbox.control AS k ON k.cursor = n.name \
-     LEFT JOIN outbox.cursor_status AS s ON s.cursor = n.name";
+const CONTROL: &str = include_str!("sql/lock_control.sql");
 
 /// A lock of the transaction, so that it ends with the turn, also behind a pooler. Who looked before the last try is late.
-const PROBE: &str = "SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended('outbox-relay circuit ' || $1::text, 0)) \
-     AND NOT EXISTS (SELECT FROM outbox.cursor_status WHERE cursor = $2 AND updated_at > $3 \
-     AND updated_at <= pg_catalog.clock_timestamp())";
+const PROBE: &str = include_str!("sql/lock_probe.sql");
 
 /// Where a version of a cursor's row lies (`ctid`).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,13 +3,7 @@
 use crate::database::{Error, Session};
 
 /// Every change of a row gives it another `xmin`.
-const NEWS: &str = "SELECT pg_catalog.concat_ws(' ', \
-     (SELECT pg_catalog.concat_ws(' ', pg_catalog.count(*), pg_catalog.sum(pg_catalog.hashtext(k.cursor || ' ' || k.xmin::text))) \
-     FROM outbox.control AS k), \
-     (SELECT pg_catalog.concat_ws(' ', pg_catalog.count(*), pg_catalog.sum(pg_catalog.hashtext(s.cursor || ' ' || s.xmin::text))) \
-     FROM outbox.cursor_status AS s), \
-     (SELECT pg_catalog.concat_ws(' ', pg_catalog.count(*), pg_catalog.sum(d.id)) FROM outbox.dead_letter AS d \
-     WHERE d.state = 'redriving'))";
+const NEWS: &str = include_str!("sql/news.sql");
 
 /// A digest of `outbox.control`, `outbox.cursor_status` and the dead letters that are to be sent again.
 ///

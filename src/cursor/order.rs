@@ -12,16 +12,10 @@ use crate::position::Position;
 const ORDER: &str = include_str!("sql/order.sql");
 
 /// Ends a halt: of a message ($2), or with one of these codes ($3).
-pub(super) const UNHALT: &str = "UPDATE outbox.cursor_status SET state = 'running', halted = false, fingerprint = NULL, \
-     message_id = NULL, last_error = NULL, updated_at = pg_catalog.clock_timestamp() \
-     WHERE cursor = $1 AND halted AND (message_id = $2 OR last_error ->> 'code' = ANY ($3))";
+pub(super) const UNHALT: &str = include_str!("sql/order_unhalt.sql");
 
 /// Replicas of an older version note it by its older name.
-const OUTCOME: &str = "SELECT c.seek_applied >= $2, \
-     (SELECT (o.detail ->> 'moved')::boolean FROM outbox.operation AS o \
-     WHERE o.cursor = c.name AND o.verb IN ('change applied', 'wish carried out') AND (o.detail ->> 'number')::bigint = $2 \
-     ORDER BY o.id DESC LIMIT 1) \
-     FROM outbox.cursor AS c WHERE c.name = $1";
+const OUTCOME: &str = include_str!("sql/order_outcome.sql");
 
 /// A change to be written.
 #[derive(Clone, Debug, Default)]

@@ -58,8 +58,7 @@ pub async fn rename(client: &Client, old: &str, new: &str, by: &str) -> Result<i
 /// The database's.
 pub async fn unhurried(client: &Client) -> Result<(), Error> {
     // PostgreSQL knows transaction_timeout from version 17 on.
-    let limits = "SELECT pg_catalog.set_config(name, CASE name WHEN 'synchronous_commit' THEN 'on' ELSE '0' END, false) \
-                  FROM pg_catalog.pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout', 'synchronous_commit')";
+    let limits = include_str!("sql/relay_unhurried.sql");
     client.query(limits, &[]).await?;
     Ok(())
 }

@@ -12,20 +12,12 @@ use super::{RestsOn, position};
 use crate::database::{Error, quote_literal};
 use crate::position::{Position, Timestamp};
 
-const OLD: &str = "SELECT c.name, COALESCE(c.identity, '{}')::text, c.position_created_at, c.position_id, c.observed_at, \
-     c.relations, c.partitions, COALESCE(k.paused, false), COALESCE(k.seek_seq, 0) > c.seek_applied OR c.token IS NOT NULL, \
-     (SELECT pg_catalog.count(*) FROM outbox.dead_letter AS d WHERE d.cursor = c.name AND d.state IN ('dead', 'redriving')), \
-     (SELECT pg_catalog.count(*) FROM outbox.claim AS u WHERE u.relay = c.name AND u.state = 'unknown'), \
-     c.rule, c.open_since \
-     FROM outbox.cursor AS c LEFT JOIN outbox.control AS k ON k.cursor = c.name WHERE c.relay = $1 ORDER BY c.name";
+const OLD: &str = include_str!("sql/reshard_old.sql");
 
 const LOCK: &str = "SELECT FROM outbox.cursor WHERE relay = $1 ORDER BY name FOR UPDATE";
 
 /// An old change for a name that comes back must not be carried out again.
-const MAKE: &str = "INSERT INTO outbox.cursor (name, relay, identity, position_created_at, observed_at, relations, partitions, \
-     rule, open_since, seek_applied) SELECT n, $2, $3::text::jsonb, $4::timestamptz, $5::timestamptz, $6::oid[], $7::integer, \
-     $8, $9, \
-     COALESCE((SELECT k.seek_seq FROM outbox.control AS k WHERE k.cursor = n), 0) FROM pg_catalog.unnest($1::text[]) AS n";
+const MAKE: &str = include_str!("sql/reshard_make.sql");
 
 /// A cursor that is to end.
 #[derive(Clone, Debug)]

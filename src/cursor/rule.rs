@@ -7,14 +7,9 @@ use super::status::{self, ErrorReport};
 use crate::database::Error;
 use crate::position::{Position, Timestamp};
 
-const WEAKEN: &str = "UPDATE outbox.cursor SET rule = $2, open_since = NULL, \
-     position_created_at = COALESCE($3::timestamptz, position_created_at), \
-     position_id = CASE WHEN $3::timestamptz IS NULL THEN position_id END, updated_at = pg_catalog.clock_timestamp() \
-     WHERE name = $1";
+const WEAKEN: &str = include_str!("sql/rule_weaken.sql");
 
-const NOTE: &str = "INSERT INTO outbox.operation (operator, verb, cursor, detail) \
-     VALUES (session_user || '/' || $1::text, 'position moved back', $2::text, \
-     pg_catalog.jsonb_build_object('rule', $3::text, 'from', $4::text, 'to', $5::timestamptz))";
+const NOTE: &str = include_str!("sql/rule_note.sql");
 
 /// A halt that is written with what it follows from.
 #[derive(Clone, Debug)]

@@ -8,50 +8,30 @@ use crate::database::{Error, Session};
 use crate::position::Timestamp;
 
 /// Statement time, not the clock's: an index can be asked for it.
-const FIRST: &str = "SELECT pg_catalog.statement_timestamp(), (SELECT s.next_at FROM outbox.schedule AS s WHERE s.relay = $1 \
-     AND s.enabled AND s.next_at < 'infinity' ORDER BY s.next_at LIMIT 1), \
-     EXISTS (SELECT FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.next_at IS NULL)";
+const FIRST: &str = include_str!("sql/schedules_first.sql");
 
 /// However many are to be computed, those that are due do not wait for them.
-const TAKE: &str = "SELECT s.schedule_id, s.name, s.tenant, s.rule, s.time_zone, s.starts_at, s.ends_at, s.changed_at, s.next_at, s.last_at, \
-     s.missed, pg_catalog.pg_column_size(s.payload) FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.next_at < 'infinity' \
-     AND s.next_at <= pg_catalog.statement_timestamp() ORDER BY s.next_at LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED";
+const TAKE: &str = include_str!("sql/schedules_take.sql");
 
-const TAKE_NEW: &str = "SELECT s.schedule_id, s.name, s.tenant, s.rule, s.time_zone, s.starts_at, s.ends_at, s.changed_at, s.next_at, s.last_at, \
-     s.missed, pg_catalog.pg_column_size(s.payload) FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.next_at IS NULL LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED";
+const TAKE_NEW: &str = include_str!("sql/schedules_take_new.sql");
 
 const TENANTS: &str =
     "SELECT n.nspname::text FROM pg_catalog.pg_namespace AS n WHERE n.nspname LIKE $1 ESCAPE '!' ORDER BY n.nspname";
 
-const LEFT: &str = "SELECT t.name FROM pg_catalog.unnest($3::text[]) WITH ORDINALITY AS t(name, n) WHERE NOT EXISTS (SELECT \
-     FROM outbox.action AS a WHERE a.schedule_id = $1 AND a.tenant = t.name AND a.planned_at = $2) ORDER BY t.n LIMIT $4";
+const LEFT: &str = include_str!("sql/schedules_left.sql");
 
 /// One call after the other, in this order: each sees what the one before it made.
-const MAKE: &str = "SELECT p.id, m.status FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::timestamptz[]), \
-     pg_catalog.unnest($3::boolean[])) AS p(id, planned, queues), LATERAL outbox.make_action(\
-     (SELECT s FROM outbox.schedule AS s WHERE s.schedule_id = p.id), p.planned, p.queues, false, $4::text[]) AS m";
+const MAKE: &str = include_str!("sql/schedules_make.sql");
 
-const PLANNED: &str = "UPDATE outbox.schedule AS s SET next_at = p.next_at, last_at = p.last_at, problem = p.problem \
-     FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::timestamptz[]), pg_catalog.unnest($3::timestamptz[]), \
-     pg_catalog.unnest($4::text[])) AS p(id, next_at, last_at, problem) WHERE s.schedule_id = p.id";
+const PLANNED: &str = include_str!("sql/schedules_planned.sql");
 
-const STRAYS: &str = "UPDATE outbox.schedule AS s SET next_at = 'infinity', problem = 'relay_unknown: no relay ' || s.relay \
-     || ' has been started with [relay.source.schedule]; the known ones: ' || COALESCE((SELECT pg_catalog.string_agg(c.relay, ', ' ORDER BY c.relay) \
-     FROM outbox.cursor AS c WHERE c.identity ->> 'table' = 'outbox.action'), 'none') \
-     WHERE s.schedule_id IN (SELECT o.schedule_id FROM outbox.schedule AS o WHERE o.enabled AND o.next_at IS NULL \
-     AND NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.name = o.relay AND c.identity ->> 'table' = 'outbox.action') LIMIT 100 \
-     FOR NO KEY UPDATE SKIP LOCKED) RETURNING s.name, s.relay";
+const STRAYS: &str = include_str!("sql/schedules_strays.sql");
 
-const FOUND: &str = "UPDATE outbox.schedule AS s SET next_at = NULL, problem = NULL WHERE s.schedule_id IN (\
-     SELECT o.schedule_id FROM outbox.schedule AS o WHERE o.relay = $1 AND o.problem LIKE 'relay_unknown:%' FOR NO KEY UPDATE SKIP LOCKED)";
+const FOUND: &str = include_str!("sql/schedules_found.sql");
 
-const COUNT: &str = "SELECT (SELECT pg_catalog.count(*) FROM outbox.schedule AS s WHERE (s.relay = $1 OR s.problem LIKE 'relay_unknown:%') AND s.problem IS NOT NULL), \
-     (SELECT pg_catalog.count(*) FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'running'), \
-     COALESCE((SELECT pg_catalog.max(EXTRACT(EPOCH FROM pg_catalog.statement_timestamp() - s.next_at)::float8) FROM (SELECT s.next_at \
-     FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.next_at < pg_catalog.statement_timestamp() ORDER BY s.next_at LIMIT 1) AS s), 0)";
+const COUNT: &str = include_str!("sql/schedules_count.sql");
 
-const PROBLEMS: &str = "SELECT CASE s.tenant WHEN '' THEN s.name ELSE s.tenant || '/' || s.name END, s.problem \
-     FROM outbox.schedule AS s WHERE (s.relay = $1 OR s.problem LIKE 'relay_unknown:%') AND s.problem IS NOT NULL ORDER BY 1 LIMIT 11";
+const PROBLEMS: &str = include_str!("sql/schedules_problems.sql");
 
 /// The clock, and whether a schedule is due.
 #[derive(Clone, Copy, Debug)]
@@ -180,8 +160,7 @@ pub async fn strays(client: &ClientWrapper) -> Result<Vec<(String, String)>, Err
 /// # Errors
 /// The database's.
 pub async fn tenants_of_queries(client: &ClientWrapper, relay: &str) -> Result<Vec<String>, Error> {
-    let sql = "SELECT DISTINCT s.tenant FROM outbox.schedule AS s WHERE s.relay = $1 AND s.enabled AND s.query IS NOT NULL \
-               AND (s.next_at IS NULL OR s.next_at < 'infinity')";
+    let sql = include_str!("sql/schedules_tenants_of_queries.sql");
     let rows = client.query(sql, &[&relay]).await?;
     Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
 }

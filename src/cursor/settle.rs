@@ -29,8 +29,7 @@ impl SettleOutcome {
     }
 }
 
-const STATUS: &str = "SELECT relay, CASE WHEN status = 'processing' AND expires_at < pg_catalog.clock_timestamp() THEN 'unknown' \
-     ELSE status END FROM outbox.request WHERE request_id = $1::text::uuid";
+const STATUS: &str = include_str!("sql/settle_status.sql");
 
 /// A row of this key; of several rows with this key, each at another instant, all whose outcome is unknown; or the one of this key
 /// that is named by its instant, too.

@@ -6,9 +6,7 @@
 use crate::database::{Error, Session};
 
 /// Cursors of the relay $1 that are of another set than the identity $2 says.
-const STRANGERS: &str = "SELECT c.name, c.identity::text FROM outbox.cursor AS c WHERE c.relay = $1 AND \
-     (c.identity ->> 'shards', c.identity ->> 'shard_key') IS DISTINCT FROM \
-     ($2::text::jsonb ->> 'shards', $2::text::jsonb ->> 'shard_key') ORDER BY c.name";
+const STRANGERS: &str = include_str!("sql/shards_strangers.sql");
 
 /// A cursor of another set.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -95,8 +95,7 @@ pub struct Halt {
 /// # Errors
 /// The database's.
 pub async fn halt(session: &Session, cursor: &str) -> Result<Option<Halt>, Error> {
-    let sql = "SELECT message_id, COALESCE(last_error ->> 'class', ''), COALESCE(last_error ->> 'code', ''), \
-               COALESCE(last_error ->> 'message', '') FROM outbox.cursor_status WHERE cursor = $1 AND halted";
+    let sql = include_str!("sql/status_halt.sql");
     let Some(row) = session.query_opt(sql, &[&cursor]).await? else { return Ok(None) };
     Ok(Some(Halt {
         message_id: row.try_get(0)?,
@@ -112,16 +111,7 @@ pub async fn halt(session: &Session, cursor: &str) -> Result<Option<Halt>, Error
 /// # Errors
 /// The database's.
 pub async fn rest(session: &Session, cursor: &str, linger: Duration) -> Result<bool, Error> {
-    let changed = session
-        .execute(
-            "UPDATE outbox.cursor_status SET state = 'running', message_id = NULL, last_error = NULL, circuit_opened_at = NULL, \
-             updated_at = pg_catalog.clock_timestamp() \
-             WHERE cursor = $1 AND NOT halted AND state <> 'running' AND last_error ->> 'class' IS DISTINCT FROM 'fatal' \
-             AND updated_at <= pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $2::float8) \
-             AND NOT EXISTS (SELECT FROM outbox.claim AS c WHERE c.relay = $1 AND c.state = 'waiting' AND c.marked)",
-            &[&cursor, &linger.as_secs_f64()],
-        )
-        .await?;
+    let changed = session.execute(include_str!("sql/status_rest.sql"), &[&cursor, &linger.as_secs_f64()]).await?;
     Ok(changed > 0)
 }
 

@@ -10,18 +10,14 @@ use crate::position::Timestamp;
 /// What became of the newest occurrence is found from tenant to tenant along the index: a long history costs nothing.
 const LIST: &str = include_str!("sql/timetable_list.sql");
 
-const ENABLE: &str = "UPDATE outbox.schedule AS s SET enabled = $2 WHERE s.schedule_id = $1 AND s.enabled <> $2 \
-     RETURNING s.relay, s.name, s.tenant";
+const ENABLE: &str = include_str!("sql/timetable_enable.sql");
 
 /// Nobody deletes it before its actions are made.
-const KEEP: &str = "SELECT pg_catalog.clock_timestamp(), s.relay, s.name, s.tenant FROM outbox.schedule AS s \
-     WHERE s.schedule_id = $1 FOR KEY SHARE";
+const KEEP: &str = include_str!("sql/timetable_keep.sql");
 
-const MAKE: &str = "SELECT m.tenant FROM outbox.make_action((SELECT s FROM outbox.schedule AS s WHERE s.schedule_id = $1), \
-     $2::timestamptz, true, true, $3::text[]) AS m";
+const MAKE: &str = include_str!("sql/timetable_make.sql");
 
-const MADE: &str = "SELECT a.action_id, a.tenant, a.status FROM outbox.action AS a WHERE a.schedule_id = $1 AND a.planned_at = $2 \
-     AND a.manual ORDER BY a.tenant";
+const MADE: &str = include_str!("sql/timetable_made.sql");
 
 /// What to list.
 #[derive(Clone, Copy, Debug, Default)]

@@ -44,18 +44,12 @@ const RECORD_IN_FLIGHT: &str = record!(
 );
 
 /// Rows that this token reserved are listed as unknown, or will be.
-const IS_LOST: &str = "SELECT EXISTS (SELECT FROM outbox.claim WHERE relay = $1 AND token = $2 AND error ->> 'code' = $3) \
-     OR EXISTS (SELECT FROM outbox.cursor WHERE name = $1 AND token ->> 'token' = $2)";
+const IS_LOST: &str = include_str!("sql/unknown_is_lost.sql");
 
-const COUNT: &str = "SELECT (SELECT pg_catalog.count(*) FROM outbox.claim WHERE relay = $1 AND state = 'unknown') \
-     + (SELECT pg_catalog.count(*) FROM outbox.request WHERE relay = $1 AND status = 'unknown')";
+const COUNT: &str = include_str!("sql/unknown_count.sql");
 
 /// With the keys of the newest twenty.
-const COUNTS: &str = "WITH unknown AS (SELECT relay, key, updated_at FROM outbox.claim WHERE state = 'unknown' \
-     UNION ALL SELECT relay, ARRAY[request_id::text], updated_at FROM outbox.request WHERE status = 'unknown') \
-     SELECT c.relay, pg_catalog.count(*), (SELECT pg_catalog.jsonb_agg(n.key)::text FROM \
-     (SELECT k.key FROM unknown AS k WHERE k.relay = c.relay ORDER BY k.updated_at DESC, k.key LIMIT 20) AS n) \
-     FROM unknown AS c GROUP BY c.relay";
+const COUNTS: &str = include_str!("sql/unknown_counts.sql");
 
 /// The code of rows whose holder ended while they were in flight.
 const HOLDER_LOST: &str = "holder_lost";

@@ -14,15 +14,12 @@ use crate::position::Timestamp;
 pub const UNBROKEN: Duration = Duration::from_secs(5);
 
 /// No row while the process has none in `outbox.replica`.
-const BEGIN: &str = "WITH ended AS (UPDATE outbox.schedule_watch SET ended_at = $4, seen_at = $4 WHERE watch_id = $5) \
-     INSERT INTO outbox.schedule_watch (instance, relay, since, seen_at) SELECT r.instance, $2, $3, $3 \
-     FROM outbox.replica AS r WHERE r.instance = $1::text::uuid RETURNING watch_id";
+const BEGIN: &str = include_str!("sql/watches_begin.sql");
 
 const SEEN: &str =
     "UPDATE outbox.schedule_watch SET seen_at = pg_catalog.clock_timestamp() WHERE watch_id = $1 AND ended_at IS NULL";
 
-const END: &str = "UPDATE outbox.schedule_watch SET ended_at = COALESCE($2, pg_catalog.clock_timestamp()) \
-     WHERE watch_id = $1 AND ended_at IS NULL";
+const END: &str = include_str!("sql/watches_end.sql");
 
 /// A process is there as long as it says so in one of its sessions. One that says nothing was there until it was last seen. What
 /// sessions say shows nothing of the time before this server was started.

@@ -14,46 +14,22 @@ use crate::database::Error;
 const RUNNING: &str =
     "SELECT a.tenant, a.schedule_id FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'running'";
 
-const OLDEST: &str = "SELECT a.action_id, a.tenant, a.schedule_id FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'due' \
-     AND a.try_at <= pg_catalog.statement_timestamp() ORDER BY a.try_at, a.action_id LIMIT $2";
+const OLDEST: &str = include_str!("../sql/actions_claim_oldest.sql");
 
 /// From tenant to tenant along the index, and of each the oldest: a tenant with a million of them costs as much as one with
 /// one.
-const BY_TENANT: &str = "WITH RECURSIVE t AS (\
-     (SELECT a.tenant, 1 AS n FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'due' AND a.tenant > $2 ORDER BY a.tenant LIMIT 1) \
-     UNION ALL SELECT (SELECT a.tenant FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'due' AND a.tenant > t.tenant \
-     ORDER BY a.tenant LIMIT 1), t.n + 1 FROM t WHERE t.tenant IS NOT NULL AND t.n < $3) \
-     SELECT d.action_id, t.tenant, d.schedule_id FROM t LEFT JOIN LATERAL (SELECT a.action_id, a.schedule_id, a.try_at \
-     FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'due' AND a.tenant = t.tenant \
-     AND a.try_at <= pg_catalog.statement_timestamp() ORDER BY a.try_at, a.action_id LIMIT $4) AS d ON true \
-     WHERE t.tenant IS NOT NULL ORDER BY d.try_at, d.action_id";
+const BY_TENANT: &str = include_str!("../sql/actions_claim_by_tenant.sql");
 
 /// What one begins with that belongs to nobody, when others hide it.
-const NOBODYS: &str = "SELECT a.action_id, a.tenant, a.schedule_id FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'due' \
-     AND a.tenant = '' AND a.try_at <= pg_catalog.statement_timestamp() ORDER BY a.try_at, a.action_id LIMIT $2";
+const NOBODYS: &str = include_str!("../sql/actions_claim_nobodys.sql");
 
 /// One whose row an application has locked, by `outbox.cancel_actions` for example, waits, and no other with it.
-const CLAIM: &str = "WITH f AS (SELECT f.action_id FROM outbox.action AS f WHERE f.action_id = ANY ($4::bigint[]) AND f.status = 'due' \
-     FOR NO KEY UPDATE SKIP LOCKED) UPDATE outbox.action AS a SET status = 'running', token = $1, claimed_by = $2, \
-     started_at = pg_catalog.clock_timestamp(), progress = NULL, \
-     expires_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $3::float8), \
-     updated_at = pg_catalog.clock_timestamp() FROM f WHERE a.action_id = f.action_id AND a.status = 'due' \
-     RETURNING a.action_id, a.schedule_id, a.schedule, a.tenant, a.planned_at, a.due_at, a.started_at, a.attempts, a.payload::text, \
-     a.query, a.command, a.on_interrupted, EXTRACT(EPOCH FROM a.timeout)::float8, a.manual";
+const CLAIM: &str = include_str!("../sql/actions_claim.sql");
 
 /// One whose row an application has locked waits, and no other with it. The first time it is taken up at once: replicas end for
 /// many reasons. One that ends its replica again and again (with the memory it needs, for example) waits for longer each time:
 /// 1 s, 2 s, 4 s, up to 5 minutes.
-const EXPIRE: &str = "WITH o AS (SELECT a.action_id FROM outbox.action AS a WHERE a.relay = $1 AND a.status = 'running' \
-     AND a.expires_at <= pg_catalog.statement_timestamp() FOR UPDATE SKIP LOCKED) UPDATE outbox.action AS a SET status = CASE a.on_interrupted WHEN 'retry' THEN 'due' ELSE 'failed' END, \
-     finished_at = CASE a.on_interrupted WHEN 'retry' THEN NULL ELSE pg_catalog.clock_timestamp() END, \
-     try_at = pg_catalog.clock_timestamp() + CASE WHEN a.attempts < 1 THEN interval '0' \
-     ELSE pg_catalog.make_interval(secs => LEAST(300, pg_catalog.power(2, LEAST(a.attempts, 10) - 1))::float8) END, \
-     attempts = a.attempts + 1, token = NULL, expires_at = NULL, progress = NULL, \
-     error = pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', 'retry', 'code', 'interrupted', \
-     'message', 'outcome unknown: replica ' || a.claimed_by || ' ended or was cut off while it had the action', \
-     'hint', 'on_interrupted of its schedule says whether it is retried.'), updated_at = pg_catalog.clock_timestamp() \
-     FROM o WHERE a.action_id = o.action_id RETURNING a.action_id, a.schedule_id, a.tenant, a.schedule, a.status";
+const EXPIRE: &str = include_str!("../sql/actions_claim_expire.sql");
 
 impl LockedCursor {
     /// Which tenants' schedules have an action that is running.

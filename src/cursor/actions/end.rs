@@ -11,17 +11,9 @@ use crate::cursor::status;
 use crate::database::Error;
 
 /// Nobody else's lock is waited for: an application's transaction may hold it for long, behind an edit that queues an action.
-const FINISH: &str = "WITH o AS (SELECT a.action_id FROM outbox.action AS a WHERE a.action_id = $1 AND a.token = $2 FOR UPDATE SKIP LOCKED) \
-     UPDATE outbox.action AS a SET status = $3, finished_at = pg_catalog.clock_timestamp(), result = $4, \
-     error = CASE WHEN $5::text IS NOT NULL THEN $5::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()) END, \
-     attempts = a.attempts + CASE WHEN $3 = 'failed' THEN 1 ELSE 0 END, token = NULL, expires_at = NULL, progress = NULL, \
-     updated_at = pg_catalog.clock_timestamp() FROM o WHERE a.action_id = o.action_id RETURNING a.schedule_id, a.tenant";
+const FINISH: &str = include_str!("../sql/actions_end_finish.sql");
 
-const WAIT: &str = "WITH o AS (SELECT a.action_id FROM outbox.action AS a WHERE a.action_id = $1 AND a.token = $2 \
-     FOR NO KEY UPDATE SKIP LOCKED) UPDATE outbox.action AS a SET status = 'due', \
-     try_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $3::float8), attempts = a.attempts + $4, \
-     error = $5::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), token = NULL, expires_at = NULL, \
-     progress = NULL, updated_at = pg_catalog.clock_timestamp() FROM o WHERE a.action_id = o.action_id RETURNING a.schedule_id, a.tenant";
+const WAIT: &str = include_str!("../sql/actions_end_wait.sql");
 
 const HELD: &str = "SELECT FROM outbox.action AS a WHERE a.action_id = $1 AND a.token = $2";
 

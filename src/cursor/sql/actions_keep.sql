@@ -1,0 +1,21 @@
+WITH p AS (
+    SELECT *
+    FROM ROWS FROM (
+        pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::text[])
+    ) AS p(id, token, progress)
+),
+free AS (
+    SELECT a.action_id, p.progress
+    FROM p
+    JOIN outbox.action AS a ON a.action_id = p.id AND a.token = p.token
+    FOR NO KEY UPDATE OF a SKIP LOCKED
+),
+kept AS (
+    UPDATE outbox.action AS a SET expires_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $1::float8),
+        progress = COALESCE(f.progress, a.progress), updated_at = pg_catalog.clock_timestamp()
+    FROM free AS f
+    WHERE a.action_id = f.action_id
+)
+SELECT a.action_id
+FROM p
+JOIN outbox.action AS a ON a.action_id = p.id AND a.token = p.token

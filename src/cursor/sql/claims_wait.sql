@@ -1,0 +1,5 @@
+UPDATE outbox.claim SET state = 'waiting', attempts = attempts + $4,
+    not_before = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $5::float8), expires_at = NULL,
+    error = $6::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()),
+    updated_at = pg_catalog.clock_timestamp()
+WHERE relay = $1 AND key = $2::text[] AND token = $3

@@ -1,0 +1,13 @@
+SELECT c.name, COALESCE(c.identity, '{}')::text, c.position_created_at, c.position_id, c.observed_at, c.relations,
+    c.partitions, COALESCE(k.paused, false), COALESCE(k.seek_seq, 0) > c.seek_applied OR c.token IS NOT NULL,
+    (
+        SELECT pg_catalog.count(*)
+        FROM outbox.dead_letter AS d
+        WHERE d.cursor = c.name AND d.state IN ('dead', 'redriving')
+    ),
+    (SELECT pg_catalog.count(*) FROM outbox.claim AS u WHERE u.relay = c.name AND u.state = 'unknown'), c.rule,
+    c.open_since
+FROM outbox.cursor AS c
+LEFT JOIN outbox.control AS k ON k.cursor = c.name
+WHERE c.relay = $1
+ORDER BY c.name
