@@ -26,6 +26,9 @@ pub use auth::Method;
 pub use error::Error;
 pub use pool::{Fragile, Loan, Pool, pool, take};
 
+/// Ends the session's time limits: it waits for others' transactions, and its statements take as long as they take.
+pub(crate) const PATIENT: &str = include_str!("database/sql/patient.sql");
+
 /// `[postgres]` of the configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {

@@ -183,15 +183,7 @@ impl From<tokio_postgres::Error> for MigrateError {
 /// When this role may not read it, or the database's.
 pub async fn version(client: &tokio_postgres::Client) -> Result<SchemaVersion, MigrateError> {
     // By the catalogue: to_regclass fails where the schema may not be looked into.
-    let found = client
-        .query_opt(
-            "SELECT current_user::text, pg_catalog.has_schema_privilege(n.oid, 'USAGE') \
-             AND pg_catalog.has_table_privilege(c.oid, 'SELECT') \
-             FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace \
-             WHERE n.nspname = 'outbox' AND c.relname = 'version'",
-            &[],
-        )
-        .await?;
+    let found = client.query_opt(include_str!("migrate/sql/version_readable.sql"), &[]).await?;
     let none = SchemaVersion { version: 0, oldest_binary: 0 };
     let Some(found) = found else { return Ok(none) };
     if !found.try_get::<_, bool>(1)? {
@@ -299,8 +291,7 @@ async fn take_back(client: &mut tokio_postgres::Client, to: i32) -> Result<Vec<i
 async fn alone(client: &mut tokio_postgres::Client) -> Result<tokio_postgres::Transaction<'_>, MigrateError> {
     let transaction = client.transaction().await?;
     // PostgreSQL knows transaction_timeout from version 17 on.
-    let timeouts = "SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings \
-                    WHERE name IN ('statement_timeout', 'transaction_timeout')";
+    let timeouts = include_str!("migrate/sql/unhurried.sql");
     transaction.query(timeouts, &[]).await?;
     transaction.batch_execute("SET LOCAL lock_timeout = '5min'").await?;
     transaction.execute("SELECT pg_catalog.pg_advisory_xact_lock($1)", &[&LOCK]).await?;

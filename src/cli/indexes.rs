@@ -6,7 +6,7 @@ use anyhow::Context as _;
 
 use super::output::{complain, print};
 use crate::config::Config;
-use crate::database::Session;
+use crate::database::{PATIENT, Session};
 use crate::source::shard::Shard;
 use crate::source::shard::index::{self, Missing};
 use crate::source::table::{self, Table};
@@ -15,20 +15,15 @@ use crate::source::{self, Stream};
 /// How often the progress of a build is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A build takes as long as it takes, and waits for every older transaction.
-const PATIENT: &str = "SELECT pg_catalog.set_config(s.name, '0', false) FROM pg_catalog.pg_settings AS s WHERE s.name IN \
-     ('statement_timeout', 'lock_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout')";
-
-const PROGRESS: &str = "SELECT p.phase, GREATEST(p.blocks_done, 0), GREATEST(p.blocks_total, 0) \
-     FROM pg_catalog.pg_stat_progress_create_index AS p WHERE p.pid = $1";
+const PROGRESS: &str = include_str!("sql/indexes_progress.sql");
 
 /// Who is building an index of this name now.
-const BUILDER: &str = "SELECT p.pid FROM pg_catalog.pg_stat_progress_create_index AS p \
-     WHERE p.index_relid = $1::text::regclass LIMIT 1";
+const BUILDER: &str = include_str!("sql/indexes_builder.sql");
 
 /// Makes what is missing, one after the other.
 pub(super) async fn make(config: &Config) -> anyhow::Result<()> {
     let session = super::session(config, "migrate").await?;
+    // A build takes as long as it takes, and waits for every older transaction.
     session.execute(PATIENT, &[]).await?;
     let mut some = false;
     for relay in config.relays.iter().filter(|relay| relay.is_first_shard()) {

@@ -45,10 +45,7 @@ pub(super) async fn relay(
 
 /// Whether anything in the database has this cursor's or relay's name, also when both are gone.
 async fn named(client: &Client, name: &str) -> Result<bool, Error> {
-    let sql = "SELECT EXISTS (SELECT FROM outbox.cursor WHERE name = $1 OR relay = $1) \
-               OR EXISTS (SELECT FROM outbox.claim WHERE relay = $1) OR EXISTS (SELECT FROM outbox.request WHERE relay = $1) \
-               OR EXISTS (SELECT FROM outbox.dead_letter WHERE cursor = $1) \
-               OR EXISTS (SELECT FROM outbox.schedule WHERE relay = $1) OR EXISTS (SELECT FROM outbox.action WHERE relay = $1)";
+    let sql = include_str!("sql/known_named.sql");
     Ok(client.query_one(sql, &[&name]).await?.try_get(0)?)
 }
 

@@ -22,8 +22,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const TRANSACTION_TIMEOUT: i32 = 170_000;
 
 /// The server process, and which server it belongs to.
-const WHERE: &str = "SELECT pg_catalog.pg_backend_pid(), (SELECT system_identifier::text FROM pg_catalog.pg_control_system()), \
-     (EXTRACT(EPOCH FROM pg_catalog.pg_postmaster_start_time()) * 1000000)::bigint";
+const WHERE: &str = include_str!("sql/connect_where.sql");
 
 /// The planner's part keeps every statement on the `(created_at, id)` index whatever the statistics say: a plan that sorts
 /// the table would take longer with each row.

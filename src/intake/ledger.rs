@@ -20,17 +20,10 @@ use crate::pace::Pace;
 use crate::position::{Timestamp, utc};
 
 /// The id is made here, so that the answer tells a new request from one that was there.
-const ONCE: &str = "\
-    SELECT m.request_id::text, m.status, m.already_sent, \
-           m.request_id <> c.id OR EXISTS (SELECT FROM outbox.request AS r WHERE r.request_id = c.id) \
-    FROM (SELECT COALESCE($5::text::uuid, outbox.uuid7()) AS id OFFSET 0) AS c, \
-         LATERAL outbox.enqueue_once($1, $2, $3, COALESCE($4::text::jsonb, '{}'), c.id, $6, $7 * interval '1 second', $8) AS m";
+const ONCE: &str = include_str!("sql/ledger_once.sql");
 
 /// A request that the statement's snapshot lacks is new, and new ones begin as pending.
-const EACH: &str = "\
-    SELECT e.id::text, COALESCE(r.status, 'pending'), COALESCE(r.status = 'completed', false), r.request_id IS NOT NULL \
-    FROM (SELECT outbox.enqueue($1, $2, COALESCE($3::text::jsonb, '{}'), $4::text::uuid, $5) AS id OFFSET 0) AS e \
-    LEFT JOIN outbox.request AS r ON r.request_id = e.id";
+const EACH: &str = include_str!("sql/ledger_each.sql");
 
 /// How long a statement waits for a lock: long enough for a transaction that is about to commit.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_millis(100);

@@ -5,7 +5,7 @@ use tokio_postgres::Client;
 use super::MigrateError;
 use crate::database::{Error, quote_ident};
 
-const WHO: &str = include_str!("owner.sql");
+const WHO: &str = include_str!("sql/owner.sql");
 
 /// Adds to a refusal of the server which role may do it, and the SQL with which this one may.
 pub(super) async fn explained(client: &Client, error: MigrateError) -> MigrateError {

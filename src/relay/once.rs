@@ -167,11 +167,7 @@ async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
 /// halts are about to end, because the relay is checked again.
 async fn halted(session: &Session, target: &Target) -> Result<Option<String>, Error> {
     let row = session
-        .query_opt(
-            "SELECT COALESCE(last_error ->> 'message', '') FROM outbox.cursor_status \
-             WHERE cursor = $1 AND halted AND (fingerprint = $2 OR updated_at > $3)",
-            &[&target.config.name, &target.fingerprint, &target.begun],
-        )
+        .query_opt(include_str!("sql/once_halted.sql"), &[&target.config.name, &target.fingerprint, &target.begun])
         .await?;
     Ok(match row {
         Some(row) => Some(row.try_get(0)?),

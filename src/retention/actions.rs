@@ -5,14 +5,7 @@ use crate::database::{Error, Session};
 
 /// Old actions: how many may go, and how many stay because they have not ended.
 pub(super) async fn look(session: &Session, seconds: f64) -> Result<Found, Error> {
-    let row = session
-        .query_one(
-            "SELECT pg_catalog.count(*) FILTER (WHERE a.finished_at IS NOT NULL), \
-             pg_catalog.count(*) FILTER (WHERE a.finished_at IS NULL) FROM outbox.action AS a \
-             WHERE COALESCE(a.finished_at, a.due_at) < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1::float8)",
-            &[&seconds],
-        )
-        .await?;
+    let row = session.query_one(include_str!("sql/actions_look.sql"), &[&seconds]).await?;
     let kept = Kept::some(row.try_get(1)?, "not ended").into_iter().collect();
     Ok(Found { what: What::Actions, of: "outbox.action".to_owned(), rows: row.try_get(0)?, kept })
 }

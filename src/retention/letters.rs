@@ -5,16 +5,7 @@ use crate::database::{Error, Session};
 
 /// Old dead letters: how many may go, and which cursor has the others.
 pub(super) async fn look(session: &Session, seconds: f64) -> Result<Found, Error> {
-    let rows = session
-        .query(
-            "SELECT cursor, pg_catalog.count(*) FILTER (WHERE resolved_at < since), \
-             pg_catalog.count(*) FILTER (WHERE state IN ('dead', 'redriving') AND dead_lettered_at < since) \
-             FROM outbox.dead_letter, \
-             (SELECT pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1::float8) AS since) AS s \
-             GROUP BY cursor ORDER BY cursor",
-            &[&seconds],
-        )
-        .await?;
+    let rows = session.query(include_str!("sql/letters_look.sql"), &[&seconds]).await?;
     let mut found = Found { what: What::DeadLetters, of: "outbox.dead_letter".to_owned(), rows: 0, kept: Vec::new() };
     for row in &rows {
         let cursor: String = row.try_get(0)?;

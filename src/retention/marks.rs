@@ -112,14 +112,7 @@ pub(super) async fn look(
 
 /// Old marks of relays that are not configured here: whether their rows are gone cannot be told.
 pub(super) async fn strangers(session: &Session, relays: &[&str], seconds: f64) -> Result<Vec<Found>, Error> {
-    let rows = session
-        .query(
-            "SELECT relay, pg_catalog.count(*) FROM outbox.sent WHERE relay <> ALL ($1) \
-             AND sent_at < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $2::float8) \
-             GROUP BY relay ORDER BY relay",
-            &[&relays, &seconds],
-        )
-        .await?;
+    let rows = session.query(include_str!("sql/marks_strangers.sql"), &[&relays, &seconds]).await?;
     rows.iter()
         .map(|row| {
             let held_by = "the relay is not configured here, or marks in a column now";

@@ -18,8 +18,7 @@ pub(super) struct Table {
 }
 
 pub(super) async fn table(session: &Session) -> Result<Table, Error> {
-    let sql = "SELECT c.relkind = 'p', pg_catalog.pg_has_role(c.relowner, 'USAGE') FROM pg_catalog.pg_class AS c \
-               WHERE c.oid = 'outbox.message'::pg_catalog.regclass";
+    let sql = include_str!("sql/messages_table.sql");
     let row = session.query_one(sql, &[]).await?;
     Ok(Table { partitioned: row.try_get(0)?, owned: row.try_get(1)? })
 }
@@ -46,8 +45,7 @@ pub(super) async fn beginner(session: &Session, relays: &[relay::Config]) -> Res
         stream.table.schema == "outbox" && stream.table.name == "message"
     };
     let names: Vec<&str> = relays.iter().filter(of_messages).map(|relay| relay.name.as_str()).collect();
-    let sql = "SELECT n FROM pg_catalog.unnest($1::text[]) AS n \
-               WHERE NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.name = n) LIMIT 1";
+    let sql = include_str!("sql/messages_beginner.sql");
     let Some(row) = session.query_opt(sql, &[&names]).await? else { return Ok(None) };
     let held_by = format!("relay {}, which has no cursor yet", row.try_get::<_, String>(0)?);
     Ok(Some(found("outbox.message".to_owned(), 0, vec![Kept::all(held_by)])))
@@ -76,13 +74,7 @@ pub(super) struct Old {
 
 /// The partitions whose last day ended so long ago, oldest first.
 pub(super) async fn old(session: &Session, seconds: f64) -> Result<Vec<Old>, Error> {
-    let rows = session
-        .query(
-            "SELECT name::text, state FROM outbox.message_partition WHERE upper <= \
-             pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1::float8) ORDER BY upper",
-            &[&seconds],
-        )
-        .await?;
+    let rows = session.query(include_str!("sql/messages_old.sql"), &[&seconds]).await?;
     rows.iter().map(|row| Ok(Old { name: row.try_get(0)?, state: row.try_get(1)? })).collect()
 }
 
@@ -157,7 +149,6 @@ async fn locked(session: &Session, name: &str, error: tokio_postgres::Error) -> 
     if error.code() != Some(&tokio_postgres::error::SqlState::LOCK_NOT_AVAILABLE) {
         return Err(error.into());
     }
-    let sql = "SELECT 'locks of ' || outbox.message_lockers(ARRAY['outbox.message'::pg_catalog.regclass, \
-               ('outbox.' || pg_catalog.quote_ident($1::text))::pg_catalog.regclass]::oid[])";
+    let sql = include_str!("sql/messages_lockers.sql");
     Ok(session.query_one(sql, &[&name]).await?.try_get(0)?)
 }

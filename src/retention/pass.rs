@@ -311,13 +311,7 @@ pub async fn note(session: &Session, by: &str, found: &[Found]) -> Result<(), Er
         return Ok(());
     }
     let detail = serde_json::json!({ "pruned": pruned }).to_string();
-    session
-        .execute(
-            "INSERT INTO outbox.operation (operator, verb, detail) \
-             VALUES (session_user || '/' || $1, 'prune', $2::text::jsonb)",
-            &[&by, &detail],
-        )
-        .await?;
+    session.execute(include_str!("sql/pass_note.sql"), &[&by, &detail]).await?;
     Ok(())
 }
 
@@ -326,8 +320,7 @@ pub async fn note(session: &Session, by: &str, found: &[Found]) -> Result<(), Er
 /// # Errors
 /// The database's.
 pub async fn patient(session: &Session) -> Result<(), Error> {
-    let sql = "SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings \
-               WHERE name IN ('statement_timeout', 'transaction_timeout')";
+    let sql = include_str!("sql/pass_patient.sql");
     session.query(sql, &[]).await?;
     Ok(())
 }

@@ -10,8 +10,7 @@ use super::shape::{After, Shape, Within};
 use crate::database::Loan;
 use crate::position::Position;
 
-const DETACHED: &str = "SELECT name::text FROM outbox.message_partition \
-     WHERE state <> 'attached' AND upper > COALESCE($1::timestamptz, '-infinity') ORDER BY upper LIMIT 1";
+const DETACHED: &str = include_str!("sql/family_detached.sql");
 
 /// Whether it is the ready-made outbox, whose partitions come and go.
 fn is_message(shape: &Shape) -> bool {
@@ -127,13 +126,7 @@ impl<'a> Family<'a> {
 
 /// Refuses a partition that is new to the cursor and holds rows that the cursor has passed.
 async fn passed(reader: &Loan, shape: &Shape, partition: u32, position: &Position) -> Result<(), FetchError> {
-    let facts = reader
-        .query_one(
-            "SELECT $1::oid::regclass::text, pg_catalog.has_table_privilege($1::oid, 'SELECT'), \
-             pg_catalog.pg_get_partition_constraintdef($1::oid)",
-            &[&partition],
-        )
-        .await?;
+    let facts = reader.query_one(include_str!("sql/family_passed.sql"), &[&partition]).await?;
     let name: String = facts.try_get(0)?;
     let within = match facts.try_get(1)? {
         None => return Ok(()), // it is gone again

@@ -122,12 +122,7 @@ impl InspectError {
 /// See [`InspectError`].
 pub async fn inspect(session: &Session, config: &Stream) -> Result<Table, InspectError> {
     // By the catalogue, not by to_regclass: that one fails where the schema may not be looked into.
-    let by_name = session
-        .prepare_cached(
-            "SELECT c.oid FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace \
-             WHERE n.nspname = $1::text AND c.relname = $2::text",
-        )
-        .await?;
+    let by_name = session.prepare_cached(include_str!("sql/table_by_name.sql")).await?;
     let found = session.query_opt(&by_name, &[&config.table.schema, &config.table.name]).await?;
     let Some(found) = found else { return Err(InspectError::Missing(config.table.to_string())) };
     let root: u32 = found.try_get(0)?;
@@ -144,8 +139,7 @@ pub async fn inspect(session: &Session, config: &Stream) -> Result<Table, Inspec
     }
 }
 
-const VERSIONS: &str = "SELECT ARRAY(SELECT pg_catalog.concat_ws(' ', i.inhrelid, i.inhparent, i.xmin) FROM pg_catalog.pg_inherits AS i \
-     WHERE i.inhrelid = ANY ((SELECT $1::oid[])::oid[]) ORDER BY 1)";
+const VERSIONS: &str = include_str!("sql/table_versions.sql");
 
 /// A table's relatives.
 #[derive(Debug, PartialEq, Eq)]

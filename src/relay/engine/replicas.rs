@@ -52,13 +52,7 @@ fn runs_user_sql(relay: &Config) -> bool {
 /// # Errors
 /// The database's.
 pub async fn running(client: &Client) -> Result<Vec<String>, Error> {
-    let rows = client
-        .query(
-            "SELECT DISTINCT a.application_name FROM pg_catalog.pg_stat_activity AS a \
-             WHERE a.datname = pg_catalog.current_database() AND a.application_name LIKE 'outbox-relay/%' ORDER BY 1",
-            &[],
-        )
-        .await?;
+    let rows = client.query(include_str!("sql/replicas_running.sql"), &[]).await?;
     let names = rows.iter().map(|row| Ok(replica(row.try_get(0)?).to_owned()));
     Ok(names.collect::<Result<BTreeSet<_>, Error>>()?.into_iter().collect())
 }

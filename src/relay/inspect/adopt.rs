@@ -62,13 +62,7 @@ pub struct Remembered {
 /// The database's.
 pub async fn remembered(session: &Session, cursor: &str) -> Result<Option<Remembered>, Error> {
     // A name without a dot does not occur: the configuration demands the schema.
-    let sql = "SELECT COALESCE(n.nspname::text, pg_catalog.split_part(c.identity ->> 'table', '.', 1)), \
-               COALESCE(r.relname::text, pg_catalog.substr(c.identity ->> 'table', pg_catalog.strpos(c.identity ->> 'table', '.') + 1)), \
-               c.identity ->> 'sink' NOT IN ('due work', 'requests'), \
-               (c.identity ->> 'shards')::bigint, c.identity ->> 'shard_key' FROM outbox.cursor AS c \
-               LEFT JOIN pg_catalog.pg_class AS r ON r.oid = c.relations[1] \
-               LEFT JOIN pg_catalog.pg_namespace AS n ON n.oid = r.relnamespace \
-               WHERE c.name = $1 AND c.identity ->> 'table' IS NOT NULL";
+    let sql = include_str!("sql/adopt_remembered.sql");
     let Some(row) = session.query_opt(sql, &[&cursor]).await? else { return Ok(None) };
     let of: Option<i64> = row.try_get(3)?;
     let key: Option<String> = row.try_get(4)?;

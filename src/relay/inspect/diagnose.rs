@@ -205,9 +205,7 @@ async fn holders(session: &Session, held_by: Vec<HeldStatus>) -> Result<Vec<Hold
 
 /// A prepared transaction keeps the virtual transaction of its locks, and among these the lock on its own id.
 async fn gid(session: &Session, held: &HeldStatus) -> Result<Option<String>, Error> {
-    let sql = "SELECT p.gid FROM pg_catalog.pg_prepared_xacts AS p JOIN pg_catalog.pg_locks AS l \
-               ON l.locktype = 'transactionid' AND l.transactionid = p.transaction \
-               WHERE l.virtualtransaction = $1 AND l.pid IS NULL AND p.database = pg_catalog.current_database()";
+    let sql = include_str!("sql/diagnose_gid.sql");
     Ok(match session.query_opt(sql, &[&held.transaction]).await? {
         Some(row) => row.try_get(0)?,
         None => None,
@@ -272,8 +270,7 @@ async fn lock(session: &Session, name: &str, first: Option<&CursorStatus>) -> Re
     };
     let now = control::list(session).await?.into_iter().find(|cursor| cursor.name == name).and_then(|now| now.pid);
     let Some(pid) = now.filter(|pid| Some(*pid) == before.pid) else { return Ok(None) };
-    let sql = "SELECT EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - a.xact_start)::float8 \
-               FROM pg_catalog.pg_stat_activity AS a WHERE a.pid = $1";
+    let sql = include_str!("sql/diagnose_lock_age.sql");
     let age_seconds = match session.query_opt(sql, &[&pid]).await? {
         Some(row) => row.try_get(0)?,
         None => return Ok(None),

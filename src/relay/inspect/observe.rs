@@ -169,16 +169,7 @@ impl Observed<'_> {
 
 /// The oldest snapshot: the dead versions of the cursors' rows pile up below it, and turns get slower.
 async fn snapshot(session: &Session) -> Result<Finding, Error> {
-    let row = session
-        .query_opt(
-            "SELECT a.pid, COALESCE(a.application_name, ''), \
-             EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - a.xact_start)::float8, pg_catalog.age(a.backend_xmin) \
-             FROM pg_catalog.pg_stat_activity AS a \
-             WHERE a.backend_xmin IS NOT NULL AND a.pid <> pg_catalog.pg_backend_pid() \
-             ORDER BY pg_catalog.age(a.backend_xmin) DESC LIMIT 1",
-            &[],
-        )
-        .await?;
+    let row = session.query_opt(include_str!("sql/observe_snapshot.sql"), &[]).await?;
     let all: bool =
         session.query_one("SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')", &[]).await?.try_get(0)?;
     let row = match row {

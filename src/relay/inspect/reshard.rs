@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::cursor::reshard::{New, Old, lock, old, replace};
-use crate::database::{Session, Sessions};
+use crate::database::{PATIENT, Session, Sessions};
 use crate::position::{Position, Timestamp};
 use crate::relay::Config;
 use crate::relay::engine::not_ready::Unready;
@@ -26,10 +26,6 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long the horizon is held at a time, and how long it may go on in between: replicas look several times a second.
 const HOLDS: Duration = Duration::from_secs(5);
 const RESTS: Duration = Duration::from_secs(1);
-
-/// The verb's sessions wait for turns and for writers, not for a server that is gone.
-const PATIENT: &str = "SELECT pg_catalog.set_config(s.name, '0', false) FROM pg_catalog.pg_settings AS s WHERE s.name IN \
-     ('statement_timeout', 'lock_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout')";
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -239,12 +239,7 @@ pub async fn identity(session: &Session, config: &Config) -> Result<String, Erro
     // of them, so that cursors made before there were any belong to the same.
     let shards = config.shard.as_ref().map(|shard| (shard.of.to_string(), shard.key.as_str())).unzip();
     let row = session
-        .query_one(
-            "SELECT pg_catalog.json_strip_nulls(pg_catalog.json_build_object('table', $1::text, 'sink', $2::text, \
-             'target', $3::text, 'system', (SELECT system_identifier::text FROM pg_catalog.pg_control_system()), \
-             'shards', $4::text, 'shard_key', $5::text))::text",
-            &[&table, &kind, &target, &shards.0, &shards.1],
-        )
+        .query_one(include_str!("sql/prepare_identity.sql"), &[&table, &kind, &target, &shards.0, &shards.1])
         .await?;
     Ok(row.try_get(0)?)
 }

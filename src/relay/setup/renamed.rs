@@ -78,8 +78,7 @@ async fn linked(session: &Session, config: &Config, twins: Vec<Twin>) -> Result<
         (source::Config::Stream(_), _) => Ok(all(twins, "the same table and target")),
         (source::Config::Pending(_), _) => Ok(all(twins, "the same table")),
         (source::Config::Requests(requests), _) => {
-            let sql = "SELECT t.relay, CASE pg_catalog.count(*) WHEN 1 THEN 'the template ' ELSE 'the templates ' END \
-                       || pg_catalog.string_agg(t.name, ', ' ORDER BY t.name) FROM outbox.template AS t WHERE t.relay = ANY ($1) AND t.name = ANY ($2) GROUP BY t.relay";
+            let sql = include_str!("sql/renamed_templates.sql");
             let rows = session.query(sql, &[&relays, &requests.templates]).await?;
             let shared = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
             let shared =

@@ -84,9 +84,7 @@ impl Due {
     #[must_use]
     pub fn unmark_sql(&self) -> String {
         let Some(assignment) = self.assignment(false) else {
-            return "WITH u AS (DELETE FROM outbox.sent WHERE relay = $1::text AND key = $2::text[] RETURNING 1) \
-                    SELECT true, true FROM (SELECT pg_catalog.count(*) FROM u) AS done"
-                .to_owned();
+            return include_str!("../sql/pending_unmark.sql").to_owned();
         };
         format!(
             "WITH l AS MATERIALIZED (SELECT {keys} FROM {table} AS t WHERE {named} AND $1::text IS NOT NULL \

@@ -78,8 +78,7 @@ pub(super) async fn direct(sessions: &Sessions) -> Finding {
 
 /// What the rules rest on, as the session says it.
 async fn settings(session: &Session) -> Result<Finding, Error> {
-    let sql = "SELECT current_setting('TimeZone'), current_setting('row_security'), \
-               current_setting('idle_in_transaction_session_timeout'), current_setting('statement_timeout')";
+    let sql = include_str!("../sql/check_settings.sql");
     let row = session.query_one(sql, &[]).await?;
     let [zone, row_security]: [String; 2] = [row.try_get(0)?, row.try_get(1)?];
     let [idle, statement]: [String; 2] = [row.try_get(2)?, row.try_get(3)?];

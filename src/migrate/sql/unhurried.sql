@@ -1,0 +1,3 @@
+SELECT pg_catalog.set_config(name, '0', true)
+FROM pg_catalog.pg_settings
+WHERE name IN ('statement_timeout', 'transaction_timeout')
