@@ -4,6 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "documents/literals.rs"]
+mod literals;
+#[path = "architecture/statements.rs"]
+mod statements;
+
 /// What each top-level module of `src` may import. `horizon` and `shape` are pure, and live in `source` for the reader's
 /// sake; what they may import is checked by the second list.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
