@@ -12,7 +12,9 @@ pub type Environment = BTreeMap<String, String>;
 const PREFIX: &str = "OUTBOX_RELAY__";
 
 /// Sections that variables may fill; relays stand in the file, because their order and names matter.
-const SECTIONS: [&str; 7] = ["postgres", "kafka", "admin", "metrics", "intake", "shutdown", "retention"];
+fn sections() -> impl Iterator<Item = &'static str> {
+    keys::of("").iter().copied().filter(|section| *section != "relay")
+}
 
 /// Variables that mean something by themselves, the tests' among them.
 const KNOWN: [&str; 6] = ["CONFIG", "ALLOW_LOSS", "PG_BIN", "PG_MAJOR", "KAFKA_JARS", "SEED"];
@@ -43,7 +45,7 @@ pub(super) fn overlay(root: &mut Table, environment: &Environment, report: &Repo
                     properties.insert(property.replace('_', "."), (place, node));
                 }
             }
-            [section, key] if SECTIONS.contains(&section) => {
+            [section, key] if sections().any(|known| known == section) => {
                 if let Some(table) = table(root, section, &place) {
                     table.insert(key.to_owned(), (place, node));
                 }
@@ -84,13 +86,13 @@ fn unknown(name: &str, value: &str, report: &Report) {
 
 /// The key that a name with single underscores was meant for, and the variable that sets it.
 fn meant(lower: &str) -> Option<(String, String)> {
-    let (section, key) = SECTIONS.iter().find_map(|section| {
+    let (section, key) = sections().find_map(|section| {
         let key = lower.strip_prefix(section)?.strip_prefix('_')?.trim_start_matches('_');
         (!key.is_empty()).then_some((section, key))
     })?;
-    let parts = match key.strip_prefix("properties_").filter(|_| *section == "kafka") {
-        Some(property) => vec![*section, "properties", property.trim_start_matches('_')],
-        None => vec![*section, key],
+    let parts = match key.strip_prefix("properties_").filter(|_| section == "kafka") {
+        Some(property) => vec![section, "properties", property.trim_start_matches('_')],
+        None => vec![section, key],
     };
     Some((parts.join("."), format!("{PREFIX}{}", parts.join("__").to_ascii_uppercase())))
 }
@@ -113,10 +115,10 @@ fn stranger(place: Place, lower: &str) -> Problem {
         ("names no key that a variable can set".to_owned(), format!("write {meant}"))
     } else {
         let what = "names no key that a variable can set".to_owned();
-        let fix = match keys::nearest(section, SECTIONS) {
+        let fix = match keys::nearest(section, sections()) {
             Some(meant) if meant != section => format!("did you mean {PREFIX}{}__…?", meant.to_ascii_uppercase()),
             _ => {
-                let sections = SECTIONS.join(", ").to_ascii_uppercase();
+                let sections = sections().collect::<Vec<_>>().join(", ").to_ascii_uppercase();
                 format!("the form is {PREFIX}SECTION__KEY, the sections are {sections}")
             }
         };

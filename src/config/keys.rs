@@ -1,118 +1,81 @@
-//! Every key that can be configured, by section: the one list that the reader, its suggestions and the test of the
-//! reference file share.
+//! Every key that can be configured, by section, as the reference file (`deploy/outbox-relay.toml`) has it: the reader and its
+//! suggestions know what is written there.
 
-/// The sections and their keys. Sections whose keys are the user's own (`[kafka.properties]`, `headers`) are keys of
-/// their parent only.
-pub(super) const SECTIONS: &[(&str, &[&str])] = &[
-    ("", &["postgres", "kafka", "admin", "metrics", "intake", "shutdown", "retention", "relay"]),
-    ("postgres", &["url", "password_file", "ca_file", "pool_size"]),
-    ("kafka", &["bootstrap_servers", "sasl_password_file", "properties"]),
-    ("admin", &["listen"]),
-    ("metrics", &["phases"]),
-    ("intake", &["listen", "token_file", "body_limit", "connections", "timeout"]),
-    ("shutdown", &["grace"]),
-    (
-        "retention",
-        &["completed_requests", "sent_marks", "dead_letters", "actions", "messages", "messages_ahead", "every"],
-    ),
-    (
-        "relay",
-        &[
-            "name",
-            "guarantee",
-            "on_poison",
-            "on_unknown",
-            "on_config_change",
-            "dead_letter_topic",
-            "start",
-            "latency_window",
-            "shards",
-            "shard_key",
-            "source",
-            "turn",
-            "poll",
-            "sink",
-        ],
-    ),
-    ("relay.source", &["stream", "pending", "requests", "schedule"]),
-    ("relay.source.stream", &["table", "id", "created_at", "horizon", "time_zone"]),
-    ("relay.source.pending", &["table", "key", "due", "due_after", "sent", "where", "time_zone", "limit", "in_flight"]),
-    ("relay.source.requests", &["templates", "limit", "in_flight"]),
-    ("relay.source.schedule", &["in_flight", "per_tenant_concurrency", "schema", "role", "queries"]),
-    ("relay.source.schedule.queries", &["sql", "timeout", "when", "max_rows"]),
-    ("relay.turn", &["rows", "bytes", "max_row_bytes", "time", "deadline"]),
-    ("relay.poll", &["min", "max", "standby", "notify"]),
-    ("relay.sink", &["kafka", "http", "sms", "webhook", "email", "sql", "stdout", "command", "custom"]),
-    ("relay.sink.command", &["programs"]),
-    ("relay.sink.command.programs", &["program", "args", "timeout", "memory", "output"]),
-    ("relay.sink.kafka", &["topic", "key", "unordered", "on_partition_change", "payload", "headers"]),
-    ("relay.sink.kafka.payload", &["row", "column", "columns"]),
-    (
-        "relay.sink.http",
-        &["method", "url", "headers", "body", "timeout", "rate_per_second", "key_memory", "ask", "provider_id"],
-    ),
-    (
-        "relay.sink.webhook",
-        &[
-            "method",
-            "url",
-            "headers",
-            "body",
-            "body_limit",
-            "secret_file",
-            "secret_files",
-            "allow",
-            "timeout",
-            "rate_per_second",
-            "key_memory",
-        ],
-    ),
-    (
-        "relay.sink.email",
-        &[
-            "server",
-            "port",
-            "security",
-            "username",
-            "password_file",
-            "ca_file",
-            "hello_name",
-            "timeout",
-            "rate_per_second",
-            "key_memory",
-            "connections",
-            "from",
-            "reply_to",
-            "to",
-            "template",
-            "message_id_domain",
-            "templates",
-        ],
-    ),
-    ("relay.sink.email.templates", &["subject", "text", "text_file", "html", "html_file"]),
-    (
-        "relay.sink.sms",
-        &[
-            "provider",
-            "base_url",
-            "account_sid",
-            "auth_token",
-            "auth_token_file",
-            "from",
-            "to",
-            "text",
-            "timeout",
-            "rate_per_second",
-            "key_memory",
-        ],
-    ),
-    ("relay.sink.sql", &["statement", "parameters", "each"]),
-    ("relay.sink.stdout", &[]),
-    ("relay.sink.custom", &["kind"]),
-];
+use std::sync::LazyLock;
+
+use super::REFERENCE;
+
+/// A section and its keys, in the order of the reference. Sections whose keys are the user's own (`[kafka.properties]`,
+/// `headers`) are keys of their parent only.
+type Known = (&'static str, Vec<&'static str>);
+
+/// Sections of which the reference has examples only: the keys of a payload stand in one line, others are the user's own.
+const WRITTEN: [(&str, &[&str]); 2] =
+    [("relay.sink.kafka.payload", &["row", "column", "columns"]), ("relay.sink.custom", &["kind"])];
 
 /// Sections whose other keys are the user's own.
-pub(super) const OPEN: [&str; 1] = ["relay.sink.custom"];
+const OPEN: [&str; 2] = ["kafka.properties", "relay.sink.custom"];
+
+/// Sections of sections whose names are the user's own.
+const NAMED: [&str; 3] = ["relay.sink.email.templates", "relay.sink.command.programs", "relay.source.schedule.queries"];
+
+/// Before what is not set in the reference: a default, an example, an alternative, an example of a program of one's own.
+pub(super) const MARKS: [&str; 4] = ["# ", "#+ ", "#| ", "#: "];
+
+static SECTIONS: LazyLock<Vec<Known>> = LazyLock::new(|| {
+    let mut sections: Vec<Known> = WRITTEN.iter().map(|(name, keys)| (*name, keys.to_vec())).collect();
+    sections.insert(0, ("", Vec::new()));
+    let mut add = |section: &'static str, key: Option<&'static str>| {
+        let at = sections.iter().position(|(name, _)| *name == section).unwrap_or_else(|| {
+            sections.push((section, Vec::new()));
+            sections.len() - 1
+        });
+        let keys = &mut sections[at].1;
+        keys.extend(key.filter(|key| !keys.contains(key)));
+    };
+    let mut section = "";
+    for line in REFERENCE.lines() {
+        let line = MARKS.into_iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(line);
+        if let Some(name) = header(line) {
+            section = name;
+            // Each part is a key of what stands before it.
+            for (at, _) in name.match_indices('.').chain([(name.len(), "")]) {
+                let (parent, key) = name[..at].rsplit_once('.').unwrap_or(("", &name[..at]));
+                add(parent, Some(key));
+            }
+            if !OPEN.contains(&name) {
+                add(name, None);
+            }
+        } else if let Some(key) = setting(line).filter(|_| !OPEN.contains(&section)) {
+            add(section, Some(key));
+        }
+    }
+    sections
+});
+
+/// The section that a line begins; of one with a name of the user's own, what stands before the name.
+fn header(line: &'static str) -> Option<&'static str> {
+    let name = line.trim_start_matches('[').strip_suffix("]]").or_else(|| line.strip_prefix('[')?.strip_suffix(']'))?;
+    let is_name = name.chars().all(|c| c.is_ascii_lowercase() || "_.".contains(c));
+    let parent = NAMED.into_iter().find(|parent| name.strip_prefix(parent).is_some_and(|own| own.starts_with('.')));
+    is_name.then_some(parent.unwrap_or(name))
+}
+
+/// The key that a line sets.
+pub(super) fn setting(line: &str) -> Option<&str> {
+    let (key, _) = line.split_once(" = ")?;
+    key.chars().all(|c| c.is_ascii_lowercase() || "_.".contains(c)).then_some(key)
+}
+
+/// Whether a section takes any key.
+pub(super) fn is_open(section: &str) -> bool {
+    OPEN.contains(&section)
+}
+
+/// Whether it is a key of some section.
+pub(super) fn is_known(key: &str) -> bool {
+    SECTIONS.iter().any(|(_, keys)| keys.contains(&key))
+}
 
 /// What a key is, seen from a section.
 #[derive(Debug, PartialEq, Eq)]
@@ -125,7 +88,7 @@ pub(super) enum Standing {
 }
 
 pub(super) fn of(section: &str) -> &'static [&'static str] {
-    SECTIONS.iter().find(|(name, _)| *name == section).map_or(&[], |(_, keys)| keys)
+    SECTIONS.iter().find(|(name, _)| *name == section).map_or(&[], |(_, keys)| keys.as_slice())
 }
 
 pub(super) fn standing(section: &str, key: &str) -> Standing {
@@ -138,6 +101,7 @@ pub(super) fn standing(section: &str, key: &str) -> Standing {
     let root = section.split('.').next().unwrap_or_default();
     let elsewhere = SECTIONS
         .iter()
+        .rev()
         .filter(|(_, keys)| keys.contains(&key))
         .map(|(name, _)| *name)
         .max_by_key(|name| name.split('.').next() == Some(root));

@@ -187,7 +187,7 @@ impl<'a> Section<'a> {
     }
 
     fn report_strangers(&self) {
-        if keys::OPEN.contains(&self.name.as_str()) {
+        if keys::is_open(&self.name) {
             return;
         }
         for (key, (place, node)) in self.table.into_iter().flatten() {

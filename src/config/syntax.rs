@@ -57,7 +57,7 @@ fn key_and_value(text: &str, line: usize, root: &Table) -> (String, Option<Strin
     });
     let path = section.map_or_else(|| key.to_owned(), |section| format!("{section}.{key}"));
     // Under a key that is no key anything may stand, a secret too.
-    let is_known = keys::SECTIONS.iter().any(|(_, keys)| keys.contains(&key));
+    let is_known = keys::is_known(key);
     let value = redact::text(key, value);
     (path, Some(value).filter(|value| is_known && !value.is_empty()))
 }

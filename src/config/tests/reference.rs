@@ -13,7 +13,7 @@ fn uncommented(mark: &str, choose: impl Fn(usize) -> bool) -> String {
 }
 
 fn is_setting(line: &str) -> bool {
-    line.split_once(" = ").is_some_and(|(key, _)| key.chars().all(|c| c.is_ascii_lowercase() || "_.".contains(c)))
+    keys::setting(line).is_some()
 }
 
 fn numbers(mark: &str) -> Vec<usize> {
@@ -73,42 +73,35 @@ fn the_sink_of_ones_own_is_valid_in_a_program_that_registers_it() {
     assert_eq!(config.relays.len(), 1 + parse(REFERENCE).expect("valid").relays.len());
 }
 
+/// What a line would say without its mark.
+fn unmarked(line: &str) -> &str {
+    keys::MARKS.into_iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(line)
+}
+
+/// No key takes an instant but `start`.
 #[test]
-fn every_known_key_stands_in_the_reference_and_every_key_there_is_known() {
-    let everything: String = REFERENCE
-        .lines()
-        .map(|line| {
-            let rest = ["# ", "#+ ", "#| ", "#: "].into_iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(line);
-            format!("{}\n", if is_setting(rest) || rest.starts_with('[') { rest } else { "" })
-        })
-        .collect();
-    let mut section = String::new();
-    let mut found: Vec<(String, String)> = Vec::new();
-    for line in everything.lines().filter(|line| !line.is_empty()) {
-        if line.starts_with('[') {
-            section = line.trim_matches(['[', ']']).to_owned();
-            let (parent, key) = section.rsplit_once('.').unwrap_or(("", &section));
-            found.push((parent.to_owned(), key.to_owned()));
-            // The last part is a name of the user's own.
-            let parents =
-                ["relay.sink.email.templates", "relay.sink.command.programs", "relay.source.schedule.queries"];
-            if parents.contains(&parent) {
-                section = parent.to_owned();
-            }
-        } else if section != "kafka.properties" {
-            let key = line.split(" = ").next().expect("a key");
-            let is_known = keys::of(&section).contains(&key) || keys::OPEN.contains(&section.as_str());
-            assert!(is_known, "[{section}] {key} is not known");
-            found.push((section.clone(), key.to_owned()));
+fn every_key_of_the_reference_is_read() {
+    let is_read = |number: usize| {
+        let mut lines: Vec<&str> = REFERENCE.lines().collect();
+        let key = keys::setting(unmarked(lines[number])).expect("a key");
+        let wrong = format!("{key} = 1979-05-27");
+        if lines[number].starts_with("#| ") {
+            let above = (0..number).rev().find(|line| is_setting(lines[*line])).expect("a setting");
+            lines[above] = "";
+        }
+        lines[number] = &wrong;
+        let refused = parse(&lines.join("\n")).err().map(|error| error.to_string());
+        // The value itself may be hidden.
+        refused.is_some_and(|error| error.contains(&format!("{key} = ")))
+    };
+    let mut section = "";
+    let mut unread = Vec::new();
+    for (number, line) in REFERENCE.lines().enumerate() {
+        if unmarked(line).starts_with('[') {
+            section = unmarked(line);
+        } else if keys::setting(unmarked(line)).is_some() && !line.starts_with("#: ") && !is_read(number) {
+            unread.push(format!("{}: {section} {line}", number + 1));
         }
     }
-    for (section, known) in keys::SECTIONS {
-        for key in *known {
-            // Sections above others need no header of their own; payload's keys are named in one line.
-            let is_parent =
-                keys::SECTIONS.iter().any(|(name, _)| *name == format!("{section}.{key}").trim_matches('.'));
-            let is_there = found.contains(&((*section).to_owned(), (*key).to_owned()));
-            assert!(is_there || is_parent || *section == "relay.sink.kafka.payload", "[{section}] {key} is missing");
-        }
-    }
+    assert!(unread.is_empty(), "{}", unread.join("\n"));
 }
