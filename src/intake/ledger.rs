@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
@@ -25,10 +26,11 @@ const ONCE: &str = include_str!("sql/ledger_once.sql");
 /// A request that the statement's snapshot lacks is new, and new ones begin as pending.
 const EACH: &str = include_str!("sql/ledger_each.sql");
 
-/// How long a statement waits for a lock: long enough for a transaction that is about to commit.
-pub(super) const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
+/// How long a statement waits for a lock: about as long as any call takes, so that a call with a busy key keeps the others no
+/// longer than one with a free key would.
+pub(super) const LOCK_TIMEOUT: Duration = Duration::from_millis(2);
 /// The first pause before the next attempt, and the longest.
-const LOCK_PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+const LOCK_PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
 const COLUMNS: &str = "request_id::text, dedupe_key, user_id, template, status, attempts, ambiguous, provider_id, \
                        created_at, not_before, completed_at, error::text";
@@ -63,13 +65,16 @@ enum Failure {
 pub(super) struct Ledger {
     pool: Pool,
     keys: Keys,
+    /// One permit for each connection that retries of busy keys may have: half of them, so that first attempts find one.
+    retries: Semaphore,
     /// What is left to a statement at least; a call that has no connection by then is not begun.
     reserve: Duration,
 }
 
 impl Ledger {
     pub(super) fn new(pool: Pool, reserve: Duration) -> Self {
-        Self { pool, keys: Keys::new(), reserve }
+        let retries = Semaphore::new((pool.status().max_size / 2).max(1));
+        Self { pool, keys: Keys::new(), retries, reserve }
     }
 
     /// Creates the request, or finds the one that is there. While a transaction elsewhere holds its key or id, it is retried:
@@ -77,23 +82,24 @@ impl Ledger {
     pub(super) async fn enqueue(&self, call: &Call, deadline: Instant) -> Result<Enqueued, Problem> {
         let until = deadline - self.reserve;
         let _turns = self.keys.enter(call, until).await.map_err(locked)?;
-        let (mut place, mut pace) = (None, Pace::new(LOCK_PAUSE.0, LOCK_PAUSE.1));
+        let mut attempted = self.attempt(call, deadline).await;
+        let mut place = None;
+        let mut pace = Pace::new(LOCK_PAUSE.0, LOCK_PAUSE.1);
         loop {
-            match self.attempt(call, deadline).await {
+            match attempted {
                 Err(Failure::Answered(problem)) => return Err(problem),
-                Err(Failure::Locked) => {
-                    place = match place {
-                        Some(place) => Some(place),
-                        None => Some(self.keys.place().map_err(locked)?),
-                    };
-                    let next = Instant::now() + pace.after(false);
-                    if next > until {
-                        return Err(locked(Refused::Late));
-                    }
-                    sleep_until(next).await;
-                }
+                Err(Failure::Locked) if place.is_none() => place = Some(self.keys.place().map_err(locked)?),
+                Err(Failure::Locked) => {}
                 Ok(enqueued) => return Ok(enqueued),
             }
+            let next = Instant::now() + pace.after(false);
+            if next > until {
+                return Err(locked(Refused::Late));
+            }
+            sleep_until(next).await;
+            let permit = timeout_at(until, self.retries.acquire()).await.map_err(|_| locked(Refused::Late))?;
+            attempted = self.attempt(call, deadline).await;
+            drop(permit);
         }
     }
 
