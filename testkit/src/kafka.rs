@@ -21,7 +21,7 @@ mod properties;
 pub use java::{JARS, Java};
 use java::{archive, archive_use, jars, program};
 pub use properties::Listener;
-use properties::properties;
+use properties::{AUTHORIZER, properties};
 
 use super::startup::{free_port, tail, until};
 use super::watchdog::{Process, Program, Signal, Watchdog};
@@ -78,6 +78,8 @@ pub struct BrokerOptions {
     pub java: Java,
     /// Further ways in.
     pub listeners: Vec<Listener>,
+    /// Whether it asks ACLs; what has none is open to everybody.
+    pub authorizes: bool,
 }
 
 /// A real Apache Kafka broker of one node.
@@ -106,7 +108,7 @@ impl RealBroker {
     /// # Errors
     /// As [`Self::start`].
     pub async fn start_with(options: &BrokerOptions) -> anyhow::Result<Self> {
-        let BrokerOptions { java, listeners } = options;
+        let BrokerOptions { java, listeners, authorizes } = options;
         let jars = jars()?;
         let mut watchdog = Watchdog::start("kafka")?;
         let dir = watchdog.dir().to_owned();
@@ -116,7 +118,8 @@ impl RealBroker {
         for listener in listeners {
             ports.insert(listener.name.clone(), free_port()?);
         }
-        let properties = properties(port, controller, listeners, &ports, &dir.join("data"));
+        let mut properties = properties(port, controller, listeners, &ports, &dir.join("data"));
+        properties.push_str(if *authorizes { AUTHORIZER } else { "" });
         std::fs::write(dir.join("server.properties"), properties)?;
 
         // A cluster id is 16 bytes in URL-safe base64; the last digit then holds four bits.

@@ -84,6 +84,7 @@ mod storm;
 mod support;
 mod table;
 mod tls;
+mod topic_acl;
 mod verbs;
 mod webhook;
 mod words;

@@ -61,22 +61,18 @@ pub(super) fn of_topic(failure: Failure, error: &KafkaError, topic: Option<&str>
     }
 }
 
-/// The failure of a record whose topic the row itself names: an unknown topic is the row's fault.
+/// The failure of a record whose topic the row itself names: an unknown topic, or one that is denied, is the row's fault.
 pub(super) fn routed(failure: Failure, error: &KafkaError) -> Failure {
-    let topic_is_wrong = matches!(
-        error.rdkafka_error_code(),
-        Some(Code::UnknownTopicOrPartition | Code::UnknownTopic | Code::InvalidTopic)
-    );
-    if !topic_is_wrong {
-        return failure;
-    }
-    Failure {
-        class: Class::Poison,
-        hint: "Create the topic that the template gives for this row, or fix the row; topics are never created \
-               automatically."
-            .to_owned(),
-        ..failure
-    }
+    let hint = match error.rdkafka_error_code() {
+        Some(Code::UnknownTopicOrPartition | Code::UnknownTopic | Code::InvalidTopic) => {
+            "Create the topic that the template gives for this row, or fix the row; topics are never created automatically."
+        }
+        Some(Code::TopicAuthorizationFailed) => {
+            "Grant this user Write and Describe on the topic that the template gives for this row, or fix the row."
+        }
+        _ => return failure,
+    };
+    Failure { class: Class::Poison, hint: hint.to_owned(), ..failure }
 }
 
 /// The failure of a publication that was cut while records were without an answer.

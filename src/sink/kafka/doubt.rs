@@ -3,20 +3,30 @@
 //! An answer may be garbled on its way, and what follows from a refusal waits for an operator: a halt, or a row put aside.
 //! So a refusal counts only when the same code has come three times without a success in between; until then it is retried.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::sink::{Class, Failure};
 
 /// So many times in a row a refusal must come.
 const TIMES: u32 = 3;
+/// So long after a denial of a topic was believed, the next one of it is believed at once.
+const BELIEVED: Duration = Duration::from_secs(60);
+/// So many denied topics are remembered.
+const MOST: usize = 10_000;
 
 /// The last refusal of a sink, and how many times it has come. See the module.
 #[derive(Debug, Default)]
-pub(super) struct Doubt(Mutex<(String, u32)>);
+pub(super) struct Doubt {
+    last: Mutex<(String, u32)>,
+    /// Topics whose denial was believed, and when.
+    denied: Mutex<HashMap<String, Instant>>,
+}
 
 impl Doubt {
     fn last(&self) -> MutexGuard<'_, (String, u32)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The failure as it counts now, of one record among `suspects`, after `acknowledged` records that the broker has taken since
@@ -35,6 +45,28 @@ impl Doubt {
         last.1 = last.1.saturating_add(1);
         let searched = failure.class == Class::Poison && suspects > 1;
         if searched || last.1 >= TIMES { failure } else { Failure { class: Class::Retry, ..failure } }
+    }
+
+    /// The same of a record whose row names its topic, where the broker denies that (`denied`): between rows that are taken, each
+    /// row of the topic would need three refusals, and pauses. The broker is asked for each row all the same: it may be granted.
+    pub(super) fn weigh_denial(
+        &self,
+        failure: Failure,
+        denied: Option<&str>,
+        suspects: usize,
+        acknowledged: usize,
+    ) -> Failure {
+        let Some(topic) = denied else { return self.weigh(failure, suspects, acknowledged) };
+        let (mut all, now) = (self.denied.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        let believed = all.get(topic).is_some_and(|at| now.saturating_duration_since(*at) < BELIEVED);
+        let weighed = if believed { failure } else { self.weigh(failure, suspects, acknowledged) };
+        if weighed.class == Class::Poison {
+            if all.len() >= MOST {
+                all.clear();
+            }
+            all.insert(topic.to_owned(), now);
+        }
+        weighed
     }
 
     /// The broker has taken everything.
@@ -73,6 +105,17 @@ mod tests {
         }
         assert_eq!(doubt.weigh(refused(), 1, 0).class, Class::Retry);
         assert_eq!(doubt.weigh(refused(), 1, 0).class, Class::Poison);
+    }
+
+    // Guarantee: failures.denied-topic
+    #[test]
+    fn denial_of_topic_counts_at_once_after_it_was_believed() {
+        let doubt = Doubt::default();
+        let denied =
+            |topic| doubt.weigh_denial(Failure::of(Class::Poison, "a", "denied", "hint"), Some(topic), 1, 0).class;
+        assert_eq!([denied("t"), denied("t"), denied("t")], [Class::Retry, Class::Retry, Class::Poison]);
+        doubt.clear();
+        assert_eq!([denied("t"), denied("u"), denied("t")], [Class::Poison, Class::Retry, Class::Poison]);
     }
 
     #[test]

@@ -37,7 +37,7 @@ struct Reports {
     reported: usize,
     /// The failed record with the lowest number, and why.
     failed: Option<(usize, RDKafkaErrorCode)>,
-    /// A record was refused for what it is, so that its neighbours' failures only follow from it.
+    /// A record was refused for what it is, or for its topic, so that its neighbours' failures only follow from it.
     refused: Option<RDKafkaErrorCode>,
     /// Somebody waits for so many reports.
     wake_at: Option<usize>,
@@ -52,7 +52,7 @@ pub(super) struct Outcome {
     pub(super) complete: bool,
     /// The failed record with the lowest number, and why.
     pub(super) error: Option<(usize, RDKafkaErrorCode)>,
-    /// Why the broker refused a record for what it is, if it did.
+    /// Why the broker refused a record for what it is, or for its topic, if it did.
     pub(super) refused: Option<RDKafkaErrorCode>,
 }
 
@@ -70,7 +70,9 @@ impl Reports {
     }
 
     fn failed(&mut self, row: usize, error: RDKafkaErrorCode) {
-        if self.refused.is_none() && errors::meaning(error).class == Class::Poison {
+        let is_refusal =
+            errors::meaning(error).class == Class::Poison || error == RDKafkaErrorCode::TopicAuthorizationFailed;
+        if self.refused.is_none() && is_refusal {
             self.refused = Some(error);
         }
         if self.failed.is_none_or(|(lowest, _)| row < lowest) {

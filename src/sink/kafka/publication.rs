@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseRecord, Producer as _};
-use rdkafka::types::RDKafkaRespErr;
 
 use super::cluster::Context;
 use super::lending::Lent;
@@ -26,13 +25,23 @@ pub struct KafkaPublication<'a> {
     sent: usize,
     /// Rows without a key go to one partition, another one each time: this number modulo that of the partitions.
     unkeyed: u32,
+    /// The topics of the records sent, where each row names its own.
+    topics: Vec<String>,
     /// Why the message number `sent` was not even handed to the client.
     refused: Option<Failure>,
 }
 
 impl<'a> KafkaPublication<'a> {
     pub(super) fn new(sink: &'a KafkaSink, mode: Mode, producer: Lent) -> Self {
-        Self { sink, mode, producer: Some(producer), sent: 0, unkeyed: fastrand::u32(..), refused: None }
+        Self {
+            sink,
+            mode,
+            producer: Some(producer),
+            sent: 0,
+            unkeyed: fastrand::u32(..),
+            topics: Vec::new(),
+            refused: None,
+        }
     }
 }
 
@@ -44,8 +53,12 @@ impl KafkaPublication<'_> {
             }
             match self.sink.layout.record(&self.sink.relay, self.sink.limit, self.mode.replayed, &message) {
                 Ok(record) => {
+                    let topic = self.sink.layout.is_routed().then(|| record.topic.clone().into_owned());
                     match self.send(record).await {
-                        Ok(true) => self.sent += 1,
+                        Ok(true) => {
+                            self.sent += 1;
+                            self.topics.extend(topic);
+                        }
                         Ok(false) => return Flow::Stop,
                         Err(failure) => {
                             self.refused = Some(failure);
@@ -72,7 +85,7 @@ impl KafkaPublication<'_> {
     /// Which partition the record goes to; none while the cluster does not say how many there are: the client decides then.
     ///
     /// # Errors
-    /// When the row names a topic that has been missing for longer than a new one may take to appear.
+    /// When the row names a topic that has been missing, or denied, for longer than a new one may take to appear.
     async fn partition(&self, producer: &Lent, record: &Record<'_>) -> Result<Option<i32>, Failure> {
         if self.sink.first_only && !self.sink.layout.is_routed() {
             return Ok(Some(0));
@@ -99,17 +112,16 @@ impl KafkaPublication<'_> {
         let asked = tokio::task::spawn_blocking(move || {
             let found = asking.producer().client().fetch_metadata(Some(&name), COUNTING).ok()?;
             let found = found.topics().first()?;
-            let partitions = i32::try_from(found.partitions().len()).ok()?;
-            (partitions > 0 || found.error().is_some_and(is_missing)).then_some(partitions)
+            let partitions = i32::try_from(found.partitions().len()).ok().filter(|partitions| *partitions > 0);
+            partitions.map(Ok).or_else(|| found.error().map(RDKafkaErrorCode::from).filter(is_about_topic).map(Err))
         });
         match asked.await.ok().flatten() {
             None => Ok(None),
-            Some(0) if self.sink.cluster.missing.seen(topic, Instant::now()) => {
-                let error = KafkaError::MessageProduction(RDKafkaErrorCode::UnknownTopicOrPartition);
-                Err(self.sink.failure(&error, None, Some(topic)))
+            Some(Err(code)) if self.sink.cluster.missing.seen(topic, Instant::now()) => {
+                Err(self.sink.failure(&KafkaError::MessageProduction(code), None, Some(topic)))
             }
-            Some(0) => Ok(None),
-            Some(partitions) => {
+            Some(Err(_)) => Ok(None),
+            Some(Ok(partitions)) => {
                 self.sink.cluster.missing.found(topic);
                 producer.context().confirmed().counted(topic, partitions, Instant::now());
                 Ok(Some(partitions))
@@ -203,26 +215,33 @@ impl KafkaPublication<'_> {
             return Published { acknowledged, stopped: self.refused.take(), suspects: 1 };
         }
         self.sink.cluster.destroy(producer);
-        let failure = |error, suspects| {
-            let failure = self.sink.failure(&KafkaError::MessageProduction(error), last_error.clone(), None);
-            self.sink.doubt.weigh(failure, suspects, acknowledged)
-        };
-        if let Some(error) = outcome.refused {
-            let suspects = self.sent - acknowledged;
-            return Published { acknowledged, stopped: Some(failure(error, suspects)), suspects };
+        let topics = std::mem::take(&mut self.topics);
+        let of = |error, topic| self.sink.failure(&KafkaError::MessageProduction(error), last_error.clone(), topic);
+        let suspects = self.sent - acknowledged;
+        // Of several records it is not known which is to blame.
+        let topic = topics.get(acknowledged).filter(|_| suspects == 1).map(String::as_str);
+        if let Some(failure) = outcome.refused.map(|error| of(error, topic)).filter(|it| it.class == Class::Poison) {
+            let denied = topic.filter(|_| outcome.refused == Some(RDKafkaErrorCode::TopicAuthorizationFailed));
+            let stopped = self.sink.doubt.weigh_denial(failure, denied, suspects, acknowledged);
+            return Published { acknowledged, stopped: Some(stopped), suspects };
         }
+        let failure = |row: usize, error| {
+            let failure = of(error, topics.get(row).map(String::as_str));
+            self.sink.doubt.weigh(failure, 1, acknowledged)
+        };
         let stopped = match outcome.error {
-            Some((row, error)) if row == acknowledged => failure(error, 1),
+            Some((row, error)) if row == acknowledged => failure(row, error),
             // Something later failed first: the message in question is simply without an answer.
-            Some((_, error)) => Failure { class: Class::Retry, ..failure(error, 1) },
+            Some((row, error)) => Failure { class: Class::Retry, ..failure(row, error) },
             None => classify::interrupted(last_error),
         };
         Published { acknowledged, stopped: Some(stopped), suspects: 1 }
     }
 }
 
-fn is_missing(error: RDKafkaRespErr) -> bool {
-    error == RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART
+/// Whether a cluster says of a topic that it is missing, or that this user may not see it.
+fn is_about_topic(code: &RDKafkaErrorCode) -> bool {
+    matches!(code, RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::TopicAuthorizationFailed)
 }
 
 impl Drop for KafkaPublication<'_> {

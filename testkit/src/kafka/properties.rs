@@ -26,6 +26,12 @@ num.io.threads=2
 background.threads=2
 ";
 
+/// Asks ACLs.
+pub(super) const AUTHORIZER: &str = "\
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+allow.everyone.if.no.acl.found=true
+";
+
 /// A further way into a broker, beside the plain one.
 #[derive(Clone, Debug)]
 pub struct Listener {

@@ -5,6 +5,7 @@ pub mod front;
 pub mod fuzz;
 pub mod gateway;
 pub mod hook;
+pub mod kafka_acl;
 pub mod kafka_proxy;
 pub mod naive_relay;
 pub mod outside;
