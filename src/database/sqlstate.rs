@@ -50,8 +50,16 @@ const TABLE: &[Meaning] = &[
         hint: "The relay connects again by itself; see the server's log for why it closed the connection.",
     },
     Meaning {
+        states: &["57014"],
+        about: "the statement was cancelled: it took longer than 3/5 of the longest turn.deadline, or an administrator cancelled it",
+        cure: Cure::Again,
+        hint: "The relay retries. If it persists, PostgreSQL takes too long to read a row, the first after the position that \
+               `outbox-relay cursor show NAME` prints, or it waits for a lock (pg_locks): raise turn.deadline, publish fewer columns, \
+               or end the session that holds the lock.",
+    },
+    Meaning {
         states: &["57"],
-        about: "the server or an administrator ended the statement: restart, failover, cancellation, time limit",
+        about: "the server or an administrator ended the session: restart, failover, termination",
         cure: Cure::Again,
         hint: "The relay retries by itself; when it lasts, see the server's log, and whether a statement needs longer \
                than turn.deadline allows.",
@@ -191,7 +199,7 @@ mod tests {
             assert_eq!(listed(&class), 1, "{class}");
         }
         let states: usize = TABLE.iter().map(|meaning| meaning.states.len()).sum();
-        assert_eq!(states, CLASSES.split(' ').count() + 2);
+        assert_eq!(states, CLASSES.split(' ').count() + 3);
     }
 
     #[test]

@@ -215,3 +215,43 @@ async fn a_database_that_is_read_only_by_default_does_not_stop_a_relay() {
         arrived(&owner, &topic).await;
     }
 }
+
+/// A value whose JSON is made by a function of the owner's, which sleeps at one of them.
+const SLOW: &str = "\
+    CREATE TYPE pace AS ENUM ('quick', 'slow');
+    CREATE FUNCTION to_json(pace) RETURNS json LANGUAGE plpgsql AS
+        $$BEGIN IF $1 = 'slow' THEN PERFORM pg_sleep(60); END IF; RETURN to_json($1::text); END$$;
+    CREATE CAST (pace AS json) WITH FUNCTION to_json(pace);
+    ALTER TABLE bookings ADD pace pace DEFAULT 'quick'";
+
+// Guarantee: failures.slow-row
+#[tokio::test(flavor = "multi_thread")]
+async fn row_that_takes_longer_than_a_turn_has_code_and_fix() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    owner.batch_execute(SLOW).await.unwrap();
+    let (topic, other) = (unique("slow"), unique("other"));
+    for topic in [&topic, &other] {
+        broker().await.create_topic(topic, 1, &[]).await.unwrap();
+    }
+    let relay =
+        kafka_relay("r", &topic, "turn = { deadline = \"1s\" }").replace("{ column = \"payload\" }", "{ row = true }");
+    // The session's limit is that of the relay with the longest deadline.
+    let other = kafka_relay("patient", &other, "turn = { deadline = \"60s\" }");
+    let text = toml(&database, "relay", Some(&broker().await.bootstrap_servers()), &format!("{relay}{other}"));
+    let alone = toml(&database, "relay", Some(&broker().await.bootstrap_servers()), &relay);
+    for (text, code) in [(alone, "postgres_57014"), (text, "read_timeout")] {
+        owner.batch_execute("INSERT INTO bookings (pace) VALUES ('quick'), ('slow'), ('quick')").await.unwrap();
+        let process = Process::spawn(&text, &["run"]);
+        let error = || async { standing(&owner, "r").await.map(|(_, _, _, error)| error) };
+        eventually(PATIENCE * 3, async || error().await.is_some_and(|error| error["code"] == code)).await;
+        let hint = error().await.unwrap()["hint"].as_str().unwrap().to_owned();
+        for part in ["turn.deadline", "cursor show r", "fewer columns"] {
+            assert!(hint.contains(part), "{hint}");
+        }
+        owner.batch_execute("UPDATE bookings SET pace = 'quick'").await.unwrap();
+        arrived(&owner, &topic).await;
+        fixed(&owner, "r").await;
+        drop(process);
+    }
+}

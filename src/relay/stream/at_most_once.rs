@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::batch::Batch;
 use crate::cursor::unknown::{self, Unknown};
 use crate::cursor::{LockedCursor, Reserved, Settlement};
-use crate::database::{Error, Fragile, Loan};
+use crate::database::{Fragile, Loan};
 use crate::message::Message;
 use crate::position::Position;
 use crate::relay::engine::circuit;
@@ -113,7 +113,7 @@ impl Turn<'_> {
         // Taken when the reading is over, so that nothing may wait for it.
         let (mut sender, mut receiver) = fetch::handoff(usize::MAX);
         let reader = Fragile::new(reader);
-        let late = Error::Timeout(self.ready.config.turn.deadline);
+        let late = FetchError::Late(self.ready.config.turn.deadline);
         let reading = tokio::time::timeout_at(deadline.into(), fetch::fetch(&reader, request, &mut sender));
         let fetched = reading.await.map_err(|_| TurnError::from(late))?;
         if let Some(last) = sender.into_last() {

@@ -299,7 +299,7 @@ impl Turn<'_> {
         let read_nothing = matches!(&fetched, Some(Ok(fetched)) if fetched.rows == 0);
         if cut && !read_nothing && nothing_published {
             // Nothing was read, or nothing was handed over, in time: that is no sign that nothing is there.
-            return Err(Error::Timeout(ready.config.turn.deadline).into());
+            return Err(FetchError::Late(ready.config.turn.deadline).into());
         }
         let fetched = match fetched {
             Some(Ok(fetched)) => fetched,

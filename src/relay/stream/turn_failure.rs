@@ -18,6 +18,11 @@ use crate::sink::{Class, Failure, Subject};
 use crate::source::fetch::FetchError;
 use crate::source::watcher::Sighting;
 
+/// What to do about rows that are not read in time.
+const LATE: &str = "The relay retries. If it persists while PostgreSQL is available, it takes too long to read a row, the first after the \
+                    position that `outbox-relay cursor show NAME` prints: raise turn.deadline, publish fewer columns, or store what \
+                    a cast or a function makes of them.";
+
 impl Worker<'_> {
     /// The database's clock shows less than it did at the last advance, which the looks at the table log.
     pub(in crate::relay) fn regressed(&self, observed_at: Timestamp, clock: Timestamp, sighting: &Sighting) -> Next {
@@ -227,7 +232,7 @@ impl Worker<'_> {
             }
             // Found by reading ahead: only the turn that has the lock decides about the row.
             TurnError::Fetch(FetchError::Unreadable(_)) => return Next::Look,
-            TurnError::LockLost { .. } => None,
+            TurnError::LockLost { .. } | TurnError::Fetch(FetchError::Late(_)) => None,
             TurnError::NotAdvanced { source, .. }
             | TurnError::NotSettled { source, .. }
             | TurnError::Fetch(FetchError::Database(source))
@@ -238,10 +243,10 @@ impl Worker<'_> {
             self.engine.watcher.forget().await;
             self.engine.probe.forget().await;
         }
-        let meaning = database.map_or(&sqlstate::SILENT, sqlstate::meaning);
-        let code = database.map_or_else(|| "lock_lost".to_owned(), sqlstate::word);
-        let hint = database.map_or(meaning.hint, Error::fix).replace("NAME", &self.ready.config.name);
-        if meaning.cure == Cure::Halt {
+        let cure = database.map_or(Cure::Again, |database| sqlstate::meaning(database).cure);
+        let (code, hint) = code_and_fix(error, database);
+        let hint = hint.replace("NAME", &self.ready.config.name);
+        if cure == Cure::Halt {
             return self.halted(&code, error, hint).await;
         }
         let pause = self.backoff.failed(fastrand::f64());
@@ -251,12 +256,21 @@ impl Worker<'_> {
             let failure = Failure::of(Class::Retry, &code, error.to_string(), hint);
             report::retry(self.engine, self.ready, &failure, None, None).await;
         }
-        if meaning.cure == Cure::Recheck { Next::Recheck(pause) } else { Next::After(pause) }
+        if cure == Cure::Recheck { Next::Recheck(pause) } else { Next::After(pause) }
     }
 
     async fn halted(&self, code: &str, error: &TurnError, hint: String) -> Next {
         let failure = Failure::of(Class::Fatal, code, error.to_string(), hint);
         report::halt(self.engine, self.ready, &failure, None).await;
         Next::Halted
+    }
+}
+
+/// Code and fix of an error of a turn; `database` is the database's part of it.
+fn code_and_fix(error: &TurnError, database: Option<&Error>) -> (String, &'static str) {
+    match (error, database) {
+        (_, Some(database)) => (sqlstate::word(database), database.fix()),
+        (TurnError::Fetch(FetchError::Late(_)), None) => ("read_timeout".to_owned(), LATE),
+        (_, None) => ("lock_lost".to_owned(), sqlstate::SILENT.hint),
     }
 }

@@ -1,5 +1,7 @@
 //! Why rows may not be read.
 
+use std::time::Duration;
+
 use tokio_postgres::error::SqlState;
 
 use super::unreadable::Unreadable;
@@ -15,6 +17,9 @@ pub enum FetchError {
     /// statements were made for: look at the catalogue again.
     #[error("the table's partitions, or its columns, have changed since the scan")]
     FamilyChanged,
+    /// The turn was over before a row was read.
+    #[error("PostgreSQL has not read a row within {0:?} (turn.deadline)")]
+    Late(Duration),
     /// A row cannot be read; all rows before it were handed over.
     #[error(transparent)]
     Unreadable(Unreadable),
