@@ -62,6 +62,18 @@ fn memory_that_blocks_keep_is_bounded() {
     }
 }
 
+/// A value counts each time it is printed, also by a macro whose text is no longer kept.
+// Guarantee: secrets.template-limits
+#[test]
+fn memory_is_counted_in_total() {
+    let nested =
+        "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{% else %}{{ v }}{% endif %}{% endmacro %}{{ m(LEVELS) | length }}";
+    let value = "-".repeat(5 << 20);
+    let printed = |times: usize| render(&nested.replace("LEVELS", &(times - 1).to_string()), &value);
+    assert_eq!(printed(6).as_deref(), Ok("5242880"));
+    assert!(matches!(printed(7), Err(Unprintable::TooMuch { .. })));
+}
+
 /// What looks like a multiplication, and what one is made of, stays what it was.
 #[test]
 fn operators_are_what_they_were() {

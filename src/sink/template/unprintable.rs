@@ -50,7 +50,7 @@ pub enum Unprintable {
         limit: Duration,
     },
     /// Filters, operators and blocks make more than the limit.
-    #[error("It makes texts or lists of more than {limit} bytes")]
+    #[error("It makes texts or lists of more than {limit} bytes in total")]
     TooMuch {
         /// The limit.
         limit: usize,

@@ -11,7 +11,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// The most CPU time of a template for one row: a turn waits for it, and its lock must outlive it.
 pub(super) const CPU: Duration = Duration::from_secs(2);
-/// The most bytes that filters and operators make for one row, and that is printed: blocks may keep it.
+/// The most bytes that filters and operators make for one row, and that is printed: blocks may keep it. In total, because the library
+/// does not say what is freed: a value that passes through a block counts at each level.
 pub(super) const MADE: usize = 32 << 20;
 /// The most elements of a list that a filter takes: more than JSON of the longest text has.
 pub(super) const ELEMENTS: usize = 2 << 20;
