@@ -259,10 +259,10 @@ fn environment(mode: Mode, cpu: Duration) -> Environment<'static> {
             return Err(Error::new(ErrorKind::InvalidOperation, "NULL is printed").with_source(PrintedNull));
         }
         let text = json::text(value)?;
-        // A block may keep it, which the limit of the output does not see.
-        work::makes(state, text.len())?;
         // Blocks that were printed once are not escaped twice.
         let mode = if mode == Mode::Html && value.is_safe() { Mode::Text } else { mode };
+        // A block may keep it, which the limit of the output does not see.
+        work::makes(state, output::length(&text, mode)?)?;
         Ok(output::put(&text, mode, output)?)
     });
     environment

@@ -74,6 +74,21 @@ fn memory_is_counted_in_total() {
     assert!(matches!(printed(7), Err(Unprintable::TooMuch { .. })));
 }
 
+/// An escaped value counts as it is kept: six bytes for a quotation mark in HTML, three in a URL.
+// Guarantee: secrets.template-limits
+#[test]
+fn memory_of_escaped_values_is_counted_as_it_is_kept() {
+    let source = "{% set x %}{{ v }}{% endset %}{{ x | length }}";
+    for (mode, fits) in [(Mode::Html, 5 << 20), (Mode::Url, 10 << 20)] {
+        let printed = |quotes: usize| {
+            let template = Template::compile_within("key", source, mode, Duration::from_secs(60)).expect("compiles");
+            template.render(|_| Some(TemplateValue::Text("\"".repeat(quotes).as_bytes().to_vec().leak())))
+        };
+        assert!(printed(fits).is_ok(), "{mode:?}");
+        assert!(matches!(printed(fits * 5 / 4), Err(Unprintable::TooMuch { .. })), "{mode:?}");
+    }
+}
+
 /// What looks like a multiplication, and what one is made of, stays what it was.
 #[test]
 fn operators_are_what_they_were() {

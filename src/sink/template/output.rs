@@ -40,6 +40,23 @@ impl io::Write for Capped {
     }
 }
 
+/// Counts what is printed.
+struct Length(usize);
+
+impl fmt::Write for Length {
+    fn write_str(&mut self, piece: &str) -> fmt::Result {
+        self.0 += piece.len();
+        Ok(())
+    }
+}
+
+/// How many bytes [`put`] prints.
+pub(super) fn length(text: &str, mode: Mode) -> Result<usize, fmt::Error> {
+    let mut length = Length(0);
+    put(text, mode, &mut length)?;
+    Ok(length.0)
+}
+
 /// Prints a value as it stands in what the template makes.
 pub(super) fn put(text: &str, mode: Mode, output: &mut dyn fmt::Write) -> fmt::Result {
     match mode {
