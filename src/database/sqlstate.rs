@@ -61,8 +61,7 @@ const TABLE: &[Meaning] = &[
         states: &["57"],
         about: "the server or an administrator ended the session: restart, failover, termination",
         cure: Cure::Again,
-        hint: "The relay retries by itself; when it lasts, see the server's log, and whether a statement needs longer \
-               than turn.deadline allows.",
+        hint: "The relay retries by itself; when it lasts, see the server's log for why it ended the session.",
     },
     Meaning {
         states: &["25"],
