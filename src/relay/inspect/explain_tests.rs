@@ -399,7 +399,7 @@ fn a_relay_of_schedules_says_what_runs_what_is_due_what_cannot_run_and_what_come
     // A job may make them, from time to time: without a replica it is the instant that tells whether they are made at all.
     let job = Facts { replicas: Vec::new(), ..facts };
     says(&job, "idle", true, &["nothing that is due is left"], &[]);
-    let overdue = Schedules { overdue: true, ..job.schedules.clone().unwrap() };
+    let overdue = Schedules { overdue: true, ..job.schedules.clone().expect("they are set above") };
     let late = Facts { schedules: Some(overdue), ..job };
     says(&late, "no_replica", false, &["No live replica has relay", "one has been due since 2026-11-23"], &[]);
 }
