@@ -63,7 +63,7 @@ pub use units::parse_duration;
 
 use problem::{Report, Wrong};
 use section::Section;
-use tree::{Node, Table, Value};
+use tree::{Node, TomlTable, Value};
 
 /// The commented reference file: every key with its meaning, unit and default. Tests hold it to the code.
 pub const REFERENCE: &str = include_str!("../deploy/outbox-relay.toml");
@@ -221,7 +221,7 @@ fn without_guesses(mut list: Vec<Problem>, certain: usize) -> Vec<Problem> {
     list
 }
 
-fn build(root: &Table, environment: &Environment, kinds: &Kinds, report: &Report) -> Option<Config> {
+fn build(root: &TomlTable, environment: &Environment, kinds: &Kinds, report: &Report) -> Option<Config> {
     let root = Section::root(report, root);
     let postgres_section = root.section("postgres");
     let pool_size = postgres::read_pool_size(&postgres_section);

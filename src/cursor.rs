@@ -41,11 +41,11 @@ pub mod watches;
 
 pub use advance::Advance;
 pub use attention::{Attention, attention};
-pub use change::{Adoption, CursorChange, Facts};
+pub use change::{Adoption, CursorChange, RelayFacts};
 pub use clock_step::ClockStep;
 pub use commit::{Commit, fate_of};
 pub use detail::{Detail, detail};
-pub use lock::{LockedCursor, Place, RestsOn};
+pub use lock::{LockedCursor, RestsOn, RowPlace};
 pub use news::news;
 pub use order::{Fate, Order, fate, order};
 pub use reserve::{InFlight, Reservation, Reserved, Reserving, Settlement};

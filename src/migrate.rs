@@ -13,7 +13,7 @@ mod owner;
 mod printed;
 mod rights;
 
-pub use grants::{Lacking, Table, app_grants, grant, lacking, mark_grants, relay_grants};
+pub use grants::{GrantedTable, Lacking, app_grants, grant, lacking, mark_grants, relay_grants};
 pub use notify::{make_triggers, notify_triggers};
 pub use printed::{down_sql, up_sql};
 

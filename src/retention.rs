@@ -82,7 +82,7 @@ impl What {
 
 /// What was found of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct OldRecords {
     /// Of which kind.
     pub what: What,
     /// Where: a table, a relay, or a partition.

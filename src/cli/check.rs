@@ -10,7 +10,7 @@ use super::intake;
 use super::output::{complain, print};
 use super::table::visible;
 use crate::config::{Config, parse_duration};
-use crate::relay::inspect::check::{Found, check};
+use crate::relay::inspect::check::{CheckResults, check};
 use crate::relay::inspect::observe::observe;
 use crate::sink::kafka::Cluster;
 use crate::source::finding::{Finding, Level};
@@ -46,13 +46,13 @@ pub async fn run(config: Config, args: Args, limit: Option<Duration>) -> anyhow:
     let begun = Instant::now();
     let sessions = super::sessions(&config, "check");
     let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka)));
-    let mut found = Found::default();
+    let mut found = CheckResults::default();
     let asking = async {
         check(&sessions, cluster.as_ref(), &config.relays, &mut found).await;
         Ok(())
     };
     let in_time = within(limit, asking).await;
-    let Found { mut findings, asked } = found;
+    let CheckResults { mut findings, asked } = found;
     findings.extend(in_time.err().map(|_| late(&asked, limit)));
     let reachable = findings.iter().all(|finding| !finding.relay.is_empty() || finding.level < Level::Error);
     if let Some(time) = args.observe.filter(|_| reachable) {

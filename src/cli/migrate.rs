@@ -172,7 +172,7 @@ fn grants(config: &Config, args: &Args) -> String {
 }
 
 /// The column that a relay of due work sets, with its table.
-fn mark(relay: &relay::Config) -> Option<(migrate::Table<'_>, &str)> {
+fn mark(relay: &relay::Config) -> Option<(migrate::GrantedTable<'_>, &str)> {
     let source::Config::Pending(pending) = &relay.source else { return None };
     let table = (pending.table.schema.as_str(), pending.table.name.as_str());
     Some((table, pending.sent.as_deref()?))

@@ -12,7 +12,7 @@ use super::output::{complain, print};
 use super::table::Table;
 use crate::config::Config;
 use crate::database::Session;
-use crate::retention::{self, Found, Kept, Pass};
+use crate::retention::{self, Kept, OldRecords, Pass};
 
 /// Arguments of `prune`.
 #[derive(Debug, clap::Args)]
@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 /// Looks at what may go.
-async fn look(config: &Config) -> anyhow::Result<(Session, Vec<Found>)> {
+async fn look(config: &Config) -> anyhow::Result<(Session, Vec<OldRecords>)> {
     let session = super::schema_session(config, "prune").await?;
     retention::patient(&session).await?;
     let found = retention::look(&session, &config.retention, &config.relays).await?;
@@ -45,7 +45,7 @@ async fn look(config: &Config) -> anyhow::Result<(Session, Vec<Found>)> {
 
 /// What a pass has come to.
 struct Ended {
-    pruned: Vec<Found>,
+    pruned: Vec<OldRecords>,
     /// Why it did not go through to its end.
     error: Option<anyhow::Error>,
     /// Why no row says what it pruned.
@@ -145,7 +145,7 @@ fn complain_of(ended: &Ended, late: Option<Duration>) -> bool {
 }
 
 /// What is gone, and what was kept that was to go.
-fn told(found: &[Found], pruned: &[Found]) -> String {
+fn told(found: &[OldRecords], pruned: &[OldRecords]) -> String {
     let mut text = String::new();
     for done in pruned.iter().filter(|done| done.rows > 0) {
         text.push_str(&format!("{} {}: {} gone\n", done.what.as_str(), done.of, done.rows));
@@ -158,7 +158,7 @@ fn told(found: &[Found], pruned: &[Found]) -> String {
     text
 }
 
-fn rendered(found: &[Found]) -> String {
+fn rendered(found: &[OldRecords]) -> String {
     let mut table = Table::new(["TYPE", "SCOPE", "PRUNABLE", "RETAINED", "REASON"]);
     for found in found {
         let mut first = [found.what.as_str().to_owned(), found.of.clone(), found.rows.to_string()];
@@ -176,14 +176,14 @@ fn rendered(found: &[Found]) -> String {
 }
 
 /// What kept rows when they were to go, and was not there when they were counted.
-fn met<'a>(found: &'a [Found], done: &'a Found) -> impl Iterator<Item = &'a Kept> {
+fn met<'a>(found: &'a [OldRecords], done: &'a OldRecords) -> impl Iterator<Item = &'a Kept> {
     let known = found.iter().find(|found| (found.what, &found.of) == (done.what, &done.of));
     done.kept.iter().filter(move |kept| known.is_none_or(|known| !known.kept.contains(kept)))
 }
 
 /// What was found, what became of it, and what kept rows at either time: `pruned` is absent when nothing was done.
-fn document(found: &[Found], pruned: &[Found]) -> String {
-    let entry = |found: &Found| {
+fn document(found: &[OldRecords], pruned: &[OldRecords]) -> String {
+    let entry = |found: &OldRecords| {
         let done = pruned.iter().find(|done| (done.what, &done.of) == (found.what, &found.of));
         let later = done.into_iter().flat_map(|done| met(std::slice::from_ref(found), done));
         let kept = found

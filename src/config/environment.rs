@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::keys;
 use super::problem::{Place, Problem, Report};
-use super::tree::{Node, Table, Value};
+use super::tree::{Node, TomlTable, Value};
 
 /// Environment variables by name. An argument everywhere, so that tests never touch the process's own.
 pub type Environment = BTreeMap<String, String>;
@@ -28,7 +28,7 @@ pub fn of_process() -> Environment {
 }
 
 /// Lays the variables over the tree; a variable wins over the file.
-pub(super) fn overlay(root: &mut Table, environment: &Environment, report: &Report) {
+pub(super) fn overlay(root: &mut TomlTable, environment: &Environment, report: &Report) {
     for (name, value) in environment {
         let Some(rest) = name.strip_prefix(PREFIX) else {
             unknown(name, value, report);
@@ -56,8 +56,8 @@ pub(super) fn overlay(root: &mut Table, environment: &Environment, report: &Repo
 }
 
 /// The table of that key, made when it is absent; `None` when something else stands there, which its reader reports.
-fn table<'a>(parent: &'a mut Table, key: &str, place: &Place) -> Option<&'a mut Table> {
-    let empty = || (place.clone(), Node { place: place.clone(), value: Value::Table(Table::new()) });
+fn table<'a>(parent: &'a mut TomlTable, key: &str, place: &Place) -> Option<&'a mut TomlTable> {
+    let empty = || (place.clone(), Node { place: place.clone(), value: Value::Table(TomlTable::new()) });
     match &mut parent.entry(key.to_owned()).or_insert_with(empty).1.value {
         Value::Table(table) => Some(table),
         _ => None,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::problem::{Place, Wrong};
 use super::section::Section;
-use super::tree::{Node, Table, Value};
+use super::tree::{Node, TomlTable, Value};
 use super::{properties, value};
 use crate::sink::kafka::ClusterConfig;
 
@@ -84,7 +84,7 @@ fn read_properties(section: &Section<'_>) -> BTreeMap<String, String> {
 }
 
 /// TOML reads `security.protocol = …` as a table in a table: both forms mean the property. A variable wins.
-fn flatten<'a>(section: &Section<'_>, prefix: &str, table: &'a Table, into: &mut BTreeMap<String, &'a Node>) {
+fn flatten<'a>(section: &Section<'_>, prefix: &str, table: &'a TomlTable, into: &mut BTreeMap<String, &'a Node>) {
     for (key, (_, node)) in table {
         let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
         if let Value::Table(table) = &node.value {

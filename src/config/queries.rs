@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::problem::Wrong;
 use super::section::Section;
-use super::show::{Lines, quote};
-use super::tree::{Node, Table, Value};
+use super::show::{TomlLines, quote};
+use super::tree::{Node, TomlTable, Value};
 use super::value;
 use crate::sink::sql::Outline;
 use crate::source::action_query::{Condition, Query};
@@ -74,7 +74,7 @@ fn when(node: &Node) -> Result<Condition, Wrong> {
     }
 }
 
-fn bound(table: &Table, key: &str) -> Result<Option<f64>, Wrong> {
+fn bound(table: &TomlTable, key: &str) -> Result<Option<f64>, Wrong> {
     let Some((_, node)) = table.get(key) else { return Ok(None) };
     let number = match &node.value {
         Value::Float(number) => Some(*number),
@@ -86,7 +86,7 @@ fn bound(table: &Table, key: &str) -> Result<Option<f64>, Wrong> {
 }
 
 /// As they were understood.
-pub(super) fn write(lines: &mut Lines, queries: &BTreeMap<String, Query>) {
+pub(super) fn write(lines: &mut TomlLines, queries: &BTreeMap<String, Query>) {
     for (name, query) in queries {
         lines.section(&format!("[relay.source.schedule.queries.{}]", quote(name)));
         lines.text("sql", &query.sql);
@@ -132,7 +132,7 @@ mod tests {
         };
         assert_eq!(queries["open"], open);
         assert_eq!(queries["b.c"].when, Some(Condition::Below { column: "n".to_owned(), value: -3.0 }));
-        let mut lines = Lines::default();
+        let mut lines = TomlLines::default();
         write(&mut lines, &queries);
         let shown = lines.0.replace("[relay.source.schedule.", "[");
         assert_eq!(parse(&shown).expect("valid"), queries, "{shown}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::pending::{DEFAULT_IN_FLIGHT, DEFAULT_LIMIT};
 use super::problem::Wrong;
 use super::section::Section;
-use super::show::{Lines, quote};
+use super::show::{TomlLines, quote};
 use super::value;
 use crate::relay::{self, Guarantee, OnUnknown};
 use crate::sink;
@@ -42,7 +42,7 @@ pub(super) fn fit(relay: &Section<'_>, source: Config, sink: &sink::Config) -> C
 }
 
 /// As it was understood.
-pub(super) fn write(lines: &mut Lines, on_unknown: OnUnknown, requests: &Requests) {
+pub(super) fn write(lines: &mut TomlLines, on_unknown: OnUnknown, requests: &Requests) {
     let word = ON_UNKNOWN.iter().find(|(_, policy)| *policy == on_unknown).map_or("", |(word, _)| word);
     lines.text("on_unknown", word);
     lines.section("[relay.source.requests]");

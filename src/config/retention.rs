@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::section::Section;
-use super::show::Lines;
+use super::show::TomlLines;
 use super::value;
 use crate::retention::Config;
 
@@ -28,7 +28,7 @@ pub(super) fn read(section: &Section<'_>) -> Config {
 }
 
 /// As `config show` prints it.
-pub(super) fn write(lines: &mut Lines, retention: &Config) {
+pub(super) fn write(lines: &mut TomlLines, retention: &Config) {
     lines.section("[retention]");
     let times = [
         ("completed_requests", retention.completed_requests),

@@ -2,7 +2,7 @@
 
 use super::problem::Wrong;
 use super::section::Section;
-use super::show::Lines;
+use super::show::TomlLines;
 use super::{queries, value};
 use crate::source::Schedules;
 
@@ -51,7 +51,7 @@ fn role(text: &str) -> Result<String, Wrong> {
 }
 
 /// As it was understood.
-pub(super) fn write(lines: &mut Lines, schedules: &Schedules) {
+pub(super) fn write(lines: &mut TomlLines, schedules: &Schedules) {
     lines.section("[relay.source.schedule]");
     lines.raw("in_flight", schedules.in_flight);
     lines.raw("per_tenant_concurrency", schedules.per_tenant);

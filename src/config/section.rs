@@ -2,7 +2,7 @@
 
 use super::keys::{self, Standing};
 use super::problem::{Place, Problem, Report, Wrong};
-use super::tree::{Node, Table, Value};
+use super::tree::{Node, TomlTable, Value};
 use super::{redact, sink, syntax, units};
 
 /// A section that may be absent: then every key has its default, or is missing.
@@ -14,22 +14,22 @@ pub(super) struct Section<'a> {
     /// As in the list of keys: `relay.turn`.
     name: String,
     place: Place,
-    table: Option<&'a Table>,
+    table: Option<&'a TomlTable>,
 }
 
 impl<'a> Section<'a> {
     /// The whole document.
-    pub(super) fn root(report: &'a Report, table: &'a Table) -> Self {
+    pub(super) fn root(report: &'a Report, table: &'a TomlTable) -> Self {
         Self::open(report, String::new(), String::new(), Place::File, Some(table))
     }
 
     /// The section of that name, wherever it stands.
     #[cfg(test)]
-    pub(super) fn named(report: &'a Report, name: &str, table: &'a Table) -> Self {
+    pub(super) fn named(report: &'a Report, name: &str, table: &'a TomlTable) -> Self {
         Self::open(report, name.to_owned(), name.to_owned(), Place::File, Some(table))
     }
 
-    fn open(report: &'a Report, path: String, name: String, place: Place, table: Option<&'a Table>) -> Self {
+    fn open(report: &'a Report, path: String, name: String, place: Place, table: Option<&'a TomlTable>) -> Self {
         let section = Self { report, path, name, place, table };
         section.report_strangers();
         section
@@ -100,7 +100,7 @@ impl<'a> Section<'a> {
 
     /// Whether nothing stands in the section.
     pub(super) fn is_empty(&self) -> bool {
-        self.table.is_none_or(Table::is_empty)
+        self.table.is_none_or(TomlTable::is_empty)
     }
 
     /// Whether the key stands in the section, a key of this version or not.

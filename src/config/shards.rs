@@ -2,7 +2,7 @@
 
 use super::problem::Wrong;
 use super::section::Section;
-use super::show::Lines;
+use super::show::TomlLines;
 use super::value;
 use crate::relay::Config;
 use crate::sink;
@@ -98,7 +98,7 @@ pub(super) fn spread(relay: Config) -> Vec<Config> {
 }
 
 /// Both keys.
-pub(super) fn write(lines: &mut Lines, shard: Option<&Shard>) {
+pub(super) fn write(lines: &mut TomlLines, shard: Option<&Shard>) {
     if let Some(shard) = shard {
         lines.raw("shards", shard.of);
         lines.text("shard_key", &shard.key);

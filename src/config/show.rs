@@ -27,9 +27,9 @@ pub(super) enum Secrets {
 
 /// Lines of TOML.
 #[derive(Debug, Default)]
-pub(super) struct Lines(pub(super) String);
+pub(super) struct TomlLines(pub(super) String);
 
-impl Lines {
+impl TomlLines {
     pub(super) fn section(&mut self, header: &str) {
         if !self.0.is_empty() {
             self.0.push('\n');
@@ -72,14 +72,14 @@ fn texts(texts: &BTreeMap<String, String>, secrets: Secrets) -> String {
 
 /// The whole configuration.
 pub(super) fn all(config: &Config, secrets: Secrets) -> String {
-    let mut lines = Lines::default();
+    let mut lines = TomlLines::default();
     lines.section("[postgres]");
     show_postgres::write(&mut lines, &config.postgres, secrets);
     let mut text = lines.0;
     if let Some(cluster) = &config.kafka {
         text.push_str(&format!("\n{}", kafka(cluster, secrets)));
     }
-    let mut lines = Lines(text);
+    let mut lines = TomlLines(text);
     lines.section("[admin]");
     lines.text("listen", &config.admin.listen.to_string());
     lines.section("[metrics]");
@@ -105,7 +105,7 @@ pub(super) fn all(config: &Config, secrets: Secrets) -> String {
 
 /// `[kafka]`.
 pub(super) fn kafka(cluster: &ClusterConfig, secrets: Secrets) -> String {
-    let mut lines = Lines::default();
+    let mut lines = TomlLines::default();
     lines.section("[kafka]");
     lines.text("bootstrap_servers", &cluster.bootstrap_servers);
     if !cluster.properties.is_empty() {
@@ -120,7 +120,7 @@ pub(super) fn kafka(cluster: &ClusterConfig, secrets: Secrets) -> String {
 
 /// One `[[relay]]`.
 pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
-    let mut lines = Lines::default();
+    let mut lines = TomlLines::default();
     lines.section("[[relay]]");
     lines.text("name", &relay.relay);
     // Each schedule says itself what follows.
@@ -163,7 +163,7 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
     lines.0
 }
 
-fn source_stream(lines: &mut Lines, start: Start, stream: &Stream) {
+fn source_stream(lines: &mut TomlLines, start: Start, stream: &Stream) {
     match start {
         Start::Beginning => lines.text("start", "beginning"),
         Start::Now => lines.text("start", "now"),
@@ -188,7 +188,7 @@ fn source_stream(lines: &mut Lines, start: Start, stream: &Stream) {
     }
 }
 
-fn source_pending(lines: &mut Lines, pending: &Pending) {
+fn source_pending(lines: &mut TomlLines, pending: &Pending) {
     lines.section("[relay.source.pending]");
     lines.text("table", &table_name::print(&pending.table));
     lines.raw("key", columns(&pending.key));
@@ -208,7 +208,7 @@ fn source_pending(lines: &mut Lines, pending: &Pending) {
     lines.raw("in_flight", pending.in_flight);
 }
 
-fn show_sink(lines: &mut Lines, sink: &crate::sink::Config, secrets: Secrets) {
+fn show_sink(lines: &mut TomlLines, sink: &crate::sink::Config, secrets: Secrets) {
     let is_custom = matches!(sink, crate::sink::Config::Custom(_));
     lines.section(&format!("[relay.sink.{}]", if is_custom { "custom" } else { sink.kind() }));
     match sink {
@@ -243,7 +243,7 @@ fn show_sink(lines: &mut Lines, sink: &crate::sink::Config, secrets: Secrets) {
     }
 }
 
-fn http(lines: &mut Lines, config: &crate::sink::http::Config, secrets: Secrets) {
+fn http(lines: &mut TomlLines, config: &crate::sink::http::Config, secrets: Secrets) {
     lines.text("method", &config.method);
     lines.text("url", &if secrets == Secrets::Hidden { redact::url(&config.url) } else { config.url.clone() });
     lines.raw("headers", texts(&config.headers, secrets));
@@ -267,7 +267,7 @@ fn http(lines: &mut Lines, config: &crate::sink::http::Config, secrets: Secrets)
     }
 }
 
-fn webhook(lines: &mut Lines, config: &crate::sink::webhook::Config, secrets: Secrets) {
+fn webhook(lines: &mut TomlLines, config: &crate::sink::webhook::Config, secrets: Secrets) {
     http(lines, &config.request, secrets);
     lines.text("body_limit", &print_size(u64::try_from(config.body_limit).unwrap_or(u64::MAX)));
     let files: Vec<_> = config.secret_files.iter().map(|file| quote(&file.display().to_string())).collect();
@@ -276,7 +276,7 @@ fn webhook(lines: &mut Lines, config: &crate::sink::webhook::Config, secrets: Se
     lines.raw("allow", format!("[{}]", allow.join(", ")));
 }
 
-fn sql(lines: &mut Lines, config: &crate::sink::sql::Config) {
+fn sql(lines: &mut TomlLines, config: &crate::sink::sql::Config) {
     lines.text("statement", &config.statement);
     if !config.parameters.is_empty() {
         lines.raw("parameters", columns(&config.parameters));
@@ -290,7 +290,7 @@ fn columns(names: &[String]) -> String {
     format!("[{}]", names.iter().map(|name| quote(name)).collect::<Vec<_>>().join(", "))
 }
 
-fn sms(lines: &mut Lines, config: &crate::sink::sms::Config, secrets: Secrets) {
+fn sms(lines: &mut TomlLines, config: &crate::sink::sms::Config, secrets: Secrets) {
     match config.provider {
         crate::sink::sms::Provider::Twilio => lines.text("provider", "twilio"),
     }

@@ -1,11 +1,11 @@
 //! The resolved `[relay.sink.email]` as TOML. It holds no secret itself: the password stands in a file.
 
-use super::show::Lines;
+use super::show::TomlLines;
 use super::sink::SECURITIES;
 use crate::secret::Secret;
 use crate::sink::email::{Config, Source, Texts};
 
-pub(super) fn write(lines: &mut Lines, config: &Config) {
+pub(super) fn write(lines: &mut TomlLines, config: &Config) {
     let server = &config.server;
     lines.text("server", &server.host);
     lines.raw("port", server.port);
@@ -45,7 +45,7 @@ pub(super) fn write(lines: &mut Lines, config: &Config) {
     }
 }
 
-fn template(lines: &mut Lines, name: &str, texts: &Texts) {
+fn template(lines: &mut TomlLines, name: &str, texts: &Texts) {
     lines.section(&format!("[relay.sink.email.templates.{name}]"));
     lines.text("subject", &texts.subject);
     for (key, source) in [("text", &texts.text), ("html", &texts.html)] {

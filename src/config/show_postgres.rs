@@ -4,7 +4,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio_postgres::config::{ChannelBinding, Host, SslNegotiation, TargetSessionAttrs};
 
 use super::redact::HIDDEN;
-use super::show::{Lines, Secrets};
+use super::show::{Secrets, TomlLines};
 use crate::database::{Config, Method, TlsMode};
 
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'*');
@@ -12,7 +12,7 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 /// Seconds; the driver's own value, not worth showing.
 const DRIVER_KEEPALIVES_IDLE: u64 = 2 * 60 * 60;
 
-pub(super) fn write(lines: &mut Lines, config: &Config, secrets: Secrets) {
+pub(super) fn write(lines: &mut TomlLines, config: &Config, secrets: Secrets) {
     lines.text("url", &url(config, secrets));
     if let Some(path) = &config.password_file {
         lines.text("password_file", &path.display().to_string());

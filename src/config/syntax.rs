@@ -3,7 +3,7 @@
 use super::keys;
 use super::problem::{Place, Problem, TWIN};
 use super::redact;
-use super::tree::{Node, Table, Value};
+use super::tree::{Node, TomlTable, Value};
 
 /// What an error leaves of the text behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ fn is_bare(message: &str) -> bool {
 }
 
 /// The problem at that place of the text; `root` is what could be read of it.
-pub(super) fn problem(message: &str, text: &str, place: Place, root: &Table) -> Problem {
+pub(super) fn problem(message: &str, text: &str, place: Place, root: &TomlTable) -> Problem {
     let (what, fix) = if is_twin(message) {
         (TWIN.to_owned(), "remove one of the two")
     } else if is_bare(message) {
@@ -43,7 +43,7 @@ pub(super) fn problem(message: &str, text: &str, place: Place, root: &Table) -> 
 }
 
 /// Key path and value of a line, as far as one can tell from the headers above it.
-fn key_and_value(text: &str, line: usize, root: &Table) -> (String, Option<String>) {
+fn key_and_value(text: &str, line: usize, root: &TomlTable) -> (String, Option<String>) {
     let lines: Vec<&str> = text.lines().take(line).collect();
     let Some(own) = lines.last().map(|line| line.trim()) else { return (String::new(), None) };
     if own.starts_with('[') {
@@ -63,7 +63,7 @@ fn key_and_value(text: &str, line: usize, root: &Table) -> (String, Option<Strin
 }
 
 /// The path of the table whose header stands in that line, relays by their names.
-fn path_of(table: &Table, path: &str, line: usize) -> Option<String> {
+fn path_of(table: &TomlTable, path: &str, line: usize) -> Option<String> {
     table.iter().find_map(|(key, (_, node))| {
         let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
         match &node.value {
@@ -77,7 +77,7 @@ fn path_of(table: &Table, path: &str, line: usize) -> Option<String> {
     })
 }
 
-fn of_node(node: &Node, inner: &Table, path: String, line: usize) -> Option<String> {
+fn of_node(node: &Node, inner: &TomlTable, path: String, line: usize) -> Option<String> {
     match node.place {
         Place::Line(own, _) if own == line => Some(path),
         _ => path_of(inner, &path, line),
@@ -85,7 +85,7 @@ fn of_node(node: &Node, inner: &Table, path: String, line: usize) -> Option<Stri
 }
 
 /// What an element of an array of tables is called: its name, else its number.
-pub(super) fn label(table: &Table, at: usize) -> String {
+pub(super) fn label(table: &TomlTable, at: usize) -> String {
     match table.get("name") {
         Some((_, Node { value: Value::Text(text), .. })) if !text.is_empty() => text.clone(),
         _ => format!("#{}", at + 1),

@@ -27,11 +27,11 @@ pub(super) enum Value {
     Boolean(bool),
     Instant(String),
     Array(Vec<Node>),
-    Table(Table),
+    Table(TomlTable),
 }
 
 /// Keys, each with its own place and its value.
-pub(super) type Table = BTreeMap<String, (Place, Node)>;
+pub(super) type TomlTable = BTreeMap<String, (Place, Node)>;
 
 impl Node {
     /// What the value is, with its article, for people.
@@ -67,14 +67,14 @@ impl Node {
 /// A parsed text. After an error that leaves the rest in doubt, `certain` is the number of the last line that is not.
 #[derive(Debug)]
 pub(super) struct Document {
-    pub(super) root: Table,
+    pub(super) root: TomlTable,
     pub(super) certain: usize,
 }
 
 /// Reads a TOML text, reports its syntax errors and goes on with what can still be read.
 pub(super) fn parse(text: &str, report: &Report) -> Document {
     let (root, errors) = DeTable::parse_recoverable(text);
-    let lines = Lines::of(text);
+    let lines = LineStarts::of(text);
     let root = table(&lines, root.get_ref());
     let mut certain = usize::MAX;
     for error in &errors {
@@ -89,13 +89,13 @@ pub(super) fn parse(text: &str, report: &Report) -> Document {
     Document { root, certain }
 }
 
-fn table(lines: &Lines<'_>, from: &DeTable<'_>) -> Table {
+fn table(lines: &LineStarts<'_>, from: &DeTable<'_>) -> TomlTable {
     from.iter()
         .map(|(key, value)| (key.get_ref().to_string(), (lines.place_of(key.span()), node(lines, value))))
         .collect()
 }
 
-fn node(lines: &Lines<'_>, from: &Spanned<DeValue<'_>>) -> Node {
+fn node(lines: &LineStarts<'_>, from: &Spanned<DeValue<'_>>) -> Node {
     let value = match from.get_ref() {
         DeValue::String(value) => Value::Text(value.to_string()),
         DeValue::Integer(value) => {
@@ -112,12 +112,12 @@ fn node(lines: &Lines<'_>, from: &Spanned<DeValue<'_>>) -> Node {
 
 /// A text and where its lines begin: each of thousands of relays asks for the places of all its values.
 #[derive(Debug)]
-struct Lines<'a> {
+struct LineStarts<'a> {
     text: &'a str,
     begins: Vec<usize>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> LineStarts<'a> {
     fn of(text: &'a str) -> Self {
         let begins = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         Self { text, begins }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::problem::Wrong;
 use super::section::Section;
-use super::show::Lines;
+use super::show::TomlLines;
 use super::units::print_duration;
 use super::value;
 use crate::pace;
@@ -70,7 +70,7 @@ pub(super) fn read_poll(section: &Section<'_>) -> pace::Config {
     pace::Config { min, max, standby, notify }
 }
 
-pub(super) fn write_poll(lines: &mut Lines, poll: &pace::Config) {
+pub(super) fn write_poll(lines: &mut TomlLines, poll: &pace::Config) {
     lines.section("[relay.poll]");
     lines.duration("min", poll.min);
     lines.duration("max", poll.max);

@@ -124,7 +124,7 @@ pub struct Interrupted {
 
 /// An action and its claim's token.
 #[derive(Clone, Copy, Debug)]
-pub struct Named<'a> {
+pub struct NamedAction<'a> {
     /// Its id.
     pub id: i64,
     /// The token.

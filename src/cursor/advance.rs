@@ -7,7 +7,7 @@ use tokio_postgres::types::ToSql;
 
 use super::ErrorReport;
 use super::dead_letter::{self, DeadLetter};
-use super::lock::{LockedCursor, Place, RestsOn};
+use super::lock::{LockedCursor, RestsOn, RowPlace};
 use crate::database::{Error, Fragile};
 use crate::position::{Position, Timestamp};
 
@@ -54,7 +54,7 @@ impl LockedCursor {
     ///
     /// # Errors
     /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
-    pub async fn advance(self, to: Advance<'_>) -> Result<(Place, [Duration; 2]), Error> {
+    pub async fn advance(self, to: Advance<'_>) -> Result<(RowPlace, [Duration; 2]), Error> {
         if let Some((letter, error)) = &to.dead {
             dead_letter::bury(&self.connection, &self.name, letter, error, to.by).await?;
         }
@@ -79,9 +79,9 @@ pub(super) const fn durability(durable: bool) -> &'static str {
 async fn advance(
     loan: &Fragile,
     name: &str,
-    Place(place): &Place,
+    RowPlace(place): &RowPlace,
     to: &Advance<'_>,
-) -> Result<(Place, [Duration; 2]), tokio_postgres::Error> {
+) -> Result<(RowPlace, [Duration; 2]), tokio_postgres::Error> {
     let statement = loan.prepare_cached(ADVANCE).await?;
     let created_at = to.position.map(|position| position.created_at);
     let id = to.position.and_then(|position| position.id.as_deref());
@@ -107,5 +107,5 @@ async fn advance(
     let update = async { Ok((loan.query_one(&statement, &parameters).await?, begun.elapsed())) };
     let commit = format!("{}; COMMIT", durability(to.durable));
     let ((updated, advance), ()) = tokio::try_join!(biased; update, loan.batch_execute(&commit))?;
-    Ok((Place(updated.try_get(0)?), [advance, begun.elapsed().saturating_sub(advance)]))
+    Ok((RowPlace(updated.try_get(0)?), [advance, begun.elapsed().saturating_sub(advance)]))
 }

@@ -48,7 +48,7 @@ pub struct Adoption {
 
 /// What a relay finds for itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct RelayFacts<'a> {
     /// What it is configured for, as JSON.
     pub identity: &'a str,
     /// The table's oid.
@@ -85,7 +85,7 @@ impl CursorChange {
     /// Whether a relay with these facts may carry it out. A cursor that is foreign to it is moved only by whoever was told
     /// to take it over.
     #[must_use]
-    pub fn fits(&self, foreign: bool, facts: Facts<'_>) -> bool {
+    pub fn fits(&self, foreign: bool, facts: RelayFacts<'_>) -> bool {
         match &self.adopt {
             None => !foreign,
             Some(adoption) => {
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_foreign_cursor_is_moved_by_nobody_and_adopted_by_exactly_the_facts_that_were_shown() {
         let own = BTreeSet::from([7, 8]);
-        let facts = |identity, root, relations| Facts { identity, root, relations };
+        let facts = |identity, root, relations| RelayFacts { identity, root, relations };
         let mine = facts("{\"table\": \"t\", \"sink\": \"kafka\"}", 7, &own);
         assert!(change(None).fits(false, mine) && !change(None).fits(true, mine));
         let identity = serde_json::json!({ "sink": "kafka", "table": "t" });

@@ -24,7 +24,7 @@ pub enum Which<'a> {
 
 /// A request that an operator wants to give up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct OpenRequest {
     /// Its id.
     pub id: String,
     /// Whom it is for.
@@ -45,7 +45,7 @@ pub struct Found {
 ///
 /// # Errors
 /// The database's.
-pub async fn find(client: &Client, which: Which<'_>) -> Result<Vec<Found>, Error> {
+pub async fn find(client: &Client, which: Which<'_>) -> Result<Vec<OpenRequest>, Error> {
     let (ids, relay, status) = match which {
         Which::Ids(ids) => (ids, None, None),
         Which::Relay(relay, status) => (&[][..], Some(relay), status),
@@ -53,7 +53,7 @@ pub async fn find(client: &Client, which: Which<'_>) -> Result<Vec<Found>, Error
     let parameters: [&(dyn ToSql + Sync); 3] = [&ids, &relay, &status];
     let rows = client.query(FOUND, &parameters).await?;
     let found = rows.iter().map(|row| {
-        Ok(Found {
+        Ok(OpenRequest {
             id: row.try_get(0)?,
             user_id: row.try_get(1)?,
             template: row.try_get(2)?,

@@ -52,7 +52,7 @@ pub struct Claimed<'a> {
 
 /// A request and the claim's token.
 #[derive(Clone, Copy, Debug)]
-pub struct Named<'a> {
+pub struct NamedRequest<'a> {
     /// Its id.
     pub id: &'a str,
     /// Its claim's token.
@@ -63,7 +63,7 @@ pub struct Named<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Accepted<'a> {
     /// Which.
-    pub request: Named<'a>,
+    pub request: NamedRequest<'a>,
     /// The receiver's own id of the message.
     pub provider_id: Option<&'a str>,
     /// What it said.
@@ -145,7 +145,12 @@ impl Settlement {
     ///
     /// # Errors
     /// The database's.
-    pub async fn postpone(&self, request: Named<'_>, error: &ErrorReport<'_>, wait: Wait) -> Result<bool, Error> {
+    pub async fn postpone(
+        &self,
+        request: NamedRequest<'_>,
+        error: &ErrorReport<'_>,
+        wait: Wait,
+    ) -> Result<bool, Error> {
         let (error, seconds) = (status::json(error), wait.pause.as_secs_f64());
         let parameters: [&(dyn ToSql + Sync); 6] =
             [&request.id, &request.token, &error, &wait.attempts, &wait.ambiguous, &seconds];
@@ -158,7 +163,7 @@ impl Settlement {
     /// The database's.
     pub async fn end(
         &self,
-        request: Named<'_>,
+        request: NamedRequest<'_>,
         error: &ErrorReport<'_>,
         end: End,
         ambiguous: bool,
@@ -173,7 +178,7 @@ impl Settlement {
 ///
 /// # Errors
 /// The database's.
-pub async fn keep(session: &Session, lease: Duration, claims: &[Named<'_>]) -> Result<HashSet<String>, Error> {
+pub async fn keep(session: &Session, lease: Duration, claims: &[NamedRequest<'_>]) -> Result<HashSet<String>, Error> {
     let ids: Vec<&str> = claims.iter().map(|claim| claim.id).collect();
     let tokens: Vec<&str> = claims.iter().map(|claim| claim.token).collect();
     let statement = session.prepare_cached(KEEP).await?;

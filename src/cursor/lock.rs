@@ -42,7 +42,7 @@ const PROBE: &str = include_str!("sql/lock_probe.sql");
 
 /// Where a version of a cursor's row lies (`ctid`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place(pub(super) String);
+pub struct RowPlace(pub(super) String);
 
 /// The horizon rule that a position rests on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub struct LockedCursor {
     pub(super) connection: Fragile,
     closed: CancellationToken,
     /// Where the locked version of the row lies.
-    pub(super) place: Place,
+    pub(super) place: RowPlace,
     /// Where it stands; `None` is before every row.
     pub position: Option<Position>,
     /// The database's clock at the scan of the last advance.
@@ -99,7 +99,7 @@ impl LockedCursor {
     ///
     /// # Errors
     /// The database's; the connection is closed then.
-    pub async fn lock(loan: Loan, name: &str, identity: &str, place: Option<&Place>) -> Result<Option<Self>, Error> {
+    pub async fn lock(loan: Loan, name: &str, identity: &str, place: Option<&RowPlace>) -> Result<Option<Self>, Error> {
         let connection = Fragile::new(loan);
         if let Some(place) = place
             && let Some((row, control)) = Self::try_lock(&connection, name, identity, Some(place)).await?
@@ -122,12 +122,12 @@ impl LockedCursor {
         loan: &Fragile,
         name: &str,
         identity: &str,
-        place: Option<&Place>,
+        place: Option<&RowPlace>,
     ) -> Result<Option<(Row, Row)>, tokio_postgres::Error> {
         let lock = loan.prepare_cached(if place.is_some() { LOCK_AT } else { LOCK }).await?;
         let control = loan.prepare_cached(CONTROL).await?;
         let mut cursor: Vec<&(dyn ToSql + Sync)> = vec![&name, &identity];
-        if let Some(Place(place)) = place {
+        if let Some(RowPlace(place)) = place {
             cursor.push(place);
         }
         let names: [&(dyn ToSql + Sync); 1] = [&name];
@@ -166,7 +166,7 @@ impl LockedCursor {
             partitions: row.try_get(7)?,
             redrive: control.try_get(10)?,
             in_flight: reserve::in_flight(row, 8)?,
-            place: Place(row.try_get(10)?),
+            place: RowPlace(row.try_get(10)?),
             rests_on: RestsOn { rule: row.try_get(11)?, open_since: row.try_get(12)? },
             connection,
             closed,

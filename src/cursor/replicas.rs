@@ -52,12 +52,12 @@ pub struct Relay {
     /// The digest of what decides what it delivers, and where.
     pub config_hash: String,
     /// Why the process does not run it, if it does not.
-    pub refused: Option<Refused>,
+    pub refused: Option<RefusedRelay>,
 }
 
 /// Why a process does not run a relay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refused {
+pub struct RefusedRelay {
     /// A stable word.
     pub code: String,
     /// What is wrong.
@@ -66,18 +66,18 @@ pub struct Refused {
 
 /// What a process wants its row to say of a relay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Wanted {
+pub struct WantedRelay {
     /// See [`Relay`].
     pub name: String,
     /// See [`Relay`].
     pub config_hash: String,
     /// Why its own checks keep the process from running it; it has no claim then.
-    pub refused: Option<Refused>,
+    pub refused: Option<RefusedRelay>,
     /// Whether it waits while replicas with another configuration have the claim.
     pub waits: bool,
 }
 
-impl Wanted {
+impl WantedRelay {
     /// Whether a row would say the same of them, as far as the process itself decides it.
     #[must_use]
     pub fn say_the_same(one: &[Self], other: &[Self]) -> bool {
@@ -101,7 +101,7 @@ pub struct Own<'a> {
 
 /// The relays as they are decided: refused by the process's own checks, or because another configuration has the claim. The
 /// replica that has been there for longest is named.
-fn decided(own: Own<'_>, wanted: &[Wanted]) -> String {
+fn decided(own: Own<'_>, wanted: &[WantedRelay]) -> String {
     let (instance, live) = (quote_literal(own.instance), liveness::is_live("r"));
     let wanted = quote_literal(&serde_json::json!(wanted).to_string());
     let relay = |of: &str| format!("pg_catalog.split_part({of}, '#', 1)");
@@ -128,7 +128,7 @@ fn decided(own: Own<'_>, wanted: &[Wanted]) -> String {
 ///
 /// # Errors
 /// The database's.
-pub async fn register(client: &Client, own: Own<'_>, wanted: &[Wanted]) -> Result<(String, Vec<Relay>), Error> {
+pub async fn register(client: &Client, own: Own<'_>, wanted: &[WantedRelay]) -> Result<(String, Vec<Relay>), Error> {
     let [instance, id, version] = [own.instance, own.id, own.version].map(quote_literal);
     let started = own.started_at.map_or_else(|| "NULL".to_owned(), quote_literal);
     let former = if own.started_at.is_some() {
@@ -157,7 +157,7 @@ pub async fn register(client: &Client, own: Own<'_>, wanted: &[Wanted]) -> Resul
 ///
 /// # Errors
 /// The database's.
-pub async fn decide(client: &Client, own: Own<'_>, wanted: &[Wanted]) -> Result<Vec<Relay>, Error> {
+pub async fn decide(client: &Client, own: Own<'_>, wanted: &[WantedRelay]) -> Result<Vec<Relay>, Error> {
     let sql = format!("SELECT {}::text AS relays", decided(own, wanted));
     let [relays] = texts(client.simple_query(&sql).await?, ["relays"])?;
     decision(&relays)

@@ -61,7 +61,7 @@ pub async fn status(client: &Client, id: &str) -> Result<Option<(String, String)
 
 /// A row of `outbox.claim`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedRow {
     /// Its key.
     pub key: Vec<String>,
     /// Its state.
@@ -74,9 +74,9 @@ pub struct Named {
 ///
 /// # Errors
 /// The database's.
-pub async fn named(client: &Client, relay: &str, key: &[String]) -> Result<Vec<Named>, Error> {
+pub async fn named(client: &Client, relay: &str, key: &[String]) -> Result<Vec<NamedRow>, Error> {
     let rows = client.query(NAMED, &[&relay, &key]).await?;
-    let named = |row: &Row| Ok(Named { key: row.try_get(0)?, state: row.try_get(1)?, at: row.try_get(2)? });
+    let named = |row: &Row| Ok(NamedRow { key: row.try_get(0)?, state: row.try_get(1)?, at: row.try_get(2)? });
     Ok(rows.iter().map(named).collect::<Result<_, tokio_postgres::Error>>()?)
 }
 

@@ -2,7 +2,7 @@
 
 use tokio_postgres::{Client, Row, SimpleQueryMessage};
 
-use super::change::Facts;
+use super::change::RelayFacts;
 use super::position;
 use crate::database::{Error, Session, quote_literal};
 use crate::position::{Position, Timestamp};
@@ -108,7 +108,7 @@ fn standing(row: &Row) -> Result<Standing, tokio_postgres::Error> {
 ///
 /// # Errors
 /// The database's.
-pub async fn foreign_identity(session: &Session, name: &str, facts: Facts<'_>) -> Result<Option<String>, Error> {
+pub async fn foreign_identity(session: &Session, name: &str, facts: RelayFacts<'_>) -> Result<Option<String>, Error> {
     let relations = serde_json::json!(facts.relations).to_string();
     let row = session
         .query_opt(

@@ -71,12 +71,12 @@ impl fmt::Display for Method {
 /// The server asks for what is not allowed.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the server asks for {0}")]
-pub(super) struct Refused(pub(super) Method);
+pub(super) struct RefusedMethod(pub(super) Method);
 
 /// The method that was refused, when that is why a connection failed.
 pub(super) fn refused(error: &tokio_postgres::Error) -> Option<Method> {
     let mut causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
-    causes.find_map(|cause| Some(cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref::<Refused>()?.0))
+    causes.find_map(|cause| Some(cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref::<RefusedMethod>()?.0))
 }
 
 /// Type, length and number of the message that asks.
@@ -135,7 +135,7 @@ impl<S> Guarded<S> {
         };
         match Method::of(u32::from_be_bytes(number)) {
             Some(method) if !self.rules.allowed.contains(&method) => {
-                Err(io::Error::new(io::ErrorKind::PermissionDenied, Refused(method)))
+                Err(io::Error::new(io::ErrorKind::PermissionDenied, RefusedMethod(method)))
             }
             _ => Ok(()),
         }

@@ -24,7 +24,7 @@ pub(super) struct Keys {
 
 /// Why a call cannot wait, or no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum RefusedCall {
     /// As many calls wait as may.
     Full,
     /// Its time is over.
@@ -40,7 +40,7 @@ impl Keys {
     ///
     /// # Errors
     /// When too many wait already, or at `until`.
-    pub(super) async fn enter(&self, call: &Call, until: Instant) -> Result<Vec<Turn<'_>>, Refused> {
+    pub(super) async fn enter(&self, call: &Call, until: Instant) -> Result<Vec<Turn<'_>>, RefusedCall> {
         let mut turns = Vec::new();
         // Keys before ids, in all calls: no two wait for each other.
         let key = call.dedupe_key.as_ref().map(|key| format!("key {key}"));
@@ -49,7 +49,7 @@ impl Keys {
             let mut turn = Turn::new(self, name);
             if !turn.try_take() {
                 let _place = self.place()?;
-                timeout_at(until, turn.take()).await.map_err(|_| Refused::Late)?;
+                timeout_at(until, turn.take()).await.map_err(|_| RefusedCall::Late)?;
             }
             turns.push(turn);
         }
@@ -60,8 +60,8 @@ impl Keys {
     ///
     /// # Errors
     /// When there is none.
-    pub(super) fn place(&self) -> Result<SemaphorePermit<'_>, Refused> {
-        self.places.try_acquire().map_err(|_| Refused::Full)
+    pub(super) fn place(&self) -> Result<SemaphorePermit<'_>, RefusedCall> {
+        self.places.try_acquire().map_err(|_| RefusedCall::Full)
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
@@ -125,7 +125,7 @@ mod tests {
         let keys = Keys::new();
         let (soon, hour) = (Instant::now() + Duration::from_millis(20), Instant::now() + Duration::from_secs(3600));
         let first = keys.enter(&call("a"), hour).await.expect("alone");
-        assert_eq!(keys.enter(&call("b"), soon).await.err(), Some(Refused::Late), "the id is the same");
+        assert_eq!(keys.enter(&call("b"), soon).await.err(), Some(RefusedCall::Late), "the id is the same");
         assert_eq!(keys.lock().len(), 2, "those of the first only");
         let next = call("a");
         let (next, ()) = tokio::join!(keys.enter(&next, hour), async {
@@ -143,6 +143,6 @@ mod tests {
         let hour = Instant::now() + Duration::from_secs(3600);
         let _first = keys.enter(&call("a"), hour).await.expect("alone");
         let _places: Vec<_> = (0..WAITING).map(|_| keys.place().expect("a place")).collect();
-        assert_eq!(keys.enter(&call("a"), hour).await.err(), Some(Refused::Full), "not after an hour");
+        assert_eq!(keys.enter(&call("a"), hour).await.err(), Some(RefusedCall::Full), "not after an hour");
     }
 }

@@ -14,7 +14,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::call::Call;
-use super::keys::{Keys, Refused};
+use super::keys::{Keys, RefusedCall};
 use super::problem::{Fault, Problem};
 use crate::database::{self, Error, Fragile, Pool};
 use crate::pace::Pace;
@@ -47,7 +47,7 @@ pub(super) struct Enqueued {
 
 /// Which request is asked for.
 #[derive(Clone, Debug)]
-pub(super) enum Wanted {
+pub(super) enum WantedRequest {
     Id(String),
     Key(String),
 }
@@ -94,10 +94,10 @@ impl Ledger {
             }
             let next = Instant::now() + pace.after(false);
             if next > until {
-                return Err(locked(Refused::Late));
+                return Err(locked(RefusedCall::Late));
             }
             sleep_until(next).await;
-            let permit = timeout_at(until, self.retries.acquire()).await.map_err(|_| locked(Refused::Late))?;
+            let permit = timeout_at(until, self.retries.acquire()).await.map_err(|_| locked(RefusedCall::Late))?;
             attempted = self.attempt(call, deadline).await;
             drop(permit);
         }
@@ -160,10 +160,10 @@ impl Ledger {
     }
 
     /// The request as it stands, without its parameters and its body.
-    pub(super) async fn find(&self, wanted: &Wanted, deadline: Instant) -> Result<Option<Value>, Problem> {
+    pub(super) async fn find(&self, wanted: &WantedRequest, deadline: Instant) -> Result<Option<Value>, Problem> {
         let (condition, value) = match wanted {
-            Wanted::Id(id) => ("request_id = $1::text::uuid", id),
-            Wanted::Key(key) => ("dedupe_key = $1 AND holds_key", key),
+            WantedRequest::Id(id) => ("request_id = $1::text::uuid", id),
+            WantedRequest::Key(key) => ("dedupe_key = $1 AND holds_key", key),
         };
         let sql = format!("SELECT {COLUMNS} FROM outbox.request WHERE {condition}");
         let session = self.session(deadline).await?;
@@ -203,10 +203,10 @@ impl Ledger {
     }
 }
 
-fn locked(refused: Refused) -> Problem {
+fn locked(refused: RefusedCall) -> Problem {
     Problem::unavailable(match refused {
-        Refused::Late => "Another transaction holds this dedupe_key or request_id; nothing was recorded.",
-        Refused::Full => "Too many calls wait for a dedupe_key or request_id that is in use; nothing was recorded.",
+        RefusedCall::Late => "Another transaction holds this dedupe_key or request_id; nothing was recorded.",
+        RefusedCall::Full => "Too many calls wait for a dedupe_key or request_id that is in use; nothing was recorded.",
     })
 }
 

@@ -13,7 +13,7 @@ use axum::routing::get;
 use tokio::time::{Instant, timeout_at};
 
 use super::call::{self, Call};
-use super::ledger::{Enqueued, Wanted};
+use super::ledger::{Enqueued, WantedRequest};
 use super::problem::Problem;
 use super::{Intake, OPENAPI};
 use crate::listener;
@@ -117,7 +117,7 @@ async fn show(State(intake): State<Arc<Intake>>, Path(id): Path<String>, headers
     if !call::is_uuid(&id) {
         return missing().into_response();
     }
-    standing(&intake, &Wanted::Id(id), missing()).await
+    standing(&intake, &WantedRequest::Id(id), missing()).await
 }
 
 async fn find(State(intake): State<Arc<Intake>>, RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
@@ -125,13 +125,13 @@ async fn find(State(intake): State<Arc<Intake>>, RawQuery(query): RawQuery, head
     match key {
         Ok(key) => {
             let missing = Problem::no_such_request("No request holds this dedupe_key; it may have been pruned.");
-            standing(&intake, &Wanted::Key(key), missing).await
+            standing(&intake, &WantedRequest::Key(key), missing).await
         }
         Err(problem) => problem.into_response(),
     }
 }
 
-async fn standing(intake: &Intake, wanted: &Wanted, missing: Problem) -> Response {
+async fn standing(intake: &Intake, wanted: &WantedRequest, missing: Problem) -> Response {
     match intake.ledger.find(wanted, Instant::now() + intake.timeout).await {
         Ok(Some(found)) => ([(header::CONTENT_TYPE, "application/json")], found.to_string()).into_response(),
         Ok(None) => missing.into_response(),

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use super::places::Place;
+use super::places::ConnectionPlace;
 use super::{Bounds, HEADER_LIMIT, URL_LIMIT};
 
 /// The most bytes that are read of a request before its header is whole: URL, names and values, and what is between them.
@@ -52,7 +52,7 @@ pub(crate) struct Connection {
     end: Pin<Box<Sleep>>,
     closed: Pin<Box<WaitForCancellationFutureOwned>>,
     bounds: Bounds,
-    place: Place,
+    place: ConnectionPlace,
     header: Header,
     /// Whether an answer is on its way.
     answers: bool,
@@ -60,7 +60,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream, mut place: Place, bounds: Bounds) -> Self {
+    pub(super) fn new(stream: TcpStream, mut place: ConnectionPlace, bounds: Bounds) -> Self {
         place.waits();
         Self {
             stream,

@@ -42,7 +42,7 @@ impl Places {
     }
 
     /// A place for a connection of this peer. None when the peer has as many as it may, and all of them have asked.
-    pub(super) async fn take(&self, peer: IpAddr) -> Option<Place> {
+    pub(super) async fn take(&self, peer: IpAddr) -> Option<ConnectionPlace> {
         let peer = network(peer);
         let mut has_closed = false;
         {
@@ -65,7 +65,7 @@ impl Places {
         };
         *self.lock().peers.entry(peer).or_default() += 1;
         let closed = CancellationToken::new();
-        Some(Place { places: self.clone(), peer, closed, waits: None, _permit: permit })
+        Some(ConnectionPlace { places: self.clone(), peer, closed, waits: None, _permit: permit })
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -83,7 +83,7 @@ fn network(address: IpAddr) -> IpAddr {
 
 /// One connection's place, free again when it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionPlace {
     places: Places,
     peer: IpAddr,
     closed: CancellationToken,
@@ -92,7 +92,7 @@ pub(super) struct Place {
     _permit: OwnedSemaphorePermit,
 }
 
-impl Place {
+impl ConnectionPlace {
     /// Ends when the connection is to be closed for another.
     pub(super) fn closed(&self) -> CancellationToken {
         self.closed.clone()
@@ -119,7 +119,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         self.works();
         let mut open = self.places.lock();

@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 use metrics::Unit;
 use rustix::process::{Resource, getrlimit};
 
-use super::table::{Kind, Metric};
+use super::table::{Metric, MetricKind};
 
 macro_rules! process_metrics {
     ($($name:literal $kind:ident $unit:ident $help:literal $value:expr;)*) => {
         /// The metrics of the process, all without labels.
         pub const METRICS: &[Metric] = &[$(Metric {
             name: $name,
-            kind: Kind::$kind,
+            kind: MetricKind::$kind,
             unit: Unit::$unit,
             labels: &[],
             help: $help,
@@ -82,9 +82,9 @@ pub(super) fn render(text: &mut String) {
     for (metric, value) in METRICS.iter().zip(VALUES) {
         let Some(value) = value(&proc) else { continue };
         let kind = match metric.kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
         };
         let (name, help) = (metric.name, metric.help);
         let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n\n");

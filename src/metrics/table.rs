@@ -4,7 +4,7 @@ use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// Only grows.
     Counter,
     /// Goes up and down.
@@ -19,7 +19,7 @@ pub struct Metric {
     /// Its name, prefix included.
     pub name: &'static str,
     /// What it is.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Its unit.
     pub unit: Unit,
     /// Its labels.
@@ -42,7 +42,7 @@ macro_rules! metrics {
         /// All metrics of the contract.
         pub const METRICS: &[Metric] = &[$(Metric {
             name: name::$id,
-            kind: Kind::$kind,
+            kind: MetricKind::$kind,
             unit: Unit::$unit,
             labels: &[$($label),*],
             help: $help,
@@ -138,9 +138,9 @@ metrics! {
 pub fn describe_all() {
     for metric in METRICS {
         match metric.kind {
-            Kind::Counter => describe_counter!(metric.name, metric.unit, metric.help),
-            Kind::Gauge => describe_gauge!(metric.name, metric.unit, metric.help),
-            Kind::Histogram => describe_histogram!(metric.name, metric.unit, metric.help),
+            MetricKind::Counter => describe_counter!(metric.name, metric.unit, metric.help),
+            MetricKind::Gauge => describe_gauge!(metric.name, metric.unit, metric.help),
+            MetricKind::Histogram => describe_histogram!(metric.name, metric.unit, metric.help),
         }
     }
 }

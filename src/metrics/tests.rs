@@ -206,7 +206,7 @@ fn names_follow_the_conventions() {
     assert_eq!(names.len(), METRICS.len(), "every name once");
     for metric in METRICS {
         assert!(metric.name.starts_with("outbox_relay_") && metric.help.ends_with('.'), "{metric:?}");
-        assert_eq!(metric.name.ends_with("_total"), metric.kind == table::Kind::Counter, "{metric:?}");
+        assert_eq!(metric.name.ends_with("_total"), metric.kind == table::MetricKind::Counter, "{metric:?}");
         assert_eq!(metric.name.contains("_seconds"), metric.unit == metrics::Unit::Seconds, "{metric:?}");
     }
 }

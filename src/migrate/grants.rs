@@ -15,11 +15,11 @@ const ABSENT: [SqlState; 4] =
     [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME, SqlState::UNDEFINED_COLUMN, SqlState::UNDEFINED_OBJECT];
 
 /// A table that the relay's role shall read: schema and name.
-pub type Table<'a> = (&'a str, &'a str);
+pub type GrantedTable<'a> = (&'a str, &'a str);
 
 /// The grants of the relay's role: exactly what its turns need. No DDL, and of the application's tables reading only.
 #[must_use]
-pub fn relay_grants(role: &str, tables: &[Table<'_>]) -> String {
+pub fn relay_grants(role: &str, tables: &[GrantedTable<'_>]) -> String {
     let role = quote_ident(role);
     let mut sql = include_str!("../../schema/grants.sql").replace(":\"relay_role\"", &role);
     let mut schemas: Vec<&str> = tables.iter().map(|(schema, _)| *schema).collect();
@@ -36,7 +36,7 @@ pub fn relay_grants(role: &str, tables: &[Table<'_>]) -> String {
 
 /// The grants of the relay's role for due work: setting the columns that say what was sent, and no others.
 #[must_use]
-pub fn mark_grants(role: &str, marks: &[(Table<'_>, &str)]) -> String {
+pub fn mark_grants(role: &str, marks: &[(GrantedTable<'_>, &str)]) -> String {
     let role = quote_ident(role);
     let mut sql = String::new();
     for ((schema, name), column) in marks {

@@ -2,12 +2,12 @@
 
 use tokio_postgres::Client;
 
-use super::{MigrateError, Table};
+use super::{GrantedTable, MigrateError};
 use crate::database::quote_ident;
 
 /// Makes the trigger on these tables; those that have it keep it.
 #[must_use]
-pub fn notify_triggers(tables: &[Table<'_>]) -> String {
+pub fn notify_triggers(tables: &[GrantedTable<'_>]) -> String {
     let mut sql = String::new();
     for (schema, name) in tables {
         let table = format!("{}.{}", quote_ident(schema), quote_ident(name));

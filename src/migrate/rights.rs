@@ -48,7 +48,7 @@ pub(super) struct Right {
     pub(super) privilege: String,
     /// The column that it is for; none for the whole object.
     pub(super) column: Option<String>,
-    kind: Kind,
+    kind: ObjectKind,
     /// The object, as the statement writes it.
     pub(super) object: String,
     /// The role's name.
@@ -56,7 +56,7 @@ pub(super) struct Right {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ObjectKind {
     Schema,
     Function,
     Relation,
@@ -66,9 +66,9 @@ impl Right {
     /// The object with its kind, where a name alone does not show it.
     pub(super) fn on(&self) -> String {
         match self.kind {
-            Kind::Schema => format!("schema {}", self.object),
-            Kind::Function => format!("function {}", self.object),
-            Kind::Relation => self.object.clone(),
+            ObjectKind::Schema => format!("schema {}", self.object),
+            ObjectKind::Function => format!("function {}", self.object),
+            ObjectKind::Relation => self.object.clone(),
         }
     }
 
@@ -76,25 +76,28 @@ impl Right {
     ///
     /// By the catalog: a name as regclass cannot be read where the schema may not be used.
     pub(super) async fn held(&self, client: &Client) -> Result<(bool, Option<String>), tokio_postgres::Error> {
-        let name =
-            self.object.split_once('(').filter(|_| self.kind == Kind::Function).map_or(&*self.object, |named| named.0);
+        let name = self
+            .object
+            .split_once('(')
+            .filter(|_| self.kind == ObjectKind::Function)
+            .map_or(&*self.object, |named| named.0);
         let (schema, name) = split_once(name, ".").unwrap_or(("", name));
         let (schema, name) = (unquoted(schema), unquoted(name));
         let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&self.role, &self.privilege];
         let sql = match (self.kind, &self.column) {
-            (Kind::Schema, _) => {
+            (ObjectKind::Schema, _) => {
                 parameters.push(&name);
                 SCHEMA
             }
-            (Kind::Function, _) => {
+            (ObjectKind::Function, _) => {
                 parameters.extend([&schema as &(dyn ToSql + Sync), &name]);
                 FUNCTION
             }
-            (Kind::Relation, None) => {
+            (ObjectKind::Relation, None) => {
                 parameters.extend([&schema as &(dyn ToSql + Sync), &name]);
                 RELATION
             }
-            (Kind::Relation, Some(column)) => {
+            (ObjectKind::Relation, Some(column)) => {
                 parameters.extend([&schema as &(dyn ToSql + Sync), &name, column]);
                 COLUMN
             }
@@ -121,9 +124,9 @@ pub(super) fn rights(statement: &str) -> Vec<Right> {
     };
     let Some((privileges, objects, role)) = parts() else { return Vec::new() };
     let (kind, objects) = match objects.split_once(' ') {
-        Some(("SCHEMA", name)) => (Kind::Schema, name),
-        Some(("FUNCTION", signatures)) => (Kind::Function, signatures),
-        _ => (Kind::Relation, objects),
+        Some(("SCHEMA", name)) => (ObjectKind::Schema, name),
+        Some(("FUNCTION", signatures)) => (ObjectKind::Function, signatures),
+        _ => (ObjectKind::Relation, objects),
     };
     let mut found = Vec::new();
     for object in split(objects, ',') {

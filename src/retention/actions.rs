@@ -1,13 +1,13 @@
 //! Actions that have ended: `outbox.prune_actions` has the rule.
 
-use super::{Found, Kept, What};
+use super::{Kept, OldRecords, What};
 use crate::database::{Error, Session};
 
 /// Old actions: how many may go, and how many stay because they have not ended.
-pub(super) async fn look(session: &Session, seconds: f64) -> Result<Found, Error> {
+pub(super) async fn look(session: &Session, seconds: f64) -> Result<OldRecords, Error> {
     let row = session.query_one(include_str!("sql/actions_look.sql"), &[&seconds]).await?;
     let kept = Kept::some(row.try_get(1)?, "not ended").into_iter().collect();
-    Ok(Found { what: What::Actions, of: "outbox.action".to_owned(), rows: row.try_get(0)?, kept })
+    Ok(OldRecords { what: What::Actions, of: "outbox.action".to_owned(), rows: row.try_get(0)?, kept })
 }
 
 /// Prunes at most `most`; gives how many.

@@ -1,12 +1,13 @@
 //! Resolved dead letters: `outbox.prune_dead_letters` has the rule.
 
-use super::{Found, Kept, What};
+use super::{Kept, OldRecords, What};
 use crate::database::{Error, Session};
 
 /// Old dead letters: how many may go, and which cursor has the others.
-pub(super) async fn look(session: &Session, seconds: f64) -> Result<Found, Error> {
+pub(super) async fn look(session: &Session, seconds: f64) -> Result<OldRecords, Error> {
     let rows = session.query(include_str!("sql/letters_look.sql"), &[&seconds]).await?;
-    let mut found = Found { what: What::DeadLetters, of: "outbox.dead_letter".to_owned(), rows: 0, kept: Vec::new() };
+    let mut found =
+        OldRecords { what: What::DeadLetters, of: "outbox.dead_letter".to_owned(), rows: 0, kept: Vec::new() };
     for row in &rows {
         let cursor: String = row.try_get(0)?;
         found.rows += row.try_get::<_, i64>(1)?;

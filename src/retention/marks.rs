@@ -3,8 +3,8 @@
 //! A mark is what keeps a row from being sent again, so it stays for as long as the table or view has a row of its key,
 //! due or not, fitting `where` or not: what does not fit today may fit tomorrow. A claim keeps its mark, too.
 
-use super::{Found, Kept, What};
-use crate::cursor::{self, Facts};
+use super::{Kept, OldRecords, What};
+use crate::cursor::{self, RelayFacts};
 use crate::database::{Error, Session};
 use crate::relay;
 use crate::relay::engine::identity::difference;
@@ -62,7 +62,7 @@ pub(super) async fn open<'a>(
     let due = Due::new(&table, pending);
     // By another table's rows, every mark would look like one whose row is gone.
     let identity = prepare::identity(session, relay).await?;
-    let facts = Facts { identity: &identity, root: due.oid, relations: &[due.oid].into() };
+    let facts = RelayFacts { identity: &identity, root: due.oid, relations: &[due.oid].into() };
     if let Some(other) = cursor::foreign_identity(session, &relay.name, facts).await? {
         return Ok(Err(difference(&relay.name, &other, &identity)));
     }
@@ -88,8 +88,8 @@ pub(super) async fn look(
     relay: &relay::Config,
     pending: &Pending,
     seconds: f64,
-) -> Result<Found, Error> {
-    let mut found = Found { what: What::SentMarks, of: relay.name.clone(), rows: 0, kept: Vec::new() };
+) -> Result<OldRecords, Error> {
+    let mut found = OldRecords { what: What::SentMarks, of: relay.name.clone(), rows: 0, kept: Vec::new() };
     let mut marks = match open(session, relay, pending).await? {
         Ok(marks) => marks,
         Err(held_by) => {
@@ -111,13 +111,13 @@ pub(super) async fn look(
 }
 
 /// Old marks of relays that are not configured here: whether their rows are gone cannot be told.
-pub(super) async fn strangers(session: &Session, relays: &[&str], seconds: f64) -> Result<Vec<Found>, Error> {
+pub(super) async fn strangers(session: &Session, relays: &[&str], seconds: f64) -> Result<Vec<OldRecords>, Error> {
     let rows = session.query(include_str!("sql/marks_strangers.sql"), &[&relays, &seconds]).await?;
     rows.iter()
         .map(|row| {
             let held_by = "the relay is not configured here, or marks in a column now";
             let kept = Kept::some(row.try_get(1)?, held_by).into_iter().collect();
-            Ok(Found { what: What::SentMarks, of: row.try_get(0)?, rows: 0, kept })
+            Ok(OldRecords { what: What::SentMarks, of: row.try_get(0)?, rows: 0, kept })
         })
         .collect()
 }

@@ -5,22 +5,22 @@
 //! CONCURRENTLY, so that no writer waits; each step may be the last one that a killed `prune` made, and the next one, the
 //! owner's or a replica's, goes on there.
 
-use super::{Found, Kept, What};
+use super::{Kept, OldRecords, What};
 use crate::database::{Error, Session, quote_ident};
 use crate::{relay, source};
 
 /// How `outbox.message` is stored, and who may change that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Table {
+pub(super) struct MessageTable {
     pub(super) partitioned: bool,
     /// This role may run DDL on it.
     pub(super) owned: bool,
 }
 
-pub(super) async fn table(session: &Session) -> Result<Table, Error> {
+pub(super) async fn table(session: &Session) -> Result<MessageTable, Error> {
     let sql = include_str!("sql/messages_table.sql");
     let row = session.query_one(sql, &[]).await?;
-    Ok(Table { partitioned: row.try_get(0)?, owned: row.try_get(1)? })
+    Ok(MessageTable { partitioned: row.try_get(0)?, owned: row.try_get(1)? })
 }
 
 /// Makes the partitions of today and of days ahead; gives the names of those that were missing.
@@ -28,18 +28,18 @@ pub(super) async fn extend(session: &Session, ahead: i32) -> Result<Option<Strin
     Ok(session.query_one("SELECT outbox.extend_messages($1)", &[&ahead]).await?.try_get(0)?)
 }
 
-fn found(of: String, rows: i64, kept: Vec<Kept>) -> Found {
-    Found { what: What::Messages, of, rows, kept }
+fn found(of: String, rows: i64, kept: Vec<Kept>) -> OldRecords {
+    OldRecords { what: What::Messages, of, rows, kept }
 }
 
 /// What says that the table has no partitions.
-pub(super) fn plain() -> Found {
+pub(super) fn plain() -> OldRecords {
     let why = "it has no partitions: SELECT outbox.partition_messages(), as its owner (docs/RETENTION.md)";
     found("outbox.message".to_owned(), 0, vec![Kept::all(why.to_owned())])
 }
 
 /// A relay of this table without a cursor: it is about to begin, and may begin with the oldest row.
-pub(super) async fn beginner(session: &Session, relays: &[relay::Config]) -> Result<Option<Found>, Error> {
+pub(super) async fn beginner(session: &Session, relays: &[relay::Config]) -> Result<Option<OldRecords>, Error> {
     let of_messages = |relay: &&relay::Config| {
         let source::Config::Stream(stream) = &relay.source else { return false };
         stream.table.schema == "outbox" && stream.table.name == "message"
@@ -52,17 +52,17 @@ pub(super) async fn beginner(session: &Session, relays: &[relay::Config]) -> Res
 }
 
 /// The table itself, for what went wrong with it.
-pub(super) fn whole(kept: Kept) -> Found {
+pub(super) fn whole(kept: Kept) -> OldRecords {
     found("outbox.message".to_owned(), 0, vec![kept])
 }
 
 /// A partition that was dropped.
-pub(super) fn gone(old: Old) -> Found {
+pub(super) fn gone(old: Old) -> OldRecords {
     found(old.name, 1, Vec::new())
 }
 
 /// A partition that is kept.
-pub(super) fn stays(old: Old, kept: Option<Kept>) -> Found {
+pub(super) fn stays(old: Old, kept: Option<Kept>) -> OldRecords {
     found(old.name, 0, kept.into_iter().collect())
 }
 
@@ -84,7 +84,7 @@ async fn held(session: &Session, name: &str) -> Result<Option<String>, Error> {
 }
 
 /// Each partition that is old enough: whether it may go, and else who needs it.
-pub(super) async fn look(session: &Session, relays: &[relay::Config], seconds: f64) -> Result<Vec<Found>, Error> {
+pub(super) async fn look(session: &Session, relays: &[relay::Config], seconds: f64) -> Result<Vec<OldRecords>, Error> {
     if !table(session).await?.partitioned {
         return Ok(vec![plain()]);
     }
@@ -100,7 +100,7 @@ pub(super) async fn look(session: &Session, relays: &[relay::Config], seconds: f
 }
 
 /// Drops one partition in one transaction; none when none is old enough, one that is kept when all are needed.
-pub(super) async fn prune(session: &Session, seconds: f64) -> Result<Option<Found>, Error> {
+pub(super) async fn prune(session: &Session, seconds: f64) -> Result<Option<OldRecords>, Error> {
     let sql = "SELECT partition, held_by FROM outbox.prune_messages(pg_catalog.make_interval(secs => $1::float8))";
     let row = session.query_one(sql, &[&seconds]).await?;
     let (partition, held_by): (Option<String>, Option<String>) = (row.try_get(0)?, row.try_get(1)?);

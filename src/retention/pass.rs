@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::error::SqlState;
 use tokio_util::sync::CancellationToken;
 
-use super::{Config, Found, Kept, What, actions, letters, marks, messages, requests};
+use super::{Config, Kept, OldRecords, What, actions, letters, marks, messages, requests};
 use crate::database::{Error, Session};
 use crate::relay;
 
@@ -31,7 +31,7 @@ pub struct Pass<'a> {
     /// PostgreSQL ends the statement that is under way then.
     until: Option<Instant>,
     /// What it has done so far.
-    done: Mutex<Vec<Found>>,
+    done: Mutex<Vec<OldRecords>>,
 }
 
 impl<'a> Pass<'a> {
@@ -58,11 +58,11 @@ impl<'a> Pass<'a> {
 
     /// What it has done so far, also when it failed or was dropped. Gives each entry once.
     #[must_use]
-    pub fn done(&self) -> Vec<Found> {
+    pub fn done(&self) -> Vec<OldRecords> {
         std::mem::take(&mut *self.found())
     }
 
-    fn found(&self) -> std::sync::MutexGuard<'_, Vec<Found>> {
+    fn found(&self) -> std::sync::MutexGuard<'_, Vec<OldRecords>> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,7 +104,7 @@ impl<'a> Pass<'a> {
         of: &str,
         prune: impl AsyncFn(&Session, i32) -> Result<i64, Error>,
     ) -> Result<(), Error> {
-        self.found().push(Found { what, of: of.to_owned(), rows: 0, kept: Vec::new() });
+        self.found().push(OldRecords { what, of: of.to_owned(), rows: 0, kept: Vec::new() });
         loop {
             let begun = Instant::now();
             self.limit().await?;
@@ -122,7 +122,7 @@ impl<'a> Pass<'a> {
 
     async fn marks(&self, relay: &relay::Config, seconds: f64) -> Result<(), Error> {
         let Some(pending) = marks::of(relay) else { return Ok(()) };
-        self.found().push(Found { what: What::SentMarks, of: relay.name.clone(), rows: 0, kept: Vec::new() });
+        self.found().push(OldRecords { what: What::SentMarks, of: relay.name.clone(), rows: 0, kept: Vec::new() });
         self.limit().await?;
         let mut marks = match marks::open(&self.session, relay, pending).await {
             Ok(Ok(marks)) => marks,
@@ -179,7 +179,7 @@ impl<'a> Pass<'a> {
 
     /// Drops the partitions that are old enough and not needed any more, and puts back those that came to be needed; gives
     /// those that stay.
-    async fn partitions(&self, owned: bool, seconds: f64) -> Result<Vec<Found>, Error> {
+    async fn partitions(&self, owned: bool, seconds: f64) -> Result<Vec<OldRecords>, Error> {
         if owned {
             return self.owned_partitions(seconds).await;
         }
@@ -196,7 +196,7 @@ impl<'a> Pass<'a> {
     }
 
     /// The same as the table's owner: no writer waits.
-    async fn owned_partitions(&self, seconds: f64) -> Result<Vec<Found>, Error> {
+    async fn owned_partitions(&self, seconds: f64) -> Result<Vec<OldRecords>, Error> {
         self.session.batch_execute("SET lock_timeout = '1s'").await?;
         let mut stay = Vec::new();
         for old in messages::old(&self.session, seconds).await? {
@@ -241,7 +241,7 @@ impl<'a> Pass<'a> {
 ///
 /// # Errors
 /// The database's.
-pub async fn look(session: &Session, config: &Config, relays: &[relay::Config]) -> Result<Vec<Found>, Error> {
+pub async fn look(session: &Session, config: &Config, relays: &[relay::Config]) -> Result<Vec<OldRecords>, Error> {
     let mut found = Vec::new();
     if let Some(time) = config.completed_requests {
         found.push(requests::look(session, time.as_secs_f64()).await?);
@@ -301,7 +301,7 @@ pub async fn prune(pass: &Pass<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// The database's.
-pub async fn note(session: &Session, by: &str, found: &[Found]) -> Result<(), Error> {
+pub async fn note(session: &Session, by: &str, found: &[OldRecords]) -> Result<(), Error> {
     let pruned: Vec<_> = found
         .iter()
         .filter(|found| found.rows > 0)

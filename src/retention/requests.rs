@@ -1,10 +1,10 @@
 //! Requests that are completed or were given up: `outbox.prune_requests` has the rule.
 
-use super::{Found, Kept, What};
+use super::{Kept, OldRecords, What};
 use crate::database::{Error, Session};
 
 /// Old requests: how many may go, and what keeps the others.
-pub(super) async fn look(session: &Session, seconds: f64) -> Result<Found, Error> {
+pub(super) async fn look(session: &Session, seconds: f64) -> Result<OldRecords, Error> {
     let row = session.query_one(include_str!("sql/requests_look.sql"), &[&seconds]).await?;
     let kept = [
         (row.try_get(1)?, "dedupe_until has not passed"),
@@ -13,7 +13,7 @@ pub(super) async fn look(session: &Session, seconds: f64) -> Result<Found, Error
         (row.try_get(4)?, "unknown: a person decides"),
     ];
     let kept = kept.into_iter().filter_map(|(rows, held_by)| Kept::some(rows, held_by)).collect();
-    Ok(Found { what: What::Requests, of: "outbox.request".to_owned(), rows: row.try_get(0)?, kept })
+    Ok(OldRecords { what: What::Requests, of: "outbox.request".to_owned(), rows: row.try_get(0)?, kept })
 }
 
 /// Prunes at most `most`; gives how many.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Config, Found, Pass, pass};
+use super::{Config, OldRecords, Pass, pass};
 use crate::database::{Error, Session, Sessions, sqlstate};
 use crate::relay;
 use crate::relay::engine::Engine;
@@ -45,7 +45,7 @@ async fn once(engine: &Engine, sessions: &Sessions, config: &Config, relays: &[r
     ended
 }
 
-fn tell(found: &[Found], took: Duration) {
+fn tell(found: &[OldRecords], took: Duration) {
     for found in found {
         if found.rows > 0 {
             tracing::info!(what = found.what.as_str(), of = found.of, rows = found.rows, ?took, "pruned");

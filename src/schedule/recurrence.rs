@@ -35,10 +35,10 @@ pub struct When<'a> {
 
 /// A schedule's occurrences.
 #[derive(Clone, Debug)]
-pub struct Recurrence(Kind);
+pub struct Recurrence(RecurrenceKind);
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum RecurrenceKind {
     /// One action, unless it lies after the schedule's end.
     Once(Option<Timestamp>),
     Rule(Box<Repeated>),
@@ -71,7 +71,7 @@ impl Recurrence {
             return Err(Problem::new("starts_at", "starts_at is infinite: write an instant"));
         }
         if let Some(text) = when.rule {
-            return Ok(Self(Kind::Rule(Box::new(Repeated::new(when, text, zone)?))));
+            return Ok(Self(RecurrenceKind::Rule(Box::new(Repeated::new(when, text, zone)?))));
         }
         let at = when.starts_at.ok_or_else(|| {
             Problem::new(
@@ -79,7 +79,7 @@ impl Recurrence {
                 "neither rule nor starts_at is given: write a rule, or the date of the one action",
             )
         })?;
-        Ok(Self(Kind::Once(Some(at).filter(|at| when.ends_at.is_none_or(|end| *at <= end)))))
+        Ok(Self(RecurrenceKind::Once(Some(at).filter(|at| when.ends_at.is_none_or(|end| *at <= end)))))
     }
 
     /// The first occurrence strictly after an instant; none when there is never one again.
@@ -97,11 +97,11 @@ impl Recurrence {
     /// When the first lies beyond the last year, or the search costs too much.
     pub fn following(&self, after: Timestamp, count: usize) -> Result<Vec<Occurrence>, Problem> {
         match &self.0 {
-            Kind::Once(at) => {
+            RecurrenceKind::Once(at) => {
                 let due = at.filter(|at| *at > after).into_iter().take(count);
                 Ok(due.map(|at| Occurrence { at, wall: Wall::Plain }).collect())
             }
-            Kind::Rule(rule) => rule.following(after, count),
+            RecurrenceKind::Rule(rule) => rule.following(after, count),
         }
     }
 
@@ -117,8 +117,8 @@ impl Recurrence {
         cap: usize,
     ) -> Result<Option<(Timestamp, usize)>, Problem> {
         match &self.0 {
-            Kind::Once(at) => Ok(at.filter(|at| *at > after && *at <= until).map(|at| (at, 1))),
-            Kind::Rule(rule) => rule.newest(after, until, cap),
+            RecurrenceKind::Once(at) => Ok(at.filter(|at| *at > after && *at <= until).map(|at| (at, 1))),
+            RecurrenceKind::Rule(rule) => rule.newest(after, until, cap),
         }
     }
 }

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use super::{Class, Failure, InvalidSetting};
 use crate::message::Field;
-use output::{Kept, Lines};
+use output::{ErrorLines, Kept};
 use process::{Group, LAUNCHERS};
 
 mod exit;
@@ -108,7 +108,7 @@ impl CommandSink {
         executable(&program.program).map_err(|problem| exit::unavailable(name, &problem))?;
         let (mut group, pipes) = Group::start(program).map_err(|error| exit::unstarted(name, &error))?;
         let limit = program.timeout.min(patience);
-        let (mut output, mut lines) = (Kept::new(program.output), Lines::default());
+        let (mut output, mut lines) = (Kept::new(program.output), ErrorLines::default());
         let ended = {
             let traffic = async {
                 tokio::join!(

@@ -33,7 +33,7 @@ mod topic;
 
 pub use cluster::{Cluster, ClusterConfig};
 pub use errors::{NO_CLIENT_CODE, known_errors};
-pub use kind::{Kind, Spread};
+pub use kind::{ProducerKind, Spread};
 pub use letter_topic::{LetterTopic, Obituary};
 pub use partition::OnPartitionChange;
 pub use publication::KafkaPublication;

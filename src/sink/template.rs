@@ -185,11 +185,11 @@ impl Template {
         if let Err(error) = self.print(&value, &mut output) {
             return Err(if output.overflown {
                 Unprintable::TooLarge { limit: output.limit }
-            } else if let Some(refused) = cause::<json::Refused>(&error) {
+            } else if let Some(refused) = cause::<json::NotJson>(&error) {
                 match *refused {
-                    json::Refused::TooDeep { levels } => Unprintable::TooDeep { levels, limit: json::DEEPEST },
-                    json::Refused::TooLarge { bytes } => Unprintable::JsonTooLarge { bytes, limit: json::LONGEST },
-                    json::Refused::NoJson => failed(&error),
+                    json::NotJson::TooDeep { levels } => Unprintable::TooDeep { levels, limit: json::DEEPEST },
+                    json::NotJson::TooLarge { bytes } => Unprintable::JsonTooLarge { bytes, limit: json::LONGEST },
+                    json::NotJson::NoJson => failed(&error),
                 }
             } else if let Some(exhausted) = cause::<work::Exhausted>(&error) {
                 Unprintable::from(*exhausted)

@@ -54,7 +54,7 @@ pub(super) struct Family<'a> {
 }
 
 /// The answers.
-pub(super) struct Facts {
+pub(super) struct FamilyFacts {
     row: Row,
     detached: Option<Row>,
 }
@@ -81,7 +81,7 @@ impl<'a> Family<'a> {
     }
 
     /// Takes the snapshot, and asks.
-    pub(super) async fn ask(&self, reader: &Loan, request: &Request<'_>) -> Result<Facts, FetchError> {
+    pub(super) async fn ask(&self, reader: &Loan, request: &Request<'_>) -> Result<FamilyFacts, FetchError> {
         let table: [&(dyn ToSql + Sync); 2] = [&request.shape.root, &request.texts.table];
         let instant = self.after.map(|position| position.created_at);
         let detached = async {
@@ -91,11 +91,16 @@ impl<'a> Family<'a> {
             }
         };
         let (row, detached) = tokio::try_join!(biased; reader.query_one(&self.facts, &table), detached)?;
-        Ok(Facts { row, detached })
+        Ok(FamilyFacts { row, detached })
     }
 
     /// Whether the table is what the horizon was computed for, all of it; gives the snapshot.
-    pub(super) async fn judge(&self, reader: &Loan, request: &Request<'_>, facts: Facts) -> Result<String, FetchError> {
+    pub(super) async fn judge(
+        &self,
+        reader: &Loan,
+        request: &Request<'_>,
+        facts: FamilyFacts,
+    ) -> Result<String, FetchError> {
         let (shape, row) = (request.shape, &facts.row);
         let found: Option<u32> = row.try_get(1)?;
         if let Some(known) = request.root.filter(|known| found != Some(*known)) {

@@ -30,7 +30,7 @@ pub use document::Malformed;
 pub use error::FetchError;
 use handoff::Given;
 pub use handoff::{Giver, Last, Room, Taker, handoff};
-pub use large::{Wanted, too_large};
+pub use large::{WantedRow, too_large};
 use pages::Pages;
 use questions::Questions;
 pub use types::types_stand;

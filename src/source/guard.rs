@@ -33,7 +33,7 @@ pub struct Guard {
 
 /// A trigger that is wanted.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct WantedTrigger<'a> {
     /// Its name, unless another trigger sorts after that.
     pub name: &'static str,
     /// `INSERT OR UPDATE` or `UPDATE`.
@@ -55,7 +55,7 @@ impl Guard {
 /// The SQL after which the trigger has the last word in all of these relations; none when no name sorts after those that
 /// are there.
 #[must_use]
-pub fn closing(guards: &[&Guard], wanted: &Wanted<'_>) -> Option<String> {
+pub fn closing(guards: &[&Guard], wanted: &WantedTrigger<'_>) -> Option<String> {
     let name = quote_ident(&free_name(guards, wanted.name)?);
     // Where another trigger runs on updates, the guard must run on all of them.
     let bound = !guards.iter().any(|guard| guard.update_trigger);
@@ -110,8 +110,8 @@ pub fn argument(column: &str) -> String {
 mod tests {
     use super::*;
 
-    const WANTED: Wanted<'static> =
-        Wanted { name: "zz_guard", events: "UPDATE", column: "key", call: "outbox.refuse_key_update('key')" };
+    const WANTED: WantedTrigger<'static> =
+        WantedTrigger { name: "zz_guard", events: "UPDATE", column: "key", call: "outbox.refuse_key_update('key')" };
 
     fn guard(relation: u32, parent: u32) -> Guard {
         Guard { relation, parent, name: format!("t{relation}"), ..Guard::default() }

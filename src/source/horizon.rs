@@ -62,12 +62,12 @@ pub struct Scan {
     /// How much time has passed since the result of the scan before, at least, by a clock that never steps.
     pub elapsed: Duration,
     /// What was read.
-    pub found: Found,
+    pub found: ScanResult,
 }
 
 /// What a scan read, by rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum ScanResult {
     /// Rule `window`: nothing.
     Nothing,
     /// Rule `writers`.
@@ -137,14 +137,14 @@ impl Held {
 
 /// What is known of a holder's stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bound {
+enum StampBound {
     /// None is before this instant; nothing is known yet when absent, and a start read later still helps.
     After(Option<Timestamp>),
     /// The clock stepped back while it may have been writing: what was read before means nothing any more.
     Unknowable,
 }
 
-impl Bound {
+impl StampBound {
     fn instant(self) -> Option<Timestamp> {
         match self {
             Self::After(at) => at,
@@ -155,9 +155,9 @@ impl Bound {
 
 /// What is remembered of a transaction from scan to scan.
 #[derive(Clone, Debug)]
-struct Known {
+struct KnownTransaction {
     pid: Option<i32>,
-    bound: Bound,
+    bound: StampBound,
     started: Option<Timestamp>,
     application: Option<String>,
 }
@@ -167,9 +167,9 @@ struct Known {
 #[derive(Debug, Default)]
 pub struct History {
     clock: Clock,
-    transactions: HashMap<String, Known>,
+    transactions: HashMap<String, KnownTransaction>,
     /// Sessions whose activity is not reported, by process.
-    silent: HashMap<i32, Bound>,
+    silent: HashMap<i32, StampBound>,
     /// The lowest bound of the last scan that a transaction can have which was not in its locks.
     lowest: Option<Timestamp>,
     /// The first scan that saw a holder of which no bound is known, by transaction and by process.
@@ -191,9 +191,9 @@ impl History {
         let stepped_back = self.clock.observe(scan.at, scan.elapsed, margin.window);
         let now = Moment { at: scan.at, previous, stepped: stepped_back.is_some() };
         let (mut held_by, rescan) = match scan.found {
-            Found::Nothing => (Vec::new(), false),
-            Found::Writers { starts, writers } => self.writers(now, &starts, writers),
-            Found::Sessions { sessions, running } => self.sessions(now, sessions, running),
+            ScanResult::Nothing => (Vec::new(), false),
+            ScanResult::Writers { starts, writers } => self.writers(now, &starts, writers),
+            ScanResult::Sessions { sessions, running } => self.sessions(now, sessions, running),
         };
         held_by.sort_by_key(|held| held.bound);
         let at = lowest(&held_by, scan.at).minus(margin.window).minus(margin.precision);

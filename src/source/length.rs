@@ -25,7 +25,7 @@ const TOLERATED: usize = 2;
 
 /// How a type's length is found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum LengthKind {
     /// Never large.
     Short,
     /// Stands in the header.
@@ -38,7 +38,7 @@ enum Kind {
     Printed(usize),
 }
 
-impl Kind {
+impl LengthKind {
     /// By the type's name as `format_type` writes it.
     fn of(type_name: &str) -> Self {
         let plain = match (type_name.split_once('('), type_name.split_once(')')) {
@@ -69,7 +69,7 @@ impl Columns<'_> {
     pub(super) fn length(&self, fields: &[Field], most: usize) -> Option<String> {
         let mut terms = Vec::new();
         let mut add = |column: &str, raw: bool| {
-            let kind = self.0.get(column).map_or(Kind::Printed(SMALLEST), |name| Kind::of(name));
+            let kind = self.0.get(column).map_or(LengthKind::Printed(SMALLEST), |name| LengthKind::of(name));
             terms.extend(term(&format!("t.{}", quote_ident(column)), kind, raw, most));
         };
         for field in fields {
@@ -148,16 +148,16 @@ impl Shape {
     }
 }
 
-fn term(value: &str, kind: Kind, raw: bool, most: usize) -> Option<String> {
+fn term(value: &str, kind: LengthKind, raw: bool, most: usize) -> Option<String> {
     let printed = format!("pg_catalog.octet_length({value}::text)");
     let size = format!("pg_catalog.pg_column_size({value})");
     let length = match kind {
-        Kind::Short => return None,
-        Kind::Text => format!("pg_catalog.octet_length({value})"),
-        Kind::Bytes if raw => format!("pg_catalog.octet_length({value})"),
-        Kind::Bytes => format!("2 * pg_catalog.octet_length({value})::bigint + 2"),
-        Kind::Json => format!("CASE WHEN {size} <= {} THEN {size} ELSE {printed} END", most / COMPRESSION),
-        Kind::Printed(smallest) => format!(
+        LengthKind::Short => return None,
+        LengthKind::Text => format!("pg_catalog.octet_length({value})"),
+        LengthKind::Bytes if raw => format!("pg_catalog.octet_length({value})"),
+        LengthKind::Bytes => format!("2 * pg_catalog.octet_length({value})::bigint + 2"),
+        LengthKind::Json => format!("CASE WHEN {size} <= {} THEN {size} ELSE {printed} END", most / COMPRESSION),
+        LengthKind::Printed(smallest) => format!(
             "CASE WHEN {size} <= {} AND pg_catalog.pg_column_compression({value}) IS NULL THEN {size} ELSE {printed} END",
             TOLERATED * most / LONGEST_NUMBER * smallest
         ),

@@ -17,7 +17,7 @@ mod marks;
 mod sql;
 
 pub use bounded::Most;
-pub use catalogue::{Table, inspect};
+pub use catalogue::{PendingTable, inspect};
 pub use due::Due;
 pub use judge::judge;
 pub use key::Key;

@@ -22,12 +22,12 @@ pub struct Span {
 }
 
 /// A position's parts, as parameters.
-struct Bound {
+struct PositionParts {
     created_at: Option<Timestamp>,
     id: Option<String>,
 }
 
-impl Bound {
+impl PositionParts {
     fn of(position: Option<&Position>) -> Self {
         Self { created_at: position.map(|p| p.created_at), id: position.and_then(|p| p.id.clone()) }
     }
@@ -69,7 +69,7 @@ pub async fn between(
     if up_to.is_none() {
         return Ok(Span::default()); // nothing lies before every row
     }
-    let (lower, upper) = (Bound::of(after), Bound::of(up_to));
+    let (lower, upper) = (PositionParts::of(after), PositionParts::of(up_to));
     let parameters: Vec<_> = lower.parameters().chain(upper.parameters()).collect();
     let (after, up_to) = (After::of(after), After::of(up_to));
     let [_, id] = shape.order();
@@ -91,7 +91,7 @@ pub async fn between(
 /// # Errors
 /// The database's.
 pub async fn next(session: &Session, shape: &Shape, after: Option<&Position>) -> Result<Option<Position>, Error> {
-    let bound = Bound::of(after);
+    let bound = PositionParts::of(after);
     let parameters: Vec<&(dyn ToSql + Sync)> =
         [&Timestamp::INFINITY as _, &1_i64 as _].into_iter().chain(bound.parameters()).collect();
     let row = session.query_opt(&shape.fetch_sql(&[], After::of(after), None), &parameters).await?;

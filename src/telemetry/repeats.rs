@@ -21,11 +21,11 @@ pub(super) const REPORT: Duration = Duration::from_secs(10);
 /// What has been logged of each event: of one place in the code, whatever its fields.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
-    events: Mutex<HashMap<Identifier, Lines>>,
+    events: Mutex<HashMap<Identifier, RepeatedLines>>,
 }
 
 #[derive(Debug)]
-struct Lines {
+struct RepeatedLines {
     left: f64,
     at: Instant,
     withheld: u64,
@@ -33,15 +33,19 @@ struct Lines {
 }
 
 impl Repeats {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Identifier, Lines>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Identifier, RepeatedLines>> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether one more line of the event is logged at this instant.
     fn admits(&self, event: Identifier, now: Instant, message: impl FnOnce() -> String) -> bool {
         let mut events = self.lock();
-        let lines =
-            events.entry(event).or_insert_with(|| Lines { left: BURST, at: now, withheld: 0, message: String::new() });
+        let lines = events.entry(event).or_insert_with(|| RepeatedLines {
+            left: BURST,
+            at: now,
+            withheld: 0,
+            message: String::new(),
+        });
         let since = now.saturating_duration_since(lines.at).as_secs_f64();
         lines.left = (lines.left + since * PER_SECOND).min(BURST);
         lines.at = now;

@@ -1,6 +1,6 @@
 //! A halt ends when it may, and not by the way.
 
-use outbox_relay::cursor::{self, Adoption, ErrorReport, Facts};
+use outbox_relay::cursor::{self, Adoption, ErrorReport, RelayFacts};
 use tokio_postgres::Client;
 
 use crate::support::reader::sessions;
@@ -80,7 +80,7 @@ async fn an_adoption_is_for_exactly_the_facts_that_were_shown_and_every_other_re
     let mut owner = cursor(&database).await;
     let session = sessions(&database, "relay", "test").open().await.unwrap();
     let (identity, relations) = ("{\"table\": \"b\"}", [7, 8].into());
-    let facts = Facts { identity, root: 7, relations: &relations };
+    let facts = RelayFacts { identity, root: 7, relations: &relations };
     assert!(cursor::foreign_identity(&session, "c", facts).await.unwrap().is_some());
     let adopt = Adoption {
         number: 0,
@@ -93,7 +93,7 @@ async fn an_adoption_is_for_exactly_the_facts_that_were_shown_and_every_other_re
     cursor::order(&mut owner, "c", &order, ("cursor adopt", "test", &serde_json::json!({}))).await.unwrap().unwrap();
     assert_eq!(cursor::foreign_identity(&session, "c", facts).await.unwrap(), None);
     let grown = [7, 8, 9].into();
-    for other in [Facts { root: 8, ..facts }, Facts { relations: &grown, ..facts }] {
+    for other in [RelayFacts { root: 8, ..facts }, RelayFacts { relations: &grown, ..facts }] {
         let refused = cursor::foreign_identity(&session, "c", other).await.unwrap();
         assert!(refused.is_some_and(|known| known.contains("\"a\"")), "{other:?}");
     }

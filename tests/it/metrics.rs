@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ::metrics::Unit;
-use outbox_relay::metrics::table::Kind;
+use outbox_relay::metrics::table::MetricKind;
 
 use crate::support::fleet::Fleet;
 use crate::support::outside::{get, listener, promtool, stdout_relay};
@@ -40,9 +40,9 @@ fn every_metric_is_documented_with_type_unit_and_labels_and_nothing_else_is() {
         for metric in metrics().filter(|metric| metric.exported == exported) {
             let found = documented.remove(metric.name).unwrap_or_else(|| panic!("{} in {section}", metric.name));
             let kind = match metric.kind {
-                Kind::Counter => "counter",
-                Kind::Gauge => "gauge",
-                Kind::Histogram => "histogram",
+                MetricKind::Counter => "counter",
+                MetricKind::Gauge => "gauge",
+                MetricKind::Histogram => "histogram",
             };
             assert_eq!(
                 (found.kind.as_str(), &found.labels.iter().map(String::as_str).collect::<Vec<_>>()[..]),
@@ -106,7 +106,7 @@ async fn replicas_under_load_export_what_is_documented_and_nothing_else() {
     }
     // An alert on an increase needs the 0 before the first.
     let page = page(0).await;
-    for metric in metrics().filter(|metric| metric.exported && metric.kind == Kind::Counter) {
+    for metric in metrics().filter(|metric| metric.exported && metric.kind == MetricKind::Counter) {
         if metric.labels.contains(&"cursor") {
             let of = [("_pending_", "due"), ("_schedule_", "jobs"), ("_rate_limited_", "failing")];
             let own = of.iter().find(|(part, _)| metric.name.contains(part));

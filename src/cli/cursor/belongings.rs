@@ -14,27 +14,27 @@ use crate::relay::engine::replicas::fleet;
 
 /// A relay by its name, as the database knows it.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct NamedRelay {
     pub(super) relay: String,
-    pub(super) cursors: Vec<Found>,
+    pub(super) cursors: Vec<FoundCursor>,
     pub(super) belongings: Vec<Belonging>,
 }
 
 /// A cursor, printed with its position.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundCursor {
     pub(super) name: String,
     pub(super) position: Option<Position>,
     pub(super) paused: bool,
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for FoundCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {}", visible(&self.name), place(self.position.as_ref()))
     }
 }
 
-impl From<CursorSummary> for Found {
+impl From<CursorSummary> for FoundCursor {
     fn from(listed: CursorSummary) -> Self {
         let (id, paused) = (listed.position_id, listed.paused);
         let position = listed.position_created_at.map(|created_at| Position { created_at, id });
@@ -42,14 +42,15 @@ impl From<CursorSummary> for Found {
     }
 }
 
-impl Named {
+impl NamedRelay {
     /// Everything under this name; of a relay with shards, all of its cursors.
     pub(super) async fn find(session: &Session, name: &str) -> anyhow::Result<Self> {
         let all = control::list(session).await?;
         if let Some(shard) = all.iter().find(|cursor| cursor.name == name && cursor.relay != name) {
             anyhow::bail!("{name} is one of the cursors of relay {0}: name {0}, for all of them", shard.relay);
         }
-        let cursors: Vec<Found> = all.into_iter().filter(|cursor| cursor.relay == name).map(Found::from).collect();
+        let cursors: Vec<FoundCursor> =
+            all.into_iter().filter(|cursor| cursor.relay == name).map(FoundCursor::from).collect();
         if cursors.is_empty() {
             return Err(unknown(name));
         }

@@ -3,7 +3,7 @@
 //! Promise: they are counted up to a bound, in the session limits of turns; what cannot be counted is no reason to keep a
 //! cursor, and is said.
 
-use super::belongings::Found;
+use super::belongings::FoundCursor;
 use crate::cli::table::visible;
 use crate::config::{Config, DEFAULT_CREATED_AT, DEFAULT_ID};
 use crate::database::Session;
@@ -23,7 +23,7 @@ use crate::source::{self, RuleChoice, Stream};
 pub(super) type Counted = Result<Option<Lag>, String>;
 
 /// Counts the rows after the position of each cursor of a relay, on its own session.
-pub(super) async fn count(config: &Config, cursors: &[Found]) -> anyhow::Result<Vec<Counted>> {
+pub(super) async fn count(config: &Config, cursors: &[FoundCursor]) -> anyhow::Result<Vec<Counted>> {
     let session = crate::cli::session(config, "cursor").await?;
     let mut counted = Vec::with_capacity(cursors.len());
     for cursor in cursors {
@@ -32,7 +32,7 @@ pub(super) async fn count(config: &Config, cursors: &[Found]) -> anyhow::Result<
     Ok(counted)
 }
 
-async fn after(session: &Session, config: &Config, cursor: &Found) -> anyhow::Result<Option<Lag>> {
+async fn after(session: &Session, config: &Config, cursor: &FoundCursor) -> anyhow::Result<Option<Lag>> {
     let relay = config.relays.iter().find(|relay| relay.name == cursor.name);
     let (source, shard) = match relay {
         Some(relay) if matches!(relay.source, source::Config::Requests(_) | source::Config::Schedule(_)) => {
@@ -62,7 +62,7 @@ async fn after(session: &Session, config: &Config, cursor: &Found) -> anyhow::Re
 async fn remembered(
     session: &Session,
     config: &Config,
-    cursor: &Found,
+    cursor: &FoundCursor,
 ) -> anyhow::Result<Option<(source::Config, Option<Shard>)>> {
     let Some(Remembered { table, is_stream, shards }) = adopt::remembered(session, &cursor.name).await? else {
         anyhow::bail!("this configuration does not have the relay, and its cursor does not name its table");
@@ -105,7 +105,7 @@ pub(super) fn line(relay: &str, counted: &Counted) -> String {
 }
 
 /// For the row in `outbox.operation`: of each cursor by name, null where it could not be counted.
-pub(super) fn detail(cursors: &[Found], counted: &[Counted]) -> serde_json::Value {
+pub(super) fn detail(cursors: &[FoundCursor], counted: &[Counted]) -> serde_json::Value {
     let one = |counted: &Counted| match counted {
         Ok(None) => serde_json::json!({ "rows": 0, "capped": false }),
         Ok(Some(lag)) => serde_json::json!({ "rows": lag.rows, "capped": lag.capped }),

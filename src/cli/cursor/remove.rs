@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::belongings::Named;
+use super::belongings::NamedRelay;
 use super::{agreed, given_up};
 use crate::cli::confirm::{Consent, operator};
 use crate::cli::output::print;
@@ -40,7 +40,7 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
     let session = crate::cli::schema_session(config, "cursor").await?;
     unhurried(&session).await?;
     let name = args.name.as_str();
-    let named = Named::find(&session, name).await?;
+    let named = NamedRelay::find(&session, name).await?;
     named.refuse_running(&session).await?;
     named.refuse_open(&session, config).await?;
     let counted = given_up::count(config, &named.cursors).await?;

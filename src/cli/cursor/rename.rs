@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::agreed;
-use super::belongings::Named;
+use super::belongings::NamedRelay;
 use crate::cli::confirm::{Consent, operator};
 use crate::cli::output::print;
 use crate::config::{Config, relay_name};
@@ -45,7 +45,7 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
     unhurried(&session).await?;
     let (old, new) = (args.old.as_str(), args.new.as_str());
     anyhow::ensure!(old != new, "{old} has that name");
-    let named = Named::find(&session, old).await?;
+    let named = NamedRelay::find(&session, old).await?;
     anyhow::ensure!(
         reshard::old(&session, new).await?.is_empty(),
         "there is a cursor {new} already. To give it up: stop the replicas that have relay {new}, run `outbox-relay cursor remove \
@@ -53,7 +53,7 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
          --dry-run` prints what waits for {old}"
     );
     named.refuse_running(&session).await?;
-    Named::unused(new).refuse_running(&session).await?;
+    NamedRelay::unused(new).refuse_running(&session).await?;
     for cursor in &named.cursors {
         print(&format!("cursor {cursor} -> {new}{}\n", cursor.name.get(old.len()..).unwrap_or_default()))?;
     }

@@ -1,6 +1,6 @@
 //! What `cursor remove` prints for work that is not finished: the commands that finish it.
 
-use super::belongings::Named;
+use super::belongings::NamedRelay;
 use crate::config::Config;
 use crate::cursor::dead_letter::wanted;
 use crate::cursor::relay::Belonging;
@@ -12,7 +12,12 @@ use crate::visible::visible;
 const KEYS: i64 = 20;
 
 /// How rows of a kind are finished: commands in backticks, choices after "; or".
-pub(super) async fn hint(session: &Session, named: &Named, of: &Belonging, config: &Config) -> Result<String, Error> {
+pub(super) async fn hint(
+    session: &Session,
+    named: &NamedRelay,
+    of: &Belonging,
+    config: &Config,
+) -> Result<String, Error> {
     let (relay, cursor) = (quote_literal(&named.relay), word(&of.cursor));
     let run = run_once(named, config);
     let moved = |table: &str, which: &str| {
@@ -74,7 +79,7 @@ fn waits_for_turn(redriving: i64) -> String {
 }
 
 /// The run that finishes what a replica has begun: only a relay that is configured and not paused can.
-fn run_once(named: &Named, config: &Config) -> String {
+fn run_once(named: &NamedRelay, config: &Config) -> String {
     let mut first = String::new();
     if config.relays.iter().all(|relay| relay.relay != named.relay) {
         first += "configure the relay again, ";

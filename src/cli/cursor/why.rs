@@ -9,7 +9,7 @@ use crate::cli::table::visible;
 use crate::config::Config;
 use crate::relay::inspect::diagnose;
 use crate::relay::inspect::explain::{Why, why};
-use crate::relay::inspect::facts::Facts;
+use crate::relay::inspect::facts::CursorFacts;
 
 /// Arguments of `cursor why`.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
@@ -71,7 +71,7 @@ fn render(why: &Why) -> String {
     text
 }
 
-fn document(facts: &Facts, why: &Why) -> serde_json::Value {
+fn document(facts: &CursorFacts, why: &Why) -> serde_json::Value {
     serde_json::json!({
         "cursor": facts.name,
         "reason": why.reason,

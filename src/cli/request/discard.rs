@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::{Answer, Consent, Table, complain, id, operator, print};
 use crate::cli::table::visible;
-use crate::cursor::discard::{self, Found, Which};
+use crate::cursor::discard::{self, OpenRequest, Which};
 
 /// So many requests are shown; the others are counted.
 const SHOWN: usize = 20;
@@ -50,7 +50,7 @@ pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow:
     if let Some(missing) = args.ids.iter().find(|id| found.iter().all(|one| one.id != **id)) {
         anyhow::bail!("there is no request {missing} in outbox.request");
     }
-    let (fit, others): (Vec<Found>, Vec<Found>) =
+    let (fit, others): (Vec<OpenRequest>, Vec<OpenRequest>) =
         found.into_iter().partition(|one| matches!(&*one.status, "failed" | "pending"));
     for one in others.iter().take(SHOWN) {
         complain(refusal(one));
@@ -81,7 +81,7 @@ pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow:
 }
 
 /// Why one is left alone.
-fn refusal(one: &Found) -> String {
+fn refusal(one: &OpenRequest) -> String {
     let id = &one.id;
     match &*one.status {
         "unknown" => format!(
@@ -95,7 +95,7 @@ fn refusal(one: &Found) -> String {
     }
 }
 
-fn preview(fit: &[Found]) -> String {
+fn preview(fit: &[OpenRequest]) -> String {
     let mut table = Table::new(["KEY", "STATUS", "TEMPLATE", "USER", "ERROR", "NOTE"]);
     for one in fit.iter().take(SHOWN) {
         let note = match one.ambiguous {

@@ -48,7 +48,7 @@ pub struct Args {
 }
 
 /// A request or row that is to be settled.
-struct Named {
+struct OpenOutcome {
     relay: String,
     key: Vec<String>,
 }
@@ -58,7 +58,7 @@ pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow:
     let mut named = Vec::new();
     for text in &args.ids {
         let found = unknown(client, args.relay.as_deref(), text).await?;
-        if named.iter().all(|named: &Named| named.key != found.key) {
+        if named.iter().all(|named: &OpenOutcome| named.key != found.key) {
             named.push(found);
         }
     }
@@ -98,18 +98,18 @@ fn question(keys: &[Vec<String>], outcome: SettleOutcome) -> String {
 }
 
 /// The request or row of this id or key, whose outcome must be unknown.
-async fn unknown(client: &tokio_postgres::Client, relay: Option<&str>, text: &str) -> anyhow::Result<Named> {
+async fn unknown(client: &tokio_postgres::Client, relay: Option<&str>, text: &str) -> anyhow::Result<OpenOutcome> {
     let (named, state) = match relay {
         Some(relay) => {
             let row = row(client, relay, &key(text)).await?;
-            (Named { relay: relay.to_owned(), key: row.key }, row.state)
+            (OpenOutcome { relay: relay.to_owned(), key: row.key }, row.state)
         }
         None => {
             let id = id(text).map_err(|error| Unnamed(format!("{}: {error}; rows need --relay", visible(text))))?;
             let Some((relay, status)) = settle::status(client, &id).await? else {
                 anyhow::bail!("there is no request {id} in outbox.request; rows need --relay");
             };
-            (Named { relay, key: vec![id] }, status)
+            (OpenOutcome { relay, key: vec![id] }, status)
         }
     };
     anyhow::ensure!(
@@ -121,7 +121,7 @@ async fn unknown(client: &tokio_postgres::Client, relay: Option<&str>, text: &st
 }
 
 /// The one row of a relay that this key means.
-async fn row(client: &tokio_postgres::Client, relay: &str, key: &[String]) -> anyhow::Result<settle::Named> {
+async fn row(client: &tokio_postgres::Client, relay: &str, key: &[String]) -> anyhow::Result<settle::NamedRow> {
     let shown = || match key {
         [one] => visible(one),
         several => visible(&serde_json::json!(several).to_string()),
@@ -149,7 +149,7 @@ async fn row(client: &tokio_postgres::Client, relay: &str, key: &[String]) -> an
 }
 
 /// The key of a row with its instant, as JSON; `columns` is how many columns it has without.
-fn at(row: &settle::Named, columns: usize) -> String {
+fn at(row: &settle::NamedRow, columns: usize) -> String {
     let key: Vec<_> = row.key.iter().take(columns).chain([&row.at]).collect();
     visible(&serde_json::json!(key).to_string())
 }
@@ -164,10 +164,10 @@ fn key(text: &str) -> Vec<String> {
     serde_json::from_str(text).unwrap_or_else(|_| vec![text.to_owned()])
 }
 
-fn printed(args: &Args, named: &[Named], outcome: SettleOutcome) -> String {
+fn printed(args: &Args, named: &[OpenOutcome], outcome: SettleOutcome) -> String {
     let outcome = outcome.as_str();
     if args.output == Format::Table {
-        let line = |named: &Named| format!("{} {outcome}\n", visible(&serde_json::json!(named.key).to_string()));
+        let line = |named: &OpenOutcome| format!("{} {outcome}\n", visible(&serde_json::json!(named.key).to_string()));
         return named.iter().map(line).collect();
     }
     let settled: Vec<_> = named

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::config::problem::Wrong;
 use crate::config::section::Section;
-use crate::config::show::{Lines, quote};
+use crate::config::show::{TomlLines, quote};
 use crate::config::tree::{Node, Value};
 use crate::config::units::print_size;
 use crate::config::value;
@@ -76,7 +76,7 @@ fn args(node: &Node) -> Result<Vec<String>, Wrong> {
 }
 
 /// As it was understood.
-pub(in crate::config) fn write(lines: &mut Lines, config: &Config) {
+pub(in crate::config) fn write(lines: &mut TomlLines, config: &Config) {
     for (name, program) in &config.programs {
         lines.section(&format!("[relay.sink.command.programs.{}]", quote(name)));
         lines.text("program", &program.program.display().to_string());
@@ -121,7 +121,7 @@ mod tests {
         };
         assert_eq!(config.programs["cleanup"], expected);
         assert_eq!(config.programs["report"].args, ["--fast", ""]);
-        let mut lines = Lines::default();
+        let mut lines = TomlLines::default();
         write(&mut lines, &config);
         let shown = lines.0.replace("[relay.sink.command.", "[");
         assert_eq!(parse(&shown).expect("valid"), config, "{shown}");

@@ -6,7 +6,7 @@ use crate::config::keys;
 use crate::config::problem::Wrong;
 use crate::config::redact::{HIDDEN, is_secret};
 use crate::config::section::Section;
-use crate::config::show::{Lines, Secrets, quote};
+use crate::config::show::{Secrets, TomlLines, quote};
 use crate::config::tree::{Node, Value};
 use crate::config::units;
 use crate::config::value;
@@ -65,7 +65,7 @@ fn plain(node: &Node) -> Toml {
 }
 
 /// As it was understood. Nobody here knows what the sink's own keys hold, so texts are hidden, but for durations and sizes.
-pub(in crate::config) fn write(lines: &mut Lines, config: &Config, secrets: Secrets) {
+pub(in crate::config) fn write(lines: &mut TomlLines, config: &Config, secrets: Secrets) {
     lines.text("kind", config.kind);
     lines.comment(&format!("target: {}", config.description.target));
     for (key, value) in &config.table.0 {

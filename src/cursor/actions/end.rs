@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio_postgres::types::ToSql;
 
-use super::{End, Named, PROMOTE, Recorded, split};
+use super::{End, NamedAction, PROMOTE, Recorded, split};
 use crate::cursor::ErrorReport;
 use crate::cursor::claims::{Settlement, Taking};
 use crate::cursor::status;
@@ -22,7 +22,7 @@ impl Settlement {
     ///
     /// # Errors
     /// The database's.
-    pub async fn end_action(&self, action: Named<'_>, end: End<'_>) -> Result<Recorded, Error> {
+    pub async fn end_action(&self, action: NamedAction<'_>, end: End<'_>) -> Result<Recorded, Error> {
         let (status, result, error) = match end {
             End::Completed(result) => ("completed", Some(result), None),
             End::Skipped(why) => ("skipped", Some(why), None),
@@ -38,7 +38,7 @@ impl Settlement {
     /// The database's.
     pub async fn retry_action(
         &self,
-        action: Named<'_>,
+        action: NamedAction<'_>,
         error: &ErrorReport<'_>,
         attempts: i32,
         pause: Duration,
@@ -57,7 +57,7 @@ impl Settlement {
         self.query(Taking { sql: PROMOTE, parameters: &[&ids, &tenants, &relay] }).await.map(drop)
     }
 
-    async fn recorded(&self, action: Named<'_>, taking: Taking<'_>) -> Result<Recorded, Error> {
+    async fn recorded(&self, action: NamedAction<'_>, taking: Taking<'_>) -> Result<Recorded, Error> {
         if let Some(row) = self.query(taking).await?.first() {
             return Ok(Recorded::Of((row.try_get(0)?, row.try_get(1)?)));
         }

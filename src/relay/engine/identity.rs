@@ -5,7 +5,7 @@ const WORDS: [&str; 6] = ["table", "sink", "target", "system", "shards", "shard_
 
 /// What a relay reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::relay) enum Kind {
+pub(in crate::relay) enum SourceKind {
     /// The rows of a table, in their order.
     Stream,
     /// Rows that are due.
@@ -16,7 +16,7 @@ pub(in crate::relay) enum Kind {
     Schedules,
 }
 
-impl Kind {
+impl SourceKind {
     /// Of the relay of a cursor with this identity, so that it is known of a relay that is not configured, too.
     pub(in crate::relay) fn of(identity: &str) -> Self {
         let identity: serde_json::Value = serde_json::from_str(identity).unwrap_or_default();
@@ -89,11 +89,12 @@ mod tests {
 
     #[test]
     fn kind_of_source_is_known_by_the_identity() {
-        let of = |sink: &str, table: &str| Kind::of(&serde_json::json!({ "sink": sink, "table": table }).to_string());
-        assert_eq!(of("requests", "outbox.request"), Kind::Requests);
-        assert_eq!(of("due work", "outbox.action"), Kind::Schedules);
-        assert_eq!(of("due work", "public.todos"), Kind::Pending);
-        assert_eq!((of("kafka", "public.bookings"), Kind::of("")), (Kind::Stream, Kind::Stream));
+        let of =
+            |sink: &str, table: &str| SourceKind::of(&serde_json::json!({ "sink": sink, "table": table }).to_string());
+        assert_eq!(of("requests", "outbox.request"), SourceKind::Requests);
+        assert_eq!(of("due work", "outbox.action"), SourceKind::Schedules);
+        assert_eq!(of("due work", "public.todos"), SourceKind::Pending);
+        assert_eq!((of("kafka", "public.bookings"), SourceKind::of("")), (SourceKind::Stream, SourceKind::Stream));
     }
 
     #[test]

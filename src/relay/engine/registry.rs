@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::cursor::replicas::{Refused, Relay, Wanted};
+use crate::cursor::replicas::{RefusedRelay, Relay, WantedRelay};
 use crate::metrics;
 use crate::relay::engine::config_hash;
 use crate::relay::engine::not_ready::Unready;
@@ -43,7 +43,7 @@ struct Entry {
     hash: String,
     waits: bool,
     /// Why its own checks keep it from running.
-    refused: Option<Refused>,
+    refused: Option<RefusedRelay>,
     claim: Claim,
 }
 
@@ -59,7 +59,7 @@ enum Claim {
     /// It refuses the relay, and another configuration may have the claim meanwhile.
     Released,
     /// Another configuration has it.
-    Lost(Refused),
+    Lost(RefusedRelay),
 }
 
 impl Registry {
@@ -204,19 +204,19 @@ impl Registry {
 
     /// What the row of this process should say. What is refused has no claim from now on; what has the claim keeps it, unless
     /// others may have taken it: then `all` claims are decided again.
-    fn wanted(&self, all: bool) -> Vec<Wanted> {
+    fn wanted(&self, all: bool) -> Vec<WantedRelay> {
         let wanted = |(name, entry): (&String, &mut Entry)| {
             if entry.refused.is_some() {
                 entry.claim = Claim::Released;
             }
             let waits = entry.waits && (all || entry.claim != Claim::Held);
-            Wanted { name: name.clone(), config_hash: entry.hash.clone(), refused: entry.refused.clone(), waits }
+            WantedRelay { name: name.clone(), config_hash: entry.hash.clone(), refused: entry.refused.clone(), waits }
         };
         self.entries().iter_mut().map(wanted).collect()
     }
 
     /// Takes in how claims were decided; what has changed since it was asked for is decided again.
-    fn decided(&self, wanted: &[Wanted], relays: &[Relay]) {
+    fn decided(&self, wanted: &[WantedRelay], relays: &[Relay]) {
         for wanted in wanted.iter().filter(|wanted| wanted.refused.is_none()) {
             let Some(decided) = relays.iter().find(|relay| relay.name == wanted.name) else { continue };
             self.with(&wanted.name, |entry| {
@@ -287,10 +287,10 @@ fn tell(cursor: &str, before: &Claim, now: &Claim) {
 }
 
 /// What a row says of a relay that may not run.
-fn refused(unready: &Unready) -> Option<Refused> {
+fn refused(unready: &Unready) -> Option<RefusedRelay> {
     match unready {
         Unready::Wrong { code, message, .. } => {
-            Some(Refused { code: code.clone(), message: message.replace('\0', "\u{fffd}") })
+            Some(RefusedRelay { code: code.clone(), message: message.replace('\0', "\u{fffd}") })
         }
         Unready::Waiting => None,
     }

@@ -16,7 +16,7 @@ use crate::source::shape::Shape;
 
 /// What a cursor has known so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownCursor {
     /// What it belongs to; none when nothing was written down yet.
     pub identity: Option<serde_json::Value>,
     /// The table's oid.
@@ -31,12 +31,12 @@ pub struct Known {
 ///
 /// # Errors
 /// The database's.
-pub async fn known(session: &Session, name: &str) -> anyhow::Result<Option<Known>> {
+pub async fn known(session: &Session, name: &str) -> anyhow::Result<Option<KnownCursor>> {
     let sql = "SELECT identity::text, relations, partitions FROM outbox.cursor WHERE name = $1";
     let Some(row) = session.query_opt(sql, &[&name]).await? else { return Ok(None) };
     let identity: Option<String> = row.try_get(0)?;
     let relations: Vec<u32> = row.try_get::<_, Option<Vec<u32>>>(1)?.unwrap_or_default();
-    Ok(Some(Known {
+    Ok(Some(KnownCursor {
         identity: identity.map(|text| serde_json::from_str(&text)).transpose()?,
         root: relations.first().copied(),
         relations: relations.into_iter().skip(1).collect(),
@@ -106,7 +106,7 @@ pub async fn found(
 ///
 /// # Errors
 /// The database's: it names the relations.
-pub async fn changes(session: &Session, known: &Known, found: &Adoption) -> Result<Vec<Change>, Error> {
+pub async fn changes(session: &Session, known: &KnownCursor, found: &Adoption) -> Result<Vec<Change>, Error> {
     let mut changes = words(known.identity.as_ref(), &found.identity);
     if let Some(root) = known.root {
         if root != found.root {

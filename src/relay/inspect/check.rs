@@ -44,7 +44,7 @@ struct Readable {
 
 /// What was found so far: the server first, then relay by relay.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct CheckResults {
     /// The findings.
     pub findings: Vec<Finding>,
     /// Who was asked, and when that began; the last is being asked.
@@ -52,8 +52,8 @@ pub struct Found {
 }
 
 /// Everything that can be found, into `found` as it comes.
-pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: &[Config], found: &mut Found) {
-    let Found { findings, asked: asking } = found;
+pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: &[Config], found: &mut CheckResults) {
+    let CheckResults { findings, asked: asking } = found;
     let mut ask = |whom: String| asking.push((whom, Instant::now()));
     ask("PostgreSQL".to_owned());
     let session = match sessions.open().await {
@@ -199,7 +199,7 @@ async fn rows(
         findings.push(notify::trigger(session, table.root, source).await?);
     }
     let shape = Shape { shard: relay.shard.clone(), ..table.shape(source, &verdict) };
-    let Some(fields) = asked(relay, sinks::Known::of(&shape), findings) else { return Ok(None) };
+    let Some(fields) = asked(relay, sinks::KnownTable::of(&shape), findings) else { return Ok(None) };
     if !fit {
         return Ok(None);
     }
@@ -227,7 +227,7 @@ async fn scheduled(
     findings: &mut Vec<Finding>,
 ) -> Result<(), Error> {
     let columns = source::schedule::columns();
-    asked(relay, sinks::Known { passed: Passed::default(), columns: &columns }, findings);
+    asked(relay, sinks::KnownTable { passed: Passed::default(), columns: &columns }, findings);
     if let sink::Config::Sql(config) = &relay.sink
         && let Ok(sink) = SqlSink::new(config, &columns)
     {
@@ -239,7 +239,7 @@ async fn scheduled(
 }
 
 /// What the relay's sink asks for of each row; none when it cannot say.
-fn asked(relay: &Config, table: sinks::Known<'_>, findings: &mut Vec<Finding>) -> Option<Vec<Field>> {
+fn asked(relay: &Config, table: sinks::KnownTable<'_>, findings: &mut Vec<Finding>) -> Option<Vec<Field>> {
     let fields = match sinks::fields(relay, table) {
         Ok(fields) => fields,
         Err(invalid) => {
@@ -273,7 +273,7 @@ async fn due(session: &Session, relay: &Config, config: &Pending, findings: &mut
     let (found, due) = pending::due(session, config).await?;
     findings.extend(found);
     let Some(due) = due else { return Ok(()) };
-    let Some(fields) = asked(relay, sinks::Known::of_due(due.traceparent), findings) else { return Ok(()) };
+    let Some(fields) = asked(relay, sinks::KnownTable::of_due(due.traceparent), findings) else { return Ok(()) };
     let fix =
         "Correct the column or the constant named in [relay.source.pending] or the sink, or grant what is missing.";
     prepare(session, relay, (&pending::statements(&due, &fields, relay.guarantee), fix), findings).await;
@@ -287,7 +287,7 @@ async fn requested(
     (ledger, configured): (&Requests, &[String]),
     findings: &mut Vec<Finding>,
 ) -> Result<(), Error> {
-    let Some(fields) = asked(relay, sinks::Known::of_due(false), findings) else { return Ok(()) };
+    let Some(fields) = asked(relay, sinks::KnownTable::of_due(false), findings) else { return Ok(()) };
     let fix = "Run `outbox-relay migrate up --relay-role ROLE` with an owner's [postgres] url.";
     if prepare(session, relay, (&requests::statements(&fields), fix), findings).await {
         findings.extend(requests::findings(session, &relay.name, ledger, configured).await?);

@@ -6,10 +6,10 @@ use crate::cursor::{self, Detail, Standing, control, detail, schedules, standing
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 use crate::relay::Config;
-use crate::relay::engine::identity::Kind;
+use crate::relay::engine::identity::SourceKind;
 use crate::relay::engine::lag::CAP;
 use crate::relay::engine::replicas;
-use crate::relay::inspect::facts::{Facts, Holder, LastError, Lock, OutOfReach, Retrying, Schedules, Waiting};
+use crate::relay::inspect::facts::{CursorFacts, Holder, LastError, Lock, OutOfReach, Retrying, Schedules, Waiting};
 use crate::relay::inspect::status::{CursorStatus, HeldStatus, horizon, status};
 use crate::relay::inspect::waiting_rows;
 use crate::relay::queue::actions;
@@ -35,7 +35,7 @@ pub async fn facts(
     relay: Option<&Config>,
     configured: &[String],
     name: &str,
-) -> anyhow::Result<Option<Facts>> {
+) -> anyhow::Result<Option<CursorFacts>> {
     let begun = Instant::now();
     let before = standing(session, name).await?;
     let all = status(session, watcher, relay.map_or(&[][..], std::slice::from_ref)).await?;
@@ -45,18 +45,19 @@ pub async fn facts(
     }
     let detail = detail(session, name).await?;
     let observed_at = Timestamp::parse_rfc3339(&all.observed_at).ok();
-    let mut facts = Facts { replicas: replicas::running(session).await?, ..written(name, cursor.as_ref(), &detail) };
+    let mut facts =
+        CursorFacts { replicas: replicas::running(session).await?, ..written(name, cursor.as_ref(), &detail) };
     facts.notes = cursor.as_ref().map_or_else(|| all.fleet.notes_of(name), |cursor| cursor.notes(&all.fleet));
     facts.absent = all.fleet.lacks(name);
     if let Some(relay) = relay.filter(|_| !facts.exists) {
         facts.renamed = renamed(session, relay, configured).await?;
     }
     let kind = kind(relay, detail.identity.as_deref());
-    facts.due_work = kind != Kind::Stream;
-    facts.of_requests = kind == Kind::Requests;
+    facts.due_work = kind != SourceKind::Stream;
+    facts.of_requests = kind == SourceKind::Requests;
     facts.retrying =
         cursor::claims::waiting(session, name).await?.map(|(rows, next_in, code)| Retrying { rows, next_in, code });
-    if kind == Kind::Schedules {
+    if kind == SourceKind::Schedules {
         facts.schedules = Some(scheduled(session, name).await?);
     }
     if let (Some(relay), Some(before)) = (relay, &before) {
@@ -97,13 +98,13 @@ async fn renamed(session: &Session, relay: &Config, configured: &[String]) -> Re
 }
 
 /// What the relay reads: as it is configured here, or else as its cursor knows it.
-fn kind(relay: Option<&Config>, identity: Option<&str>) -> Kind {
+fn kind(relay: Option<&Config>, identity: Option<&str>) -> SourceKind {
     match relay.map(|relay| &relay.source) {
-        Some(source::Config::Stream(_)) => Kind::Stream,
-        Some(source::Config::Pending(_)) => Kind::Pending,
-        Some(source::Config::Requests(_)) => Kind::Requests,
-        Some(source::Config::Schedule(_)) => Kind::Schedules,
-        None => identity.map_or(Kind::Stream, Kind::of),
+        Some(source::Config::Stream(_)) => SourceKind::Stream,
+        Some(source::Config::Pending(_)) => SourceKind::Pending,
+        Some(source::Config::Requests(_)) => SourceKind::Requests,
+        Some(source::Config::Schedule(_)) => SourceKind::Schedules,
+        None => identity.map_or(SourceKind::Stream, SourceKind::of),
     }
 }
 
@@ -125,10 +126,10 @@ async fn scheduled(session: &Session, name: &str) -> Result<Schedules, Error> {
 }
 
 /// What stands in the schema, and what `status` makes of it.
-fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> Facts {
+fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> CursorFacts {
     let at = |at: Option<Timestamp>| at.map_or_else(|| "an unknown time".to_owned(), |at| at.to_string());
     let paused = cursor.is_some_and(|cursor| cursor.paused);
-    Facts {
+    CursorFacts {
         name: name.to_owned(),
         relay: cursor.map_or(name, |cursor| cursor.relay.as_str()).to_owned(),
         exists: detail.exists,
@@ -156,7 +157,7 @@ fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> Facts 
         open_work: cursor.and_then(|cursor| cursor.open_work),
         change: (detail.change > detail.change_done).then_some(detail.change),
         requested: detail.requested.clone(),
-        ..Facts::default()
+        ..CursorFacts::default()
     }
 }
 

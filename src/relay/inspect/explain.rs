@@ -1,7 +1,7 @@
 //! Why a cursor does not move: one sentence, and what to do. Pure; [`crate::relay::inspect::diagnose`] gathers the facts.
 
 use crate::relay::engine::not_ready::RENAMED;
-use crate::relay::inspect::facts::{Facts, LastError, Retrying, Waiting};
+use crate::relay::inspect::facts::{CursorFacts, LastError, Retrying, Waiting};
 
 mod absent;
 mod beside;
@@ -30,14 +30,14 @@ const LATELY: f64 = 5.0;
 
 /// Decides.
 #[must_use]
-pub fn why(facts: &Facts) -> Why {
+pub fn why(facts: &CursorFacts) -> Why {
     let mut why = reason(facts);
     beside::add(&mut why, facts);
     why
 }
 
 /// The first reason that holds is the one whose end lets the others be seen.
-fn reason(facts: &Facts) -> Why {
+fn reason(facts: &CursorFacts) -> Why {
     let name = &facts.name;
     let lately = facts.rested.is_some_and(|rested| rested < LATELY);
     let nothing = facts.waiting.is_some_and(|waiting| waiting.rows == 0);
@@ -78,7 +78,7 @@ fn reason(facts: &Facts) -> Why {
     }
 }
 
-fn retrying(facts: &Facts) -> Why {
+fn retrying(facts: &CursorFacts) -> Why {
     let Some(Retrying { rows, next_in, code }) = &facts.retrying else { return stuck(facts) };
     let sentence = format!(
         "all that is due has failed and waits to be retried: {rows} of {}, the next in {:.0} s, after {code}",
@@ -90,7 +90,7 @@ fn retrying(facts: &Facts) -> Why {
 }
 
 /// Actions run, and others wait for them.
-fn busy(facts: &Facts) -> Why {
+fn busy(facts: &CursorFacts) -> Why {
     let running = facts.schedules.as_ref().map_or(0, |schedules| schedules.running);
     let sentence =
         format!("{} carries out {running} actions, and others wait for their ends{}", facts.name, left(facts));
@@ -116,7 +116,7 @@ fn answer(reason: &'static str, well: bool, sentence: String) -> Why {
 }
 
 /// What waits, as the end of a sentence.
-fn left(facts: &Facts) -> String {
+fn left(facts: &CursorFacts) -> String {
     match facts.waiting {
         Some(Waiting { rows: 0, .. }) => "; nothing waits".to_owned(),
         Some(Waiting { lag_seconds, rows, capped }) => {
@@ -133,11 +133,11 @@ fn age(seconds: Option<f64>) -> String {
 }
 
 /// Whether an instant of a schedule has passed without a replica.
-fn is_overdue(facts: &Facts) -> bool {
+fn is_overdue(facts: &CursorFacts) -> bool {
     facts.schedules.as_ref().is_some_and(|schedules| schedules.overdue)
 }
 
-fn paused(facts: &Facts, at: &str, by: &str) -> Why {
+fn paused(facts: &CursorFacts, at: &str, by: &str) -> Why {
     let also = if facts.halted { "; it is halted, too, and `cursor resume` ends both" } else { "" };
     let why = answer("paused", false, format!("{} is paused since {at} by {by}{also}{}", facts.name, left(facts)));
     let resume = format!("outbox-relay cursor resume {}", facts.name);
@@ -147,7 +147,7 @@ fn paused(facts: &Facts, at: &str, by: &str) -> Why {
     }
 }
 
-fn halted(facts: &Facts, error: &LastError) -> Why {
+fn halted(facts: &CursorFacts, error: &LastError) -> Why {
     let name = &facts.name;
     let at = error.message_id.as_ref().map_or_else(String::new, |id| format!(" at message {id}"));
     let LastError { class, code, message, .. } = error;
@@ -182,7 +182,7 @@ fn fix(error: &LastError, name: &str) -> String {
     error.hint.replace("NAME", name).replace(&format!(", then `outbox-relay cursor resume {name}`"), "")
 }
 
-fn missing(facts: &Facts) -> Why {
+fn missing(facts: &CursorFacts) -> Why {
     // Also before a replica has reported that it refuses the relay.
     if let Some((evidence, hint)) = &facts.renamed {
         let name = &facts.name;
@@ -204,7 +204,7 @@ fn missing(facts: &Facts) -> Why {
         .then("outbox-relay check")
 }
 
-fn moving(facts: &Facts) -> Why {
+fn moving(facts: &CursorFacts) -> Why {
     let pace = match (facts.rate, facts.rested) {
         (Some(rate), _) => format!(" ({rate:.0} rows a second)"),
         // A claim is no success yet.
@@ -215,7 +215,7 @@ fn moving(facts: &Facts) -> Why {
     answer("moving", true, format!("{} is moving{pace}{}", facts.name, left(facts)))
 }
 
-fn regressed(facts: &Facts) -> Why {
+fn regressed(facts: &CursorFacts) -> Why {
     let until = facts.regressed_until.as_deref().unwrap_or_default();
     answer(
         "clock_regression",
@@ -231,12 +231,12 @@ fn regressed(facts: &Facts) -> Why {
 }
 
 /// The command that sends again what was stamped after a step of the clock.
-fn seek_before(facts: &Facts) -> String {
+fn seek_before(facts: &CursorFacts) -> String {
     let from = facts.clock_step.as_ref().and_then(|step| step.from.as_deref()).unwrap_or("INSTANT");
     format!("outbox-relay cursor seek {} --at {from}", facts.name)
 }
 
-fn circuit(facts: &Facts, error: Option<&LastError>) -> Why {
+fn circuit(facts: &CursorFacts, error: Option<&LastError>) -> Why {
     let since = facts.circuit_opened_at.as_deref().unwrap_or_default();
     let last =
         error.map_or_else(String::new, |error| format!(": {}: {}", error.code, error.message.trim_end_matches('.')));
@@ -250,7 +250,7 @@ fn circuit(facts: &Facts, error: Option<&LastError>) -> Why {
 }
 
 /// When the first is retried, where nothing else is due; as the end of a sentence.
-fn retried(facts: &Facts) -> String {
+fn retried(facts: &CursorFacts) -> String {
     let rows = facts.waiting.map_or(0, |waiting| waiting.rows);
     let all = facts.retrying.as_ref().filter(|retrying| retrying.rows >= rows);
     all.map_or_else(String::new, |all| {
@@ -258,7 +258,7 @@ fn retried(facts: &Facts) -> String {
     })
 }
 
-fn backing_off(facts: &Facts, error: &LastError) -> Why {
+fn backing_off(facts: &CursorFacts, error: &LastError) -> Why {
     let LastError { class, code, message, at, since, .. } = error;
     let told = message.trim_end_matches('.');
     // Each row is attempted on its own, so that no one attempt stands for all.

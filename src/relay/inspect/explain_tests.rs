@@ -4,14 +4,14 @@ use crate::relay::inspect::clock_step::ClockStepStatus;
 use crate::relay::inspect::facts::{Counted, Holder, Lock, OutOfReach, Schedules};
 
 /// Rows wait, a replica runs, nothing is known to be wrong.
-fn facts() -> Facts {
-    Facts {
+fn facts() -> CursorFacts {
+    CursorFacts {
         name: "booking_sms".to_owned(),
         exists: true,
         replicas: vec!["r1".to_owned()],
         waiting: Some(Waiting { lag_seconds: 12.34, rows: 7, capped: false }),
         rested: Some(60.0),
-        ..Facts::default()
+        ..CursorFacts::default()
     }
 }
 
@@ -28,7 +28,7 @@ fn error(class: &str, code: &str, message_id: Option<&str>) -> LastError {
 }
 
 #[track_caller]
-fn says(facts: &Facts, reason: &str, well: bool, parts: &[&str], advice: &[&str]) {
+fn says(facts: &CursorFacts, reason: &str, well: bool, parts: &[&str], advice: &[&str]) {
     let why = why(facts);
     assert_eq!((why.reason, why.well), (reason, well), "{why:?}");
     for part in parts {
@@ -44,16 +44,16 @@ fn says(facts: &Facts, reason: &str, well: bool, parts: &[&str], advice: &[&str]
 #[test]
 fn a_paused_cursor_names_who_paused_it_and_since_when() {
     let paused = Some(("2026-11-21T08:00:00Z".to_owned(), "ann".to_owned()));
-    let facts = Facts { paused, ..facts() };
+    let facts = CursorFacts { paused, ..facts() };
     let resume = ["outbox-relay cursor resume booking_sms"];
     says(&facts, "paused", false, &["paused since 2026-11-21T08:00:00Z by ann", "7 rows wait", "12.3 s"], &resume);
-    let both = Facts { halted: true, error: Some(error("fatal", "http_401", None)), ..facts };
+    let both = CursorFacts { halted: true, error: Some(error("fatal", "http_401", None)), ..facts };
     says(&both, "paused", false, &["halted, too"], &resume);
 }
 
 #[test]
 fn a_halted_cursor_names_the_message_the_error_and_the_verbs() {
-    let poison = Facts { halted: true, error: Some(error("poison", "twilio_21211", Some("41"))), ..facts() };
+    let poison = CursorFacts { halted: true, error: Some(error("poison", "twilio_21211", Some("41"))), ..facts() };
     says(
         &poison,
         "halted",
@@ -61,10 +61,10 @@ fn a_halted_cursor_names_the_message_the_error_and_the_verbs() {
         &["halted at message 41 since 2026-11-21T08:00:00Z: poison twilio_21211: it said no; 7 rows wait"],
         &["Fix it.", "outbox-relay cursor resume booking_sms", "outbox-relay cursor skip booking_sms"],
     );
-    let fatal = Facts { halted: true, error: Some(error("fatal", "http_401", Some("41"))), ..facts() };
+    let fatal = CursorFacts { halted: true, error: Some(error("fatal", "http_401", Some("41"))), ..facts() };
     says(&fatal, "halted", false, &["fatal http_401"], &["Fix it.", "outbox-relay cursor resume booking_sms"]);
     assert!(!why(&fatal).advice.iter().any(|line| line.contains("skip")), "the message is not to blame");
-    let refused = Facts { exists: false, waiting: None, ..fatal };
+    let refused = CursorFacts { exists: false, waiting: None, ..fatal };
     says(&refused, "halted", false, &["fatal http_401"], &["Fix it."]);
 }
 
@@ -74,7 +74,7 @@ fn halted_cursor_names_fix_before_resume() {
     let skip = "outbox-relay cursor skip booking_sms";
     let halted = |hint: &str, paused: Option<(String, String)>| {
         let error = LastError { hint: hint.to_owned(), ..error("poison", "message_too_large", Some("41")) };
-        why(&Facts { halted: true, error: Some(error), paused, ..facts() })
+        why(&CursorFacts { halted: true, error: Some(error), paused, ..facts() })
     };
     for hint in ["Raise the limit", "Raise the limit, then `outbox-relay cursor resume NAME`"] {
         let why = halted(hint, None);
@@ -86,15 +86,15 @@ fn halted_cursor_names_fix_before_resume() {
 
 #[test]
 fn a_cursor_without_a_row_says_how_it_gets_one() {
-    let running = Facts { exists: false, waiting: None, ..facts() };
+    let running = CursorFacts { exists: false, waiting: None, ..facts() };
     says(&running, "missing", false, &["has no cursor yet"], &["outbox-relay check"]);
     let create = ["outbox-relay cursor create booking_sms --now"];
-    says(&Facts { replicas: Vec::new(), ..running }, "missing", false, &["has no cursor yet"], &create);
+    says(&CursorFacts { replicas: Vec::new(), ..running }, "missing", false, &["has no cursor yet"], &create);
 }
 
 #[test]
 fn a_change_that_waits_is_told_whatever_the_reason() {
-    let facts = Facts { change: Some(3), waiting: Some(Waiting::default()), ..facts() };
+    let facts = CursorFacts { change: Some(3), waiting: Some(Waiting::default()), ..facts() };
     says(&facts, "idle", true, &["after the position; change 3 of an operator waits for a turn."], &[]);
 }
 
@@ -107,7 +107,7 @@ fn rows_out_of_reach_are_named_beside_the_reason() {
         never: counted(1),
         below: counted(2),
     };
-    let facts = Facts { out_of_reach, waiting: Some(Waiting::default()), ..facts() };
+    let facts = CursorFacts { out_of_reach, waiting: Some(Waiting::default()), ..facts() };
     let parts = [
         "after the position; 10+ rows have a created_at after now, the nearest at 2027-01-01T00:00:00Z, and are delivered",
         "; 1 row has created_at infinity and is never delivered; 2 rows have created_at -infinity, below the position",
@@ -117,38 +117,43 @@ fn rows_out_of_reach_are_named_beside_the_reason() {
 
 #[test]
 fn a_moving_cursor_is_well_whatever_it_said_before() {
-    let facts =
-        Facts { moved: true, rate: Some(1234.5), error: Some(error("retry", "connect", None)), held: true, ..facts() };
+    let facts = CursorFacts {
+        moved: true,
+        rate: Some(1234.5),
+        error: Some(error("retry", "connect", None)),
+        held: true,
+        ..facts()
+    };
     says(&facts, "moving", true, &["1234 rows a second", "7 rows wait, the oldest for 12.3 s"], &[]);
-    let slow = Facts { moved: false, rate: None, rested: Some(2.0), error: None, held: false, ..facts };
+    let slow = CursorFacts { moved: false, rate: None, rested: Some(2.0), error: None, held: false, ..facts };
     says(&slow, "moving", true, &["last advanced 2.0 s ago"], &[]);
 }
 
 #[test]
 fn few_rows_tell_no_rate() {
-    let facts = Facts { moved: true, rate: None, rested: Some(0.1), ..facts() };
+    let facts = CursorFacts { moved: true, rate: None, rested: Some(0.1), ..facts() };
     says(&facts, "moving", true, &["is moving (last advanced 0.1 s ago); 7 rows wait"], &[]);
-    let unknown = Facts { rested: None, ..facts };
+    let unknown = CursorFacts { rested: None, ..facts };
     says(&unknown, "moving", true, &["is moving; 7 rows wait"], &[]);
 }
 
 #[test]
 fn without_a_replica_nothing_moves_even_when_nothing_waits() {
-    let facts = Facts { replicas: Vec::new(), ..facts() };
+    let facts = CursorFacts { replicas: Vec::new(), ..facts() };
     says(&facts, "no_replica", false, &["No live replica has relay", "7 rows wait"], &[]);
-    let idle = Facts { waiting: Some(Waiting::default()), ..facts };
+    let idle = CursorFacts { waiting: Some(Waiting::default()), ..facts };
     says(&idle, "no_replica", false, &["nothing waits"], &[]);
     let open_work = Some(OpenWork { schedules: 2, actions: 1, requests: 0 });
-    let unread = Facts { waiting: None, open_work, ..idle };
+    let unread = CursorFacts { waiting: None, open_work, ..idle };
     says(&unread, "no_replica", false, &["; 2 schedules and 1 action wait."], &[]);
 }
 
 #[test]
 fn absent_relay_wins_over_what_a_replica_would_end() {
     let error = Some(error("retry", "http_503", None));
-    let absent = Facts { absent: true, relay: "booking_sms".to_owned(), error, ..facts() };
-    let open = Facts { circuit_opened_at: Some("2026-11-21T08:00:00Z".to_owned()), ..absent.clone() };
-    let checked = Facts { halted: true, by_check: true, ..absent.clone() };
+    let absent = CursorFacts { absent: true, relay: "booking_sms".to_owned(), error, ..facts() };
+    let open = CursorFacts { circuit_opened_at: Some("2026-11-21T08:00:00Z".to_owned()), ..absent.clone() };
+    let checked = CursorFacts { halted: true, by_check: true, ..absent.clone() };
     let last =
         "No live replica has relay booking_sms; its last error, 2026-11-21T08:00:00Z, was http_503: it said no; 7";
     let advice = [
@@ -162,21 +167,21 @@ fn absent_relay_wins_over_what_a_replica_would_end() {
     }
     // An operator ends these, with a replica or without.
     let resume = ["outbox-relay cursor resume booking_sms"];
-    says(&Facts { by_check: false, ..checked }, "halted", false, &[], &resume);
+    says(&CursorFacts { by_check: false, ..checked }, "halted", false, &[], &resume);
     let paused = Some(("2026-11-21T08:00:00Z".to_owned(), "ann".to_owned()));
-    says(&Facts { paused, ..absent }, "paused", false, &[], &resume);
+    says(&CursorFacts { paused, ..absent }, "paused", false, &[], &resume);
 }
 
 #[test]
 fn a_clock_that_stepped_back_says_until_when() {
-    let facts = Facts { regressed_until: Some("2026-11-21T09:00:00Z".to_owned()), ..facts() };
+    let facts = CursorFacts { regressed_until: Some("2026-11-21T09:00:00Z".to_owned()), ..facts() };
     says(&facts, "clock_regression", false, &["passed 2026-11-21T09:00:00Z"], &[]);
 }
 
 #[test]
 fn rows_that_a_clock_step_may_have_left_out_are_named_until_a_seek_has_answered() {
     let [from, to] = ["2026-11-21T08:00:00Z", "2026-11-21T08:02:00Z"].map(str::to_owned);
-    let facts = Facts {
+    let facts = CursorFacts {
         waiting: Some(Waiting::default()),
         clock_step: Some(ClockStepStatus { from: Some(from), to }),
         ..facts()
@@ -186,7 +191,7 @@ fn rows_that_a_clock_step_may_have_left_out_are_named_until_a_seek_has_answered(
         "`outbox-relay cursor seek booking_sms --at 2026-11-21T08:00:00Z`",
     ];
     says(&facts, "idle", true, &parts, &[]);
-    let during = Facts { regressed_until: Some("2026-11-21T08:02:00Z".to_owned()), ..facts };
+    let during = CursorFacts { regressed_until: Some("2026-11-21T08:02:00Z".to_owned()), ..facts };
     let seek = ["outbox-relay cursor seek booking_sms --at 2026-11-21T08:00:00Z"];
     says(&during, "clock_regression", false, &["passed 2026-11-21T08:02:00Z"], &seek);
 }
@@ -194,7 +199,7 @@ fn rows_that_a_clock_step_may_have_left_out_are_named_until_a_seek_has_answered(
 #[test]
 fn clock_step_of_unknown_start_names_its_end_only() {
     let step = ClockStepStatus { from: None, to: "2026-11-21T08:02:00Z".to_owned() };
-    let facts = Facts { waiting: Some(Waiting::default()), clock_step: Some(step), ..facts() };
+    let facts = CursorFacts { waiting: Some(Waiting::default()), clock_step: Some(step), ..facts() };
     let parts = [
         "rows stamped before 2026-11-21T08:02:00Z (no replica ran",
         "`outbox-relay cursor seek booking_sms --at INSTANT`",
@@ -205,27 +210,27 @@ fn clock_step_of_unknown_start_names_its_end_only() {
 #[test]
 fn an_open_circuit_says_since_when_and_the_last_error() {
     let open = Some("2026-11-21T08:00:00Z".to_owned());
-    let facts = Facts { circuit_opened_at: open, error: Some(error("retry", "connect", None)), ..facts() };
+    let facts = CursorFacts { circuit_opened_at: open, error: Some(error("retry", "connect", None)), ..facts() };
     says(&facts, "circuit_open", false, &["out since 2026-11-21T08:00:00Z", "connect: it said no;"], &["Fix it."]);
-    says(&Facts { error: None, ..facts }, "circuit_open", false, &["out since"], &[]);
+    says(&CursorFacts { error: None, ..facts }, "circuit_open", false, &["out since"], &[]);
 }
 
 #[test]
 fn a_cursor_that_backs_off_says_what_failed() {
-    let facts = Facts { error: Some(error("retry", "http_503", None)), ..facts() };
+    let facts = CursorFacts { error: Some(error("retry", "http_503", None)), ..facts() };
     says(&facts, "backing_off", false, &["failed at 2026-11-21T08:00:00Z and is repeated: http_503"], &["Fix it."]);
 }
 
 #[test]
 fn an_idle_cursor_is_well() {
-    says(&Facts { waiting: Some(Waiting::default()), ..facts() }, "idle", true, &["nothing to do"], &[]);
+    says(&CursorFacts { waiting: Some(Waiting::default()), ..facts() }, "idle", true, &["nothing to do"], &[]);
 }
 
 #[test]
 fn a_held_cursor_names_the_session_and_the_exact_line_that_ends_it() {
     let session =
         |pid, age_seconds| Holder { pid: Some(pid), application: Some("batch".to_owned()), age_seconds, gid: None };
-    let facts = Facts { held: true, holders: vec![session(4711, Some(93.2)), session(12, None)], ..facts() };
+    let facts = CursorFacts { held: true, holders: vec![session(4711, Some(93.2)), session(12, None)], ..facts() };
     says(
         &facts,
         "held",
@@ -236,7 +241,7 @@ fn a_held_cursor_names_the_session_and_the_exact_line_that_ends_it() {
     let several = why(&facts);
     assert!(several.advice[0].starts_with("Let their owners end these transactions, the oldest first."), "{several:?}");
     assert!(several.advice[0].contains("pg_signal_backend"), "who may run the line: {several:?}");
-    let unknown = Facts { holders: vec![session(12, None)], ..facts };
+    let unknown = CursorFacts { holders: vec![session(12, None)], ..facts };
     says(&unknown, "held", false, &["pid 12 (batch), open for at least 12 s:"], &[]);
     assert!(why(&unknown).advice[0].starts_with("Let its owner end the transaction."), "{unknown:?}");
 }
@@ -245,11 +250,11 @@ fn a_held_cursor_names_the_session_and_the_exact_line_that_ends_it() {
 fn held_cursor_offers_no_transaction_that_is_younger_than_the_oldest_waiting_row() {
     let session = |pid, age_seconds| Holder { pid: Some(pid), age_seconds, ..Holder::default() };
     let holders = vec![session(4711, Some(12.5)), session(8, Some(0.004)), session(9, Some(6.0))];
-    let facts = Facts { held: true, holders, ..facts() };
+    let facts = CursorFacts { held: true, holders, ..facts() };
     says(&facts, "held", false, &["held by pid 4711 (no application name), open for 12 s:"], &[]);
     let offered: Vec<_> = why(&facts).advice.into_iter().filter(|line| line.contains("pg_terminate")).collect();
     assert_eq!(offered, ["SELECT pg_terminate_backend(4711);"]);
-    let young = Facts { holders: vec![session(8, Some(0.004))], ..facts };
+    let young = CursorFacts { holders: vec![session(8, Some(0.004))], ..facts };
     says(&young, "held", false, &["held by a transaction that is gone by now"], &[]);
     assert!(!why(&young).advice.iter().any(|line| line.contains("pg_terminate")), "{young:?}");
 }
@@ -259,7 +264,7 @@ fn due_work_whose_attempts_all_fail_names_the_failure_since_when_and_how_many_wa
     let since = Some("2026-11-21T07:56:00Z".to_owned());
     let error = Some(LastError { since, ..error("retry", "timeout", None) });
     let schedules = Some(Schedules { running: 1, due: 62, ..Schedules::default() });
-    let facts = Facts { due_work: true, schedules, error, rested: Some(1.8), ..facts() };
+    let facts = CursorFacts { due_work: true, schedules, error, rested: Some(1.8), ..facts() };
     let parts = [
         "no attempt of booking_sms has succeeded since 2026-11-21T07:56:00Z",
         "the last failed at 2026-11-21T08:00:00Z: retry timeout: it said no",
@@ -271,7 +276,7 @@ fn due_work_whose_attempts_all_fail_names_the_failure_since_when_and_how_many_wa
 #[test]
 fn a_prepared_transaction_needs_its_own_end() {
     let prepared = |gid: Option<&str>| Holder { gid: gid.map(str::to_owned), ..Holder::default() };
-    let facts = Facts { held: true, holders: vec![prepared(Some("o'clock"))], ..facts() };
+    let facts = CursorFacts { held: true, holders: vec![prepared(Some("o'clock"))], ..facts() };
     says(
         &facts,
         "held",
@@ -280,7 +285,7 @@ fn a_prepared_transaction_needs_its_own_end() {
         &["ROLLBACK PREPARED 'o''clock';", "COMMIT PREPARED 'o''clock';"],
     );
     assert!(!why(&facts).advice.iter().any(|line| line.contains("pg_terminate_backend")));
-    let nameless = Facts { holders: vec![prepared(None)], ..facts };
+    let nameless = CursorFacts { holders: vec![prepared(None)], ..facts };
     let look = ["SELECT gid, prepared, owner FROM pg_prepared_xacts ORDER BY prepared;"];
     says(&nameless, "held", false, &["a prepared transaction"], &look);
 }
@@ -288,7 +293,7 @@ fn a_prepared_transaction_needs_its_own_end() {
 #[test]
 fn a_lock_that_does_not_advance_names_its_process() {
     let lock = Lock { by: "r1".to_owned(), pid: 99, age_seconds: Some(4.0) };
-    let facts = Facts { lock: Some(lock), ..facts() };
+    let facts = CursorFacts { lock: Some(lock), ..facts() };
     says(&facts, "lock_held", false, &["held by r1 (pid 99) for 4 s"], &["SELECT pg_terminate_backend(99);"]);
 }
 
@@ -305,17 +310,17 @@ fn rows_that_no_replica_takes_say_so() {
 
 #[test]
 fn a_table_that_cannot_be_read_is_not_taken_for_well() {
-    says(&Facts { waiting: None, ..facts() }, "unreadable", false, &["is not known"], &["outbox-relay check"]);
+    says(&CursorFacts { waiting: None, ..facts() }, "unreadable", false, &["is not known"], &["outbox-relay check"]);
 }
 
 #[test]
 fn unknown_outcomes_of_idle_relay_have_the_command_that_settles_them() {
     let idle = Some(Waiting { rows: 0, ..Waiting::default() });
     let key = |key: &str| vec![key.to_owned()];
-    let facts = Facts { unknown: 2, unknown_keys: vec![key("7"), key("it's")], waiting: idle, ..facts() };
-    let commands = |facts: &Facts| why(facts).advice.split_off(1);
+    let facts = CursorFacts { unknown: 2, unknown_keys: vec![key("7"), key("it's")], waiting: idle, ..facts() };
+    let commands = |facts: &CursorFacts| why(facts).advice.split_off(1);
     assert_eq!(commands(&facts), ["outbox-relay request settle 7 --relay booking_sms --arrived"]);
-    let of_requests = Facts { of_requests: true, ..facts };
+    let of_requests = CursorFacts { of_requests: true, ..facts };
     assert_eq!(commands(&of_requests), ["outbox-relay request settle 7 --arrived"]);
 }
 
@@ -323,10 +328,10 @@ fn unknown_outcomes_of_idle_relay_have_the_command_that_settles_them() {
 #[test]
 fn unknown_outcomes_are_told_beside_the_reason_and_not_called_delivered() {
     let idle = Waiting { rows: 0, ..Waiting::default() };
-    let facts = Facts { unknown: 3, waiting: Some(idle), ..facts() };
+    let facts = CursorFacts { unknown: 3, waiting: Some(idle), ..facts() };
     says(&facts, "idle", true, &["unknown outcomes: 3", "request list --unknown --relay booking_sms"], &[]);
     assert!(!why(&facts).sentence.contains("delivered"));
-    let facts = Facts {
+    let facts = CursorFacts {
         change: Some(4),
         requested: Some("move to 2026-11-21T08:00:00Z".to_owned()),
         paused: Some(("now".to_owned(), "me".to_owned())),
@@ -344,9 +349,9 @@ fn unknown_outcomes_are_told_beside_the_reason_and_not_called_delivered() {
 #[test]
 fn dead_letters_are_counted_with_the_command_that_lists_them() {
     let idle = Waiting { rows: 0, ..Waiting::default() };
-    let facts = Facts { dead_letters: 2, waiting: Some(idle), ..facts() };
+    let facts = CursorFacts { dead_letters: 2, waiting: Some(idle), ..facts() };
     says(&facts, "idle", true, &["dead letters: 2 (`outbox-relay dead-letter list --cursor booking_sms`)"], &[]);
-    let requests = Facts { of_requests: true, ..facts };
+    let requests = CursorFacts { of_requests: true, ..facts };
     let list = "failed requests: 2 (`outbox-relay request list --status failed --relay booking_sms`)";
     says(&requests, "idle", true, &[list], &[]);
 }
@@ -354,7 +359,7 @@ fn dead_letters_are_counted_with_the_command_that_lists_them() {
 #[test]
 fn halt_that_ends_by_its_check_advises_no_resume() {
     let error = Some(error("fatal", "template_taken", None));
-    let why = why(&Facts { halted: true, by_check: true, error, ..facts() });
+    let why = why(&CursorFacts { halted: true, by_check: true, error, ..facts() });
     assert!(why.advice.iter().all(|step| !step.contains("outbox-relay cursor resume")), "{why:?}");
     assert!(why.advice[1].starts_with("No resume is needed"), "{why:?}");
 }
@@ -364,17 +369,17 @@ fn due_work_that_has_failed_waits_by_itself() {
     let retrying = Some(Retrying { rows: 7, next_in: 12.3, code: "http_503".to_owned() });
     let parts = ["all that is due has failed", "7 of booking_sms, the next in 12 s, after http_503"];
     let advice = ["outbox-relay request list --relay booking_sms"];
-    says(&Facts { retrying: retrying.clone(), ..facts() }, "retrying", false, &parts, &advice);
+    says(&CursorFacts { retrying: retrying.clone(), ..facts() }, "retrying", false, &parts, &advice);
     let more = Some(Waiting { lag_seconds: 1.0, rows: 8, capped: false });
-    assert_ne!(why(&Facts { retrying, waiting: more, ..facts() }).reason, "retrying", "another row could go");
+    assert_ne!(why(&CursorFacts { retrying, waiting: more, ..facts() }).reason, "retrying", "another row could go");
 }
 
 #[test]
 fn due_work_of_a_job_is_well_between_its_runs_and_no_verb_about_positions_is_advised() {
     let none = Some(Waiting { lag_seconds: 0.0, rows: 0, capped: false });
-    let job = Facts { due_work: true, replicas: Vec::new(), ..facts() };
-    says(&Facts { waiting: none, ..job.clone() }, "idle", true, &["nothing that is due is left"], &[]);
-    let poison = Facts { halted: true, error: Some(error("poison", "http_404", Some("w/1"))), ..job };
+    let job = CursorFacts { due_work: true, replicas: Vec::new(), ..facts() };
+    says(&CursorFacts { waiting: none, ..job.clone() }, "idle", true, &["nothing that is due is left"], &[]);
+    let poison = CursorFacts { halted: true, error: Some(error("poison", "http_404", Some("w/1"))), ..job };
     let why = why(&poison);
     let all = || why.advice.iter().chain(&why.instead);
     assert!(!all().any(|line| line.contains("cursor skip")), "{why:?}");
@@ -386,7 +391,7 @@ fn a_relay_of_schedules_says_what_runs_what_is_due_what_cannot_run_and_what_come
     let next_at = Some("2026-11-23T08:00:00.000000Z".to_owned());
     let schedules = Some(Schedules { running: 2, due: 0, problems: 3, next_at, overdue: false });
     let waiting = Some(Waiting::default());
-    let facts = Facts { due_work: true, waiting, schedules, ..facts() };
+    let facts = CursorFacts { due_work: true, waiting, schedules, ..facts() };
     let parts = [
         "no action of booking_sms waits",
         "running 2, due 0",
@@ -394,12 +399,12 @@ fn a_relay_of_schedules_says_what_runs_what_is_due_what_cannot_run_and_what_come
         "08:00:00.000000Z",
     ];
     says(&facts, "idle", true, &parts, &[]);
-    let none = Facts { schedules: Some(Schedules::default()), ..facts.clone() };
+    let none = CursorFacts { schedules: Some(Schedules::default()), ..facts.clone() };
     says(&none, "idle", true, &["actions running 0, due 0; none comes"], &[]);
     // A job may make them, from time to time: without a replica it is the instant that tells whether they are made at all.
-    let job = Facts { replicas: Vec::new(), ..facts };
+    let job = CursorFacts { replicas: Vec::new(), ..facts };
     says(&job, "idle", true, &["nothing that is due is left"], &[]);
     let overdue = Schedules { overdue: true, ..job.schedules.clone().expect("they are set above") };
-    let late = Facts { schedules: Some(overdue), ..job };
+    let late = CursorFacts { schedules: Some(overdue), ..job };
     says(&late, "no_replica", false, &["No live replica has relay", "one has been due since 2026-11-23"], &[]);
 }

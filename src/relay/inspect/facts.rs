@@ -5,7 +5,7 @@ use crate::relay::inspect::clock_step::ClockStepStatus;
 
 /// What is known of a cursor.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Facts {
+pub struct CursorFacts {
     /// Its name.
     pub name: String,
     /// Its relay's.

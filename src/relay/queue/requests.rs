@@ -134,7 +134,7 @@ impl Work for RequestWork {
         attempts: &[AttemptOf<Self>],
         lease: Duration,
     ) -> Result<Vec<bool>, Error> {
-        let claims: Vec<ledger::Named<'_>> = attempts.iter().map(|attempt| attempt.job.named()).collect();
+        let claims: Vec<ledger::NamedRequest<'_>> = attempts.iter().map(|attempt| attempt.job.named()).collect();
         let keeping = async { ledger::keep(context.engine.probe.session().await?.as_ref(), lease, &claims).await };
         let kept = within(&context.engine, keeping).await?;
         Ok(claims.iter().map(|claim| kept.contains(claim.id)).collect())

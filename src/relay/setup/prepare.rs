@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 
-use crate::cursor::{self, ErrorReport, Facts};
+use crate::cursor::{self, ErrorReport, RelayFacts};
 use crate::database::{Error, Session};
 use crate::message::Field;
 use crate::metrics::CursorMetrics;
@@ -62,7 +62,7 @@ pub(in crate::relay) async fn ready(
     if let Err(unready) = shards::readable(&session, config).await? {
         return Ok(Err(unready));
     }
-    let sink = match sinks::make(engine, config, sinks::Known::of(shape)).await {
+    let sink = match sinks::make(engine, config, sinks::KnownTable::of(shape)).await {
         Ok(sink) => sink,
         Err(unready) => return Ok(Err(unready)),
     };
@@ -87,7 +87,7 @@ pub(in crate::relay) async fn ready(
     if let Err(unready) = shards::alone(&session, config, &identity).await? {
         return Ok(Err(unready));
     }
-    let facts = Facts { identity: &identity, root: shape.root, relations: &shape.descendants };
+    let facts = RelayFacts { identity: &identity, root: shape.root, relations: &shape.descendants };
     let seat = match bind(engine, &session, config, facts).await? {
         Ok(seat) => seat,
         Err(unready) => return Ok(Err(unready)),
@@ -136,7 +136,7 @@ pub(in crate::relay) async fn seat(
         return Ok(Err(unready));
     }
     let relations = [root].into();
-    bind(engine, session, config, Facts { identity: &identity, root, relations: &relations }).await
+    bind(engine, session, config, RelayFacts { identity: &identity, root, relations: &relations }).await
 }
 
 /// Takes over the cursor's row, which exists: claims it for this configuration and ends a halt that no longer counts.
@@ -144,7 +144,7 @@ async fn bind(
     engine: &Engine,
     session: &Session,
     config: &Config,
-    facts: Facts<'_>,
+    facts: RelayFacts<'_>,
 ) -> Result<Result<Seat, Unready>, Error> {
     let identity = facts.identity.to_owned();
     if let Some(other) = cursor::foreign_identity(session, &config.name, facts).await? {

@@ -24,14 +24,14 @@ const UNKNOWN_LIMIT: usize = 1_000_000;
 
 /// What a sink must know of the table.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::relay) struct Known<'a> {
+pub(in crate::relay) struct KnownTable<'a> {
     /// Its columns that become headers.
     pub(in crate::relay) passed: Passed,
     /// Its columns' types.
     pub(in crate::relay) columns: &'a BTreeMap<String, ColumnType>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownTable<'a> {
     pub(in crate::relay) const fn of(shape: &'a Shape) -> Self {
         Self { passed: Passed { traceparent: shape.traceparent, headers: shape.headers }, columns: &shape.columns }
     }
@@ -44,7 +44,11 @@ impl<'a> Known<'a> {
 }
 
 /// Makes a relay's sink, and asks its server what must be known of it.
-pub(in crate::relay) async fn make(engine: &Arc<Engine>, config: &Config, table: Known<'_>) -> Result<Sink, Unready> {
+pub(in crate::relay) async fn make(
+    engine: &Arc<Engine>,
+    config: &Config,
+    table: KnownTable<'_>,
+) -> Result<Sink, Unready> {
     match &config.sink {
         sink::Config::Kafka(kafka) => kafka_sink(engine, config, kafka, table.passed).await,
         sink::Config::Http(_)
@@ -59,7 +63,7 @@ pub(in crate::relay) async fn make(engine: &Arc<Engine>, config: &Config, table:
 }
 
 /// A sink that is made without asking any server.
-fn local_sink(config: &Config, table: Known<'_>) -> Result<Sink, Vec<InvalidSetting>> {
+fn local_sink(config: &Config, table: KnownTable<'_>) -> Result<Sink, Vec<InvalidSetting>> {
     match &config.sink {
         sink::Config::Http(http) => {
             HttpSink::new(http, &config.relay).map(|sink| Sink::Http(sink.passing_on(table.passed.headers)))
@@ -90,7 +94,7 @@ async fn custom_sink(config: &Config, custom: &custom::Config, patience: Duratio
 ///
 /// # Errors
 /// Settings that cannot work.
-pub(in crate::relay) fn fields(config: &Config, table: Known<'_>) -> Result<Vec<Field>, Vec<InvalidSetting>> {
+pub(in crate::relay) fn fields(config: &Config, table: KnownTable<'_>) -> Result<Vec<Field>, Vec<InvalidSetting>> {
     match &config.sink {
         sink::Config::Kafka(kafka) => kafka.fields(table.passed).map_err(|invalid| vec![invalid]),
         sink::Config::Http(_)

@@ -49,7 +49,7 @@ pub(in crate::relay) struct Sentry {
 #[derive(Debug, Default)]
 struct Watched {
     next: u64,
-    tables: BTreeMap<u64, Table>,
+    tables: BTreeMap<u64, PolledTable>,
     /// When the next look will be made.
     planned: Option<Instant>,
     /// Everybody looks by himself before this.
@@ -58,7 +58,7 @@ struct Watched {
 }
 
 #[derive(Debug)]
-struct Table {
+struct PolledTable {
     rest: Rest,
     shape: Arc<Shape>,
     pause: Duration,
@@ -95,7 +95,7 @@ impl Sentry {
         // the next row would wait for all of them. The first of the tables decides for those that come after it.
         let first = if watched.tables.is_empty() { pause.mul_f64(fastrand::f64()) } else { pause };
         let (number, due, woken) = (watched.next, now + first, Arc::default());
-        let table = Table { rest, shape: Arc::clone(shape), pause, due, seen: None, woken: Arc::clone(&woken) };
+        let table = PolledTable { rest, shape: Arc::clone(shape), pause, due, seen: None, woken: Arc::clone(&woken) };
         watched.tables.insert(number, table);
         if watched.planned.is_none_or(|planned| due < planned) {
             self.sooner.notify_one();
@@ -129,7 +129,7 @@ impl Sentry {
     }
 
     /// Takes in what a look found, and wakes the groups that it concerns.
-    fn found(&self, asked: &[Asked], found: Found) {
+    fn found(&self, asked: &[Asked], found: LookResult) {
         let mut watched = self.watched();
         watched.failures = Backoff::new();
         for (asked, newest) in asked.iter().zip(found.newest) {
@@ -195,7 +195,7 @@ struct Asked {
 
 /// What a look found.
 #[derive(Debug)]
-struct Found {
+struct LookResult {
     /// Before it began, by the database's clock.
     begun: Timestamp,
     /// Of each table, in the order in which they were asked for.
@@ -232,7 +232,12 @@ pub(in crate::relay) async fn run(engine: Arc<Engine>, sentry: Arc<Sentry>) {
     }
 }
 
-async fn look(engine: &Engine, question: &mut Question, asked: &[Asked], freshest: &Sighting) -> Result<Found, Error> {
+async fn look(
+    engine: &Engine,
+    question: &mut Question,
+    asked: &[Asked],
+    freshest: &Sighting,
+) -> Result<LookResult, Error> {
     let session = engine.probe.session().await?;
     let (begun, now) = (freshest.clock(), freshest.latest_clock());
     let shapes: Vec<&Shape> = asked.iter().map(|asked| &*asked.shape).collect();
@@ -243,7 +248,7 @@ async fn look(engine: &Engine, question: &mut Question, asked: &[Asked], freshes
         engine.bulletin.number(&session, engine.call_deadline),
         newest(engine, &session, question, &shapes, now),
     )?;
-    Ok(Found { begun, newest, sightings, bulletin })
+    Ok(LookResult { begun, newest, sightings, bulletin })
 }
 
 async fn newest(

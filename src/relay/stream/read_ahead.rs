@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::batch::Batch;
-use crate::cursor::{LockedCursor, Place};
+use crate::cursor::{LockedCursor, RowPlace};
 use crate::database::{Error, Fragile, Server};
 use crate::position::{Position, Timestamp};
 use crate::relay::engine::Engine;
@@ -236,7 +236,7 @@ pub(in crate::relay) struct Chain {
     /// Where the last turn left the cursor.
     pub(in crate::relay) stands_at: Option<Position>,
     /// Where it left the cursor's row.
-    pub(in crate::relay) place: Option<Place>,
+    pub(in crate::relay) place: Option<RowPlace>,
 }
 
 impl Chain {

@@ -14,7 +14,7 @@ use crate::relay::engine::unreadable;
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::turn::Turn;
 use crate::sink::{Class, Failure, Mode, Published};
-use crate::source::fetch::{FetchError, Unreadable, Wanted, too_large, types_stand};
+use crate::source::fetch::{FetchError, Unreadable, WantedRow, too_large, types_stand};
 
 /// How many dead letters one turn sends again at most: each waits for the one before.
 const REDRIVES: usize = 100;
@@ -91,7 +91,7 @@ impl Turn<'_> {
     ) -> Result<Option<Failure>, Error> {
         let read = self.read_row(reader, letter, batch).await;
         if let Err(error) = &read {
-            let wanted = Wanted {
+            let wanted = WantedRow {
                 shape: &self.ready.shape,
                 fields: self.ready.sink.fields(),
                 most: self.ready.config.turn.max_row_bytes,

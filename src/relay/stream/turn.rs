@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cursor::dead_letter::{DeadLetter, Redrive};
-use crate::cursor::{Advance, ErrorReport, Facts, LockedCursor, Place, RestsOn};
+use crate::cursor::{Advance, ErrorReport, LockedCursor, RelayFacts, RestsOn, RowPlace};
 use crate::database::{Error, Loan};
 use crate::position::{Position, Timestamp};
 use crate::relay::Guarantee;
@@ -54,7 +54,7 @@ pub struct Turn<'a> {
     /// Where the cursor stands after it, if that was found out.
     pub stands_at: Option<Position>,
     /// Where it has left the cursor's row.
-    pub place: Option<Place>,
+    pub place: Option<RowPlace>,
     /// It took all that one stretched as they are now may take.
     pub filled: bool,
     /// The rule of the scan, and from when on transactions count under a weaker one.
@@ -140,7 +140,7 @@ impl Turn<'_> {
             }));
         }
         let shape = &self.ready.shape;
-        let facts = Facts { identity: &self.ready.identity, root: shape.root, relations: &shape.descendants };
+        let facts = RelayFacts { identity: &self.ready.identity, root: shape.root, relations: &shape.descendants };
         // Before anything else: an operator may move a cursor that is paused, halted or refused, and nothing is published.
         if let Some(change) = cursor.change.clone().filter(|change| change.fits(cursor.foreign, facts)) {
             let moving = cursor.carry_out(&change, self.sighting.horizon.observed_at, &self.engine.replica);

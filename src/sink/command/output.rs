@@ -43,12 +43,12 @@ impl Kept {
 
 /// The lines of standard error, one at a time.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct ErrorLines {
     current: Vec<u8>,
     last: String,
 }
 
-impl Lines {
+impl ErrorLines {
     /// Tells each line to `progress`, to the end.
     pub(super) async fn read(
         &mut self,
@@ -112,7 +112,7 @@ mod tests {
         let told = Mutex::new(Vec::new());
         let mut text = b"10 %\r20 %\r\n\n\x1b[31mred\n".to_vec();
         text.extend(vec![b'x'; 1 << 20]);
-        let mut lines = Lines::default();
+        let mut lines = ErrorLines::default();
         lines.read("c", &text[..], &|line| told.lock().expect("no panic").push(line.to_owned())).await;
         let told = told.into_inner().expect("no panic");
         assert_eq!(told[..3], ["10 %", "20 %", "\\u{1b}[31mred"]);

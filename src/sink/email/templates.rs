@@ -24,8 +24,8 @@ pub(super) struct Templates {
     from: (String, HeaderMailbox),
     reply_to: Option<HeaderMailbox>,
     domain: String,
-    to: Bound,
-    choice: Option<Bound>,
+    to: BoundText,
+    choice: Option<BoundText>,
     letters: BTreeMap<String, Letter>,
     fields: Vec<Field>,
 }
@@ -33,14 +33,14 @@ pub(super) struct Templates {
 /// One named template.
 #[derive(Debug)]
 struct Letter {
-    subject: Bound,
-    text: Option<Bound>,
-    html: Option<Bound>,
+    subject: BoundText,
+    text: Option<BoundText>,
+    html: Option<BoundText>,
 }
 
 /// A template, and where its columns stand among the sink's fields.
 #[derive(Debug)]
-struct Bound {
+struct BoundText {
     key: String,
     template: Template,
     fields: Vec<usize>,
@@ -158,7 +158,7 @@ impl Templates {
 impl Letter {
     /// The whole mail; none when the library cannot build one.
     fn mail(&self, builder: MessageBuilder, message: &Message<'_>) -> Result<Option<Vec<u8>>, Failure> {
-        let part = |bound: &Option<Bound>, kind: ContentType| {
+        let part = |bound: &Option<BoundText>, kind: ContentType| {
             let rendered = bound.as_ref().map(|bound| bound.render(message)).transpose()?;
             rendered.map(|text| Ok::<_, Failure>((kind, encoded(text)?))).transpose()
         };
@@ -219,7 +219,7 @@ fn plain(name: &'static str, value: &str) -> HeaderValue {
     HeaderValue::dangerous_new_pre_encoded(HeaderName::new_from_ascii_str(name), value.to_owned(), value.to_owned())
 }
 
-impl Bound {
+impl BoundText {
     fn render(&self, message: &Message<'_>) -> Result<String, Failure> {
         self.template.render(|number| message.given(self.fields[number])).map_err(|error| {
             let message = format!("The template of {} cannot be printed. {error}", self.key);
@@ -251,7 +251,7 @@ impl Compiler {
         Some(Letter { subject: subject?, text: text.flatten(), html: html.flatten() })
     }
 
-    fn source(&mut self, key: &str, source: &Source, mode: Mode) -> Option<Bound> {
+    fn source(&mut self, key: &str, source: &Source, mode: Mode) -> Option<BoundText> {
         match source {
             Source::Inline(text) => self.template(key, text, mode),
             Source::File(path) => {
@@ -267,11 +267,11 @@ impl Compiler {
         }
     }
 
-    fn template(&mut self, key: &str, source: &str, mode: Mode) -> Option<Bound> {
+    fn template(&mut self, key: &str, source: &str, mode: Mode) -> Option<BoundText> {
         match Template::compile(key, source, mode) {
             Ok(template) => {
                 let fields = template.columns().iter().map(|column| self.field(Field::Text(column.clone()))).collect();
-                Some(Bound { key: key.to_owned(), template, fields })
+                Some(BoundText { key: key.to_owned(), template, fields })
             }
             Err(problem) => {
                 self.problems.push(problem);

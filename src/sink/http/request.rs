@@ -43,10 +43,10 @@ pub(super) struct Requests {
     method: Method,
     /// Scheme, host and port: what may be shown to people.
     target: String,
-    url: Bound,
-    headers: Vec<(HeaderName, Bound)>,
+    url: BoundTemplate,
+    headers: Vec<(HeaderName, BoundTemplate)>,
     body: Content,
-    ask: Option<Bound>,
+    ask: Option<BoundTemplate>,
     relay: String,
     fields: Vec<Field>,
     /// The field with an object of further headers.
@@ -55,7 +55,7 @@ pub(super) struct Requests {
 
 /// A template, and where its columns stand among the sink's fields.
 #[derive(Debug)]
-struct Bound {
+struct BoundTemplate {
     key: String,
     template: Template,
     fields: Vec<usize>,
@@ -64,8 +64,8 @@ struct Bound {
 #[derive(Debug)]
 enum Content {
     Row(usize),
-    Template(Bound),
-    Form(Vec<(String, Bound)>),
+    Template(BoundTemplate),
+    Form(Vec<(String, BoundTemplate)>),
 }
 
 impl Requests {
@@ -74,7 +74,7 @@ impl Requests {
         let method = compiler.method(&config.method);
         let target = compiler.target(&config.url);
         let url = compiler.template("url", &config.url, Mode::Url);
-        let mut headers: Vec<(HeaderName, Bound)> = Vec::new();
+        let mut headers: Vec<(HeaderName, BoundTemplate)> = Vec::new();
         for (name, source) in &config.headers {
             let key = format!("headers.{name}");
             if let (Some(name), Some(value)) =
@@ -208,7 +208,7 @@ impl Requests {
         (target.starts_with('/') && url.origin().ascii_serialization() == self.target).then_some(url)
     }
 
-    fn rendered_url(&self, template: &Bound, message: &Message<'_>) -> Result<Url, Failure> {
+    fn rendered_url(&self, template: &BoundTemplate, message: &Message<'_>) -> Result<Url, Failure> {
         let text = template.render(message)?;
         let url = Url::parse(&text).ok().filter(|url| url.origin().ascii_serialization() == self.target);
         url.ok_or_else(|| poison("invalid_url", "The row's values make no valid URL".to_owned()))
@@ -222,7 +222,7 @@ impl Requests {
     }
 }
 
-impl Bound {
+impl BoundTemplate {
     fn render(&self, message: &Message<'_>) -> Result<String, Failure> {
         self.text(|number| message.given(self.fields[number]))
     }

@@ -13,7 +13,7 @@ use rdkafka::producer::{NoCustomPartitioner, Producer as _, ProducerContext};
 
 use super::classify;
 use super::confirmed::Confirmed;
-use super::kind::{Kind, RECORD_BYTES, Spread};
+use super::kind::{ProducerKind, RECORD_BYTES, Spread};
 use super::ledger::Ledger;
 use super::lending::Shelves;
 use super::missing::{MissingTopics, PROPAGATION};
@@ -86,7 +86,7 @@ impl Cluster {
     /// A producer's settings. Those of librdkafka are not ours: without them it reorders, duplicates, drops, and invents
     /// topics.
     #[must_use]
-    pub fn producer_config(&self, kind: Kind) -> ClientConfig {
+    pub fn producer_config(&self, kind: ProducerKind) -> ClientConfig {
         let mut client = ClientConfig::new();
         for (key, value) in [
             ("linger.ms", kind.linger()),
@@ -97,7 +97,7 @@ impl Cluster {
             client.set(key, value);
         }
         let mut client = self.with_operators(client);
-        let kind = Kind { limit: kind.limit.clamp(*RECORD_BYTES.start(), *RECORD_BYTES.end()), ..kind };
+        let kind = ProducerKind { limit: kind.limit.clamp(*RECORD_BYTES.start(), *RECORD_BYTES.end()), ..kind };
         let configured = client.get(QUEUE).and_then(|kib| kib.parse().ok());
         let queue = kind.queue_kib(configured).to_string();
         let (limit, batch) = (kind.limit.to_string(), kind.batch_bytes().to_string());
@@ -160,11 +160,12 @@ impl Cluster {
         // are: a turn that found its producer lent to a question would have to connect another.
         let mut asking: Vec<_> = {
             let shelves = self.shelves();
-            let resting = |backlog| shelves.get(&Kind { limit, backlog }).and_then(|shelf| shelf.resting.last());
+            let resting =
+                |backlog| shelves.get(&ProducerKind { limit, backlog }).and_then(|shelf| shelf.resting.last());
             let kinds = [None, Some(Spread::One), Some(Spread::Several)];
             kinds.into_iter().filter_map(resting).map(|lent| Arc::clone(&lent.producer)).collect()
         };
-        let new = if asking.is_empty() { Some(self.another(Kind::prompt(limit))?) } else { None };
+        let new = if asking.is_empty() { Some(self.another(ProducerKind::prompt(limit))?) } else { None };
         asking.extend(new.iter().map(|lent| Arc::clone(&lent.producer)));
         let topic = topic.to_owned();
         let asked = tokio::task::spawn_blocking(move || {
@@ -258,7 +259,7 @@ mod tests {
     fn producer(limit: usize, queue: Option<&str>) -> ClientConfig {
         let properties: BTreeMap<_, _> = queue.map(|kib| (QUEUE.to_owned(), kib.to_owned())).into_iter().collect();
         Cluster::new(ClusterConfig { bootstrap_servers: "127.0.0.1:1".to_owned(), properties })
-            .producer_config(Kind::prompt(limit))
+            .producer_config(ProducerKind::prompt(limit))
     }
 
     // Guarantee: delivery.large-rows
@@ -280,7 +281,7 @@ mod tests {
         for (shortest, longest) in [("5000", "5000"), ("100", "1000")] {
             let properties = BTreeMap::from([("reconnect.backoff.ms".to_owned(), shortest.to_owned())]);
             let cluster = Cluster::new(ClusterConfig { bootstrap_servers: "127.0.0.1:1".to_owned(), properties });
-            let config = cluster.producer_config(Kind::prompt(1_048_588));
+            let config = cluster.producer_config(ProducerKind::prompt(1_048_588));
             assert_eq!(config.get("reconnect.backoff.max.ms"), Some(longest));
             let made = config.create_with_context::<_, BaseProducer<Context>>(Context::default());
             assert!(made.is_ok(), "{:?}", made.err());

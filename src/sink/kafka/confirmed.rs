@@ -26,13 +26,13 @@ pub(super) struct Confirmed {
 #[derive(Debug, Default)]
 struct Topic {
     /// By the number of the partition plus one; at 0 the records whose partition is not known.
-    places: Vec<Place>,
+    places: Vec<PartitionPlace>,
     /// How many partitions it has, and when that was asked.
     partitions: Option<(i32, Instant)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum Place {
+enum PartitionPlace {
     #[default]
     Unknown,
     /// The first record is on its way.
@@ -48,18 +48,18 @@ impl Confirmed {
         let number = partition.and_then(|partition| usize::try_from(partition).ok()).map_or(0, |number| number + 1);
         let places = &mut self.topic(topic).places;
         if places.len() <= number {
-            places.resize(number + 1, Place::Unknown);
+            places.resize(number + 1, PartitionPlace::Unknown);
         }
         // One whose partition is not known may be on its way to any.
         let in_its_way = match number {
-            0 => places.iter().any(|place| matches!(place, Place::First)),
-            _ => matches!(places[0], Place::First),
+            0 => places.iter().any(|place| matches!(place, PartitionPlace::First)),
+            _ => matches!(places[0], PartitionPlace::First),
         };
         match places[number] {
             _ if in_its_way => return false,
-            Place::First => return false,
-            Place::Confirmed(at) if now.saturating_duration_since(at) < REMEMBERED => return true,
-            Place::Confirmed(_) | Place::Unknown => places[number] = Place::First,
+            PartitionPlace::First => return false,
+            PartitionPlace::Confirmed(at) if now.saturating_duration_since(at) < REMEMBERED => return true,
+            PartitionPlace::Confirmed(_) | PartitionPlace::Unknown => places[number] = PartitionPlace::First,
         }
         self.on_their_way.push((topic.to_owned(), number));
         true
@@ -69,7 +69,7 @@ impl Confirmed {
     pub(super) fn confirm(&mut self, now: Instant) {
         for (topic, number) in std::mem::take(&mut self.on_their_way) {
             // Where the partition is not known, the next record may go to another one.
-            let place = if number == 0 { Place::Unknown } else { Place::Confirmed(now) };
+            let place = if number == 0 { PartitionPlace::Unknown } else { PartitionPlace::Confirmed(now) };
             self.topic(&topic).places[number] = place;
         }
     }
@@ -77,7 +77,7 @@ impl Confirmed {
     /// The record that was admitted last was not sent, and none will be before all are reported on: nothing is known of the others.
     pub(super) fn give_up(&mut self) {
         for (topic, number) in std::mem::take(&mut self.on_their_way) {
-            self.topic(&topic).places[number] = Place::Unknown;
+            self.topic(&topic).places[number] = PartitionPlace::Unknown;
         }
     }
 

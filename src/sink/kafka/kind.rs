@@ -17,7 +17,7 @@ const KIB: usize = 1024;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Kind {
+pub struct ProducerKind {
     /// The most bytes of a record.
     pub limit: usize,
     /// For backlogs, of which throughput counts and not how soon a message arrives; none for single rows.
@@ -38,7 +38,7 @@ const LONG_KIB: usize = 8 * KIB;
 /// How long a backlog's records linger, in milliseconds.
 pub(super) const LINGER_MS: &str = "15";
 
-impl Kind {
+impl ProducerKind {
     /// A producer that sends at once what it is given.
     #[must_use]
     pub fn prompt(limit: usize) -> Self {
@@ -86,7 +86,7 @@ mod tests {
             for (backlog, configured) in
                 [(None, None), (one, None), (several, None), (one, Some(1)), (several, Some(1)), (None, Some(8 << 20))]
             {
-                let kind = Kind { limit, backlog };
+                let kind = ProducerKind { limit, backlog };
                 let queue = kind.queue_kib(configured);
                 assert!(queue * KIB >= 2 * limit && queue >= configured.unwrap_or(0), "{kind:?}");
                 assert!(kind.batch_bytes() <= limit, "{kind:?}");

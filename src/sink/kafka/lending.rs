@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::classify;
 use super::cluster::{Cluster, Context};
-use super::kind::{Kind, Spread};
+use super::kind::{ProducerKind, Spread};
 use super::polled::Polled;
 use crate::sink::Failure;
 
@@ -28,7 +28,7 @@ const RETURN: Duration = Duration::from_millis(20);
 /// A producer on loan, with what it was made for.
 pub(super) struct Lent {
     pub(super) producer: Arc<Polled>,
-    pub(super) kind: Kind,
+    pub(super) kind: ProducerKind,
     /// When it was last used; in the future for one that is not to be used yet.
     used: Instant,
     loan: Option<Loan>,
@@ -46,10 +46,10 @@ pub(super) struct Shelf {
     making: Option<Instant>,
 }
 
-pub(super) type Shelves = HashMap<Kind, Shelf>;
+pub(super) type Shelves = HashMap<ProducerKind, Shelf>;
 
 /// What a shelf has for somebody who asks.
-enum Found {
+enum Shelved {
     Resting(Lent),
     /// Nothing, and nothing to wait for: another is to be made, and counts as out.
     Nothing,
@@ -67,22 +67,22 @@ impl Shelf {
     }
 
     /// What there is for somebody who has waited `long` enough, or has not yet.
-    fn take(&mut self, long: bool) -> Found {
+    fn take(&mut self, long: bool) -> Shelved {
         if let Some(lent) = self.rested() {
-            return Found::Resting(lent);
+            return Shelved::Resting(lent);
         }
         if self.out > 0 && !long {
-            return Found::Wait;
+            return Shelved::Wait;
         }
         self.out += 1;
-        Found::Nothing
+        Shelved::Nothing
     }
 }
 
 /// Counts in a shelf's `out` until it is dropped, which is not to be done by who holds the shelves.
 struct Loan {
     shelves: Arc<Mutex<Shelves>>,
-    kind: Kind,
+    kind: ProducerKind,
 }
 
 impl Drop for Loan {
@@ -122,7 +122,7 @@ impl Cluster {
     /// A producer for one publication: one that rests, or, soon, one that comes back, or another. Who has to wait has one made
     /// for later; `topic` is what it should know then.
     pub(super) async fn lend(self: &Arc<Self>, limit: usize, topic: Option<&str>) -> Result<Lent, Failure> {
-        let kind = Kind::prompt(limit);
+        let kind = ProducerKind::prompt(limit);
         let returned = Arc::clone(&self.shelves().entry(kind).or_default().returned);
         let until = tokio::time::Instant::now() + RETURN;
         let mut long = false;
@@ -132,14 +132,14 @@ impl Cluster {
             returned.as_mut().enable();
             let found = self.shelves().entry(kind).or_default().take(long);
             match found {
-                Found::Resting(lent) => return Ok(self.on_loan(lent)),
-                Found::Nothing => {
+                Shelved::Resting(lent) => return Ok(self.on_loan(lent)),
+                Shelved::Nothing => {
                     let loan = Loan { shelves: Arc::clone(&self.shelves), kind };
                     let lent = Lent { loan: Some(loan), ..self.another(kind)? };
                     lent.producer.wake();
                     return Ok(lent);
                 }
-                Found::Wait => {
+                Shelved::Wait => {
                     self.make(kind, topic);
                     long = tokio::time::timeout_at(until, returned).await.is_err();
                 }
@@ -154,7 +154,7 @@ impl Cluster {
         spread: Spread,
         topic: Option<&str>,
     ) -> Result<Lent, Failure> {
-        let kind = Kind { limit, backlog: Some(spread) };
+        let kind = ProducerKind { limit, backlog: Some(spread) };
         let rested = self.shelves().entry(kind).or_default().rested();
         if let Some(lent) = rested {
             return Ok(self.on_loan(lent));
@@ -171,7 +171,7 @@ impl Cluster {
     }
 
     /// Makes a producer for later, unless one is being made.
-    fn make(self: &Arc<Self>, kind: Kind, topic: Option<&str>) {
+    fn make(self: &Arc<Self>, kind: ProducerKind, topic: Option<&str>) {
         let now = Instant::now();
         {
             let mut shelves = self.shelves();
@@ -207,7 +207,7 @@ impl Cluster {
         });
     }
 
-    pub(super) fn another(&self, kind: Kind) -> Result<Lent, Failure> {
+    pub(super) fn another(&self, kind: ProducerKind) -> Result<Lent, Failure> {
         let context = Context { reading: self.statistics.reading(), ..Context::default() };
         let producer = Polled::new(kind.thread(), &self.producer_config(kind), context);
         let producer = producer.map_err(|error| classify::failure(&error, None))?;
@@ -230,7 +230,7 @@ impl Cluster {
 
     /// Ends the producers for backlogs that are not needed any more.
     pub(super) fn tidy(&self) {
-        let unused = |kind: &Kind, lent: &Lent| kind.backlog.is_some() && lent.used.elapsed() > UNUSED;
+        let unused = |kind: &ProducerKind, lent: &Lent| kind.backlog.is_some() && lent.used.elapsed() > UNUSED;
         let mut over = Vec::new();
         for (kind, shelf) in self.shelves().iter_mut() {
             over.extend(shelf.resting.extract_if(.., |lent| unused(kind, lent)));

@@ -9,7 +9,7 @@ use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{FutureProducer, FutureRecord};
 
 use super::record::OVERHEAD;
-use super::{Cluster, Kind, classify};
+use super::{Cluster, ProducerKind, classify};
 use crate::sink::{Class, Failure, Subject};
 
 /// What is said of a message that was put aside.
@@ -60,7 +60,7 @@ impl LetterTopic {
         if let Some(producer) = kept.as_ref() {
             return Ok(producer.clone());
         }
-        let mut config = self.cluster.producer_config(Kind::prompt(self.limit));
+        let mut config = self.cluster.producer_config(ProducerKind::prompt(self.limit));
         // Letters are few, and a broker that refuses a producer's first request may accept its second (see `Confirmed`).
         config.set("max.in.flight.requests.per.connection", "1");
         let producer: FutureProducer = config.create()?;

@@ -11,7 +11,7 @@ use rdkafka::message::DeliveryResult;
 use rdkafka::metadata::MetadataPartition;
 use rdkafka::producer::{BaseProducer, NoCustomPartitioner, Producer as _, ProducerContext};
 
-use super::{Cluster, KafkaSink, Kind, classify};
+use super::{Cluster, KafkaSink, ProducerKind, classify};
 use crate::message::Message;
 use crate::sink::Failure;
 
@@ -89,7 +89,7 @@ impl Cluster {
     /// A client of one question. A producer, because a consumer throws the words of an error away; with every setting of those
     /// that send, so that it refuses now which settings it would refuse then.
     fn asking(&self) -> Result<BaseProducer<Complaint>, Failure> {
-        let mut settings = self.producer_config(Kind::prompt(USUAL));
+        let mut settings = self.producer_config(ProducerKind::prompt(USUAL));
         let client = settings.set("statistics.interval.ms", "0").create_with_context(Complaint::default());
         client.map_err(|error| classify::failure(&error, None))
     }

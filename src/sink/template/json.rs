@@ -9,7 +9,7 @@ use super::work::{Exhausted, MADE};
 
 mod reader;
 
-pub(super) use reader::{DEEPEST, LONGEST, Refused};
+pub(super) use reader::{DEEPEST, LONGEST, NotJson};
 
 /// How many bytes of JSON a template has read of one row.
 #[derive(Default)]
@@ -23,7 +23,7 @@ impl Read {
 
     /// A column that is JSON, as a template's value.
     pub(super) fn column(&mut self, json: &[u8]) -> Result<Value, Error> {
-        let text = std::str::from_utf8(json).map_err(|_| error("the value", Refused::NoJson))?;
+        let text = std::str::from_utf8(json).map_err(|_| error("the value", NotJson::NoJson))?;
         self.value("the value", text)
     }
 }
@@ -39,7 +39,7 @@ pub(super) fn from_json(state: &mut State<'_, '_>, value: &Value) -> Result<Valu
     state.get_or_insert_extension_with(Read::default).value("fromjson", text)
 }
 
-fn error(what: &str, refused: Refused) -> Error {
+fn error(what: &str, refused: NotJson) -> Error {
     Error::new(ErrorKind::InvalidOperation, format!("{what}: {refused}")).with_source(refused)
 }
 

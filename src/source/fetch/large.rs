@@ -29,14 +29,15 @@ pub(super) async fn find(
         return Ok(None);
     }
     let Some(position) = next_row(reader, request, after).await? else { return Ok(None) };
-    let wanted = Wanted { shape: request.shape, fields: request.fields, most: request.texts.most, position: &position };
+    let wanted =
+        WantedRow { shape: request.shape, fields: request.fields, most: request.texts.most, position: &position };
     let found = judge(reader, wanted, error, Some(request)).await?;
     Ok(found.filter(|_| position.id.is_some()))
 }
 
 /// A row, and what is read of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct WantedRow<'a> {
     /// The table.
     pub shape: &'a Shape,
     /// What of the row.
@@ -51,18 +52,18 @@ pub struct Wanted<'a> {
 ///
 /// # Errors
 /// The database's.
-pub async fn too_large(reader: &Loan, wanted: Wanted<'_>, error: &Error) -> Result<Option<Unreadable>, Error> {
+pub async fn too_large(reader: &Loan, wanted: WantedRow<'_>, error: &Error) -> Result<Option<Unreadable>, Error> {
     if is_of_large_row(error) { judge(reader, wanted, error, None).await } else { Ok(None) }
 }
 
 /// `request`: in its transaction, which fails with a statement, and is begun again.
 async fn judge(
     reader: &Loan,
-    wanted: Wanted<'_>,
+    wanted: WantedRow<'_>,
     error: &Error,
     request: Option<&Request<'_>>,
 ) -> Result<Option<Unreadable>, Error> {
-    let Wanted { shape, fields, most, position } = wanted;
+    let WantedRow { shape, fields, most, position } = wanted;
     let [length, stored] = shape.length_sql(fields, most);
     let large = |bytes: i64, exact| {
         let bytes = u64::try_from(bytes).unwrap_or(0);

@@ -21,7 +21,7 @@
 use std::collections::HashMap;
 
 use super::writers::first_seen;
-use super::{Bound, Held, History, Known, Moment, lowest};
+use super::{Held, History, KnownTransaction, Moment, StampBound, lowest};
 use crate::position::Timestamp;
 
 /// A session of the database.
@@ -76,7 +76,7 @@ impl History {
             let session = pid.and_then(|pid| sessions.get_mut(&pid));
             let current = match (pid, session, session_began) {
                 (None, ..) => {
-                    let current = Known { pid, ..before.unwrap_or_else(|| self.never_seen_running(now)) };
+                    let current = KnownTransaction { pid, ..before.unwrap_or_else(|| self.never_seen_running(now)) };
                     prepared.push(current.held(&transaction));
                     current
                 }
@@ -104,14 +104,16 @@ impl History {
                     session.known(lower)
                 }
                 // It is being opened, for as long as its client takes to prove who it is: its first message is still to come.
-                (Some(_), None, None) if !login_trigger => Known::at(pid, now.exactly(now.at)),
+                (Some(_), None, None) if !login_trigger => KnownTransaction::at(pid, now.exactly(now.at)),
                 // The session has begun since sessions were read: its first message came later than that.
-                (_, None, Some(began)) => held(&mut held_by, &transaction, Known::at(pid, now.exactly(began))),
+                (_, None, Some(began)) => {
+                    held(&mut held_by, &transaction, KnownTransaction::at(pid, now.exactly(began)))
+                }
                 (_, session, _) => {
                     let mut current = before.unwrap_or_else(|| {
                         rescan = true;
                         let seen = first_seen(&transaction, pid, now.previous);
-                        if now.stepped { Known::at(pid, Bound::Unknowable) } else { seen }
+                        if now.stepped { KnownTransaction::at(pid, StampBound::Unknowable) } else { seen }
                     });
                     current.application = session.and_then(|hidden| hidden.session.application.clone());
                     held(&mut held_by, &transaction, current)
@@ -134,13 +136,13 @@ impl History {
                 // Stamps themselves, which no step of the clock makes wrong.
                 Activity::Reported { transaction, message } => match (transaction, message) {
                     (None, None) => Reported::Idle,
-                    (Some(at), None) | (None, Some(at)) => Reported::At(Bound::After(Some(at))),
-                    (Some(began), Some(came)) => Reported::At(Bound::After(Some(began.min(came)))),
+                    (Some(at), None) | (None, Some(at)) => Reported::At(StampBound::After(Some(at))),
+                    (Some(began), Some(came)) => Reported::At(StampBound::After(Some(began.min(came)))),
                 },
                 // It runs, perhaps, what some session ran in the scan before.
-                Activity::Silent if now.stepped => Reported::At(Bound::Unknowable),
+                Activity::Silent if now.stepped => Reported::At(StampBound::Unknowable),
                 Activity::Silent => {
-                    Reported::At(silent.get(&session.pid).copied().unwrap_or(Bound::After(self.lowest)))
+                    Reported::At(silent.get(&session.pid).copied().unwrap_or(StampBound::After(self.lowest)))
                 }
             };
             if let (Activity::Silent, Reported::At(bound)) = (session.activity, bound) {
@@ -152,8 +154,8 @@ impl History {
     }
 
     /// A prepared transaction that no scan saw running: a session of the scan before ran it, or one that began later.
-    fn never_seen_running(&self, now: Moment) -> Known {
-        Known::at(None, if now.stepped { Bound::Unknowable } else { Bound::After(self.lowest) })
+    fn never_seen_running(&self, now: Moment) -> KnownTransaction {
+        KnownTransaction::at(None, if now.stepped { StampBound::Unknowable } else { StampBound::After(self.lowest) })
     }
 }
 
@@ -162,7 +164,7 @@ impl History {
 enum Reported {
     Idle,
     Unreported,
-    At(Bound),
+    At(StampBound),
     Hidden,
 }
 
@@ -182,7 +184,7 @@ impl Bounded {
     }
 }
 
-impl Bound {
+impl StampBound {
     /// The one that holds back more; unknown sorts first.
     fn lower(self, other: Self) -> Self {
         match (self, other) {
@@ -197,29 +199,29 @@ impl Session {
         matches!(self.activity, Activity::Reported { transaction: Some(_), .. })
     }
 
-    fn known(&self, bound: Bound) -> Known {
+    fn known(&self, bound: StampBound) -> KnownTransaction {
         let started = match self.activity {
             Activity::Reported { transaction, .. } => transaction,
             Activity::Unreported | Activity::Silent | Activity::Hidden => None,
         };
-        Known { pid: Some(self.pid), bound, started, application: self.application.clone() }
+        KnownTransaction { pid: Some(self.pid), bound, started, application: self.application.clone() }
     }
 }
 
-impl Known {
-    fn at(pid: Option<i32>, bound: Bound) -> Self {
+impl KnownTransaction {
+    fn at(pid: Option<i32>, bound: StampBound) -> Self {
         Self { pid, bound, started: None, application: None }
     }
 }
 
 impl Moment {
     /// An instant that is not a stamp, but was read before one: a step of the clock ends that.
-    fn exactly(self, at: Timestamp) -> Bound {
-        if self.stepped { Bound::Unknowable } else { Bound::After(Some(at)) }
+    fn exactly(self, at: Timestamp) -> StampBound {
+        if self.stepped { StampBound::Unknowable } else { StampBound::After(Some(at)) }
     }
 }
 
-fn held(held_by: &mut Vec<Held>, transaction: &str, current: Known) -> Known {
+fn held(held_by: &mut Vec<Held>, transaction: &str, current: KnownTransaction) -> KnownTransaction {
     held_by.push(current.held(transaction));
     current
 }

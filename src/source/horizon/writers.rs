@@ -1,6 +1,6 @@
 //! The rule `writers`: transactions that hold a lock on the table, for a `created_at` that is read from the clock.
 
-use super::{Bound, Held, History, Holder, Known, Moment};
+use super::{Held, History, Holder, KnownTransaction, Moment, StampBound};
 use crate::position::Timestamp;
 
 /// A transaction with a lock on the table or its relatives.
@@ -41,13 +41,13 @@ impl History {
                 current.application.clone_from(&start.application);
                 current.started = start.started.filter(|_| ran);
                 let trusted = start.started.filter(|started| self.clock.trusts(*started));
-                if let Bound::After(at) = &mut current.bound {
+                if let StampBound::After(at) = &mut current.bound {
                     // Absence and start are both true lower bounds, so the later one is, too; unknown sorts first.
                     *at = (*at).max(trusted);
                 }
             }
             if now.stepped {
-                current.bound = Bound::Unknowable;
+                current.bound = StampBound::Unknowable;
             }
             current.pid = pid;
             held_by.push(current.held(&transaction));
@@ -58,14 +58,14 @@ impl History {
 }
 
 /// A transaction that the scan before did not see began to write after that scan.
-pub(super) fn first_seen(transaction: &str, pid: Option<i32>, previous: Option<Timestamp>) -> Known {
+pub(super) fn first_seen(transaction: &str, pid: Option<i32>, previous: Option<Timestamp>) -> KnownTransaction {
     // Before PostgreSQL 14.1 a transaction gets this name when it is prepared, and had another one when it was last seen.
     let renamed = transaction.starts_with("-1/");
-    let bound = Bound::After(previous.filter(|_| !renamed));
-    Known { pid, bound, started: None, application: None }
+    let bound = StampBound::After(previous.filter(|_| !renamed));
+    KnownTransaction { pid, bound, started: None, application: None }
 }
 
-impl Known {
+impl KnownTransaction {
     pub(super) fn held(&self, transaction: &str) -> Held {
         let holder = Holder {
             transaction: transaction.to_owned(),

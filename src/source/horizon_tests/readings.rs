@@ -21,7 +21,7 @@ impl Relay<'_> {
         found
     }
 
-    pub(super) fn writers(&self, activity: &[i64], locks: &[i64], with_starts: bool) -> Found {
+    pub(super) fn writers(&self, activity: &[i64], locks: &[i64], with_starts: bool) -> ScanResult {
         let first = self.scanned.is_empty();
         let mut writers = self.transactions(locks, |transaction| transaction.lock);
         if self.variant == Variant::PreparedTakenForRunning {
@@ -31,7 +31,7 @@ impl Relay<'_> {
             let (started, _) = reported(self.world, client, *tick);
             Start { pid: n as i32, application: None, started: started.filter(|_| !client.hidden && !client.silent) }
         });
-        Found::Writers {
+        ScanResult::Writers {
             starts: if with_starts { starts.collect() } else { Vec::new() },
             writers: writers
                 .into_iter()
@@ -41,7 +41,7 @@ impl Relay<'_> {
         }
     }
 
-    pub(super) fn sessions(&self, activity: &[i64], locks: &[i64]) -> Found {
+    pub(super) fn sessions(&self, activity: &[i64], locks: &[i64]) -> ScanResult {
         let left_out =
             |client: usize| self.variant == Variant::RelayRoleLeftOut && self.world.clients[client].relay_role;
         let sessions = self.world.clients.iter().zip(activity).enumerate().filter_map(|(n, (client, tick))| {
@@ -68,7 +68,7 @@ impl Relay<'_> {
                 .for_each(|(_, client, pid)| *pid = Some(1_000 + *client as i32));
         }
         let began = |client: usize| Some(self.world.clock(self.world.clients[client].connected.0));
-        Found::Sessions {
+        ScanResult::Sessions {
             sessions: sessions.collect(),
             running: running
                 .into_iter()

@@ -207,7 +207,7 @@ impl<'a> Relay<'a> {
         with_starts: bool,
     ) -> (Timestamp, bool, bool) {
         let found = match self.rule {
-            _ if self.variant == Variant::WindowOnly => Found::Nothing,
+            _ if self.variant == Variant::WindowOnly => ScanResult::Nothing,
             Rule::Writers => self.writers(activity, locks, with_starts),
             Rule::Transactions | Rule::Window => self.sessions(activity, locks),
         };

@@ -4,7 +4,7 @@ use super::*;
 
 const NO_MARGIN: Margin = Margin { window: Duration::ZERO, precision: Duration::ZERO };
 
-fn scan(tick: i64, found: Found) -> Scan {
+fn scan(tick: i64, found: ScanResult) -> Scan {
     Scan { at: at(tick), elapsed: Duration::ZERO, found }
 }
 
@@ -19,7 +19,7 @@ fn start(started: i64) -> Start {
 /// Scans of the rule `writers`: with starts that were read before the clock.
 fn writers(history: &mut History, tick: i64, starts: &[Start], names: &[&str]) -> Horizon {
     let writers = names.iter().copied().map(writer).collect();
-    history.observe(scan(tick, Found::Writers { starts: starts.to_vec(), writers }), NO_MARGIN)
+    history.observe(scan(tick, ScanResult::Writers { starts: starts.to_vec(), writers }), NO_MARGIN)
 }
 
 fn reported(pid: i32, transaction: Option<i64>, message: Option<i64>) -> Session {
@@ -32,7 +32,7 @@ fn running(transaction: &str, pid: Option<i32>) -> Running {
 }
 
 fn sessions(history: &mut History, tick: i64, sessions: &[Session], running: &[Running]) -> Horizon {
-    let found = Found::Sessions { sessions: sessions.to_vec(), running: running.to_vec() };
+    let found = ScanResult::Sessions { sessions: sessions.to_vec(), running: running.to_vec() };
     history.observe(scan(tick, found), NO_MARGIN)
 }
 
@@ -69,7 +69,7 @@ proptest! {
             let micros = pause * 1_000_000;
             clock += micros - micros / 2_000;
             let elapsed = Duration::from_micros(micros.unsigned_abs());
-            let horizon = history.observe(Scan { at: at(clock), elapsed, found: Found::Nothing }, margin);
+            let horizon = history.observe(Scan { at: at(clock), elapsed, found: ScanResult::Nothing }, margin);
             prop_assert_eq!(horizon.stepped_back, None);
         }
     }
@@ -93,7 +93,7 @@ fn unknown_holder_counts_from_first_scan_that_saw_it() {
     assert_eq!(since(writers(&mut history, 100, &[], &["old"])), at(100));
     assert_eq!(since(writers(&mut history, 200, &[], &["old", "new"])), at(100));
     let prepared = Writer { pid: None, ..writer("old") };
-    let found = Found::Writers { starts: Vec::new(), writers: vec![prepared] };
+    let found = ScanResult::Writers { starts: Vec::new(), writers: vec![prepared] };
     assert_eq!(since(history.observe(scan(300, found), NO_MARGIN)), at(100), "it is the same when it is prepared");
     assert_eq!(since(writers(&mut history, 400, &[], &[])), at(400));
     assert_eq!(since(writers(&mut history, 500, &[], &["next"])), at(400));
@@ -138,7 +138,7 @@ fn start_of_session_is_no_bound_for_prepared_writer() {
     writers(&mut history, 100, &[], &[]);
     writers(&mut history, 200, &[], &["w"]);
     let prepared = Writer { pid: None, ..writer("w") };
-    let found = Found::Writers { starts: vec![start(205)], writers: vec![prepared] };
+    let found = ScanResult::Writers { starts: vec![start(205)], writers: vec![prepared] };
     assert_eq!(history.observe(scan(210, found), NO_MARGIN).at, at(100));
 }
 
@@ -147,7 +147,7 @@ fn transaction_renamed_when_prepared_is_unknown() {
     let mut history = History::default();
     writers(&mut history, 100, &[], &["3/14"]);
     let renamed = Writer { transaction: "-1/733".to_owned(), pid: None };
-    let found = Found::Writers { starts: Vec::new(), writers: vec![renamed] };
+    let found = ScanResult::Writers { starts: Vec::new(), writers: vec![renamed] };
     assert_eq!(history.observe(scan(200, found), NO_MARGIN).at, Timestamp::NEG_INFINITY);
 }
 
@@ -215,7 +215,7 @@ fn hidden_session_is_bounded_by_last_absence() {
 #[test]
 fn window_and_precision_are_subtracted() {
     let margin = Margin { window: Duration::from_micros(7), precision: Duration::from_micros(2) };
-    assert_eq!(History::default().observe(scan(100, Found::Nothing), margin).at, at(91));
+    assert_eq!(History::default().observe(scan(100, ScanResult::Nothing), margin).at, at(91));
 }
 
 // Guarantee: horizon.clock-steps
@@ -244,7 +244,7 @@ fn start_read_before_step_back_is_no_bound() {
 fn step_back_is_seen_while_clock_still_grows() {
     let mut history = History::default();
     writers(&mut history, 1_000, &[], &[]);
-    let scan = Scan { at: at(1_100), elapsed: Duration::from_micros(900), found: Found::Nothing };
+    let scan = Scan { at: at(1_100), elapsed: Duration::from_micros(900), found: ScanResult::Nothing };
     assert_eq!(history.observe(scan, NO_MARGIN).stepped_back, Some(Duration::from_micros(799)));
 }
 
@@ -253,7 +253,7 @@ fn step_back_is_seen_while_clock_still_grows() {
 fn small_steps_back_add_up() {
     let mut history = History::default();
     let margin = Margin { window: Duration::from_micros(5), ..NO_MARGIN };
-    let stepped = |history: &mut History, tick| history.observe(scan(tick, Found::Nothing), margin).stepped_back;
+    let stepped = |history: &mut History, tick| history.observe(scan(tick, ScanResult::Nothing), margin).stepped_back;
     assert_eq!(stepped(&mut history, 100), None);
     assert_eq!(stepped(&mut history, 97), None);
     assert_eq!(stepped(&mut history, 95), None);

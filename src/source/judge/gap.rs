@@ -2,13 +2,13 @@
 
 use super::super::Stream;
 use super::super::finding::Finding;
-use super::super::guard::{Guard, Wanted, closing};
+use super::super::guard::{Guard, WantedTrigger, closing};
 use super::super::table::{Stamp, Table};
 use super::stamp::{Origin, Weakest};
 use crate::database::{quote_ident, quote_literal};
 
 /// The stamping trigger, on a column that it can stamp.
-const STAMP: Wanted<'static> = Wanted {
+const STAMP: WantedTrigger<'static> = WantedTrigger {
     name: "zz_stamp_created_at",
     events: "INSERT OR UPDATE",
     column: "created_at",

@@ -5,7 +5,7 @@ use crate::database::{Error, Session};
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Table {
+pub struct PendingTable {
     /// Its oid.
     pub oid: u32,
     /// `r` table, `p` partitioned table, `v` view, `m` materialised view, `f` foreign table.
@@ -58,7 +58,7 @@ pub struct Index {
     pub predicate: Option<String>,
 }
 
-impl Table {
+impl PendingTable {
     /// The column of this name.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<&Column> {
@@ -76,7 +76,7 @@ impl Table {
 ///
 /// # Errors
 /// The database's.
-pub async fn inspect(session: &Session, config: &Pending) -> Result<Option<Table>, Error> {
+pub async fn inspect(session: &Session, config: &Pending) -> Result<Option<PendingTable>, Error> {
     let names: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
         [&config.table.schema, &config.table.name, &config.sent];
     let Some(row) = session.query_opt(include_str!("../sql/pending_table.sql"), &names).await? else {
@@ -92,7 +92,7 @@ pub async fn inspect(session: &Session, config: &Pending) -> Result<Option<Table
         })
     };
     let columns = session.query(include_str!("../sql/pending_columns.sql"), &[&oid]).await?;
-    let mut table = Table {
+    let mut table = PendingTable {
         oid,
         kind: row.try_get(1)?,
         role: row.try_get(2)?,
@@ -103,7 +103,7 @@ pub async fn inspect(session: &Session, config: &Pending) -> Result<Option<Table
         row_security: row.try_get(7)?,
         may_claim: row.try_get::<_, Option<bool>>(8)?.unwrap_or(false),
         columns: columns.iter().map(column).collect::<Result<_, tokio_postgres::Error>>()?,
-        ..Table::default()
+        ..PendingTable::default()
     };
     for row in session.query(include_str!("../sql/pending_indexes.sql"), &[&oid]).await? {
         let columns: Vec<String> = row.try_get(1)?;

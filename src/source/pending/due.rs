@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::Pending;
 use super::bounded::Most;
-use super::catalogue::Table;
+use super::catalogue::PendingTable;
 use crate::database::{quote_ident, quote_literal};
 
 /// How far a zone's clock is set forward or back at once, and a little more: local times are compared with this slack.
@@ -63,7 +63,7 @@ enum Mark {
 impl Due {
     /// Of a table that was judged to be fit.
     #[must_use]
-    pub fn new(table: &Table, config: &Pending) -> Self {
+    pub fn new(table: &PendingTable, config: &Pending) -> Self {
         let base = |name: &String| table.column(name).map_or("", |column| column.base.as_str());
         let zone = config.time_zone.clone().unwrap_or_else(|| "UTC".to_owned());
         let when = match base(&config.due) {

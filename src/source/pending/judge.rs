@@ -3,14 +3,14 @@
 //! Pure.
 
 use super::Pending;
-use super::catalogue::{Column, Table};
+use super::catalogue::{Column, PendingTable};
 use super::due::Due;
 use crate::database::quote_ident;
 use crate::source::finding::{Finding, Level};
 
 /// All that was found; without an error, the relay may run.
 #[must_use]
-pub fn judge(table: Option<&Table>, config: &Pending) -> Vec<Finding> {
+pub fn judge(table: Option<&PendingTable>, config: &Pending) -> Vec<Finding> {
     let Some(table) = table else {
         let message = format!("{} does not exist, or is neither a table nor a view", config.table);
         return vec![
@@ -48,7 +48,7 @@ fn named(config: &Pending) -> impl Iterator<Item = (&'static str, &String)> {
 }
 
 /// What the relay's role may do.
-fn access(table: &Table, config: &Pending, findings: &mut Vec<Finding>) {
+fn access(table: &PendingTable, config: &Pending, findings: &mut Vec<Finding>) {
     let (role, name) = (quote_ident(&table.role), &config.table);
     if !table.schema_usage {
         let message = format!("role {} may not look into schema {}", table.role, name.schema);
@@ -80,7 +80,7 @@ fn access(table: &Table, config: &Pending, findings: &mut Vec<Finding>) {
     }
 }
 
-fn due(table: &Table, config: &Pending, findings: &mut Vec<Finding>) {
+fn due(table: &PendingTable, config: &Pending, findings: &mut Vec<Finding>) {
     let Some(column) = table.column(&config.due) else { return };
     let wrong = |what: String| error("column_type", format!("{}.{} {what}", config.table, config.due));
     match (column.base.as_str(), &config.time_zone) {
@@ -106,7 +106,7 @@ fn due(table: &Table, config: &Pending, findings: &mut Vec<Finding>) {
     }
 }
 
-fn sent(table: &Table, config: &Pending, findings: &mut Vec<Finding>) {
+fn sent(table: &PendingTable, config: &Pending, findings: &mut Vec<Finding>) {
     let Some(sent) = &config.sent else {
         let what = "no column says what was sent: the marks are kept in outbox.sent";
         findings.push(if table.is_view() {
@@ -140,7 +140,7 @@ fn sent(table: &Table, config: &Pending, findings: &mut Vec<Finding>) {
     }
 }
 
-fn key(table: &Table, config: &Pending, findings: &mut Vec<Finding>) {
+fn key(table: &PendingTable, config: &Pending, findings: &mut Vec<Finding>) {
     let list = config.key.join(", ");
     if table.is_view() {
         let message = format!("{} is no table: that ({list}) names one row at a time cannot be checked", config.table);
@@ -178,7 +178,7 @@ fn key(table: &Table, config: &Pending, findings: &mut Vec<Finding>) {
 }
 
 /// Without it, each look would read the whole table.
-fn index(table: &Table, config: &Pending, findings: &mut Vec<Finding>) {
+fn index(table: &PendingTable, config: &Pending, findings: &mut Vec<Finding>) {
     if table.is_view() || table.column(&config.due).is_none() {
         return;
     }

@@ -9,7 +9,7 @@ use super::Shard;
 use crate::database::{Error, Session};
 use crate::source::Stream;
 use crate::source::finding::{Finding, Level};
-use crate::source::guard::{self, Guard, Wanted};
+use crate::source::guard::{self, Guard, WantedTrigger};
 use crate::source::table::{self, Table};
 
 /// The key in one relation that rows can be updated in.
@@ -65,7 +65,7 @@ pub fn judge(keys: &[Key], config: &Stream, shard: &Shard) -> Option<Finding> {
         );
     }
     let call = format!("outbox.refuse_key_update{}", guard::argument(&shard.key));
-    let wanted = Wanted { name: "refuse_key_update", events: "UPDATE", column: &shard.key, call: &call };
+    let wanted = WantedTrigger { name: "refuse_key_update", events: "UPDATE", column: &shard.key, call: &call };
     let guards: Vec<&Guard> = keys.iter().map(|key| &key.guard).collect();
     Some(match guard::closing(&guards, &wanted) {
         Some(sql) => finding.sql(sql),

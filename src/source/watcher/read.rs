@@ -12,7 +12,7 @@ use tokio_postgres::types::ToSql;
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 use crate::source::Rule;
-use crate::source::horizon::{self, Activity, Found, Running, Start, Writer};
+use crate::source::horizon::{self, Activity, Running, ScanResult, Start, Writer};
 use crate::source::shape::Shape;
 
 /// For scans without a table of the rule `writers`, whose locks come with the clock.
@@ -47,14 +47,14 @@ impl Seen {
 
 impl Read {
     /// What counts for one table.
-    pub(super) fn found(&self, shape: &Shape, family: &[u32]) -> Found {
+    pub(super) fn found(&self, shape: &Shape, family: &[u32]) -> ScanResult {
         match shape.rule {
-            Rule::Window => Found::Nothing,
+            Rule::Window => ScanResult::Nothing,
             Rule::Writers => {
                 let mut seen = HashSet::new();
                 let its_own = self.writers.iter().filter(|(_, relation)| family.contains(relation));
                 let writers = its_own.map(|(writer, _)| writer).filter(|writer| seen.insert(&writer.transaction));
-                Found::Writers { starts: self.starts.clone(), writers: writers.cloned().collect() }
+                ScanResult::Writers { starts: self.starts.clone(), writers: writers.cloned().collect() }
             }
             Rule::Transactions => {
                 let (left_out, sessions): (Vec<_>, Vec<_>) =
@@ -63,7 +63,7 @@ impl Read {
                 let counts = |running: &&Running| running.pid.is_none_or(|pid| !left_out.contains(&pid));
                 let mut seen = HashSet::new();
                 let running = self.running.iter().filter(counts).filter(|running| seen.insert(&running.transaction));
-                Found::Sessions {
+                ScanResult::Sessions {
                     running: running.cloned().collect(),
                     sessions: sessions.into_iter().map(|seen| seen.session.clone()).collect(),
                 }

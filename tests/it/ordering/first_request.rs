@@ -8,7 +8,7 @@ use std::time::Duration;
 use outbox_relay::batch::Batch;
 use outbox_relay::config::Config;
 use outbox_relay::position::Timestamp;
-use outbox_relay::sink::kafka::{Cluster, ClusterConfig, KafkaSink, Kind, Passed};
+use outbox_relay::sink::kafka::{Cluster, ClusterConfig, KafkaSink, Passed, ProducerKind};
 use outbox_relay::sink::{self, Flow, Mode, Sink};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord};
@@ -50,7 +50,7 @@ async fn broker_appends_second_request_when_first_is_refused() {
     let topic = unique("first");
     proxy.broker.create_topic(&topic, 1, &[]).await.unwrap();
     let cluster = Cluster::new(ClusterConfig { bootstrap_servers: proxy.servers(), properties: BTreeMap::new() });
-    let producer: BaseProducer = cluster.producer_config(Kind::prompt(1_048_588)).create().unwrap();
+    let producer: BaseProducer = cluster.producer_config(ProducerKind::prompt(1_048_588)).create().unwrap();
     proxy.arm();
     let (servers, value) = (proxy.broker.bootstrap_servers(), "v".repeat(2_000));
     for id in 1..=500_u32 {

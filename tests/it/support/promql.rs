@@ -1,7 +1,7 @@
 //! As much of PromQL as checks of names need.
 
 use outbox_relay::metrics::process;
-use outbox_relay::metrics::table::{Kind, METRICS, Metric};
+use outbox_relay::metrics::table::{METRICS, Metric, MetricKind};
 
 /// What Prometheus itself makes.
 const OTHERS: [&str; 2] = ["up", "ALERTS"];
@@ -23,8 +23,8 @@ fn metric(name: &str, query: &str) -> &'static Metric {
     let of_histogram = ["_bucket", "_sum", "_count"].iter().find_map(|suffix| name.strip_suffix(suffix));
     metrics()
         .find(|metric| match metric.kind {
-            Kind::Histogram => of_histogram == Some(metric.name),
-            Kind::Counter | Kind::Gauge => metric.name == name,
+            MetricKind::Histogram => of_histogram == Some(metric.name),
+            MetricKind::Counter | MetricKind::Gauge => metric.name == name,
         })
         .unwrap_or_else(|| panic!("the program has no metric {name}: {query}"))
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::Registry;
-use crate::cursor::replicas::{self, Own, Replica, Wanted};
+use crate::cursor::replicas::{self, Own, Replica, WantedRelay};
 use crate::database::sqlstate::{self, Cure};
 use crate::database::{Error, Session};
 use crate::pace::Backoff;
@@ -36,7 +36,7 @@ struct Upkeep<'a> {
     /// When this process started, by the database's clock, as text.
     started_at: Option<String>,
     /// What the row says; none when it is not there.
-    written: Option<Vec<Wanted>>,
+    written: Option<Vec<WantedRelay>>,
     writes: u32,
     written_at: Option<Instant>,
     read_at: Option<Instant>,
@@ -120,7 +120,7 @@ impl Upkeep<'_> {
             now = registry.has_lost(&decided) || self.free.is_some_and(|since| since.elapsed() >= TICK);
         }
         let may = self.writes < FIRST || self.written_at.is_none_or(|at| at.elapsed() >= MINUTE);
-        if now || (may && self.written.as_deref().is_none_or(|written| !Wanted::say_the_same(written, &wanted))) {
+        if now || (may && self.written.as_deref().is_none_or(|written| !WantedRelay::say_the_same(written, &wanted))) {
             self.write(&session, wanted).await?;
         }
         // Only now: if the write fails, claims are decided again by the next step.
@@ -137,7 +137,7 @@ impl Upkeep<'_> {
         }
     }
 
-    async fn write(&mut self, session: &Session, wanted: Vec<Wanted>) -> Result<(), Error> {
+    async fn write(&mut self, session: &Session, wanted: Vec<WantedRelay>) -> Result<(), Error> {
         let registered = replicas::register(session, self.own(), &wanted).await;
         match registered {
             Ok((started_at, relays)) => {

@@ -188,12 +188,13 @@ pub fn relay_of(cursor: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cursor::replicas::Refused;
+    use crate::cursor::replicas::RefusedRelay;
     use crate::position::Timestamp;
 
     fn replica(id: &str, hash: &str, refused: Option<(&str, &str)>) -> Replica {
         let at = Timestamp::from_pg_micros(0);
-        let refused = refused.map(|(code, message)| Refused { code: code.to_owned(), message: message.to_owned() });
+        let refused =
+            refused.map(|(code, message)| RefusedRelay { code: code.to_owned(), message: message.to_owned() });
         let relay =
             |name: &str| Relay { name: name.to_owned(), config_hash: hash.to_owned(), refused: refused.clone() };
         Replica {

@@ -3,7 +3,7 @@
 use tokio_postgres::error::SqlState;
 
 use crate::cursor::shards::strangers;
-use crate::cursor::{self, Facts, Standing, standings};
+use crate::cursor::{self, RelayFacts, Standing, standings};
 use crate::database::{Error, Session};
 use crate::position::{Position, Timestamp};
 use crate::relay::engine::lag;
@@ -55,7 +55,7 @@ async fn existing(
     shape: Option<&Shape>,
 ) -> Result<Option<Finding>, Error> {
     let relations = shape.map(|shape| shape.descendants.clone()).unwrap_or_default();
-    let facts = Facts { identity, root: shape.map_or(0, |shape| shape.root), relations: &relations };
+    let facts = RelayFacts { identity, root: shape.map_or(0, |shape| shape.root), relations: &relations };
     if let Some(other) = cursor::foreign_identity(session, &config.name, facts).await? {
         return Ok(refused("identity_changed", Unready::foreign(&config.name, &other, identity)));
     }

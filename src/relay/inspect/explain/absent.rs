@@ -1,16 +1,16 @@
 //! A cursor whose relay no live replica has: nothing tries it, whatever its last error was.
 
 use super::{Why, answer, left};
-use crate::relay::inspect::facts::{Facts, LastError};
+use crate::relay::inspect::facts::{CursorFacts, LastError};
 
 /// Whether a replica must be started before anything else can change.
-pub(super) fn holds(facts: &Facts) -> bool {
+pub(super) fn holds(facts: &CursorFacts) -> bool {
     facts.absent || facts.replicas.is_empty()
 }
 
 /// The last error is told with its time, and without its hint: no replica is there that could try again.
-pub(super) fn no_replica(facts: &Facts) -> Why {
-    let Facts { relay, .. } = facts;
+pub(super) fn no_replica(facts: &CursorFacts) -> Why {
+    let CursorFacts { relay, .. } = facts;
     let waits = match &facts.open_work {
         Some(open) => format!("; {open} {}", open.wait()),
         None => left(facts),

@@ -1,10 +1,10 @@
 //! What is told beside the reason: it holds whatever the reason is.
 
 use super::{Why, seek_before, unknown};
-use crate::relay::inspect::facts::{Facts, Schedules};
+use crate::relay::inspect::facts::{CursorFacts, Schedules};
 
 /// Adds it to the sentence, and to the steps those that nothing else comes before.
-pub(super) fn add(why: &mut Why, facts: &Facts) {
+pub(super) fn add(why: &mut Why, facts: &CursorFacts) {
     for named in facts.out_of_reach.named() {
         why.sentence.pop();
         why.sentence.push_str(&format!("; {named}."));
@@ -46,8 +46,8 @@ pub(super) fn add(why: &mut Why, facts: &Facts) {
 }
 
 /// How many messages wait for an operator, and what lists them.
-fn dead_letters(facts: &Facts) -> String {
-    let Facts { name, dead_letters, .. } = facts;
+fn dead_letters(facts: &CursorFacts) -> String {
+    let CursorFacts { name, dead_letters, .. } = facts;
     if facts.of_requests {
         return format!("failed requests: {dead_letters} (`outbox-relay request list --status failed --relay {name}`)");
     }

@@ -1,7 +1,7 @@
 //! A cursor that a transaction or a session blocks, or that no replica takes.
 
 use super::{Why, age, answer, left};
-use crate::relay::inspect::facts::{Facts, Holder};
+use crate::relay::inspect::facts::{CursorFacts, Holder};
 
 /// So many blocking transactions are listed with the command that ends them.
 const HOLDERS: usize = 5;
@@ -11,13 +11,13 @@ const HOLDERS: usize = 5;
 const TOLERANCE: f64 = 1.0;
 
 /// The transactions that the oldest waiting row waits for: a younger one, however many there are, holds nothing up.
-fn blocking(facts: &Facts) -> Vec<&Holder> {
+fn blocking(facts: &CursorFacts) -> Vec<&Holder> {
     let oldest = facts.waiting.map_or(0.0, |waiting| waiting.lag_seconds);
     let holds = |holder: &&Holder| holder.age_seconds.is_none_or(|age| age + TOLERANCE >= oldest);
     facts.holders.iter().filter(holds).collect()
 }
 
-pub(super) fn held(facts: &Facts) -> Why {
+pub(super) fn held(facts: &CursorFacts) -> Why {
     let holders = blocking(facts);
     // It was there before the oldest row that waits for it.
     let least = facts.waiting.map(|waiting| format!("for at least {:.0} s", waiting.lag_seconds));
@@ -77,7 +77,7 @@ pub(super) fn held(facts: &Facts) -> Why {
     why
 }
 
-pub(super) fn stuck(facts: &Facts) -> Why {
+pub(super) fn stuck(facts: &CursorFacts) -> Why {
     let name = &facts.name;
     if let Some(lock) = &facts.lock {
         let sentence = format!(

@@ -1,12 +1,12 @@
 //! The steps that settle unknown outcomes.
 
-use crate::relay::inspect::facts::Facts;
+use crate::relay::inspect::facts::CursorFacts;
 
 /// So many keys stand in the command; the list has all.
 const KEYS: usize = 5;
 
 /// What the receiver says of them is recorded; nothing when none is unknown.
-pub(super) fn steps(facts: &Facts) -> Vec<String> {
+pub(super) fn steps(facts: &CursorFacts) -> Vec<String> {
     let all = &facts.unknown_keys;
     // Of several rows of one key the list has the instants.
     let is_one_of_several =

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::renew::RenewedClaim;
-use crate::cursor::actions::{Claimed, Named};
+use crate::cursor::actions::{Claimed, NamedAction};
 use crate::relay::queue::work::{Job, Outcome};
 use crate::sink::Failure;
 
@@ -59,7 +59,7 @@ impl Job for ActionJob {
 }
 
 impl ActionJob {
-    pub(super) fn named(&self) -> Named<'_> {
-        Named { id: self.action.id, token: &self.token }
+    pub(super) fn named(&self) -> NamedAction<'_> {
+        NamedAction { id: self.action.id, token: &self.token }
     }
 }

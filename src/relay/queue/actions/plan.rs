@@ -120,7 +120,7 @@ struct Transaction {
 }
 
 /// What decides about all schedules of a transaction.
-struct Facts<'a> {
+struct PlanFacts<'a> {
     relay: &'a str,
     prepared: &'a PreparedSchedule,
     now: Timestamp,
@@ -189,7 +189,7 @@ impl ScheduleWork {
         relay: &'a str,
         prepared: &'a PreparedSchedule,
         due: &[Schedule],
-    ) -> Result<Facts<'a>, Error> {
+    ) -> Result<PlanFacts<'a>, Error> {
         // After the lock: what others have planned meanwhile is not due any more.
         let now: Timestamp =
             settlement.transaction().query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
@@ -202,13 +202,13 @@ impl ScheduleWork {
         if let Some(pattern) = prepared.schedules.schema.as_deref().filter(|_| due.iter().any(|of| of.tenant == "*")) {
             tenants = schedules::tenants(settlement.transaction(), pattern).await?;
         }
-        Ok(Facts { relay, prepared, now, watched, tenants })
+        Ok(PlanFacts { relay, prepared, now, watched, tenants })
     }
 }
 
 impl Transaction {
     /// Decides about one schedule.
-    async fn add(&mut self, settlement: &Settlement, facts: &Facts<'_>, schedule: &Schedule) -> Result<(), Error> {
+    async fn add(&mut self, settlement: &Settlement, facts: &PlanFacts<'_>, schedule: &Schedule) -> Result<(), Error> {
         let tenants = &facts.tenants;
         let (plan, problem) = facts.decided(schedule);
         let of = |(at, queues)| Occurrence { schedule: schedule.id, planned: at, queues };
@@ -231,7 +231,7 @@ impl Transaction {
         Ok(())
     }
 
-    async fn commit(mut self, settlement: Settlement, facts: &Facts<'_>) -> Result<(), Error> {
+    async fn commit(mut self, settlement: Settlement, facts: &PlanFacts<'_>) -> Result<(), Error> {
         if !self.occurrences.is_empty() {
             self.made.extend(settlement.make_actions(&self.occurrences, &facts.tenants).await?);
         }
@@ -246,7 +246,7 @@ impl Transaction {
     }
 }
 
-impl Facts<'_> {
+impl PlanFacts<'_> {
     /// What becomes of one schedule; with the problem, if it has one.
     fn decided(&self, schedule: &Schedule) -> (Plan, Option<String>) {
         let (cursor, tenants) = (self.relay, &self.tenants);

@@ -37,10 +37,11 @@ pub(super) async fn prepare(
     let session = engine.probe.session().await?;
     let root: u32 = session.query_one("SELECT 'outbox.action'::regclass::oid", &[]).await?.try_get(0)?;
     let columns = columns();
-    let sink = match sinks::make(engine, config, sinks::Known { passed: Passed::default(), columns: &columns }).await {
-        Ok(sink) => sink,
-        Err(unready) => return Ok(Err(unready)),
-    };
+    let sink =
+        match sinks::make(engine, config, sinks::KnownTable { passed: Passed::default(), columns: &columns }).await {
+            Ok(sink) => sink,
+            Err(unready) => return Ok(Err(unready)),
+        };
     let seat = match prepare::seat(engine, &session, config, root).await? {
         Ok(seat) => seat,
         Err(unready) => return Ok(Err(unready)),

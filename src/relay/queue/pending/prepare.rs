@@ -54,7 +54,7 @@ pub(super) async fn prepare(
     let (findings, due) = due(&session, pending).await?;
     let Some(due) = due else { return Ok(Err(Unready::first(findings))) };
     let due = due.reading(Most { row: config.turn.max_row_bytes, claim: config.turn.bytes });
-    let sink = match sinks::make(engine, config, sinks::Known::of_due(due.traceparent)).await {
+    let sink = match sinks::make(engine, config, sinks::KnownTable::of_due(due.traceparent)).await {
         Ok(sink) => sink,
         Err(unready) => return Ok(Err(unready)),
     };

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::batch::Batch;
-use crate::cursor::ledger::Named;
+use crate::cursor::ledger::NamedRequest;
 use crate::position::Timestamp;
 use crate::relay::queue::work::{Job, Outcome};
 use crate::sink::{Failure, Receipt};
@@ -66,8 +66,8 @@ impl Job for RequestJob {
 }
 
 impl RequestJob {
-    pub(super) fn named(&self) -> Named<'_> {
-        Named { id: &self.id, token: &self.token }
+    pub(super) fn named(&self) -> NamedRequest<'_> {
+        NamedRequest { id: &self.id, token: &self.token }
     }
 
     /// What is sent.

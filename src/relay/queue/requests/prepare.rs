@@ -42,7 +42,7 @@ pub(super) async fn prepare(
     requests: &Requests,
 ) -> Result<Result<PreparedRequests, Unready>, Error> {
     let session = engine.probe.session().await?;
-    let sink = match sinks::make(engine, config, sinks::Known::of_due(false)).await {
+    let sink = match sinks::make(engine, config, sinks::KnownTable::of_due(false)).await {
         Ok(sink) => sink,
         Err(unready) => return Ok(Err(unready)),
     };

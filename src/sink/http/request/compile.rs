@@ -3,7 +3,7 @@
 use reqwest::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use reqwest::{Method, Url};
 
-use super::{Bound, Content, IDEMPOTENCY_KEY};
+use super::{BoundTemplate, Content, IDEMPOTENCY_KEY};
 use crate::message::Field;
 use crate::sink::InvalidSetting;
 use crate::sink::http::Body;
@@ -55,7 +55,7 @@ impl Compiler {
     }
 
     /// The question goes to the host that gets the requests: the credentials are meant for it.
-    pub(super) fn question(&mut self, ask: &str, target: Option<&str>) -> Option<Bound> {
+    pub(super) fn question(&mut self, ask: &str, target: Option<&str>) -> Option<BoundTemplate> {
         let literal = ask.split('{').next().unwrap_or_default();
         let asked = Url::parse(literal).ok().map(|url| url.origin().ascii_serialization());
         let ends = literal.find("://").is_some_and(|at| literal[at + 3..].contains('/'));
@@ -66,11 +66,11 @@ impl Compiler {
         self.template("ask", ask, Mode::Url)
     }
 
-    pub(super) fn template(&mut self, key: &str, source: &str, mode: Mode) -> Option<Bound> {
+    pub(super) fn template(&mut self, key: &str, source: &str, mode: Mode) -> Option<BoundTemplate> {
         match Template::compile(key, source, mode) {
             Ok(template) => {
                 let fields = template.columns().iter().map(|column| self.field(Field::Text(column.clone()))).collect();
-                Some(Bound { key: key.to_owned(), template, fields })
+                Some(BoundTemplate { key: key.to_owned(), template, fields })
             }
             Err(problem) => {
                 self.problems.push(problem);

@@ -22,7 +22,7 @@ fn waiting(cluster: &Arc<Cluster>, limit: usize) -> tokio::task::JoinHandle<(Len
 }
 
 fn out(cluster: &Cluster, limit: usize) -> usize {
-    cluster.shelves().get(&Kind::prompt(limit)).map_or(0, |shelf| shelf.out)
+    cluster.shelves().get(&ProducerKind::prompt(limit)).map_or(0, |shelf| shelf.out)
 }
 
 #[tokio::test]

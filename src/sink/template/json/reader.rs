@@ -18,7 +18,7 @@ pub(in super::super) const LONGEST: usize = 2 << 20;
 
 /// Why a text is not read as JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in super::super) enum Refused {
+pub(in super::super) enum NotJson {
     /// It is something else.
     #[error("no JSON")]
     NoJson,
@@ -45,13 +45,13 @@ impl Object for Digits {
 }
 
 /// Reads a document; `bytes` is how much the template reads of this row with it.
-pub(super) fn read(text: &str, bytes: usize) -> Result<Value, Refused> {
+pub(super) fn read(text: &str, bytes: usize) -> Result<Value, NotJson> {
     if bytes > LONGEST {
-        return Err(Refused::TooLarge { bytes });
+        return Err(NotJson::TooLarge { bytes });
     }
     let mut reader = Reader { text, at: 0 };
     let value = reader.value(0)?;
-    if reader.peek().is_none() { Ok(value) } else { Err(Refused::NoJson) }
+    if reader.peek().is_none() { Ok(value) } else { Err(NotJson::NoJson) }
 }
 
 struct Reader<'a> {
@@ -74,15 +74,15 @@ impl<'a> Reader<'a> {
         taken
     }
 
-    fn expect(&mut self, byte: u8) -> Result<(), Refused> {
-        if self.take(byte) { Ok(()) } else { Err(Refused::NoJson) }
+    fn expect(&mut self, byte: u8) -> Result<(), NotJson> {
+        if self.take(byte) { Ok(()) } else { Err(NotJson::NoJson) }
     }
 
     /// A value inside of `level` lists and objects.
-    fn value(&mut self, level: usize) -> Result<Value, Refused> {
-        let first = self.peek().ok_or(Refused::NoJson)?;
+    fn value(&mut self, level: usize) -> Result<Value, NotJson> {
+        let first = self.peek().ok_or(NotJson::NoJson)?;
         if level == DEEPEST && matches!(first, b'[' | b'{') {
-            return Err(Refused::TooDeep { levels: depth(self.text) });
+            return Err(NotJson::TooDeep { levels: depth(self.text) });
         }
         match first {
             b'[' => self.list(level + 1),
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn list(&mut self, level: usize) -> Result<Value, Refused> {
+    fn list(&mut self, level: usize) -> Result<Value, NotJson> {
         let mut elements = Vec::new();
         self.expect(b'[')?;
         if self.take(b']') {
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Sorted by name; of equal names the last one counts.
-    fn object(&mut self, level: usize) -> Result<Value, Refused> {
+    fn object(&mut self, level: usize) -> Result<Value, NotJson> {
         let mut members = BTreeMap::new();
         self.expect(b'{')?;
         if self.take(b'}') {
@@ -126,15 +126,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn string(&mut self) -> Result<String, Refused> {
+    fn string(&mut self) -> Result<String, NotJson> {
         let rest = &self.text[self.at..];
-        let end = string_end(rest.as_bytes()).ok_or(Refused::NoJson)?;
+        let end = string_end(rest.as_bytes()).ok_or(NotJson::NoJson)?;
         self.at += end;
-        serde_json::from_str(&rest[..end]).map_err(|_| Refused::NoJson)
+        serde_json::from_str(&rest[..end]).map_err(|_| NotJson::NoJson)
     }
 
     /// `true`, `false`, `null` or a number.
-    fn word(&mut self) -> Result<Value, Refused> {
+    fn word(&mut self) -> Result<Value, NotJson> {
         let rest: &'a str = &self.text[self.at..];
         let end = rest.find([',', ']', '}', ':', '"', '[', '{', ' ', '\t', '\n', '\r']).unwrap_or(rest.len());
         self.at += end;
@@ -142,7 +142,7 @@ impl<'a> Reader<'a> {
         match word {
             "true" | "false" => return Ok(Value::from(word == "true")),
             "null" => return Ok(Value::from(())),
-            _ => serde_json::from_str::<IgnoredAny>(word).map_err(|_| Refused::NoJson)?,
+            _ => serde_json::from_str::<IgnoredAny>(word).map_err(|_| NotJson::NoJson)?,
         };
         Ok(match (word.parse::<i64>(), word.parse::<f64>()) {
             (Ok(number), _) => Value::from(number),
