@@ -174,7 +174,7 @@ impl CursorMetrics {
         self.ambiguous.increment(rows);
     }
 
-    /// Counts a row that was put aside.
+    /// Counts a row that was dead-lettered.
     pub fn dead_lettered(&self) {
         self.dead_lettered.increment(1);
     }

@@ -182,7 +182,7 @@ impl From<tokio_postgres::Error> for MigrateError {
 /// # Errors
 /// When this role may not read it, or the database's.
 pub async fn version(client: &tokio_postgres::Client) -> Result<SchemaVersion, MigrateError> {
-    // By the catalogue: to_regclass fails where the schema may not be looked into.
+    // By the catalog: to_regclass fails where the schema may not be looked into.
     let found = client.query_opt(include_str!("migrate/sql/version_readable.sql"), &[]).await?;
     let none = SchemaVersion { version: 0, oldest_binary: 0 };
     let Some(found) = found else { return Ok(none) };

@@ -72,9 +72,9 @@ pub use schedule::Schedules;
 /// A table by schema and name, unquoted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableName {
-    /// The schema, as in the catalogue.
+    /// The schema, as in the catalog.
     pub schema: String,
-    /// The table, as in the catalogue.
+    /// The table, as in the catalog.
     pub name: String,
 }
 

@@ -1,4 +1,4 @@
-//! `outbox-relay dead-letter`: rows that a receiver would never accept, put aside by `on_poison = "dead_letter"`.
+//! `outbox-relay dead-letter`: rows that a receiver would never accept, dead-lettered by `on_poison = "dead_letter"`.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;

@@ -32,7 +32,7 @@ pub struct Advance<'a> {
     pub identity: &'a str,
     /// Over how many partitions keys are spread; none leaves the stored number.
     pub partitions: Option<i32>,
-    /// The row at [`Self::position`] was not published but put aside, for this reason.
+    /// The row at [`Self::position`] was not published but dead-lettered, for this reason.
     pub dead: Option<(&'a DeadLetter<'a>, ErrorReport<'a>)>,
     /// The rule of the scan, and from when on transactions count under a weaker one.
     pub rests_on: &'a RestsOn,

@@ -127,7 +127,7 @@ impl LockedCursor {
             return Err(Error::Vanished(self.name));
         }
         if adopt.is_some() {
-            // A replica that had not seen the new catalogue yet may have halted again since the change was written.
+            // A replica that had not seen the new catalog yet may have halted again since the change was written.
             self.connection.execute(UNHALT, &[&self.name, &None::<&str>, &Adoption::CURES.as_slice()]).await?;
         }
         self.connection.execute(NOTE, &[&by, &self.name, &change.number, &moved]).await?;

@@ -214,7 +214,7 @@ impl Settlement {
         self.execute(SETTLE, &[&row.relay, &row.key, &row.token, &"unknown", &status::json(error)]).await
     }
 
-    /// The row is put aside.
+    /// The row is dead-lettered.
     ///
     /// # Errors
     /// The database's.

@@ -1,4 +1,4 @@
-//! Dead letters in a cursor's transaction: put aside together with the advance over them, sent again under its lock.
+//! Dead letters in a cursor's transaction: written together with the advance over them, sent again under its lock.
 
 use std::borrow::Cow;
 

@@ -31,7 +31,7 @@ pub struct DeadLetterSummary {
     pub state: String,
     /// How often it was refused.
     pub attempts: i32,
-    /// When it was put aside, the last time.
+    /// When it was dead-lettered, the last time.
     pub dead_lettered_at: Timestamp,
     /// Why, as JSON.
     pub error: String,

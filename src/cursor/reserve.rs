@@ -86,11 +86,11 @@ pub struct Reserved {
 /// How sending ended.
 #[derive(Clone, Debug, Default)]
 pub struct Settlement<'a> {
-    /// Behind the last row that was sent, perhaps, or put aside; `None` is before every row. Nothing behind it was sent.
+    /// Behind the last row that was sent, perhaps, or dead-lettered; `None` is before every row. Nothing behind it was sent.
     pub position: Option<&'a Position>,
     /// The row whose outcome is not known.
     pub unknown: Option<Unknown<'a>>,
-    /// The row at [`Self::position`] was not published but put aside, for this reason.
+    /// The row at [`Self::position`] was not published but dead-lettered, for this reason.
     pub dead: Option<(&'a DeadLetter<'a>, ErrorReport<'a>)>,
     /// This dead letter was not sent; why, when it was refused.
     pub not_sent: Option<(i64, Option<ErrorReport<'a>>)>,

@@ -93,7 +93,7 @@ pub enum OnPoison {
     /// The relay halts at it: order is sacred.
     #[default]
     Halt,
-    /// It is put aside in `outbox.dead_letter`, and the relay goes on.
+    /// It is dead-lettered, and the relay goes on.
     DeadLetter,
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Class, Failure, Receipt, Sink, email};
 use crate::message::Message;
 
-/// How far a delivery has come, for whoever stops it in the midst.
+/// How far a delivery has come, for the code that stops it on the way.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Of a mail.

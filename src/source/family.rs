@@ -106,7 +106,7 @@ impl<'a> Family<'a> {
         if let Some(known) = request.root.filter(|known| found != Some(*known)) {
             return Err(FetchError::Replaced { table: shape.config.table.to_string(), found, known });
         }
-        // A cursor that has known no table takes the one that is there, once the catalogue has been read again.
+        // A cursor that has known no table takes the one that is there, once the catalog has been read again.
         if found != Some(shape.root) {
             return Err(FetchError::FamilyChanged);
         }

@@ -53,7 +53,7 @@ impl IdType {
     }
 }
 
-/// A source's table as the catalogue shows it, judged.
+/// A source's table as the catalog shows it, judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// What was configured.

@@ -1,4 +1,4 @@
-//! The catalogue's view of a source's table. Reading only; [`super::judge`] says what it means.
+//! The catalog's view of a source's table. Reading only; [`super::judge`] says what it means.
 //!
 //! It is read every few seconds for each table. Its statements have lists of oids in sub-selects of their own, so that their
 //! plans are kept: where the planner sees the list, it takes a plan for this list to be better, and plans each time again, for a
@@ -25,7 +25,7 @@ pub use column::Column;
 pub use stamp::Stamp;
 pub(super) use stamp::guard;
 
-/// A table as the catalogue shows it.
+/// A table as the catalog shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
     /// Its oid.
@@ -116,12 +116,12 @@ impl InspectError {
     }
 }
 
-/// Reads what the catalogue says of a source's table.
+/// Reads what the catalog says of a source's table.
 ///
 /// # Errors
 /// See [`InspectError`].
 pub async fn inspect(session: &Session, config: &Stream) -> Result<Table, InspectError> {
-    // By the catalogue, not by to_regclass: that one fails where the schema may not be looked into.
+    // By the catalog, not by to_regclass: that one fails where the schema may not be looked into.
     let by_name = session.prepare_cached(include_str!("sql/table_by_name.sql")).await?;
     let found = session.query_opt(&by_name, &[&config.table.schema, &config.table.name]).await?;
     let Some(found) = found else { return Err(InspectError::Missing(config.table.to_string())) };

@@ -25,7 +25,7 @@ pub struct Wait {
     pub no_wait: bool,
 }
 
-/// What came of the waiting.
+/// How the waiting ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Waited {
     /// Carried out.
@@ -37,7 +37,7 @@ enum Waited {
 }
 
 impl Wait {
-    /// Writes the change, waits for it, and says what came of it. `said` is what to say once it was carried out, and whether
+    /// Writes the change, waits for it, and says how it ended. `said` is what to say once it was carried out, and whether
     /// the cursor has moved by it is its argument.
     pub(super) async fn for_change(
         self,

@@ -8,7 +8,7 @@ use crate::sink::{self, InvalidSetting};
 /// So many bytes of the digest are shown.
 const BYTES: usize = 8;
 
-/// In place of the digest when a file cannot be read.
+/// Instead of the digest when a file cannot be read.
 pub const UNREADABLE: &str = "unreadable";
 
 /// The digest of this relay's configuration and of the contents of its templates' files now; 16 hexadecimal digits.

@@ -28,7 +28,7 @@ impl Bulletin {
     pub(in crate::relay) async fn number(&self, session: &Session, patience: Duration) -> Result<u64, Error> {
         let mut issue = self.0.lock().await;
         if issue.asked.is_none_or(|asked| asked.elapsed() >= OFTEN) {
-            // Everybody waits for it: a server that does not answer must not hold them for long.
+            // Every relay waits for it: a server that does not answer must not hold them for long.
             let asking = tokio::time::timeout(patience, cursor::news(session));
             let text = asking.await.map_err(|_| Error::Timeout(patience))??;
             issue.asked = Some(Instant::now());

@@ -11,7 +11,7 @@ use crate::metrics;
 /// The statements of many tasks wait for each other in one session: one that meets a locked table must not hold the others
 /// up for long.
 const NOBODY_WAITS: &str = "SET lock_timeout = '500ms'";
-/// Everybody waits for the session: a server that does not answer must not hold them indefinitely.
+/// Every relay waits for the session: a server that does not answer must not hold them indefinitely.
 const SETTING: Duration = Duration::from_secs(3);
 
 /// A session that many tasks use at the same time, each statement on its own; opened again when it has ended.

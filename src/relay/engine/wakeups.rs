@@ -2,7 +2,7 @@
 //!
 //! A hint ends a group's pause, and nothing else: what there is to read is still found by looking. One that is lost, or a
 //! listener that is, costs the rest of a pause and never a row. A listener that has just connected may have missed some:
-//! then everybody looks.
+//! then every relay looks.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -73,7 +73,7 @@ impl Hints {
         sleeper
     }
 
-    /// Wakes those who wait for this table, or everybody.
+    /// Wakes those who wait for this table, or all.
     fn wake(&self, table: Option<u32>) {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         for sleeper in waiting.iter().filter_map(Weak::upgrade) {

@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const HOLDS: Duration = Duration::from_secs(5);
 const RESTS: Duration = Duration::from_secs(1);
 
-/// What came of it.
+/// How it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resharded {
     /// The relay's cursors are those that it is configured for.

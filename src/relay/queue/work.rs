@@ -76,7 +76,7 @@ impl<J: Job, O: Outcome> Attempt<J, O> {
     }
 }
 
-/// What came of recording an attempt.
+/// The outcome of recording an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recorded {
     /// It is recorded.
@@ -256,7 +256,7 @@ pub(super) trait Work: Sized + Send + Sync + 'static {
         std::future::ready(())
     }
 
-    /// Records attempts in one transaction; what came of each. One whose claim has another token records nothing.
+    /// Records attempts in one transaction; the outcome of each. One whose claim has another token records nothing.
     fn record(
         &self,
         context: &Context<Self::Prepared>,

@@ -10,7 +10,7 @@
 //! - A row in the future is no newest row before its time has come, and is one then.
 //!
 //! What no row tells (an operator's change, a pause, a halt, a redrive) the [`crate::relay::engine::control_changes`] does, and a full look is made
-//! every five seconds all the same. The catalogue is read less often while a group rests, but never less than a second
+//! every five seconds all the same. The catalog is read less often while a group rests, but never less than a second
 //! before a turn begins. The writers are looked for once a second, and at each short look while there are any: the bound of
 //! one whose start cannot be read is the last look before it. While the group's pause is the longest, [`crate::relay::stream::idle_poller`] makes
 //! its short looks together with those of others.

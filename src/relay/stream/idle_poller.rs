@@ -52,7 +52,7 @@ struct Watched {
     tables: BTreeMap<u64, PolledTable>,
     /// When the next look will be made.
     planned: Option<Instant>,
-    /// Everybody looks by himself before this.
+    /// Every relay looks by itself before this.
     apart_until: Option<Instant>,
     failures: Backoff,
 }
@@ -77,7 +77,7 @@ pub(in crate::relay) struct Watch<'a> {
 }
 
 impl Sentry {
-    /// Takes a resting group's table in, and its rest out of its hands; none while everybody looks by himself.
+    /// Takes a resting group's table in, and its rest out of its hands; none while every relay looks by itself.
     pub(in crate::relay) fn watch(
         &self,
         rest: &mut Option<Rest>,
@@ -151,7 +151,7 @@ impl Sentry {
         }
     }
 
-    /// Has everybody look by himself for a while.
+    /// Has every relay look by itself for a while.
     fn part(&self) -> Duration {
         let mut watched = self.watched();
         let pause = watched.failures.failed(fastrand::f64());

@@ -61,7 +61,7 @@ pub enum TurnOutcome {
         /// Why.
         failure: Failure,
     },
-    /// A row will never be accepted: the rows before were published, it was put aside, all were advanced over.
+    /// A row will never be accepted: the rows before were published, it was dead-lettered, all were advanced over.
     Buried {
         /// How many were published.
         rows: usize,

@@ -14,7 +14,7 @@ pub(in crate::relay) enum Verdict<'a> {
     Done,
     /// A row among several was refused: one by one from here.
     Search(Failure),
-    /// This row is put aside.
+    /// This row is dead-lettered.
     Bury(Failure, Box<DeadLetter<'a>>),
     /// It will pass.
     Retry(Failure),
@@ -22,7 +22,7 @@ pub(in crate::relay) enum Verdict<'a> {
     Halt(Failure),
 }
 
-/// A row is put aside only after the topic of the dead letters has its copy.
+/// A row is dead-lettered only after the topic of the dead letters has its copy.
 pub(in crate::relay) async fn copied<'a>(engine: &Engine, ready: &PreparedStream, verdict: Verdict<'a>) -> Verdict<'a> {
     let (Verdict::Bury(failure, letter), Some(letters)) = (&verdict, &ready.letters) else { return verdict };
     match dead_letter::copy(&ready.config.relay, letters, failure, letter, engine.call_deadline).await {

@@ -36,7 +36,7 @@ mod wait;
 
 /// A look that takes longer hangs on a server that keeps its connection and does not answer.
 const STEP: Duration = Duration::from_secs(30);
-/// How often the catalogue is read again; while the group rests, it is read again before turns begin, and as often as
+/// How often the catalog is read again; while the group rests, it is read again before turns begin, and as often as
 /// [`CATALOGUE_AT_REST`].
 const CATALOGUE: Duration = Duration::from_secs(1);
 const CATALOGUE_AT_REST: Duration = Duration::from_secs(5);
@@ -148,7 +148,7 @@ impl Group {
         }
     }
 
-    /// A full look, with a catalogue that was read as lately as `known`.
+    /// A full look, with a catalog that was read as lately as `known`.
     async fn look(&mut self, known: Duration) -> Result<bool, Error> {
         self.wake = None;
         self.catalogue(known).await?;
@@ -174,7 +174,7 @@ impl Group {
         let floor = if self.sleeper.is_some() { HINTED } else { shortest };
         self.wake = look.safe_at().map(|at| at.max(Instant::now() + floor));
         if known > CATALOGUE && !self.rests(&look) {
-            return Ok(true); // looks again at once, at the catalogue, too
+            return Ok(true); // looks again at once, at the catalog, too
         }
         self.seen = Some(look.sighting.horizon.observed_at);
         // Replicas that begin at different ends rarely try the same cursor.

@@ -1,6 +1,6 @@
 //! One turn: lock, fetch, publish, advance, commit.
 //!
-//! Promise: what is advanced over has been acknowledged, or put aside as a dead letter, or given up by an operator; what
+//! Promise: what is advanced over has been acknowledged, or dead-lettered, or given up by an operator; what
 //! was acknowledged is advanced over unless the database fails, and then it is published again, in order, with the same
 //! ids. Publishing stops at once when the lock is lost, at the turn's deadline, or when the grace period of a shutdown
 //! ends.

@@ -37,7 +37,7 @@ pub enum Next {
     Pause(Duration),
     /// Stand still until the cursor's standing changes.
     Halted,
-    /// The table is not what it was: read the catalogue again.
+    /// The table is not what it was: read the catalog again.
     Catalogue,
     /// Something that its checks cover is not as they found it: make them again, after this pause.
     Recheck(Duration),

@@ -195,7 +195,7 @@ fn unanswered(step: Step, word: &str, what: String) -> Failure {
 fn meaning(step: Step, code: u16, enhanced: Option<&str>) -> (Class, &'static str) {
     use Class::{Fatal, Poison, Retry};
     // RFC 3463's 7 is policy. Of receivers, too; but a server that refuses this client refuses every row alike, and must
-    // not have them all put aside.
+    // not have them all dead-lettered.
     let is_policy = enhanced.is_some_and(|enhanced| enhanced.starts_with("5.7."));
     match (step, code) {
         (_, 421) => (Retry, "The server is closing the connection: see its log for this moment"),

@@ -1,6 +1,6 @@
 //! When a broker's refusal is believed.
 //!
-//! An answer may be garbled on its way, and what follows from a refusal waits for an operator: a halt, or a row put aside.
+//! An answer may be garbled on its way, and what follows from a refusal waits for an operator: a halt, or a dead-lettered row.
 //! So a refusal counts only when the same code has come three times without a success in between; until then it is retried.
 
 use std::collections::HashMap;

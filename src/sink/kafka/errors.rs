@@ -22,8 +22,8 @@ const UNLISTED: &str = "unlisted";
 /// The code of a client that could not be made.
 pub const NO_CLIENT_CODE: &str = "kafka_client";
 
-/// What follows when no client can be made: settings that do not go together, a file that is not there, no more threads. Tried
-/// again, because the last two pass.
+/// What follows when no client can be made: settings that do not go together, a file that is not there, no more threads. It
+/// is retried, because the last two pass.
 pub(super) const NO_CLIENT: Meaning = Meaning {
     class: Class::Retry,
     phase: Phase::Unsent,

@@ -12,7 +12,7 @@ use super::record::OVERHEAD;
 use super::{Cluster, ProducerKind, classify};
 use crate::sink::{Class, Failure, Subject};
 
-/// What is said of a message that was put aside.
+/// What is said of a message that was dead-lettered.
 #[derive(Clone, Copy, Debug)]
 pub struct Obituary<'a> {
     /// The relay.
@@ -75,7 +75,7 @@ impl LetterTopic {
     /// Waits until the topic has the copy. Without the payload when the topic is too small for it: the table has it.
     ///
     /// # Errors
-    /// When it is not acknowledged in time, or refused; the letter must not be put aside then.
+    /// When it is not acknowledged in time, or refused; the row must not be dead-lettered then.
     pub async fn put(&self, obituary: &Obituary<'_>, patience: Duration) -> Result<(), Failure> {
         let Obituary { relay, id, created_at, sink, target, key, payload, failure } = *obituary;
         let said = [

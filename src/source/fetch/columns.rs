@@ -102,7 +102,7 @@ impl Columns {
 }
 
 /// The most columns of a JSON object that is read in parts, and fields beside it: a statement may have 1,664, and columns may be
-/// added behind the catalogue's back.
+/// added behind the catalog's back.
 const MOST_PARTS: usize = 1_000;
 
 /// Whether there is one JSON object among the fields, of columns that all have types which are written here.

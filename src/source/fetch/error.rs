@@ -14,7 +14,7 @@ pub enum FetchError {
     #[error(transparent)]
     Database(#[from] Error),
     /// The relations differ from those that the horizon was computed for, or the columns from those that the sink or the
-    /// statements were made for: look at the catalogue again.
+    /// statements were made for: look at the catalog again.
     #[error("the table's partitions, or its columns, have changed since the scan")]
     FamilyChanged,
     /// The turn was over before a row was read.

@@ -1,4 +1,4 @@
-//! Whether columns still have the types that the catalogue gave them when it was read.
+//! Whether columns still have the types that the catalog gave them when it was read.
 //!
 //! `ALTER COLUMN TYPE` may come at any moment, and a value's text means something else in another type, often without an
 //! error. The question is asked of the parser, which knows what the rows' own statement reads, not of the snapshot: that

@@ -1,4 +1,4 @@
-//! What the catalogue says of a table or view of due work.
+//! What the catalog says of a table or view of due work.
 
 use super::Pending;
 use crate::database::{Error, Session};

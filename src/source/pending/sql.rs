@@ -139,7 +139,7 @@ impl Due {
         self.take_sql(fields, &waiting, "true", most)
     }
 
-    /// The same of rows that were put aside and that an operator wants sent again. One that is not marked must not have been
+    /// The same of rows that were dead-lettered and that an operator wants sent again. One that is not marked must not have been
     /// marked by somebody else meanwhile.
     #[must_use]
     pub fn redrive_sql(&self, fields: &[Field], taking: Taking, most: usize) -> String {
@@ -153,7 +153,7 @@ impl Due {
         self.take_sql(fields, &chosen, &format!("(took.marked OR {unsent})"), most)
     }
 
-    /// Under [`Taking::MarkFirst`], lets rows be claimed, and marked, that were put aside unmarked and are to be sent again.
+    /// Under [`Taking::MarkFirst`], lets rows be claimed, and marked, that were dead-lettered unmarked and are to be sent again.
     #[must_use]
     pub fn reclaim_sql() -> String {
         format!(
@@ -202,7 +202,7 @@ impl Due {
     }
 
     /// What is due and not sent, by whoever it is held: when the oldest was due, and how many there are, up to `$2`. Rows
-    /// that are put aside or whose outcome is unknown do not count.
+    /// that are dead-lettered or whose outcome is unknown do not count.
     #[must_use]
     pub fn backlog_sql(&self) -> String {
         format!(

@@ -1,4 +1,4 @@
-//! The columns of a source's table, as the catalogue shows them.
+//! The columns of a source's table, as the catalog shows them.
 
 use super::{InspectError, Table};
 use crate::database::Session;
@@ -51,7 +51,7 @@ pub(super) async fn columns(session: &Session, table: &Table) -> Result<Vec<Colu
         .collect()
 }
 
-/// The catalogue says 0 for a type that has no array type.
+/// The catalog says 0 for a type that has no array type.
 fn array(oid: u32, delimiter: &str) -> Option<(u32, char)> {
     Some((oid, delimiter.chars().next()?)).filter(|_| oid != 0)
 }

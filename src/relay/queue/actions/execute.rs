@@ -36,7 +36,7 @@ enum QueryReport {
     Nothing(String),
 }
 
-/// Whether something may have happened already, for whoever stops it in the midst.
+/// Whether something may have happened already, for the code that stops it on the way.
 #[derive(Default)]
 struct ExecutionProgress {
     /// Of a request or a mail.

@@ -22,7 +22,7 @@ const RESULT: usize = 8_192;
 
 pub(super) type ActionAttempt = Attempt<ActionJob, ActionOutcome>;
 
-/// Records attempts in one transaction, and lets what was queued after them go on; what came of each.
+/// Records attempts in one transaction, and lets what was queued after them go on; the outcome of each.
 pub(super) async fn record(engine: &Engine, relay: &str, attempts: &[ActionAttempt]) -> Result<Vec<Recorded>, Error> {
     if attempts.iter().all(|attempt| matches!(attempt.outcome, ActionOutcome::Recorded)) {
         return Ok(vec![Recorded::Done; attempts.len()]);

@@ -73,7 +73,7 @@ impl PendingJob {
         Some(unreadable::failure(&Unreadable::large(self.message.position(0), bytes, most)))
     }
 
-    /// What is put aside of it.
+    /// What is dead-lettered of it.
     pub(super) fn letter(&self, prepared: &PreparedPending) -> DeadLetter<'_> {
         let message = self.message.message(0);
         match self.too_large {

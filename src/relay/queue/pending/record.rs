@@ -36,7 +36,7 @@ struct Marks {
 }
 
 impl Marks {
-    /// What came of this one; of the rows that were sent, the `unclaimed` had no claim of their own any more.
+    /// The outcome of this one; of the rows that were sent, the `unclaimed` had no claim of their own any more.
     fn of(&self, prepared: &PreparedPending, attempt: &PendingAttempt, unclaimed: &HashSet<Key>) -> Recorded {
         let key = &attempt.job.key;
         if self.locked.contains(key) {
@@ -52,7 +52,7 @@ impl Marks {
     }
 }
 
-/// Records attempts in one transaction; what came of each.
+/// Records attempts in one transaction; the outcome of each.
 pub(super) async fn record(
     engine: &Engine,
     prepared: &PreparedPending,

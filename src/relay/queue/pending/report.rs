@@ -61,7 +61,7 @@ pub(super) fn meaning(engine: &Engine, prepared: &PreparedPending, job: &Pending
     disposition(sender, failure)
 }
 
-/// A row is put aside only after the topic of the dead letters has its copy; before any transaction begins. While the topic is out,
+/// A row is dead-lettered only after the topic of the dead letters has its copy; before any transaction begins. While the topic is out,
 /// what was sent must not wait for it once for each row: the claims of those would expire.
 pub(super) async fn copy(
     context: &Context<PreparedPending>,
@@ -86,7 +86,7 @@ pub(super) async fn copy(
     }
 }
 
-/// Tells of a row that has been put aside.
+/// Tells of a row that has been dead-lettered.
 pub(super) fn dead_lettered(engine: &Engine, prepared: &PreparedPending, attempt: &PendingAttempt) {
     let SendOutcome::Failed(failure) = &attempt.outcome else { return };
     if meaning(engine, prepared, &attempt.job, failure).message == ForMessage::Fails {

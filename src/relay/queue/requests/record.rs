@@ -21,7 +21,7 @@ use crate::sink::Class;
 
 pub(super) type RequestAttempt = Attempt<RequestJob, RequestOutcome>;
 
-/// Records attempts in one transaction; what came of each.
+/// Records attempts in one transaction; the outcome of each.
 pub(super) async fn record(
     engine: &Engine,
     prepared: &PreparedRequests,

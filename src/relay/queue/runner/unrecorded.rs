@@ -104,7 +104,7 @@ impl<W: Work> Runner<W> {
         Ok(())
     }
 
-    /// What came of a transaction that is committed.
+    /// The outcomes of a transaction that is committed.
     async fn settle(&mut self, prepared: &W::Prepared, attempts: Vec<AttemptOf<W>>, recorded: &[Recorded]) {
         for (attempt, recorded) in attempts.into_iter().zip(recorded) {
             match recorded {
