@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 use outbox_relay::position::Timestamp;
-use outbox_relay::sink::kafka::Kind;
+use outbox_relay::sink::kafka::ProducerKind;
 use rdkafka::ClientContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
@@ -68,7 +68,7 @@ pub async fn warm(stage: &Stage, seconds: u64) -> anyhow::Result<()> {
 
 async fn singles(stage: &Stage, seconds: u64) -> anyhow::Result<()> {
     let topic = stage.topic().await?;
-    let config = stage.cluster().producer_config(Kind::prompt(LIMIT));
+    let config = stage.cluster().producer_config(ProducerKind::prompt(LIMIT));
     let to = topic.clone();
     let sent = tokio::task::spawn_blocking(move || {
         let producer: ThreadedProducer<Counter> = config.create_with_context(Counter::default())?;
@@ -89,7 +89,7 @@ async fn singles(stage: &Stage, seconds: u64) -> anyhow::Result<()> {
 pub async fn measure(stage: &Stage, payload_bytes: usize, rows: u64) -> anyhow::Result<Raw> {
     stage.rest().await?;
     let topic = stage.topic().await?;
-    let mut config = stage.cluster().producer_config(Kind::prompt(LIMIT));
+    let mut config = stage.cluster().producer_config(ProducerKind::prompt(LIMIT));
     for (key, value) in SETTINGS {
         config.set(key, value);
     }

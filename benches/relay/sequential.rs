@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use outbox_relay::position::Timestamp;
-use outbox_relay::sink::kafka::Kind;
+use outbox_relay::sink::kafka::ProducerKind;
 use outbox_testkit::postgres::connect;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{FutureProducer, FutureRecord};
@@ -33,7 +33,7 @@ pub async fn measure(stage: &Stage, way: &Way, table: &str, rows: u64) -> anyhow
     let next = client.prepare(&next).await?;
     let advance = client.prepare("UPDATE public.own_cursor SET created_at = $1, id = $2").await?;
     let topic = stage.topic().await?;
-    let producer: FutureProducer = cluster(&way.servers).producer_config(Kind::prompt(LIMIT)).create()?;
+    let producer: FutureProducer = cluster(&way.servers).producer_config(ProducerKind::prompt(LIMIT)).create()?;
     let (mut at, mut id) = (Timestamp::NEG_INFINITY, 0_i64);
     let begun = Instant::now();
     for _ in 0..rows {
