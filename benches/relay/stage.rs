@@ -64,7 +64,7 @@ impl Stage {
             advertised: Some(proxies[1].port()),
             settings: Vec::new(),
         };
-        let far = BrokerOptions { java: Java::Lasting, listeners: vec![far] };
+        let far = BrokerOptions { java: Java::Lasting, listeners: vec![far], ..BrokerOptions::default() };
         let (postgres, broker) = tokio::try_join!(
             Postgres::start(Options { fsync: true, settings, ..Options::default() }),
             RealBroker::start_with(&far)
