@@ -68,7 +68,11 @@ async fn spoiled_messages_of_start_are_errors() {
     let database = &database().await;
     let proxy = StartProxy::start(database.postgres.port(), None).await;
     open(database, proxy.port).await.unwrap();
-    let types = proxy.types();
+    let mut types = proxy.types();
+    // The answer to a statement that is closed is not waited for: at the end it may have come or not.
+    while types.ends_with(b"3") || types.ends_with(b"3Z") {
+        types.truncate(types.iter().rposition(|kind| *kind == b'3').unwrap());
+    }
     assert!(types.starts_with(b"RRRRS") && types.contains(&b'K'), "the sign-in by SCRAM: {types:?}");
     let cases = cases(&types);
     assert!(cases.len() > 500, "{}", cases.len());
