@@ -105,7 +105,11 @@ fn breach(status: &Status, most: Duration) -> Option<String> {
         Some(lag) if lag <= most.as_secs_f64() => None,
         Some(lag) => Some(format!("{} lags {lag:.1} s, more than {most:?}", cursor.name)),
         None => {
-            Some(format!("the lag of {} is not known: its table cannot be read by this configuration", cursor.name))
+            let why = match cursor.sink.kind {
+                Some(_) => "its table cannot be read by this configuration",
+                None => "no relay of this configuration has it; name the cursors that are to be judged",
+            };
+            Some(format!("the lag of {} is not known: {why}", cursor.name))
         }
     })
 }

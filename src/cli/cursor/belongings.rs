@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::subject::place;
+use super::subject::at_place;
 use super::{unfinished, unknown};
 use crate::cli::table::visible;
 use crate::config::Config;
@@ -30,7 +30,7 @@ pub(super) struct FoundCursor {
 
 impl fmt::Display for FoundCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {}", visible(&self.name), place(self.position.as_ref()))
+        write!(f, "{} {}", visible(&self.name), at_place(self.position.as_ref()))
     }
 }
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::named;
 use super::place::Place;
-use super::subject::{Subject, json, place};
+use super::subject::{Subject, at_place, json};
 use crate::cli::confirm::operator;
 use crate::cli::output::print;
 use crate::config::Config;
@@ -79,7 +79,12 @@ async fn make(config: Config, at: &Place, name: &str) -> anyhow::Result<()> {
         "the cursor {name} exists already: `outbox-relay cursor show {name}` shows it, `outbox-relay cursor seek {name}` moves it"
     );
     let more = if waiting.capped { "+" } else { "" };
-    print(&format!("{name}: created at {}; {}{more} committed rows lie after it\n", place(to.as_ref()), waiting.rows))?;
+    let rows = if waiting.rows == 1 {
+        "1 committed row lies".to_owned()
+    } else {
+        format!("{}{more} committed rows lie", waiting.rows)
+    };
+    print(&format!("{name}: created {}; {rows} after it\n", at_place(to.as_ref())))?;
     Ok(())
 }
 

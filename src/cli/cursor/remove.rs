@@ -45,7 +45,7 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
     named.refuse_open(&session, config).await?;
     let counted = given_up::count(config, &named.cursors).await?;
     for (cursor, counted) in named.cursors.iter().zip(&counted) {
-        print(&format!("removed: cursor {cursor}\n{}", given_up::line(name, counted)))?;
+        print(&format!("removes: cursor {cursor}\n{}", given_up::line(name, counted)))?;
     }
     for kept in &named.belongings {
         print(&format!("kept as history: {}\n", named.number(kept, kept.rows)))?;

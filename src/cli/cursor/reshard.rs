@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::subject::place;
+use super::subject::at_place;
 use crate::cli::confirm::operator;
 use crate::cli::output::print;
 use crate::config::{Config, parse_duration};
@@ -50,7 +50,7 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
         Resharded::Already => "its cursors are those that are configured".to_owned(),
         Resharded::Done(at) => {
             let cursors: Vec<&str> = config.relays.iter().map(|relay| relay.name.as_str()).collect();
-            format!("handed over to {} at {}", cursors.join(", "), place(at.as_ref()))
+            format!("handed over to {} {}", cursors.join(", "), at_place(at.as_ref()))
         }
     };
     print(&format!("{name}: {said}\n"))?;

@@ -99,6 +99,11 @@ pub(super) fn place(position: Option<&Position>) -> String {
     position.map_or_else(|| "before every row".to_owned(), |position| visible(&position.to_string()))
 }
 
+/// Where a cursor stands, after its name.
+pub(super) fn at_place(position: Option<&Position>) -> String {
+    position.map_or_else(|| place(None), |_| format!("at {}", place(position)))
+}
+
 /// A position for programs.
 pub(super) fn json(position: Option<&Position>) -> serde_json::Value {
     position.map_or(

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::cursor::schedules;
 use crate::database::{Error, Session};
 use crate::position::{Position, Timestamp};
 use crate::relay::Config;
@@ -59,6 +60,14 @@ pub async fn of_due_work(session: &Session, relay: &Config) -> Result<Option<Lag
             None => Ok(None),
         },
         source::Config::Requests(_) => requests::backlog(session, &relay.name).await.map(Some),
-        source::Config::Schedule(_) => actions::backlog(session, &relay.name).await.map(|(lag, _)| Some(lag)),
+        source::Config::Schedule(_) => {
+            let (mut lag, _) = actions::backlog(session, &relay.name).await?;
+            // An occurrence that no replica has made an action of is late, too.
+            let first = schedules::first(session, &relay.name).await?;
+            if let Some(at) = first.at.filter(|at| *at <= first.now) {
+                lag.age = lag.age.max(first.now.since(at));
+            }
+            Ok(Some(lag))
+        }
     }
 }

@@ -266,4 +266,7 @@ async fn schedule_whose_instant_has_passed_is_due_since_then() {
     let found: Value = serde_json::from_str(&found).unwrap_or_else(|error| panic!("{error}: {found}{log}"));
     let codes: Vec<_> = found["findings"].as_array().unwrap().iter().map(|finding| text(&finding["code"])).collect();
     assert!(codes.len() > 3 && !codes.contains(&"whole_row"), "{found}");
+    done(&text_of, &["cursor", "create", "jobs", "--beginning"]).await;
+    let (code, shown, log) = outbox_relay(&text_of, &["status", "jobs", "--max-lag", "1h"]).await;
+    assert!(code == Some(3) && log.contains("jobs lags "), "no replica makes an action of it: {shown}{log}");
 }

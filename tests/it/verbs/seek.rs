@@ -151,7 +151,7 @@ async fn a_cursor_is_created_where_asked_before_its_relay_first_runs_and_only_on
     let text = toml(&database, "relay", None, &stdout_relay("s", ""));
     insert(&owner, 3).await;
     let (out, _) = ends(0, &text, &["cursor", "create", "s", "--after-id", "2"]).await;
-    assert!(out.starts_with("s: created at (") && out.ends_with(", 2); 1 committed rows lie after it\n"), "{out}");
+    assert!(out.starts_with("s: created at (") && out.ends_with(", 2); 1 committed row lies after it\n"), "{out}");
     assert_eq!(operation(&owner, "cursor create").await.unwrap()["at"]["id"], "2");
     let (_, log) = ends(1, &text, &["cursor", "create", "s", "--beginning"]).await;
     assert!(log.contains("the cursor s exists already"), "{log}");
