@@ -21,7 +21,7 @@ const OLDEST: &str = include_str!("../sql/actions_claim_oldest.sql");
 const BY_TENANT: &str = include_str!("../sql/actions_claim_by_tenant.sql");
 
 /// What one begins with that belongs to nobody, when others hide it.
-const NOBODYS: &str = include_str!("../sql/actions_claim_nobodys.sql");
+const UNOWNED: &str = include_str!("../sql/actions_claim_unowned.sql");
 
 /// One whose row an application has locked, by `outbox.cancel_actions` for example, waits, and no other with it.
 const CLAIM: &str = include_str!("../sql/actions_claim.sql");
@@ -62,7 +62,7 @@ impl LockedCursor {
         after: &str,
         tenants: i32,
         each: i64,
-        nobodys: i64,
+        unowned: i64,
     ) -> Result<(Vec<Candidate>, String), Error> {
         let parameters: [&(dyn ToSql + Sync); 4] = [&self.name, &after, &tenants, &each];
         let rows = self.claim(Taking { sql: BY_TENANT, parameters: &parameters }).await?;
@@ -77,7 +77,7 @@ impl LockedCursor {
         // Behind the last one it begins again.
         let full = names.len() >= usize::try_from(tenants).unwrap_or(0);
         let next = names.pop_last().filter(|_| full).unwrap_or_default();
-        found.extend(candidates(&self.claim(Taking { sql: NOBODYS, parameters: &[&self.name, &nobodys] }).await?)?);
+        found.extend(candidates(&self.claim(Taking { sql: UNOWNED, parameters: &[&self.name, &unowned] }).await?)?);
         Ok((found, next))
     }
 

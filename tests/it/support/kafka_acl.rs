@@ -14,7 +14,7 @@ pub enum Operation {
     Write = 4,
 }
 
-/// Nobody may do this to the topic.
+/// Denies this to all that do not sign in.
 pub async fn deny(servers: &str, topic: &str, operation: Operation) {
     // CreateAcls, version 1.
     ask(servers, 30, topic, operation).await;
