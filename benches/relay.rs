@@ -26,6 +26,7 @@ mod relay {
     pub mod parts;
     pub mod payload;
     pub mod plot;
+    pub mod primary_load;
     pub mod process;
     pub mod produce;
     pub mod proxy;

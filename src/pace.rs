@@ -2,17 +2,21 @@
 
 use std::time::Duration;
 
-/// `[relay.poll]` of the configuration.
+pub mod freshness;
+
+/// `[relay.poll]` of the configuration, and `freshness`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
     /// Pause after a turn that found rows, and the first one after an empty look.
     pub min: Duration,
     /// Pause that its growth ends at while nothing happens.
     pub max: Duration,
-    /// Pause of a replica that found the cursor held by another.
+    /// Pause of a replica that found the cursor held by another; while another one moves it, looks are a little more frequent.
     pub standby: Duration,
     /// Whether notifications of the table's trigger end a pause, too.
     pub notify: bool,
+    /// How long after its `created_at` a row should be acknowledged, but for one in a hundred.
+    pub freshness: Duration,
 }
 
 impl Default for Config {
@@ -22,6 +26,7 @@ impl Default for Config {
             max: Duration::from_millis(200),
             standby: Duration::from_millis(250),
             notify: false,
+            freshness: Duration::from_millis(10),
         }
     }
 }
@@ -48,15 +53,6 @@ impl Pace {
         }
         let pause = self.next;
         self.next = (self.next * 2).min(self.max);
-        pause
-    }
-
-    /// The same after a look that cost little and found nothing: a quarter longer each time, and so about a fifth of the time
-    /// since something happened. A row that comes after `t` waits `t / 10` on average; from the default's shortest pause to its
-    /// longest it is two dozen looks.
-    pub fn after_glance(&mut self) -> Duration {
-        let pause = self.next;
-        self.next = (self.next + self.next / 4).min(self.max);
         pause
     }
 }
@@ -213,23 +209,6 @@ mod tests {
         let mut pace = Pace::new(Duration::from_millis(1), Duration::from_millis(5));
         let pauses: Vec<_> = (0..5).map(|_| pace.after(false).as_millis()).collect();
         assert_eq!(pauses, [1, 2, 4, 5, 5]);
-        assert_eq!(pace.after(true).as_millis(), 1);
-    }
-
-    #[test]
-    fn a_pause_after_glances_is_a_small_part_of_the_time_since_something_happened() {
-        let mut pace = Pace::new(Duration::from_millis(1), Duration::from_millis(200));
-        let (mut since, mut looks) = (Duration::ZERO, 0);
-        loop {
-            let pause = pace.after_glance();
-            assert!(pause <= since / 4 + Duration::from_millis(1), "{pause:?} after {since:?}");
-            if pause == Duration::from_millis(200) {
-                break;
-            }
-            since += pause;
-            looks += 1;
-        }
-        assert_eq!((looks, since.as_millis()), (24, 843));
         assert_eq!(pace.after(true).as_millis(), 1);
     }
 

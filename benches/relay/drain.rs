@@ -37,6 +37,7 @@ pub async fn measure(stage: &Stage, way: &Way, payload: Payload, rows: u64) -> a
         payload: payload.toml(),
         window: WINDOW,
         shards: 1,
+        lines: "",
     };
     let last = format!("SELECT id::text FROM {} ORDER BY created_at DESC, id DESC LIMIT 1", payload.table());
     let last: String = owner.query_one(&last, &[]).await?.get(0);
@@ -94,7 +95,15 @@ pub async fn watch(
     stage.rest().await?;
     let topic = stage.topic().await?;
     let name = format!("watched-{topic}");
-    let relay = Relay { name: &name, table, topic: &topic, payload: Payload::Text.toml(), window: WINDOW, shards: 1 };
+    let relay = Relay {
+        name: &name,
+        table,
+        topic: &topic,
+        payload: Payload::Text.toml(),
+        window: WINDOW,
+        shards: 1,
+        lines: "",
+    };
     run(&relay.toml(&stage.near(), ANY), &["cursor", "create", &name, "--beginning"])?;
     prepare(&name).await?;
     let watch = Watch::start(stage, &topic)?;

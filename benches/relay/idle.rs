@@ -20,8 +20,15 @@ const POLL: Duration = Duration::from_millis(50);
 /// Watches a relay whose only row has been relayed.
 pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> anyhow::Result<()> {
     let topic = stage.topic().await?;
-    let relay =
-        Relay { name: "idle", table: QUIET, topic: &topic, payload: Payload::Text.toml(), window: "5ms", shards: 1 };
+    let relay = Relay {
+        name: "idle",
+        table: QUIET,
+        topic: &topic,
+        payload: Payload::Text.toml(),
+        window: "5ms",
+        shards: 1,
+        lines: "",
+    };
     let owner = stage.owner().await?;
     owner.batch_execute(&format!("INSERT INTO {QUIET} (customer, payload) VALUES ('c', 'x'); CHECKPOINT")).await?;
     let mut process = Process::start(&stage.near(), &relay, "r1")?;

@@ -14,8 +14,9 @@ use serde_json::json;
 use super::figure::{each, median, mib, percentile, rounded};
 use super::options::Options;
 use super::payload::Payload;
-use super::process::{Process, Relay};
+use super::process::{ANY, Process, Relay};
 use super::report::{Goal, Report, thousands};
+use super::spent::Spent;
 use super::stage::{LIVE, Stage};
 use super::tail::{self, Receipt, now, wait};
 use super::writer::Writer;
@@ -33,23 +34,51 @@ pub const P99_MS: f64 = 10.0;
 pub const PERCENT: f64 = 12.0;
 const MEMORY_MIB: f64 = 40.0;
 
-const WARM: Duration = Duration::from_secs(2);
+/// Before a watch.
+pub const WARM: Duration = Duration::from_secs(2);
+
+/// What is watched.
+#[derive(Clone, Copy, Debug)]
+pub struct Watched<'a> {
+    /// For how long.
+    pub seconds: u64,
+    /// Single-row transactions a second.
+    pub per_second: u32,
+    /// How many replicas run the relay.
+    pub replicas: usize,
+    /// The value of `latency_window`.
+    pub window: &'a str,
+    /// Lines of the relay's own.
+    pub lines: &'a str,
+}
 
 /// One watch.
 #[derive(Clone, Copy, Debug)]
-struct Latency {
+pub struct Latency {
     rows: usize,
     /// Committed a second: less than asked for when the machine did not keep up.
-    per_second: f64,
-    p50_ms: f64,
-    p99_ms: f64,
+    pub per_second: f64,
+    /// From `created_at` to the broker's log.
+    pub p50_ms: f64,
+    /// See `p50_ms`.
+    pub p99_ms: f64,
+    /// See `p50_ms`.
+    pub max_ms: f64,
     commit_p50_ms: f64,
     commit_p99_ms: f64,
     /// The relay's own mean, from `created_at` to the broker's acknowledgement.
     acknowledged_ms: f64,
     cpu_s_per_million: f64,
-    /// Of one core.
-    percent: f64,
+    /// All replicas', of one core.
+    pub percent: f64,
+    /// That of the replica that took least, and of the one that took most.
+    pub least_most_percent: [f64; 2],
+    /// All of PostgreSQL's, the writers' sessions included, of one core.
+    pub postgres_percent: f64,
+    /// Bytes of WAL a second, the writers' included.
+    pub wal_per_second: f64,
+    /// Transaction ids a second, the writers' included.
+    pub transactions_per_second: f64,
     rss_max_bytes: u64,
 }
 
@@ -59,7 +88,8 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
         let mut watched = Vec::new();
         for round in 1..=options.watches {
             options.say(&format!("latency at {per_second}/s, {round}/{}", options.watches));
-            watched.push(watch(stage, options.seconds, per_second).await?);
+            let what = Watched { seconds: options.seconds, per_second, replicas: 1, window: "1ms", lines: "" };
+            watched.push(watch(stage, what).await?);
         }
         tell(report, per_second, &watched);
     }
@@ -67,25 +97,42 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
 }
 
 /// Relays what is written for some seconds, after a while that does not count.
-async fn watch(stage: &Stage, seconds: u64, per_second: u32) -> anyhow::Result<Latency> {
+pub async fn watch(stage: &Stage, what: Watched<'_>) -> anyhow::Result<Latency> {
     let topic = stage.stamped_topic().await?;
     let name = format!("latency-{topic}");
-    let relay =
-        Relay { name: &name, table: LIVE, topic: &topic, payload: Payload::Text.toml(), window: "1ms", shards: 1 };
-    stage.owner().await?.batch_execute(&format!("TRUNCATE {LIVE}")).await?;
-    // A port that was free a moment ago.
+    let relay = Relay {
+        name: &name,
+        table: LIVE,
+        topic: &topic,
+        payload: Payload::Text.toml(),
+        window: what.window,
+        shards: 1,
+        lines: what.lines,
+    };
+    let owner = stage.owner().await?;
+    owner.batch_execute(&format!("TRUNCATE {LIVE}")).await?;
+    // A port that was free a moment ago; the other replicas have ports that nobody asks.
     let admin = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
-    let process = Process::spawn(&relay.toml(&stage.near(), &admin), "r1")?;
+    let mut processes = vec![Process::spawn(&relay.toml(&stage.near(), &admin), "r1")?];
+    for number in 2..=what.replicas {
+        processes.push(Process::spawn(&relay.toml(&stage.near(), ANY), &format!("r{number}"))?);
+    }
     stage.rest().await?;
-    let writer = Writer::start(stage, per_second).await?;
+    let writer = Writer::start(stage, what.per_second).await?;
     wait(|| stage.records(&topic), 1).await?;
     tokio::time::sleep(WARM).await;
-    let (from, before, own) = (now(), process.usage()?, Own::ask(&admin).await?);
-    tokio::time::sleep(Duration::from_secs(seconds)).await;
-    let (until, after, own) = (now(), process.usage()?, Own::ask(&admin).await?.since(&own));
+    let used = |processes: &[Process]| processes.iter().map(Process::usage).collect::<anyhow::Result<Vec<_>>>();
+    owner.batch_execute("SELECT pg_stat_statements_reset()").await?;
+    let (from, before, own) = (now(), used(&processes)?, Own::ask(&admin).await?);
+    let spent = Spent::look(&owner).await?;
+    tokio::time::sleep(Duration::from_secs(what.seconds)).await;
+    let spent = Spent::look(&owner).await?.since(&spent);
+    let (until, after, own) = (now(), used(&processes)?, Own::ask(&admin).await?.since(&own));
     let committed = writer.stop().await?;
     wait(|| stage.records(&topic), committed.len()).await?;
-    process.stop().await?;
+    for process in processes {
+        process.stop().await?;
+    }
     let receipts = tail::read(stage, &topic, committed.len()).await?;
     stage.close(&topic, committed.len() as u64).await?;
 
@@ -97,18 +144,26 @@ async fn watch(stage: &Stage, seconds: u64, per_second: u32) -> anyhow::Result<L
     let since_commit = |receipt: &&Receipt| Some((receipt.stamped - committed.get(&receipt.id)?) * 1e3);
     let mut since_commit: Vec<f64> = watched.iter().filter_map(since_commit).collect();
     ensure!(since_commit.len() == watched.len(), "a record has no row");
-    let cpu_s = after.cpu_s - before.cpu_s;
+    let seconds = until - from;
+    let cpu: Vec<f64> = after.iter().zip(&before).map(|(after, before)| after.cpu_s - before.cpu_s).collect();
+    let cpu_s: f64 = cpu.iter().sum();
+    let percents = |start: f64, choose: fn(f64, f64) -> f64| cpu.iter().copied().fold(start, choose) * 100.0 / seconds;
     Ok(Latency {
         rows: watched.len(),
-        per_second: watched.len() as f64 / (until - from),
+        per_second: watched.len() as f64 / seconds,
         p50_ms: percentile(&mut since_created, 0.50),
         p99_ms: percentile(&mut since_created, 0.99),
+        max_ms: percentile(&mut since_created, 1.0),
         commit_p50_ms: percentile(&mut since_commit, 0.50),
         commit_p99_ms: percentile(&mut since_commit, 0.99),
         acknowledged_ms: own.mean_ms(),
         cpu_s_per_million: cpu_s * 1e6 / watched.len() as f64,
-        percent: cpu_s * 100.0 / (until - from),
-        rss_max_bytes: after.rss_max_bytes,
+        percent: cpu_s * 100.0 / seconds,
+        least_most_percent: [percents(f64::MAX, f64::min), percents(0.0, f64::max)],
+        postgres_percent: spent.cpu_s * 100.0 / seconds,
+        wal_per_second: spent.wal as f64 / seconds,
+        transactions_per_second: spent.transaction_ids as f64 / seconds,
+        rss_max_bytes: after.iter().map(|usage| usage.rss_max_bytes).max().unwrap_or(0),
     })
 }
 
@@ -156,7 +211,9 @@ fn tell(report: &mut Report, per_second: u32, watched: &[Latency]) {
     line("p50 from the commit", &of(|watch| watch.commit_p50_ms), "ms", None);
     line("p99 from the commit", &of(|watch| watch.commit_p99_ms), "ms", None);
     line("created_at to acknowledgement, mean", &of(|watch| watch.acknowledged_ms), "ms (its own word)", None);
+    line("at most", &of(|watch| watch.max_ms), "ms", None);
     line("processor", &of(|watch| watch.percent), "% of a core", Some(PERCENT));
+    line("PostgreSQL, writers included", &of(|watch| watch.postgres_percent), "% of a core", None);
     line("memory at most", &[mib(memory)], "MiB", Some(MEMORY_MIB));
     line("rows really written", &of(|watch| watch.per_second), "rows/s", None);
     let middle = |value: fn(&Latency) -> f64| rounded(median(&of(value)));
@@ -167,5 +224,6 @@ fn tell(report: &mut Report, per_second: u32, watched: &[Latency]) {
         "cpu_percent": middle(|watch| watch.percent), "rss_max_bytes": memory, "p50_ms": middle(|watch| watch.p50_ms),
         "p99_ms": middle(|watch| watch.p99_ms), "commit_p50_ms": middle(|watch| watch.commit_p50_ms),
         "commit_p99_ms": middle(|watch| watch.commit_p99_ms),
+        "postgres_percent": middle(|watch| watch.postgres_percent), "max_ms": middle(|watch| watch.max_ms),
         "acknowledged_mean_ms": middle(|watch| watch.acknowledged_ms), "runs": runs.collect::<Vec<_>>()}));
 }

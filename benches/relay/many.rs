@@ -104,8 +104,15 @@ impl Many {
         let mut toml = head(&stage.near(), ANY);
         for number in 0..cursors {
             let (name, table) = (format!("many-{number}"), &tables[number % TABLES]);
-            let relay =
-                Relay { name: &name, table, topic: &topic, payload: Payload::Text.toml(), window: "5ms", shards: 1 };
+            let relay = Relay {
+                name: &name,
+                table,
+                topic: &topic,
+                payload: Payload::Text.toml(),
+                window: "5ms",
+                shards: 1,
+                lines: "",
+            };
             // Turns of a part of the backlog of the third step, so that what is compared is the sharing.
             let _ = writeln!(toml, "{}", relay.section("rows = 100"));
         }

@@ -7,10 +7,11 @@ use anyhow::bail;
 use super::payload::Payload;
 
 /// What is measured unless parts are named, in this order; minutes that each takes on two cores, about.
-pub const PARTS: [(&str, f64); 9] = [
+pub const PARTS: [(&str, f64); 10] = [
     ("rates", 3.5),
     ("delay", 0.5),
     ("latency", 1.3),
+    ("primary_load", 1.2),
     ("takeover", 0.3),
     ("idle", 0.6),
     ("many_cursors", 2.0),
@@ -35,7 +36,7 @@ that succeeds, and is not --quick, also writes benches/results, which is committ
   --backlog N --dead N --cursors N --busy N       sizes of backlog, dead_versions and many_cursors
   --compare N --due N --models N --calls N --schedules N     sizes of parts that are measured by their names only
 
-Parts: rates delay latency takeover idle many_cursors backlog dead_versions shards
+Parts: rates delay latency primary_load takeover idle many_cursors backlog dead_versions shards
 Only by name: compare (make bench-compare), pending, sql, intake, rules, schedules
 draw: draw the plots again, from target/bench.json, into target/bench
 ";

@@ -42,6 +42,8 @@ pub struct Relay<'a> {
     pub window: &'a str,
     /// How many cursors share its rows.
     pub shards: u32,
+    /// Further lines of its own table.
+    pub lines: &'a str,
 }
 
 impl Relay<'_> {
@@ -52,10 +54,10 @@ impl Relay<'_> {
 
     /// Its own part of a configuration; `turn` is what stands in `[relay.turn]`.
     pub fn section(&self, turn: &str) -> String {
-        let Self { name, table, topic, payload, window, shards } = self;
+        let Self { name, table, topic, payload, window, shards, lines } = self;
         let shards = if *shards > 1 { format!("shards = {shards}\n") } else { String::new() };
         format!(
-            "[[relay]]\nname = \"{name}\"\nlatency_window = \"{window}\"\n{shards}[relay.source.stream]\ntable = \"{table}\"\n\
+            "[[relay]]\nname = \"{name}\"\nlatency_window = \"{window}\"\n{shards}{lines}[relay.source.stream]\ntable = \"{table}\"\n\
              [relay.turn]\n{turn}\n[relay.sink.kafka]\ntopic = \"{topic}\"\nkey = \"customer\"\npayload = {payload}\n"
         )
     }

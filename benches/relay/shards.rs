@@ -69,6 +69,7 @@ async fn drain_shared(stage: &Stage, rows: u64) -> anyhow::Result<Shared> {
         payload: Payload::Text.toml(),
         window: "5ms",
         shards: SHARDS,
+        lines: "",
     };
     let owner = Way { url: stage.owner_url(), ..stage.near() };
     run(&relay.toml(&owner, ANY), &["migrate", "up", "--indexes"])?;

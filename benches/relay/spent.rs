@@ -22,7 +22,7 @@ pub struct Spent {
     /// Transaction ids.
     pub transaction_ids: i64,
     /// Where the WAL ends, or by how much it has grown.
-    wal: i64,
+    pub wal: i64,
     /// Processor seconds of all its processes.
     pub cpu_s: f64,
 }

@@ -25,13 +25,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The broker's listener behind a proxy.
 const FAR: &str = "far";
 /// Checkpoints and vacuums of what was filled before would be counted as somebody's work.
-const SETTINGS: [(&str, &str); 6] = [
+const SETTINGS: [(&str, &str); 7] = [
     ("shared_buffers", "512MB"),
     ("max_wal_size", "16GB"),
     ("checkpoint_timeout", "1h"),
     ("autovacuum", "off"),
     ("max_connections", "200"),
     ("maintenance_work_mem", "256MB"),
+    ("shared_preload_libraries", "pg_stat_statements"),
 ];
 
 /// See the module.
@@ -74,7 +75,12 @@ impl Stage {
         let stage = Self { postgres, broker, topics: AtomicU32::new(0), proxies };
         let mut owner = stage.owner().await?;
         // With pg_walinspect the WAL is counted by who wrote it: without it nothing could be said of idle relays.
-        owner.batch_execute(&format!("{}; CREATE EXTENSION pg_walinspect", login("relay"))).await?;
+        owner
+            .batch_execute(&format!(
+                "{}; CREATE EXTENSION pg_walinspect; CREATE EXTENSION pg_stat_statements",
+                login("relay")
+            ))
+            .await?;
         migrate::up(&mut owner).await?;
         for table in Payload::ALL.map(Payload::table).into_iter().chain([LIVE, QUIET]) {
             stage.table(table).await?;

@@ -41,8 +41,15 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
 /// Kills a holder for each round; milliseconds from each kill to the first receipt of a record that was produced after.
 async fn kill(stage: &Stage, options: &Options) -> anyhow::Result<Vec<f64>> {
     let topic = stage.topic().await?;
-    let relay =
-        Relay { name: NAME, table: LIVE, topic: &topic, payload: Payload::Text.toml(), window: "5ms", shards: 1 };
+    let relay = Relay {
+        name: NAME,
+        table: LIVE,
+        topic: &topic,
+        payload: Payload::Text.toml(),
+        window: "5ms",
+        shards: 1,
+        lines: "",
+    };
     let owner = stage.owner().await?;
     owner.batch_execute(&format!("TRUNCATE {LIVE}")).await?;
     let mut replicas = Vec::new();

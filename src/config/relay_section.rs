@@ -66,7 +66,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let start =
         if pending || requests || scheduled { Some(Start::Beginning) } else { read_start(section, reaches_people) };
     let turn = turn::read(&section.section("turn"), one_by_one);
-    let poll = turn::read_poll(&section.section("poll"));
+    let poll = turn::read_poll(section);
     turn::judge_notify(section, &poll);
     let sink = sink::read(&sinks, (kind, own), turn.deadline, around.has_cluster);
 

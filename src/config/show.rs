@@ -12,6 +12,7 @@ use super::relay_section::{GUARANTEES, ON_CONFIG_CHANGE};
 use super::sink::DEFAULT_PROVIDER_ID;
 use super::units::{print_duration, print_size};
 use super::{Config, requests, retention, schedule, shards, show_email, show_postgres, sink, source, table_name, turn};
+use crate::pace;
 use crate::relay::{self, OnConfigChange, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::http::Body;
@@ -144,7 +145,7 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
     }
     shards::write(&mut lines, relay.shard.as_ref());
     match &relay.source {
-        sources::Config::Stream(stream) => source_stream(&mut lines, relay.start, stream),
+        sources::Config::Stream(stream) => source_stream(&mut lines, relay.start, stream, relay.poll.freshness),
         sources::Config::Pending(pending) => source_pending(&mut lines, pending),
         sources::Config::Requests(config) => requests::write(&mut lines, relay.on_unknown, config),
         sources::Config::Schedule(config) => schedule::write(&mut lines, config),
@@ -163,7 +164,7 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
     lines.0
 }
 
-fn source_stream(lines: &mut TomlLines, start: Start, stream: &Stream) {
+fn source_stream(lines: &mut TomlLines, start: Start, stream: &Stream, freshness: Duration) {
     match start {
         Start::Beginning => lines.text("start", "beginning"),
         Start::Now => lines.text("start", "now"),
@@ -176,6 +177,10 @@ fn source_stream(lines: &mut TomlLines, start: Start, stream: &Stream) {
         (None, RuleChoice::Auto | RuleChoice::Window) => {
             lines.comment("latency_window: \"5ms\" under the rule writers, \"100ms\" under transactions");
         }
+    }
+    // Absent unless it was changed: it is part of the fingerprint that halts of older versions were written under.
+    if freshness != pace::Config::default().freshness {
+        lines.duration("freshness", freshness);
     }
     lines.section("[relay.source.stream]");
     lines.text("table", &table_name::print(&stream.table));

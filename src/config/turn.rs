@@ -50,7 +50,8 @@ fn at_most_usize(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-pub(super) fn read_poll(section: &Section<'_>) -> pace::Config {
+pub(super) fn read_poll(relay: &Section<'_>) -> pace::Config {
+    let section = &relay.section("poll");
     let default = pace::Config::default();
     let bounds = Duration::from_micros(100)..=Duration::from_secs(60);
     let min = section.read("min", value::duration(bounds.clone()));
@@ -67,7 +68,9 @@ pub(super) fn read_poll(section: &Section<'_>) -> pace::Config {
         section.problem(key, Wrong::new(what, "write min <= max"));
     }
     let notify = section.read("notify", value::boolean).unwrap_or(default.notify);
-    pace::Config { min, max, standby, notify }
+    let bounds = Duration::from_millis(1)..=Duration::from_secs(1);
+    let freshness = relay.read("freshness", value::duration(bounds)).unwrap_or(default.freshness);
+    pace::Config { min, max, standby, notify, freshness }
 }
 
 pub(super) fn write_poll(lines: &mut TomlLines, poll: &pace::Config) {
@@ -81,10 +84,15 @@ pub(super) fn write_poll(lines: &mut TomlLines, poll: &pace::Config) {
     }
 }
 
-/// Only the rows of a stream come with a statement that can notify.
+/// Only the rows of a stream come with a statement that can notify, and are looked for at a pace of their own.
 pub(super) fn judge_notify(relay: &Section<'_>, poll: &pace::Config) {
     let source = relay.section("source");
-    if poll.notify && ["pending", "requests", "schedule"].iter().any(|kind| source.has(kind)) {
+    let is_queue = ["pending", "requests", "schedule"].iter().any(|kind| source.has(kind));
+    if is_queue && relay.has("freshness") {
+        let what = "only relays of [relay.source.stream] are paced by it";
+        relay.problem("freshness", Wrong::new(what, "remove it; [relay.poll] says when to look"));
+    }
+    if poll.notify && is_queue {
         let what = "only relays of [relay.source.stream] are woken by notifications";
         relay.section("poll").problem("notify", Wrong::new(what, "remove it"));
     }

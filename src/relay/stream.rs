@@ -15,6 +15,7 @@ pub(in crate::relay) mod read_ahead;
 pub(in crate::relay) mod redrive;
 pub(in crate::relay) mod report;
 pub(in crate::relay) mod shards;
+pub(in crate::relay) mod standby;
 pub(in crate::relay) mod table_group;
 pub mod turn;
 pub(in crate::relay) mod turn_buffer;

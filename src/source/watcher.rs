@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 use self::read::read;
-use super::horizon::{History, Horizon, Scan};
+use super::horizon::{History, Horizon, Margin, Scan};
 use super::shape::Shape;
 use super::{Rule, Stream};
 use crate::database::{Error, Server, Session, Sessions};
-use crate::position::Timestamp;
+use crate::position::{Position, Timestamp};
 
 mod read;
 
@@ -45,6 +45,12 @@ impl Sighting {
     #[must_use]
     pub fn clock(&self) -> Timestamp {
         self.horizon.observed_at.plus(self.answered.elapsed())
+    }
+
+    /// How long until a row is older than the latency window, if nobody but the window holds it back.
+    #[must_use]
+    pub fn until_safe(&self, row: &Position, margin: Margin) -> Duration {
+        row.created_at.plus(margin.window).plus(margin.precision).since(self.clock())
     }
 
     /// The latest that the database's clock can show now, if it has not been set: the answer may have been long on its way.

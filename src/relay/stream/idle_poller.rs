@@ -38,6 +38,9 @@ use crate::source::watcher::Sighting;
 
 mod question;
 
+/// By so much each table that is looked at makes the pause between two looks longer.
+const EACH: Duration = Duration::from_millis(10);
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(in crate::relay) struct Sentry {
@@ -61,7 +64,8 @@ struct Watched {
 struct PolledTable {
     rest: Rest,
     shape: Arc<Shape>,
-    pause: Duration,
+    /// The pause between two looks while it is alone, and the longest.
+    pauses: (Duration, Duration),
     due: Instant,
     /// When it was last found as it was, by the database's clock.
     seen: Option<Timestamp>,
@@ -82,7 +86,7 @@ impl Sentry {
         &self,
         rest: &mut Option<Rest>,
         shape: &Arc<Shape>,
-        pause: Duration,
+        pauses: (Duration, Duration),
     ) -> Option<Watch<'_>> {
         let mut watched = self.watched();
         let now = Instant::now();
@@ -93,9 +97,10 @@ impl Sentry {
         watched.next += 1;
         // Replicas that were started together, or woken by the same row, would all look at the same moments from then on, and
         // the next row would wait for all of them. The first of the tables decides for those that come after it.
+        let pause = shared(pauses, watched.tables.len() + 1);
         let first = if watched.tables.is_empty() { pause.mul_f64(fastrand::f64()) } else { pause };
         let (number, due, woken) = (watched.next, now + first, Arc::default());
-        let table = PolledTable { rest, shape: Arc::clone(shape), pause, due, seen: None, woken: Arc::clone(&woken) };
+        let table = PolledTable { rest, shape: Arc::clone(shape), pauses, due, seen: None, woken: Arc::clone(&woken) };
         watched.tables.insert(number, table);
         if watched.planned.is_none_or(|planned| due < planned) {
             self.sooner.notify_one();
@@ -120,7 +125,8 @@ impl Sentry {
         if watched.tables.values().all(|table| table.due > now) {
             return Vec::new();
         }
-        let due = watched.tables.iter().filter(|(_, table)| table.due <= now + table.pause / 2);
+        let tables = watched.tables.len();
+        let due = watched.tables.iter().filter(|(_, table)| table.due <= now + shared(table.pauses, tables) / 2);
         let asked = due.map(|(&number, table)| {
             let (shape, sighting) = (Arc::clone(&table.shape), table.rest.sighting.clone());
             Asked { number, shape, sighting, wants_scan: table.rest.wants_scan() }
@@ -132,9 +138,10 @@ impl Sentry {
     fn found(&self, asked: &[Asked], found: LookResult) {
         let mut watched = self.watched();
         watched.failures = Backoff::new();
+        let tables = watched.tables.len();
         for (asked, newest) in asked.iter().zip(found.newest) {
             let Some(table) = watched.tables.get_mut(&asked.number) else { continue };
-            table.due = Instant::now() + table.pause;
+            table.due = Instant::now() + shared(table.pauses, tables);
             if table.rest.is_of(newest.as_ref()) {
                 table.seen = Some(found.begun);
             } else {
@@ -163,6 +170,12 @@ impl Sentry {
     fn watched(&self) -> MutexGuard<'_, Watched> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The pause between two looks at one of so many tables: what a replica's looks cost in a second hardly grows with their number.
+fn shared((alone, longest): (Duration, Duration), tables: usize) -> Duration {
+    let tables = u32::try_from(tables).unwrap_or(u32::MAX);
+    EACH.saturating_mul(tables).clamp(alone, longest.max(alone))
 }
 
 impl Watch<'_> {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::pace;
+use crate::pace::{self, freshness::TurnTime};
 use crate::relay::Config;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::outcome::Timings;
@@ -28,6 +28,8 @@ pub struct Learned {
     pub accepted_partitions: Option<i32>,
     /// Rows that were acknowledged but not advanced over by the last turn.
     pub unconfirmed: usize,
+    /// How long turns take that leave no row.
+    pub turns: TurnTime,
 }
 
 impl Learned {
@@ -41,6 +43,7 @@ impl Learned {
             suspects: 0,
             accepted_partitions: None,
             unconfirmed: 0,
+            turns: TurnTime::default(),
         }
     }
 

@@ -23,6 +23,7 @@ use crate::relay::stream::idle;
 use crate::relay::stream::learned::Learned;
 use crate::relay::stream::poll::Look;
 use crate::relay::stream::shards;
+use crate::relay::stream::standby::Standby;
 use crate::relay::stream::weaker_rule;
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
@@ -81,6 +82,8 @@ pub(in crate::relay) struct Member {
     first_look: Option<FirstLook>,
     /// Of the database's clock, also while the relay is prepared again.
     pub(in crate::relay) clock: ClockWatch,
+    /// Of a cursor that another replica moves.
+    standby: Standby,
 }
 
 impl Member {
@@ -108,6 +111,7 @@ impl Member {
             unready: None,
             first_look: None,
             clock: ClockWatch::default(),
+            standby: Standby::default(),
         }
     }
 
@@ -267,6 +271,36 @@ impl Member {
         let unread = look.is_behind(standing) && !quiet;
         let weaker = weaker_rule::is_weaker(standing.rule.as_deref(), &ready.shape);
         standing.redrive || unread || weaker || self.unchecked || shards::follows(ready, standing, look).is_some()
+    }
+
+    /// Whether another replica moved its cursor last.
+    pub(in crate::relay) fn is_anothers(&self, engine: &Engine, standing: &Standing) -> bool {
+        standing.advanced_by.as_ref().is_some_and(|by| *by != engine.replica)
+    }
+
+    /// Whether its cursor is another replica's to move, and nothing else is to be done here.
+    pub(in crate::relay) fn stands_by(&self, engine: &Engine, look: &Look) -> bool {
+        let standing = look.standing(&self.config.name).filter(|standing| !standing.change && !self.busy);
+        standing.is_some_and(|standing| self.is_anothers(engine, standing))
+    }
+
+    /// When to look again at rows that another replica is likely to take; none when this one is to try.
+    pub(in crate::relay) fn left_until(
+        &mut self,
+        engine: &Engine,
+        ready: &PreparedStream,
+        standing: &Standing,
+        look: &Look,
+    ) -> Option<Instant> {
+        let wants_more = standing.redrive
+            || weaker_rule::is_weaker(standing.rule.as_deref(), &ready.shape)
+            || shards::follows(ready, standing, look).is_some();
+        if wants_more || !look.is_behind(standing) || !self.is_anothers(engine, standing) {
+            return None;
+        }
+        let rested = look.sighting.clock().since(standing.advanced_at);
+        let draw = (Instant::now(), fastrand::f64());
+        self.standby.until(standing.position.as_ref(), rested, &self.config.poll, draw)
     }
 
     /// When it may go on, if it must wait: after a failure, as a standby, for its pace, for a sink that is out, or for its rate.

@@ -12,7 +12,8 @@ use tokio::task::{Id, JoinSet};
 
 use crate::cursor::{ClockStep, clock_step};
 use crate::database::{Error, Session};
-use crate::pace::{Backoff, Pace};
+use crate::pace::freshness::{self, Arrivals};
+use crate::pace::{self, Backoff, Pace};
 use crate::position::{Position, Timestamp};
 use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
@@ -26,6 +27,7 @@ use crate::relay::stream::member::{Member, Prepared, Quiet};
 use crate::relay::stream::poll::Look;
 use crate::relay::stream::report;
 use crate::relay::stream::shards::{self, Shards};
+use crate::relay::stream::standby;
 use crate::relay::stream::worker::{self, Ended, Start};
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
@@ -70,6 +72,12 @@ pub(in crate::relay) struct Group {
     shards: Shards,
     /// When the first relay may go on that has something to do but must wait, or the newest row is safe to read.
     wake: Option<Instant>,
+    /// When rows have come.
+    arrivals: Arrivals,
+    /// All cursors are moved by other replicas, as far as the last full look could tell.
+    stands_by: bool,
+    /// Every relay that has something to do must wait or is busy.
+    waits: bool,
     running: JoinSet<Ended>,
     /// Relays' checks.
     preparing: JoinSet<Prepared>,
@@ -106,6 +114,9 @@ impl Group {
             hinted: false,
             shards: Shards::default(),
             wake: None,
+            arrivals: Arrivals::default(),
+            stands_by: false,
+            waits: false,
             running: JoinSet::new(),
             preparing: JoinSet::new(),
             tasks: HashMap::new(),
@@ -115,8 +126,10 @@ impl Group {
 
     /// Runs until the engine stops; running turns are waited for.
     pub(in crate::relay) async fn run(mut self) {
-        let poll = self.members.iter().map(|member| member.config.poll).min_by_key(|poll| poll.max).unwrap_or_default();
-        let mut pace = Pace::new(poll.min, poll.max);
+        let quickest = |poll: &pace::Config| (freshness::shortest(poll), poll.max);
+        let poll = self.members.iter().map(|member| member.config.poll).min_by_key(quickest).unwrap_or_default();
+        let shortest = freshness::shortest(&poll);
+        let mut pace = Pace::new(poll.min.max(poll.freshness / 4), poll.max.max(shortest));
         let mut backoff = Backoff::new();
         while !self.engine.stop.is_cancelled() {
             self.engine.heartbeat.beat();
@@ -125,8 +138,14 @@ impl Group {
                 Ok(found) => {
                     backoff = Backoff::new();
                     let found = found | std::mem::take(&mut self.hinted);
-                    // A group that rests asks for one row; a full look is several statements, and may come to nothing again and again.
-                    if self.rest.is_some() && !found { pace.after_glance() } else { pace.after(found) }
+                    let now = Instant::now();
+                    match self.wake {
+                        _ if self.stands_by => standby::pause(&poll, fastrand::f64()),
+                        // A group that rests asks for one row; a full look is several statements.
+                        _ if self.rest.is_some() => self.arrivals.pause(now, shortest),
+                        Some(wake) if self.waits => wake.saturating_duration_since(now).min(poll.max),
+                        _ => pace.after(found),
+                    }
                 }
                 Err(error) => {
                     self.engine.probe.forget().await;
@@ -141,7 +160,7 @@ impl Group {
                     pause
                 }
             };
-            self.wait(pause, pause >= poll.max).await;
+            self.wait(pause, poll.max.max(shortest)).await;
         }
         while let Some(done) = self.running.join_next_with_id().await {
             self.finished(done);
@@ -168,6 +187,9 @@ impl Group {
         look.before = self.seen;
         // A row that has only just come is safe to read soon: it is worth looking often again.
         let mut found = self.latest != look.latest;
+        if found {
+            self.arrivals.came(Instant::now());
+        }
         self.latest.clone_from(&look.latest);
         // No sooner than the shortest pause, unless this group is woken by hints: it would wait for rows that it has heard of.
         let shortest = self.members.iter().map(|member| member.config.poll.min).min().unwrap_or_default();
@@ -179,8 +201,14 @@ impl Group {
         self.seen = Some(look.sighting.horizon.observed_at);
         // Replicas that begin at different ends rarely try the same cursor.
         let first = fastrand::usize(..self.members.len().max(1));
+        self.waits = true;
+        self.stands_by = self.members.iter().all(|member| member.stands_by(&self.engine, &look));
+        let safe = self.wake.take();
         for index in (first..self.members.len()).chain(0..first) {
             found |= self.consider(index, &look);
+        }
+        if !self.waits && !self.stands_by {
+            self.wake = self.wake.into_iter().chain(safe).min();
         }
         self.note_steps(&session).await;
         self.samples.take(&self.engine, &mut self.members, &look).await?;
@@ -224,6 +252,7 @@ impl Group {
         let Some(ready) = member.ready.clone() else { return false };
         let Some(standing) = look.standing(&ready.config.name) else {
             member.ready = None; // its row is gone: it is made again
+            self.waits = false;
             return true;
         };
         ready.observe(standing, look);
@@ -237,15 +266,18 @@ impl Group {
             return false;
         }
         if member.has_resumed(&self.engine, &ready, standing) {
+            self.waits = false;
             return true;
         }
         if !member.tries_change(standing) {
             let wanted = member.is_wanted(&ready, standing, look);
             // What an ended replica had in flight is recorded also while nothing may be published.
             if !standing.in_flight && (!wanted || standing.paused || member.is_halted(&ready, standing)) {
+                self.waits = false;
                 return false;
             }
-            if let Some(due) = member.due(&ready, standing, &look.sighting) {
+            let left = member.left_until(&self.engine, &ready, standing, look);
+            if let Some(due) = left.or_else(|| member.due(&ready, standing, &look.sighting)) {
                 self.wake = Some(self.wake.map_or(due, |wake| wake.min(due)));
                 return false;
             }
@@ -260,6 +292,7 @@ impl Group {
             needless: Arc::clone(&member.needless),
             open_since: Arc::clone(&self.open_since),
             follow,
+            sparse: self.arrivals.gap().is_some_and(|gap| gap >= member.config.poll.freshness * 5 / 2),
         };
         let task = worker::run(Arc::clone(&self.engine), ready, start, member.backoff, member.learned);
         self.tasks.insert(self.running.spawn(task).id(), index);

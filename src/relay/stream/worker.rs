@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::cursor::RestsOn;
 use crate::database::Error;
@@ -64,6 +64,8 @@ pub(in crate::relay) struct Start {
     pub(in crate::relay) open_since: Arc<OpenSince>,
     /// Where an idle shard's cursor should follow to.
     pub(in crate::relay) follow: Option<Position>,
+    /// Rows have lately come one by one, with pauses in which short looks cost less than a task that stays.
+    pub(in crate::relay) sparse: bool,
 }
 
 /// How a task that ran turns has ended.
@@ -82,7 +84,7 @@ pub(in crate::relay) async fn run(
     backoff: Backoff,
     learned: Learned,
 ) -> Ended {
-    let Start { mut sighting, needless, open_since, follow } = start;
+    let Start { mut sighting, needless, open_since, follow, sparse } = start;
     let chain = Chain::default();
     let mut worker = Worker {
         engine: &engine,
@@ -94,6 +96,8 @@ pub(in crate::relay) async fn run(
         needless: Some(needless),
         open_since,
         follow,
+        sparse,
+        begun: Instant::now(),
     };
     loop {
         let (next, then) = match worker.turn(&sighting).await {
@@ -146,6 +150,9 @@ pub(in crate::relay) struct Worker<'a> {
     open_since: Arc<OpenSince>,
     /// See [`Start`]; for the first turn.
     follow: Option<Position>,
+    sparse: bool,
+    /// When the look for the turn began.
+    begun: Instant,
 }
 
 impl Worker<'_> {
@@ -226,6 +233,7 @@ impl Worker<'_> {
 
     /// Looks for the turn that follows at once.
     async fn look_again(&mut self) -> Result<Option<Sighting>, TurnError> {
+        self.begun = Instant::now();
         Ok(Some(match &mut self.chain.ahead {
             Some(ahead) => bounded(self.engine, ahead.sighting()).await?,
             None => self.engine.watcher.scan(&self.ready.shape).await?,
@@ -236,11 +244,12 @@ impl Worker<'_> {
     async fn look_soon(&mut self) -> Result<Option<Sighting>, TurnError> {
         loop {
             tokio::select! {
-                () = tokio::time::sleep(self.ready.config.poll.min) => {}
+                () = tokio::time::sleep(self.pause()) => {}
                 () = self.engine.stop.cancelled() => return Ok(None),
             }
             let is_wanted = !self.engine.is_crowded() && !self.ready.is_superseded();
             let Some(after) = self.chain.stands_at.clone().filter(|_| is_wanted) else { return Ok(None) };
+            self.begun = Instant::now();
             self.chain.permits = self.engine.permits(false).await?;
             let (most, learned) = (self.learned.row_limit, self.learned);
             let plan = Plan { after: Some(after), known: None, most, sighting: None, learned };
@@ -262,10 +271,11 @@ impl Worker<'_> {
     fn stays(&self) -> (Next, Then) {
         let config = &self.ready.config;
         let one_by_one = config.sink.one_by_one() || config.guarantee == Guarantee::AtMostOnce;
-        if one_by_one || self.ready.sink.min_interval().is_some() {
+        let pause = self.pause();
+        if one_by_one || self.sparse || self.ready.sink.min_interval().is_some() {
             (Next::Look, Then::End)
-        } else if config.poll.min > SOON {
-            (Next::Pause(config.poll.min), Then::End)
+        } else if pause > SOON {
+            (Next::Pause(pause), Then::End)
         } else {
             (Next::Look, Then::Soon)
         }
@@ -335,7 +345,13 @@ impl Worker<'_> {
             return (Next::Look, self.at_once());
         }
         self.patience.relayed();
+        self.learned.turns.took(self.begun.elapsed());
         self.stays()
+    }
+
+    /// The pause before the next turn while rows come all the time.
+    fn pause(&self) -> Duration {
+        self.learned.turns.pause(&self.ready.config.poll, self.ready.shape.margin.window)
     }
 
     /// With a rate, the next row must wait for its time.

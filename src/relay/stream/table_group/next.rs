@@ -51,6 +51,9 @@ impl Group {
         if next == Next::Quiet && member.checking {
             member.unchecked = false;
         }
+        if matches!(next, Next::Look | Next::Pause(_)) {
+            self.arrivals.came_until(Instant::now());
+        }
         match next {
             Next::Quiet => {}
             Next::Look => member.quiet = None,

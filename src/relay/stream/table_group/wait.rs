@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::{CATALOGUE, CATALOGUE_AT_REST, Group};
 use crate::database::{Error, Session};
+use crate::pace::freshness;
+use crate::position::Position;
 use crate::relay::engine::intervals::SAMPLE;
 use crate::relay::engine::wakeups;
 use crate::relay::stream::idle::Rest;
@@ -13,10 +15,13 @@ use crate::relay::stream::member::Member;
 use crate::relay::stream::poll::Look;
 use crate::source::shape::Shape;
 
+/// A row that will be safe to read within this time is waited for.
+const SOON: Duration = Duration::from_millis(10);
+
 impl Group {
     /// Waits for the pause, a hint, the end of a turn or of the last checks, or the engine's end. A group that rests leaves looking to the sentry
-    /// once its pause is the `longest`.
-    pub(super) async fn wait(&mut self, pause: Duration, longest: bool) {
+    /// once its pause is so long that it can look for many tables together; they share it up to the `longest`.
+    pub(super) async fn wait(&mut self, pause: Duration, longest: Duration) {
         let (stop, sentry) = (self.engine.stop.clone(), Arc::clone(&self.sentry));
         // With every relay in a turn there is nothing to look for before one of them is done.
         let busy = self.members.iter().all(|member| member.busy);
@@ -24,7 +29,7 @@ impl Group {
         let preparing = !self.preparing.is_empty();
         let left = self.rest.as_ref().map_or(pause, Rest::left);
         let watch = match &self.shape {
-            Some(shape) if longest => sentry.watch(&mut self.rest, shape, pause),
+            Some(shape) if pause >= freshness::LONGEST => sentry.watch(&mut self.rest, shape, (pause, longest)),
             _ => None,
         };
         let pause = if watch.is_some() { pause.max(left) } else { pause };
@@ -35,7 +40,7 @@ impl Group {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = ended(watch.as_ref()) => {}
-            () = hint, if !busy => {}
+            () = hint, if !busy && !self.stands_by => {}
             () = Self::checked(&mut self.preparing, &mut self.tasks, &mut self.members), if preparing => {}
             () = stop.cancelled() => {}
             Some(done) = self.running.join_next_with_id() => self.finished(done),
@@ -61,7 +66,12 @@ impl Group {
         if rest.is_over(self.engine.bulletin.number(&session, self.engine.call_deadline).await?) {
             return self.look(CATALOGUE_AT_REST).await;
         }
-        if !self.is_still(&session, &shape, &rest).await? {
+        let newest = self.newest(&session, &shape, &rest).await?;
+        if !rest.is_of(newest.as_ref()) {
+            let safe = newest.map_or(Duration::ZERO, |newest| rest.sighting.until_safe(&newest, shape.margin));
+            if safe <= SOON && !self.stands_by {
+                tokio::time::sleep(safe).await; // one look that can read it, instead of two
+            }
             return self.look(CATALOGUE).await;
         }
         if rest.wants_scan() {
@@ -71,15 +81,14 @@ impl Group {
         Ok(false)
     }
 
-    /// A short look: whether the newest row is still the same.
-    async fn is_still(&mut self, session: &Session, shape: &Shape, rest: &Rest) -> Result<bool, Error> {
+    /// A short look: the newest row.
+    async fn newest(&mut self, session: &Session, shape: &Shape, rest: &Rest) -> Result<Option<Position>, Error> {
         let (begun, now) = (rest.sighting.clock(), rest.sighting.latest_clock());
         let newest = Look::glance(session, shape, now, self.engine.call_deadline).await?;
-        let still = rest.is_of(newest.as_ref());
-        if still {
+        if rest.is_of(newest.as_ref()) {
             self.seen = Some(begun);
         }
-        Ok(still)
+        Ok(newest)
     }
 }
 

@@ -1,0 +1,109 @@
+//! What a replica does about a cursor that another replica moves: nothing, as long as that one is quick.
+//!
+//! Taking turns at one cursor costs the database as often as there are replicas. So the replica that has moved a cursor last
+//! keeps it, and the others look seldom: what the cursor's row says shows them that it is moved. It is taken over when rows wait
+//! before it and it has stood still for a moment, whatever the reason; a replica that only seems to be gone still has the lock,
+//! which decides. Nothing that is delivered depends on this.
+
+use std::time::{Duration, Instant};
+
+use crate::pace;
+use crate::position::Position;
+
+/// A cursor that nobody has moved for so long has no other replica when this one first sees it.
+const ABANDONED: Duration = Duration::from_secs(1);
+
+/// How long a cursor may stand still before rows that wait: a fifth of the standby's pause, and longer where freshness lets its
+/// holder look less often.
+fn patience(config: &pace::Config) -> Duration {
+    (config.standby / 5).max(config.freshness + config.freshness / 4)
+}
+
+/// The pause between two looks at a cursor that another replica moves: with [`patience`], less than the standby's pause. By
+/// `chance`, which lies in 0..1, so that standbys do not look together.
+#[must_use]
+pub(in crate::relay) fn pause(config: &pace::Config, chance: f64) -> Duration {
+    config.standby.mul_f64(0.4 + 0.4 * chance.clamp(0.0, 1.0)).max(patience(config))
+}
+
+/// Where a cursor stood at the last look, while another replica moved it.
+#[derive(Debug, Default)]
+pub(in crate::relay) struct Standby {
+    stood: Option<(Option<Position>, Instant)>,
+}
+
+impl Standby {
+    /// When to look again at a cursor before which rows wait, which another replica moved `rested` ago; none when it is to be
+    /// taken over now.
+    pub(in crate::relay) fn until(
+        &mut self,
+        position: Option<&Position>,
+        rested: Duration,
+        config: &pace::Config,
+        (now, chance): (Instant, f64),
+    ) -> Option<Instant> {
+        let patience = patience(config);
+        let since = match &self.stood {
+            None if rested >= ABANDONED => return None,
+            Some((stood, since)) if stood.as_ref() == position => *since,
+            Some(_) | None => {
+                self.stood = Some((position.cloned(), now));
+                now
+            }
+        };
+        if rested < patience {
+            return Some(now + pause(config, chance));
+        }
+        Some(since + patience).filter(|due| *due > now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::Timestamp;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn at(micros: i64) -> Position {
+        Position { created_at: Timestamp::from_pg_micros(micros), id: Some("1".to_owned()) }
+    }
+
+    fn until(standby: &mut Standby, at: &Position, rested: Duration, now: Instant) -> Option<Duration> {
+        let config = pace::Config::default();
+        standby.until(Some(at), rested, &config, (now, 1.0)).map(|due| due.duration_since(now))
+    }
+
+    #[test]
+    fn moving_cursor_is_left_alone() {
+        let (mut standby, now) = (Standby::default(), Instant::now());
+        for look in 0..100 {
+            assert_eq!(until(&mut standby, &at(look), MS * 20, now), Some(MS * 200));
+        }
+    }
+
+    #[test]
+    fn cursor_that_stands_still_before_rows_is_taken_over_within_the_pause_of_a_standby() {
+        let (mut standby, begun) = (Standby::default(), Instant::now());
+        // Its holder ends an instant before the first look.
+        let (mut now, mut rested) = (begun, Duration::ZERO);
+        while let Some(pause) = until(&mut standby, &at(1), rested, now) {
+            (now, rested) = (now + pause, rested + pause);
+        }
+        assert!(now - begun <= MS * 250, "{:?}", now - begun);
+    }
+
+    #[test]
+    fn row_that_has_just_come_is_left_to_the_replica_that_moved_the_cursor_last() {
+        let (mut standby, now) = (Standby::default(), Instant::now());
+        assert_eq!(until(&mut standby, &at(1), MS * 900, now), Some(MS * 50));
+        assert_eq!(until(&mut standby, &at(2), MS * 40, now + MS * 50), Some(MS * 200), "it has");
+        assert_eq!(until(&mut standby, &at(3), MS * 60, now + MS * 250), Some(MS * 50));
+        assert_eq!(until(&mut standby, &at(3), MS * 110, now + MS * 300), None, "it has not");
+    }
+
+    #[test]
+    fn cursor_that_nobody_has_moved_for_long_is_taken_over_at_the_first_look() {
+        assert_eq!(until(&mut Standby::default(), &at(1), ABANDONED, Instant::now()), None);
+    }
+}
