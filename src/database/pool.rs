@@ -44,7 +44,8 @@ pub type Loan = managed::Object<Sessions>;
 /// # Errors
 /// When the pool cannot be built.
 pub fn pool(sessions: Sessions, size: usize) -> Result<Pool, managed::BuildError> {
-    Pool::builder(sessions).max_size(size).build()
+    // The connection that was used last: what its server process has in its caches is what the next turn needs.
+    Pool::builder(sessions).max_size(size).queue_mode(managed::QueueMode::Lifo).build()
 }
 
 /// A connection in the middle of its work. Dropped, it is closed, not given back: nobody shall find another's transaction

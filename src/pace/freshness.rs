@@ -72,12 +72,13 @@ impl TurnTime {
         self.0 = if took > self.0 { self.0 + (took - self.0) / 4 } else { self.0 - (self.0 - took) / 32 };
     }
 
-    /// The pause before the next turn while rows come all the time: what freshness leaves beside the latency window and the
-    /// turn. A machine that is slow does not make it shorter than half of the freshness, or turns would make it slower still.
+    /// The pause before the next turn while rows come all the time. The oldest row that may be unread is as old as the horizon
+    /// of the last turn, `behind` the clock now: the next turn is to end before that row is older than freshness. A machine
+    /// that is slow does not make it much shorter, or turns would make it slower still.
     #[must_use]
-    pub fn pause(self, config: &super::Config, window: Duration) -> Duration {
+    pub fn pause(self, config: &super::Config, behind: Duration) -> Duration {
         let turn = self.0.min(config.freshness / 2);
-        config.freshness.saturating_sub(window + turn).max(config.min)
+        config.freshness.saturating_sub(behind + turn).max(config.min)
     }
 }
 
@@ -127,13 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn pause_between_turns_is_what_freshness_leaves() {
+    fn next_turn_ends_before_the_oldest_unread_row_is_older_than_freshness() {
         let config = Config::default();
         let mut turns = TurnTime::default();
         (0..100).for_each(|_| turns.took(MS * 2));
-        let pause = turns.pause(&config, MS);
-        assert!(pause >= MS * 7 && pause < Duration::from_micros(7_100), "{pause:?}");
-        assert_eq!(turns.pause(&config, MS * 60), config.min, "the window alone is more than that");
+        let pause = turns.pause(&config, MS * 3);
+        assert!(pause >= MS * 5 && pause < Duration::from_micros(5_100), "{pause:?}");
+        assert_eq!(turns.pause(&config, MS * 60), config.min, "it is older already");
         (0..100).for_each(|_| turns.took(MS * 300));
         assert_eq!(turns.pause(&config, MS), MS * 4, "a slow machine is not pressed");
     }

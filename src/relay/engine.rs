@@ -168,10 +168,12 @@ impl Engine {
         let registry = Registry::new(relays);
         let lives = liveness::hold(registry.instance());
         let sessions = || Sessions::new(database.clone(), limits, application.clone()).with_first(lives.clone());
+        // What is asked again and again is planned once: the values say nothing that a plan should depend on.
+        let asking = || sessions().with_first(format!("{lives}SET plan_cache_mode = 'force_generic_plan'"));
         let slots = database.slots();
         Ok(Self {
-            watcher: Watcher::new(sessions(), limits.statement),
-            probe: Shared::new(sessions()),
+            watcher: Watcher::new(asking(), limits.statement),
+            probe: Shared::new(asking()),
             claims: Shared::silent(sessions()),
             registry,
             hints: Hints::new(sessions()),

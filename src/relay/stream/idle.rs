@@ -60,6 +60,11 @@ impl Rest {
         !self.sighting.horizon.held_by.is_empty() || self.sighting.answered.elapsed() >= SCAN
     }
 
+    /// Whether a cursor stands at the newest row.
+    pub(in crate::relay) fn has_arrived(&self, position: Option<&Position>) -> bool {
+        self.newest.is_some() && self.newest.as_ref() == position
+    }
+
     /// Whether a short look that found this newest row found nothing new.
     pub(in crate::relay) fn is_of(&self, newest: Option<&Position>) -> bool {
         self.newest.as_ref() == newest

@@ -54,6 +54,8 @@ pub(in crate::relay) struct Member {
     pub(in crate::relay) woken: bool,
     /// A turn is running, or waits for connections.
     pub(in crate::relay) busy: bool,
+    /// The last full look began it, for nothing but rows.
+    pub(in crate::relay) begins: bool,
     /// While that turn waits, a look has found nothing to do for it any more, usually because another replica did it.
     pub(in crate::relay) needless: Arc<AtomicBool>,
     /// The table's tree has been read since its last turn: only a turn can tell whether its cursor has passed rows of a relation
@@ -83,7 +85,7 @@ pub(in crate::relay) struct Member {
     /// Of the database's clock, also while the relay is prepared again.
     pub(in crate::relay) clock: ClockWatch,
     /// Of a cursor that another replica moves.
-    standby: Standby,
+    pub(in crate::relay) standby: Standby,
 }
 
 impl Member {
@@ -97,6 +99,7 @@ impl Member {
             paces_until: None,
             woken: false,
             busy: false,
+            begins: false,
             needless: Arc::default(),
             unchecked: true,
             checking: false,
@@ -278,9 +281,18 @@ impl Member {
         standing.advanced_by.as_ref().is_some_and(|by| *by != engine.replica)
     }
 
+    /// Whether a turn is begun for nothing but rows up to the table's newest.
+    pub(in crate::relay) fn begins_plainly(&self, ready: &PreparedStream, standing: &Standing) -> bool {
+        let other = standing.change || standing.redrive || standing.in_flight || self.unchecked;
+        !other && ready.config.shard.is_none() && !weaker_rule::is_weaker(standing.rule.as_deref(), &ready.shape)
+    }
+
     /// Whether its cursor is another replica's to move, and nothing else is to be done here.
     pub(in crate::relay) fn stands_by(&self, engine: &Engine, look: &Look) -> bool {
-        let standing = look.standing(&self.config.name).filter(|standing| !standing.change && !self.busy);
+        if self.busy || self.standby.contends(Instant::now()) {
+            return false;
+        }
+        let standing = look.standing(&self.config.name).filter(|standing| !standing.change);
         standing.is_some_and(|standing| self.is_anothers(engine, standing))
     }
 

@@ -13,26 +13,48 @@ use crate::position::Position;
 /// A cursor that nobody has moved for so long has no other replica when this one first sees it.
 const ABANDONED: Duration = Duration::from_secs(1);
 
-/// How long a cursor may stand still before rows that wait: a fifth of the standby's pause, and longer where freshness lets its
-/// holder look less often.
+/// A replica that has moved the cursor itself so lately does not leave it to another one before that has proved to be quick:
+/// after a stall each might leave it to the other.
+const CONTENDS: Duration = Duration::from_secs(1);
+
+/// How long a cursor may stand still before rows that wait: two fifths of the standby's pause, and longer where freshness lets
+/// its holder look less often.
 fn patience(config: &pace::Config) -> Duration {
-    (config.standby / 5).max(config.freshness + config.freshness / 4)
+    config.standby.mul_f64(0.4).max(shortest(config))
 }
 
-/// The pause between two looks at a cursor that another replica moves: with [`patience`], less than the standby's pause. By
+/// The same for a replica that has moved it itself a moment ago.
+fn shortest(config: &pace::Config) -> Duration {
+    config.freshness + config.freshness / 4
+}
+
+/// The pause between two looks at a cursor that another replica moves: with [`patience`], no more than the standby's pause. By
 /// `chance`, which lies in 0..1, so that standbys do not look together.
 #[must_use]
 pub(in crate::relay) fn pause(config: &pace::Config, chance: f64) -> Duration {
-    config.standby.mul_f64(0.4 + 0.4 * chance.clamp(0.0, 1.0)).max(patience(config))
+    config.standby.mul_f64(0.3 + 0.3 * chance.clamp(0.0, 1.0)).max(shortest(config))
 }
 
-/// Where a cursor stood at the last look, while another replica moved it.
+/// What is known of a cursor that another replica has moved last.
 #[derive(Debug, Default)]
 pub(in crate::relay) struct Standby {
+    /// Where it stood at the last look, and since when it was seen there.
     stood: Option<(Option<Position>, Instant)>,
+    /// When this replica moved it last.
+    moved: Option<Instant>,
 }
 
 impl Standby {
+    /// This replica has moved it.
+    pub(in crate::relay) fn moved(&mut self, now: Instant) {
+        self.moved = Some(now);
+    }
+
+    /// Whether this replica has moved it a moment ago, and is still in the running.
+    pub(in crate::relay) fn contends(&self, now: Instant) -> bool {
+        self.moved.is_some_and(|moved| now.saturating_duration_since(moved) < CONTENDS)
+    }
+
     /// When to look again at a cursor before which rows wait, which another replica moved `rested` ago; none when it is to be
     /// taken over now.
     pub(in crate::relay) fn until(
@@ -42,7 +64,10 @@ impl Standby {
         config: &pace::Config,
         (now, chance): (Instant, f64),
     ) -> Option<Instant> {
-        let patience = patience(config);
+        let (patience, pause) = match self.contends(now) {
+            true => (shortest(config), shortest(config)),
+            false => (patience(config), pause(config, chance)),
+        };
         let since = match &self.stood {
             None if rested >= ABANDONED => return None,
             Some((stood, since)) if stood.as_ref() == position => *since,
@@ -52,7 +77,7 @@ impl Standby {
             }
         };
         if rested < patience {
-            return Some(now + pause(config, chance));
+            return Some(now + pause);
         }
         Some(since + patience).filter(|due| *due > now)
     }
@@ -78,28 +103,39 @@ mod tests {
     fn moving_cursor_is_left_alone() {
         let (mut standby, now) = (Standby::default(), Instant::now());
         for look in 0..100 {
-            assert_eq!(until(&mut standby, &at(look), MS * 20, now), Some(MS * 200));
+            assert_eq!(until(&mut standby, &at(look), MS * 20, now), Some(MS * 150));
         }
     }
 
     #[test]
     fn cursor_that_stands_still_before_rows_is_taken_over_within_the_pause_of_a_standby() {
-        let (mut standby, begun) = (Standby::default(), Instant::now());
-        // Its holder ends an instant before the first look.
-        let (mut now, mut rested) = (begun, Duration::ZERO);
-        while let Some(pause) = until(&mut standby, &at(1), rested, now) {
-            (now, rested) = (now + pause, rested + pause);
+        for looked in 0..150 {
+            // Its holder ends `looked` before the first look that finds it where it stays.
+            let (mut standby, begun) = (Standby::default(), Instant::now());
+            let (mut now, mut rested) = (begun, MS * looked);
+            while let Some(pause) = until(&mut standby, &at(1), rested, now) {
+                (now, rested) = (now + pause, rested + pause);
+            }
+            assert!(rested <= MS * 250, "{rested:?} after {looked} ms");
         }
-        assert!(now - begun <= MS * 250, "{:?}", now - begun);
     }
 
     #[test]
     fn row_that_has_just_come_is_left_to_the_replica_that_moved_the_cursor_last() {
         let (mut standby, now) = (Standby::default(), Instant::now());
-        assert_eq!(until(&mut standby, &at(1), MS * 900, now), Some(MS * 50));
-        assert_eq!(until(&mut standby, &at(2), MS * 40, now + MS * 50), Some(MS * 200), "it has");
-        assert_eq!(until(&mut standby, &at(3), MS * 60, now + MS * 250), Some(MS * 50));
-        assert_eq!(until(&mut standby, &at(3), MS * 110, now + MS * 300), None, "it has not");
+        assert_eq!(until(&mut standby, &at(1), MS * 900, now), Some(MS * 100));
+        assert_eq!(until(&mut standby, &at(2), MS * 40, now + MS * 100), Some(MS * 150), "it has");
+        assert_eq!(until(&mut standby, &at(3), MS * 160, now + MS * 250), Some(MS * 100));
+        assert_eq!(until(&mut standby, &at(3), MS * 260, now + MS * 350), None, "it has not");
+    }
+
+    #[test]
+    fn of_two_replicas_that_have_moved_it_lately_none_leaves_it_for_long() {
+        let (mut standby, now) = (Standby::default(), Instant::now());
+        standby.moved(now);
+        let shortest = MS * 12 + MS / 2;
+        assert_eq!(until(&mut standby, &at(1), MS, now), Some(shortest));
+        assert_eq!(until(&mut standby, &at(1), MS + shortest, now + shortest), None);
     }
 
     #[test]

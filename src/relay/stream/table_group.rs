@@ -61,6 +61,8 @@ pub(in crate::relay) struct Group {
     seen: Option<Timestamp>,
     /// While nothing is to be done before the newest row is another.
     rest: Option<Rest>,
+    /// The same, once the turns that the last full look began have brought their cursors to its newest row.
+    rest_after: Option<Rest>,
     /// Of the shape as it is; another shape has another.
     open_since: Arc<OpenSince>,
     samples: Samples,
@@ -108,6 +110,7 @@ impl Group {
             latest: None,
             seen: None,
             rest: None,
+            rest_after: None,
             open_since: Arc::default(),
             samples: Samples::default(),
             sleeper,
@@ -169,7 +172,8 @@ impl Group {
 
     /// A full look, with a catalog that was read as lately as `known`.
     async fn look(&mut self, known: Duration) -> Result<bool, Error> {
-        self.wake = None;
+        (self.wake, self.rest_after) = (None, None);
+        self.members.iter_mut().for_each(|member| member.begins = false);
         self.catalogue(known).await?;
         let Some(shape) = self.shape.clone() else { return Ok(false) };
         let sighting = self.engine.watcher.scan(&shape).await?;
@@ -190,19 +194,21 @@ impl Group {
         if found {
             self.arrivals.came(Instant::now());
         }
+        // While somebody holds the horizon, rows that come are no reason to look again soon.
+        found &= look.sighting.horizon.held_by.is_empty();
         self.latest.clone_from(&look.latest);
         // No sooner than the shortest pause, unless this group is woken by hints: it would wait for rows that it has heard of.
         let shortest = self.members.iter().map(|member| member.config.poll.min).min().unwrap_or_default();
         let floor = if self.sleeper.is_some() { HINTED } else { shortest };
         self.wake = look.safe_at().map(|at| at.max(Instant::now() + floor));
-        if known > CATALOGUE && !self.rests(&look) {
+        self.stands_by = self.members.iter().all(|member| member.stands_by(&self.engine, &look));
+        if known > CATALOGUE && !self.stands_by && !self.rests(&look) {
             return Ok(true); // looks again at once, at the catalog, too
         }
         self.seen = Some(look.sighting.horizon.observed_at);
         // Replicas that begin at different ends rarely try the same cursor.
         let first = fastrand::usize(..self.members.len().max(1));
         self.waits = true;
-        self.stands_by = self.members.iter().all(|member| member.stands_by(&self.engine, &look));
         let safe = self.wake.take();
         for index in (first..self.members.len()).chain(0..first) {
             found |= self.consider(index, &look);
@@ -212,7 +218,12 @@ impl Group {
         }
         self.note_steps(&session).await;
         self.samples.take(&self.engine, &mut self.members, &look).await?;
-        self.rest = Rest::after(&look, bulletin).filter(|_| self.rests(&look));
+        let rest = Rest::after(&look, bulletin);
+        if self.rests(&look) {
+            self.rest = rest;
+        } else {
+            self.rest_after = rest.filter(|_| self.members.iter().all(|member| member.begins || member.rests(&look)));
+        }
         Ok(found)
     }
 
@@ -282,7 +293,12 @@ impl Group {
                 return false;
             }
         }
-        (member.busy, member.woken, member.checking) = (true, false, true);
+        if self.stands_by && self.shape_read.is_none_or(|read| read.elapsed() >= CATALOGUE) {
+            (self.shape_read, self.stands_by, self.waits) = (None, false, false);
+            return true; // looks again at once, at the catalog, too
+        }
+        let plain = member.begins_plainly(&ready, standing);
+        (member.busy, member.begins, member.woken, member.checking) = (true, plain, false, true);
         member.needless = Arc::default();
         let quiet = Quiet::begin(member.quiet.take(), standing.position.as_ref(), look.newest_for(standing));
         member.quiet = Some(quiet);

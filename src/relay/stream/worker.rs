@@ -69,11 +69,13 @@ pub(in crate::relay) struct Start {
 }
 
 /// How a task that ran turns has ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::relay) struct Ended {
     pub(in crate::relay) next: Next,
     pub(in crate::relay) backoff: Backoff,
     pub(in crate::relay) learned: Learned,
+    /// Where it has left the cursor, if it went on to the end of what was safe to read.
+    pub(in crate::relay) stands_at: Option<Position>,
 }
 
 /// Runs turns while there is something to do.
@@ -98,8 +100,10 @@ pub(in crate::relay) async fn run(
         follow,
         sparse,
         begun: Instant::now(),
+        seen: sighting.clone(),
     };
     loop {
+        worker.seen.clone_from(&sighting);
         let (next, then) = match worker.turn(&sighting).await {
             Ok(outcome) => {
                 if let Some(rows) = outcome.advanced() {
@@ -153,11 +157,14 @@ pub(in crate::relay) struct Worker<'a> {
     sparse: bool,
     /// When the look for the turn began.
     begun: Instant,
+    /// The last look at the writers.
+    seen: Sighting,
 }
 
 impl Worker<'_> {
     fn ended(&self, next: Next) -> Ended {
-        Ended { next, backoff: self.backoff, learned: self.learned }
+        let stands_at = self.chain.stands_at.clone().filter(|_| next == Next::Look && !self.chain.backlog);
+        Ended { next, backoff: self.backoff, learned: self.learned, stands_at }
     }
 
     async fn turn(&mut self, sighting: &Sighting) -> Result<TurnOutcome, TurnError> {
@@ -255,6 +262,7 @@ impl Worker<'_> {
             let plan = Plan { after: Some(after), known: None, most, sighting: None, learned };
             let ahead = self.chain.ahead.insert(Ahead::start(self.engine, self.ready, plan));
             let sighting = bounded(self.engine, ahead.sighting()).await?;
+            self.seen = sighting.clone();
             // The lock costs a transaction id: it is taken on trust only where rows have come again and again.
             if self.patience.trusts() || bounded(self.engine, ahead.found()).await? {
                 return Ok(Some(sighting));
@@ -351,7 +359,8 @@ impl Worker<'_> {
 
     /// The pause before the next turn while rows come all the time.
     fn pause(&self) -> Duration {
-        self.learned.turns.pause(&self.ready.config.poll, self.ready.shape.margin.window)
+        let behind = self.seen.clock().since(self.seen.horizon.at);
+        self.learned.turns.pause(&self.ready.config.poll, behind)
     }
 
     /// With a rate, the next row must wait for its time.

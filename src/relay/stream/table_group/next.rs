@@ -36,6 +36,10 @@ impl Group {
         };
         let Some(member) = self.tasks.remove(&id).and_then(|index| self.members.get_mut(index)) else { return };
         member.busy = false;
+        let begun = std::mem::take(&mut member.begins);
+        let arrived = outcome
+            .as_ref()
+            .is_ok_and(|ended| self.rest_after.as_ref().is_some_and(|rest| rest.has_arrived(ended.stands_at.as_ref())));
         let next = match outcome {
             Ok(ended) => {
                 (member.backoff, member.learned) = (ended.backoff, ended.learned);
@@ -52,7 +56,9 @@ impl Group {
             member.unchecked = false;
         }
         if matches!(next, Next::Look | Next::Pause(_)) {
-            self.arrivals.came_until(Instant::now());
+            let now = Instant::now();
+            self.arrivals.came_until(now);
+            member.standby.moved(now);
         }
         match next {
             Next::Quiet => {}
@@ -80,6 +86,11 @@ impl Group {
                 member.ready = None;
                 member.not_before = Instant::now() + pause;
             }
+        }
+        if !(begun && arrived) {
+            self.rest_after = None;
+        } else if self.members.iter().all(|member| !member.begins) {
+            self.rest = self.rest_after.take();
         }
     }
 }

@@ -60,7 +60,7 @@ impl Group {
     /// One look; true when some relay had work to do.
     pub(super) async fn step(&mut self) -> Result<bool, Error> {
         let (Some(mut rest), Some(shape)) = (self.rest.take(), self.shape.clone()) else {
-            return self.look(CATALOGUE).await;
+            return self.look(if self.stands_by { CATALOGUE_AT_REST } else { CATALOGUE }).await;
         };
         let session = self.engine.probe.session().await?;
         if rest.is_over(self.engine.bulletin.number(&session, self.engine.call_deadline).await?) {
@@ -72,7 +72,7 @@ impl Group {
             if safe <= SOON && !self.stands_by {
                 tokio::time::sleep(safe).await; // one look that can read it, instead of two
             }
-            return self.look(CATALOGUE).await;
+            return self.look(if self.stands_by { CATALOGUE_AT_REST } else { CATALOGUE }).await;
         }
         if rest.wants_scan() {
             rest.sighting = self.engine.watcher.scan(&shape).await?;
