@@ -173,6 +173,9 @@ impl Largest {
     pub const RELEASED: Self = Self { rows: 16, bytes: 16 };
 }
 
+/// No turn grows beyond so many rows: they come again when its replica ends before it has advanced.
+pub const UNCOMMITTED: usize = 20_000;
+
 /// By how much the rows of a turn are raised, up to `largest`, and its bytes, after a turn that took all it could. What a turn
 /// costs besides its rows, `fixed`, is the same for many as for few: where it is long, because servers are far away or dead
 /// versions of the cursor's row are in the way, turns become larger and not slower. They stay shorter than `time`, for which a

@@ -1,7 +1,7 @@
 //! What of a relay's configuration decides what it delivers, and where.
 //!
 //! Left out is the relay's name, so that a renamed relay is known by what it delivers; what only decides how fast, how many at a
-//! time, or from where a new cursor begins: `start`, `[relay.turn]`, `[relay.poll]`, `limit`, `in_flight`,
+//! time, or from where a new cursor begins: `start`, `[relay.turn]`, `[relay.poll]`, `freshness`, `limit`, `in_flight`,
 //! `per_tenant_concurrency`, `timeout`, `rate_per_second`, `connections`; what only opens the way there: passwords, tokens,
 //! `ca_file`, `[kafka.properties]`; `shards` and `shard_key`, which a cursor's identity has; and `on_config_change` itself.
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 const LOOK: f64 = 0.8;
 /// Where rows come at least as often as this, looks are as frequent as freshness asks for.
 const OFTEN: Duration = Duration::from_millis(250);
-/// The longest pause of a table that rests, unless freshness allows more or many tables share a replica's looks.
-pub const LONGEST: Duration = Duration::from_millis(50);
+/// See [`longest`].
+const LONGEST: Duration = Duration::from_millis(50);
 
 /// When a table's rows came, as far as looks have told. Bursts and silences are not averaged: what counts is the median of
 /// the last gaps.
@@ -45,8 +45,8 @@ impl Arrivals {
     /// it and with their number: the sum is least where the pause grows with the square root of the time between rows, which is
     /// taken to be no shorter than the time since the last one.
     #[must_use]
-    pub fn pause(&self, now: Instant, shortest: Duration) -> Duration {
-        let longest = LONGEST.max(shortest);
+    pub fn pause(&self, now: Instant, config: &super::Config) -> Duration {
+        let (shortest, longest) = (shortest(config), longest(config));
         let Some(last) = self.last else { return longest };
         let silence = now.saturating_duration_since(last);
         let expected = self.gap().unwrap_or(silence).max(silence);
@@ -59,6 +59,12 @@ impl Arrivals {
 #[must_use]
 pub fn shortest(config: &super::Config) -> Duration {
     config.freshness.mul_f64(LOOK).max(config.min)
+}
+
+/// The longest pause of a table that rests, unless many tables share a replica's looks.
+#[must_use]
+pub fn longest(config: &super::Config) -> Duration {
+    LONGEST.min(config.max).max(shortest(config))
 }
 
 /// How long turns take, from the beginning of the reading to the commit: about the longest but one of ten. A longer one moves it
@@ -91,26 +97,26 @@ mod tests {
 
     #[test]
     fn steady_rows_are_looked_for_as_often_as_freshness_asks_for() {
-        let (begun, shortest) = (Instant::now(), shortest(&Config::default()));
-        assert_eq!(shortest, MS * 8);
+        let (begun, config) = (Instant::now(), Config::default());
         let mut arrivals = Arrivals::default();
-        assert_eq!(arrivals.pause(begun, shortest), LONGEST, "nothing has come");
+        assert_eq!(arrivals.pause(begun, &config), LONGEST, "nothing has come");
         (0..10).for_each(|row| arrivals.came(begun + MS * 100 * row));
         assert_eq!(arrivals.gap(), Some(MS * 100));
-        assert_eq!(arrivals.pause(begun + MS * 901, shortest), shortest);
-        assert_eq!(arrivals.pause(begun + MS * 1_100, shortest), shortest);
+        assert_eq!(arrivals.pause(begun + MS * 901, &config), MS * 8);
+        assert_eq!(arrivals.pause(begun + MS * 1_100, &config), MS * 8);
     }
 
     #[test]
     fn silence_makes_looks_fewer_until_the_longest_pause() {
-        let (begun, shortest) = (Instant::now(), MS * 8);
+        let begun = Instant::now();
         let mut arrivals = Arrivals::default();
         arrivals.came(begun);
-        let after = |seconds: u64| arrivals.pause(begun + Duration::from_secs(seconds), shortest);
-        assert_eq!(after(1), MS * 16);
-        assert!(after(5) > MS * 30 && after(5) < MS * 40, "{:?}", after(5));
-        assert_eq!(after(60), LONGEST);
-        assert_eq!(arrivals.pause(begun + Duration::from_secs(60), MS * 800), MS * 800, "freshness allows more");
+        let after =
+            |seconds: u64, config: &Config| arrivals.pause(begun + Duration::from_secs(seconds), config).as_millis();
+        let config = Config::default();
+        assert_eq!([after(1, &config), after(5, &config), after(60, &config)], [16, 35, 50]);
+        assert_eq!(after(60, &Config { freshness: Duration::from_secs(1), ..config }), 800, "freshness allows more");
+        assert_eq!(after(60, &Config { max: MS * 20, ..config }), 20, "less is configured");
     }
 
     #[test]

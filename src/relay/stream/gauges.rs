@@ -76,6 +76,8 @@ impl Samples {
 /// was. A member that was never sampled does not wait for others.
 fn due(engine: &Engine, members: &[Member], look: &Look) -> Vec<usize> {
     let is_due = |member: &Member, after: Duration| {
+        // A turn that has just begun for the newest rows says more when it is over.
+        let after = if member.begins { after * 2 } else { after };
         member.ready.is_some() && member.sampled.is_none_or(|sampled| sampled.elapsed() >= after)
     };
     if !members.iter().any(|member| is_due(member, SAMPLE)) {

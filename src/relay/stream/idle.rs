@@ -9,6 +9,11 @@
 //!   held the horizon below `N`, so the group did not rest, and each of its looks was a full one until the writer was gone.
 //! - A row in the future is no newest row before its time has come, and is one then.
 //!
+//! A group rests without a look of its own when that full look began turns, for nothing but rows up to `N`, and each has
+//! ended with its cursor at `N`: its snapshot is later than the look's scan, so it has read every row below `H` that ever
+//! becomes visible, and what lies above `H` takes `N`'s place as before. What operators have said since is in the bulletin,
+//! whose number was asked for before the look.
+//!
 //! What no row tells (an operator's change, a pause, a halt, a redrive) the [`crate::relay::engine::control_changes`] does, and a full look is made
 //! every five seconds all the same. The catalog is read less often while a group rests, but never less than a second
 //! before a turn begins. The writers are looked for once a second, and at each short look while there are any: the bound of

@@ -1,8 +1,8 @@
 //! One look for all tables that rest.
 //!
-//! A group that rests, and whose pause has become the longest, hands its [`Rest`] to the sentry and sleeps. The sentry
-//! asks for the newest rows of all such tables by one statement, as often as each of them would have asked itself, looks
-//! at their writers together, and asks the [`crate::relay::engine::control_changes`]. It wakes a group whose newest row is another, whose rest
+//! A group that rests hands its [`Rest`] to the sentry and sleeps. The sentry asks for the newest rows of all such tables by one
+//! statement, as often as the arrivals of each ask for (after a silence less often, the more tables there are), looks at their
+//! writers together, and asks the [`crate::relay::engine::control_changes`]. It wakes a group whose newest row is another, whose rest
 //! is over, or of which the bulletin has news.
 //!
 //! **It ends a pause, and nothing else**, as a notification does. A group that is woken looks by itself, and what it does
@@ -10,7 +10,7 @@
 //! has found something, or is due. What the sentry must not do is to be silent about a table that has changed:
 //!
 //! - Each of its looks takes its snapshot after the pause of every table that it asks for has begun, and none waits longer
-//!   than its own pause after the look before has ended: a new row is seen as late as by the table's own looks. A look that
+//!   than its pause among the others after the look before has ended. A look that
 //!   meets a locked table takes half a second, and those of the others wait for it.
 //! - An answer is compared with what the group rests on, never with an earlier answer. A row that comes and goes between
 //!   two looks is missed, as it is by a group's own.
@@ -29,8 +29,9 @@ use tokio::sync::Notify;
 
 use self::question::Question;
 use crate::database::{Error, Session};
-use crate::pace::Backoff;
-use crate::position::Timestamp;
+use crate::pace::freshness::{self, Arrivals};
+use crate::pace::{self, Backoff};
+use crate::position::{Position, Timestamp};
 use crate::relay::engine::Engine;
 use crate::relay::stream::idle::Rest;
 use crate::source::shape::Shape;
@@ -44,13 +45,13 @@ const EACH: Duration = Duration::from_millis(10);
 /// See the module.
 #[derive(Debug, Default)]
 pub(in crate::relay) struct Sentry {
-    watched: Mutex<Watched>,
+    watched: Mutex<Tables>,
     /// Somebody's look is due before the one that is waited for.
     sooner: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Watched {
+struct Tables {
     next: u64,
     tables: BTreeMap<u64, PolledTable>,
     /// When the next look will be made.
@@ -64,12 +65,52 @@ struct Watched {
 struct PolledTable {
     rest: Rest,
     shape: Arc<Shape>,
-    /// The pause between two looks while it is alone, and the longest.
-    pauses: (Duration, Duration),
+    pauses: Pauses,
     due: Instant,
     /// When it was last found as it was, by the database's clock.
     seen: Option<Timestamp>,
+    /// The newest row when it was not found as it was.
+    newer: Option<Position>,
     woken: Arc<Notify>,
+}
+
+/// How a group's rest has ended.
+#[derive(Debug)]
+pub(in crate::relay) struct Watched {
+    /// The rest as it is now.
+    pub(in crate::relay) rest: Rest,
+    /// When the table was last found as it was, by the database's clock.
+    pub(in crate::relay) seen: Option<Timestamp>,
+    /// The newest row, if it is another now.
+    pub(in crate::relay) newer: Option<Position>,
+}
+
+/// How often a table is looked at while it rests.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::relay) struct Pauses {
+    /// When rows have come.
+    pub(in crate::relay) arrivals: Arrivals,
+    /// The pause of a replica that leaves the rows to another one.
+    pub(in crate::relay) standby: Option<Duration>,
+    /// What is configured.
+    pub(in crate::relay) poll: pace::Config,
+}
+
+impl Pauses {
+    /// The pause of a table that is looked at alone.
+    pub(in crate::relay) fn alone(&self, now: Instant) -> Duration {
+        self.standby.unwrap_or_else(|| self.arrivals.pause(now, &self.poll))
+    }
+
+    /// The pause beside so many tables. After a silence, what a replica's looks cost in a second hardly grows with their number.
+    fn among(&self, tables: usize, now: Instant) -> Duration {
+        let alone = self.alone(now);
+        if self.standby.is_some() || alone < freshness::longest(&self.poll) {
+            return alone;
+        }
+        let tables = u32::try_from(tables).unwrap_or(u32::MAX);
+        EACH.saturating_mul(tables).clamp(alone, self.poll.max.max(alone))
+    }
 }
 
 /// A table that the sentry looks after, for as long as this lives.
@@ -77,6 +118,7 @@ struct PolledTable {
 pub(in crate::relay) struct Watch<'a> {
     sentry: &'a Sentry,
     number: u64,
+    left: Duration,
     woken: Arc<Notify>,
 }
 
@@ -86,7 +128,7 @@ impl Sentry {
         &self,
         rest: &mut Option<Rest>,
         shape: &Arc<Shape>,
-        pauses: (Duration, Duration),
+        pauses: Pauses,
     ) -> Option<Watch<'_>> {
         let mut watched = self.watched();
         let now = Instant::now();
@@ -97,15 +139,18 @@ impl Sentry {
         watched.next += 1;
         // Replicas that were started together, or woken by the same row, would all look at the same moments from then on, and
         // the next row would wait for all of them. The first of the tables decides for those that come after it.
-        let pause = shared(pauses, watched.tables.len() + 1);
-        let first = if watched.tables.is_empty() { pause.mul_f64(fastrand::f64()) } else { pause };
+        let pause = pauses.among(watched.tables.len() + 1, now);
+        let silent = pause >= freshness::longest(&pauses.poll);
+        let first = if silent && watched.tables.is_empty() { pause.mul_f64(fastrand::f64()) } else { pause };
+        let left = rest.left();
         let (number, due, woken) = (watched.next, now + first, Arc::default());
-        let table = PolledTable { rest, shape: Arc::clone(shape), pauses, due, seen: None, woken: Arc::clone(&woken) };
+        let shape = Arc::clone(shape);
+        let table = PolledTable { rest, shape, pauses, due, seen: None, newer: None, woken: Arc::clone(&woken) };
         watched.tables.insert(number, table);
         if watched.planned.is_none_or(|planned| due < planned) {
             self.sooner.notify_one();
         }
-        Some(Watch { sentry: self, number, woken })
+        Some(Watch { sentry: self, number, left, woken })
     }
 
     /// When the next look is due; none while nobody rests.
@@ -126,7 +171,7 @@ impl Sentry {
             return Vec::new();
         }
         let tables = watched.tables.len();
-        let due = watched.tables.iter().filter(|(_, table)| table.due <= now + shared(table.pauses, tables) / 2);
+        let due = watched.tables.iter().filter(|(_, table)| table.due <= now + table.pauses.among(tables, now) / 2);
         let asked = due.map(|(&number, table)| {
             let (shape, sighting) = (Arc::clone(&table.shape), table.rest.sighting.clone());
             Asked { number, shape, sighting, wants_scan: table.rest.wants_scan() }
@@ -138,13 +183,14 @@ impl Sentry {
     fn found(&self, asked: &[Asked], found: LookResult) {
         let mut watched = self.watched();
         watched.failures = Backoff::new();
-        let tables = watched.tables.len();
+        let (tables, now) = (watched.tables.len(), Instant::now());
         for (asked, newest) in asked.iter().zip(found.newest) {
             let Some(table) = watched.tables.get_mut(&asked.number) else { continue };
-            table.due = Instant::now() + shared(table.pauses, tables);
+            table.due = now + table.pauses.among(tables, now);
             if table.rest.is_of(newest.as_ref()) {
                 table.seen = Some(found.begun);
             } else {
+                table.newer = newest;
                 table.woken.notify_one();
             }
         }
@@ -167,15 +213,9 @@ impl Sentry {
         pause
     }
 
-    fn watched(&self) -> MutexGuard<'_, Watched> {
+    fn watched(&self) -> MutexGuard<'_, Tables> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The pause between two looks at one of so many tables: what a replica's looks cost in a second hardly grows with their number.
-fn shared((alone, longest): (Duration, Duration), tables: usize) -> Duration {
-    let tables = u32::try_from(tables).unwrap_or(u32::MAX);
-    EACH.saturating_mul(tables).clamp(alone, longest.max(alone))
 }
 
 impl Watch<'_> {
@@ -184,10 +224,15 @@ impl Watch<'_> {
         self.woken.notified().await;
     }
 
-    /// The rest as it is now, and when the table was last found as it was.
-    pub(in crate::relay) fn end(self) -> Option<(Rest, Option<Timestamp>)> {
-        let table = self.sentry.watched().tables.remove(&self.number)?;
-        Some((table.rest, table.seen))
+    /// How long the rest lasted at most when the watch began.
+    pub(in crate::relay) fn left(&self) -> Duration {
+        self.left
+    }
+
+    /// The rest as it is now, and what was found.
+    pub(in crate::relay) fn end(self) -> Option<Watched> {
+        let PolledTable { rest, seen, newer, .. } = self.sentry.watched().tables.remove(&self.number)?;
+        Some(Watched { rest, seen, newer })
     }
 }
 

@@ -49,7 +49,8 @@ impl Learned {
 
     /// Maximum number of rows of a turn at the present growth.
     pub(in crate::relay) fn most_rows(&self, relay: &PreparedStream) -> usize {
-        relay.config.turn.rows.saturating_mul(self.growth)
+        let rows = relay.config.turn.rows;
+        rows.saturating_mul(self.growth).min(rows.max(pace::UNCOMMITTED))
     }
 
     /// Maximum number of bytes of a turn at the present growth.

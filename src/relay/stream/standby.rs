@@ -1,7 +1,7 @@
 //! What a replica does about a cursor that another replica moves: nothing, as long as that one is quick.
 //!
 //! Taking turns at one cursor costs the database as often as there are replicas. So the replica that has moved a cursor last
-//! keeps it, and the others look seldom: what the cursor's row says shows them that it is moved. It is taken over when rows wait
+//! keeps it, and the others look rarely: what the cursor's row says shows them that it is moved. It is taken over when rows wait
 //! before it and it has stood still for a moment, whatever the reason; a replica that only seems to be gone still has the lock,
 //! which decides. Nothing that is delivered depends on this.
 
@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use crate::pace;
 use crate::position::Position;
 
-/// A cursor that nobody has moved for so long has no other replica when this one first sees it.
+/// A cursor that nobody has moved for so long is nobody's when this replica first sees it, and also when it has seen it stand
+/// still for so long.
 const ABANDONED: Duration = Duration::from_secs(1);
 
 /// A replica that has moved the cursor itself so lately does not leave it to another one before that has proved to be quick:
@@ -76,6 +77,10 @@ impl Standby {
                 now
             }
         };
+        // Whatever its row says of the time: a clock that was set back may show an advance of tomorrow.
+        if now.saturating_duration_since(since) >= ABANDONED.max(patience * 2) {
+            return None;
+        }
         if rested < patience {
             return Some(now + pause);
         }
@@ -136,6 +141,16 @@ mod tests {
         let shortest = MS * 12 + MS / 2;
         assert_eq!(until(&mut standby, &at(1), MS, now), Some(shortest));
         assert_eq!(until(&mut standby, &at(1), MS + shortest, now + shortest), None);
+    }
+
+    #[test]
+    fn advance_of_tomorrow_does_not_keep_others_away() {
+        let (mut standby, begun) = (Standby::default(), Instant::now());
+        let mut now = begun;
+        while let Some(pause) = until(&mut standby, &at(1), Duration::ZERO, now) {
+            now += pause;
+            assert!(now - begun < Duration::from_secs(2));
+        }
     }
 
     #[test]

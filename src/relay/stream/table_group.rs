@@ -22,7 +22,7 @@ use crate::relay::engine::wakeups::Sleeper;
 use crate::relay::stream::clock_watch::Reading;
 use crate::relay::stream::gauges::Samples;
 use crate::relay::stream::idle::Rest;
-use crate::relay::stream::idle_poller::Sentry;
+use crate::relay::stream::idle_poller::{Pauses, Sentry};
 use crate::relay::stream::member::{Member, Prepared, Quiet};
 use crate::relay::stream::poll::Look;
 use crate::relay::stream::report;
@@ -63,6 +63,10 @@ pub(in crate::relay) struct Group {
     rest: Option<Rest>,
     /// The same, once the turns that the last full look began have brought their cursors to its newest row.
     rest_after: Option<Rest>,
+    /// The group rests since its turns have ended: the first short look is still to come.
+    arrived: bool,
+    /// The newest row that the sentry has found instead of the one of the rest.
+    newer: Option<Position>,
     /// Of the shape as it is; another shape has another.
     open_since: Arc<OpenSince>,
     samples: Samples,
@@ -80,6 +84,8 @@ pub(in crate::relay) struct Group {
     stands_by: bool,
     /// Every relay that has something to do must wait or is busy.
     waits: bool,
+    /// The last full look has found rows that another replica leaves, with a catalog that was too old for a turn.
+    takes_over: bool,
     running: JoinSet<Ended>,
     /// Relays' checks.
     preparing: JoinSet<Prepared>,
@@ -111,6 +117,8 @@ impl Group {
             seen: None,
             rest: None,
             rest_after: None,
+            arrived: false,
+            newer: None,
             open_since: Arc::default(),
             samples: Samples::default(),
             sleeper,
@@ -120,6 +128,7 @@ impl Group {
             arrivals: Arrivals::default(),
             stands_by: false,
             waits: false,
+            takes_over: false,
             running: JoinSet::new(),
             preparing: JoinSet::new(),
             tasks: HashMap::new(),
@@ -131,8 +140,7 @@ impl Group {
     pub(in crate::relay) async fn run(mut self) {
         let quickest = |poll: &pace::Config| (freshness::shortest(poll), poll.max);
         let poll = self.members.iter().map(|member| member.config.poll).min_by_key(quickest).unwrap_or_default();
-        let shortest = freshness::shortest(&poll);
-        let mut pace = Pace::new(poll.min.max(poll.freshness / 4), poll.max.max(shortest));
+        let mut pace = Pace::new(poll.min.max(poll.freshness / 4), poll.max.max(freshness::shortest(&poll)));
         let mut backoff = Backoff::new();
         while !self.engine.stop.is_cancelled() {
             self.engine.heartbeat.beat();
@@ -140,14 +148,18 @@ impl Group {
             let pause = match step {
                 Ok(found) => {
                     backoff = Backoff::new();
-                    let found = found | std::mem::take(&mut self.hinted);
+                    let hinted = std::mem::take(&mut self.hinted);
+                    let standby = self.stands_by.then(|| standby::pause(&poll, fastrand::f64()));
+                    let pauses = Pauses { arrivals: self.arrivals, standby, poll };
                     let now = Instant::now();
                     match self.wake {
-                        _ if self.stands_by => standby::pause(&poll, fastrand::f64()),
-                        // A group that rests asks for one row; a full look is several statements.
-                        _ if self.rest.is_some() => self.arrivals.pause(now, shortest),
+                        _ if self.rest.is_some() && !hinted => {
+                            self.rest(pauses).await;
+                            continue;
+                        }
+                        _ if self.stands_by => pauses.alone(now),
                         Some(wake) if self.waits => wake.saturating_duration_since(now).min(poll.max),
-                        _ => pace.after(found),
+                        _ => pace.after(found | hinted),
                     }
                 }
                 Err(error) => {
@@ -163,7 +175,7 @@ impl Group {
                     pause
                 }
             };
-            self.wait(pause, poll.max.max(shortest)).await;
+            self.wait(pause, None).await;
         }
         while let Some(done) = self.running.join_next_with_id().await {
             self.finished(done);
@@ -172,7 +184,7 @@ impl Group {
 
     /// A full look, with a catalog that was read as lately as `known`.
     async fn look(&mut self, known: Duration) -> Result<bool, Error> {
-        (self.wake, self.rest_after) = (None, None);
+        (self.wake, self.rest_after, self.waits) = (None, None, false);
         self.members.iter_mut().for_each(|member| member.begins = false);
         self.catalogue(known).await?;
         let Some(shape) = self.shape.clone() else { return Ok(false) };
@@ -208,11 +220,15 @@ impl Group {
         self.seen = Some(look.sighting.horizon.observed_at);
         // Replicas that begin at different ends rarely try the same cursor.
         let first = fastrand::usize(..self.members.len().max(1));
-        self.waits = true;
+        (self.waits, self.takes_over) = (true, false);
         let safe = self.wake.take();
         for index in (first..self.members.len()).chain(0..first) {
-            found |= self.consider(index, &look);
+            found |= self.consider(index, &look, known);
         }
+        if self.takes_over {
+            (self.shape_read, self.stands_by) = (None, false); // looks again at once, at the catalog, too
+        }
+        self.waits &= !self.takes_over;
         if !self.waits && !self.stands_by {
             self.wake = self.wake.into_iter().chain(safe).min();
         }
@@ -255,7 +271,7 @@ impl Group {
     }
 
     /// Starts a turn if the relay has something to do and may; true when it has.
-    fn consider(&mut self, index: usize, look: &Look) -> bool {
+    fn consider(&mut self, index: usize, look: &Look, known: Duration) -> bool {
         let member = &mut self.members[index];
         if !member.busy && self.engine.registry.gives_way(&member.config.name) {
             member.ready = None; // its checks wait until no other configuration runs
@@ -293,11 +309,12 @@ impl Group {
                 return false;
             }
         }
-        if self.stands_by && self.shape_read.is_none_or(|read| read.elapsed() >= CATALOGUE) {
-            (self.shape_read, self.stands_by, self.waits) = (None, false, false);
-            return true; // looks again at once, at the catalog, too
+        if known > CATALOGUE {
+            self.takes_over = true;
+            return true;
         }
         let plain = member.begins_plainly(&ready, standing);
+        self.stands_by = false;
         (member.busy, member.begins, member.woken, member.checking) = (true, plain, false, true);
         member.needless = Arc::default();
         let quiet = Quiet::begin(member.quiet.take(), standing.position.as_ref(), look.newest_for(standing));

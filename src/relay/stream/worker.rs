@@ -76,6 +76,8 @@ pub(in crate::relay) struct Ended {
     pub(in crate::relay) learned: Learned,
     /// Where it has left the cursor, if it went on to the end of what was safe to read.
     pub(in crate::relay) stands_at: Option<Position>,
+    /// It has moved the cursor.
+    pub(in crate::relay) moved: bool,
 }
 
 /// Runs turns while there is something to do.
@@ -101,6 +103,7 @@ pub(in crate::relay) async fn run(
         sparse,
         begun: Instant::now(),
         seen: sighting.clone(),
+        moved: false,
     };
     loop {
         worker.seen.clone_from(&sighting);
@@ -108,6 +111,7 @@ pub(in crate::relay) async fn run(
             Ok(outcome) => {
                 if let Some(rows) = outcome.advanced() {
                     engine.unrecorded.advanced(&ready.config.name, rows);
+                    worker.moved |= matches!(outcome, TurnOutcome::Relayed { .. }) || rows.is_some_and(|rows| rows > 0);
                 }
                 worker.judge(outcome, &sighting).await
             }
@@ -159,12 +163,13 @@ pub(in crate::relay) struct Worker<'a> {
     begun: Instant,
     /// The last look at the writers.
     seen: Sighting,
+    moved: bool,
 }
 
 impl Worker<'_> {
     fn ended(&self, next: Next) -> Ended {
         let stands_at = self.chain.stands_at.clone().filter(|_| next == Next::Look && !self.chain.backlog);
-        Ended { next, backoff: self.backoff, learned: self.learned, stands_at }
+        Ended { next, backoff: self.backoff, learned: self.learned, stands_at, moved: self.moved }
     }
 
     async fn turn(&mut self, sighting: &Sighting) -> Result<TurnOutcome, TurnError> {
@@ -251,7 +256,7 @@ impl Worker<'_> {
     async fn look_soon(&mut self) -> Result<Option<Sighting>, TurnError> {
         loop {
             tokio::select! {
-                () = tokio::time::sleep(self.pause()) => {}
+                () = tokio::time::sleep(self.pause().min(SOON)) => {}
                 () = self.engine.stop.cancelled() => return Ok(None),
             }
             let is_wanted = !self.engine.is_crowded() && !self.ready.is_superseded();
@@ -280,10 +285,12 @@ impl Worker<'_> {
         let config = &self.ready.config;
         let one_by_one = config.sink.one_by_one() || config.guarantee == Guarantee::AtMostOnce;
         let pause = self.pause();
-        if one_by_one || self.sparse || self.ready.sink.min_interval().is_some() {
+        if one_by_one || self.ready.sink.min_interval().is_some() {
             (Next::Look, Then::End)
         } else if pause > SOON {
             (Next::Pause(pause), Then::End)
+        } else if self.sparse {
+            (Next::Look, Then::End)
         } else {
             (Next::Look, Then::Soon)
         }

@@ -21,7 +21,7 @@ const TOGETHER: usize = 64;
 pub(super) type Answer = Vec<Option<Position>>;
 
 /// The question as it was prepared. A table that was asked for once is asked for with the others from then on, also while
-/// it does not rest, so that the statements stay the same; when few are wanted of many, it is made again.
+/// it does not rest, so that the statements stay the same; when few are wanted of many, each is asked for alone.
 #[derive(Debug, Default)]
 pub(super) struct Question {
     /// Each table by its statement.
@@ -45,11 +45,8 @@ impl Question {
         shapes: &[&Shape],
         now: Timestamp,
     ) -> Result<Answer, Error> {
-        if let [alone] = shapes {
-            return Ok(vec![Look::newest_of(session, alone, now).await?]);
-        }
-        if shapes.len() * 4 < self.tables.len() {
-            *self = Self::default();
+        if shapes.len() == 1 || shapes.len() * 4 < self.tables.len() {
+            return try_join_all(shapes.iter().map(|shape| Look::newest_of(session, shape, now))).await;
         }
         let relations = |shape: &Shape| shape.descendants.len() + 1;
         let numbers: Vec<usize> =

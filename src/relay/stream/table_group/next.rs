@@ -6,6 +6,7 @@ use std::time::Instant;
 use tokio::task::{Id, JoinError, JoinSet};
 
 use super::Group;
+use crate::relay::engine::intervals::SAMPLE;
 use crate::relay::stream::member::{Member, Prepared};
 use crate::relay::stream::worker::{Ended, Next};
 
@@ -37,11 +38,13 @@ impl Group {
         let Some(member) = self.tasks.remove(&id).and_then(|index| self.members.get_mut(index)) else { return };
         member.busy = false;
         let begun = std::mem::take(&mut member.begins);
-        let arrived = outcome
-            .as_ref()
-            .is_ok_and(|ended| self.rest_after.as_ref().is_some_and(|rest| rest.has_arrived(ended.stands_at.as_ref())));
+        // Figures are taken at full looks: where each began with a row, none would ever show that nothing waits.
+        let sampled = member.sampled.is_some_and(|sampled| sampled.elapsed() < SAMPLE);
+        let (mut moved, mut arrived) = (false, false);
         let next = match outcome {
             Ok(ended) => {
+                moved = ended.moved;
+                arrived = self.rest_after.as_ref().is_some_and(|rest| rest.has_arrived(ended.stands_at.as_ref()));
                 (member.backoff, member.learned) = (ended.backoff, ended.learned);
                 ended.next
             }
@@ -55,7 +58,7 @@ impl Group {
         if next == Next::Quiet && member.checking {
             member.unchecked = false;
         }
-        if matches!(next, Next::Look | Next::Pause(_)) {
+        if moved {
             let now = Instant::now();
             self.arrivals.came_until(now);
             member.standby.moved(now);
@@ -87,10 +90,10 @@ impl Group {
                 member.not_before = Instant::now() + pause;
             }
         }
-        if !(begun && arrived) {
+        if !(begun && arrived && sampled) {
             self.rest_after = None;
         } else if self.members.iter().all(|member| !member.begins) {
-            self.rest = self.rest_after.take();
+            (self.rest, self.arrived) = (self.rest_after.take(), true);
         }
     }
 }

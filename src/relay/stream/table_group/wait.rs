@@ -5,12 +5,11 @@ use std::time::{Duration, Instant};
 
 use super::{CATALOGUE, CATALOGUE_AT_REST, Group};
 use crate::database::{Error, Session};
-use crate::pace::freshness;
 use crate::position::Position;
 use crate::relay::engine::intervals::SAMPLE;
 use crate::relay::engine::wakeups;
 use crate::relay::stream::idle::Rest;
-use crate::relay::stream::idle_poller::Watch;
+use crate::relay::stream::idle_poller::{Pauses, Watch, Watched};
 use crate::relay::stream::member::Member;
 use crate::relay::stream::poll::Look;
 use crate::source::shape::Shape;
@@ -19,20 +18,21 @@ use crate::source::shape::Shape;
 const SOON: Duration = Duration::from_millis(10);
 
 impl Group {
-    /// Waits for the pause, a hint, the end of a turn or of the last checks, or the engine's end. A group that rests leaves looking to the sentry
-    /// once its pause is so long that it can look for many tables together; they share it up to the `longest`.
-    pub(super) async fn wait(&mut self, pause: Duration, longest: Duration) {
-        let (stop, sentry) = (self.engine.stop.clone(), Arc::clone(&self.sentry));
+    /// Waits as long as the group rests, while the sentry looks; when that fails, for a pause.
+    pub(super) async fn rest(&mut self, pauses: Pauses) {
+        let sentry = Arc::clone(&self.sentry);
+        let watch = self.shape.as_ref().and_then(|shape| sentry.watch(&mut self.rest, shape, pauses));
+        self.wait(pauses.alone(Instant::now()), watch).await;
+    }
+
+    /// Waits for the pause, or the sentry's word instead, a hint, the end of a turn or of the last checks, or the engine's end.
+    pub(super) async fn wait(&mut self, pause: Duration, watch: Option<Watch<'_>>) {
+        let stop = self.engine.stop.clone();
         // With every relay in a turn there is nothing to look for before one of them is done.
         let busy = self.members.iter().all(|member| member.busy);
         let pause = if busy { pause.max(SAMPLE / 10) } else { pause };
         let preparing = !self.preparing.is_empty();
-        let left = self.rest.as_ref().map_or(pause, Rest::left);
-        let watch = match &self.shape {
-            Some(shape) if pause >= freshness::LONGEST => sentry.watch(&mut self.rest, shape, (pause, longest)),
-            _ => None,
-        };
-        let pause = if watch.is_some() { pause.max(left) } else { pause };
+        let pause = watch.as_ref().map_or(pause, Watch::left);
         let wake = self.wake.filter(|_| !busy);
         let pause = wake.map_or(pause, |wake| pause.min(wake.saturating_duration_since(Instant::now())));
         let sleeper = self.sleeper.clone();
@@ -48,8 +48,8 @@ impl Group {
         if self.hinted {
             self.members.iter_mut().for_each(Member::hinted);
         }
-        if let Some((rest, seen)) = watch.and_then(Watch::end) {
-            self.rest = Some(rest);
+        if let Some(Watched { rest, seen, newer }) = watch.and_then(Watch::end) {
+            (self.rest, self.newer) = (Some(rest), newer);
             self.seen = seen.or(self.seen);
         }
         while let Some(done) = self.running.try_join_next_with_id() {
@@ -60,13 +60,21 @@ impl Group {
     /// One look; true when some relay had work to do.
     pub(super) async fn step(&mut self) -> Result<bool, Error> {
         let (Some(mut rest), Some(shape)) = (self.rest.take(), self.shape.clone()) else {
+            (self.arrived, self.newer) = (false, None);
             return self.look(if self.stands_by { CATALOGUE_AT_REST } else { CATALOGUE }).await;
         };
         let session = self.engine.probe.session().await?;
         if rest.is_over(self.engine.bulletin.number(&session, self.engine.call_deadline).await?) {
             return self.look(CATALOGUE_AT_REST).await;
         }
-        let newest = self.newest(&session, &shape, &rest).await?;
+        let newest = match self.newer.take() {
+            _ if std::mem::take(&mut self.arrived) => {
+                self.rest = Some(rest);
+                return Ok(false);
+            }
+            Some(newer) => Some(newer),
+            None => self.newest(&session, &shape, &rest).await?,
+        };
         if !rest.is_of(newest.as_ref()) {
             let safe = newest.map_or(Duration::ZERO, |newest| rest.sighting.until_safe(&newest, shape.margin));
             if safe <= SOON && !self.stands_by {
