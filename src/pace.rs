@@ -174,7 +174,7 @@ impl Largest {
 }
 
 /// No turn grows beyond so many rows: they come again when its replica ends before it has advanced.
-pub const UNCOMMITTED: usize = 20_000;
+pub const UNCOMMITTED: usize = 40_000;
 
 /// By how much the rows of a turn are raised, up to `largest`, and its bytes, after a turn that took all it could. What a turn
 /// costs besides its rows, `fixed`, is the same for many as for few: where it is long, because servers are far away or dead

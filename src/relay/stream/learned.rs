@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::pace::{self, freshness::TurnTime};
+use crate::pace::{self, freshness::Lead};
 use crate::relay::Config;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::outcome::Timings;
@@ -28,8 +28,8 @@ pub struct Learned {
     pub accepted_partitions: Option<i32>,
     /// Rows that were acknowledged but not advanced over by the last turn.
     pub unconfirmed: usize,
-    /// How long turns take that leave no row.
-    pub turns: TurnTime,
+    /// How long before rows are too old turns must begin.
+    pub lead: Lead,
 }
 
 impl Learned {
@@ -43,7 +43,7 @@ impl Learned {
             suspects: 0,
             accepted_partitions: None,
             unconfirmed: 0,
-            turns: TurnTime::default(),
+            lead: Lead::new(&config.poll),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::cursor::RestsOn;
 use crate::database::Error;
@@ -101,7 +101,7 @@ pub(in crate::relay) async fn run(
         open_since,
         follow,
         sparse,
-        begun: Instant::now(),
+        follows: false,
         seen: sighting.clone(),
         moved: false,
     };
@@ -159,8 +159,8 @@ pub(in crate::relay) struct Worker<'a> {
     /// See [`Start`]; for the first turn.
     follow: Option<Position>,
     sparse: bool,
-    /// When the look for the turn began.
-    begun: Instant,
+    /// The turn before left no row, and this one was not asked for by a look of the group's.
+    follows: bool,
     /// The last look at the writers.
     seen: Sighting,
     moved: bool,
@@ -227,6 +227,12 @@ impl Worker<'_> {
             _ if self.chain.backlog && turn.filled => turn.learned.left_rows(self.ready, &turn.timings),
             _ => {}
         }
+        if let (true, Ok(TurnOutcome::Relayed { more: false, .. }), Some(oldest)) =
+            (self.follows, &outcome, turn.delivered.first())
+        {
+            turn.learned.lead.learn(sighting.clock().since(*oldest), &self.ready.config.poll);
+        }
+        self.follows = matches!(outcome, Ok(TurnOutcome::Relayed { more: false, .. } | TurnOutcome::Idle));
         self.ready.record(&mut turn, &outcome);
         self.learned = turn.learned;
         outcome
@@ -245,7 +251,6 @@ impl Worker<'_> {
 
     /// Looks for the turn that follows at once.
     async fn look_again(&mut self) -> Result<Option<Sighting>, TurnError> {
-        self.begun = Instant::now();
         Ok(Some(match &mut self.chain.ahead {
             Some(ahead) => bounded(self.engine, ahead.sighting()).await?,
             None => self.engine.watcher.scan(&self.ready.shape).await?,
@@ -261,7 +266,6 @@ impl Worker<'_> {
             }
             let is_wanted = !self.engine.is_crowded() && !self.ready.is_superseded();
             let Some(after) = self.chain.stands_at.clone().filter(|_| is_wanted) else { return Ok(None) };
-            self.begun = Instant::now();
             self.chain.permits = self.engine.permits(false).await?;
             let (most, learned) = (self.learned.row_limit, self.learned);
             let plan = Plan { after: Some(after), known: None, most, sighting: None, learned };
@@ -360,14 +364,13 @@ impl Worker<'_> {
             return (Next::Look, self.at_once());
         }
         self.patience.relayed();
-        self.learned.turns.took(self.begun.elapsed());
         self.stays()
     }
 
     /// The pause before the next turn while rows come all the time.
     fn pause(&self) -> Duration {
         let behind = self.seen.clock().since(self.seen.horizon.at);
-        self.learned.turns.pause(&self.ready.config.poll, behind)
+        self.learned.lead.pause(&self.ready.config.poll, behind)
     }
 
     /// With a rate, the next row must wait for its time.
