@@ -10,8 +10,8 @@ use super::payload::Payload;
 pub const PARTS: [(&str, f64); 10] = [
     ("rates", 3.5),
     ("delay", 0.5),
-    ("latency", 1.3),
-    ("primary_load", 1.2),
+    ("latency", 2.8),
+    ("primary_load", 1.4),
     ("takeover", 0.3),
     ("idle", 0.6),
     ("many_cursors", 2.0),

@@ -74,9 +74,8 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
     report.line("transaction ids beside the writers'", &ids, "a second", "");
     let wal = more(|watch| watch.wal_per_second / 1024.0, |alone| alone.wal_per_second / 1024.0);
     report.line("WAL beside the writers'", &wal, "KiB a second", "");
-    for Calls { statement, per_second, micros, hits, plans, plan_micros } in &statements {
-        let planned = format!("planned {plans:.0} times a second in {plan_micros:.0} µs");
-        let note = format!("{per_second:.0} a second, {hits:.1} buffers each, {planned}");
+    for Calls { statement, per_second, micros, hits } in &statements {
+        let note = format!("{per_second:.0} a second, {hits:.1} buffers each");
         report.line(statement, &[*micros], "µs a call", note);
     }
     report.section("the same, one replica with freshness = \"100ms\"");
@@ -114,25 +113,20 @@ struct Calls {
     per_second: f64,
     micros: f64,
     hits: f64,
-    /// Planned a second, and how long that took.
-    plans: f64,
-    plan_micros: f64,
 }
 
 /// The statements of the relay's role that took most time since the last reset.
 async fn calls(stage: &Stage) -> anyhow::Result<Vec<Calls>> {
     let sql = "SELECT left(regexp_replace(query, '\\s+', ' ', 'g'), 34), \
         calls / extract(epoch FROM clock_timestamp() - i.stats_reset)::float8, mean_exec_time * 1e3, \
-        shared_blks_hit::float8 / calls, plans / extract(epoch FROM clock_timestamp() - i.stats_reset)::float8, mean_plan_time * 1e3 FROM pg_stat_statements s, pg_stat_statements_info i \
-        WHERE s.userid = 'relay'::regrole ORDER BY total_exec_time + total_plan_time DESC LIMIT 12";
+        shared_blks_hit::float8 / calls FROM pg_stat_statements s, pg_stat_statements_info i \
+        WHERE s.userid = 'relay'::regrole ORDER BY total_exec_time DESC LIMIT 9";
     let rows = stage.owner().await?.query(sql, &[]).await.context("pg_stat_statements")?;
     let calls = rows.iter().map(|row| Calls {
         statement: row.get(0),
         per_second: row.get(1),
         micros: row.get(2),
         hits: row.get(3),
-        plans: row.get(4),
-        plan_micros: row.get(5),
     });
     Ok(calls.collect())
 }

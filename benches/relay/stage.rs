@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The broker's listener behind a proxy.
 const FAR: &str = "far";
 /// Checkpoints and vacuums of what was filled before would be counted as somebody's work.
-const SETTINGS: [(&str, &str); 8] = [
+const SETTINGS: [(&str, &str); 7] = [
     ("shared_buffers", "512MB"),
     ("max_wal_size", "16GB"),
     ("checkpoint_timeout", "1h"),
@@ -33,7 +33,6 @@ const SETTINGS: [(&str, &str); 8] = [
     ("max_connections", "200"),
     ("maintenance_work_mem", "256MB"),
     ("shared_preload_libraries", "pg_stat_statements"),
-    ("pg_stat_statements.track_planning", "on"),
 ];
 
 /// See the module.

@@ -77,6 +77,7 @@ mod sql_sink;
 mod sqlstates;
 mod stage;
 mod stages;
+mod standby;
 mod start;
 mod statements;
 mod storm;
