@@ -98,7 +98,7 @@ audit: deps ## Ask the advisory database about the dependencies; needs the netwo
 	@$$(scripts/cargo-deny) --log-level error check advisories || \
 	  { echo "make audit: NOT CHECKED, or an advisory was found: see above. Nothing is known to be safe." >&2; exit 1; }
 
-bench: deps-test ## Measure against the raw limits of this machine, in about ten minutes; writes target/bench.json; ARGS="--quick", ARGS=--help
+bench: deps-test ## Measure against the raw limits of this machine, in about fifteen minutes; writes target/bench.json; ARGS="--quick", ARGS=--help
 	cargo bench --bench relay -- $(ARGS)
 
 bench-compare: deps-test ## Measure the usual loop (one row, one send, one UPDATE) beside the relay, over the same rows
