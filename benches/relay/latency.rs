@@ -19,7 +19,7 @@ use super::report::{Goal, Report, thousands};
 use super::spent::Spent;
 use super::stage::{LIVE, Stage};
 use super::tail::{self, Receipt, now, wait};
-use super::writer::Writer;
+use super::writer::{Committed, Writer};
 
 /// Single-row transactions a second, and what is demanded of them.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +93,7 @@ pub struct Watched<'a> {
 }
 
 /// One watch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Latency {
     rows: usize,
     /// Committed a second: less than asked for when the machine did not keep up.
@@ -177,6 +177,16 @@ pub async fn watch(stage: &Stage, what: Watched<'_>) -> anyhow::Result<Latency> 
     let receipts = tail::read(stage, &topic, committed.len()).await?;
     stage.close(&topic, committed.len() as u64).await?;
 
+    let used = after.iter().zip(&before).map(|(after, before)| after.cpu_s - before.cpu_s);
+    let mut latency = delays(&receipts, committed, (from, until))?;
+    latency.acknowledged_ms = own.mean_ms();
+    latency.rss_max_bytes = after.iter().map(|usage| usage.rss_max_bytes).max().unwrap_or(0);
+    latency.charge(&used.collect::<Vec<_>>(), &spent, until - from);
+    Ok(latency)
+}
+
+/// How long the rows took that were created in this time; nothing of what that cost.
+fn delays(receipts: &[Receipt], committed: Vec<Committed>, (from, until): (f64, f64)) -> anyhow::Result<Latency> {
     let committed: HashMap<i64, f64> = committed.into_iter().collect();
     let watched: Vec<&Receipt> =
         receipts.iter().filter(|receipt| receipt.created >= from && receipt.created < until).collect();
@@ -185,27 +195,31 @@ pub async fn watch(stage: &Stage, what: Watched<'_>) -> anyhow::Result<Latency> 
     let since_commit = |receipt: &&Receipt| Some((receipt.stamped - committed.get(&receipt.id)?) * 1e3);
     let mut since_commit: Vec<f64> = watched.iter().filter_map(since_commit).collect();
     ensure!(since_commit.len() == watched.len(), "a record has no row");
-    let seconds = until - from;
-    let cpu: Vec<f64> = after.iter().zip(&before).map(|(after, before)| after.cpu_s - before.cpu_s).collect();
-    let cpu_s: f64 = cpu.iter().sum();
-    let percents = |start: f64, choose: fn(f64, f64) -> f64| cpu.iter().copied().fold(start, choose) * 100.0 / seconds;
     Ok(Latency {
         rows: watched.len(),
-        per_second: watched.len() as f64 / seconds,
+        per_second: watched.len() as f64 / (until - from),
         p50_ms: percentile(&mut since_created, 0.50),
         p99_ms: percentile(&mut since_created, 0.99),
         max_ms: percentile(&mut since_created, 1.0),
         commit_p50_ms: percentile(&mut since_commit, 0.50),
         commit_p99_ms: percentile(&mut since_commit, 0.99),
-        acknowledged_ms: own.mean_ms(),
-        cpu_s_per_million: cpu_s * 1e6 / watched.len() as f64,
-        percent: cpu_s * 100.0 / seconds,
-        least_most_percent: [percents(f64::MAX, f64::min), percents(0.0, f64::max)],
-        postgres_percent: spent.cpu_s * 100.0 / seconds,
-        wal_per_second: spent.wal as f64 / seconds,
-        transactions_per_second: spent.transaction_ids as f64 / seconds,
-        rss_max_bytes: after.iter().map(|usage| usage.rss_max_bytes).max().unwrap_or(0),
+        ..Latency::default()
     })
+}
+
+impl Latency {
+    /// Takes in what each replica, and PostgreSQL, has spent in so many seconds.
+    fn charge(&mut self, replicas: &[f64], spent: &Spent, seconds: f64) {
+        let cpu_s: f64 = replicas.iter().sum();
+        let percent =
+            |start: f64, choose: fn(f64, f64) -> f64| replicas.iter().copied().fold(start, choose) * 100.0 / seconds;
+        self.cpu_s_per_million = cpu_s * 1e6 / self.rows as f64;
+        self.percent = cpu_s * 100.0 / seconds;
+        self.least_most_percent = [percent(f64::MAX, f64::min), percent(0.0, f64::max)];
+        self.postgres_percent = spent.cpu_s * 100.0 / seconds;
+        self.wal_per_second = spent.wal as f64 / seconds;
+        self.transactions_per_second = spent.transaction_ids as f64 / seconds;
+    }
 }
 
 /// The relay's own histogram `delivery_latency_seconds`.

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use tokio::sync::OwnedSemaphorePermit;
+
 use crate::cursor::RestsOn;
 use crate::database::Error;
 use crate::pace::{self, Backoff, Patience};
@@ -173,14 +175,9 @@ impl Worker<'_> {
     }
 
     async fn turn(&mut self, sighting: &Sighting) -> Result<TurnOutcome, TurnError> {
-        // While its sink is out, one relay at a time tries it: of this process here, of all in the turn.
-        let probe = if self.ready.status.circuit_open() {
-            let Some(permit) = self.engine.probe_permit(&self.ready.config.sink.circuit()) else {
-                return Ok(TurnOutcome::Early(circuit::PROBED_BY_ANOTHER));
-            };
-            Some(permit)
-        } else {
-            None
+        let probe = match self.probe() {
+            Ok(probe) => probe,
+            Err(pause) => return Ok(TurnOutcome::Early(pause)),
         };
         if self.chain.permits.is_empty() {
             self.chain.permits = self.engine.permits(self.ready.config.sink.one_by_one()).await?;
@@ -227,15 +224,23 @@ impl Worker<'_> {
             _ if self.chain.backlog && turn.filled => turn.learned.left_rows(self.ready, &turn.timings),
             _ => {}
         }
-        if let (true, Ok(TurnOutcome::Relayed { more: false, .. }), Some(oldest)) =
-            (self.follows, &outcome, turn.delivered.first())
-        {
-            turn.learned.lead.learn(sighting.clock().since(*oldest), &self.ready.config.poll);
+        let oldest = turn.delivered.first().filter(|_| self.follows).copied();
+        if let (Ok(TurnOutcome::Relayed { more: false, .. }), Some(oldest)) = (&outcome, oldest) {
+            turn.learned.lead.learn(sighting.clock().since(oldest), &self.ready.config.poll);
         }
         self.follows = matches!(outcome, Ok(TurnOutcome::Relayed { more: false, .. } | TurnOutcome::Idle));
         self.ready.record(&mut turn, &outcome);
         self.learned = turn.learned;
         outcome
+    }
+
+    /// While its sink is out, one relay at a time tries it: of this process here, of all in the turn.
+    fn probe(&self) -> Result<Option<OwnedSemaphorePermit>, Duration> {
+        if !self.ready.status.circuit_open() {
+            return Ok(None);
+        }
+        let permit = self.engine.probe_permit(&self.ready.config.sink.circuit());
+        permit.map(Some).ok_or(circuit::PROBED_BY_ANOTHER)
     }
 
     /// Rows that were acknowledged and not advanced over are sent again; under at_most_once they are unknown, and lost

@@ -90,7 +90,12 @@ impl Group {
                 member.not_before = Instant::now() + pause;
             }
         }
-        if !(begun && arrived && sampled) {
+        self.rests_after(begun && arrived && sampled);
+    }
+
+    /// Rests when the turns that the last full look began have all ended as they should.
+    fn rests_after(&mut self, arrived: bool) {
+        if !arrived {
             self.rest_after = None;
         } else if self.members.iter().all(|member| !member.begins) {
             (self.rest, self.arrived) = (self.rest_after.take(), true);
