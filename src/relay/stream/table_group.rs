@@ -220,7 +220,8 @@ impl Group {
         self.seen = Some(look.sighting.horizon.observed_at);
         // Replicas that begin at different ends rarely try the same cursor.
         let first = fastrand::usize(..self.members.len().max(1));
-        (self.waits, self.takes_over) = (true, false);
+        self.waits = self.members.iter().all(|member| member.ready.is_some());
+        self.takes_over = false;
         let safe = self.wake.take();
         for index in (first..self.members.len()).chain(0..first) {
             found |= self.consider(index, &look, known);
