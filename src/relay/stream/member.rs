@@ -307,7 +307,8 @@ impl Member {
         let wants_more = standing.redrive
             || weaker_rule::is_weaker(standing.rule.as_deref(), &ready.shape)
             || shards::follows(ready, standing, look).is_some();
-        if wants_more || !look.is_behind(standing) || !self.is_anothers(engine, standing) {
+        let waits = look.is_behind(standing) || standing.in_flight;
+        if wants_more || !waits || !self.is_anothers(engine, standing) {
             return None;
         }
         let rested = look.sighting.clock().since(standing.advanced_at);

@@ -26,7 +26,8 @@ fn patience(config: &pace::Config) -> Duration {
 
 /// The same for a replica that has moved it itself a moment ago.
 fn shortest(config: &pace::Config) -> Duration {
-    config.freshness + config.freshness / 4
+    let look = config.freshness.max(config.min);
+    look + look / 4
 }
 
 /// The pause between two looks at a cursor that another replica moves: with [`patience`], no more than the standby's pause. By

@@ -21,7 +21,7 @@ use crate::relay::engine::open_since::OpenSince;
 use crate::relay::engine::wakeups::Sleeper;
 use crate::relay::stream::clock_watch::Reading;
 use crate::relay::stream::gauges::Samples;
-use crate::relay::stream::idle::Rest;
+use crate::relay::stream::idle::{self, Rest};
 use crate::relay::stream::idle_poller::{Pauses, Sentry};
 use crate::relay::stream::member::{Member, Prepared, Quiet};
 use crate::relay::stream::poll::Look;
@@ -149,7 +149,7 @@ impl Group {
                 Ok(found) => {
                     backoff = Backoff::new();
                     let hinted = std::mem::take(&mut self.hinted);
-                    let standby = self.stands_by.then(|| standby::pause(&poll, fastrand::f64()));
+                    let standby = self.stands_by.then(|| standby::pause(&poll, fastrand::f64()).min(idle::FULL));
                     let pauses = Pauses { arrivals: self.arrivals, standby, poll };
                     let now = Instant::now();
                     match self.wake {

@@ -59,19 +59,19 @@ impl Group {
 
     /// One look; true when some relay had work to do.
     pub(super) async fn step(&mut self) -> Result<bool, Error> {
+        let (arrived, newer) = (std::mem::take(&mut self.arrived), self.newer.take());
         let (Some(mut rest), Some(shape)) = (self.rest.take(), self.shape.clone()) else {
-            (self.arrived, self.newer) = (false, None);
             return self.look(if self.stands_by { CATALOGUE_AT_REST } else { CATALOGUE }).await;
         };
         let session = self.engine.probe.session().await?;
         if rest.is_over(self.engine.bulletin.number(&session, self.engine.call_deadline).await?) {
             return self.look(CATALOGUE_AT_REST).await;
         }
-        let newest = match self.newer.take() {
-            _ if std::mem::take(&mut self.arrived) => {
-                self.rest = Some(rest);
-                return Ok(false);
-            }
+        if arrived {
+            self.rest = Some(rest);
+            return Ok(false);
+        }
+        let newest = match newer {
             Some(newer) => Some(newer),
             None => self.newest(&session, &shape, &rest).await?,
         };
