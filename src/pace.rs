@@ -7,11 +7,11 @@ pub mod freshness;
 /// `[relay.poll]` of the configuration, and `freshness`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
-    /// Pause after a turn that found rows, and the first one after an empty look.
+    /// The shortest pause; of queues the one after a turn that found work, and the first one after an empty look.
     pub min: Duration,
     /// Pause that its growth ends at while nothing happens.
     pub max: Duration,
-    /// Pause of a replica that found the cursor held by another; while another one moves it, looks are a little more frequent.
+    /// Pause of a replica that found the cursor held by another. While another one moves it, pauses are shorter.
     pub standby: Duration,
     /// Whether notifications of the table's trigger end a pause, too.
     pub notify: bool,
@@ -174,7 +174,13 @@ impl Largest {
 }
 
 /// No turn grows beyond so many rows: they come again when its replica ends before it has advanced.
-pub const UNCOMMITTED: usize = 40_000;
+const UNCOMMITTED: usize = 40_000;
+
+/// Maximum number of rows of a turn that is configured for `rows` and has grown.
+#[must_use]
+pub fn most_rows(rows: usize, growth: usize) -> usize {
+    rows.saturating_mul(growth).min(rows.max(UNCOMMITTED))
+}
 
 /// By how much the rows of a turn are raised, up to `largest`, and its bytes, after a turn that took all it could. What a turn
 /// costs besides its rows, `fixed`, is the same for many as for few: where it is long, because servers are far away or dead
@@ -241,6 +247,13 @@ mod tests {
         assert_eq!(after(2, 100, 300), 2);
         assert_eq!(after(4, 100, 600), 2);
         assert_eq!(after(4, 400, 1_500), 1);
+    }
+
+    #[test]
+    fn turn_that_grows_stays_below_what_may_come_again_unless_more_is_configured() {
+        assert_eq!([1, 2, 16].map(|growth| most_rows(20_000, growth)), [20_000, 40_000, 40_000]);
+        assert_eq!(most_rows(100, 16), 1_600);
+        assert_eq!([1, 16].map(|growth| most_rows(1_000_000, growth)), [1_000_000, 1_000_000]);
     }
 
     // Guarantee: failures.outage

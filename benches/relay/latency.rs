@@ -152,7 +152,7 @@ pub async fn watch(stage: &Stage, what: Watched<'_>) -> anyhow::Result<Latency> 
     };
     let owner = stage.owner().await?;
     owner.batch_execute(&format!("TRUNCATE {LIVE}")).await?;
-    // A port that was free a moment ago; the other replicas have ports that nobody asks.
+    // A port that was free a moment ago; the other replicas have ports that are not asked.
     let admin = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
     let mut processes = vec![Process::spawn(&relay.toml(&stage.near(), &admin), "r1")?];
     for number in 2..=what.replicas {

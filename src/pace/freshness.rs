@@ -27,7 +27,7 @@ impl Arrivals {
         }
     }
 
-    /// Turns that followed each other have ended: rows came all the time until now, and nobody counted them here.
+    /// Turns that followed each other have ended: rows came all the time until now, and were not counted here.
     pub fn came_until(&mut self, now: Instant) {
         self.last = Some(now);
     }

@@ -47,7 +47,7 @@ impl Sighting {
         self.horizon.observed_at.plus(self.answered.elapsed())
     }
 
-    /// How long until a row is older than the latency window, if nobody but the window holds it back.
+    /// How long until a row is older than the latency window, if nothing but the window holds it back.
     #[must_use]
     pub fn until_safe(&self, row: &Position, margin: Margin) -> Duration {
         row.created_at.plus(margin.window).plus(margin.precision).since(self.clock())

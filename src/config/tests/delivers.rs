@@ -36,6 +36,7 @@ fn hash_follows_what_is_delivered_and_nothing_else() {
             kafka.replace("name = \"k\"\n", "name = \"k\"\nstart = \"now\"\non_config_change = \"go_on\"\n"),
             email.clone(),
         ),
+        (kafka.replace("name = \"k\"\n", "name = \"k\"\nfreshness = \"1s\"\n"), email.clone()),
         (format!("{kafka}[relay.poll]\nmax = \"1s\"\n[relay.turn]\nrows = 7\n"), email.clone()),
         (kafka.to_owned(), email.replace("server = \"s\"\n", "server = \"s\"\ntimeout = \"1s\"\nconnections = 2\n")),
         (kafka.replace("name = \"k\"\n", "name = \"k\"\nshards = 2\n"), email.clone()),

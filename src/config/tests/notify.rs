@@ -1,4 +1,4 @@
-//! `[relay.poll] notify`.
+//! `[relay.poll] notify`, and `freshness`.
 
 use super::*;
 
@@ -43,4 +43,22 @@ fn due_work_is_not_woken() {
     let text = notified("").replacen("[relay.source.stream]\ntable = \"public.bookings\"", pending, 1);
     let problems = parse(&text).expect_err("no stream");
     assert_eq!(problems.list()[0].key, "relay[events].poll.notify", "{problems}");
+}
+
+#[test]
+fn freshness_is_of_streams_and_within_its_bounds() {
+    let written = |value: &str| with("name = \"events\"", &format!("name = \"events\"\nfreshness = {value}"));
+    let config = parse(GOOD).expect("valid");
+    assert_eq!(config.relays[0].poll.freshness, std::time::Duration::from_millis(10));
+    assert!(!show::relay(&config.relays[0], show::Secrets::Hidden).contains("freshness"));
+    let config = parse(&written("\"250ms\"")).expect("valid");
+    assert!(show::relay(&config.relays[0], show::Secrets::Hidden).contains("\nfreshness = \"250ms\"\n"));
+    for wrong in ["\"0s\"", "\"2s\"", "10"] {
+        let problems = parse(&written(wrong)).expect_err(wrong);
+        assert_eq!(problems.list()[0].key, "relay[events].freshness", "{problems}");
+    }
+    let pending = "[relay.source.pending]\ntable = \"public.todos\"\nkey = [\"id\"]\ndue = \"at\"\nsent = \"sent\"";
+    let text = written("\"250ms\"").replacen("[relay.source.stream]\ntable = \"public.bookings\"", pending, 1);
+    let problems = parse(&text).expect_err("no stream");
+    assert!(problems.list().iter().any(|problem| problem.key == "relay[events].freshness"), "{problems}");
 }

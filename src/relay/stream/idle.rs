@@ -17,8 +17,8 @@
 //! What no row tells (an operator's change, a pause, a halt, a redrive) the [`crate::relay::engine::control_changes`] does, and a full look is made
 //! every five seconds all the same. The catalog is read less often while a group rests, but never less than a second
 //! before a turn begins. The writers are looked for once a second, and at each short look while there are any: the bound of
-//! one whose start cannot be read is the last look before it. While the group's pause is the longest, [`crate::relay::stream::idle_poller`] makes
-//! its short looks together with those of others.
+//! one whose start cannot be read is the last look before it. The [`crate::relay::stream::idle_poller`] makes a
+//! group's short looks, together with those of others.
 
 use std::time::{Duration, Instant};
 

@@ -49,8 +49,7 @@ impl Learned {
 
     /// Maximum number of rows of a turn at the present growth.
     pub(in crate::relay) fn most_rows(&self, relay: &PreparedStream) -> usize {
-        let rows = relay.config.turn.rows;
-        rows.saturating_mul(self.growth).min(rows.max(pace::UNCOMMITTED))
+        pace::most_rows(relay.config.turn.rows, self.growth)
     }
 
     /// Maximum number of bytes of a turn at the present growth.

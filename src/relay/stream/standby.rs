@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use crate::pace;
 use crate::position::Position;
 
-/// A cursor that nobody has moved for so long is nobody's when this replica first sees it, and also when it has seen it stand
-/// still for so long.
+/// A cursor that no replica has moved for so long is taken over when this replica first sees it, and also when it has seen it
+/// stand still for so long.
 const ABANDONED: Duration = Duration::from_secs(1);
 
 /// A replica that has moved the cursor itself so lately does not leave it to another one before that has proved to be quick:
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn cursor_that_nobody_has_moved_for_long_is_taken_over_at_the_first_look() {
+    fn cursor_that_no_replica_has_moved_for_long_is_taken_over_at_the_first_look() {
         assert_eq!(until(&mut Standby::default(), &at(1), ABANDONED, Instant::now()), None);
     }
 }

@@ -206,7 +206,7 @@ impl Group {
         if found {
             self.arrivals.came(Instant::now());
         }
-        // While somebody holds the horizon, rows that come are no reason to look again soon.
+        // While a writer holds the horizon, rows that come are no reason to look again soon.
         found &= look.sighting.horizon.held_by.is_empty();
         self.latest.clone_from(&look.latest);
         // No sooner than the shortest pause, unless this group is woken by hints: it would wait for rows that it has heard of.

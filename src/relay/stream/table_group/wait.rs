@@ -59,9 +59,11 @@ impl Group {
 
     /// One look; true when some relay had work to do.
     pub(super) async fn step(&mut self) -> Result<bool, Error> {
+        // A replica that stands by reads the catalog again before it takes over.
+        let known = if self.stands_by { CATALOGUE_AT_REST } else { CATALOGUE };
         let (arrived, newer) = (std::mem::take(&mut self.arrived), self.newer.take());
         let (Some(mut rest), Some(shape)) = (self.rest.take(), self.shape.clone()) else {
-            return self.look(if self.stands_by { CATALOGUE_AT_REST } else { CATALOGUE }).await;
+            return self.look(known).await;
         };
         let session = self.engine.probe.session().await?;
         if rest.is_over(self.engine.bulletin.number(&session, self.engine.call_deadline).await?) {
@@ -80,7 +82,7 @@ impl Group {
             if safe <= SOON && !self.stands_by {
                 tokio::time::sleep(safe).await; // one look that can read it, instead of two
             }
-            return self.look(if self.stands_by { CATALOGUE_AT_REST } else { CATALOGUE }).await;
+            return self.look(known).await;
         }
         if rest.wants_scan() {
             rest.sighting = self.engine.watcher.scan(&shape).await?;
