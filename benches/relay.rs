@@ -33,6 +33,7 @@ mod relay {
     pub mod rates;
     pub mod read;
     pub mod read_model;
+    pub mod repeats;
     pub mod report;
     pub mod rules;
     pub mod schedules;

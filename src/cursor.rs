@@ -9,6 +9,7 @@ pub mod actions;
 mod advance;
 mod attention;
 mod change;
+pub mod checkpoint;
 pub mod claims;
 pub mod clock_step;
 mod commit;

@@ -18,7 +18,7 @@ pub use notify::{make_triggers, notify_triggers};
 pub use printed::{down_sql, up_sql};
 
 /// The newest schema version that this program knows, and the one that it was built for.
-pub const VERSION: i32 = 11;
+pub const VERSION: i32 = 12;
 
 /// Serialises migrators; an arbitrary number of our own.
 const LOCK: i64 = 0x006f_7574_626f_7872;
@@ -84,6 +84,11 @@ const MIGRATIONS: &[Migration] = &[
         version: 11,
         up: include_str!("../schema/0011_discarded_requests.up.sql"),
         down: include_str!("../schema/0011_discarded_requests.down.sql"),
+    },
+    Migration {
+        version: 12,
+        up: include_str!("../schema/0012_checkpoint.up.sql"),
+        down: include_str!("../schema/0012_checkpoint.down.sql"),
     },
 ];
 

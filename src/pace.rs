@@ -173,13 +173,14 @@ impl Largest {
     pub const RELEASED: Self = Self { rows: 16, bytes: 16 };
 }
 
-/// No turn grows beyond so many rows: they come again when its replica ends before it has advanced.
+/// No turn without checkpoints grows beyond so many rows: they come again when its replica ends before it has advanced.
 const UNCOMMITTED: usize = 40_000;
 
 /// Maximum number of rows of a turn that is configured for `rows` and has grown.
 #[must_use]
-pub fn most_rows(rows: usize, growth: usize) -> usize {
-    rows.saturating_mul(growth).min(rows.max(UNCOMMITTED))
+pub fn most_rows(rows: usize, growth: usize, checkpoints: bool) -> usize {
+    let grown = rows.saturating_mul(growth);
+    if checkpoints { grown } else { grown.min(rows.max(UNCOMMITTED)) }
 }
 
 /// By how much the rows of a turn are raised, up to `largest`, and its bytes, after a turn that took all it could. What a turn
@@ -251,9 +252,10 @@ mod tests {
 
     #[test]
     fn turn_that_grows_stays_below_what_may_come_again_unless_more_is_configured() {
-        assert_eq!([1, 2, 16].map(|growth| most_rows(20_000, growth)), [20_000, 40_000, 40_000]);
-        assert_eq!(most_rows(100, 16), 1_600);
-        assert_eq!([1, 16].map(|growth| most_rows(1_000_000, growth)), [1_000_000, 1_000_000]);
+        assert_eq!([1, 2, 16].map(|growth| most_rows(20_000, growth, false)), [20_000, 40_000, 40_000]);
+        assert_eq!([1, 2, 16].map(|growth| most_rows(20_000, growth, true)), [20_000, 40_000, 320_000]);
+        assert_eq!(most_rows(100, 16, false), 1_600);
+        assert_eq!([1, 16].map(|growth| most_rows(1_000_000, growth, false)), [1_000_000, 1_000_000]);
     }
 
     // Guarantee: failures.outage

@@ -12,6 +12,7 @@ use super::latency::PER_SECOND;
 use super::options::Options;
 use super::payload::Payload;
 use super::process::{Process, Relay};
+use super::repeats;
 use super::report::{Goal, Report};
 use super::stage::{LIVE, Stage};
 use super::tail::{Tail, now, wait};
@@ -35,7 +36,7 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
         .results
         .push(json!({"name": "takeover", "payload": "text", "payload_bytes": 200, "cursors": 1, "replicas": 3,
         "p50_ms": rounded(median(&millis)), "runs": runs(&millis)}));
-    Ok(())
+    repeats::measure(stage, options, report).await
 }
 
 /// Kills a holder for each round; milliseconds from each kill to the first receipt of a record that was produced after.

@@ -23,7 +23,8 @@ macro_rules! lock {
              CASE WHEN advanced_by IS NOT NULL \
              THEN (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - advanced_at) * 1000000)::bigint END, partitions, \
              token ->> 'by', CASE WHEN token IS NOT NULL THEN COALESCE(pg_catalog.jsonb_array_length(token -> 'rows'), 0) END, \
-             ctid::text, rule, open_since, created_at FROM outbox.cursor WHERE ",
+             ctid::text, rule, open_since, created_at, \
+             xmin::text || ' ' || (EXTRACT(EPOCH FROM updated_at) * 1000000)::bigint::text FROM outbox.cursor WHERE ",
             $condition,
             " FOR UPDATE SKIP LOCKED"
         )
@@ -62,6 +63,10 @@ pub struct LockedCursor {
     closed: CancellationToken,
     /// Where the locked version of the row lies.
     pub(super) place: RowPlace,
+    /// Names the locked version of the row, and no other: a checkpoint counts for one version only.
+    pub(super) version: String,
+    /// A turn that had this version locked has left a checkpoint beyond it.
+    pub resumes: bool,
     /// Where it stands; `None` is before every row.
     pub position: Option<Position>,
     /// The database's clock at the scan of the last advance.
@@ -150,6 +155,7 @@ impl LockedCursor {
         let rested: Option<i64> = row.try_get(6)?;
         let halted: Option<bool> = control.try_get(1)?;
         let fingerprint: Option<String> = control.try_get(2)?;
+        let (version, checkpoint): (String, Option<String>) = (row.try_get(14)?, control.try_get(11)?);
         Ok(Self {
             name: name.to_owned(),
             position: position(row.try_get(0)?, row.try_get(1)?),
@@ -167,10 +173,18 @@ impl LockedCursor {
             redrive: control.try_get(10)?,
             in_flight: reserve::in_flight(row, 8)?,
             place: RowPlace(row.try_get(10)?),
+            resumes: checkpoint.as_ref() == Some(&version),
+            version,
             rests_on: RestsOn { rule: row.try_get(11)?, open_since: row.try_get(12)? },
             connection,
             closed,
         })
+    }
+
+    /// Names the locked version of the row.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
     }
 
     /// The server that the lock is held on.

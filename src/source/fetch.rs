@@ -224,9 +224,9 @@ async fn read(
 ) -> Result<Fetched, FetchError> {
     let until = Instant::now() + request.budget.time;
     let (snapshot, mut rows) = questions.open(reader, request, pages.next()).await?;
+    batches.read_with(&snapshot);
     let mut hand = Hand { batches, until, batch: Batch::new(request.fields.len()), last: None };
-    let mut more = false;
-    let (mut left_over, mut large) = (false, false);
+    let (mut more, mut left_over, mut large) = (false, false, false);
     'turn: while let Some((page, stream)) = rows.take() {
         pin_mut!(stream);
         let asked = Instant::now();

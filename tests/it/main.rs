@@ -12,6 +12,7 @@ mod action_query;
 mod at_most_once;
 mod basics;
 mod chaos;
+mod checkpoints;
 mod checks;
 mod circuit;
 mod command;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::metrics::CursorMetrics;
-use crate::relay::Config;
+use crate::relay::{Config, Guarantee};
 use crate::{pace, sink, source};
 
 /// See the module.
@@ -90,6 +90,12 @@ impl PreparedStream {
 
     pub(in crate::relay) fn is_superseded(&self) -> bool {
         self.superseded.load(Ordering::Relaxed)
+    }
+
+    /// Whether turns write checkpoints: not where what was published is undone with the turn, or must never come again.
+    pub(in crate::relay) fn has_checkpoints(&self) -> bool {
+        let repeats = matches!(self.config.guarantee, Guarantee::AtLeastOnce | Guarantee::Deduplicated);
+        repeats && self.sink.says_what_is_acknowledged()
     }
 
     /// How much larger than configured a turn may grow.

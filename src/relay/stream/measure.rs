@@ -189,7 +189,9 @@ fn result(outcome: &Result<TurnOutcome, TurnError>) -> TurnResult {
         Ok(TurnOutcome::Relayed { .. } | TurnOutcome::Buried { .. } | TurnOutcome::Redriven { failure: None, .. }) => {
             TurnResult::Relayed
         }
-        Ok(TurnOutcome::Idle | TurnOutcome::Moved { .. } | TurnOutcome::Abandoned { .. }) => TurnResult::Idle,
+        Ok(TurnOutcome::Idle | TurnOutcome::Moved { .. } | TurnOutcome::Resumed | TurnOutcome::Abandoned { .. }) => {
+            TurnResult::Idle
+        }
         Ok(TurnOutcome::Busy | TurnOutcome::Early(_)) => TurnResult::Busy,
         Ok(TurnOutcome::Paused) => TurnResult::Paused,
         Ok(TurnOutcome::Halted | TurnOutcome::Foreign | TurnOutcome::Partitions { .. }) => TurnResult::Halted,

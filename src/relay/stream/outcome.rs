@@ -35,6 +35,8 @@ pub enum TurnOutcome {
         /// Where the cursor stands now.
         position: Option<Position>,
     },
+    /// The position was moved to the checkpoint of a turn that did not advance; nothing was published.
+    Resumed,
     /// There was nothing to publish.
     Idle,
     /// Rows were published and advanced over.
@@ -122,7 +124,8 @@ impl TurnOutcome {
             | Self::Foreign
             | Self::Regressed { .. }
             | Self::Partitions { .. }
-            | Self::Abandoned { .. } => None,
+            | Self::Abandoned { .. }
+            | Self::Resumed => None,
         }
     }
 }

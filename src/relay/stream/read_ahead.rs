@@ -7,7 +7,7 @@
 //! everything else that may forbid publishing is in the cursor's row, and the turn has just read that.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use tokio::sync::oneshot;
@@ -37,6 +37,8 @@ pub(in crate::relay) struct Ahead {
     pub(in crate::relay) growth: usize,
     begun: Instant,
     scanned: oneshot::Receiver<Sighting>,
+    /// What the rows are read with, once that is known.
+    pub(in crate::relay) snapshot: Arc<OnceLock<String>>,
     /// The rows as they come.
     pub(in crate::relay) rows: Rows,
     /// How the reading ends.
@@ -101,8 +103,18 @@ impl Ahead {
                 last.give();
             }
         }));
+        let snapshot = rows.snapshot();
         let rows = Rows { first: None, batches: rows };
-        Self { after, most, growth, begun: Instant::now(), scanned, rows, end: End { outcome, known: false, task } }
+        Self {
+            after,
+            most,
+            growth,
+            begun: Instant::now(),
+            scanned,
+            snapshot,
+            rows,
+            end: End { outcome, known: false, task },
+        }
     }
 
     /// Whether the turn that has locked `cursor`, and may take `most` rows, may publish it.

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::cursor::checkpoint::{CheckpointFacts, Resumed};
 use crate::cursor::dead_letter::{DeadLetter, Redrive};
 use crate::cursor::{Advance, ErrorReport, LockedCursor, RelayFacts, RestsOn, RowPlace};
 use crate::database::{Error, Loan};
@@ -18,6 +19,7 @@ use crate::relay::engine::circuit;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::{ForCircuit, at_stop};
 use crate::relay::setup::prepared::PreparedStream;
+use crate::relay::stream::checkpoint::Checkpoints;
 use crate::relay::stream::learned::Learned;
 use crate::relay::stream::outcome::{Timings, TurnError, TurnOutcome};
 use crate::relay::stream::publish_decision::{self, Verdict};
@@ -139,6 +141,9 @@ impl Turn<'_> {
                 None => TurnOutcome::Busy,
             }));
         }
+        if cursor.resumes && !cursor.foreign {
+            return self.resume(cursor).await.map(Admitted::Over);
+        }
         let shape = &self.ready.shape;
         let facts = RelayFacts { identity: &self.ready.identity, root: shape.root, relations: &shape.descendants };
         // Before anything else: an operator may move a cursor that is paused, halted or refused, and nothing is published.
@@ -162,6 +167,21 @@ impl Turn<'_> {
             return Ok(Admitted::Over(TurnOutcome::Early(circuit::PROBED_BY_ANOTHER)));
         }
         Ok(Admitted::Publish(Box::new(cursor)))
+    }
+
+    /// Takes over how far a turn had come that did not advance: its replica was killed, or has lost the lock.
+    async fn resume(&mut self, cursor: LockedCursor) -> Result<TurnOutcome, TurnError> {
+        let durable = self.ready.config.waits_for_disk();
+        let Resumed { position, rows, by } = within(self.engine, cursor.resume(durable, &self.engine.replica)).await?;
+        self.learned.unconfirmed = self.learned.unconfirmed.saturating_sub(rows);
+        tracing::info!(
+            cursor = self.ready.config.name,
+            rows,
+            by,
+            "continuing at the checkpoint of an interrupted turn"
+        );
+        self.stands_at = position;
+        Ok(TurnOutcome::Resumed)
     }
 
     /// The dead letters that an operator has redriven, as many as this turn sends.
@@ -234,8 +254,10 @@ impl Turn<'_> {
         };
         let (wanted, next) = (self.row_limit(suspects), self.row_limit(0));
         let begun = Instant::now();
-        let Ahead { rows, mut end, most, growth, .. } =
+        let Ahead { rows, mut end, most, growth, snapshot, .. } =
             chain.reading(self.engine, ready, self.learned, cursor, self.sighting, wanted);
+        let checkpoints =
+            ready.has_checkpoints().then(|| Checkpoints::new(self.engine, self.checkpoint_facts(cursor), snapshot));
         let (mut kept, mut learned) = (Kept::default(), self.learned);
         let (mut fetched, mut fetch_time, mut tail) = (None, Duration::ZERO, Duration::ZERO);
         let reading = async {
@@ -249,7 +271,7 @@ impl Turn<'_> {
             }
             fetched = Some(outcome);
         };
-        let publishing = async { tail = pump(&mut publication, &mut kept, rows).await };
+        let publishing = async { tail = pump(&mut publication, &mut kept, rows, checkpoints).await };
         let cut = tokio::select! {
             biased;
             () = closed.cancelled() => return Err(self.lock_lost(publication.acknowledged())),
@@ -263,6 +285,20 @@ impl Turn<'_> {
         let spent = matches!(&fetched, Some(Ok(fetched)) if fetched.spent);
         self.learn(&published, Taken { rows: kept.rows(), wanted, most, spent, growth, cut });
         self.read(kept, published, fetched, cut)
+    }
+
+    /// What all checkpoints of this turn say, as its advance will.
+    fn checkpoint_facts(&self, cursor: &LockedCursor) -> CheckpointFacts {
+        let shape = &self.ready.shape;
+        CheckpointFacts {
+            cursor: self.ready.config.name.clone(),
+            base: cursor.version().to_owned(),
+            observed_at: self.sighting.horizon.observed_at,
+            relations: std::iter::once(shape.root).chain(shape.descendants.iter().copied()).collect(),
+            partitions: self.partitions,
+            rests_on: self.rests_on.clone(),
+            by: self.engine.replica.clone(),
+        }
     }
 
     /// Learns from publishing how many rows the next turn should take.

@@ -42,6 +42,11 @@ impl Kept {
         }
     }
 
+    /// How many rows have been released, and the position of the last of them.
+    pub(in crate::relay) fn released(&self) -> (usize, Option<&Position>) {
+        (self.released.len(), self.end.as_ref())
+    }
+
     /// The batch and the row in it of row number `n`; none when there is no such row, or when it has been released.
     pub(in crate::relay) fn locate(&self, n: usize) -> Option<(&Batch, usize)> {
         let mut n = n.checked_sub(self.released.len())?;

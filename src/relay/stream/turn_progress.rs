@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crate::batch::Batch;
 use crate::position::{Position, Timestamp};
 use crate::relay::engine::unreadable;
+use crate::relay::stream::checkpoint::Checkpoints;
 use crate::relay::stream::read_ahead::Rows;
 use crate::relay::stream::turn_buffer::Kept;
 use crate::sink::{Failure, Flow, Publication, Published};
@@ -75,7 +76,12 @@ impl Relayed {
 
 /// Pushes batches as they come, keeps them until they are acknowledged, and waits for the acknowledgements; how long it
 /// waited for the last ones.
-pub(in crate::relay) async fn pump(publication: &mut Publication<'_>, kept: &mut Kept, mut rows: Rows) -> Duration {
+pub(in crate::relay) async fn pump(
+    publication: &mut Publication<'_>,
+    kept: &mut Kept,
+    mut rows: Rows,
+    mut checkpoints: Option<Checkpoints>,
+) -> Duration {
     while let Some((batch, room)) = rows.next().await {
         // Kept before it is pushed: a push that is cut half-way has published rows of it.
         let batch = kept.keep(batch);
@@ -86,6 +92,9 @@ pub(in crate::relay) async fn pump(publication: &mut Publication<'_>, kept: &mut
         }
         drop(room);
         kept.release(publication.acknowledged());
+        if let Some(checkpoints) = &mut checkpoints {
+            checkpoints.passed(kept);
+        }
         // With all rows read there is nothing to wait for, and the loss of the lock must be seen all the same.
         tokio::task::yield_now().await;
     }

@@ -1,6 +1,6 @@
 //! Batches on their way from whoever reads to whoever publishes. Only so many bytes wait to be taken, however large a turn is.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -19,6 +19,7 @@ pub struct Giver {
     window: u32,
     /// Given when the connection that it came by is closed.
     last: Option<Batch>,
+    snapshot: Arc<OnceLock<String>>,
 }
 
 /// A batch that is given when its holder says so; none is given behind it.
@@ -40,6 +41,7 @@ impl Last {
 #[derive(Debug)]
 pub struct Taker {
     batches: UnboundedReceiver<(Batch, Room)>,
+    snapshot: Arc<OnceLock<String>>,
 }
 
 /// How giving a batch ended.
@@ -60,7 +62,9 @@ pub fn handoff(window: usize) -> (Giver, Taker) {
     let window = u32::try_from(window).unwrap_or(u32::MAX).clamp(1, most);
     let (sender, receiver) = unbounded_channel();
     let room = Arc::new(Semaphore::new(window as usize));
-    (Giver { batches: sender, room, window, last: None }, Taker { batches: receiver })
+    let snapshot = Arc::new(OnceLock::new());
+    let giver = Giver { batches: sender, room, window, last: None, snapshot: Arc::clone(&snapshot) };
+    (giver, Taker { batches: receiver, snapshot })
 }
 
 impl Giver {
@@ -81,6 +85,11 @@ impl Giver {
 }
 
 impl Giver {
+    /// Says what all batches are read with, before the first of them.
+    pub(super) fn read_with(&self, snapshot: &str) {
+        self.snapshot.get_or_init(|| snapshot.to_owned());
+    }
+
     /// Keeps a batch for the end.
     pub(super) fn keep(&mut self, batch: Batch) {
         self.last = Some(batch);
@@ -98,6 +107,12 @@ impl Taker {
     /// The next batch, and the room to give back when it has been published; none when there are no more.
     pub async fn next(&mut self) -> Option<(Batch, Room)> {
         self.batches.recv().await
+    }
+
+    /// The snapshot that all batches are read with; known before the first of them comes.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<OnceLock<String>> {
+        Arc::clone(&self.snapshot)
     }
 
     /// The next batch, if one is there.

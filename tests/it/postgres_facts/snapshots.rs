@@ -108,3 +108,26 @@ async fn access_share_lock_conflicts_with_no_writer() {
     assert_eq!(value::<i64>(&owner, COUNT).await, 1);
     assert_eq!(value::<i64>(&reader, COUNT).await, 1);
 }
+
+/// `xmin` names the version of a row: every transaction that changes the row changes it, and nothing else does, not even a
+/// freeze. A checkpoint rests on it.
+#[tokio::test]
+async fn xmin_changes_with_every_transaction_that_updates_the_row_and_with_nothing_else() {
+    const XMIN: &str = "SELECT xmin::text FROM t";
+    let (database, owner) = table("id bigint PRIMARY KEY, x int").await;
+    run(&owner, "INSERT INTO t VALUES (1, 0)").await;
+    let mut seen: Vec<String> = vec![value(&owner, XMIN).await];
+    for sql in ["UPDATE t SET x = x", "UPDATE t SET x = 1", "BEGIN; SAVEPOINT s; UPDATE t SET x = 2; RELEASE s; COMMIT"]
+    {
+        run(&owner, sql).await;
+        let xmin: String = value(&owner, XMIN).await;
+        assert!(!seen.contains(&xmin), "{sql}");
+        seen.push(xmin);
+    }
+    let last = seen.pop();
+    let other = database.connect("app").await;
+    run(&other, "BEGIN; SELECT FROM t FOR UPDATE; COMMIT; BEGIN; SELECT FROM t FOR KEY SHARE; COMMIT").await;
+    run(&owner, "BEGIN; UPDATE t SET x = 3; ROLLBACK").await;
+    run(&owner, "VACUUM (FREEZE) t").await;
+    assert_eq!(Some(value::<String>(&owner, XMIN).await), last, "a lock, a rollback or a freeze changed it");
+}

@@ -1,0 +1,131 @@
+//! How far a turn has come that did not advance, because its replica was killed in the midst of it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio_postgres::Client;
+
+use crate::support::outside::{line, printed, stdout_relay};
+use crate::support::{
+    CLOCK, PATIENCE, Process, bookings, broker, database, eventually, ids, kafka_relay, outbox_relay, records, toml,
+    unique,
+};
+
+/// One turn takes all of these, however fast the machine.
+const TURN: &str = "turn = { rows = 1_000_000, bytes = \"256MiB\", time = \"20s\", deadline = \"60s\" }";
+
+async fn insert(owner: &Client, rows: usize) {
+    let sql = format!("INSERT INTO bookings (payload) SELECT 'p' FROM generate_series(1, {rows})");
+    owner.batch_execute(&sql).await.unwrap();
+}
+
+// Guarantee: delivery.checkpoints
+#[tokio::test(flavor = "multi_thread")]
+async fn replica_killed_in_a_turn_of_hundreds_of_thousands_of_rows_repeats_at_most_20000() {
+    const ROWS: usize = 300_000;
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let topic = unique("checkpoints");
+    broker().await.create_topic(&topic, 1, &[]).await.unwrap();
+    let servers = broker().await.bootstrap_servers();
+    let text = toml(&database, "relay", Some(&servers), &kafka_relay("kept", &topic, TURN));
+    // The first turn of a process is small.
+    let mut killed = Process::spawn(&text, &["run", "--replica-id", "killed"]);
+    insert(&owner, 10).await;
+    eventually(PATIENCE, async || records::count(&servers, &topic).await == Some(10)).await;
+    insert(&owner, ROWS - 10).await;
+    let arrived = async || records::count(&servers, &topic).await.unwrap_or_default();
+    let position = async || {
+        let row = owner.query_one("SELECT COALESCE(position_id::bigint, 0) FROM outbox.cursor", &[]).await.unwrap();
+        row.get::<_, i64>(0)
+    };
+    eventually(PATIENCE * 3, async || arrived().await > position().await + 40_000).await;
+    killed.signal(Signal::KILL);
+    killed.wait().await;
+    let (delivered, moved) = (arrived().await, position().await);
+    assert!(delivered > moved + 30_000, "killed in a turn: {moved} advanced over, {delivered} in the topic");
+
+    let heir = Process::spawn(&text, &["run", "--replica-id", "heir"]);
+    let resumed = line(&heir, "continuing at the checkpoint of an interrupted turn").await;
+    assert_eq!(resumed["by"], "killed", "{resumed}");
+    eventually(PATIENCE * 6, async || ids(&servers, &topic).await.last() == Some(&ROWS.to_string())).await;
+    let ids: Vec<usize> = ids(&servers, &topic).await.iter().map(|id| id.parse().unwrap()).collect();
+    let mut seen = BTreeSet::new();
+    let first: Vec<usize> = ids.iter().copied().filter(|id| seen.insert(*id)).collect();
+    assert_eq!(first, (1..=ROWS).collect::<Vec<_>>(), "none lost, first deliveries in order");
+    let repeated = ids.len() - first.len();
+    println!("{repeated} rows came again; {delivered} were delivered, {moved} advanced over");
+    assert!(repeated <= 20_000, "{repeated} rows came again");
+}
+
+/// A cursor of the relay `s` after ten rows, and the version of its row.
+async fn advanced(owner: &Client, text: &str) -> String {
+    insert(owner, 10).await;
+    let (code, _, log) = outbox_relay(text, &["run", "--once"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    let sql = "SELECT xmin::text || ' ' || (EXTRACT(EPOCH FROM updated_at) * 1000000)::bigint FROM outbox.cursor";
+    owner.query_one(sql, &[]).await.unwrap().get(0)
+}
+
+/// A checkpoint behind row 25, of a turn that had this version of the cursor's row locked.
+async fn checkpoint(owner: &Client, base: &str) {
+    let sql = "INSERT INTO outbox.checkpoint (cursor, base, position_created_at, position_id, rows, observed_at, snapshot, relations, \
+               rule, written_by) SELECT c.name, $1, b.created_at, '25', 5, c.observed_at, pg_current_snapshot(), c.relations, c.rule, \
+               'ended' FROM outbox.cursor AS c, bookings AS b WHERE b.id = 25 \
+               ON CONFLICT (cursor) DO UPDATE SET base = excluded.base";
+    assert_eq!(owner.execute(sql, &[&base]).await.unwrap(), 1);
+}
+
+// Guarantee: delivery.checkpoints
+#[tokio::test]
+async fn checkpoint_of_an_earlier_version_of_the_cursor_skips_no_row() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let text = toml(&database, "relay", None, &stdout_relay("s", ""));
+    let earlier = advanced(&owner, &text).await;
+    let version = advanced(&owner, &text).await;
+    assert_ne!(earlier, version);
+    insert(&owner, 10).await;
+    let rest = |from: i64| (from..=30).map(|id| id.to_string()).collect::<Vec<_>>();
+
+    // The turn that wrote it has lost its lock, and whoever had it since has advanced.
+    checkpoint(&owner, &earlier).await;
+    let mut process = Process::spawn(&text, &["run", "--once"]);
+    assert_eq!(process.wait().await, Some(0));
+    assert_eq!(printed(&process, "s"), rest(21));
+
+    // The same one counts while the row is the version that its turn had locked: rows up to there were acknowledged.
+    let back = "UPDATE outbox.cursor SET (position_created_at, position_id) = (SELECT created_at, id::text FROM bookings WHERE id = 20) \
+                RETURNING xmin::text || ' ' || (EXTRACT(EPOCH FROM updated_at) * 1000000)::bigint";
+    let version: String = owner.query_one(back, &[]).await.unwrap().get(0);
+    checkpoint(&owner, &version).await;
+    let mut process = Process::spawn(&text, &["run", "--once"]);
+    assert_eq!(process.wait().await, Some(0), "{}", process.log());
+    assert_eq!(printed(&process, "s"), rest(26));
+}
+
+// Guarantee: delivery.checkpoints
+#[tokio::test]
+async fn operators_seek_wins_over_a_checkpoint() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let text = toml(&database, "relay", None, &stdout_relay("s", ""));
+    let _ = advanced(&owner, &text).await;
+    let version = advanced(&owner, &text).await;
+    insert(&owner, 10).await;
+    checkpoint(&owner, &version).await;
+    let process = Process::spawn(&text, &["run"]);
+    line(&process, "continuing at the checkpoint of an interrupted turn").await;
+    eventually(PATIENCE, async || printed(&process, "s").len() == 5).await;
+    let seek = ["cursor", "seek", "s", "--beginning", "--yes"];
+    let (code, _, log) = outbox_relay(&text, &seek).await;
+    assert_eq!(code, Some(0), "{log}");
+    let all: Vec<String> = (26..=30).chain(1..=30).map(|id| id.to_string()).collect();
+    eventually(PATIENCE, async || printed(&process, "s") == all).await;
+    // Of a cursor that is removed nothing is left.
+    let removed = owner.execute("DELETE FROM outbox.cursor", &[]);
+    tokio::time::timeout(Duration::from_secs(10), removed).await.expect("no lock").unwrap();
+    let left: i64 = owner.query_one("SELECT count(*) FROM outbox.checkpoint", &[]).await.unwrap().get(0);
+    assert_eq!(left, 0);
+}
