@@ -20,6 +20,7 @@ pub mod action;
 pub mod check;
 pub mod config_show;
 pub mod confirm;
+pub mod convert;
 pub mod cursor;
 pub mod dead_letter;
 pub mod deadline;
@@ -106,6 +107,8 @@ pub enum Verb {
     Prune(prune::Args),
     /// Show the configuration as it was understood
     Config(config_show::Args),
+    /// Translate another product's configuration
+    Convert(convert::Args),
 }
 
 impl Cli {
@@ -165,6 +168,7 @@ impl Cli {
             Verb::Action(args) => action::run(load()?, args).await,
             Verb::Prune(args) => prune::run(load()?, args, limit).await,
             Verb::Config(args) => config_show::run(&load()?, &args),
+            Verb::Convert(args) => convert::run(&args),
         }
     }
 }

@@ -70,7 +70,8 @@ impl Limits {
             | Verb::Request(_)
             | Verb::Schedule(_)
             | Verb::Action(_)
-            | Verb::Config(_) => Some(usual),
+            | Verb::Config(_)
+            | Verb::Convert(_) => Some(usual),
         }
     }
 }

@@ -184,6 +184,29 @@ async fn config_show_prints_everything_but_secrets() {
     assert_eq!(outbox_relay(&text, &["config", "show"]).await.0, Some(2), "secrets are never shown");
 }
 
+#[tokio::test]
+async fn convert_prints_a_configuration_and_says_what_it_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let settings = "debezium.source.database.hostname=db\ndebezium.source.database.user=u\ndebezium.source.database.password=hunter2\n\
+                    debezium.source.database.dbname=d\ndebezium.source.table.include.list=public.events\ndebezium.transforms=o\n\
+                    debezium.transforms.o.type=io.debezium.transforms.outbox.EventRouter\ndebezium.source.column.exclude.list=x\n";
+    std::fs::write(path("ok"), settings).unwrap();
+    let (code, out, log) = outbox_relay("", &["convert", "debezium", &path("ok")]).await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(out.contains("table = \"public.events\"") && !out.contains("hunter2"), "{out}");
+    assert!(
+        log.contains("note: Not translated: column.exclude.list.") && log.contains("next: review the file"),
+        "{log}"
+    );
+    std::fs::write(path("other"), settings.replace("outbox.EventRouter", "ByLogicalTableRouter")).unwrap();
+    for (name, said) in [("other", "no transform has the type"), ("absent", "cannot be read")] {
+        let (code, out, log) = outbox_relay("", &["convert", "debezium", &path(name)]).await;
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{log}");
+        assert!(log.contains(said), "{said}: {log}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn once_relays_what_is_there_and_ends_with_0() {
     let database = database().await;
