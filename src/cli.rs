@@ -38,6 +38,7 @@ pub mod run;
 pub mod schedule;
 pub mod status;
 pub mod table;
+pub mod verify;
 
 /// Exit code of usage and configuration errors.
 pub const USAGE: u8 = 2;
@@ -105,6 +106,8 @@ pub enum Verb {
     Action(action::Args),
     /// Take away what is done with and older than its configured time, and say what keeps the rest
     Prune(prune::Args),
+    /// Compare what a table has with what its topic has, and name every id that differs
+    Verify(Box<verify::Args>),
     /// Show the configuration as it was understood
     Config(config_show::Args),
     /// Translate another product's configuration
@@ -167,6 +170,7 @@ impl Cli {
             Verb::Schedule(args) => schedule::run(load, args).await,
             Verb::Action(args) => action::run(load()?, args).await,
             Verb::Prune(args) => prune::run(load()?, args, limit).await,
+            Verb::Verify(args) => verify::run(load()?, *args).await,
             Verb::Config(args) => config_show::run(&load()?, &args),
             Verb::Convert(args) => convert::run(&args),
         }
@@ -185,8 +189,11 @@ fn story(error: &anyhow::Error) -> String {
     text
 }
 
-/// What to do about a PostgreSQL that cannot be reached, or refuses.
-fn hint(error: &anyhow::Error) -> Option<&'static str> {
+/// What to do about a PostgreSQL that cannot be reached, or refuses, and about what keeps `verify` from comparing.
+fn hint(error: &anyhow::Error) -> Option<&str> {
+    if let Some(problem) = error.downcast_ref::<crate::verify::Problem>() {
+        return Some(problem.hint.as_str()).filter(|hint| !hint.is_empty());
+    }
     let error = error.downcast_ref::<Error>()?;
     // The others say it themselves.
     let connecting = matches!(

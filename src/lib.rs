@@ -82,7 +82,7 @@
 //! | what a sink answers | [`Stopped`], [`Failure`], [`Class`], [`Subject`] |
 
 // Imports point one way: pure (position, message, batch, pace, schedule) ← infrastructure (database, metrics, health, listener,
-// telemetry, shutdown, migrate) ← cursor, source, sink ← relay ← retention, admin, intake ← config ← cli ← program. A test holds
+// telemetry, shutdown, migrate) ← cursor, source, sink ← relay ← retention, verify, admin, intake ← config ← cli ← program. A test holds
 // the code to it. Reading order is the data's way: source → message, batch → sink → cursor; relay ties them into turns.
 //
 // Modules are public because tests, benches and the test kit stand outside of this crate, and hidden because they change with
@@ -138,6 +138,8 @@ pub mod source;
 #[doc(hidden)]
 pub mod telemetry;
 mod tls;
+#[doc(hidden)]
+pub mod verify;
 #[doc(hidden)]
 pub mod visible;
 

@@ -14,6 +14,7 @@ pub mod horizon;
 pub mod judge;
 mod length;
 pub mod pending;
+pub mod range;
 pub mod requests;
 pub mod schedule;
 pub mod shape;

@@ -1,4 +1,4 @@
-//! Imports point one way: pure ← infrastructure ← cursor, source, sink ← relay ← retention, admin, intake ← config ← cli.
+//! Imports point one way: pure ← infrastructure ← cursor, source, sink ← relay ← retention, verify, admin, intake ← config ← cli.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -37,6 +37,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "migrate", "cursor", "source", "sink", "schedule",
         ],
     ),
+    ("verify", &["position", "database", "cursor", "source", "sink", "relay"]),
     ("listener", &[]),
     (GARBLED, &[]),
     ("retention", &["position", "database", "cursor", "source", "relay"]),
@@ -67,6 +68,9 @@ const PURE: &[&str] = &[
     "schedule/walk.rs",
     "schedule/zone.rs",
     "metrics/stage.rs",
+    "verify/decide.rs",
+    "verify/order.rs",
+    "verify/sketch.rs",
     "visible.rs",
 ];
 

@@ -32,7 +32,7 @@ pub struct Limits {
     #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
     pub connect_timeout: Option<Duration>,
     /// How long the command may take; 15s by default, 1h for migrate and prune. What --observe and a question take is
-    /// added. status --watch: each poll. No limit for run without --once
+    /// added. status --watch: each poll. No limit for run without --once, and none by default for verify
     #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
     pub timeout: Option<Duration>,
 }
@@ -61,6 +61,7 @@ impl Limits {
         let usual = self.timeout.unwrap_or(USUAL);
         match verb {
             Verb::Run(_) => None,
+            Verb::Verify(_) => self.timeout,
             Verb::Migrate(_) | Verb::Prune(_) => Some(self.timeout.unwrap_or(LONG)),
             Verb::Check(args) => Some(usual.saturating_add(args.observe.unwrap_or_default())),
             Verb::Cursor(args) => Some(args.verb.waits().map_or(usual, |wait| wait.saturating_add(ASKING))),

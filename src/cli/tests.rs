@@ -56,6 +56,12 @@ fn every_command_that_is_promised_is_understood() {
         "outbox-relay schedule run-now x",
         "outbox-relay action list --relay r --schedule x --tenant t --status failed --limit 5 -o json",
         "outbox-relay config show --redacted",
+        "outbox-relay verify",
+        "outbox-relay verify x --since 1h --until 2026-11-21T08:00:00Z -o json",
+        "outbox-relay verify x --repair --yes",
+        "outbox-relay verify x --follow",
+        "outbox-relay verify --table public.outbox --topic orders --id header:id --follow",
+        "outbox-relay verify --table public.outbox --topic orders --id payload:$.id --created-at header:at",
     ] {
         assert!(parse(line).is_ok(), "{line}");
     }
@@ -93,6 +99,12 @@ fn wrong_usage_ends_with_2() {
         "outbox-relay schedule list --limit 0",
         "outbox-relay action list --status done",
         "outbox-relay config show",
+        "outbox-relay verify x --since soon",
+        "outbox-relay verify x --yes",
+        "outbox-relay verify x --table public.outbox --topic orders --id header:id",
+        "outbox-relay verify --table public.outbox --topic orders",
+        "outbox-relay verify --table public.outbox --topic orders --id orders",
+        "outbox-relay verify --topic orders",
     ] {
         assert_eq!(parse(line).expect_err(line).exit_code(), i32::from(USAGE), "{line}");
     }

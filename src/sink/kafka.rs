@@ -45,6 +45,12 @@ use crate::message::{Field, Message};
 use doubt::Doubt;
 use record::Layout;
 
+/// What an error of a client means; `topic` is the one that was asked about.
+#[must_use]
+pub fn explained(error: &KafkaError, topic: Option<&str>) -> Failure {
+    classify::of_topic(classify::failure(error, None), error, topic)
+}
+
 /// `[relay.sink.kafka]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {

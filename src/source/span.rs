@@ -40,7 +40,7 @@ impl PositionParts {
 
 impl Shape {
     /// The rows after one position and not after another: what is selected of them, and what follows.
-    fn span_sql(&self, select: &str, after: After, up_to: After, tail: &str) -> String {
+    pub(super) fn span_sql(&self, select: &str, after: After, up_to: After, tail: &str) -> String {
         let first = match after {
             After::Nothing => 1,
             After::Instant => 2,

@@ -88,5 +88,6 @@ mod table;
 mod tls;
 mod topic_acl;
 mod verbs;
+mod verify;
 mod webhook;
 mod words;

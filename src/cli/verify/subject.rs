@@ -1,0 +1,180 @@
+//! What `verify` compares: relays of the configuration, or a table and a topic that the arguments name.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Args, Trial};
+use crate::cli::output::complain;
+use crate::config::Config;
+use crate::database::Session;
+use crate::relay::engine::not_ready::Unready;
+use crate::relay::setup::prepare;
+use crate::sink::kafka::Cluster;
+use crate::source::finding::{Finding, Level};
+use crate::source::shape::Shape;
+use crate::source::{RuleChoice, Stream, TableName, judge, table};
+use crate::verify::record::{Place, Reading};
+use crate::verify::topic::Topics;
+use crate::verify::{Cursors, Keeps, Problem, Subject};
+use crate::{relay, sink};
+
+/// Findings without which a table can be compared.
+const READABLE: [&str; 5] = ["privilege_missing", "row_security", "table_kind", "column_missing", "column_type"];
+
+pub(super) async fn all(config: Config, session: &Session, args: &Args) -> anyhow::Result<Vec<Subject>> {
+    if let (Some(name), Some(topic), Some(id)) = (&args.trial.table, &args.trial.topic, &args.trial.id) {
+        return Ok(vec![on_trial(&config, session, (name, topic, id), &args.trial).await?]);
+    }
+    let names: Vec<String> =
+        args.relay.iter().map(|name| name.split('#').next().unwrap_or_default().to_owned()).collect();
+    let config = config.only(&names)?;
+    crate::migrate::require(session).await?;
+    let mut subjects = Vec::new();
+    for relays in config.relays.chunk_by(|one, other| one.relay == other.relay) {
+        let Some(first) = relays.first() else { continue };
+        match (&first.sink, &first.source) {
+            (sink::Config::Kafka(kafka), crate::source::Config::Stream(_)) => {
+                subjects.push(of_relay(&config, session, relays, kafka).await?);
+            }
+            _ if args.relay.is_none() => complain(format_args!("{}: left out: {}", first.relay, no_topic(first))),
+            _ => {
+                return Err(Problem::new(
+                    no_topic(first),
+                    "Look at one whose source is a stream and whose sink is Kafka.",
+                )
+                .into());
+            }
+        }
+    }
+    if subjects.is_empty() {
+        return Err(Problem::new(
+            "no relay of the configuration publishes a stream to Kafka",
+            "Name another --config.",
+        )
+        .into());
+    }
+    Ok(subjects)
+}
+
+/// Why a relay cannot be compared.
+fn no_topic(relay: &relay::Config) -> String {
+    format!(
+        "{} sends to {}: there is no topic to compare with, and deliveries are not recorded in this version",
+        relay.relay,
+        relay.sink.kind()
+    )
+}
+
+fn cluster(config: &Config) -> anyhow::Result<Arc<Cluster>> {
+    let kafka = config.kafka.clone();
+    let missing = || {
+        Problem::new(
+            "no Kafka is configured",
+            "Set [kafka] bootstrap_servers, or OUTBOX_RELAY__KAFKA__BOOTSTRAP_SERVERS.",
+        )
+    };
+    Ok(Arc::new(Cluster::new(kafka.ok_or_else(missing)?)))
+}
+
+async fn of_relay(
+    config: &Config,
+    session: &Session,
+    relays: &[relay::Config],
+    kafka: &sink::kafka::Config,
+) -> anyhow::Result<Subject> {
+    let relay = &relays[0];
+    let shape = match prepare::shape(session, &relay.source).await? {
+        Ok(shape) => Arc::new(shape),
+        Err(Unready::Wrong { message, hint, .. }) => return Err(Problem::new(message, hint).into()),
+        Err(Unready::Waiting) => return Err(Problem::new("the table cannot be read yet", "Try again.").into()),
+    };
+    let header = |name: &str| Place::Header(name.to_owned());
+    let keeps = match (kafka.unordered, relays.len(), &kafka.key) {
+        (true, _, _) | (false, 2.., None) => Keeps::Nothing,
+        (false, 2.., Some(_)) => Keeps::Key,
+        (false, _, _) => Keeps::Partition,
+    };
+    Ok(Subject {
+        name: relay.relay.clone(),
+        cluster: cluster(config)?,
+        topics: Topics::of(&kafka.topic),
+        reading: Reading {
+            id: header("id"),
+            created_at: Some(header("created_at")),
+            relay: Some(("relay".to_owned(), vec![relay.relay.clone()])),
+            ids: shape.id_type,
+        },
+        keeps,
+        parts: relays.iter().map(|relay| shape.for_shard(relay.shard.as_ref())).collect(),
+        indexed: true,
+        cursors: Some(Cursors {
+            relay: relay.relay.clone(),
+            names: relays.iter().map(|relay| relay.name.clone()).collect(),
+            start: relay.start,
+        }),
+        grace: Duration::ZERO,
+    })
+}
+
+async fn on_trial(
+    config: &Config,
+    session: &Session,
+    (name, topic, id): (&str, &str, &Place),
+    trial: &Trial,
+) -> anyhow::Result<Subject> {
+    let (schema, table) = name.split_once('.').unwrap_or(("public", name));
+    let mut stream = Stream {
+        table: TableName { schema: schema.to_owned(), name: table.to_owned() },
+        id: trial.id_column.clone(),
+        created_at: trial.created_at_column.clone(),
+        horizon: RuleChoice::Auto,
+        time_zone: None,
+        latency_window: None,
+    };
+    let found = match table::inspect(session, &stream).await {
+        Ok(found) => found,
+        Err(table::InspectError::Database(error)) => return Err(error.into()),
+        Err(error) => return Err(Problem::new(error.to_string(), "Correct --table (schema.name).").into()),
+    };
+    if found.column(&stream.created_at).is_some_and(|column| column.type_name.starts_with("timestamp without")) {
+        stream.time_zone = Some("UTC".to_owned());
+    }
+    let verdict = judge::judge(&found, &stream);
+    if let Some(finding) = verdict.findings.iter().find(|finding| keeps_from_reading(finding)) {
+        let columns = || "Name its columns: --id-column, --created-at-column.".to_owned();
+        let fix = finding.fix_sql.clone().unwrap_or_else(columns);
+        return Err(Problem::new(&finding.message, fix).into());
+    }
+    let shape: Shape = found.shape(&stream, &verdict);
+    let columns = [stream.created_at.as_str(), stream.id.as_str()];
+    Ok(Subject {
+        name: stream.table.to_string(),
+        cluster: cluster(config)?,
+        topics: Topics::One(topic.to_owned()),
+        reading: Reading {
+            id: id.clone(),
+            created_at: trial.created_at.clone(),
+            relay: trial.relay_header.clone().map(|(name, value)| (name, vec![value])),
+            ids: shape.id_type,
+        },
+        keeps: if trial.created_at.is_some() { Keeps::Key } else { Keeps::Nothing },
+        indexed: found.unordered_by(columns).next().is_none(),
+        parts: vec![Arc::new(shape)],
+        cursors: None,
+        grace: trial.grace,
+    })
+}
+
+fn keeps_from_reading(finding: &Finding) -> bool {
+    finding.level == Level::Error && READABLE.contains(&finding.code)
+}
+
+/// What a failed repair means.
+pub(super) fn writing(error: crate::database::Error) -> anyhow::Error {
+    if error.state_class() == "42" {
+        let hint = "GRANT INSERT, UPDATE ON outbox.dead_letter TO the relay's role, and INSERT (operator, verb, cursor, detail) ON \
+                    outbox.operation: `outbox-relay migrate up --relay-role ROLE` does";
+        return Problem::new(format!("cannot order the repair: {error}"), hint).into();
+    }
+    error.into()
+}

@@ -1,0 +1,126 @@
+//! All rows between two places, ids alone, for those who compare them with what was delivered.
+//!
+//! Promise: a row that is there from the beginning of the reading to its end is seen once. It reads page by page along the index,
+//! each page in a short transaction of its own, so that a reading of an hour holds back neither VACUUM nor any horizon; a row that
+//! comes, goes or moves meanwhile may be seen or not, and is to be looked at by itself.
+
+use std::time::Duration;
+
+use futures_util::{TryStreamExt as _, pin_mut};
+use tokio_postgres::types::ToSql;
+
+use super::shape::{After, Shape};
+use crate::database::{Error, PATIENT, Session};
+use crate::position::{Position, Timestamp};
+
+/// Rows of a page.
+const PAGE: usize = 100_000;
+/// How long the server may take for an answer, or be silent while rows are to come.
+const ANSWER: Duration = Duration::from_secs(90);
+/// The same where it has to read the whole table first.
+const LONG_ANSWER: Duration = Duration::from_secs(3_600);
+
+/// The places that a reading lies between: after the first, up to and including the second.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// After it.
+    pub after: Position,
+    /// Up to it.
+    pub up_to: Position,
+}
+
+impl Shape {
+    fn range_sql(&self, bounds: &Bounds, tail: &str) -> String {
+        let [_, id] = self.order();
+        let columns = format!("{}, {id}::text", self.instant());
+        self.span_sql(&columns, After::of(Some(&bounds.after)), After::of(Some(&bounds.up_to)), tail)
+    }
+}
+
+/// Shows each row's instant and id to `see`. Without an index over `(created_at, id)` the table is read once, as a whole.
+///
+/// # Errors
+/// The database's.
+pub async fn each(
+    session: &Session,
+    shape: &Shape,
+    bounds: &Bounds,
+    indexed: bool,
+    mut see: impl FnMut(Timestamp, &str),
+) -> Result<(), Error> {
+    if !indexed {
+        session.execute(PATIENT, &[]).await?;
+        page(session, shape, (bounds, ""), LONG_ANSWER, &mut see).await?;
+        return Ok(());
+    }
+    let tail = format!(" ORDER BY {} LIMIT {PAGE}", shape.sorted(""));
+    let mut bounds = bounds.clone();
+    loop {
+        let (rows, last) = page(session, shape, (&bounds, &tail), ANSWER, &mut see).await?;
+        match last.filter(|_| rows == PAGE) {
+            Some(last) => bounds.after = last,
+            None => return Ok(()),
+        }
+    }
+}
+
+async fn page(
+    session: &Session,
+    shape: &Shape,
+    (bounds, tail): (&Bounds, &str),
+    limit: Duration,
+    see: &mut impl FnMut(Timestamp, &str),
+) -> Result<(usize, Option<Position>), Error> {
+    within(ANSWER, session.batch_execute(&shape.begin_sql())).await?;
+    let sql = session.prepare_cached(&shape.range_sql(bounds, tail)).await?;
+    let mut parameters: Vec<&(dyn ToSql + Sync)> = Vec::new();
+    for place in [&bounds.after, &bounds.up_to] {
+        parameters.push(&place.created_at);
+        parameters.extend(place.id.as_ref().map(|id| id as &(dyn ToSql + Sync)));
+    }
+    let rows = within(limit, session.query_raw(&sql, parameters)).await?;
+    pin_mut!(rows);
+    let (mut count, mut last) = (0, None);
+    while let Some(row) = within(limit, rows.try_next()).await? {
+        count += 1;
+        see(row.try_get(0)?, row.try_get(1)?);
+        last = Some(row);
+    }
+    within(ANSWER, session.batch_execute("COMMIT")).await?;
+    let place = |row: tokio_postgres::Row| Ok(Position { created_at: row.try_get(0)?, id: Some(row.try_get(1)?) });
+    Ok((count, last.map(place).transpose().map_err(|error: tokio_postgres::Error| Error::from(error))?))
+}
+
+async fn within<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, Error> {
+    Ok(tokio::time::timeout(limit, answer).await.map_err(|_| Error::Timeout(limit))??)
+}
+
+/// How many rows there are, counted up to `most`.
+///
+/// # Errors
+/// The database's.
+pub async fn count(session: &Session, shape: &Shape, bounds: &Bounds, most: i64) -> Result<u64, Error> {
+    let (after, up_to) = (Some(&bounds.after), Some(&bounds.up_to));
+    let counted = super::span::between(session, shape, (after, up_to), most).await?;
+    Ok(u64::try_from(counted.rows).unwrap_or(0))
+}
+
+/// The rows of these ids, wherever they are.
+///
+/// # Errors
+/// The database's, for example that a text is no such id.
+pub async fn of_ids(session: &Session, shape: &Shape, ids: &[&str]) -> Result<Vec<Position>, Error> {
+    let [_, id] = shape.order();
+    let sql = format!(
+        "SELECT {}, {id}::text FROM {} AS t WHERE {id} = ANY ($1::text[]::{}[])",
+        shape.instant(),
+        shape.config.table.quoted(),
+        shape.id_type.sql()
+    );
+    let rows = within(ANSWER, session.query(&sql, &[&ids])).await?;
+    let place = |row: &tokio_postgres::Row| Ok(Position { created_at: row.try_get(0)?, id: row.try_get(1)? });
+    Ok(rows.iter().map(place).collect::<Result<_, tokio_postgres::Error>>()?)
+}

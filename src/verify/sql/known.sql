@@ -1,0 +1,7 @@
+SELECT d.message_id, d.created_at, true AS letter
+FROM outbox.dead_letter AS d
+WHERE d.cursor = ANY ($1) AND d.message_id = ANY ($2) AND d.state <> 'redriven'
+UNION ALL
+SELECT c.key[1], c.due_at, false
+FROM outbox.claim AS c
+WHERE c.relay = ANY ($1) AND c.key[1] = ANY ($2) AND c.state = 'unknown'

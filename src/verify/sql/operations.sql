@@ -1,0 +1,5 @@
+SELECT o.verb, o.cursor, o.detail ->> 'id', o.detail ->> 'from',
+       (o.detail -> 'from' ->> 'created_at')::timestamptz, (o.detail -> 'to' ->> 'created_at')::timestamptz
+FROM outbox.operation AS o
+WHERE o.verb IN ('cursor seek', 'cursor skip', 'cursor rename')
+ORDER BY o.id DESC

@@ -1,0 +1,388 @@
+//! Reads a topic as it is, without a group: nothing is committed, and no right but to read the topic is needed.
+//!
+//! Promise: every record that is committed below the ends that were looked up first is seen once, or the reading fails and says
+//! why. What another producer's open transaction hides is waited for, not taken for missing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
+use rdkafka::message::{BorrowedMessage, Message as _};
+use rdkafka::{Offset, TopicPartitionList};
+
+use super::Problem;
+use crate::position::Timestamp;
+use crate::sink::kafka::{Cluster, explained};
+
+/// How long a broker may take for one answer, and may be silent while records are to come.
+pub const ANSWER: Duration = Duration::from_secs(30);
+/// How often the reading looks whether it shall end.
+const LOOK: Duration = Duration::from_millis(200);
+/// A consumer needs a name; no group is joined, and nothing is committed.
+const GROUP: &str = "outbox-relay-verify";
+
+/// Which topics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Topics {
+    /// The one of this name.
+    One(String),
+    /// All that a template can give: it begins with the first text, ends with the last, and has the others in between.
+    Like(Vec<String>),
+}
+
+impl Topics {
+    /// Those of a configured topic, which may be a template.
+    #[must_use]
+    pub fn of(topic: &str) -> Self {
+        let mut parts = vec![String::new()];
+        let mut rest = topic;
+        while let Some(at) = rest.find("{{").into_iter().chain(rest.find("{%")).min() {
+            let close = if rest[at..].starts_with("{{") { "}}" } else { "%}" };
+            parts.last_mut().expect("never empty").push_str(&rest[..at]);
+            parts.push(String::new());
+            rest = rest[at..].find(close).map_or("", |end| &rest[at + end + 2..]);
+        }
+        parts.last_mut().expect("never empty").push_str(rest);
+        if parts.len() == 1 { Self::One(parts.remove(0)) } else { Self::Like(parts) }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        match self {
+            Self::One(own) => own == name,
+            Self::Like(parts) => {
+                let (first, last) = (&parts[0], &parts[parts.len() - 1]);
+                let inner = name.strip_prefix(first.as_str()).and_then(|name| name.strip_suffix(last.as_str()));
+                let Some(mut inner) = inner.filter(|_| !name.starts_with("__")) else { return false };
+                parts[1..parts.len() - 1].iter().all(|part| match inner.find(part.as_str()) {
+                    Some(at) => {
+                        inner = &inner[at + part.len()..];
+                        true
+                    }
+                    None => false,
+                })
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Topics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::One(name) => f.write_str(name),
+            Self::Like(parts) => f.write_str(&parts.join("*")),
+        }
+    }
+}
+
+/// A partition, and what is read of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its topic.
+    pub topic: Arc<str>,
+    /// Its number.
+    pub partition: i32,
+    /// Its first offset: what was below is deleted.
+    pub low: i64,
+    /// Where reading begins.
+    pub from: i64,
+    /// Where it ends: the offset after the last record.
+    pub end: i64,
+}
+
+impl Span {
+    /// How many offsets are read.
+    #[must_use]
+    pub fn offsets(&self) -> u64 {
+        u64::try_from(self.end - self.from).unwrap_or(0)
+    }
+
+    /// Whether records of the range may be deleted: its first one is among those that are read.
+    #[must_use]
+    pub fn may_be_cut(&self) -> bool {
+        self.low > 0 && self.from <= self.low
+    }
+}
+
+/// What a reading reports while it goes on, and how it is ended.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// Rows and records so far.
+    pub seen: AtomicU64,
+    /// How many there are about.
+    pub total: AtomicU64,
+    stop: AtomicBool,
+}
+
+/// Ends the reading on another thread when the one who waits for it has gone.
+struct Ends(Arc<Watch>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn consumer(cluster: &Cluster, isolation: &str) -> Result<BaseConsumer, Problem> {
+    let mut settings = cluster.client_config();
+    for (key, value) in [
+        ("group.id", GROUP),
+        ("enable.auto.commit", "false"),
+        ("enable.auto.offset.store", "false"),
+        ("enable.partition.eof", "true"),
+        ("isolation.level", isolation),
+        // Records that are deleted while they are read are not to be passed in silence.
+        ("auto.offset.reset", "error"),
+        ("queued.max.messages.kbytes", "16384"),
+        ("fetch.max.bytes", "8388608"),
+        ("fetch.queue.backoff.ms", "2"),
+        ("fetch.wait.max.ms", "100"),
+    ] {
+        settings.set(key, value);
+    }
+    settings.set_log_level(RDKafkaLogLevel::Critical);
+    settings.create().map_err(|error| problem(&error, None))
+}
+
+fn problem(error: &KafkaError, topic: Option<&str>) -> Problem {
+    let failure = explained(error, topic);
+    let denied = error.rdkafka_error_code() == Some(Code::TopicAuthorizationFailed);
+    let hint = match topic.filter(|_| denied) {
+        Some(topic) => format!(
+            "Let this user read it: kafka-acls --add --allow-principal User:NAME --operation Read --operation Describe --topic {topic}"
+        ),
+        None => failure.hint,
+    };
+    Problem { message: format!("cannot read Kafka: {}", failure.message), hint }
+}
+
+/// Runs a question to the cluster on a thread of its own.
+async fn asked<T: Send + 'static>(ask: impl FnOnce() -> Result<T, Problem> + Send + 'static) -> Result<T, Problem> {
+    let panicked = |_| Problem::new("reading the topic ended by a panic", "Please report it.");
+    tokio::task::spawn_blocking(ask).await.map_err(panicked)?
+}
+
+/// The partitions of the topics, from the first record that is stamped at or after `since` to what is there now.
+///
+/// # Errors
+/// When the cluster or a topic cannot be read.
+pub async fn survey(cluster: &Arc<Cluster>, topics: &Topics, since: Timestamp) -> Result<Vec<Span>, Problem> {
+    let (cluster, topics) = (Arc::clone(cluster), topics.clone());
+    asked(move || surveyed(&cluster, &topics, since)).await
+}
+
+fn surveyed(cluster: &Cluster, topics: &Topics, since: Timestamp) -> Result<Vec<Span>, Problem> {
+    // Not only what is committed: the end includes what an open transaction hides.
+    let consumer = consumer(cluster, "read_uncommitted")?;
+    let one = match topics {
+        Topics::One(name) => Some(name.as_str()),
+        Topics::Like(_) => None,
+    };
+    let failed = |error: KafkaError| {
+        // Why it timed out waits to be fetched.
+        let reason =
+            std::iter::from_fn(|| consumer.poll(Duration::ZERO)).find_map(|event| event.err().filter(says_more));
+        let found = problem(reason.as_ref().unwrap_or(&error), one);
+        Problem { message: format!("{} (bootstrap_servers {})", found.message, cluster.bootstrap_servers()), ..found }
+    };
+    let metadata = consumer.fetch_metadata(one, ANSWER / 3).map_err(failed)?;
+    let mut spans = Vec::new();
+    for topic in metadata.topics().iter().filter(|topic| topics.has(topic.name())) {
+        match topic.error().map(Code::from) {
+            None => {}
+            Some(Code::UnknownTopicOrPartition | Code::UnknownTopic) => continue,
+            Some(code) => return Err(problem(&KafkaError::MetadataFetch(code), Some(topic.name()))),
+        }
+        let name: Arc<str> = topic.name().into();
+        for partition in topic.partitions() {
+            let (low, end) = consumer
+                .fetch_watermarks(&name, partition.id(), ANSWER)
+                .map_err(|error| problem(&error, Some(&name)))?;
+            spans.push(Span { topic: Arc::clone(&name), partition: partition.id(), low, from: low, end });
+        }
+    }
+    spans.sort_by(|one, other| (&one.topic, one.partition).cmp(&(&other.topic, other.partition)));
+    if spans.is_empty() && one.is_some() {
+        return Err(Problem::new(
+            format!("topic {topics} does not exist"),
+            "Correct the topic's name, or create it: topics are never created automatically.",
+        ));
+    }
+    begin_at(&consumer, &mut spans, since)?;
+    Ok(spans)
+}
+
+/// Whether an event of the client tells why it gets no answer.
+fn says_more(error: &KafkaError) -> bool {
+    !matches!(error, KafkaError::PartitionEOF(_)) && error.rdkafka_error_code() != Some(Code::GroupAuthorizationFailed)
+}
+
+fn begin_at(consumer: &BaseConsumer, spans: &mut [Span], since: Timestamp) -> Result<(), Problem> {
+    let millis = since.unix_micros().div_euclid(1_000).max(0);
+    if spans.is_empty() || millis == 0 {
+        return Ok(());
+    }
+    let mut times = TopicPartitionList::new();
+    for span in spans.iter() {
+        let added = times.add_partition_offset(&span.topic, span.partition, Offset::Offset(millis));
+        added.map_err(|error| problem(&error, Some(&span.topic)))?;
+    }
+    let found = consumer.offsets_for_times(times, ANSWER).map_err(|error| problem(&error, Some(&spans[0].topic)))?;
+    for span in spans {
+        let Some(element) = found.find_partition(&span.topic, span.partition) else { continue };
+        element.error().map_err(|error| problem(&error, Some(&span.topic)))?;
+        span.from = match element.offset() {
+            Offset::Offset(offset) => offset.clamp(span.low, span.end),
+            _ => span.end,
+        };
+    }
+    Ok(())
+}
+
+/// Shows every record of these spans to `see`, with the number of its span.
+///
+/// # Errors
+/// When a record cannot be read.
+pub async fn read<S: Send + 'static>(
+    cluster: &Arc<Cluster>,
+    spans: &[Span],
+    watch: &Arc<Watch>,
+    state: S,
+    see: impl Fn(&mut S, usize, &BorrowedMessage<'_>) + Send + 'static,
+) -> Result<S, Problem> {
+    let (cluster, spans, ends) = (Arc::clone(cluster), spans.to_vec(), Ends(Arc::clone(watch)));
+    let watch = Arc::clone(watch);
+    watch.stop.store(false, Ordering::Relaxed);
+    let state = asked(move || {
+        let mut state = state;
+        let mut by_topic: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (number, span) in spans.iter().enumerate().filter(|(_, span)| span.from < span.end) {
+            by_topic.entry(&span.topic).or_default().push(number);
+        }
+        if by_topic.is_empty() {
+            return Ok(state);
+        }
+        let consumer = consumer(&cluster, "read_committed")?;
+        for numbers in by_topic.values() {
+            // One topic at a time: the client names the partition that has ended, and not its topic.
+            let reader = Reader { consumer: &consumer, spans: &spans, watch: &watch };
+            reader.read(numbers, |number, message| see(&mut state, number, message))?;
+        }
+        Ok(state)
+    });
+    let state = state.await;
+    drop(ends);
+    state
+}
+
+struct Reader<'a> {
+    consumer: &'a BaseConsumer,
+    spans: &'a [Span],
+    watch: &'a Watch,
+}
+
+impl Reader<'_> {
+    fn read(&self, numbers: &[usize], mut see: impl FnMut(usize, &BorrowedMessage<'_>)) -> Result<(), Problem> {
+        let mut left: HashMap<i32, usize> =
+            numbers.iter().map(|number| (self.spans[*number].partition, *number)).collect();
+        let topic = Arc::clone(&self.spans[numbers[0]].topic);
+        let failed = |error: &KafkaError| problem(error, Some(&topic));
+        let mut list = TopicPartitionList::new();
+        for number in numbers {
+            let span = &self.spans[*number];
+            list.add_partition_offset(&topic, span.partition, Offset::Offset(span.from))
+                .map_err(|error| failed(&error))?;
+        }
+        self.consumer.assign(&list).map_err(|error| failed(&error))?;
+        let mut heard = Instant::now();
+        let mut complaint = None;
+        while !left.is_empty() {
+            if self.watch.stop.load(Ordering::Relaxed) {
+                return Err(Problem::new("the reading was ended", ""));
+            }
+            match self.consumer.poll(LOOK) {
+                None => {}
+                Some(Ok(message)) => {
+                    heard = Instant::now();
+                    self.watch.seen.fetch_add(1, Ordering::Relaxed);
+                    let Some(number) = left.get(&message.partition()).copied() else { continue };
+                    let end = self.spans[number].end;
+                    if message.offset() < end {
+                        see(number, &message);
+                    }
+                    if message.offset() + 1 >= end {
+                        self.done(&mut left, message.partition(), &topic);
+                    }
+                }
+                Some(Err(KafkaError::PartitionEOF(partition))) => {
+                    let Some(number) = left.get(&partition) else { continue };
+                    let stable = self.consumer.fetch_watermarks(&topic, partition, ANSWER);
+                    if stable.map_err(|error| failed(&error))?.1 >= self.spans[*number].end {
+                        self.done(&mut left, partition, &topic);
+                    }
+                }
+                Some(Err(error)) => match error.rdkafka_error_code() {
+                    Some(Code::AutoOffsetReset | Code::OffsetOutOfRange) => {
+                        let what = format!("topic {topic}: records were deleted while they were read");
+                        return Err(Problem::new(what, "Look again, over a shorter time: --since."));
+                    }
+                    Some(Code::TopicAuthorizationFailed | Code::UnknownTopicOrPartition) => return Err(failed(&error)),
+                    _ => complaint = Some(error).filter(says_more).or(complaint),
+                },
+            }
+            if heard.elapsed() > ANSWER {
+                return Err(complaint.as_ref().map_or_else(|| silent(&topic, &left), failed));
+            }
+        }
+        Ok(())
+    }
+
+    /// A partition is read; what comes after is left.
+    fn done(&self, left: &mut HashMap<i32, usize>, partition: i32, topic: &str) {
+        left.remove(&partition);
+        let mut list = TopicPartitionList::new();
+        list.add_partition(topic, partition);
+        // It only saves what would be read for nothing.
+        let _ = self.consumer.pause(&list);
+    }
+}
+
+fn silent(topic: &str, left: &HashMap<i32, usize>) -> Problem {
+    let mut partitions: Vec<String> = left.keys().map(ToString::to_string).collect();
+    partitions.sort();
+    Problem::new(
+        format!("topic {topic}, partition {}: no further record came within {ANSWER:?}", partitions.join(", ")),
+        "A transaction of another producer may be open there, or the broker be overloaded: look again when it has ended.",
+    )
+}
+
+/// Whether the topic is compacted, as far as this user may know.
+pub async fn compacted(cluster: &Arc<Cluster>, topic: &str) -> Option<bool> {
+    let admin: AdminClient<DefaultClientContext> = cluster.client_config().create().ok()?;
+    let options = AdminOptions::new().request_timeout(Some(ANSWER / 3));
+    let described = admin.describe_configs(&[ResourceSpecifier::Topic(topic)], &options).await.ok()?;
+    let entry = described.into_iter().next()?.ok()?;
+    Some(entry.get("cleanup.policy")?.value.as_deref()?.contains("compact"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Guarantee: verify.topics
+    #[test]
+    fn templates_give_the_topics_that_they_can_render() {
+        assert_eq!(Topics::of("bookings"), Topics::One("bookings".to_owned()));
+        let like = Topics::of("bookings.{{ region }}");
+        assert!(like.has("bookings.eu") && !like.has("orders.eu") && !like.has("booking"));
+        let like = Topics::of("a-{{ x }}-b-{% if y %}c{% endif %}-d");
+        assert!(like.has("a-1-b-c-d") && like.has("a-1-b--c-d") && !like.has("a-1-c-d"));
+        assert!(!Topics::of("{{ topic }}").has("__consumer_offsets") && Topics::of("{{ topic }}").has("x"));
+        assert_eq!(Topics::of("bookings.{{ region }}").to_string(), "bookings.*");
+    }
+}

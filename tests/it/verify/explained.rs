@@ -1,0 +1,90 @@
+//! Rows that the topic lacks for a reason that is recorded are counted, and are no difference.
+
+use rustix::process::Signal;
+
+use super::{delivered, delivered_by, differences, insert, verify};
+use crate::support::{Process, kafka_relay, outbox_relay};
+
+/// Has a replica move the paused cursor after the row with this id, once `before` is done.
+async fn seek_while_paused(text: &str, id: &str, before: impl Future<Output = ()>) {
+    let mut replica = Process::spawn(text, &["run"]);
+    let done = async |args: &[&str]| {
+        let (code, _, log) = outbox_relay(text, args).await;
+        assert_eq!(code, Some(0), "{log}");
+    };
+    done(&["cursor", "pause", "events"]).await;
+    before.await;
+    done(&["cursor", "seek", "events", "--after-id", id, "--yes"]).await;
+    done(&["cursor", "resume", "events"]).await;
+    replica.signal(Signal::TERM);
+    assert_eq!(replica.wait().await, Some(0), "{}", replica.log());
+}
+
+// Guarantee: verify.explained
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_letters_and_skipped_rows_are_no_differences() {
+    let more = "on_poison = \"dead_letter\"";
+    let relay = delivered_by(3, 1, |topic| kafka_relay("events", topic, more)).await;
+    let poison =
+        "INSERT INTO bookings (customer, payload) VALUES ('c', 'before'), ('c', repeat('x', 2000000)), ('c', 'after')";
+    relay.owner.batch_execute(poison).await.unwrap();
+    super::drain(&relay.text).await;
+    let (code, document, log) = verify(&relay.text, &["events"]).await;
+    assert_eq!(code, Some(0), "{document}{log}");
+    assert_eq!(document["rows"], serde_json::json!({ "table": 6, "delivered": 5, "topic": 5 }));
+    assert_eq!(document["explained"], serde_json::json!({ "dead_letter": 1 }));
+    seek_while_paused(&relay.text, "8", insert(&relay.owner, 4)).await;
+    super::drain(&relay.text).await;
+    let (code, document, log) = verify(&relay.text, &["events"]).await;
+    assert_eq!(code, Some(0), "{document}{log}");
+    assert_eq!(document["explained"], serde_json::json!({ "dead_letter": 1, "skipped": 2 }));
+    assert_eq!(document["rows"], serde_json::json!({ "table": 10, "delivered": 7, "topic": 7 }));
+}
+
+// Guarantee: verify.explained
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_sent_again_by_a_seek_are_not_twice_and_former_names_are_known() {
+    let relay = delivered(5).await;
+    seek_while_paused(&relay.text, "2", async {}).await;
+    super::drain(&relay.text).await;
+    assert_eq!(relay.records().await.len(), 8);
+    let (code, document, log) = verify(&relay.text, &["events"]).await;
+    assert_eq!(code, Some(0), "{document}{log}");
+    let text = relay.text.replace("name = \"events\"", "name = \"renamed\"");
+    let (code, _, log) = outbox_relay(&text, &["cursor", "rename", "events", "renamed", "--yes"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    insert(&relay.owner, 2).await;
+    super::drain(&text).await;
+    let (code, document, log) = verify(&text, &["renamed"]).await;
+    assert_eq!(code, Some(0), "{document}{log}");
+    assert_eq!(document["rows"]["topic"], 10);
+}
+
+// Guarantee: verify.explained
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_before_the_relays_start_are_not_due() {
+    let relay = delivered_by(4, 1, |topic| kafka_relay("events", topic, "start = \"now\"")).await;
+    insert(&relay.owner, 3).await;
+    super::drain(&relay.text).await;
+    let (code, document, log) = verify(&relay.text, &["events"]).await;
+    assert_eq!(code, Some(0), "{document}{log}");
+    assert_eq!(document["explained"], serde_json::json!({ "before_start": 4 }));
+    assert_eq!(document["rows"], serde_json::json!({ "table": 7, "delivered": 3, "topic": 3 }));
+}
+
+// Guarantee: verify.explained
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_in_flight_and_outside_of_the_range_are_not_due() {
+    let relay = delivered(5).await;
+    insert(&relay.owner, 5).await;
+    let (code, document, log) = verify(&relay.text, &["events"]).await;
+    assert_eq!((code, &document["not_yet_due"]), (Some(0), &5.into()), "{document}{log}");
+    let cut =
+        "SELECT to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') FROM bookings WHERE id = 3";
+    let at: String = relay.owner.query_one(cut, &[]).await.unwrap().get(0);
+    let (code, document, log) = verify(&relay.text, &["events", "--since", &at]).await;
+    assert_eq!((code, &document["rows"]["topic"]), (Some(0), &3.into()), "{document}{log}");
+    let (code, document, log) = verify(&relay.text, &["events", "--until", &at]).await;
+    assert_eq!((code, &document["rows"]["topic"]), (Some(0), &2.into()), "{document}{log}");
+    assert!(differences(&document).is_empty());
+}
