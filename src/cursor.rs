@@ -9,7 +9,6 @@ pub mod actions;
 mod advance;
 mod attention;
 mod change;
-pub mod checkpoint;
 pub mod claims;
 pub mod clock_step;
 mod commit;
@@ -37,6 +36,7 @@ pub mod shards;
 mod standing;
 mod status;
 pub mod timetable;
+pub mod turn_progress;
 pub mod unknown;
 pub mod watches;
 

@@ -87,8 +87,8 @@ const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 12,
-        up: include_str!("../schema/0012_checkpoint.up.sql"),
-        down: include_str!("../schema/0012_checkpoint.down.sql"),
+        up: include_str!("../schema/0012_turn_progress.up.sql"),
+        down: include_str!("../schema/0012_turn_progress.down.sql"),
     },
 ];
 

@@ -173,14 +173,14 @@ impl Largest {
     pub const RELEASED: Self = Self { rows: 16, bytes: 16 };
 }
 
-/// No turn without checkpoints grows beyond so many rows: they come again when its replica ends before it has advanced.
+/// No turn grows beyond so many rows that does not record its progress: they come again when its replica ends before it has advanced.
 const UNCOMMITTED: usize = 40_000;
 
 /// Maximum number of rows of a turn that is configured for `rows` and has grown.
 #[must_use]
-pub fn most_rows(rows: usize, growth: usize, checkpoints: bool) -> usize {
+pub fn most_rows(rows: usize, growth: usize, recorded: bool) -> usize {
     let grown = rows.saturating_mul(growth);
-    if checkpoints { grown } else { grown.min(rows.max(UNCOMMITTED)) }
+    if recorded { grown } else { grown.min(rows.max(UNCOMMITTED)) }
 }
 
 /// By how much the rows of a turn are raised, up to `largest`, and its bytes, after a turn that took all it could. What a turn

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Measures and tells.
 pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> anyhow::Result<()> {
     let rows = options.rows(Payload::Text);
-    options.say(&format!("takeover: filling {} rows", thousands(rows)));
+    options.say(&format!("repeats: filling {} rows", thousands(rows)));
     stage.fill(Payload::Text, rows).await?;
     let owner = stage.owner().await?;
     let mut repeated = Vec::new();

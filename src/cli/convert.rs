@@ -19,9 +19,9 @@ Examples:
   outbox-relay convert debezium application.properties > outbox-relay.toml
   outbox-relay convert debezium connector.json > outbox-relay.toml
 
-The file is what Debezium Server reads (conf/application.properties), or a connector of Kafka Connect (JSON, or properties). The result goes
-to standard output; what you have to decide goes to standard error, and stands as comments in the result, too. No server is asked, and
-passwords are not copied. How to move over without a gap: docs/howto/moving-over.md.")]
+The file is what Debezium Server reads (conf/application.properties), or a connector of Kafka Connect (JSON, or \
+properties). The result goes to standard output; what you have to decide goes to standard error, and stands as comments in \
+the result, too. No server is asked, and passwords are not copied. How to move over without a gap: docs/howto/moving-over.md.")]
 pub struct Args {
     /// From which product.
     #[command(subcommand)]

@@ -24,7 +24,8 @@ macro_rules! lock {
              THEN (EXTRACT(EPOCH FROM pg_catalog.clock_timestamp() - advanced_at) * 1000000)::bigint END, partitions, \
              token ->> 'by', CASE WHEN token IS NOT NULL THEN COALESCE(pg_catalog.jsonb_array_length(token -> 'rows'), 0) END, \
              ctid::text, rule, open_since, created_at, \
-             xmin::text || ' ' || (EXTRACT(EPOCH FROM updated_at) * 1000000)::bigint::text FROM outbox.cursor WHERE ",
+             xmin::text || ' ' || (EXTRACT(EPOCH FROM updated_at) * 1000000)::bigint::text, \
+             pg_catalog.pg_current_xact_id()::text FROM outbox.cursor WHERE ",
             $condition,
             " FOR UPDATE SKIP LOCKED"
         )
@@ -63,9 +64,11 @@ pub struct LockedCursor {
     closed: CancellationToken,
     /// Where the locked version of the row lies.
     pub(super) place: RowPlace,
-    /// Names the locked version of the row, and no other: a checkpoint counts for one version only.
+    /// Names the locked version of the row, and no other: what a turn records of its progress counts for one version only.
     pub(super) version: String,
-    /// A turn that had this version locked has left a checkpoint beyond it.
+    /// The transaction that holds the lock.
+    pub(super) transaction_id: String,
+    /// A turn that had this version locked has recorded how far it had come, and did not advance.
     pub resumes: bool,
     /// Where it stands; `None` is before every row.
     pub position: Option<Position>,
@@ -155,7 +158,7 @@ impl LockedCursor {
         let rested: Option<i64> = row.try_get(6)?;
         let halted: Option<bool> = control.try_get(1)?;
         let fingerprint: Option<String> = control.try_get(2)?;
-        let (version, checkpoint): (String, Option<String>) = (row.try_get(14)?, control.try_get(11)?);
+        let (version, recorded): (String, Option<String>) = (row.try_get(14)?, control.try_get(11)?);
         Ok(Self {
             name: name.to_owned(),
             position: position(row.try_get(0)?, row.try_get(1)?),
@@ -173,18 +176,13 @@ impl LockedCursor {
             redrive: control.try_get(10)?,
             in_flight: reserve::in_flight(row, 8)?,
             place: RowPlace(row.try_get(10)?),
-            resumes: checkpoint.as_ref() == Some(&version),
+            resumes: recorded.as_ref() == Some(&version),
             version,
+            transaction_id: row.try_get(15)?,
             rests_on: RestsOn { rule: row.try_get(11)?, open_since: row.try_get(12)? },
             connection,
             closed,
         })
-    }
-
-    /// Names the locked version of the row.
-    #[must_use]
-    pub fn version(&self) -> &str {
-        &self.version
     }
 
     /// The server that the lock is held on.

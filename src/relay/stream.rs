@@ -1,7 +1,6 @@
 //! Relays of streams: poll, turn, publish, advance.
 
 pub(in crate::relay) mod at_most_once;
-pub(in crate::relay) mod checkpoint;
 pub(in crate::relay) mod clock_watch;
 pub(in crate::relay) mod gauges;
 pub(in crate::relay) mod idle;
@@ -11,6 +10,7 @@ pub(in crate::relay) mod measure;
 pub(in crate::relay) mod member;
 pub mod outcome;
 pub(in crate::relay) mod poll;
+pub(in crate::relay) mod progress_writer;
 pub(in crate::relay) mod publish_decision;
 pub(in crate::relay) mod read_ahead;
 pub(in crate::relay) mod redrive;

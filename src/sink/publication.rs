@@ -42,7 +42,7 @@ impl Publication<'_> {
     }
 
     /// Waits until every pushed message is acknowledged or publishing has failed. The caller bounds the wait.
-    pub async fn settle(&mut self) {
+    pub async fn settle(&self) {
         match self {
             Self::Kafka(publication) => publication.settle().await,
             Self::Http(_) | Self::Email(_) | Self::Sql(_) | Self::Stdout(_) | Self::Custom(_) => {}

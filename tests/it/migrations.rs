@@ -115,7 +115,7 @@ async fn the_relays_role_gets_exactly_what_it_needs_deletes_only_claims_and_mark
         ["SELECT outbox.version", "SELECT outbox.status", "SELECT outbox.operation", "SELECT public.bookings"]
             .map(str::to_owned)
             .into();
-    for table in ["cursor", "control", "cursor_status", "dead_letter", "schedule_watch", "checkpoint"] {
+    for table in ["cursor", "control", "cursor_status", "dead_letter", "schedule_watch", "turn_progress"] {
         expected.extend(["SELECT", "INSERT", "UPDATE"].map(|right| format!("{right} outbox.{table}")));
     }
     for table in ["claim", "sent", "replica"] {

@@ -4,4 +4,4 @@ SELECT k.paused, s.halted, s.fingerprint, k.seek_seq, (k.seek_to ->> 'created_at
 FROM (SELECT $1::text AS name) AS n
 LEFT JOIN outbox.control AS k ON k.cursor = n.name
 LEFT JOIN outbox.cursor_status AS s ON s.cursor = n.name
-LEFT JOIN outbox.checkpoint AS c ON c.cursor = n.name
+LEFT JOIN outbox.turn_progress AS c ON c.cursor = n.name

@@ -92,8 +92,8 @@ impl PreparedStream {
         self.superseded.load(Ordering::Relaxed)
     }
 
-    /// Whether turns write checkpoints: not where what was published is undone with the turn, or must never come again.
-    pub(in crate::relay) fn has_checkpoints(&self) -> bool {
+    /// Whether turns record their progress: not where what was published is undone with the turn, or must never come again.
+    pub(in crate::relay) fn records_progress(&self) -> bool {
         let repeats = matches!(self.config.guarantee, Guarantee::AtLeastOnce | Guarantee::Deduplicated);
         repeats && self.sink.says_what_is_acknowledged()
     }

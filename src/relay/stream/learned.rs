@@ -49,7 +49,7 @@ impl Learned {
 
     /// Maximum number of rows of a turn at the present growth.
     pub(in crate::relay) fn most_rows(&self, relay: &PreparedStream) -> usize {
-        pace::most_rows(relay.config.turn.rows, self.growth, relay.has_checkpoints())
+        pace::most_rows(relay.config.turn.rows, self.growth, relay.records_progress())
     }
 
     /// Maximum number of bytes of a turn at the present growth.

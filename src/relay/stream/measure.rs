@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::cursor::{ClockStep, Standing};
 use crate::metrics::{Looked, Phase, TurnResult};
+use crate::relay::Guarantee;
 use crate::relay::engine::disposition::{ForRelay, at_stop};
 use crate::relay::engine::lag::Lag;
 use crate::relay::engine::report::counted;
@@ -76,9 +77,11 @@ impl PreparedStream {
                 metrics.phase(Phase::Fetch, turn.timings.fetch);
                 metrics.phase(Phase::Publish, turn.timings.publish);
             }
-            Err(TurnError::NotAdvanced { acknowledged, .. }) => {
+            Err(TurnError::NotAdvanced { acknowledged, .. } | TurnError::LockLost { acknowledged }) => {
                 metrics.published(*acknowledged as u64);
-                turn.learned.unconfirmed = *acknowledged;
+                if turn.ready.config.guarantee != Guarantee::AtMostOnce {
+                    turn.learned.unconfirmed = *acknowledged;
+                }
             }
             Err(TurnError::NotSettled { acknowledged, .. }) => metrics.published(*acknowledged as u64),
             Ok(_) | Err(_) => {}
@@ -189,9 +192,9 @@ fn result(outcome: &Result<TurnOutcome, TurnError>) -> TurnResult {
         Ok(TurnOutcome::Relayed { .. } | TurnOutcome::Buried { .. } | TurnOutcome::Redriven { failure: None, .. }) => {
             TurnResult::Relayed
         }
-        Ok(TurnOutcome::Idle | TurnOutcome::Moved { .. } | TurnOutcome::Resumed | TurnOutcome::Abandoned { .. }) => {
-            TurnResult::Idle
-        }
+        Ok(
+            TurnOutcome::Idle | TurnOutcome::Moved { .. } | TurnOutcome::Resumed { .. } | TurnOutcome::Abandoned { .. },
+        ) => TurnResult::Idle,
         Ok(TurnOutcome::Busy | TurnOutcome::Early(_)) => TurnResult::Busy,
         Ok(TurnOutcome::Paused) => TurnResult::Paused,
         Ok(TurnOutcome::Halted | TurnOutcome::Foreign | TurnOutcome::Partitions { .. }) => TurnResult::Halted,

@@ -35,8 +35,11 @@ pub enum TurnOutcome {
         /// Where the cursor stands now.
         position: Option<Position>,
     },
-    /// The position was moved to the checkpoint of a turn that did not advance; nothing was published.
-    Resumed,
+    /// The position was moved to where a turn had come that did not advance; nothing was published.
+    Resumed {
+        /// Over how many rows, all acknowledged in that turn.
+        rows: usize,
+    },
     /// There was nothing to publish.
     Idle,
     /// Rows were published and advanced over.
@@ -112,6 +115,7 @@ impl TurnOutcome {
         match self {
             Self::Idle | Self::Relayed { more: false, .. } | Self::Moved { .. } => Some(None),
             Self::Relayed { rows, .. }
+            | Self::Resumed { rows }
             | Self::Searching { rows, .. }
             | Self::Buried { rows, .. }
             | Self::Redriven { rows, .. }
@@ -124,8 +128,7 @@ impl TurnOutcome {
             | Self::Foreign
             | Self::Regressed { .. }
             | Self::Partitions { .. }
-            | Self::Abandoned { .. }
-            | Self::Resumed => None,
+            | Self::Abandoned { .. } => None,
         }
     }
 }
@@ -133,7 +136,7 @@ impl TurnOutcome {
 /// Why a turn could not be finished. Nothing was advanced over.
 #[derive(Debug, thiserror::Error)]
 pub enum TurnError {
-    /// The lock's connection ended, after this many rows were acknowledged: they will come again.
+    /// The lock's connection ended, after this many rows were acknowledged: they may come again.
     #[error(
         "the connection that holds the cursor's lock ended after {acknowledged} published rows: publishing stopped at once"
     )]
@@ -141,8 +144,8 @@ pub enum TurnError {
         /// How many.
         acknowledged: usize,
     },
-    /// The commit failed or its outcome is unknown, after this many rows were acknowledged: they will come again.
-    #[error("{acknowledged} published rows could not be advanced over and will be sent again: {source}")]
+    /// The commit failed or its outcome is unknown, after this many rows were acknowledged: they may come again.
+    #[error("{acknowledged} published rows could not be advanced over and may be sent again: {source}")]
     NotAdvanced {
         /// How many.
         acknowledged: usize,

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cursor::checkpoint::{CheckpointFacts, Resumed};
 use crate::cursor::dead_letter::{DeadLetter, Redrive};
+use crate::cursor::turn_progress::TurnFacts;
 use crate::cursor::{Advance, ErrorReport, LockedCursor, RelayFacts, RestsOn, RowPlace};
 use crate::database::{Error, Loan};
 use crate::position::{Position, Timestamp};
@@ -19,9 +19,9 @@ use crate::relay::engine::circuit;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::{ForCircuit, at_stop};
 use crate::relay::setup::prepared::PreparedStream;
-use crate::relay::stream::checkpoint::Checkpoints;
 use crate::relay::stream::learned::Learned;
 use crate::relay::stream::outcome::{Timings, TurnError, TurnOutcome};
+use crate::relay::stream::progress_writer::{self, ProgressWriter};
 use crate::relay::stream::publish_decision::{self, Verdict};
 use crate::relay::stream::read_ahead::{self, Ahead, Chain};
 use crate::relay::stream::report;
@@ -142,7 +142,11 @@ impl Turn<'_> {
             }));
         }
         if cursor.resumes && !cursor.foreign {
-            return self.resume(cursor).await.map(Admitted::Over);
+            let outcome = progress_writer::resume(self.engine, self.ready, cursor).await?;
+            if let TurnOutcome::Resumed { rows } = outcome {
+                self.learned.unconfirmed = self.learned.unconfirmed.saturating_sub(rows);
+            }
+            return Ok(Admitted::Over(outcome));
         }
         let shape = &self.ready.shape;
         let facts = RelayFacts { identity: &self.ready.identity, root: shape.root, relations: &shape.descendants };
@@ -167,21 +171,6 @@ impl Turn<'_> {
             return Ok(Admitted::Over(TurnOutcome::Early(circuit::PROBED_BY_ANOTHER)));
         }
         Ok(Admitted::Publish(Box::new(cursor)))
-    }
-
-    /// Takes over how far a turn had come that did not advance: its replica was killed, or has lost the lock.
-    async fn resume(&mut self, cursor: LockedCursor) -> Result<TurnOutcome, TurnError> {
-        let durable = self.ready.config.waits_for_disk();
-        let Resumed { position, rows, by } = within(self.engine, cursor.resume(durable, &self.engine.replica)).await?;
-        self.learned.unconfirmed = self.learned.unconfirmed.saturating_sub(rows);
-        tracing::info!(
-            cursor = self.ready.config.name,
-            rows,
-            by,
-            "continuing at the checkpoint of an interrupted turn"
-        );
-        self.stands_at = position;
-        Ok(TurnOutcome::Resumed)
     }
 
     /// The dead letters that an operator has redriven, as many as this turn sends.
@@ -256,8 +245,7 @@ impl Turn<'_> {
         let begun = Instant::now();
         let Ahead { rows, mut end, most, growth, snapshot, .. } =
             chain.reading(self.engine, ready, self.learned, cursor, self.sighting, wanted);
-        let checkpoints =
-            ready.has_checkpoints().then(|| Checkpoints::new(self.engine, self.checkpoint_facts(cursor), snapshot));
+        let writer = ready.records_progress().then(|| ProgressWriter::new(self.engine, self.facts(cursor), snapshot));
         let (mut kept, mut learned) = (Kept::default(), self.learned);
         let (mut fetched, mut fetch_time, mut tail) = (None, Duration::ZERO, Duration::ZERO);
         let reading = async {
@@ -271,7 +259,7 @@ impl Turn<'_> {
             }
             fetched = Some(outcome);
         };
-        let publishing = async { tail = pump(&mut publication, &mut kept, rows, checkpoints).await };
+        let publishing = async { tail = pump(&mut publication, &mut kept, rows, writer).await };
         let cut = tokio::select! {
             biased;
             () = closed.cancelled() => return Err(self.lock_lost(publication.acknowledged())),
@@ -287,12 +275,12 @@ impl Turn<'_> {
         self.read(kept, published, fetched, cut)
     }
 
-    /// What all checkpoints of this turn say, as its advance will.
-    fn checkpoint_facts(&self, cursor: &LockedCursor) -> CheckpointFacts {
+    /// What this turn records of its progress beside the rows, as its advance will.
+    fn facts(&self, cursor: &LockedCursor) -> TurnFacts {
         let shape = &self.ready.shape;
-        CheckpointFacts {
+        TurnFacts {
             cursor: self.ready.config.name.clone(),
-            base: cursor.version().to_owned(),
+            lock: cursor.turn_lock(),
             observed_at: self.sighting.horizon.observed_at,
             relations: std::iter::once(shape.root).chain(shape.descendants.iter().copied()).collect(),
             partitions: self.partitions,

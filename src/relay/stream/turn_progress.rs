@@ -5,11 +5,14 @@ use std::time::{Duration, Instant};
 use crate::batch::Batch;
 use crate::position::{Position, Timestamp};
 use crate::relay::engine::unreadable;
-use crate::relay::stream::checkpoint::Checkpoints;
+use crate::relay::stream::progress_writer::ProgressWriter;
 use crate::relay::stream::read_ahead::Rows;
 use crate::relay::stream::turn_buffer::Kept;
 use crate::sink::{Failure, Flow, Publication, Published};
 use crate::source::fetch::{Fetched, Unreadable};
+
+/// How often acknowledgements are recorded while a turn waits for the last of them.
+const WHILE_SETTLING: Duration = Duration::from_millis(50);
 
 /// What happened between fetch and advance.
 pub(in crate::relay) struct Relayed {
@@ -80,7 +83,7 @@ pub(in crate::relay) async fn pump(
     publication: &mut Publication<'_>,
     kept: &mut Kept,
     mut rows: Rows,
-    mut checkpoints: Option<Checkpoints>,
+    mut writer: Option<ProgressWriter>,
 ) -> Duration {
     while let Some((batch, room)) = rows.next().await {
         // Kept before it is pushed: a push that is cut half-way has published rows of it.
@@ -91,14 +94,23 @@ pub(in crate::relay) async fn pump(
             break;
         }
         drop(room);
-        kept.release(publication.acknowledged());
-        if let Some(checkpoints) = &mut checkpoints {
-            checkpoints.passed(kept);
-        }
+        release(publication, kept, writer.as_mut());
         // With all rows read there is nothing to wait for, and the loss of the lock must be seen all the same.
         tokio::task::yield_now().await;
     }
     let pushed = Instant::now();
-    publication.settle().await;
+    let settling = publication.settle();
+    tokio::pin!(settling);
+    while tokio::time::timeout(WHILE_SETTLING, &mut settling).await.is_err() {
+        release(publication, kept, writer.as_mut());
+    }
     pushed.elapsed()
+}
+
+/// Gives back what has been acknowledged, and records that.
+fn release(publication: &Publication<'_>, kept: &mut Kept, writer: Option<&mut ProgressWriter>) {
+    kept.release(publication.acknowledged());
+    if let Some(writer) = writer {
+        writer.released(kept);
+    }
 }

@@ -318,7 +318,7 @@ impl Worker<'_> {
                 tracing::info!(cursor = self.ready.config.name, number, position, "operator's change applied");
                 (Next::Look, Then::Again)
             }
-            TurnOutcome::Resumed => (Next::Look, Then::Again),
+            TurnOutcome::Resumed { .. } => (Next::Look, Then::Again),
             TurnOutcome::Relayed { rows, more } => self.relayed(rows, more).await,
             TurnOutcome::Foreign => (Next::Recheck(Duration::from_secs(1)), Then::End),
             TurnOutcome::Partitions { known, found } => (self.repartitioned(known, found).await, Then::End),

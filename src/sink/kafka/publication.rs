@@ -193,7 +193,7 @@ impl KafkaPublication<'_> {
         self.producer.as_ref().map_or(0, |producer| producer.context().ledger.acknowledged())
     }
 
-    pub(in crate::sink) async fn settle(&mut self) {
+    pub(in crate::sink) async fn settle(&self) {
         if let Some(producer) = &self.producer {
             producer.context().ledger.settled().await;
         }

@@ -110,7 +110,7 @@ async fn access_share_lock_conflicts_with_no_writer() {
 }
 
 /// `xmin` names the version of a row: every transaction that changes the row changes it, and nothing else does, not even a
-/// freeze. A checkpoint rests on it.
+/// freeze. What a running turn records of its progress rests on it.
 #[tokio::test]
 async fn xmin_changes_with_every_transaction_that_updates_the_row_and_with_nothing_else() {
     const XMIN: &str = "SELECT xmin::text FROM t";

@@ -2,6 +2,6 @@ UPDATE outbox.cursor AS c SET position_created_at = k.position_created_at, posit
     snapshot = k.snapshot, relations = k.relations, partitions = COALESCE(k.partitions, c.partitions), rule = k.rule,
     open_since = k.open_since, advanced_by = $3, advanced_at = pg_catalog.clock_timestamp(),
     updated_at = pg_catalog.clock_timestamp()
-FROM outbox.checkpoint AS k
+FROM outbox.turn_progress AS k
 WHERE c.ctid = $2::text::tid AND c.name = $1 AND k.cursor = c.name AND k.base = $4
-RETURNING c.position_created_at, c.position_id, k.rows, k.written_by
+RETURNING k.rows, k.written_by

@@ -20,13 +20,13 @@ async fn insert(owner: &Client, rows: usize) {
     owner.batch_execute(&sql).await.unwrap();
 }
 
-// Guarantee: delivery.checkpoints
+// Guarantee: delivery.turn-progress
 #[tokio::test(flavor = "multi_thread")]
 async fn replica_killed_in_a_turn_of_hundreds_of_thousands_of_rows_repeats_at_most_20000() {
     const ROWS: usize = 300_000;
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
-    let topic = unique("checkpoints");
+    let topic = unique("progress");
     broker().await.create_topic(&topic, 1, &[]).await.unwrap();
     let servers = broker().await.bootstrap_servers();
     let text = toml(&database, "relay", Some(&servers), &kafka_relay("kept", &topic, TURN));
@@ -47,7 +47,7 @@ async fn replica_killed_in_a_turn_of_hundreds_of_thousands_of_rows_repeats_at_mo
     assert!(delivered > moved + 30_000, "killed in a turn: {moved} advanced over, {delivered} in the topic");
 
     let heir = Process::spawn(&text, &["run", "--replica-id", "heir"]);
-    let resumed = line(&heir, "continuing at the checkpoint of an interrupted turn").await;
+    let resumed = line(&heir, "continuing where an interrupted turn had come").await;
     assert_eq!(resumed["by"], "killed", "{resumed}");
     eventually(PATIENCE * 6, async || ids(&servers, &topic).await.last() == Some(&ROWS.to_string())).await;
     let ids: Vec<usize> = ids(&servers, &topic).await.iter().map(|id| id.parse().unwrap()).collect();
@@ -68,18 +68,18 @@ async fn advanced(owner: &Client, text: &str) -> String {
     owner.query_one(sql, &[]).await.unwrap().get(0)
 }
 
-/// A checkpoint behind row 25, of a turn that had this version of the cursor's row locked.
-async fn checkpoint(owner: &Client, base: &str) {
-    let sql = "INSERT INTO outbox.checkpoint (cursor, base, position_created_at, position_id, rows, observed_at, snapshot, relations, \
+/// Progress up to row 25, of a turn that had this version of the cursor's row locked.
+async fn recorded(owner: &Client, base: &str) {
+    let sql = "INSERT INTO outbox.turn_progress (cursor, base, position_created_at, position_id, rows, observed_at, snapshot, relations, \
                rule, written_by) SELECT c.name, $1, b.created_at, '25', 5, c.observed_at, pg_current_snapshot(), c.relations, c.rule, \
                'ended' FROM outbox.cursor AS c, bookings AS b WHERE b.id = 25 \
                ON CONFLICT (cursor) DO UPDATE SET base = excluded.base";
     assert_eq!(owner.execute(sql, &[&base]).await.unwrap(), 1);
 }
 
-// Guarantee: delivery.checkpoints
+// Guarantee: delivery.turn-progress
 #[tokio::test]
-async fn checkpoint_of_an_earlier_version_of_the_cursor_skips_no_row() {
+async fn progress_of_an_earlier_version_of_the_cursor_skips_no_row() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
     let text = toml(&database, "relay", None, &stdout_relay("s", ""));
@@ -90,7 +90,7 @@ async fn checkpoint_of_an_earlier_version_of_the_cursor_skips_no_row() {
     let rest = |from: i64| (from..=30).map(|id| id.to_string()).collect::<Vec<_>>();
 
     // The turn that wrote it has lost its lock, and whoever had it since has advanced.
-    checkpoint(&owner, &earlier).await;
+    recorded(&owner, &earlier).await;
     let mut process = Process::spawn(&text, &["run", "--once"]);
     assert_eq!(process.wait().await, Some(0));
     assert_eq!(printed(&process, "s"), rest(21));
@@ -99,24 +99,24 @@ async fn checkpoint_of_an_earlier_version_of_the_cursor_skips_no_row() {
     let back = "UPDATE outbox.cursor SET (position_created_at, position_id) = (SELECT created_at, id::text FROM bookings WHERE id = 20) \
                 RETURNING xmin::text || ' ' || (EXTRACT(EPOCH FROM updated_at) * 1000000)::bigint";
     let version: String = owner.query_one(back, &[]).await.unwrap().get(0);
-    checkpoint(&owner, &version).await;
+    recorded(&owner, &version).await;
     let mut process = Process::spawn(&text, &["run", "--once"]);
     assert_eq!(process.wait().await, Some(0), "{}", process.log());
     assert_eq!(printed(&process, "s"), rest(26));
 }
 
-// Guarantee: delivery.checkpoints
+// Guarantee: delivery.turn-progress
 #[tokio::test]
-async fn operators_seek_wins_over_a_checkpoint() {
+async fn operators_seek_wins_over_recorded_progress() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
     let text = toml(&database, "relay", None, &stdout_relay("s", ""));
     let _ = advanced(&owner, &text).await;
     let version = advanced(&owner, &text).await;
     insert(&owner, 10).await;
-    checkpoint(&owner, &version).await;
+    recorded(&owner, &version).await;
     let process = Process::spawn(&text, &["run"]);
-    line(&process, "continuing at the checkpoint of an interrupted turn").await;
+    line(&process, "continuing where an interrupted turn had come").await;
     eventually(PATIENCE, async || printed(&process, "s").len() == 5).await;
     let seek = ["cursor", "seek", "s", "--beginning", "--yes"];
     let (code, _, log) = outbox_relay(&text, &seek).await;
@@ -126,6 +126,6 @@ async fn operators_seek_wins_over_a_checkpoint() {
     // Of a cursor that is removed nothing is left.
     let removed = owner.execute("DELETE FROM outbox.cursor", &[]);
     tokio::time::timeout(Duration::from_secs(10), removed).await.expect("no lock").unwrap();
-    let left: i64 = owner.query_one("SELECT count(*) FROM outbox.checkpoint", &[]).await.unwrap().get(0);
+    let left: i64 = owner.query_one("SELECT count(*) FROM outbox.turn_progress", &[]).await.unwrap().get(0);
     assert_eq!(left, 0);
 }
