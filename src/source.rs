@@ -64,6 +64,8 @@ pub struct Stream {
     pub time_zone: Option<String>,
     /// Room for a clock that steps back; when absent, 5 ms under the rule `writers` and 100 ms under `transactions`.
     pub latency_window: Option<Duration>,
+    /// On how many standbys a row's commit must be before it is read; 0 asks for none.
+    pub standbys: u8,
 }
 
 pub use pending::Pending;

@@ -182,6 +182,12 @@ fn source_stream(lines: &mut TomlLines, start: Start, stream: &Stream, freshness
     if freshness != pace::Config::default().freshness {
         lines.duration("freshness", freshness);
     }
+    // The same.
+    match stream.standbys {
+        0 => {}
+        1 => lines.text("durability", "standby"),
+        number => lines.raw("durability", number),
+    }
     lines.section("[relay.source.stream]");
     lines.text("table", &table_name::print(&stream.table));
     lines.text("id", &stream.id);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::problem::Wrong;
 use super::section::Section;
+use super::tree::{Node, Value};
 use super::{pending, requests, schedule, table_name, value};
 use crate::source::{Config, RuleChoice, Stream};
 
@@ -47,6 +48,7 @@ fn refuse_position(relay: &Section<'_>, source: &Section<'_>, kind: &'static str
     for (key, what) in [
         ("start", "due work has no beginning: every row that is due and not sent is sent"),
         ("latency_window", "due work has no order of creation that a window could guard"),
+        ("durability", "due work is marked in the same database, which a failover undoes together with the row"),
     ] {
         if relay.has(key) {
             let fix =
@@ -58,6 +60,7 @@ fn refuse_position(relay: &Section<'_>, source: &Section<'_>, kind: &'static str
 
 fn stream(relay: &Section<'_>, stream: &Section<'_>, allow_loss: bool) -> Option<Stream> {
     let latency_window = relay.read("latency_window", value::duration(Duration::ZERO..=Duration::from_secs(60)));
+    let standbys = relay.read("durability", standbys).unwrap_or(0);
     let id = stream.read("id", value::column).unwrap_or_else(|| DEFAULT_ID.to_owned());
     let created_at = stream.read("created_at", value::column).unwrap_or_else(|| DEFAULT_CREATED_AT.to_owned());
     if id == created_at {
@@ -71,7 +74,7 @@ fn stream(relay: &Section<'_>, stream: &Section<'_>, allow_loss: bool) -> Option
     let time_zone = stream.read("time_zone", value::parsed(time_zone));
     let fix = "name the table: [relay.source.stream] table = \"public.bookings\"";
     let table = stream.require("table", value::parsed(table_name::parse), fix)?;
-    Some(Stream { table, id, created_at, horizon, time_zone, latency_window })
+    Some(Stream { table, id, created_at, horizon, time_zone, latency_window, standbys })
 }
 
 fn refuse_loss(relay: &Section<'_>, stream: &Section<'_>, allow_loss: bool) {
@@ -83,6 +86,20 @@ fn refuse_loss(relay: &Section<'_>, stream: &Section<'_>, allow_loss: bool) {
     if !relay.has("latency_window") {
         let what = "missing: under the horizon \"window\" it is the only bound";
         relay.missing("latency_window", what, "write for example latency_window = \"100ms\"");
+    }
+}
+
+/// `durability`: on how many standbys a row must be.
+fn standbys(node: &Node) -> Result<u8, Wrong> {
+    let fix = "write \"local\", \"standby\", or a number of standbys from 1 to 9";
+    match &node.value {
+        Value::Integer(_) => value::integer(1..=9)(node).map(|number| u8::try_from(number).unwrap_or(9)),
+        Value::Text(text) => match text.as_str() {
+            "local" => Ok(0),
+            "standby" => Ok(1),
+            text => Err(Wrong::new(format!("{text:?} is none"), fix)),
+        },
+        _ => Err(Wrong::new("neither a word nor a number", fix)),
     }
 }
 

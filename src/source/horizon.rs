@@ -34,10 +34,13 @@ use crate::position::Timestamp;
 
 mod clock;
 mod sessions;
+mod standby;
 mod writers;
 
 use clock::Clock;
 pub use sessions::{Activity, Running, Session};
+pub(in crate::source) use standby::Confirmed;
+pub use standby::{Standby, Wal};
 pub use writers::{Start, Writer};
 
 /// A transaction or session that may write rows below the clock, at the moment of a scan.
@@ -120,17 +123,33 @@ pub struct Held {
     pub holder: Holder,
     /// The earliest stamp that it may still make visible; none when nothing is known.
     pub bound: Option<Timestamp>,
+    /// What is waited for.
+    pub why: Why,
+}
+
+/// What a holder is waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Why {
+    /// The end of a transaction.
+    #[default]
+    Transaction,
+    /// A standby that has not flushed the log as far as rows are safe to read.
+    Standby,
+    /// A standby that is not connected, or of which this role may not see how far it is.
+    NoStandby,
 }
 
 impl Held {
     /// Why it holds, in a word for metrics and `status`.
     #[must_use]
     pub fn reason(&self, rule: Rule) -> &'static str {
-        match (self.holder.pid, self.bound) {
-            (None, _) => "prepared_transaction",
-            (Some(_), None) => "unknown_start",
-            (Some(_), Some(_)) if rule == Rule::Transactions => "open_transaction",
-            (Some(_), Some(_)) => "writer",
+        match (self.why, self.holder.pid, self.bound) {
+            (Why::Standby, _, _) => "standby",
+            (Why::NoStandby, _, _) => "no_standby",
+            (Why::Transaction, None, _) => "prepared_transaction",
+            (Why::Transaction, Some(_), None) => "unknown_start",
+            (Why::Transaction, Some(_), Some(_)) if rule == Rule::Transactions => "open_transaction",
+            (Why::Transaction, Some(_), Some(_)) => "writer",
         }
     }
 }

@@ -13,6 +13,8 @@ use super::*;
 mod relay;
 #[path = "horizon_tests/scans.rs"]
 mod scans;
+#[path = "horizon_tests/standby.rs"]
+mod standby_tests;
 #[path = "horizon_tests/variant.rs"]
 mod variant;
 #[path = "horizon_tests/world.rs"]

@@ -17,6 +17,7 @@ fn config() -> Stream {
         horizon: RuleChoice::Auto,
         time_zone: None,
         latency_window: None,
+        standbys: 0,
     }
 }
 

@@ -189,6 +189,7 @@ mod tests {
             horizon: RuleChoice::Auto,
             time_zone: None,
             latency_window: None,
+            standbys: 0,
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 use self::read::read;
-use super::horizon::{History, Horizon, Margin, Scan};
+use super::horizon::{Confirmed, History, Horizon, Margin, Scan};
 use super::shape::Shape;
 use super::{Rule, Stream};
 use crate::database::{Error, Server, Session, Sessions};
@@ -69,6 +69,7 @@ struct State {
 #[derive(Debug, Default)]
 struct Remembered {
     history: History,
+    confirmed: Confirmed,
     answered: Option<Instant>,
     family: Vec<u32>,
     /// Which writers were looked for.
@@ -152,7 +153,11 @@ async fn scan(state: &mut State, shapes: &[&Shape], pids: &[i32]) -> Result<Vec<
         let elapsed = remembered.answered.map_or(Duration::ZERO, |answered| asked.duration_since(answered));
         remembered.answered = Some(answered);
         let found = read.found(shape, &remembered.family);
-        remembered.history.observe(Scan { at: read.at, elapsed, found }, shape.margin)
+        let mut horizon = remembered.history.observe(Scan { at: read.at, elapsed, found }, shape.margin);
+        if shape.config.standbys > 0 {
+            remembered.confirmed.hold(&mut horizon, &read.wal, shape.config.standbys.into());
+        }
+        horizon
     });
     Ok(horizons.collect())
 }

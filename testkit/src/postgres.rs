@@ -98,6 +98,52 @@ impl Postgres {
         Ok(postgres)
     }
 
+    /// A standby that streams from this server; it accepts queries when this returns. [`Self::promote`] makes it a primary.
+    ///
+    /// # Errors
+    /// When it cannot be copied or does not start.
+    pub async fn standby(&self, name: &str) -> anyhow::Result<Self> {
+        // What is on PATH may be a link to the server alone.
+        let server = std::fs::canonicalize(binaries()?.join("postgres"))?;
+        let user = unprivileged()?;
+        let watchdog = Watchdog::start("postgres")?;
+        let dir = watchdog.dir().to_owned();
+        if let Some(user) = user {
+            std::os::unix::fs::chown(&dir, Some(user.uid), Some(user.gid))?;
+        }
+        let mut copy = Command::new(server.with_file_name("pg_basebackup"));
+        let source = format!("{}&application_name={name}", self.url("postgres", "postgres"));
+        copy.args(["-R", "-X", "stream", "-c", "fast", "--no-sync", "-d", &source, "-D"]).arg(dir.join("data"));
+        copy.current_dir(&dir).process_group(0);
+        if let Some(user) = user {
+            copy.uid(user.uid).gid(user.gid);
+        }
+        let output = tokio::task::spawn_blocking(move || copy.output()).await??;
+        ensure!(output.status.success(), "pg_basebackup failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+        let port = free_port()?;
+        let args = self.program.args.iter().skip(2).cloned();
+        let own = ["-D".to_owned(), dir.join("data").display().to_string()];
+        let settings = [format!("port={port}"), format!("unix_socket_directories={}", dir.display())];
+        let settings = settings.into_iter().flat_map(|setting| ["-c".to_owned(), setting]);
+        // The last of two values counts.
+        let args = own.into_iter().chain(args).chain(settings).collect();
+        let program = Program { args, log: dir.join("log"), ..self.program.clone() };
+        let mut postgres = Self { watchdog, process: None, program, port, auth: self.auth };
+        postgres.restart().await?;
+        Ok(postgres)
+    }
+
+    /// Makes a standby a primary, and waits until it is one.
+    ///
+    /// # Errors
+    /// When it does not become one.
+    pub async fn promote(&self) -> anyhow::Result<()> {
+        let client = self.connect("postgres", "postgres").await?;
+        let promoted: bool = client.query_one("SELECT pg_promote()", &[]).await?.get(0);
+        ensure!(promoted, "the standby has not become a primary");
+        Ok(())
+    }
+
     /// The port on 127.0.0.1, and of the Unix socket.
     #[must_use]
     pub fn port(&self) -> u16 {

@@ -7,6 +7,7 @@ mod opening;
 mod prepared;
 mod replication;
 mod roles;
+mod standby;
 mod statements;
 mod writers;
 

@@ -81,7 +81,15 @@ async fn remembered(
     let source = source.unwrap_or_else(|| {
         let (id, created_at) = (DEFAULT_ID.to_owned(), DEFAULT_CREATED_AT.to_owned());
         let horizon = RuleChoice::Auto;
-        source::Config::Stream(Stream { table, id, created_at, horizon, time_zone: None, latency_window: None })
+        source::Config::Stream(Stream {
+            table,
+            id,
+            created_at,
+            horizon,
+            time_zone: None,
+            latency_window: None,
+            standbys: 0,
+        })
     });
     Ok(Some((source, shard)))
 }

@@ -130,6 +130,7 @@ async fn on_trial(
         horizon: RuleChoice::Auto,
         time_zone: None,
         latency_window: None,
+        standbys: 0,
     };
     let found = match table::inspect(session, &stream).await {
         Ok(found) => found,

@@ -29,6 +29,7 @@ mod notify;
 mod roles;
 mod secrets;
 mod server;
+mod standby;
 mod statements;
 mod topic;
 mod transport;
@@ -197,6 +198,9 @@ async fn rows(
     findings.extend(verdict.findings.iter().cloned().chain(of_shards));
     if relay.poll.notify {
         findings.push(notify::trigger(session, table.root, source).await?);
+    }
+    if source.standbys > 0 {
+        findings.push(standby::connected(session, source.standbys).await?);
     }
     let shape = Shape { shard: relay.shard.clone(), ..table.shape(source, &verdict) };
     let Some(fields) = asked(relay, sinks::KnownTable::of(&shape), findings) else { return Ok(None) };

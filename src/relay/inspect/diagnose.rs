@@ -193,12 +193,14 @@ async fn held_still(
 async fn holders(session: &Session, held_by: Vec<HeldStatus>) -> Result<Vec<Holder>, Error> {
     let mut holders = Vec::with_capacity(held_by.len());
     for held in &held_by {
-        let gid = if held.pid.is_none() { gid(session, held).await? } else { None };
+        let standby = held.reason.ends_with("standby");
+        let gid = if held.pid.is_none() && !standby { gid(session, held).await? } else { None };
         holders.push(Holder {
             pid: held.pid,
             application: held.application.clone(),
             age_seconds: held.age_seconds,
             gid,
+            standby,
         });
     }
     Ok(holders)

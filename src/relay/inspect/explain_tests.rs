@@ -228,8 +228,12 @@ fn an_idle_cursor_is_well() {
 
 #[test]
 fn a_held_cursor_names_the_session_and_the_exact_line_that_ends_it() {
-    let session =
-        |pid, age_seconds| Holder { pid: Some(pid), application: Some("batch".to_owned()), age_seconds, gid: None };
+    let session = |pid, age_seconds| Holder {
+        pid: Some(pid),
+        application: Some("batch".to_owned()),
+        age_seconds,
+        ..Holder::default()
+    };
     let facts = CursorFacts { held: true, holders: vec![session(4711, Some(93.2)), session(12, None)], ..facts() };
     says(
         &facts,

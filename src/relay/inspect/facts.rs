@@ -185,6 +185,8 @@ pub struct Holder {
     pub age_seconds: Option<f64>,
     /// The name of a prepared transaction.
     pub gid: Option<String>,
+    /// It is no transaction: a standby that has not confirmed rows, or, without a process, one that is not there.
+    pub standby: bool,
 }
 
 /// Somebody who has the cursor's lock.

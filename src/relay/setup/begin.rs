@@ -7,7 +7,7 @@ use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::setup::renamed;
 use crate::relay::{Config, Start};
-use crate::source::horizon::{Held, Holder};
+use crate::source::horizon::{Held, Holder, Why};
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
 
@@ -25,12 +25,14 @@ impl FirstLook {
     /// Of a scan of the table.
     pub(in crate::relay) fn new(sighting: &Sighting, shape: &Shape) -> Self {
         let horizon = &sighting.horizon;
-        let bounds = horizon.held_by.iter().filter_map(|held| held.bound);
+        // A standby delays rows, and makes none.
+        let held_by = || horizon.held_by.iter().filter(|held| held.why == Why::Transaction);
+        let bounds = held_by().filter_map(|held| held.bound);
         let lowest = bounds.fold(horizon.observed_at, Timestamp::min);
         let unknown = |held: &&Held| held.bound.is_none();
         Self {
             at: lowest.minus(shape.margin.window).minus(shape.margin.precision),
-            unknown: horizon.held_by.iter().filter(unknown).map(|held| held.holder.clone()).collect(),
+            unknown: held_by().filter(unknown).map(|held| held.holder.clone()).collect(),
         }
     }
 

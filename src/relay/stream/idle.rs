@@ -80,7 +80,7 @@ impl Rest {
 mod tests {
     use super::*;
     use crate::position::Timestamp;
-    use crate::source::horizon::{Held, Holder, Horizon};
+    use crate::source::horizon::{Held, Holder, Horizon, Why};
 
     fn at(micros: i64) -> Position {
         Position { created_at: Timestamp::from_pg_micros(micros), id: Some("1".to_owned()) }
@@ -91,7 +91,7 @@ mod tests {
         let horizon = Horizon {
             at: Timestamp::from_pg_micros(horizon),
             observed_at: Timestamp::from_pg_micros(100),
-            held_by: vec![Held { holder, bound: Some(Timestamp::from_pg_micros(horizon)) }],
+            held_by: vec![Held { holder, bound: Some(Timestamp::from_pg_micros(horizon)), why: Why::default() }],
             held_since: Timestamp::from_pg_micros(horizon),
             rescan: false,
             stepped_back: None,

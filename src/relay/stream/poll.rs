@@ -158,7 +158,7 @@ fn behind(position: Option<&Position>, newest: Option<&Position>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::horizon::{Held, Holder, Horizon};
+    use crate::source::horizon::{Held, Holder, Horizon, Why};
 
     fn at(micros: i64, id: Option<&str>) -> Position {
         Position { created_at: Timestamp::from_pg_micros(micros), id: id.map(str::to_owned) }
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(waits(&look(None, horizon, Vec::new())), None);
         assert_eq!(waits(&look(Some(at(950, None)), Timestamp::NEG_INFINITY, Vec::new())), None);
         let holder = Holder { transaction: "3/1".to_owned(), pid: None, application: None, started: None };
-        let held = Held { holder, bound: Some(horizon) };
+        let held = Held { holder, bound: Some(horizon), why: Why::default() };
         assert_eq!(waits(&look(Some(at(950, None)), horizon, vec![held])), None, "nobody knows when a writer ends");
     }
 

@@ -1,6 +1,6 @@
 //! The rule `writers`: transactions that hold a lock on the table, for a `created_at` that is read from the clock.
 
-use super::{Held, History, Holder, KnownTransaction, Moment, StampBound};
+use super::{Held, History, Holder, KnownTransaction, Moment, StampBound, Why};
 use crate::position::Timestamp;
 
 /// A transaction with a lock on the table or its relatives.
@@ -73,6 +73,6 @@ impl KnownTransaction {
             application: self.application.clone(),
             started: self.started,
         };
-        Held { holder, bound: self.bound.instant() }
+        Held { holder, bound: self.bound.instant(), why: Why::Transaction }
     }
 }

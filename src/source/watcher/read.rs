@@ -1,5 +1,6 @@
 //! What a scan reads, in the order that the horizon's proof needs: starts of transactions seen before, the clock, then
-//! locks; for the rule `transactions` the clock, sessions, then transactions.
+//! locks; for the rule `transactions` the clock, sessions, then transactions; and behind all of it how far the log is, where rows
+//! wait for standbys.
 //!
 //! Each is a statement of its own in autocommit, because the planner may reorder a join, and because PostgreSQL shows
 //! one statement the activity of its first reading. All are sent at once and carried out one after the other.
@@ -12,7 +13,7 @@ use tokio_postgres::types::ToSql;
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 use crate::source::Rule;
-use crate::source::horizon::{self, Activity, Running, ScanResult, Start, Writer};
+use crate::source::horizon::{self, Activity, Running, ScanResult, Standby, Start, Wal, Writer};
 use crate::source::shape::Shape;
 
 /// For scans without a table of the rule `writers`, whose locks come with the clock.
@@ -28,6 +29,8 @@ pub(super) struct Read {
     writers: Vec<(Writer, u32)>,
     sessions: Vec<Seen>,
     running: Vec<Running>,
+    /// The log, if a table's rows wait for standbys.
+    pub(super) wal: Wal,
 }
 
 #[derive(Debug)]
@@ -89,17 +92,20 @@ pub(super) async fn read(session: &Session, shapes: &[&Shape], pids: &[i32]) -> 
     let starts = prepared(session, starts).await?;
     let sessions = prepared(session, sessions).await?;
     let running = prepared(session, running).await?;
+    let waits = shapes.iter().any(|shape| shape.config.standbys > 0);
+    let wal = prepared(session, waits.then_some(include_str!("../sql/wal.sql"))).await?;
     let rows = async |statement: &Option<_>, parameters: &[&(dyn ToSql + Sync)]| match statement {
         Some(statement) => session.query(statement, parameters).await,
         None => Ok(Vec::new()),
     };
     let of_pids: [&(dyn ToSql + Sync); 1] = [&pids];
-    let (starts, writers, sessions, running) = tokio::try_join!(
+    let (starts, writers, sessions, running, log) = tokio::try_join!(
         biased;
         rows(&starts, &of_pids),
         session.query(&clock, parameters),
         rows(&sessions, &[]),
-        rows(&running, &[])
+        rows(&running, &[]),
+        rows(&wal, &[])
     )?;
     Ok(Read {
         at: writers.first().ok_or(Error::Unreadable("the clock has no row"))?.try_get("at")?,
@@ -107,6 +113,7 @@ pub(super) async fn read(session: &Session, shapes: &[&Shape], pids: &[i32]) -> 
         writers: writers.iter().filter_map(|row| writer(row).transpose()).collect::<Result<_, _>>()?,
         sessions: sessions.iter().map(seen).collect::<Result<_, _>>()?,
         running: running.iter().map(transaction).collect::<Result<_, _>>()?,
+        wal: log_of(&log)?,
     })
 }
 
@@ -115,6 +122,20 @@ async fn prepared(session: &Session, sql: Option<&str>) -> Result<Option<tokio_p
         Some(sql) => Ok(Some(session.prepare_cached(sql).await?)),
         None => Ok(None),
     }
+}
+
+/// A row for each standby, or one without.
+fn log_of(rows: &[Row]) -> Result<Wal, tokio_postgres::Error> {
+    let mut wal = Wal::default();
+    let size = |value: i64| u64::try_from(value).unwrap_or(0);
+    for row in rows {
+        (wal.inserted, wal.page, wal.segment) = (size(row.try_get(0)?), size(row.try_get(1)?), size(row.try_get(2)?));
+        if let Some(pid) = row.try_get(3)? {
+            let flushed: Option<i64> = row.try_get(5)?;
+            wal.standbys.push(Standby { pid, application: row.try_get(4)?, flushed: flushed.map(size) });
+        }
+    }
+    Ok(wal)
 }
 
 fn start(row: &Row) -> Result<Start, tokio_postgres::Error> {

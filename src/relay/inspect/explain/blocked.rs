@@ -18,6 +18,9 @@ fn blocking(facts: &CursorFacts) -> Vec<&Holder> {
 }
 
 pub(super) fn held(facts: &CursorFacts) -> Why {
+    if let Some(standby) = facts.holders.iter().find(|holder| holder.standby) {
+        return unconfirmed(facts, standby);
+    }
     let holders = blocking(facts);
     // It was there before the oldest row that waits for it.
     let least = facts.waiting.map(|waiting| format!("for at least {:.0} s", waiting.lag_seconds));
@@ -75,6 +78,24 @@ pub(super) fn held(facts: &CursorFacts) -> Why {
         };
     }
     why
+}
+
+/// Rows wait for a standby, as `durability` has it.
+fn unconfirmed(facts: &CursorFacts, standby: &Holder) -> Why {
+    let (name, left) = (&facts.name, left(facts));
+    let who = match (standby.pid, standby.application.as_deref().filter(|text| !text.is_empty())) {
+        (Some(pid), application) => {
+            format!(
+                "standby {} (pid {pid}) has not yet written their commits to its disk",
+                application.unwrap_or("without a name")
+            )
+        }
+        (None, _) => "too few standbys are connected, or this role may not see how far they are".to_owned(),
+    };
+    answer("held", false, format!("{name} is held by its durability: {who}{left}"))
+        .then("How far the standbys are, as a role with pg_read_all_stats (the relay's role needs it, too):")
+        .then("SELECT pid, application_name, state, sent_lsn, flush_lsn, flush_lag FROM pg_stat_replication;")
+        .then("durability = \"local\" delivers without waiting; a failover can then lose rows that were delivered.")
 }
 
 pub(super) fn stuck(facts: &CursorFacts) -> Why {

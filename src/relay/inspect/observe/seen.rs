@@ -91,7 +91,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::horizon::{Held, Holder};
+    use crate::source::horizon::{Held, Holder, Why};
 
     fn at(millis: i64) -> Timestamp {
         Timestamp::from_pg_micros(millis * 1_000)
@@ -106,6 +106,7 @@ mod tests {
                 started: started.map(at),
             },
             bound: started.map(at),
+            why: Why::default(),
         };
         Horizon {
             at: safe.map_or(Timestamp::NEG_INFINITY, at),

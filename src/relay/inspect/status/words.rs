@@ -89,9 +89,13 @@ impl HorizonStatus {
             (None, Some(lag)) => format!("at least {lag:.1} s behind"),
             (None, None) => "how far behind is not known".to_owned(),
         };
-        let by = match self.held_by.first().map(|first| first.pid) {
-            Some(Some(pid)) => format!(", held by pid {pid}"),
-            Some(None) => ", held by a prepared transaction".to_owned(),
+        let by = match self.held_by.first().map(|first| (first.reason, first.pid, first.application.as_deref())) {
+            Some(("no_standby", ..)) => ", waiting for a standby that is not connected".to_owned(),
+            Some(("standby", _, application)) => {
+                format!(", waiting for standby {}", application.unwrap_or("without a name"))
+            }
+            Some((_, Some(pid), _)) => format!(", held by pid {pid}"),
+            Some((_, None, _)) => ", held by a prepared transaction".to_owned(),
             None => String::new(),
         };
         format!("{} ({}), {behind}{by}", self.rule, self.certainty.as_str())
