@@ -126,10 +126,8 @@ impl Cli {
         match deadline::within(limit, self.dispatch(environment, kinds, &asked)).await {
             Ok(code) => code,
             Err(error) => {
-                output::complain(format_args!("error: {}", story(&error)));
-                if let Some(hint) = hint(&error) {
-                    output::complain(format_args!("  -> {hint}"));
-                } else if let Some(target) = asked.get().filter(|_| error.is::<deadline::Late>()) {
+                output::complain(format_args!("error: {}", told(&error)));
+                if let Some(target) = asked.get().filter(|_| error.is::<deadline::Late>()) {
                     output::complain(format_args!(
                         "  -> Check that PostgreSQL at {target} answers, and what the command waits for there; if it needs longer, \
                          raise --timeout."
@@ -175,6 +173,12 @@ impl Cli {
             Verb::Convert(args) => convert::run(&args),
         }
     }
+}
+
+/// An error and its causes in one line, and what to do about it in the next.
+fn told(error: &anyhow::Error) -> String {
+    let hint = hint(error).map(|hint| format!("\n  -> {hint}"));
+    story(error) + &hint.unwrap_or_default()
 }
 
 /// An error and its causes in one line; many errors tell their cause already, and it is not told twice.

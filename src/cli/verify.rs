@@ -140,21 +140,32 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     if args.follow {
         return follow::run(&session, subjects, &args).await;
     }
-    let mut reports = Vec::new();
+    let (mut reports, mut code) = (Vec::new(), ExitCode::SUCCESS);
     for subject in &subjects {
-        let range = range(&session, subject, &args).await?;
-        reports.push(compared(&session, subject, range).await?);
+        let report = async { compared(&session, subject, range(&session, subject, &args).await?).await };
+        match report.await {
+            Ok(report) => reports.push((subject, report)),
+            Err(error) if named || session.is_closed() => return Err(error),
+            // The others are compared all the same.
+            Err(error) => {
+                complain(format_args!("{}: {}", subject.name, super::told(&error)));
+                code = ExitCode::FAILURE;
+            }
+        }
     }
-    print(&printed::all(&reports, named, &args))?;
-    let equal = reports.iter().all(Report::is_equal);
+    let (subjects, reports): (Vec<&Subject>, Vec<Report>) = reports.into_iter().unzip();
+    print(&printed::all(&reports, &args))?;
+    if code == ExitCode::SUCCESS && !reports.iter().all(Report::is_equal) {
+        code = ExitCode::from(super::THRESHOLD);
+    }
     if args.repair {
-        for (subject, report) in subjects.iter().zip(&reports) {
+        for (subject, report) in subjects.into_iter().zip(&reports) {
             if let Some(code) = repaired(&mut session, subject, report, &args).await? {
                 return Ok(code);
             }
         }
     }
-    Ok(if equal { ExitCode::SUCCESS } else { ExitCode::from(super::THRESHOLD) })
+    Ok(code)
 }
 
 async fn session(config: &Config) -> anyhow::Result<Session> {

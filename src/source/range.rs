@@ -16,7 +16,7 @@ use crate::position::{Position, Timestamp};
 /// Rows of a page.
 const PAGE: usize = 100_000;
 /// How long the server may take for an answer, or be silent while rows are to come.
-const ANSWER: Duration = Duration::from_secs(90);
+pub const ANSWER: Duration = Duration::from_secs(90);
 /// The same where it has to read the whole table first.
 const LONG_ANSWER: Duration = Duration::from_secs(3_600);
 
@@ -91,11 +91,25 @@ async fn page(
     Ok((count, last.map(place).transpose().map_err(|error: tokio_postgres::Error| Error::from(error))?))
 }
 
-async fn within<T>(
+/// An answer of the server, or that there was none in time.
+///
+/// # Errors
+/// The database's.
+pub async fn within<T>(
     limit: Duration,
     answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, Error> {
     Ok(tokio::time::timeout(limit, answer).await.map_err(|_| Error::Timeout(limit))??)
+}
+
+/// The instant of the oldest row; none if there is no row.
+///
+/// # Errors
+/// The database's.
+pub async fn oldest(session: &Session, shape: &Shape) -> Result<Option<Timestamp>, Error> {
+    let sql = shape.oldest_sql(After::Nothing);
+    let row = within(ANSWER, session.query_opt(&sql, &[&Timestamp::INFINITY])).await?;
+    Ok(row.map(|row| row.try_get(0)).transpose()?)
 }
 
 /// How many rows there are, counted up to `most`.
@@ -104,7 +118,8 @@ async fn within<T>(
 /// The database's.
 pub async fn count(session: &Session, shape: &Shape, bounds: &Bounds, most: i64) -> Result<u64, Error> {
     let (after, up_to) = (Some(&bounds.after), Some(&bounds.up_to));
-    let counted = super::span::between(session, shape, (after, up_to), most).await?;
+    let counting = super::span::between(session, shape, (after, up_to), most);
+    let counted = tokio::time::timeout(LONG_ANSWER, counting).await.map_err(|_| Error::Timeout(LONG_ANSWER))??;
     Ok(u64::try_from(counted.rows).unwrap_or(0))
 }
 

@@ -32,6 +32,8 @@ const CLOCKS_AT_WORST: Duration = Duration::from_secs(3_600);
 const MOST: usize = 50_000;
 /// So often both sides are read again for parts in which too much differs.
 const PASSES: usize = 8;
+/// The table whose delivered rows are pruned.
+const BUILT_IN: &str = "outbox.message";
 /// Ids of one question.
 const IDS: usize = 1_000;
 /// A range from which retention may have removed more rows than this begins later.
@@ -43,6 +45,8 @@ struct Window {
     range: Range,
     /// Later ones are of rows that were not passed when the table was read.
     newest: Timestamp,
+    /// Older ones are of rows that the schema's own retention has removed.
+    oldest: Timestamp,
 }
 
 impl Window {
@@ -58,6 +62,7 @@ struct Sums {
     rows: u64,
     records: u64,
     without_id: u64,
+    pruned: u64,
 }
 
 /// What a comparison works with.
@@ -106,7 +111,7 @@ impl Subject {
         let newest = bounds.iter().flatten().map(|bounds| bounds.up_to.created_at).max();
         let newest =
             if self.cursors.is_some() { newest.unwrap_or(Timestamp::NEG_INFINITY) } else { Timestamp::INFINITY };
-        let window = Window { range, newest };
+        let window = Window { range, newest, oldest: self.oldest(session).await? };
         let work = Work { subject: self, session, watch, keys: Keys::default(), bounds, window, reading };
         let (sums, mut candidates, complete) = work.differing().await?;
         let report = Report {
@@ -125,6 +130,11 @@ impl Subject {
             complete,
             notes,
         };
+        let mut report = report;
+        if sums.pruned > 0 {
+            report.since = range.since.max(window.oldest.min(range.until));
+            report.notes.push(format!("{} records are older than the oldest row of {}", sums.pruned, BUILT_IN));
+        }
         let unjudged = sums.order.unjudged;
         let report = if candidates.is_empty() {
             report
@@ -133,6 +143,14 @@ impl Subject {
             work.judge(report, candidates, &history, &standings, &retained, read).await?
         };
         work.finished(report, unjudged, &retained).await
+    }
+
+    /// The oldest row of the built-in outbox, whose delivered rows are pruned; of other tables no row is known to be.
+    async fn oldest(&self, session: &Session) -> Result<Timestamp, Error> {
+        match self.parts.first().filter(|shape| shape.config.table.to_string() == BUILT_IN) {
+            None => Ok(Timestamp::NEG_INFINITY),
+            Some(shape) => Ok(range::oldest(session, shape).await?.unwrap_or(Timestamp::INFINITY)),
+        }
     }
 
     async fn rows_up_to(&self, session: &Session, since: Timestamp, at: Timestamp) -> Result<u64, Error> {
@@ -206,7 +224,7 @@ impl Work<'_> {
         let since = self.window.range.since.minus(CLOCKS);
         let spans = topic::survey(&self.subject.cluster, &self.subject.topics, since).await?;
         self.expect(&spans);
-        let sums = Sums { sketch, order: Order::default(), rows, records: 0, without_id: 0 };
+        let sums = Sums { sketch, order: Order::default(), rows, records: 0, without_id: 0, pruned: 0 };
         let (keys, reading, window) = (self.keys.clone(), self.reading.clone(), self.window);
         let (keeps, ordered) = (self.subject.keeps, self.orders_ids());
         let see = move |sums: &mut Sums, span: usize, message: &BorrowedMessage<'_>| {
@@ -216,10 +234,14 @@ impl Work<'_> {
                 return;
             };
             let Some(at) = seen.created_at.or_else(|| stamped(message)).filter(|at| window.has(*at)) else { return };
-            if seen.replayed {
+            if at < window.oldest {
+                sums.pruned += 1;
                 return;
             }
             sums.records += 1;
+            if seen.replayed {
+                return;
+            }
             let key = keys.of(id);
             sums.sketch.add(key, -1);
             let partition = u32::try_from(span).unwrap_or(u32::MAX);

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use crate::database::{Error, Session};
 use crate::position::{Position, Timestamp};
 use crate::relay::Start;
+use crate::source::range::{ANSWER, within};
 
 use super::decide::Known;
 
@@ -35,7 +36,7 @@ impl Cursors {
     /// # Errors
     /// The database's.
     pub async fn standings(&self, session: &Session) -> Result<Vec<Option<Standing>>, Error> {
-        let rows = session.query(include_str!("sql/cursors.sql"), &[&self.names]).await?;
+        let rows = within(ANSWER, session.query(include_str!("sql/cursors.sql"), &[&self.names])).await?;
         let mut found = HashMap::new();
         for row in &rows {
             let created_at: Option<Timestamp> = row.try_get(1)?;
@@ -53,7 +54,7 @@ impl Cursors {
     pub async fn history(&self, session: &Session) -> Result<History, Error> {
         let mut history = History { names: vec![self.relay.clone()], ..History::default() };
         // The newest first: a former name is met after the one that replaced it.
-        for row in session.query(include_str!("sql/operations.sql"), &[]).await? {
+        for row in within(ANSWER, session.query(include_str!("sql/operations.sql"), &[])).await? {
             let (verb, cursor): (String, Option<String>) = (row.try_get(0)?, row.try_get(1)?);
             let cursor = cursor.unwrap_or_default();
             let of = cursor.split('#').next().unwrap_or_default();
@@ -77,7 +78,8 @@ impl Cursors {
     /// # Errors
     /// The database's.
     pub async fn dead_letters(&self, session: &Session, (since, until): (Timestamp, Timestamp)) -> Result<u64, Error> {
-        let row = session.query_one(include_str!("sql/dead_letters.sql"), &[&self.names, &since, &until]).await?;
+        let sql = include_str!("sql/dead_letters.sql");
+        let row = within(ANSWER, session.query_one(sql, &[&self.names, &since, &until])).await?;
         Ok(u64::try_from(row.try_get::<_, i64>(0)?).unwrap_or(0))
     }
 
@@ -86,7 +88,7 @@ impl Cursors {
     /// # Errors
     /// The database's.
     pub async fn known(&self, session: &Session, ids: &[&str]) -> Result<HashMap<(String, Timestamp), Known>, Error> {
-        let rows = session.query(include_str!("sql/known.sql"), &[&self.names, &ids]).await?;
+        let rows = within(ANSWER, session.query(include_str!("sql/known.sql"), &[&self.names, &ids])).await?;
         let known = rows.iter().map(|row| {
             let what = if row.try_get(2)? { Known::DeadLetter } else { Known::Unknown };
             Ok(((row.try_get(0)?, row.try_get(1)?), what))

@@ -3,6 +3,7 @@
 mod explained;
 mod follow;
 mod limits;
+mod live;
 mod planted;
 mod repair;
 mod trial;

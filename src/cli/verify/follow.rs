@@ -48,7 +48,7 @@ pub(super) async fn run(session: &Session, subjects: Vec<Subject>, args: &Args) 
     for follower in &followed {
         reports.push(compared(session, &follower.subject, follower.range(session, args, None).await?).await?);
     }
-    print(&printed::all(&reports, true, args))?;
+    print(&printed::all(&reports, args))?;
     let equal = reports.iter().all(Report::is_equal);
     Ok(if equal { ExitCode::SUCCESS } else { ExitCode::from(crate::cli::THRESHOLD) })
 }

@@ -10,13 +10,13 @@ use crate::cli::format::Format;
 use crate::cli::table::{Table, visible};
 use crate::verify::{Difference, Report};
 
-/// All reports; a relay that was named has its document to itself.
-pub(super) fn all(reports: &[Report], named: bool, args: &Args) -> String {
+/// All reports; one alone is the document.
+pub(super) fn all(reports: &[Report], args: &Args) -> String {
     match args.output {
         Format::Table => reports.iter().map(|report| table(report, args.limit)).collect::<Vec<_>>().join("\n"),
         Format::Json => {
             let mut documents: Vec<Value> = reports.iter().map(|report| document(report, args.limit)).collect();
-            if documents.len() == 1 && (named || !args.follow) {
+            if documents.len() == 1 {
                 return crate::cli::document::line(documents.remove(0));
             }
             let ok = reports.iter().all(Report::is_equal);

@@ -11,6 +11,7 @@ const DENY: u8 = 2;
 #[derive(Clone, Copy, Debug)]
 pub enum Operation {
     All = 2,
+    Read = 3,
     Write = 4,
 }
 

@@ -70,3 +70,22 @@ async fn compacted_topic_is_compared_only_where_nothing_is_missing() {
     assert_eq!(code, Some(1), "{log}");
     assert!(log.contains("cleanup.policy=compact"), "{log}");
 }
+
+// Guarantee: verify.retention
+#[tokio::test(flavor = "multi_thread")]
+async fn pruned_rows_of_the_built_in_outbox_are_not_called_deleted() {
+    let of_message = |topic: &str| {
+        crate::support::kafka_relay("events", topic, "")
+            .replace("public.bookings", "outbox.message")
+            .replace("\"customer\"", "\"key\"")
+    };
+    let grant = "GRANT SELECT ON outbox.message TO relay; \
+                 INSERT INTO outbox.message (topic, key, payload) SELECT 't', 'k', '{}' FROM generate_series(1, 6)";
+    let relay = super::delivered_after(grant, 0, 1, of_message).await;
+    let (code, document, log) = verify(&relay.text, &["events"]).await;
+    assert_eq!((code, &document["rows"]["topic"]), (Some(0), &6.into()), "{document}{log}");
+    relay.owner.batch_execute("DELETE FROM outbox.message WHERE id <= 4").await.unwrap();
+    let (code, document, log) = verify(&relay.text, &["events"]).await;
+    assert_eq!((code, &document["rows"]["topic"]), (Some(0), &2.into()), "{document}{log}");
+    assert!(document["notes"][0].as_str().unwrap().contains("4 records are older than the oldest row"), "{document}");
+}
