@@ -26,6 +26,8 @@ impl Keys {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Candidate {
     pub(super) id: String,
+    /// By the sums, the table has it more often than the topic.
+    pub(super) lacking: bool,
     /// The row's, by the table.
     pub(super) row: Option<Timestamp>,
     /// The number of the part of the table that has the row.

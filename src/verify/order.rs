@@ -72,16 +72,16 @@ pub struct Order {
 }
 
 impl Order {
-    /// The next record of a lane.
-    pub fn see(&mut self, lane: Lane, place: Place, record: Below) {
+    /// The next record of a lane; whether it was below the greatest and is remembered as such.
+    pub fn see(&mut self, lane: Lane, place: Place, record: Below) -> bool {
         let has_room = self.greatest.len() < MOST;
         match self.greatest.get_mut(&lane) {
             Some(greatest) if place.is_below(*greatest) => {
                 if self.below.len() < MOST {
                     self.below.push(record);
-                } else {
-                    self.unjudged += 1;
+                    return true;
                 }
+                self.unjudged += 1;
             }
             Some(greatest) => *greatest = place,
             None if has_room => {
@@ -89,6 +89,7 @@ impl Order {
             }
             None => self.unjudged += 1,
         }
+        false
     }
 }
 

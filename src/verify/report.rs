@@ -49,7 +49,7 @@ pub struct Report {
     pub known: BTreeMap<Known, u64>,
     /// How many differences there are of each kind; at least so many when [`Self::complete`] is false.
     pub counts: BTreeMap<Kind, u64>,
-    /// All that were found, the oldest first.
+    /// All that were found, the worst first: by kind, then by age.
     pub differences: Vec<Difference>,
     /// Whether all were found.
     pub complete: bool,

@@ -138,8 +138,10 @@ fn consumer(cluster: &Cluster, isolation: &str) -> Result<BaseConsumer, Problem>
         ("isolation.level", isolation),
         // Records that are deleted while they are read are not to be passed in silence.
         ("auto.offset.reset", "error"),
-        ("queued.max.messages.kbytes", "16384"),
-        ("fetch.max.bytes", "8388608"),
+        // Records wait in memory, several times as large as they are.
+        ("queued.max.messages.kbytes", "4096"),
+        ("queued.min.messages", "20000"),
+        ("fetch.max.bytes", "4194304"),
         ("fetch.queue.backoff.ms", "2"),
         ("fetch.wait.max.ms", "100"),
     ] {

@@ -81,3 +81,28 @@ async fn table_without_an_index_and_with_other_columns_is_compared() {
     assert_eq!(code, Some(3), "{document}{log}");
     assert_eq!(differences(&document), [format!("not_delivered {}", records[0].id().to_lowercase())]);
 }
+
+// Guarantee: verify.trial
+#[tokio::test(flavor = "multi_thread")]
+async fn order_of_a_key_repeats_and_phantoms_are_judged_by_what_records_say() {
+    let (_database, owner, text) = plain().await;
+    owner.batch_execute("INSERT INTO bookings SELECT generate_series(1, 6)").await.unwrap();
+    let rows = owner.query("SELECT id::text, created_at::text FROM bookings ORDER BY created_at", &[]).await.unwrap();
+    let record = |row: usize, key: &str| {
+        let (id, at): (String, String) = (rows[row].get(0), rows[row].get(1));
+        let headers = vec![("at".to_owned(), at), ("from".to_owned(), "poller".to_owned())];
+        let payload = Some(format!("{{\"id\":{id}}}").into_bytes());
+        Record { partition: 0, offset: 0, key: Some(key.to_owned()), payload, headers }
+    };
+    let topic = unique("trial");
+    broker().await.create_topic(&topic, 1, &[]).await.unwrap();
+    let phantom = Record { payload: Some(b"{\"id\":99}".to_vec()), ..record(5, "b") };
+    let other = Record { headers: vec![("from".to_owned(), "another".to_owned())], ..record(0, "a") };
+    let all = [(0, "a"), (2, "a"), (1, "a"), (4, "b"), (3, "a"), (5, "b"), (5, "b")].map(|(row, key)| record(row, key));
+    put(&topic, &[&all[..], &[phantom, other]].concat()).await;
+    let args = ["--table", "public.bookings", "--topic", &topic, "--id", "payload:$.id", "--created-at", "header:at"];
+    let args = [&args[..], &["--relay-header", "from=poller", "--grace", "10ms"]].concat();
+    let (code, document, log) = verify(&text, &args).await;
+    assert_eq!(code, Some(3), "{document}{log}");
+    assert_eq!(differences(&document), ["out_of_order 2", "not_in_table 99", "twice 6"]);
+}
