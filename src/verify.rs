@@ -17,6 +17,7 @@ mod candidates;
 mod compare;
 pub mod decide;
 pub mod history;
+mod judge;
 pub mod order;
 pub mod record;
 pub mod repair;

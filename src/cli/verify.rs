@@ -194,6 +194,7 @@ async fn compared(session: &Session, subject: &Subject, range: Range) -> anyhow:
     let report = subject.compare(session, range, &watch).await;
     drop(progress);
     report.map_err(|error| match error {
+        Error::Database(error) if error.state_class() == "42" => subject::reading(&error),
         Error::Database(error) => error.into(),
         Error::Problem(problem) => problem.into(),
     })

@@ -142,6 +142,10 @@ async fn unknown_relay_ends_with_2_and_an_unreachable_side_with_1() {
     let (code, _, log) = verify(&relay.with_topic("nowhere"), &["events"]).await;
     assert_eq!(code, Some(1));
     assert!(log.contains("topic nowhere does not exist"), "{log}");
+    relay.owner.batch_execute("REVOKE SELECT ON outbox.operation FROM relay").await.unwrap();
+    let (code, _, log) = verify(&relay.text, &["events"]).await;
+    assert_eq!(code, Some(1));
+    assert!(log.contains("permission denied for table operation") && log.contains("GRANT SELECT"), "{log}");
     relay.owner.batch_execute("REVOKE SELECT ON bookings FROM relay").await.unwrap();
     let (code, _, log) = verify(&relay.text, &["events"]).await;
     assert_eq!(code, Some(1));

@@ -170,6 +170,13 @@ fn keeps_from_reading(finding: &Finding) -> bool {
     finding.level == Level::Error && READABLE.contains(&finding.code)
 }
 
+/// What a failed question means.
+pub(super) fn reading(error: &crate::database::Error) -> anyhow::Error {
+    let hint = "GRANT SELECT on the table, and on outbox.cursor, outbox.operation, outbox.dead_letter and outbox.claim, to the role: \
+                `outbox-relay migrate up --relay-role ROLE` does the latter.";
+    Problem::new(format!("cannot read what is compared: {error}"), hint).into()
+}
+
 /// What a failed repair means.
 pub(super) fn writing(error: crate::database::Error) -> anyhow::Error {
     if error.state_class() == "42" {

@@ -101,6 +101,14 @@ async fn order_of_a_key_repeats_and_phantoms_are_judged_by_what_records_say() {
     let all = [(0, "a"), (2, "a"), (1, "a"), (4, "b"), (3, "a"), (5, "b"), (5, "b")].map(|(row, key)| record(row, key));
     put(&topic, &[&all[..], &[phantom, other]].concat()).await;
     let args = ["--table", "public.bookings", "--topic", &topic, "--id", "payload:$.id", "--created-at", "header:at"];
+    // A wrong argument convicts no publisher.
+    for (id, header) in [("header:id", "from=poller"), ("payload:$.id", "from=pollers")] {
+        let args =
+            ["--table", "public.bookings", "--topic", &topic, "--id", id, "--relay-header", header, "--grace", "1ms"];
+        let (code, _, log) = verify(&text, &args).await;
+        assert_eq!(code, Some(1), "{log}");
+        assert!(log.contains(&format!("no record of topic {topic} has ")), "{log}");
+    }
     let args = [&args[..], &["--relay-header", "from=poller", "--grace", "10ms"]].concat();
     let (code, document, log) = verify(&text, &args).await;
     assert_eq!(code, Some(3), "{document}{log}");

@@ -1,0 +1,249 @@
+//! Each differing id by itself: both sides are read once more for them, the database is asked about each, and it is decided.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use rdkafka::message::{BorrowedMessage, Message as _};
+
+use super::candidates::{Candidate, Candidates};
+use super::compare::Work;
+use super::decide::{Evidence, Kind, Known, decide};
+use super::record::Seen;
+use super::report::{Difference, Report};
+use super::retained::Retained;
+use super::topic::{self, Span};
+use super::{Error, Problem};
+use crate::position::Timestamp;
+use crate::relay::Start;
+use crate::source::range;
+use crate::source::shape::IdType;
+
+/// Records that are missed are looked for from this long before: so much may clocks differ at worst.
+const CLOCKS_AT_WORST: Duration = Duration::from_secs(3_600);
+/// Ids of one question.
+const IDS: usize = 1_000;
+
+impl Work<'_> {
+    /// Reads both sides once more for the ids that differ; gives the topic's spans and how many records they had.
+    pub(super) async fn look(&self, candidates: &mut Candidates) -> Result<(Vec<Span>, u64), Error> {
+        if candidates.values().any(|candidate| candidate.lacking) {
+            let note = |part: usize, at: Timestamp, id: &str| {
+                if let Some(candidate) = candidates.get_mut(&self.keys.of(id)) {
+                    id.clone_into(&mut candidate.id);
+                    candidate.part = part;
+                    candidate.row = Some(at);
+                    candidate.due += 1;
+                }
+            };
+            self.rows(note).await?;
+        }
+        if self.subject.cursors.is_none() && candidates.values().any(|candidate| candidate.due > 0) {
+            // A row that committed just now is still on its way, however old its created_at is.
+            tokio::time::sleep(self.subject.grace).await;
+        }
+        let since = self.window.range.since.minus(CLOCKS_AT_WORST);
+        let spans = topic::survey(&self.subject.cluster, &self.subject.topics, since).await?;
+        self.expect(&spans);
+        let (keys, reading) = (self.keys.clone(), self.reading.clone());
+        let state = (std::mem::take(candidates), 0);
+        let see = move |(candidates, records): &mut (Candidates, u64), span: usize, message: &BorrowedMessage<'_>| {
+            *records += 1;
+            let Some(seen) = reading.see(message) else { return };
+            let Some(id) = &seen.id else { return };
+            let Some(candidate) = candidates.get_mut(&keys.of(id)) else { return };
+            found(candidate, id, &seen, u32::try_from(span).unwrap_or(u32::MAX), message.offset());
+        };
+        let (looked, records) = topic::read(&self.subject.cluster, &spans, self.watch, state, see).await?;
+        *candidates = looked;
+        Ok((spans, records))
+    }
+
+    /// Looks at each differing id by itself, and decides.
+    pub(super) async fn judge(
+        &self,
+        mut report: Report,
+        candidates: Candidates,
+        (spans, records): (Vec<Span>, u64),
+    ) -> Result<Report, Error> {
+        let candidates: Vec<Candidate> = candidates.into_values().filter(|one| !one.id.is_empty()).collect();
+        let mut undecided: u64 = 0;
+        for some in candidates.chunks(IDS) {
+            let ids: Vec<&str> = some.iter().map(|candidate| candidate.id.as_str()).collect();
+            let now = self.rows_of(&ids).await?;
+            let known = match &self.subject.cursors {
+                Some(cursors) => cursors.known(self.session, &ids).await?,
+                None => HashMap::new(),
+            };
+            for candidate in some {
+                let rows = now.get(candidate.id.as_str()).map_or(&[][..], Vec::as_slice);
+                let mut evidence = self.evidence(candidate, rows);
+                let at = candidate.row.unwrap_or(Timestamp::NEG_INFINITY);
+                evidence.moved_back = self.history.moved_back(candidate.record.unwrap_or(at));
+                let letter = known.get(&(candidate.id.clone(), at)).copied();
+                let skipped = self.history.has_skipped(&candidate.id, at).then_some(Known::Skipped);
+                evidence.known = letter.or(skipped).or_else(|| self.before_start(at)).or(match &self.retained {
+                    Retained::After(cut) if at <= *cut => Some(Known::Retention),
+                    _ => None,
+                });
+                let verdict = decide(&evidence);
+                if let Some(known) = verdict.known {
+                    *report.known.entry(known).or_default() += 1;
+                }
+                for kind in verdict.kinds {
+                    undecided += u64::from(kind == Kind::NotInTopic || kind == Kind::NotDelivered);
+                    *report.counts.entry(kind).or_default() += 1;
+                    report.differences.push(self.difference(candidate, kind, rows, &spans));
+                }
+            }
+        }
+        if undecided > 0 {
+            self.explainable(&spans, records, undecided).await?;
+        }
+        Ok(report)
+    }
+
+    /// Rows of these ids as they are now. Texts that cannot be ids of this table have none.
+    async fn rows_of<'b>(&self, ids: &[&'b str]) -> Result<HashMap<String, Vec<Timestamp>>, Error> {
+        let Some(shape) = self.subject.parts.first() else { return Ok(HashMap::new()) };
+        let possible: Vec<&'b str> = ids.iter().copied().filter(|id| can_be(shape.id_type, id)).collect();
+        let mut found: HashMap<String, Vec<Timestamp>> = HashMap::new();
+        for row in range::of_ids(self.session, shape, &possible).await? {
+            found.entry(row.id.unwrap_or_default()).or_default().push(row.created_at);
+        }
+        Ok(found)
+    }
+
+    fn evidence(&self, candidate: &Candidate, rows: &[Timestamp]) -> Evidence {
+        let due = rows.iter().filter(|at| self.window.has(**at)).count() as u64;
+        Evidence {
+            rows: rows.len() as u64,
+            due: due.min(candidate.due),
+            records: candidate.records,
+            replayed: candidate.replayed,
+            moved_back: 0,
+            below: candidate.is_below(),
+            known: None,
+            // A publisher on trial has no cursor: what it did not publish it has lost, wherever it lost it.
+            read: self.subject.cursors.is_none().then_some(false),
+        }
+    }
+
+    fn difference(&self, candidate: &Candidate, kind: Kind, rows: &[Timestamp], spans: &[Span]) -> Difference {
+        let record = candidate.last.and_then(|(partition, offset)| {
+            let span = spans.get(usize::try_from(partition).ok()?)?;
+            Some((span.topic.to_string(), span.partition, offset))
+        });
+        let created_at = candidate.row.or_else(|| rows.first().copied()).or(candidate.record);
+        let cursor = self.subject.cursors.as_ref().and_then(|cursors| cursors.names.get(candidate.part).cloned());
+        Difference { id: candidate.id.clone(), created_at, kind, record, cursor }
+    }
+
+    /// Whether the relay began after a row: what came before is not its to deliver.
+    fn before_start(&self, at: Timestamp) -> Option<Known> {
+        let began = match self.subject.cursors.as_ref()?.start {
+            Start::Beginning => return None,
+            Start::At(instant) => instant,
+            Start::Now => self.standings.iter().flatten().map(|standing| standing.created_at).min()?,
+        };
+        (at < began).then_some(Known::BeforeStart)
+    }
+
+    /// Missing rows are reported only where nothing else can have removed their records.
+    async fn explainable(&self, spans: &[Span], records: u64, missing: u64) -> Result<(), Error> {
+        if let Retained::Nothing(topic, partition) = &self.retained {
+            let what = format!(
+                "{missing} rows are not in topic {topic}, and whether retention has removed their records cannot be told: \
+                 partition {partition} has none left"
+            );
+            return Err(
+                Problem::new(what, "Look at a shorter time (--since), or keep records longer (retention.ms).").into()
+            );
+        }
+        let removed = spans.iter().map(Span::offsets).sum::<u64>() > records || spans.iter().any(|span| span.low > 0);
+        let mut topics: Vec<&str> = spans.iter().map(|span| &*span.topic).collect();
+        topics.dedup();
+        for topic in topics.into_iter().filter(|_| removed) {
+            if topic::compacted(&self.subject.cluster, topic).await == Some(true) {
+                let what = format!(
+                    "{missing} rows are not in topic {topic}, and whether compaction has removed their records cannot be told: it \
+                     has cleanup.policy=compact, which keeps the newest record of a key"
+                );
+                return Err(Problem::new(what, "Compare a topic that is not compacted.").into());
+            }
+        }
+        Ok(())
+    }
+
+    /// What follows for the whole.
+    pub(super) async fn finished(&self, mut report: Report, unjudged: u64) -> Result<Report, Error> {
+        report
+            .differences
+            .sort_by(|one, other| (one.kind, one.created_at, &one.id).cmp(&(other.kind, other.created_at, &other.id)));
+        report.table += report.pending;
+        let lost = |kind| report.counts.get(&kind).copied().unwrap_or(0);
+        if let Some(cursors) = &self.subject.cursors {
+            let range = (report.since, report.until);
+            let letters = cursors.dead_letters(self.session, range).await?;
+            let left_out =
+                report.known.iter().filter(|(known, _)| **known != Known::DeadLetter && **known != Known::Retention);
+            let left_out = letters + left_out.map(|(_, count)| *count).sum::<u64>();
+            report.delivered = report.delivered.saturating_sub(left_out);
+            if letters > 0 {
+                report.known.insert(Known::DeadLetter, letters);
+            }
+        } else {
+            report.delivered = report.delivered.saturating_sub(lost(Kind::NotDelivered));
+        }
+        if unjudged > 0 {
+            report
+                .notes
+                .push(format!("the order of {unjudged} records was not judged: too many keys, or too many came again"));
+        }
+        if report.without_id > 0 {
+            report.notes.push(format!("{} records have no {}: they were left out", report.without_id, self.reading.id));
+        }
+        if let (Some(rows), Retained::After(first)) = (report.known.get(&Known::Retention), &self.retained) {
+            report
+                .notes
+                .push(format!("{rows} rows are older than what the topic still has: the range begins after them"));
+            report.since = *first;
+            report.table = report.table.saturating_sub(*rows);
+            report.delivered = report.delivered.saturating_sub(*rows);
+        }
+        if !report.complete && report.counts.is_empty() {
+            let what =
+                "more differs by the sums than can be looked at one by one, and what was looked at is explained by now";
+            return Err(Problem::new(what, "Compare a shorter time: --since, --until.").into());
+        }
+        if !report.complete {
+            report
+                .notes
+                .push("there are more differences than can be looked at one by one: these are some of them".to_owned());
+        }
+        Ok(report)
+    }
+}
+
+fn found(candidate: &mut Candidate, id: &str, seen: &Seen<'_>, partition: u32, offset: i64) {
+    if candidate.id.is_empty() {
+        id.clone_into(&mut candidate.id);
+    }
+    candidate.record = seen.created_at.or(candidate.record);
+    if seen.replayed {
+        candidate.replayed += 1;
+    } else {
+        candidate.records += 1;
+        candidate.saw(partition, offset);
+    }
+}
+
+/// Whether a text can be an id of this type.
+fn can_be(ids: IdType, id: &str) -> bool {
+    match ids {
+        IdType::SmallInt => id.parse::<i16>().is_ok(),
+        IdType::Integer => id.parse::<i32>().is_ok(),
+        IdType::BigInt => id.parse::<i64>().is_ok(),
+        IdType::Uuid => id.len() == 36 && id.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit()),
+        IdType::Text => !id.contains('\0'),
+    }
+}
