@@ -63,6 +63,12 @@ impl Cursors {
             }
             match verb.as_str() {
                 "cursor rename" => history.names.extend(row.try_get::<_, Option<String>>(3)?),
+                // Its cursors are younger than the relay.
+                "cursor reshard" => history.resharded = true,
+                "cursor create" if history.created.is_none() => {
+                    history.created = Some(row.try_get::<_, Option<Timestamp>>(6)?.unwrap_or(Timestamp::NEG_INFINITY));
+                }
+                "cursor create" => {}
                 "cursor skip" => history.skipped.extend(row.try_get::<_, Option<String>>(2)?),
                 _ => {
                     let place = |at: Option<Timestamp>| at.unwrap_or(Timestamp::NEG_INFINITY);
@@ -104,6 +110,8 @@ pub struct History {
     pub names: Vec<String>,
     skipped: Vec<String>,
     moves: Vec<Move>,
+    created: Option<Timestamp>,
+    resharded: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +126,18 @@ impl History {
     pub fn has_skipped(&self, id: &str, at: Timestamp) -> bool {
         let over = |step: &Move| step.from <= at && at <= step.to;
         self.skipped.iter().any(|skipped| skipped == id) || self.moves.iter().any(over)
+    }
+
+    /// When the relay began: what is older is not its to deliver. None where that is not known.
+    #[must_use]
+    pub fn began(&self, start: Start, standings: &[Option<Standing>]) -> Option<Timestamp> {
+        match (self.created, start) {
+            (Some(created), _) => Some(created),
+            (None, Start::Beginning) => None,
+            (None, Start::At(instant)) => Some(instant),
+            (None, Start::Now) if self.resharded => None,
+            (None, Start::Now) => standings.iter().flatten().map(|standing| standing.created_at).min(),
+        }
     }
 
     /// How often an operator has moved a cursor back over a row.

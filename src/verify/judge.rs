@@ -14,7 +14,6 @@ use super::retained::Retained;
 use super::topic::{self, Span};
 use super::{Error, Problem};
 use crate::position::Timestamp;
-use crate::relay::Start;
 use crate::source::range;
 use crate::source::shape::IdType;
 
@@ -140,11 +139,7 @@ impl Work<'_> {
 
     /// Whether the relay began after a row: what came before is not its to deliver.
     fn before_start(&self, at: Timestamp) -> Option<Known> {
-        let began = match self.subject.cursors.as_ref()?.start {
-            Start::Beginning => return None,
-            Start::At(instant) => instant,
-            Start::Now => self.standings.iter().flatten().map(|standing| standing.created_at).min()?,
-        };
+        let began = self.history.began(self.subject.cursors.as_ref()?.start, &self.standings)?;
         (at < began).then_some(Known::BeforeStart)
     }
 

@@ -74,6 +74,24 @@ async fn rows_before_the_relays_start_are_not_due() {
 
 // Guarantee: verify.explained
 #[tokio::test(flavor = "multi_thread")]
+async fn rows_before_a_cursor_that_an_operator_made_are_not_due() {
+    let relay = delivered(0).await;
+    relay.owner.batch_execute("DELETE FROM outbox.cursor").await.unwrap();
+    insert(&relay.owner, 4).await;
+    let (code, document, log) = verify(&relay.text, &["events"]).await;
+    assert_eq!((code, &document["not_yet_due"]), (Some(0), &4.into()), "no cursor yet: {document}{log}");
+    let (code, _, log) = outbox_relay(&relay.text, &["cursor", "create", "events", "--now"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    insert(&relay.owner, 2).await;
+    super::drain(&relay.text).await;
+    let (code, document, log) = verify(&relay.text, &["events"]).await;
+    assert_eq!(code, Some(0), "{document}{log}");
+    assert_eq!(document["explained"], serde_json::json!({ "before_start": 4 }));
+    assert_eq!(document["rows"]["topic"], 2);
+}
+
+// Guarantee: verify.explained
+#[tokio::test(flavor = "multi_thread")]
 async fn rows_in_flight_and_outside_of_the_range_are_not_due() {
     let relay = delivered(5).await;
     insert(&relay.owner, 5).await;
