@@ -26,6 +26,7 @@ pub mod dead_letter;
 pub mod deadline;
 mod document;
 pub mod format;
+pub mod health;
 mod indexes;
 mod intake;
 mod known;
@@ -92,6 +93,8 @@ pub enum Verb {
     Check(check::Args),
     /// Show lag, backlog, holder and errors of every cursor
     Status(status::Args),
+    /// Ask a running replica whether it is alive, or ready
+    Health(health::Args),
     /// Manage cursors: list, show, explain, pause, resume, move, adopt, rename, remove
     Cursor(cursor::Args),
     /// List the processes that run relays, and which configuration each has
@@ -138,9 +141,10 @@ impl Cli {
         }
     }
 
-    /// Each poll of a watch has the limit; prune and check that reach it still say what they have done and found.
+    /// Each poll of a watch has the limit; prune and check that reach it still say what they have done and found, and health who is silent.
     fn limits_itself(&self) -> bool {
-        matches!(&self.verb, Verb::Status(status::Args { watch: true, .. }) | Verb::Prune(_) | Verb::Check(_))
+        let watches = matches!(&self.verb, Verb::Status(status::Args { watch: true, .. }));
+        watches || matches!(&self.verb, Verb::Prune(_) | Verb::Check(_) | Verb::Health(_))
     }
 
     /// `asked` learns which server is asked, for what is said when it does not answer.
@@ -161,6 +165,7 @@ impl Cli {
             Verb::Migrate(args) => migrate::run(load()?, args).await,
             Verb::Check(args) => check::run(load()?, args, limit).await,
             Verb::Status(args) => status::run(load()?, args, limit).await,
+            Verb::Health(args) => health::run(load, args, limit).await,
             Verb::Cursor(args) => cursor::run(load()?, args).await,
             Verb::Replica(args) => replica::run(load()?, args).await,
             Verb::DeadLetter(args) => dead_letter::run(load()?, args).await,
@@ -219,6 +224,7 @@ fn code_of(error: &anyhow::Error) -> ExitCode {
         cause.is::<Problems>()
             || cause.is::<confirm::Unconfirmed>()
             || cause.is::<known::Unknown>()
+            || cause.is::<health::NoAddress>()
             || cause.is::<request::settle::Unnamed>()
             || cause.is::<crate::schedule::Problem>()
             || cause.is::<status::NoSuchCursor>()

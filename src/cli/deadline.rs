@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::{Verb, confirm};
+use super::{Verb, confirm, health};
 use crate::config::{Config, parse_duration};
 
 /// For opening a connection, when neither the flag nor the URL has a limit.
@@ -31,7 +31,7 @@ pub struct Limits {
     /// How long opening a connection to PostgreSQL may take; `connect_timeout` of postgres.url by default, or 10s
     #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
     pub connect_timeout: Option<Duration>,
-    /// How long the command may take; 15s by default, 1h for migrate and prune. What --observe and a question take is
+    /// How long the command may take; 15s by default, 1h for migrate and prune, 3s for health. What --observe and a question take is
     /// added. status --watch: each poll. No limit for run without --once, and none by default for verify
     #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
     pub timeout: Option<Duration>,
@@ -64,6 +64,7 @@ impl Limits {
             Verb::Verify(_) => self.timeout,
             Verb::Migrate(_) | Verb::Prune(_) => Some(self.timeout.unwrap_or(LONG)),
             Verb::Check(args) => Some(usual.saturating_add(args.observe.unwrap_or_default())),
+            Verb::Health(_) => Some(self.timeout.unwrap_or(health::LIMIT)),
             Verb::Cursor(args) => Some(args.verb.waits().map_or(usual, |wait| wait.saturating_add(ASKING))),
             Verb::Status(_)
             | Verb::Replica(_)

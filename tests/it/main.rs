@@ -27,6 +27,7 @@ mod faults;
 mod grants;
 mod halts;
 mod handover;
+mod health;
 mod horizon;
 mod hostile;
 mod identity;
