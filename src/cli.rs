@@ -18,6 +18,7 @@ use crate::telemetry;
 
 pub mod action;
 pub mod check;
+pub mod completions;
 pub mod config_show;
 pub mod confirm;
 pub mod convert;
@@ -30,6 +31,7 @@ pub mod health;
 mod indexes;
 mod intake;
 mod known;
+pub mod manual;
 pub mod migrate;
 pub mod output;
 pub mod prune;
@@ -115,6 +117,12 @@ pub enum Verb {
     Config(config_show::Args),
     /// Translate another product's configuration
     Convert(convert::Args),
+    /// Print what a shell completes the program's commands by
+    #[command(hide = true)]
+    Completions(completions::Args),
+    /// Write the manual page of every command
+    #[command(hide = true)]
+    Man(manual::Args),
 }
 
 impl Cli {
@@ -176,6 +184,8 @@ impl Cli {
             Verb::Verify(args) => verify::run(load()?, *args).await,
             Verb::Config(args) => config_show::run(&load()?, &args),
             Verb::Convert(args) => convert::run(&args),
+            Verb::Completions(args) => completions::run(&args),
+            Verb::Man(args) => manual::run(&args),
         }
     }
 }

@@ -73,7 +73,9 @@ impl Limits {
             | Verb::Schedule(_)
             | Verb::Action(_)
             | Verb::Config(_)
-            | Verb::Convert(_) => Some(usual),
+            | Verb::Convert(_)
+            | Verb::Completions(_)
+            | Verb::Man(_) => Some(usual),
         }
     }
 }

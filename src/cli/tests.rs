@@ -64,6 +64,8 @@ fn every_command_that_is_promised_is_understood() {
         "outbox-relay verify x --follow",
         "outbox-relay verify --table public.outbox --topic orders --id header:id --follow",
         "outbox-relay verify --table public.outbox --topic orders --id payload:$.id --created-at header:at",
+        "outbox-relay completions bash",
+        "outbox-relay man target/man",
     ] {
         assert!(parse(line).is_ok(), "{line}");
     }

@@ -15,6 +15,7 @@ mod chaos;
 mod checks;
 mod circuit;
 mod command;
+mod completions;
 mod consumer;
 mod crowds;
 mod dashboard;
