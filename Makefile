@@ -1,7 +1,7 @@
 # Everything runs through cargo; make only installs what is missing first. `make` lists the targets.
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-demo deps-test deps-consumers deps-lint deps-apt deps-fetch build-lint build-test demo test fuzz test-pg lint audit bench \
-    bench-compare soak dist
+    bench-compare soak dist try-deb
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
 ARGS ?=
@@ -111,6 +111,10 @@ soak: ## Storms one after the other, in search of a lost row (docs/SOAK.md); HOU
 	cargo bench --profile dev --bench soak -- --hours $(HOURS) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(STORMS),--storms $(STORMS)) $(if $(RELAY),--relay $(RELAY)) $(ARGS)
 
-dist: ## Make what is installed, from the commit: an archive and its checksum, below target/dist
+dist: ## Make what is installed, from the commit: an archive, a Debian package, their checksums, below target/dist
 	@scripts/install build
 	@scripts/dist
+	@scripts/deb
+
+try-deb: ## Install the package in a bare Debian 12 without a compiler, with PostgreSQL, and relay rows; needs root, after make dist
+	@scripts/try-deb

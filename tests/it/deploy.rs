@@ -56,6 +56,31 @@ fn a_pod_is_killed_well_after_its_grace_period() {
     }
 }
 
+#[tokio::test]
+async fn configuration_of_the_package_is_understood_once_its_comments_are_taken_away() {
+    let text = std::fs::read_to_string("deploy/debian/outbox-relay.toml").unwrap();
+    let (_, keys) = text.split_once("\n\n").unwrap();
+    let filled = keys.replace("\n# ", "\n").replacen("# ", "", 1);
+    let (code, out, log) = outbox_relay(&filled, &["config", "show", "--redacted"]).await;
+    assert!(code == Some(0) && out.contains("booking_events"), "{filled}{log}");
+    let (code, _, log) = outbox_relay(&text, &["run"]).await;
+    assert!(code == Some(2) && log.contains("no PostgreSQL server is named"), "{log}");
+}
+
+#[test]
+fn service_is_killed_well_after_its_grace_period_and_not_restarted_for_wrong_usage() {
+    let unit = std::fs::read_to_string("deploy/systemd/outbox-relay.service").unwrap();
+    let values = |key: &str| {
+        let lines = unit.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let grace = parse("[postgres]\nurl = \"postgresql://u@h/d?sslmode=disable\"\n").grace.as_secs();
+    let [stop] = &values("TimeoutStopSec")[..] else { panic!("{unit}") };
+    assert!(stop.parse::<u64>().unwrap() >= grace + 20, "{stop} s, and {grace} s of grace");
+    assert_eq!(values("RestartPreventExitStatus"), [outbox_relay::cli::USAGE.to_string()]);
+    assert_eq!(values("LoadCredential"), ["outbox-relay.toml:/etc/outbox-relay/outbox-relay.toml"]);
+}
+
 #[test]
 fn who_scales_asks_for_a_metric_that_is_exported() {
     let manifest = std::fs::read_to_string("deploy/kubernetes/components/keda/scaled-object.yaml").unwrap();
