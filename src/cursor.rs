@@ -42,7 +42,7 @@ pub mod watches;
 
 pub use advance::Advance;
 pub use attention::{Attention, attention};
-pub use change::{Adoption, CursorChange, RelayFacts};
+pub use change::{Adoption, CursorChange, RelayFacts, Sweeping};
 pub use clock_step::ClockStep;
 pub use commit::{Commit, fate_of};
 pub use detail::{Detail, detail};

@@ -109,6 +109,8 @@ pub mod health;
 #[doc(hidden)]
 pub mod intake;
 #[doc(hidden)]
+pub mod late;
+#[doc(hidden)]
 pub mod listener;
 #[doc(hidden)]
 pub mod message;

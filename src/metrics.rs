@@ -46,6 +46,7 @@ pub struct CursorMetrics {
     /// Of streams only.
     backfilled: Lazy<Counter>,
     dead_lettered: Counter,
+    late_rows: Lazy<Counter>,
     /// Of sinks with a rate only.
     rate_limited: Lazy<Counter>,
     rate_limited_micros: AtomicU64,
@@ -88,6 +89,7 @@ impl CursorMetrics {
             delivery_latency: Lazy::new(name::DELIVERY_LATENCY, to_sink.clone()),
             backfilled: Lazy::new(name::BACKFILLED_ROWS, to_sink.clone()),
             dead_lettered: counter!(name::DEAD_LETTERED_ROWS, to_sink.clone()),
+            late_rows: Lazy::new(name::LATE_ROWS, vec![cursor.clone()]),
             rate_limited: Lazy::new(name::RATE_LIMITED, to_sink.clone()),
             rate_limited_micros: AtomicU64::new(0),
             circuit_open: LazyGauge::new(name::CIRCUIT_OPEN, to_sink),
@@ -126,6 +128,7 @@ impl CursorMetrics {
     pub fn of_stream(mut self, table: &str) -> Self {
         self.delivery_latency.record_many(0.0, 0);
         self.backfilled.increment(0);
+        self.late_rows.increment(0);
         let table = Label::new("table", table.to_owned());
         self.phases = Some(Phase::ALL.map(|phase| {
             let labels = vec![table.clone(), Label::from_static_parts("phase", phase.as_str())];
@@ -177,6 +180,11 @@ impl CursorMetrics {
     /// Counts a row that was dead-lettered.
     pub fn dead_lettered(&self) {
         self.dead_lettered.increment(1);
+    }
+
+    /// Counts rows that were found late.
+    pub fn late_rows(&self, rows: usize) {
+        self.late_rows.increment(rows as u64);
     }
 
     /// Sets how many dead letters wait.

@@ -28,7 +28,7 @@ pub mod webhook;
 
 pub use config::Config;
 pub use failure::{Class, Failure, KnownError, Phase, Subject};
-pub use mode::{Flow, Mode};
+pub use mode::{Flow, Mark, Mode};
 pub use once::Progress;
 pub use publication::Publication;
 pub use receipt::Receipt;

@@ -20,6 +20,7 @@ pub mod schedule;
 pub mod shape;
 pub mod shard;
 pub mod span;
+pub mod sweep;
 pub mod table;
 pub mod watcher;
 

@@ -12,7 +12,7 @@ use super::tree::{Node, Value};
 use super::units::print_duration;
 use super::{delivers, properties, requests, schedule, shards, sink, source, turn, value};
 use crate::position::Timestamp;
-use crate::relay::{Config, Guarantee, OnConfigChange, OnPoison, Start};
+use crate::relay::{Config, Guarantee, OnConfigChange, OnLateRow, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::custom::Kinds;
 use crate::sink::kafka::{self, ClusterConfig};
@@ -25,6 +25,7 @@ pub(super) const GUARANTEES: [(&str, Guarantee); 4] = [
 ];
 pub(super) const ON_CONFIG_CHANGE: [(&str, OnConfigChange); 2] =
     [("wait", OnConfigChange::Wait), ("go_on", OnConfigChange::GoOn)];
+const ON_LATE_ROW: [(&str, OnLateRow); 2] = [("publish", OnLateRow::Publish), ("halt", OnLateRow::Halt)];
 const POLICIES: [(&str, OnPoison); 2] = [("halt", OnPoison::Halt), ("dead_letter", OnPoison::DeadLetter)];
 
 /// What a relay depends on beside its own section.
@@ -49,6 +50,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let policy = if requests || scheduled { OnPoison::DeadLetter } else { OnPoison::default() };
     let on_poison = section.read("on_poison", value::word(&POLICIES, &["park_key"])).unwrap_or(policy);
     let on_unknown = section.read("on_unknown", value::word(&requests::ON_UNKNOWN, &[])).unwrap_or_default();
+    let on_late_row = section.read("on_late_row", value::word(&ON_LATE_ROW, &[])).unwrap_or_default();
     let dead_letter_topic = dead_letter_topic(section, on_poison, around.has_cluster);
     let source = source::read(section, around.allow_loss);
     let sinks = section.section("sink");
@@ -88,6 +90,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         source: requests::fit(section, source?, &sink),
         sink,
         on_poison,
+        on_late_row,
         on_unknown,
         dead_letter_topic,
         turn,

@@ -13,7 +13,7 @@ use super::sink::DEFAULT_PROVIDER_ID;
 use super::units::{print_duration, print_size};
 use super::{Config, requests, retention, schedule, shards, show_email, show_postgres, sink, source, table_name, turn};
 use crate::pace;
-use crate::relay::{self, OnConfigChange, OnPoison, Start};
+use crate::relay::{self, OnConfigChange, OnLateRow, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::http::Body;
 use crate::sink::kafka::{ClusterConfig, OnPartitionChange, Payload};
@@ -134,7 +134,10 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
             OnPoison::DeadLetter => lines.text("on_poison", "dead_letter"),
         }
     }
-    // Absent unless asked for: it is part of the fingerprint that halts of older versions were written under.
+    // Absent unless asked for, as the next one: they are part of the fingerprint that halts of older versions were written under.
+    if relay.on_late_row != OnLateRow::default() {
+        lines.text("on_late_row", "halt");
+    }
     if relay.on_config_change != OnConfigChange::default() {
         let word =
             ON_CONFIG_CHANGE.iter().find(|(_, each)| *each == relay.on_config_change).map_or("", |(word, _)| word);

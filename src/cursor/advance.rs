@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::types::ToSql;
 
 use super::ErrorReport;
-use super::dead_letter::{self, DeadLetter};
+use super::dead_letter::{self, DeadLetter, LateRows};
 use super::lock::{LockedCursor, RestsOn, RowPlace};
 use crate::database::{Error, Fragile};
 use crate::position::{Position, Timestamp};
@@ -22,8 +22,13 @@ pub struct Advance<'a> {
     pub position: Option<&'a Position>,
     /// `T_k` of the scan.
     pub observed_at: Timestamp,
-    /// The snapshot that the rows were read with; none leaves the stored one.
+    /// The snapshot that the rows were read with, and late rows found; none leaves the stored one, and then the position must not
+    /// move.
     pub snapshot: Option<&'a str>,
+    /// The number of the column by which late rows were found; none where they are not.
+    pub sweep: Option<i16>,
+    /// The late rows.
+    pub late: Option<LateRows<'a>>,
     /// The table's own oid, then its relations.
     pub relations: (u32, &'a BTreeSet<u32>),
     /// Number of the last seek that is now applied.
@@ -58,6 +63,9 @@ impl LockedCursor {
         if let Some((letter, error)) = &to.dead {
             dead_letter::bury(&self.connection, &self.name, letter, error, to.by).await?;
         }
+        if let Some(late) = &to.late {
+            dead_letter::note_late(&self.connection, &self.name, late, to.by).await?;
+        }
         let moved = advance(&self.connection, &self.name, &self.place, &to).await;
         let moved = moved.map_err(|error| deleted(&self.name, error))?;
         self.connection.give_back();
@@ -86,7 +94,7 @@ async fn advance(
     let created_at = to.position.map(|position| position.created_at);
     let id = to.position.and_then(|position| position.id.as_deref());
     let relations = to.oids();
-    let parameters: [&(dyn ToSql + Sync); 13] = [
+    let parameters: [&(dyn ToSql + Sync); 14] = [
         &name,
         &created_at,
         &id,
@@ -100,6 +108,7 @@ async fn advance(
         place,
         &to.rests_on.rule,
         &to.rests_on.open_since,
+        &to.sweep,
     ];
     // When the update fails, nothing behind it is carried out, and its error is what is returned. Setting and commit are one
     // message, so that one answer wakes this process, and not two.

@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use super::dead_letter::{self, LateRows};
 use super::lock::LockedCursor;
 use super::order::UNHALT;
 use super::position;
 use crate::database::Error;
+use crate::late::Opened;
 use crate::position::{Position, Timestamp};
 
 const CARRY_OUT: &str = include_str!("sql/change_carry_out.sql");
@@ -103,13 +105,30 @@ impl CursorChange {
     }
 }
 
+/// What a move does about late rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Sweeping<'a> {
+    /// The number of the column by which they are found; none where they are not.
+    pub column: Option<i16>,
+    /// What was seen of them before the move; none when nobody could look.
+    pub opened: Option<&'a Opened>,
+    /// Those that were seen.
+    pub late: Option<&'a LateRows<'a>>,
+}
+
 impl LockedCursor {
     /// Carries a change out and commits, which frees the lock; says where the cursor stands now. A move that no condition
     /// binds also accepts the database's clock as it is, `clock`.
     ///
     /// # Errors
     /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
-    pub async fn carry_out(self, change: &CursorChange, clock: Timestamp, by: &str) -> Result<Option<Position>, Error> {
+    pub async fn carry_out(
+        self,
+        change: &CursorChange,
+        clock: Timestamp,
+        sweeping: Sweeping<'_>,
+        by: &str,
+    ) -> Result<Option<Position>, Error> {
         let end = change.end(self.position.as_ref());
         let created_at = end.as_ref().map(|position| position.created_at);
         let id = end.as_ref().and_then(|position| position.id.as_deref());
@@ -120,9 +139,25 @@ impl LockedCursor {
             adopt.map(|adoption| std::iter::once(adoption.root).chain(adoption.relations.iter().copied()).collect());
         let partitions = adopt.and_then(|adoption| adoption.partitions);
         let moved = end != self.position;
-        let parameters: [&(dyn ToSql + Sync); 8] =
-            [&self.name, &created_at, &id, &clock, &change.number, &identity, &relations, &partitions];
+        let snapshot = sweeping.opened.map(|opened| opened.snapshot.as_str());
+        let keeps = snapshot.is_none() && adopt.is_none() && self.swept.is_some() && self.is_behind(end.as_ref());
+        let parameters: [&(dyn ToSql + Sync); 11] = [
+            &self.name,
+            &created_at,
+            &id,
+            &clock,
+            &change.number,
+            &identity,
+            &relations,
+            &partitions,
+            &sweeping.column,
+            &snapshot,
+            &keeps,
+        ];
         self.connection.batch_execute("SET LOCAL synchronous_commit TO on").await?;
+        if let Some(late) = sweeping.late {
+            dead_letter::note_late(&self.connection, &self.name, late, by).await?;
+        }
         if self.connection.execute(CARRY_OUT, &parameters).await? != 1 {
             return Err(Error::Vanished(self.name));
         }
@@ -134,6 +169,12 @@ impl LockedCursor {
         self.connection.batch_execute("COMMIT").await?;
         self.connection.give_back();
         Ok(end)
+    }
+
+    /// Whether this place lies before its position, or at it: what was known of late rows below holds there, too.
+    fn is_behind(&self, end: Option<&Position>) -> bool {
+        let Some(end) = end else { return true };
+        self.position.as_ref().is_some_and(|position| end.created_at < position.created_at || end == position)
     }
 }
 

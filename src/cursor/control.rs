@@ -39,6 +39,8 @@ pub struct CursorSummary {
     pub circuit_opened_at: Option<Timestamp>,
     /// Dead letters that wait for an operator or for their turn.
     pub dead_letters: i64,
+    /// Rows that came late, as far back as their letters are kept.
+    pub late_rows: i64,
 }
 
 /// What became of a change.
@@ -76,6 +78,7 @@ pub async fn list(client: &Client) -> Result<Vec<CursorSummary>, Error> {
                 dead_letters: row.try_get(12)?,
                 by_check: row.try_get(13)?,
                 exists: row.try_get(14)?,
+                late_rows: row.try_get(15)?,
             })
         })
         .collect()

@@ -6,6 +6,7 @@ use tokio_postgres::types::ToSql;
 
 use super::status::{self, ErrorReport};
 use crate::database::{Error, Fragile, Session};
+use crate::late::LateRow;
 use crate::position::{Position, Timestamp};
 
 const BURY: &str = include_str!("sql/dead_letter_bury.sql");
@@ -23,6 +24,8 @@ const REDRIVING_BYTES: i64 = 8 << 20;
 const REDRIVEN: &str = include_str!("sql/dead_letter_redriven.sql");
 
 const REFUSED: &str = include_str!("sql/dead_letter_refused.sql");
+
+const LATE: &str = include_str!("sql/dead_letter_late.sql");
 
 const NOT_SENT: &str = include_str!("sql/dead_letter_not_sent.sql");
 
@@ -83,6 +86,25 @@ pub struct Redrive {
     pub fields: Vec<String>,
     /// The values read.
     pub values: Vec<Option<Vec<u8>>>,
+    /// The row came late.
+    pub late: bool,
+}
+
+/// Rows that were found late, to be sent by the redriven letters' way.
+#[derive(Clone, Debug)]
+pub struct LateRows<'a> {
+    /// The rows.
+    pub rows: &'a [LateRow],
+    /// The table.
+    pub source: String,
+    /// Kind of the sink.
+    pub sink: &'static str,
+    /// Where they should have gone.
+    pub target: String,
+    /// They wait for an operator.
+    pub halts: bool,
+    /// What they are.
+    pub error: ErrorReport<'a>,
 }
 
 /// What became of dead letters that were sent again.
@@ -167,6 +189,19 @@ pub(super) async fn bury(
     Ok(())
 }
 
+pub(super) async fn note_late(loan: &Fragile, cursor: &str, late: &LateRows<'_>, by: &str) -> Result<(), Error> {
+    let statement = loan.prepare_cached(LATE).await?;
+    let instants: Vec<Timestamp> = late.rows.iter().map(|row| row.position.created_at).collect();
+    let ids: Vec<&str> = late.rows.iter().map(|row| row.position.id.as_deref().unwrap_or_default()).collect();
+    let transactions: Vec<&str> = late.rows.iter().map(|row| row.transaction.as_str()).collect();
+    let state = if late.halts { "dead" } else { "redriving" };
+    let error = status::json(&late.error);
+    let parameters: [&(dyn ToSql + Sync); 10] =
+        [&cursor, &late.source, &late.sink, &late.target, &state, &error, &by, &instants, &ids, &transactions];
+    loan.execute(&statement, &parameters).await?;
+    Ok(())
+}
+
 pub(super) async fn redriving(loan: &Fragile, cursor: &str, most: i64) -> Result<Vec<Redrive>, Error> {
     let statement = loan.prepare_cached(REDRIVING).await?;
     let rows = loan.query(&statement, &[&cursor, &most, &REDRIVING_BYTES]).await?;
@@ -176,6 +211,7 @@ pub(super) async fn redriving(loan: &Fragile, cursor: &str, most: i64) -> Result
             position: Position { created_at: row.try_get(1)?, id: Some(row.try_get(2)?) },
             fields: row.try_get(3)?,
             values: row.try_get(4)?,
+            late: row.try_get(5)?,
         })
     };
     rows.iter().map(redrive).collect::<Result<_, tokio_postgres::Error>>().map_err(Error::from)

@@ -12,6 +12,7 @@ use super::dead_letter::{self, Redrive, Redriven};
 use super::reserve::{self, InFlight};
 use super::{CursorChange, position};
 use crate::database::{Error, Fragile, Loan, Server};
+use crate::late::Swept;
 use crate::position::{Position, Timestamp};
 
 /// Locks the row that a condition finds.
@@ -25,7 +26,9 @@ macro_rules! lock {
              token ->> 'by', CASE WHEN token IS NOT NULL THEN COALESCE(pg_catalog.jsonb_array_length(token -> 'rows'), 0) END, \
              ctid::text, rule, open_since, created_at, \
              xmin::text || ' ' || (EXTRACT(EPOCH FROM updated_at) * 1000000)::bigint::text, \
-             pg_catalog.pg_current_xact_id()::text FROM outbox.cursor WHERE ",
+             pg_catalog.pg_current_xact_id()::text, \
+             CASE WHEN swept_at IS NOT DISTINCT FROM advanced_at THEN snapshot::text END, swept_column \
+             FROM outbox.cursor WHERE ",
             $condition,
             " FOR UPDATE SKIP LOCKED"
         )
@@ -74,6 +77,8 @@ pub struct LockedCursor {
     pub position: Option<Position>,
     /// The database's clock at the scan of the last advance.
     pub observed_at: Option<Timestamp>,
+    /// Up to where the late rows at or below its position have been found.
+    pub swept: Option<Swept>,
     /// When the cursor was created.
     pub created_at: Timestamp,
     /// How long ago it last advanced, whoever advanced it.
@@ -164,6 +169,7 @@ impl LockedCursor {
             position: position(row.try_get(0)?, row.try_get(1)?),
             observed_at: row.try_get(2)?,
             created_at: row.try_get(13)?,
+            swept: swept(row.try_get(16)?, row.try_get(17)?),
             rested: rested.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0))),
             relations: relations
                 .and_then(|oids| Some((*oids.first()?, oids.into_iter().skip(1).collect::<BTreeSet<_>>()))),
@@ -240,6 +246,10 @@ impl LockedCursor {
         self.connection.give_back();
         Ok(())
     }
+}
+
+pub(super) fn swept(snapshot: Option<String>, column: Option<i16>) -> Option<Swept> {
+    Some(Swept { snapshot: snapshot?, column: column? })
 }
 
 pub(super) async fn may_probe(

@@ -114,7 +114,7 @@ impl LockedCursor {
         let relations = to.oids();
         let ids: Vec<&str> = reservation.rows.iter().map(|row| row.id.as_deref().unwrap_or_default()).collect();
         let instants: Vec<Timestamp> = reservation.rows.iter().map(|row| row.created_at).collect();
-        let parameters: [&(dyn ToSql + Sync); 15] = [
+        let parameters: [&(dyn ToSql + Sync); 16] = [
             &self.name,
             &created_at,
             &id,
@@ -130,6 +130,7 @@ impl LockedCursor {
             &instants,
             &to.rests_on.rule,
             &to.rests_on.open_since,
+            &to.sweep,
         ];
         let names: [&(dyn ToSql + Sync); 1] = [&self.name];
         let ((), _, row) = tokio::try_join!(
@@ -141,6 +142,9 @@ impl LockedCursor {
         let Some(row) = row else { return Err(Error::Vanished(self.name)) };
         if let Some(letter) = reservation.letter {
             dead_letter::sent_again(loan, letter, to.by).await?;
+        }
+        if let Some(late) = &to.late {
+            dead_letter::note_late(loan, &self.name, late, to.by).await?;
         }
         let xid = row.try_get(0)?;
         let closed = self.closed();

@@ -8,8 +8,9 @@ use tokio_postgres::types::ToSql;
 
 use super::control::note;
 use super::standing::set_lock;
-use super::{RestsOn, position};
+use super::{RestsOn, lock, position};
 use crate::database::{Error, quote_literal};
+use crate::late::Swept;
 use crate::position::{Position, Timestamp};
 
 const OLD: &str = include_str!("sql/reshard_old.sql");
@@ -32,6 +33,7 @@ pub struct Old {
     relations: Option<Vec<u32>>,
     partitions: Option<i32>,
     rests_on: RestsOn,
+    swept: Option<Swept>,
     /// An operator has paused it.
     pub paused: bool,
     /// A change, or rows in flight, wait for its next turn.
@@ -56,6 +58,15 @@ fn known(old: &[Old]) -> Option<Vec<u32>> {
     let root = *old.iter().find_map(|old| old.relations.as_ref())?.first()?;
     let all = old.iter().filter_map(Old::known).reduce(|all, known| &all & &known)?;
     Some(std::iter::once(root).chain(all).collect())
+}
+
+/// Up to where the late rows of all of them have been found: the snapshot that sees least, which is the oldest. What another
+/// has found since then comes again.
+fn swept(old: &[Old]) -> Option<&Swept> {
+    let all: Vec<&Swept> = old.iter().map(|old| old.swept.as_ref()).collect::<Option<_>>()?;
+    let first = all.first()?;
+    let alike = all.iter().all(|swept| swept.column == first.column);
+    all.iter().copied().filter(|_| alike).min_by_key(|swept| swept.age())
 }
 
 /// The cursors that shall be.
@@ -93,6 +104,7 @@ pub async fn old(client: &Client, relay: &str) -> anyhow::Result<Vec<Old>> {
                 letters: row.try_get(9)?,
                 unknown: row.try_get(10)?,
                 rests_on: RestsOn { rule: row.try_get(11)?, open_since: row.try_get(12)? },
+                swept: lock::swept(row.try_get(13)?, row.try_get(14)?),
             })
         })
         .collect()
@@ -129,8 +141,21 @@ pub async fn replace(client: &Client, old: &[Old], new: New<'_>, by: &str, detai
     // Not known of one is not known of all.
     let open_since: Option<Vec<Timestamp>> = old.iter().map(|old| old.rests_on.open_since).collect();
     let open_since = open_since.and_then(|all| all.into_iter().min());
-    let parameters: [&(dyn ToSql + Sync); 9] =
-        [&new.names, &new.relay, &new.identity, &new.at, &observed_at, &relations, &partitions, &rule, &open_since];
+    let swept = swept(old);
+    let (snapshot, column) = swept.map(|swept| (swept.snapshot.as_str(), swept.column)).unzip();
+    let parameters: [&(dyn ToSql + Sync); 11] = [
+        &new.names,
+        &new.relay,
+        &new.identity,
+        &new.at,
+        &observed_at,
+        &relations,
+        &partitions,
+        &rule,
+        &open_since,
+        &snapshot,
+        &column,
+    ];
     client.execute(MAKE, &parameters).await?;
     note(client, "cursor reshard", new.relay, by, Some(&detail.to_string())).await
 }

@@ -34,8 +34,10 @@ pub struct Standing {
     pub advanced_by: Option<String>,
     /// Its sink's circuit, when that is open.
     pub circuit: Option<Circuit>,
-    /// An operator wants dead letters to be sent again.
+    /// Dead letters are to be sent, again or late.
     pub redrive: bool,
+    /// An operator wants that of some.
+    pub requested: bool,
     /// Somebody has rows in flight, or had when he ended.
     pub in_flight: bool,
     /// The horizon rule that its position rests on.
@@ -64,6 +66,8 @@ pub struct Creation<'a> {
     pub position: Option<&'a Position>,
     /// The horizon rule of its table; none for rows that are sent each on their own.
     pub rule: Option<&'a str>,
+    /// The number of the column by which late rows are found; none where they are not.
+    pub sweep: Option<i16>,
 }
 
 /// Reads the cursors of these names; those that do not exist yet are left out.
@@ -100,6 +104,7 @@ fn standing(row: &Row) -> Result<Standing, tokio_postgres::Error> {
         redrive: row.try_get(14)?,
         in_flight: row.try_get(15)?,
         rule: row.try_get(16)?,
+        requested: row.try_get(17)?,
     })
 }
 
@@ -135,12 +140,17 @@ pub async fn create(client: &Client, creation: Creation<'_>) -> Result<bool, Err
     let position = creation.position;
     let created_at = position.map_or_else(|| "NULL".to_owned(), |p| quote_literal(&p.created_at.to_string()));
     let id = position.and_then(|p| p.id.as_deref()).map_or_else(|| "NULL".to_owned(), quote_literal);
+    // What is there is passed as the relay's `start` wants it; what comes below the position from now on is late.
+    let snapshot = creation.sweep.map_or_else(
+        || "NULL::pg_snapshot, NULL::smallint".to_owned(),
+        |column| format!("pg_catalog.pg_current_snapshot(), {column}::smallint"),
+    );
     let rule = creation.rule.map_or_else(|| "NULL".to_owned(), quote_literal);
     // A row that a reshard is about to delete is one that exists: waiting for its end, as ON CONFLICT alone would, would create
     // the row again beside the cursors that have taken its place.
     let sql = format!(
-        "{}; INSERT INTO outbox.cursor (name, relay, identity, position_created_at, position_id, rule) \
-         SELECT {name}, {relay}, {identity}::jsonb, {created_at}::timestamptz, {id}::text, {rule}::text \
+        "{}; INSERT INTO outbox.cursor (name, relay, identity, position_created_at, position_id, rule, snapshot, swept_column) \
+         SELECT {name}, {relay}, {identity}::jsonb, {created_at}::timestamptz, {id}::text, {rule}::text, {snapshot} \
          WHERE NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.name = {name}) \
          AND NOT EXISTS (SELECT FROM outbox.cursor AS c WHERE c.relay = {relay} \
          AND (c.identity ->> 'shards', c.identity ->> 'shard_key') IS DISTINCT FROM \

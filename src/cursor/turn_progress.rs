@@ -45,6 +45,8 @@ pub struct TurnFacts {
     pub partitions: Option<i32>,
     /// The rule of the scan, and from when on transactions count under a weaker one.
     pub rests_on: RestsOn,
+    /// The number of the column by which late rows are found; none where they are not.
+    pub sweep: Option<i16>,
     /// This replica's name.
     pub by: String,
 }
@@ -72,7 +74,7 @@ pub async fn write(
     facts.lock.server.same_as(&session.server)?;
     let statement = session.prepare_cached(WRITE).await?;
     let rows = i64::try_from(rows).unwrap_or(i64::MAX);
-    let parameters: [&(dyn ToSql + Sync); 14] = [
+    let parameters: [&(dyn ToSql + Sync); 15] = [
         &facts.cursor,
         &facts.lock.version,
         &end.created_at,
@@ -87,6 +89,7 @@ pub async fn write(
         &facts.by,
         &facts.lock.place.0,
         &facts.lock.transaction,
+        &facts.sweep,
     ];
     session.execute(&statement, &parameters).await?;
     Ok(())

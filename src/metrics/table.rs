@@ -102,8 +102,8 @@ metrics! {
         "1, labelled with the digest of what decides what the relay delivers, and where, on this replica.";
     CONFIG_WAITS "config_waits" Gauge Count ["cursor"] true
         "1 while this replica does not run the relay because live replicas run another configuration of it.";
-    LATE_ROWS "late_rows_total" Counter Count ["cursor"] false
-        "Rows that were committed behind the cursor's position and published late.";
+    LATE_ROWS "late_rows_total" Counter Count ["cursor"] true
+        "Rows that became visible behind the cursor's position, and come late.";
     DEAD_LETTER_ROWS "dead_letter_rows" Gauge Count ["cursor"] true "Dead letters, and requests that have failed, that wait for an operator.";
     UNKNOWN_OUTCOMES "unknown_outcomes" Gauge Count ["cursor"] true
         "Rows of at_most_once that were sent or not, never to be sent again, and not settled by an operator yet.";

@@ -23,6 +23,7 @@ fn measure_all(metrics: &CursorMetrics) {
     schedules.set_waiting(Duration::from_millis(1500));
     intake::IntakeMetrics::new().answered(intake::IntakeResult::Repeated, Duration::from_millis(4));
     metrics.dead_lettered();
+    metrics.late_rows(2);
     metrics.set_dead_letters(3);
     metrics.set_unknown_outcomes(3);
     metrics.set_circuit_open(true);

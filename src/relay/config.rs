@@ -25,6 +25,8 @@ pub struct Config {
     pub sink: sink::Config,
     /// What a poison message does.
     pub on_poison: OnPoison,
+    /// What follows when rows become visible behind the position.
+    pub on_late_row: OnLateRow,
     /// What follows when the outcome of a request is unknown.
     pub on_unknown: OnUnknown,
     /// A topic that gets a copy of each dead letter.
@@ -95,6 +97,16 @@ pub enum OnPoison {
     Halt,
     /// It is dead-lettered, and the relay goes on.
     DeadLetter,
+}
+
+/// What follows when rows become visible behind the position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnLateRow {
+    /// They are delivered late, in order among themselves.
+    #[default]
+    Publish,
+    /// The relay halts, and an operator decides.
+    Halt,
 }
 
 /// What follows when a live replica has another configuration of the relay.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
-use super::{Failure, idempotency_key};
+use super::{Failure, Mark, idempotency_key};
 use crate::message::{Field, Message};
 
 mod adapter;
@@ -121,7 +121,7 @@ impl Description {
 pub struct Delivery<'a> {
     message: Message<'a>,
     relay: &'a str,
-    replayed: bool,
+    mark: Option<Mark>,
 }
 
 impl Delivery<'_> {
@@ -141,7 +141,13 @@ impl Delivery<'_> {
     /// Whether an operator has it sent again: it comes out of its order.
     #[must_use]
     pub const fn is_replayed(&self) -> bool {
-        self.replayed
+        matches!(self.mark, Some(Mark::Replayed))
+    }
+
+    /// Whether its row became visible behind the position: it comes out of its order, for the first time.
+    #[must_use]
+    pub const fn is_late(&self) -> bool {
+        matches!(self.mark, Some(Mark::Late))
     }
 }
 

@@ -33,7 +33,7 @@ use answer::Answer;
 pub use answer::known_errors;
 use connections::Connections;
 use preset::{Preset, Seal};
-use request::{REPLAYED, Requests};
+use request::{Requests, marking};
 
 /// The most bytes of an answer that are read.
 const ANSWER_LIMIT: usize = 64 << 10;
@@ -234,8 +234,8 @@ impl HttpPublication<'_> {
     }
 
     async fn send(&mut self, mut request: Request) {
-        if self.mode.replayed {
-            request.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+        if let Some(mark) = self.mode.mark {
+            request.headers_mut().insert(marking(mark), HeaderValue::from_static("true"));
         }
         self.last_request = Some(Instant::now());
         self.in_flight = true;

@@ -7,8 +7,8 @@ use std::time::Instant;
 pub struct Mode {
     /// Each message waits until the one before it is acknowledged: a refused one stands alone.
     pub alone: bool,
-    /// Marks the messages as sent again by an operator.
-    pub replayed: bool,
+    /// Why they come out of their order, if they do: receivers see it.
+    pub mark: Option<Mark>,
     /// Over how many partitions keys are spread; none leaves that to the client.
     pub partitions: Option<i32>,
     /// Nothing is handed over from then on. Asked before each message: a process that was stopped in the middle of a batch
@@ -18,6 +18,26 @@ pub struct Mode {
     pub cut: Option<Instant>,
     /// A backlog is sent: it matters more how many messages arrive than how soon each does.
     pub backlog: bool,
+}
+
+/// Why messages come behind newer ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// An operator has them sent again.
+    Replayed,
+    /// Their rows became visible behind their cursor's position.
+    Late,
+}
+
+impl Mark {
+    /// The word that receivers see.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Replayed => "replayed",
+            Self::Late => "late",
+        }
+    }
 }
 
 impl Mode {

@@ -7,7 +7,7 @@ use std::io;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use super::{Class, Failure, Flow, Mode, Published, Subject};
+use super::{Class, Failure, Flow, Mark, Mode, Published, Subject};
 use crate::batch::Batch;
 use crate::message::{Field, Message};
 
@@ -26,7 +26,7 @@ pub struct StdoutSink {
 #[derive(Debug)]
 pub struct StdoutPublication<'a> {
     sink: &'a StdoutSink,
-    replayed: bool,
+    mark: Option<Mark>,
     acknowledged: usize,
     in_flight: bool,
     stopped: Option<Failure>,
@@ -44,7 +44,7 @@ impl StdoutSink {
     }
 
     pub(super) fn begin(&self, mode: Mode) -> StdoutPublication<'_> {
-        StdoutPublication { sink: self, replayed: mode.replayed, acknowledged: 0, in_flight: false, stopped: None }
+        StdoutPublication { sink: self, mark: mode.mark, acknowledged: 0, in_flight: false, stopped: None }
     }
 }
 
@@ -59,7 +59,7 @@ impl StdoutPublication<'_> {
         }
         let mut lines = Vec::with_capacity(batch.bytes() + 128 * batch.len());
         for message in batch.messages() {
-            self.sink.append(&mut lines, &message, self.replayed);
+            self.sink.append(&mut lines, &message, self.mark);
         }
         self.in_flight = true;
         let written = async {
@@ -81,9 +81,9 @@ impl StdoutPublication<'_> {
 }
 
 impl StdoutSink {
-    fn append(&self, lines: &mut Vec<u8>, message: &Message<'_>, replayed: bool) {
+    fn append(&self, lines: &mut Vec<u8>, message: &Message<'_>, mark: Option<Mark>) {
         let (relay, id, at) = (&self.relay, json(message.id), message.created_at);
-        let mark = if replayed { r#""replayed":true,"# } else { "" };
+        let mark = mark.map_or_else(String::new, |mark| format!("\"{}\":true,", mark.as_str()));
         lines.extend_from_slice(format!(r#"{{"relay":{relay},"id":{id},"created_at":"{at}",{mark}"row":"#).as_bytes());
         // A line break in valid JSON stands between tokens, for example inside a `json` column that was stored so.
         let row = message.value(0).unwrap_or(b"null");

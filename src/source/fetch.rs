@@ -12,6 +12,7 @@ use futures_util::{TryStreamExt, pin_mut};
 use super::shape::{After, Shape};
 use crate::batch::Batch;
 use crate::database::{Error, Fragile, Loan, Server};
+use crate::late::Swept;
 use crate::message::Field;
 use crate::position::{Position, Timestamp};
 
@@ -22,6 +23,7 @@ mod handoff;
 mod large;
 mod pages;
 mod questions;
+mod sweep;
 mod types;
 mod unreadable;
 
@@ -72,6 +74,8 @@ pub struct Texts {
     in_parts: bool,
     /// The most bytes of a row; a larger one is not read.
     most: usize,
+    /// Whether a row came late, and which rows did.
+    late: [String; 2],
 }
 
 impl Texts {
@@ -79,7 +83,8 @@ impl Texts {
     #[must_use]
     pub fn new(shape: &Shape, fields: &[Field], most: usize) -> Self {
         let (table, begin, in_parts) = (shape.config.table.quoted(), shape.begin_sql(), is_made_here(shape, fields));
-        let mut texts = Self { table, begin, page: String::new(), in_parts, most };
+        let late = [shape.is_any_late_sql(), shape.late_sql()];
+        let mut texts = Self { table, begin, page: String::new(), in_parts, most, late };
         texts.page = texts.first(shape, fields, After::Row);
         texts
     }
@@ -107,6 +112,8 @@ pub struct Request<'a> {
     pub typed: bool,
     /// After which position; `None` is before every row.
     pub after: Option<&'a Position>,
+    /// Of whose rows at or below that position to find those that came late, and since when; none: they are not looked for.
+    pub sweep: Option<(&'a str, &'a Swept)>,
     /// Below which instant.
     pub horizon: Timestamp,
     /// The relations that the cursor has known so far; `None` for a new cursor, and for rows read ahead: whoever takes
@@ -223,8 +230,7 @@ async fn read(
     batches: &mut Giver,
 ) -> Result<Fetched, FetchError> {
     let until = Instant::now() + request.budget.time;
-    let (snapshot, mut rows) = questions.open(reader, request, pages.next()).await?;
-    batches.read_with(&snapshot);
+    let (snapshot, mut rows) = questions.open(reader, request, pages.next(), batches).await?;
     let mut hand = Hand { batches, until, batch: Batch::new(request.fields.len()), last: None };
     let (mut more, mut left_over, mut large) = (false, false, false);
     'turn: while let Some((page, stream)) = rows.take() {

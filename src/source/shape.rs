@@ -82,6 +82,8 @@ pub struct Shape {
     pub columns: BTreeMap<String, ColumnType>,
     /// Columns of type `bytea`: as a payload they are read as their bytes.
     pub bytea_columns: BTreeSet<String>,
+    /// The number of the column `txid` by which late rows are found; none where they are not.
+    pub sweep: Option<i16>,
     /// There is a text column `traceparent`: a trace context to pass on.
     pub traceparent: bool,
     /// It is `outbox.message`, and its column `headers` can be read: headers to pass on.
@@ -137,9 +139,14 @@ impl Shape {
 
     /// Parameter number `n`, an instant, in the column's own type: the index is used only then.
     pub(super) fn instant_parameter(&self, n: usize) -> String {
+        self.instant_of(&format!("${n}"))
+    }
+
+    /// An instant in the column's own type.
+    pub(super) fn instant_of(&self, instant: &str) -> String {
         match &self.config.time_zone {
-            Some(zone) => format!("(${n}::timestamptz AT TIME ZONE {})", quote_literal(zone)),
-            None => format!("${n}::timestamptz"),
+            Some(zone) => format!("({instant}::timestamptz AT TIME ZONE {})", quote_literal(zone)),
+            None => format!("{instant}::timestamptz"),
         }
     }
 

@@ -271,6 +271,12 @@ impl Table {
         self.indexes.iter().filter(other).find(|index| index.unique_within(columns))
     }
 
+    /// The relations whose late rows no index yields: one over `txid`, and then these columns.
+    pub fn not_swept_by(&self, config: &Stream) -> impl Iterator<Item = &str> {
+        let columns = [super::sweep::COLUMN, &config.created_at, &config.id].map(str::to_owned);
+        self.without(move |index| index.ordered && index.columns.starts_with(&columns))
+    }
+
     fn without(&self, fits: impl Fn(&Index) -> bool) -> impl Iterator<Item = &str> {
         let has = move |relation: &str| self.indexes.iter().any(|index| index.relation == relation && fits(index));
         self.indexed.iter().map(String::as_str).filter(move |relation| !has(relation))
@@ -298,6 +304,7 @@ impl Table {
             id_type: IdType::named(type_of(&config.id)).unwrap_or(IdType::Text),
             bytea_columns: self.columns.iter().filter(|c| c.type_name == "bytea").map(|c| c.name.clone()).collect(),
             columns: self.columns.iter().map(|column| (column.name.clone(), column.column_type())).collect(),
+            sweep: super::sweep::column(self, config),
             traceparent: self.column("traceparent").is_some_and(|column| column.readable && column.type_name == "text"),
             headers: config.table.to_string() == MESSAGE
                 && self.column("headers").is_some_and(|column| column.readable && column.type_name == "jsonb"),

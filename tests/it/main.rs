@@ -39,6 +39,7 @@ mod jq;
 mod kafka_answers;
 mod kafka_sink;
 mod kafka_wire;
+mod late_rows;
 mod listener;
 mod lock_kill;
 mod log_pipe;

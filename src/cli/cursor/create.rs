@@ -70,8 +70,8 @@ async fn make(config: Config, at: &Place, name: &str) -> anyhow::Result<()> {
             other.name
         );
     }
-    let creation =
-        Creation { name, relay, identity: &identity, position: to.as_ref(), rule: Some(subject.shape.rule.as_str()) };
+    let (rule, sweep) = (Some(subject.shape.rule.as_str()), subject.shape.sweep);
+    let creation = Creation { name, relay, identity: &identity, position: to.as_ref(), rule, sweep };
     let detail = serde_json::json!({ "at": json(to.as_ref()) }).to_string();
     let created = control::create(&mut subject.session, creation, &operator(), &detail).await?;
     anyhow::ensure!(
@@ -93,7 +93,7 @@ async fn make_of_due_work(config: &Config, relay: &relay::Config) -> anyhow::Res
     let mut session = crate::cli::schema_session(config, "cursor").await?;
     let name = relay.name.as_str();
     let identity = prepare::identity(&session, relay).await?;
-    let creation = Creation { name, relay: &relay.relay, identity: &identity, position: None, rule: None };
+    let creation = Creation { name, relay: &relay.relay, identity: &identity, position: None, rule: None, sweep: None };
     let created = control::create(&mut session, creation, &operator(), "{}").await?;
     anyhow::ensure!(created, "the cursor {name} exists already: `outbox-relay cursor show {name}` shows it");
     let waiting = waiting_rows::of_due_work(&session, relay).await?;

@@ -1,4 +1,4 @@
-SELECT id, created_at, message_id, fields, field_values FROM outbox.dead_letter
+SELECT id, created_at, message_id, fields, field_values, error ? 'late' FROM outbox.dead_letter
 WHERE state = 'redriving' AND id IN (SELECT l.id FROM
 (SELECT id, pg_catalog.sum(pg_catalog.octet_length(payload))
 OVER (ORDER BY created_at, id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before

@@ -6,7 +6,8 @@ SELECT c.name, COALESCE(c.identity, '{}')::text, c.position_created_at, c.positi
         WHERE d.cursor = c.name AND d.state IN ('dead', 'redriving')
     ),
     (SELECT pg_catalog.count(*) FROM outbox.claim AS u WHERE u.relay = c.name AND u.state = 'unknown'), c.rule,
-    c.open_since
+    c.open_since,
+    CASE WHEN c.swept_at IS NOT DISTINCT FROM c.advanced_at THEN c.snapshot::text END, c.swept_column
 FROM outbox.cursor AS c
 LEFT JOIN outbox.control AS k ON k.cursor = c.name
 WHERE c.relay = $1

@@ -111,7 +111,7 @@ pub struct CursorStatus {
     /// All rows that wait lie above the horizon.
     #[serde(skip)]
     pub held: bool,
-    /// Rows published late; no audit exists in this version.
+    /// Rows that became visible behind the position and came late, as far back as their letters are kept.
     pub late_rows: i64,
     /// Dead letters that wait for an operator or for their turn.
     pub dead_letters: i64,
@@ -266,7 +266,7 @@ async fn cursor(
         held,
         clock_step: None,
         open_work: None,
-        late_rows: 0,
+        late_rows: listed.late_rows,
         dead_letters: listed.dead_letters,
         parked_keys: 0,
         unknown_outcomes: 0,

@@ -92,7 +92,8 @@ pub(in crate::relay) async fn create(
         return Ok(Err(unready));
     }
     let (position, rule) = (position.as_ref(), shape.map(|shape| shape.rule.as_str()));
-    let creation = Creation { name: &config.name, relay: &config.relay, identity, position, rule };
+    let sweep = shape.and_then(|shape| shape.sweep);
+    let creation = Creation { name: &config.name, relay: &config.relay, identity, position, rule, sweep };
     if cursor::create(session, creation).await? {
         tracing::info!(cursor = config.name, position = position.map(ToString::to_string), "cursor created");
         if let (Start::Now, Some(first)) = (config.start, first) {

@@ -23,7 +23,7 @@ use crate::relay::stream::report;
 use crate::relay::stream::turn::Turn;
 use crate::relay::stream::turn_buffer::Kept;
 use crate::relay::stream::turn_progress::Relayed;
-use crate::sink::{Class, Failure, Flow, Mode, Publication, Published, Sink};
+use crate::sink::{Class, Failure, Flow, Mark, Mode, Publication, Published, Sink};
 use crate::source::fetch::{self, FetchError, Fetched};
 
 mod flight;
@@ -45,9 +45,12 @@ impl Turn<'_> {
         let ready = self.ready;
         let suspects = self.learned.suspects;
         let mut relayed = self.read_all(&cursor, reader, suspects, deadline).await?;
+        if relayed.opened.as_ref().is_some_and(|opened| self.is_for_late_rows(opened)) {
+            return self.advance(cursor, Relayed::late(relayed.opened)).await;
+        }
         let first = relayed.locate(0).filter(|_| !relayed.unread);
         let Some((first, _)) = first else { return self.advance(cursor, relayed).await };
-        let mode = self.mode(false, deadline);
+        let mode = self.mode(None, deadline);
         let mut publication = match begin(&ready.sink, &first.message(0), mode, self.engine.call_deadline).await {
             Ok(publication) => publication,
             Err(failure) => return self.advance(cursor, Relayed::nothing(failure)).await,
@@ -55,8 +58,7 @@ impl Turn<'_> {
         let before = cursor.position.clone();
         let rows: Vec<Position> =
             relayed.kept.batches().flat_map(|batch| (0..batch.len()).map(|row| batch.position(row))).collect();
-        let flight =
-            Flight { rows: &rows, end: rows.last(), snapshot: relayed.fetched.snapshot.as_deref(), letter: None };
+        let flight = Flight { rows: &rows, end: rows.last(), opened: relayed.opened.as_ref(), letter: None };
         let Some(reserved) = self.reserve(cursor, flight, deadline).await? else { return Ok(TurnOutcome::Busy) };
         let may_send = self.transmit(&reserved, &mut publication, relayed.kept.batches(), deadline).await?;
         relayed.published = publication.finish();
@@ -66,9 +68,9 @@ impl Turn<'_> {
 
     /// How this turn sends. The last row is handed over while there is still time for its answer: a turn that is cut leaves
     /// it in doubt, and a slow receiver is no fault.
-    fn mode(&self, replayed: bool, deadline: Instant) -> Mode {
+    fn mode(&self, mark: Option<Mark>, deadline: Instant) -> Mode {
         let until = deadline.checked_sub(self.ready.config.turn.call_deadline()).or(Some(deadline));
-        Mode { alone: true, replayed, partitions: self.partitions, until, cut: Some(deadline), backlog: false }
+        Mode { alone: true, mark, partitions: self.partitions, until, cut: Some(deadline), backlog: false }
     }
 
     /// Sends, for as long as the lock is there and the turn may last; false when another replica tries the sink, which is
@@ -108,7 +110,8 @@ impl Turn<'_> {
         let safe = (self.sighting.horizon.at, &*self.sighting.server);
         let known = cursor.relations.as_ref();
         let most = self.row_limit(suspects).min(most);
-        let request = read_ahead::request(self.ready, &self.learned, cursor.position.as_ref(), known, safe, most);
+        let from = (cursor.position.as_ref(), cursor.swept.as_ref());
+        let request = read_ahead::request(self.ready, &self.learned, from, known, safe, most);
         let begun = Instant::now();
         // Taken when the reading is over, so that nothing may wait for it.
         let (mut sender, mut receiver) = fetch::handoff(usize::MAX);
@@ -119,20 +122,23 @@ impl Turn<'_> {
         if let Some(last) = sender.into_last() {
             last.give();
         }
+        let opened = receiver.opened().await.cloned();
         let kept: Kept = std::iter::from_fn(|| receiver.take()).collect();
         let fetched = match fetched {
             Ok(fetched) => {
                 within(self.engine, fetch::end(reader, &fetched)).await?;
                 fetched
             }
-            Err(FetchError::Unreadable(row)) if kept.rows() == 0 => return Ok(Relayed::unreadable(&row)),
+            Err(FetchError::Unreadable(row)) if kept.rows() == 0 => {
+                return Ok(Relayed { opened, ..Relayed::unreadable(&row) });
+            }
             // The rows before it go first.
             Err(FetchError::Unreadable(_)) => Fetched { rows: kept.rows(), more: true, ..Fetched::default() },
             Err(error) => return Err(error.into()),
         };
         self.timings.fetch = begun.elapsed();
         let published = Published { acknowledged: 0, stopped: None, suspects: 1 };
-        Ok(Relayed { kept, published, fetched, unread: false })
+        Ok(Relayed { kept, published, fetched, opened, unread: false })
     }
 
     /// While the sink is out, one relay tries it at a time; the right to do so ended with the first transaction.

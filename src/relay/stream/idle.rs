@@ -97,8 +97,8 @@ mod tests {
             stepped_back: None,
         };
         let sighting = Sighting { horizon, answered: Instant::now(), took: Duration::ZERO, server: Default::default() };
-        let (standings, shards) = Default::default();
-        Look { sighting, latest, newest, before: None, standings, shards }
+        let (standings, shards, late) = Default::default();
+        Look { sighting, latest, newest, before: None, standings, shards, late }
     }
 
     // Guarantee: delivery.idle-late-commit

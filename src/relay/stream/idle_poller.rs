@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::future::try_join_all;
 use tokio::sync::Notify;
 
 use self::question::Question;
@@ -34,6 +35,7 @@ use crate::pace::{self, Backoff};
 use crate::position::{Position, Timestamp};
 use crate::relay::engine::Engine;
 use crate::relay::stream::idle::Rest;
+use crate::relay::stream::sweeps::{self, Sweep};
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
 
@@ -71,6 +73,9 @@ struct PolledTable {
     seen: Option<Timestamp>,
     /// The newest row when it was not found as it was.
     newer: Option<Position>,
+    /// Where rows may come late, and whether some have.
+    sweeps: Vec<Sweep>,
+    late: bool,
     woken: Arc<Notify>,
 }
 
@@ -83,6 +88,8 @@ pub(in crate::relay) struct Watched {
     pub(in crate::relay) seen: Option<Timestamp>,
     /// The newest row, if it is another now.
     pub(in crate::relay) newer: Option<Position>,
+    /// Rows have come late.
+    pub(in crate::relay) late: bool,
 }
 
 /// How often a table is looked at while it rests.
@@ -127,7 +134,7 @@ impl Sentry {
     pub(in crate::relay) fn watch(
         &self,
         rest: &mut Option<Rest>,
-        shape: &Arc<Shape>,
+        (shape, sweeps): (&Arc<Shape>, Vec<Sweep>),
         pauses: Pauses,
     ) -> Option<Watch<'_>> {
         let mut watched = self.watched();
@@ -145,7 +152,9 @@ impl Sentry {
         let left = rest.left();
         let (number, due, woken) = (watched.next, now + first, Arc::default());
         let shape = Arc::clone(shape);
-        let table = PolledTable { rest, shape, pauses, due, seen: None, newer: None, woken: Arc::clone(&woken) };
+        let (newer, late) = (None, false);
+        let table =
+            PolledTable { rest, shape, pauses, due, seen: None, newer, sweeps, late, woken: Arc::clone(&woken) };
         watched.tables.insert(number, table);
         if watched.planned.is_none_or(|planned| due < planned) {
             self.sooner.notify_one();
@@ -174,7 +183,7 @@ impl Sentry {
         let due = watched.tables.iter().filter(|(_, table)| table.due <= now + table.pauses.among(tables, now) / 2);
         let asked = due.map(|(&number, table)| {
             let (shape, sighting) = (Arc::clone(&table.shape), table.rest.sighting.clone());
-            Asked { number, shape, sighting, wants_scan: table.rest.wants_scan() }
+            Asked { number, shape, sighting, wants_scan: table.rest.wants_scan(), sweeps: table.sweeps.clone() }
         });
         asked.collect()
     }
@@ -191,6 +200,12 @@ impl Sentry {
                 table.seen = Some(found.begun);
             } else {
                 table.newer = newest;
+                table.woken.notify_one();
+            }
+        }
+        for number in found.late {
+            if let Some(table) = watched.tables.get_mut(&number) {
+                table.late = true;
                 table.woken.notify_one();
             }
         }
@@ -231,8 +246,8 @@ impl Watch<'_> {
 
     /// The rest as it is now, and what was found.
     pub(in crate::relay) fn end(self) -> Option<Watched> {
-        let PolledTable { rest, seen, newer, .. } = self.sentry.watched().tables.remove(&self.number)?;
-        Some(Watched { rest, seen, newer })
+        let PolledTable { rest, seen, newer, late, .. } = self.sentry.watched().tables.remove(&self.number)?;
+        Some(Watched { rest, seen, newer, late })
     }
 }
 
@@ -249,6 +264,7 @@ struct Asked {
     shape: Arc<Shape>,
     sighting: Sighting,
     wants_scan: bool,
+    sweeps: Vec<Sweep>,
 }
 
 /// What a look found.
@@ -259,6 +275,8 @@ struct LookResult {
     /// Of each table, in the order in which they were asked for.
     newest: question::Answer,
     sightings: Vec<(u64, Sighting)>,
+    /// The tables with rows that came late, where that was asked.
+    late: Vec<u64>,
     bulletin: u64,
 }
 
@@ -302,11 +320,12 @@ async fn look(
     // Not beside the others: one of them that fails would cut the scan, and with it what the watcher remembers of all tables;
     // and what they do would be an open transaction in the scan's eyes.
     let sightings = scan(engine, asked).await?;
-    let (bulletin, newest) = tokio::try_join!(
+    let (bulletin, newest, late) = tokio::try_join!(
         engine.bulletin.number(&session, engine.call_deadline),
         newest(engine, &session, question, &shapes, now),
+        late(engine, &session, asked),
     )?;
-    Ok(LookResult { begun, newest, sightings, bulletin })
+    Ok(LookResult { begun, newest, sightings, late, bulletin })
 }
 
 async fn newest(
@@ -328,6 +347,16 @@ async fn scan(engine: &Engine, asked: &[Asked]) -> Result<Vec<(u64, Sighting)>, 
     let shapes: Vec<&Shape> = asked.iter().map(|asked| &*asked.shape).collect();
     let sightings = engine.watcher.scan_all(&shapes).await?;
     Ok(asked.iter().map(|asked| asked.number).zip(sightings).collect())
+}
+
+/// The tables with rows that came late: asked for as often as the writers.
+async fn late(engine: &Engine, session: &Session, asked: &[Asked]) -> Result<Vec<u64>, Error> {
+    let due = asked.iter().filter(|asked| asked.wants_scan);
+    let found = try_join_all(due.map(async |asked| {
+        let late = sweeps::ask(engine, session, &asked.sweeps).await?;
+        Ok::<_, Error>((!late.is_empty()).then_some(asked.number))
+    }));
+    Ok(found.await?.into_iter().flatten().collect())
 }
 
 async fn until(planned: Option<Instant>) {

@@ -28,6 +28,8 @@ pub struct Learned {
     pub accepted_partitions: Option<i32>,
     /// Rows that were acknowledged but not advanced over by the last turn.
     pub unconfirmed: usize,
+    /// The last turn sent as many letters again as one may: the next is one for new rows.
+    pub redrove: bool,
     /// How long before rows are too old turns must begin.
     pub lead: Lead,
 }
@@ -43,6 +45,7 @@ impl Learned {
             suspects: 0,
             accepted_partitions: None,
             unconfirmed: 0,
+            redrove: false,
             lead: Lead::new(&config.poll),
         }
     }

@@ -30,6 +30,7 @@ impl PreparedStream {
         metrics.phase(Phase::Scan, turn.sighting.took);
         self.count_sent(turn, outcome);
         self.count_failures(outcome);
+        metrics.late_rows(turn.late);
         let (
             Ok(
                 TurnOutcome::Relayed { rows, .. }

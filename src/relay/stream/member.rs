@@ -220,7 +220,7 @@ impl Member {
     ) -> bool {
         let halted = standing.halted.as_deref() == Some(ready.fingerprint.as_str());
         let resumed = std::mem::replace(&mut self.halted, halted) && !halted;
-        let redrives = !std::mem::replace(&mut self.redriving, standing.redrive) && standing.redrive;
+        let redrives = !std::mem::replace(&mut self.redriving, standing.requested) && standing.requested;
         if resumed || redrives {
             sinks::forget_topics(engine, &self.config);
             self.ready = None;
@@ -264,7 +264,8 @@ impl Member {
         let moves = weaker_rule::is_weaker(standing.rule.as_deref(), &ready.shape)
             || shards::follows(ready, standing, look).is_some();
         let moves = moves || self.unchecked;
-        let wanted = standing.change || standing.in_flight || standing.redrive || moves || look.is_behind(standing);
+        let late = standing.redrive || look.late.contains(&standing.name);
+        let wanted = standing.change || standing.in_flight || late || moves || look.is_behind(standing);
         self.needless.store(!wanted, Relaxed);
     }
 
@@ -273,7 +274,8 @@ impl Member {
         let quiet = self.quiet_for(standing, look).is_some_and(|quiet| quiet.until > Instant::now());
         let unread = look.is_behind(standing) && !quiet;
         let weaker = weaker_rule::is_weaker(standing.rule.as_deref(), &ready.shape);
-        standing.redrive || unread || weaker || self.unchecked || shards::follows(ready, standing, look).is_some()
+        let late = standing.redrive || look.late.contains(&standing.name);
+        late || unread || weaker || self.unchecked || shards::follows(ready, standing, look).is_some()
     }
 
     /// Whether another replica moved its cursor last.
@@ -282,8 +284,12 @@ impl Member {
     }
 
     /// Whether a turn is begun for nothing but rows up to the table's newest.
-    pub(in crate::relay) fn begins_plainly(&self, ready: &PreparedStream, standing: &Standing) -> bool {
-        let other = standing.change || standing.redrive || standing.in_flight || self.unchecked;
+    pub(in crate::relay) fn begins_plainly(&self, ready: &PreparedStream, standing: &Standing, look: &Look) -> bool {
+        let other = look.late.contains(&standing.name)
+            || standing.change
+            || standing.redrive
+            || standing.in_flight
+            || self.unchecked;
         !other && ready.config.shard.is_none() && !weaker_rule::is_weaker(standing.rule.as_deref(), &ready.shape)
     }
 
@@ -307,7 +313,7 @@ impl Member {
         let wants_more = standing.redrive
             || weaker_rule::is_weaker(standing.rule.as_deref(), &ready.shape)
             || shards::follows(ready, standing, look).is_some();
-        let waits = look.is_behind(standing) || standing.in_flight;
+        let waits = look.is_behind(standing) || standing.in_flight || look.late.contains(&standing.name);
         if wants_more || !waits || !self.is_anothers(engine, standing) {
             return None;
         }

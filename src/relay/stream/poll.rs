@@ -1,6 +1,6 @@
 //! One look at a table: who is writing, which row is the newest that is safe to read, where the cursors stand.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use tokio_postgres::Statement;
@@ -27,6 +27,8 @@ pub(in crate::relay) struct Look {
     pub(in crate::relay) standings: HashMap<String, Standing>,
     /// The same two rows of each cursor that reads a shard.
     pub(in crate::relay) shards: HashMap<String, Newest>,
+    /// The cursors that rows have come late for, by name.
+    pub(in crate::relay) late: HashSet<String>,
 }
 
 /// The newest rows that a cursor can come to.
@@ -85,7 +87,7 @@ impl Look {
         let (latest, newest, standings) =
             tokio::time::timeout(deadline, look).await.map_err(|_| Error::Timeout(deadline))??;
         let standings = standings.into_iter().map(|standing| (standing.name.clone(), standing)).collect();
-        Ok(Self { sighting, latest, newest, before: None, standings, shards: HashMap::new() })
+        Ok(Self { sighting, latest, newest, before: None, standings, shards: HashMap::new(), late: HashSet::new() })
     }
 
     /// When the newest row will be safe to read, if nothing but the latency window is in its way now.
@@ -169,8 +171,8 @@ mod tests {
         let horizon =
             Horizon { at: horizon, observed_at, held_by, held_since: observed_at, rescan: false, stepped_back: None };
         let sighting = Sighting { horizon, answered: Instant::now(), took: Duration::ZERO, server: Default::default() };
-        let (standings, shards) = Default::default();
-        Look { sighting, latest, newest: None, before: None, standings, shards }
+        let (standings, shards, late) = Default::default();
+        Look { sighting, latest, newest: None, before: None, standings, shards, late }
     }
 
     #[test]

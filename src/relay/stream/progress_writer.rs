@@ -4,7 +4,7 @@
 //! whoever takes over begins at what was recorded last and not at the turn's begin. Recording never delays the turn, and what could not
 //! be recorded costs repetitions only.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 
@@ -25,8 +25,8 @@ const EVERY: usize = 5_000;
 pub(in crate::relay) struct ProgressWriter {
     engine: Arc<Engine>,
     facts: Arc<TurnFacts>,
-    /// What the turn's rows are read with, once that is known.
-    snapshot: Arc<OnceLock<String>>,
+    /// What the turn's rows are read with.
+    snapshot: Arc<str>,
     /// How many rows were recorded last.
     rows: usize,
     /// The last record, on its way.
@@ -35,24 +35,25 @@ pub(in crate::relay) struct ProgressWriter {
 
 impl ProgressWriter {
     /// Nothing recorded yet.
-    pub(in crate::relay) fn new(engine: &Arc<Engine>, facts: TurnFacts, snapshot: Arc<OnceLock<String>>) -> Self {
-        Self { engine: Arc::clone(engine), facts: Arc::new(facts), snapshot, rows: 0, writing: None }
+    pub(in crate::relay) fn new(engine: &Arc<Engine>, facts: TurnFacts, snapshot: String) -> Self {
+        Self { engine: Arc::clone(engine), facts: Arc::new(facts), snapshot: snapshot.into(), rows: 0, writing: None }
     }
 
     /// Records what has been released, if that is enough more than the last time, and that one is written.
     pub(in crate::relay) fn released(&mut self, kept: &Kept) {
         let (rows, end) = kept.released();
-        let (Some(end), Some(snapshot)) = (end, self.snapshot.get()) else { return };
+        let Some(end) = end else { return };
         if rows < self.rows + EVERY || self.writing.as_ref().is_some_and(|writing| !writing.is_finished()) {
             return;
         }
         self.rows = rows;
-        let write = write(Arc::clone(&self.engine), Arc::clone(&self.facts), (rows, end.clone()), snapshot.clone());
+        let write =
+            write(Arc::clone(&self.engine), Arc::clone(&self.facts), (rows, end.clone()), Arc::clone(&self.snapshot));
         self.writing = Some(tokio::spawn(write));
     }
 }
 
-async fn write(engine: Arc<Engine>, facts: Arc<TurnFacts>, (rows, end): (usize, Position), snapshot: String) {
+async fn write(engine: Arc<Engine>, facts: Arc<TurnFacts>, (rows, end): (usize, Position), snapshot: Arc<str>) {
     let written = within(&engine, async {
         let session = engine.probe.session().await?;
         turn_progress::write(&session, &facts, (rows, &end), &snapshot).await

@@ -7,7 +7,7 @@
 //! everything else that may forbid publishing is in the cursor's row, and the turn has just read that.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::oneshot;
@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use crate::batch::Batch;
 use crate::cursor::{LockedCursor, RowPlace};
 use crate::database::{Error, Fragile, Server};
+use crate::late::{Opened, Swept};
 use crate::position::{Position, Timestamp};
 use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
@@ -31,14 +32,13 @@ pub(in crate::relay) type Relations = (u32, BTreeSet<u32>);
 #[derive(Debug)]
 pub(in crate::relay) struct Ahead {
     after: Option<Position>,
+    swept: Option<Swept>,
     /// The most rows.
     pub(in crate::relay) most: usize,
     /// By how much turns were larger than configured then.
     pub(in crate::relay) growth: usize,
     begun: Instant,
     scanned: oneshot::Receiver<Sighting>,
-    /// What the rows are read with, once that is known.
-    pub(in crate::relay) snapshot: Arc<OnceLock<String>>,
     /// The rows as they come.
     pub(in crate::relay) rows: Rows,
     /// How the reading ends.
@@ -50,6 +50,8 @@ pub(in crate::relay) struct Ahead {
 pub(in crate::relay) struct Plan {
     /// After which position.
     pub(in crate::relay) after: Option<Position>,
+    /// Up to where the late rows at or below it have been found.
+    pub(in crate::relay) swept: Option<Swept>,
     /// What the cursor has known; none ahead of the lock, where nobody can say yet.
     pub(in crate::relay) known: Option<Relations>,
     /// The most rows.
@@ -81,7 +83,7 @@ impl Ahead {
         let (batches, rows) = fetch::handoff(ready.config.turn.bytes);
         let (tell, scanned) = oneshot::channel();
         let (ended, outcome) = oneshot::channel();
-        let (after, most, growth) = (plan.after.clone(), plan.most, plan.learned.growth);
+        let (after, swept, most, growth) = (plan.after.clone(), plan.swept.clone(), plan.most, plan.learned.growth);
         let (engine, ready) = (Arc::clone(engine), Arc::clone(ready));
         // Boxed: a task is moved several times before it has a place of its own.
         let task = tokio::spawn(Box::pin(async move {
@@ -103,15 +105,14 @@ impl Ahead {
                 last.give();
             }
         }));
-        let snapshot = rows.snapshot();
         let rows = Rows { first: None, batches: rows };
         Self {
             after,
+            swept,
             most,
             growth,
             begun: Instant::now(),
             scanned,
-            snapshot,
             rows,
             end: End { outcome, known: false, task },
         }
@@ -124,7 +125,9 @@ impl Ahead {
             .relations
             .as_ref()
             .is_some_and(|(root, known)| *root == shape.root && shape.descendants.is_subset(known));
-        known && self.after == cursor.position && self.most <= most && self.begun.elapsed() <= ready.config.turn.time
+        // Late rows are those of one position and one snapshot: those that the cursor has.
+        let place = self.after == cursor.position && (shape.sweep.is_none() || self.swept == cursor.swept);
+        known && place && self.most <= most && self.begun.elapsed() <= ready.config.turn.time
     }
 
     /// How far it was safe to read.
@@ -135,14 +138,22 @@ impl Ahead {
         }
     }
 
-    /// Whether there is a row at all.
+    /// Whether there is a row at all, or one that came late.
     pub(in crate::relay) async fn found(&mut self) -> Result<bool, FetchError> {
+        if self.rows.opened().await.is_some_and(|opened| !opened.late.is_empty()) {
+            return Ok(true);
+        }
         self.rows.first = self.rows.batches.next().await;
         if self.rows.first.is_some() { Ok(true) } else { self.end.wait().await.map(|_| false) }
     }
 }
 
 impl Rows {
+    /// What was seen before the first of them; none when the reading has failed before.
+    pub(in crate::relay) async fn opened(&mut self) -> Option<&Opened> {
+        self.batches.opened().await
+    }
+
     /// The next rows, and the room to give back when they have been published; none when there are no more.
     pub(in crate::relay) async fn next(&mut self) -> Option<(Batch, Room)> {
         match self.first.take() {
@@ -201,16 +212,17 @@ async fn read(
     let safe = (sighting.horizon.at, Arc::clone(&sighting.server));
     // Whoever started it may have gone on without it.
     let _ = tell.send(sighting);
-    let request = request(ready, &plan.learned, plan.after.as_ref(), plan.known.as_ref(), (safe.0, &safe.1), plan.most);
+    let from = (plan.after.as_ref(), plan.swept.as_ref());
+    let request = request(ready, &plan.learned, from, plan.known.as_ref(), (safe.0, &safe.1), plan.most);
     let fetched = fetch::fetch(&reader, request, batches).await?;
     Ok((fetched, reader))
 }
 
-/// What to read of a relay's table: at most `most` rows after a position.
+/// What to read of a relay's table: at most `most` rows after a position, and those that came late at or below it.
 pub(in crate::relay) fn request<'a>(
     ready: &'a PreparedStream,
     learned: &Learned,
-    after: Option<&'a Position>,
+    (after, swept): (Option<&'a Position>, Option<&'a Swept>),
     known: Option<&'a Relations>,
     (horizon, server): (Timestamp, &'a Server),
     most: usize,
@@ -223,6 +235,7 @@ pub(in crate::relay) fn request<'a>(
         texts: &ready.texts,
         typed: ready.sink.is_typed(),
         after,
+        sweep: swept.map(|swept| (ready.config.name.as_str(), swept)),
         horizon,
         known: known.map(|(_, known)| known),
         root: known.map(|(root, _)| *root),
@@ -247,6 +260,8 @@ pub(in crate::relay) struct Chain {
     pub(in crate::relay) permits: Vec<tokio::sync::OwnedSemaphorePermit>,
     /// Where the last turn left the cursor.
     pub(in crate::relay) stands_at: Option<Position>,
+    /// Up to where late rows were found then.
+    pub(in crate::relay) swept: Option<Swept>,
     /// Where it left the cursor's row.
     pub(in crate::relay) place: Option<RowPlace>,
 }
@@ -264,8 +279,8 @@ impl Chain {
     ) -> Ahead {
         let ahead = self.ahead.take().filter(|ahead| ahead.fits(cursor, ready, most));
         ahead.unwrap_or_else(|| {
-            let (after, known) = (cursor.position.clone(), cursor.relations.clone());
-            Ahead::start(engine, ready, Plan { after, known, most, sighting: Some(safe.clone()), learned })
+            let (after, swept, known) = (cursor.position.clone(), cursor.swept.clone(), cursor.relations.clone());
+            Ahead::start(engine, ready, Plan { after, swept, known, most, sighting: Some(safe.clone()), learned })
         })
     }
 }
@@ -286,5 +301,7 @@ pub(in crate::relay) fn read_on(
         || ready.sink.min_interval().is_some()
         || ready.status.circuit_open();
     let after = fetched.last.clone().filter(|_| fetched.more && !waits)?;
-    Some(Ahead::start(engine, ready, Plan { after: Some(after), known: None, most, sighting: None, learned }))
+    // Both stand in the cursor when the turn that has read them advances over all of its rows.
+    let swept = fetched.snapshot.clone().and_then(|snapshot| ready.shape.swept(snapshot));
+    Some(Ahead::start(engine, ready, Plan { after: Some(after), swept, known: None, most, sighting: None, learned }))
 }

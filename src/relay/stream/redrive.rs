@@ -13,7 +13,7 @@ use crate::relay::engine::disposition::{ForMessage, Sender, disposition};
 use crate::relay::engine::unreadable;
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::turn::Turn;
-use crate::sink::{Class, Failure, Mode, Published};
+use crate::sink::{Class, Failure, Mark, Mode, Published};
 use crate::source::fetch::{FetchError, Unreadable, WantedRow, too_large, types_stand};
 
 /// How many dead letters one turn sends again at most: each waits for the one before.
@@ -22,6 +22,11 @@ const REDRIVES: usize = 100;
 /// Whether a dead letter that was sent again stays one.
 pub(in crate::relay) fn is_refused(failure: &Failure) -> bool {
     disposition(Sender::Redrive { passed: false }, failure).message == ForMessage::Fails
+}
+
+/// What receivers see of it: a row that came late is not sent again, but for the first time.
+pub(in crate::relay) const fn mark(letter: &Redrive) -> Mark {
+    if letter.late { Mark::Late } else { Mark::Replayed }
 }
 
 /// The result of reading a dead letter's row again.
@@ -61,7 +66,7 @@ impl Turn<'_> {
         if sink.is_typed() && !within(self.engine, types_stand(&reader, shape, sink.fields())).await? {
             return Err(FetchError::FamilyChanged.into());
         }
-        let published = self.publish_again(&cursor, &batch, deadline).await?;
+        let published = self.publish_again(&cursor, letters, &batch, deadline).await?;
         let acknowledged = published.acknowledged;
         let accepted: Vec<i64> = letters[..acknowledged].iter().map(|letter| letter.id).collect();
         let failure = published.stopped.or(gone.filter(|_| acknowledged == batch.len()));
@@ -146,12 +151,13 @@ impl Turn<'_> {
     async fn publish_again(
         &self,
         cursor: &LockedCursor,
+        letters: &[Redrive],
         batch: &Batch,
         deadline: Instant,
     ) -> Result<Published, TurnError> {
         let mode = Mode {
             alone: true,
-            replayed: true,
+            mark: letters.first().map(mark),
             partitions: self.partitions,
             until: Some(deadline),
             cut: None,

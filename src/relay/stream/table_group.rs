@@ -28,6 +28,7 @@ use crate::relay::stream::poll::Look;
 use crate::relay::stream::report;
 use crate::relay::stream::shards::{self, Shards};
 use crate::relay::stream::standby;
+use crate::relay::stream::sweeps::{self, Sweep};
 use crate::relay::stream::worker::{self, Ended, Start};
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
@@ -67,6 +68,8 @@ pub(in crate::relay) struct Group {
     arrived: bool,
     /// The newest row that the sentry has found instead of the one of the rest.
     newer: Option<Position>,
+    /// The sentry has found rows that came late.
+    late: bool,
     /// Of the shape as it is; another shape has another.
     open_since: Arc<OpenSince>,
     samples: Samples,
@@ -119,6 +122,7 @@ impl Group {
             rest_after: None,
             arrived: false,
             newer: None,
+            late: false,
             open_since: Arc::default(),
             samples: Samples::default(),
             sleeper,
@@ -201,6 +205,7 @@ impl Group {
         let configs = self.members.iter().map(|member| &member.config);
         let mut look = self.shards.complete(look, &session, &shape, configs, self.engine.call_deadline).await?;
         look.before = self.seen;
+        look.late = sweeps::ask(&self.engine, &session, &self.sweeps(false)).await?;
         // A row that has only just come is safe to read soon: it is worth looking often again.
         let mut found = self.latest != look.latest;
         if found {
@@ -242,6 +247,12 @@ impl Group {
             self.rest_after = rest.filter(|_| self.members.iter().all(|member| member.begins || member.rests(&look)));
         }
         Ok(found)
+    }
+
+    /// Where rows may come late: for its relays that are ready, and run no turn that would find them unless the `busy` are wanted, too.
+    fn sweeps(&self, busy: bool) -> Vec<Sweep> {
+        let members = self.members.iter().filter(|member| busy || !member.busy);
+        Sweep::of(members.filter_map(|member| member.ready.as_deref()))
     }
 
     /// Writes down steps back of the clock; what cannot be written waits for the next look.
@@ -314,7 +325,7 @@ impl Group {
             self.takes_over = true;
             return true;
         }
-        let plain = member.begins_plainly(&ready, standing);
+        let plain = member.begins_plainly(&ready, standing, look);
         self.stands_by = false;
         (member.busy, member.begins, member.woken, member.checking) = (true, plain, false, true);
         member.needless = Arc::default();

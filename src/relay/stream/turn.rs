@@ -12,6 +12,7 @@ use crate::cursor::dead_letter::{DeadLetter, Redrive};
 use crate::cursor::turn_progress::TurnFacts;
 use crate::cursor::{Advance, ErrorReport, LockedCursor, RelayFacts, RestsOn, RowPlace};
 use crate::database::{Error, Loan};
+use crate::late::{Opened, Swept};
 use crate::position::{Position, Timestamp};
 use crate::relay::Guarantee;
 use crate::relay::engine::Engine;
@@ -55,6 +56,10 @@ pub struct Turn<'a> {
     pub partitions: Option<i32>,
     /// Where the cursor stands after it, if that was found out.
     pub stands_at: Option<Position>,
+    /// Up to where late rows have been found then.
+    pub swept: Option<Swept>,
+    /// How many rows it has recorded that came late.
+    pub late: usize,
     /// Where it has left the cursor's row.
     pub place: Option<RowPlace>,
     /// It took all that one stretched as they are now may take.
@@ -152,9 +157,7 @@ impl Turn<'_> {
         let facts = RelayFacts { identity: &self.ready.identity, root: shape.root, relations: &shape.descendants };
         // Before anything else: an operator may move a cursor that is paused, halted or refused, and nothing is published.
         if let Some(change) = cursor.change.clone().filter(|change| change.fits(cursor.foreign, facts)) {
-            let moving = cursor.carry_out(&change, self.sighting.horizon.observed_at, &self.engine.replica);
-            let position = within(self.engine, moving).await?;
-            return Ok(Admitted::Over(TurnOutcome::Moved { number: change.number, position }));
+            return Ok(Admitted::Over(self.change(cursor, &change).await?));
         }
         if let Some(reason) = self.refused(&cursor) {
             within(self.engine, cursor.release()).await?;
@@ -174,11 +177,18 @@ impl Turn<'_> {
     }
 
     /// The dead letters that an operator has redriven, as many as this turn sends.
-    async fn redriven_letters(&self, cursor: &LockedCursor) -> Result<Vec<Redrive>, TurnError> {
-        if !cursor.redrive {
+    async fn redriven_letters(&mut self, cursor: &LockedCursor) -> Result<Vec<Redrive>, TurnError> {
+        // Rows that come late without an end, each of which waits for its answer, must not hold all others up.
+        let again = std::mem::take(&mut self.learned.redrove);
+        if !cursor.redrive || again {
             return Ok(Vec::new());
         }
-        Ok(within(self.engine, cursor.redriving(self.redrives())).await?)
+        let mut letters = within(self.engine, cursor.redriving(self.redrives())).await?;
+        self.learned.redrove = i64::try_from(letters.len()).is_ok_and(|sent| sent >= self.redrives());
+        // Receivers see a mark: one for all.
+        let alike = letters.iter().take_while(|letter| letter.late == letters[0].late).count();
+        letters.truncate(alike);
+        Ok(letters)
     }
 
     /// Why the cursor must not be moved now.
@@ -231,7 +241,7 @@ impl Turn<'_> {
         let closed = cursor.closed();
         let mode = Mode {
             alone: suspects > 0,
-            replayed: false,
+            mark: None,
             partitions: self.partitions,
             until: Some(deadline),
             cut: None,
@@ -243,9 +253,23 @@ impl Turn<'_> {
         };
         let (wanted, next) = (self.row_limit(suspects), self.row_limit(0));
         let begun = Instant::now();
-        let Ahead { rows, mut end, most, growth, snapshot, .. } =
+        let Ahead { mut rows, mut end, most, growth, .. } =
             chain.reading(self.engine, ready, self.learned, cursor, self.sighting, wanted);
-        let writer = ready.records_progress().then(|| ProgressWriter::new(self.engine, self.facts(cursor), snapshot));
+        let opened = tokio::select! {
+            biased;
+            () = closed.cancelled() => return Err(self.lock_lost(0)),
+            () = tokio::time::sleep_until(deadline.into()) => None,
+            () = self.engine.cut.cancelled() => None,
+            opened = rows.opened() => opened.cloned(),
+        };
+        if opened.as_ref().is_some_and(|opened| self.is_for_late_rows(opened)) {
+            publication.finish();
+            return Ok(Relayed::late(opened));
+        }
+        // What came late must be written down with the snapshot that sees it, which is the advance's to do.
+        let recorded = opened.as_ref().filter(|opened| opened.late.is_empty() && ready.records_progress());
+        let writer =
+            recorded.map(|opened| ProgressWriter::new(self.engine, self.facts(cursor), opened.snapshot.clone()));
         let (mut kept, mut learned) = (Kept::default(), self.learned);
         let (mut fetched, mut fetch_time, mut tail) = (None, Duration::ZERO, Duration::ZERO);
         let reading = async {
@@ -272,7 +296,8 @@ impl Turn<'_> {
         (self.timings.fetch, self.timings.publish, self.timings.tail) = (fetch_time, begun.elapsed(), tail);
         let spent = matches!(&fetched, Some(Ok(fetched)) if fetched.spent);
         self.learn(&published, Taken { rows: kept.rows(), wanted, most, spent, growth, cut });
-        self.read(kept, published, fetched, cut)
+        let relayed = self.read(kept, published, fetched, cut)?;
+        Ok(Relayed { opened, ..relayed })
     }
 
     /// What this turn records of its progress beside the rows, as its advance will.
@@ -285,6 +310,7 @@ impl Turn<'_> {
             relations: std::iter::once(shape.root).chain(shape.descendants.iter().copied()).collect(),
             partitions: self.partitions,
             rests_on: self.rests_on.clone(),
+            sweep: shape.sweep,
             by: self.engine.replica.clone(),
         }
     }
@@ -338,7 +364,7 @@ impl Turn<'_> {
             }
             None => Fetched { rows, more: cut, ..Fetched::default() },
         };
-        Ok(Relayed { kept, published, fetched, unread: false })
+        Ok(Relayed { kept, published, fetched, unread: false, opened: None })
     }
 
     /// Advances over the acknowledged prefix, and over a poison row after it when that is the policy.
@@ -351,6 +377,7 @@ impl Turn<'_> {
         let message_id = relayed.message_id(acknowledged);
         let verdict = publish_decision::verdict(self.ready, &relayed);
         let verdict = publish_decision::copied(self.engine, self.ready, verdict).await;
+        let verdict = self.late_halt(&relayed).map_or(verdict, Verdict::Halt);
         self.report(&verdict, message_id.as_deref()).await;
         let dead = match &verdict {
             Verdict::Bury(failure, letter) => Some((letter.as_ref(), report::error(failure, message_id.as_deref()))),
@@ -361,11 +388,12 @@ impl Turn<'_> {
             Verdict::Done if relayed.read_nothing() => self.end_without_rows(&cursor),
             _ => relayed.end(passed),
         };
+        let end = end.or_else(|| self.stays_for_late_rows(&cursor, &relayed));
         if end.is_some() {
-            self.commit(cursor, end.as_ref(), relayed.fetched.snapshot.as_deref(), dead, acknowledged).await?;
+            self.commit(cursor, end.as_ref(), relayed.opened.as_ref(), dead, acknowledged).await?;
             self.stands_at = end;
         } else {
-            self.stands_at = cursor.position.clone();
+            (self.stands_at, self.swept) = (cursor.position.clone(), cursor.swept.clone());
             within(self.engine, cursor.release()).await?;
         }
         self.learned.passed(passed);
@@ -390,28 +418,35 @@ impl Turn<'_> {
         &mut self,
         cursor: LockedCursor,
         position: Option<&Position>,
-        snapshot: Option<&str>,
+        opened: Option<&Opened>,
         dead: Option<(&DeadLetter<'_>, ErrorReport<'_>)>,
         acknowledged: usize,
     ) -> Result<(), TurnError> {
         let shape = Arc::clone(&self.ready.shape);
+        // While not all late rows are known, the cursor keeps the snapshot from which on they are.
+        let snapshot = opened.filter(|opened| !opened.more).map(|opened| opened.snapshot.as_str());
+        let swept = snapshot.map_or_else(|| cursor.swept.clone(), |snapshot| shape.swept(snapshot.to_owned()));
+        let late = self.late_letters(opened);
         let advance = Advance {
             position,
             observed_at: self.sighting.horizon.observed_at,
             snapshot,
+            sweep: shape.sweep,
             relations: (shape.root, &shape.descendants),
             seek_applied: cursor.seek_applied,
             identity: &self.ready.identity,
             partitions: self.partitions,
             rests_on: &self.rests_on,
-            durable: self.ready.config.waits_for_disk() || dead.is_some(),
+            durable: self.ready.config.waits_for_disk() || dead.is_some() || late.is_some(),
             dead,
+            late,
             by: &self.engine.replica,
         };
         match within(self.engine, cursor.advance(advance)).await {
             Ok((place, [advance, commit])) => {
                 (self.timings.advance, self.timings.commit) = (advance, commit);
-                self.place = Some(place);
+                (self.place, self.swept) = (Some(place), swept);
+                self.recorded_late(opened);
                 Ok(())
             }
             Err(source) => Err(self.not_advanced(acknowledged, source)),
@@ -427,8 +462,11 @@ impl Turn<'_> {
             }
             Verdict::Bury(failure, letter) => TurnOutcome::Buried { rows, failure, message_id: letter.message_id },
             Verdict::Retry(failure) | Verdict::Halt(failure) => TurnOutcome::Stalled { rows, failure, message_id },
-            Verdict::Done if relayed.fetched.rows == 0 => TurnOutcome::Idle,
-            Verdict::Done => TurnOutcome::Relayed { rows, more: relayed.fetched.more || rows < relayed.fetched.rows },
+            Verdict::Done if relayed.fetched.rows == 0 && self.late == 0 => TurnOutcome::Idle,
+            Verdict::Done => {
+                let more = relayed.fetched.more || rows < relayed.fetched.rows || self.late > 0;
+                TurnOutcome::Relayed { rows, more }
+            }
         }
     }
 
@@ -440,10 +478,12 @@ impl Turn<'_> {
     }
 
     /// The position itself, when the relations that the cursor knows are not those that were just read: they are recorded, so
-    /// that what was new to it is looked for once.
+    /// that what was new to it is looked for once. And when it does not know yet from when on rows come late.
     fn stays(&self, cursor: &LockedCursor) -> Option<Position> {
-        let (_, known) = cursor.relations.as_ref()?;
-        cursor.position.clone().filter(|_| *known != self.ready.shape.descendants)
+        let shape = &self.ready.shape;
+        let news = cursor.relations.as_ref().is_some_and(|(_, known)| *known != shape.descendants);
+        let unswept = shape.sweep.is_some() && cursor.swept.as_ref().map(|swept| swept.column) != shape.sweep;
+        cursor.position.clone().filter(|_| news || unswept)
     }
 
     /// The lock's connection ended after so many rows were acknowledged.

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::batch::Batch;
+use crate::late::Opened;
 use crate::position::{Position, Timestamp};
 use crate::relay::engine::unreadable;
 use crate::relay::stream::progress_writer::ProgressWriter;
@@ -19,6 +20,8 @@ pub(in crate::relay) struct Relayed {
     pub(in crate::relay) kept: Kept,
     pub(in crate::relay) published: Published,
     pub(in crate::relay) fetched: Fetched,
+    /// What the reading saw before its first row; none when it failed before.
+    pub(in crate::relay) opened: Option<Opened>,
     /// The only row that was kept cannot be read: nothing of it is there but its place.
     pub(in crate::relay) unread: bool,
 }
@@ -29,8 +32,16 @@ impl Relayed {
             kept: Kept::default(),
             published: Published { acknowledged: 0, stopped: Some(failure), suspects: 1 },
             fetched: Fetched::default(),
+            opened: None,
             unread: false,
         }
+    }
+
+    /// Nothing was read but rows that came late.
+    pub(in crate::relay) fn late(opened: Option<Opened>) -> Self {
+        let published = Published { acknowledged: 0, stopped: None, suspects: 1 };
+        let fetched = Fetched { more: true, ..Fetched::default() };
+        Self { kept: Kept::default(), published, fetched, opened, unread: false }
     }
 
     /// Whether the reading came to its end and found no row.

@@ -197,6 +197,8 @@ impl Worker<'_> {
             delivered: Vec::new(),
             partitions: self.ready.sink.partitions(),
             stands_at: None,
+            swept: None,
+            late: 0,
             since: None,
             place: None,
             filled: false,
@@ -210,13 +212,11 @@ impl Worker<'_> {
         self.ready.metrics.turn_begun(sighting.clock(), sighting.horizon.at);
         let outcome = turn.run(&mut self.chain).await;
         self.chain.backlog = matches!(outcome, Ok(TurnOutcome::Relayed { more: true, .. }));
-        if !self.chain.backlog {
-            self.chain.ahead = None;
-        }
+        self.chain.ahead = self.chain.ahead.take().filter(|_| self.chain.backlog);
         if self.chain.ahead.is_none() {
             self.chain.permits.clear();
         }
-        self.chain.stands_at = turn.stands_at.take();
+        (self.chain.stands_at, self.chain.swept) = (turn.stands_at.take(), turn.swept.take());
         self.chain.place = turn.place.take();
         drop(probe);
         match outcome {
@@ -273,7 +273,8 @@ impl Worker<'_> {
             let Some(after) = self.chain.stands_at.clone().filter(|_| is_wanted) else { return Ok(None) };
             self.chain.permits = self.engine.permits(false).await?;
             let (most, learned) = (self.learned.row_limit, self.learned);
-            let plan = Plan { after: Some(after), known: None, most, sighting: None, learned };
+            let swept = self.chain.swept.clone();
+            let plan = Plan { after: Some(after), swept, known: None, most, sighting: None, learned };
             let ahead = self.chain.ahead.insert(Ahead::start(self.engine, self.ready, plan));
             let sighting = bounded(self.engine, ahead.sighting()).await?;
             self.seen = sighting.clone();

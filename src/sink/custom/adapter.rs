@@ -11,7 +11,7 @@ use super::publication::{CustomPublication, of_own};
 use super::{Config, CustomSink, Delivery, Description, Stopped, pinned};
 use crate::batch::Batch;
 use crate::message::{Field, Message};
-use crate::sink::{Class, Failure, Mode, Receipt};
+use crate::sink::{Class, Failure, Mark, Mode, Receipt};
 
 /// See the module.
 pub struct Adapter {
@@ -101,8 +101,8 @@ impl Adapter {
     }
 
     /// The messages of a batch, as the sink is given them.
-    pub(super) fn deliveries<'a>(&'a self, batch: &'a Batch, replayed: bool) -> Vec<Delivery<'a>> {
-        batch.messages().map(|message| Delivery { message, relay: &self.relay, replayed }).collect()
+    pub(super) fn deliveries<'a>(&'a self, batch: &'a Batch, mark: Option<Mark>) -> Vec<Delivery<'a>> {
+        batch.messages().map(|message| Delivery { message, relay: &self.relay, mark }).collect()
     }
 }
 

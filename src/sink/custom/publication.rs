@@ -38,7 +38,7 @@ impl<'a> CustomPublication<'a> {
 
     pub(in crate::sink) async fn push(&mut self, batch: &Batch) -> Flow {
         let alone = self.mode.alone || self.sink.description.one_by_one;
-        let all = self.sink.deliveries(batch, self.mode.replayed);
+        let all = self.sink.deliveries(batch, self.mode.mark);
         for part in all.chunks(if alone { 1 } else { all.len().max(1) }) {
             if self.in_flight || self.cut || self.stopped.is_some() {
                 return Flow::Stop;

@@ -12,7 +12,7 @@ use reqwest::{Method, Request, Url};
 use super::Config;
 use crate::message::{Field, Message, TemplateValue};
 use crate::sink::template::{Mode, Template, UNRESERVED, Unprintable};
-use crate::sink::{Class, Failure, InvalidSetting, Subject, idempotency_key, row_headers};
+use crate::sink::{Class, Failure, InvalidSetting, Mark, Subject, idempotency_key, row_headers};
 use crate::visible::visible;
 use compile::Compiler;
 
@@ -20,7 +20,17 @@ mod compile;
 
 pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Marks a request that an operator had sent again.
-pub(super) const REPLAYED: HeaderName = HeaderName::from_static("outbox-replayed");
+const REPLAYED: HeaderName = HeaderName::from_static("outbox-replayed");
+/// Marks one whose row became visible behind its cursor's position.
+const LATE: HeaderName = HeaderName::from_static("outbox-late");
+
+/// The header of a mark.
+pub(super) const fn marking(mark: Mark) -> HeaderName {
+    match mark {
+        Mark::Replayed => REPLAYED,
+        Mark::Late => LATE,
+    }
+}
 
 /// Headers that the HTTP client writes, and those between it and the next hop.
 const OF_CONNECTION: [&str; 11] = [
@@ -168,7 +178,9 @@ impl Requests {
             let key = format!("headers.{name}");
             let name = HeaderName::try_from(name)
                 .map_err(|_| poison("invalid_header", format!("{} is no name of a header", visible(&key))))?;
-            let taken = name == REPLAYED || headers.contains_key(&name) || OF_CONNECTION.contains(&name.as_str());
+            let taken = [REPLAYED, LATE].contains(&name)
+                || headers.contains_key(&name)
+                || OF_CONNECTION.contains(&name.as_str());
             if let Some(value) = value.filter(|_| !taken) {
                 let value = header(&visible(&key), &value)?;
                 headers.try_insert(name, value).map_err(|_| {

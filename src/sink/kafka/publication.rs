@@ -51,7 +51,7 @@ impl KafkaPublication<'_> {
             if self.refused.is_some() || self.failed() || self.mode.is_over() {
                 return Flow::Stop;
             }
-            match self.sink.layout.record(&self.sink.relay, self.sink.limit, self.mode.replayed, &message) {
+            match self.sink.layout.record(&self.sink.relay, self.sink.limit, self.mode.mark, &message) {
                 Ok(record) => {
                     let topic = self.sink.layout.is_routed().then(|| record.topic.clone().into_owned());
                     match self.send(record).await {

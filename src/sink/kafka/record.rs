@@ -7,7 +7,7 @@ use rdkafka::message::{Header, OwnedHeaders};
 use super::{Config, Payload};
 use crate::message::{Field, Message};
 use crate::sink::template::{Mode, Template};
-use crate::sink::{Class, Failure, InvalidSetting, Subject, row_headers};
+use crate::sink::{Class, Failure, InvalidSetting, Mark, Subject, row_headers};
 
 /// What a record takes beyond its key, value and headers: an upper bound of the batch's and the record's own fields.
 pub(super) const OVERHEAD: usize = 288;
@@ -83,7 +83,7 @@ impl Layout {
         &'a self,
         relay: &str,
         limit: usize,
-        replayed: bool,
+        mark: Option<Mark>,
         message: &Message<'a>,
     ) -> Result<Record<'a>, Failure> {
         let topic = self.topic_of(message)?;
@@ -98,7 +98,7 @@ impl Layout {
                 )
             })?),
         };
-        let (headers, size) = self.headers(relay, replayed, message)?;
+        let (headers, size) = self.headers(relay, mark, message)?;
         let size = OVERHEAD + size + key.map_or(0, <[u8]>::len) + value.map_or(0, <[u8]>::len);
         if size > limit {
             return Err(poison(
@@ -111,7 +111,12 @@ impl Layout {
     }
 
     /// The record's headers, and about how many bytes they take.
-    fn headers(&self, relay: &str, replayed: bool, message: &Message<'_>) -> Result<(OwnedHeaders, usize), Failure> {
+    fn headers(
+        &self,
+        relay: &str,
+        mark: Option<Mark>,
+        message: &Message<'_>,
+    ) -> Result<(OwnedHeaders, usize), Failure> {
         let created_at = message.created_at.text();
         let created_at = created_at.as_ref();
         let mut headers = OwnedHeaders::new_with_capacity(4 + self.headers.len())
@@ -119,8 +124,8 @@ impl Layout {
             .insert(Header { key: "created_at", value: Some(created_at) })
             .insert(Header { key: "relay", value: Some(relay) });
         let mut size = message.id.len() + created_at.len() + relay.len();
-        if replayed {
-            headers = headers.insert(Header { key: "replayed", value: Some("true") });
+        if let Some(mark) = mark {
+            headers = headers.insert(Header { key: mark.as_str(), value: Some("true") });
         }
         if let Some(value) = self.traceparent.and_then(|field| message.value(field)) {
             headers = headers.insert(Header { key: "traceparent", value: Some(value) });

@@ -1,12 +1,13 @@
 //! Batches on their way from whoever reads to whoever publishes. Only so many bytes wait to be taken, however large a turn is.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::batch::Batch;
+use crate::late::Opened;
 
 /// Room for the bytes of one batch; dropped, there is room for the next.
 pub type Room = Option<OwnedSemaphorePermit>;
@@ -19,7 +20,8 @@ pub struct Giver {
     window: u32,
     /// Given when the connection that it came by is closed.
     last: Option<Batch>,
-    snapshot: Arc<OnceLock<String>>,
+    /// Told before the first batch.
+    opening: Option<oneshot::Sender<Opened>>,
 }
 
 /// A batch that is given when its holder says so; none is given behind it.
@@ -41,7 +43,8 @@ impl Last {
 #[derive(Debug)]
 pub struct Taker {
     batches: UnboundedReceiver<(Batch, Room)>,
-    snapshot: Arc<OnceLock<String>>,
+    opening: Option<oneshot::Receiver<Opened>>,
+    opened: Option<Opened>,
 }
 
 /// How giving a batch ended.
@@ -62,9 +65,9 @@ pub fn handoff(window: usize) -> (Giver, Taker) {
     let window = u32::try_from(window).unwrap_or(u32::MAX).clamp(1, most);
     let (sender, receiver) = unbounded_channel();
     let room = Arc::new(Semaphore::new(window as usize));
-    let snapshot = Arc::new(OnceLock::new());
-    let giver = Giver { batches: sender, room, window, last: None, snapshot: Arc::clone(&snapshot) };
-    (giver, Taker { batches: receiver, snapshot })
+    let (opening, opened) = oneshot::channel();
+    let giver = Giver { batches: sender, room, window, last: None, opening: Some(opening) };
+    (giver, Taker { batches: receiver, opening: Some(opened), opened: None })
 }
 
 impl Giver {
@@ -85,9 +88,12 @@ impl Giver {
 }
 
 impl Giver {
-    /// Says what all batches are read with, before the first of them.
-    pub(super) fn read_with(&self, snapshot: &str) {
-        self.snapshot.get_or_init(|| snapshot.to_owned());
+    /// Tells what was seen before the first row.
+    pub(super) fn open(&mut self, opened: Opened) {
+        if let Some(opening) = self.opening.take() {
+            // Nobody may want it any more.
+            let _ = opening.send(opened);
+        }
     }
 
     /// Keeps a batch for the end.
@@ -104,15 +110,18 @@ impl Giver {
 }
 
 impl Taker {
+    /// What was seen before the first row, which is not given before; none when the reading has ended without.
+    pub async fn opened(&mut self) -> Option<&Opened> {
+        if let Some(opening) = &mut self.opening {
+            self.opened = opening.await.ok();
+            self.opening = None;
+        }
+        self.opened.as_ref()
+    }
+
     /// The next batch, and the room to give back when it has been published; none when there are no more.
     pub async fn next(&mut self) -> Option<(Batch, Room)> {
         self.batches.recv().await
-    }
-
-    /// The snapshot that all batches are read with; known before the first of them comes.
-    #[must_use]
-    pub fn snapshot(&self) -> Arc<OnceLock<String>> {
-        Arc::clone(&self.snapshot)
     }
 
     /// The next batch, if one is there.

@@ -6,9 +6,11 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{RowStream, Statement};
 
 use super::columns::Columns;
+use super::sweep::Sweep;
 use super::types::{self, Types};
-use super::{FetchError, Request};
+use super::{FetchError, Giver, Request};
 use crate::database::Loan;
+use crate::late::Opened;
 use crate::position::Position;
 use crate::source::family::Family;
 use crate::source::shape::After;
@@ -108,6 +110,7 @@ impl Pager {
 pub(super) struct Questions<'a> {
     pub(super) family: Family<'a>,
     types: Option<Types>,
+    sweep: Option<Sweep>,
     pub(super) pager: Pager,
 }
 
@@ -116,18 +119,20 @@ impl<'a> Questions<'a> {
         let pager = Pager::prepare(reader, request).await?;
         let family = Family::prepare(reader, request).await?;
         let types = if request.typed { Types::prepare(reader, request.shape, request.fields).await? } else { None };
-        Ok(Self { family, types, pager })
+        let sweep = Sweep::prepare(reader, request).await?;
+        Ok(Self { family, types, sweep, pager })
     }
 
     /// Begins the transaction, takes the table's lock, so that its name cannot move on, and then the snapshot; checks that it
-    /// is the right table, and asks for the first page. Returns the snapshot's text.
+    /// is the right table, tells what came late, and asks for the first page. Returns the snapshot's text.
     pub(super) async fn open(
         &self,
         reader: &Loan,
         request: &Request<'_>,
         first: Option<usize>,
+        batches: &mut Giver,
     ) -> Result<(String, Option<(usize, RowStream)>), FetchError> {
-        let Self { family, types, pager } = self;
+        let Self { family, types, sweep, pager } = self;
         let page = async {
             match first.filter(|_| !family.has_news()) {
                 Some(rows) => pager.page(reader, request, None, rows).await.map(|stream| Some((rows, stream))),
@@ -135,10 +140,16 @@ impl<'a> Questions<'a> {
             }
         };
         // Sent at once, run one after the other: nothing of the page is looked at before the answers to the others.
-        let ((), facts, stand, page) = tokio::try_join!(
+        let ((), facts, is_late, stand, page) = tokio::try_join!(
             biased;
             async { Ok(reader.batch_execute(&request.texts.begin).await?) },
             family.ask(reader, request),
+            async {
+                match sweep {
+                    Some(sweep) => sweep.finds(reader, request).await,
+                    None => Ok(false),
+                }
+            },
             async { Ok(types::stand(reader, types.as_ref()).await?) },
             async { Ok(page.await?) },
         )?;
@@ -146,10 +157,18 @@ impl<'a> Questions<'a> {
             return Err(FetchError::FamilyChanged);
         }
         let snapshot = family.judge(reader, request, facts).await?;
+        let mut opened = Opened { snapshot: snapshot.clone(), ..Opened::default() };
+        let mut page = page;
+        if let Some(sweep) = sweep.as_ref().filter(|_| is_late) {
+            // What was asked for behind it is asked for again: its rows would have to be read first.
+            page = None;
+            (opened.late, opened.more) = sweep.rows(reader, request).await?;
+        }
         let page = match (page, first) {
             (None, Some(rows)) => Some((rows, pager.page(reader, request, None, rows).await?)),
             (page, _) => page,
         };
+        batches.open(opened);
         Ok((snapshot, page))
     }
 }

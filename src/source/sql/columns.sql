@@ -15,7 +15,8 @@ SELECT a.attname::text,
        pg_catalog.pg_get_expr(f.adbin, f.adrelid),
        a.atttypid,
        t.typarray,
-       t.typdelim::text
+       t.typdelim::text,
+       a.attnum
 FROM pg_catalog.pg_attribute AS a
 JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
 LEFT JOIN pg_catalog.pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum

@@ -7,6 +7,8 @@ use crate::message::ColumnType;
 /// A column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Column {
+    /// Its number in the table.
+    pub number: i16,
     /// Its name.
     pub name: String,
     /// Its type without modifier, as `format_type` says.
@@ -26,6 +28,13 @@ pub struct Column {
 }
 
 impl Column {
+    /// Whether it holds the transaction that wrote a row, in every row that is inserted without saying another.
+    pub(in crate::source) fn tells_transaction(&self) -> bool {
+        let default = self.default.as_deref().map(|text| text.trim_start_matches("pg_catalog."));
+        let stamped = self.type_name == "xid8" && default == Some("pg_current_xact_id()");
+        stamped && self.readable && self.nullable_in.is_empty()
+    }
+
     pub(super) fn column_type(&self) -> ColumnType {
         ColumnType { name: self.type_name.clone(), oid: self.type_oid, array: self.array }
     }
@@ -38,6 +47,7 @@ pub(super) async fn columns(session: &Session, table: &Table) -> Result<Vec<Colu
     rows.iter()
         .map(|row| {
             Ok(Column {
+                number: row.try_get(9)?,
                 name: row.try_get(0)?,
                 type_name: row.try_get(1)?,
                 type_oid: row.try_get(6)?,

@@ -68,11 +68,13 @@ async fn two_sets_of_cursors_are_never_created() {
     let (two, three) = (identity(2), identity(3));
     let first = database.connect("relay").await;
     run(&first, "BEGIN").await;
-    let creation = Creation { name: "events#0", relay: "events", identity: &two, position: None, rule: None };
+    let creation =
+        Creation { name: "events#0", relay: "events", identity: &two, position: None, rule: None, sweep: None };
     assert!(cursor::create(&first, creation).await.unwrap());
     let second = sessions(&database, "relay", "outbox-relay/second").open().await.unwrap();
     let late = tokio::spawn(async move {
-        let creation = Creation { name: "events#2", relay: "events", identity: &three, position: None, rule: None };
+        let creation =
+            Creation { name: "events#2", relay: "events", identity: &three, position: None, rule: None, sweep: None };
         cursor::create(&second, creation).await.unwrap()
     });
     let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted \
@@ -102,6 +104,8 @@ async fn advance_of_deleted_row_commits_nothing() {
         position: Some(&position),
         observed_at: position.created_at,
         snapshot: None,
+        sweep: None,
+        late: None,
         relations: (1, &BTreeSet::new()),
         seek_applied: 0,
         identity: "{}",

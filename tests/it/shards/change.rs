@@ -65,7 +65,7 @@ async fn a_replica_of_the_former_number_makes_no_cursor_again_that_a_hand_over_e
     let session = sessions(&database, "relay", "outbox-relay/late").open().await.unwrap();
     let make = async |name: &str, shards: u32| {
         let identity = identity(shards);
-        let creation = Creation { name, relay: "events", identity: &identity, position: None, rule: None };
+        let creation = Creation { name, relay: "events", identity: &identity, position: None, rule: None, sweep: None };
         cursor::create(&session, creation).await.unwrap()
     };
     for name in ["events#0", "events#1", "events#2"] {

@@ -128,6 +128,7 @@ impl Reader {
             texts: &texts,
             typed: false,
             after: state.position.as_ref(),
+            sweep: None,
             horizon: sighting.horizon.at,
             known: state.known.as_ref().map(|(_, known)| known),
             root: state.known.as_ref().map(|(root, _)| *root),

@@ -9,7 +9,7 @@ use crate::batch::Batch;
 use crate::relay::engine::Engine;
 use crate::relay::engine::disposition::{ForMessage, Sender, disposition};
 use crate::relay::queue::work::Attempt;
-use crate::sink::{Class, Mode, Published};
+use crate::sink::{Class, Mark, Mode, Published};
 
 /// Sends rows that were claimed together, in order; what became of each.
 ///
@@ -35,8 +35,13 @@ pub(super) async fn send(engine: &Engine, prepared: &PreparedPending, jobs: Vec<
         }
         let (replayed, first_attempts) = (first.replayed, first.attempts);
         let group = rest.iter().take_while(|job| job.replayed == replayed && job.too_large.is_none()).count();
-        let published =
-            publish(engine, prepared, rest.range(..group), Mode { alone, replayed, ..Mode::default() }).await;
+        let published = publish(
+            engine,
+            prepared,
+            rest.range(..group),
+            Mode { alone, mark: replayed.then_some(Mark::Replayed), ..Mode::default() },
+        )
+        .await;
         ended.extend(rest.drain(..published.acknowledged).map(|job| Attempt::new(job, SendOutcome::Sent)));
         let Some(failure) = published.stopped else { if published.acknowledged < group { break } else { continue } };
         let sender = Sender::Pending {

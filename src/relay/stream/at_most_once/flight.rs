@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::cursor::{self, Advance, Commit, LockedCursor, Reservation, Reserved};
 use crate::database::Error;
+use crate::late::Opened;
 use crate::position::Position;
 use crate::relay::engine::deadline::within;
 use crate::relay::stream::outcome::TurnError;
@@ -17,7 +18,8 @@ pub(super) struct Flight<'a> {
     pub(super) rows: &'a [Position],
     /// Where the position stands behind it.
     pub(super) end: Option<&'a Position>,
-    pub(super) snapshot: Option<&'a str>,
+    /// What the reading saw before its first row.
+    pub(super) opened: Option<&'a Opened>,
     pub(super) letter: Option<i64>,
 }
 
@@ -35,7 +37,9 @@ impl Turn<'_> {
         let advance = Advance {
             position: flight.end,
             observed_at: self.sighting.horizon.observed_at,
-            snapshot: flight.snapshot,
+            snapshot: flight.opened.map(|opened| opened.snapshot.as_str()),
+            sweep: self.ready.shape.sweep,
+            late: self.late_letters(flight.opened),
             relations: (self.ready.shape.root, &known),
             seek_applied: cursor.seek_applied,
             identity: &self.ready.identity,
@@ -53,6 +57,7 @@ impl Turn<'_> {
             Err(error) => self.resolve(&xid, &token, error, deadline).await?,
         };
         self.timings.advance = begun.elapsed();
+        self.recorded_late(flight.opened);
         Ok(reserved)
     }
 

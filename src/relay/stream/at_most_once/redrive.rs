@@ -11,7 +11,7 @@ use crate::database::Loan;
 use crate::relay::engine::circuit;
 use crate::relay::engine::deadline::within;
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
-use crate::relay::stream::redrive::is_refused;
+use crate::relay::stream::redrive::{self, is_refused};
 use crate::relay::stream::report;
 use crate::relay::stream::turn::Turn;
 
@@ -31,7 +31,7 @@ impl Turn<'_> {
             return self.redrive(cursor, reader, std::slice::from_ref(letter), deadline).await;
         }
         drop(reader);
-        let mode = self.mode(true, deadline);
+        let mode = self.mode(Some(redrive::mark(letter)), deadline);
         let ready = self.ready;
         let mut publication = match begin(&ready.sink, &batch.message(0), mode, self.engine.call_deadline).await {
             Ok(publication) => publication,
@@ -42,7 +42,7 @@ impl Turn<'_> {
         };
         let before = cursor.position.clone();
         let rows = [batch.position(0)];
-        let flight = Flight { rows: &rows, end: before.as_ref(), snapshot: None, letter: Some(letter.id) };
+        let flight = Flight { rows: &rows, end: before.as_ref(), opened: None, letter: Some(letter.id) };
         let Some(reserved) = self.reserve(cursor, flight, deadline).await? else { return Ok(TurnOutcome::Busy) };
         let may_send = self.transmit(&reserved, &mut publication, std::iter::once(&batch), deadline).await?;
         let published = publication.finish();

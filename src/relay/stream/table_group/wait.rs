@@ -12,6 +12,7 @@ use crate::relay::stream::idle::Rest;
 use crate::relay::stream::idle_poller::{Pauses, Watch, Watched};
 use crate::relay::stream::member::Member;
 use crate::relay::stream::poll::Look;
+use crate::relay::stream::sweeps;
 use crate::source::shape::Shape;
 
 /// A row that will be safe to read within this time is waited for.
@@ -21,7 +22,8 @@ impl Group {
     /// Waits as long as the group rests, while the sentry looks; when that fails, for a pause.
     pub(super) async fn rest(&mut self, pauses: Pauses) {
         let sentry = Arc::clone(&self.sentry);
-        let watch = self.shape.as_ref().and_then(|shape| sentry.watch(&mut self.rest, shape, pauses));
+        let sweeps = self.sweeps(true);
+        let watch = self.shape.as_ref().and_then(|shape| sentry.watch(&mut self.rest, (shape, sweeps), pauses));
         self.wait(pauses.alone(Instant::now()), watch).await;
     }
 
@@ -48,8 +50,8 @@ impl Group {
         if self.hinted {
             self.members.iter_mut().for_each(Member::hinted);
         }
-        if let Some(Watched { rest, seen, newer }) = watch.and_then(Watch::end) {
-            (self.rest, self.newer) = (Some(rest), newer);
+        if let Some(Watched { rest, seen, newer, late }) = watch.and_then(Watch::end) {
+            (self.rest, self.newer, self.late) = (Some(rest), newer, late);
             self.seen = seen.or(self.seen);
         }
         while let Some(done) = self.running.try_join_next_with_id() {
@@ -62,12 +64,16 @@ impl Group {
         // A replica that stands by reads the catalog again before it takes over.
         let known = if self.stands_by { CATALOGUE_AT_REST } else { CATALOGUE };
         let (arrived, newer) = (std::mem::take(&mut self.arrived), self.newer.take());
+        let late = std::mem::take(&mut self.late);
         let (Some(mut rest), Some(shape)) = (self.rest.take(), self.shape.clone()) else {
             return self.look(known).await;
         };
         let session = self.engine.probe.session().await?;
         if rest.is_over(self.engine.bulletin.number(&session, self.engine.call_deadline).await?) {
             return self.look(CATALOGUE_AT_REST).await;
+        }
+        if late {
+            return self.look(known).await;
         }
         if arrived {
             self.rest = Some(rest);
@@ -86,6 +92,9 @@ impl Group {
         }
         if rest.wants_scan() {
             rest.sighting = self.engine.watcher.scan(&shape).await?;
+            if !sweeps::ask(&self.engine, &session, &self.sweeps(true)).await?.is_empty() {
+                return self.look(known).await;
+            }
         }
         self.rest = Some(rest);
         Ok(false)

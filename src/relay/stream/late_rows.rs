@@ -1,0 +1,159 @@
+//! What a turn does about rows that became visible at or below its cursor's position.
+//!
+//! Promise: they are written down in the transaction that stores the snapshot which sees them, each once, and no snapshot is
+//! stored without. From then on they are letters: delivered like redriven ones, under the cursor's lock and in order among
+//! themselves, or waiting for an operator.
+
+use crate::cursor::dead_letter::LateRows;
+use crate::cursor::{CursorChange, ErrorReport, LockedCursor, Sweeping};
+use crate::database::Fragile;
+use crate::late::{LateRow, Opened};
+use crate::position::Position;
+use crate::relay::engine::deadline::within;
+use crate::relay::stream::outcome::{TurnError, TurnOutcome};
+use crate::relay::stream::read_ahead;
+use crate::relay::stream::turn::Turn;
+use crate::relay::stream::turn_progress::Relayed;
+use crate::relay::{Guarantee, OnLateRow};
+use crate::sink::{Class, Failure};
+use crate::source::fetch::{self, FetchError};
+use crate::visible::visible;
+
+/// The code of the letters and of the halt.
+pub(in crate::relay) const CODE: &str = "late_row";
+
+/// How many are named in the log and in a halt.
+const NAMED: usize = 5;
+
+/// Of a letter that is delivered by itself.
+const DELIVERED: ErrorReport<'static> = ErrorReport {
+    class: Class::Retry.as_str(),
+    code: CODE,
+    message: "The row became visible behind the position",
+    hint: "Nothing: it is delivered late, with the mark `late`.",
+    message_id: None,
+};
+
+/// Of a letter that waits.
+const WAITING: ErrorReport<'static> = ErrorReport {
+    class: Class::Fatal.as_str(),
+    hint: "Deliver it late by `outbox-relay dead-letter redrive`, or discard it; then `outbox-relay cursor resume`.",
+    ..DELIVERED
+};
+
+impl Turn<'_> {
+    /// Whether the turn publishes nothing, and is over when they are written down: a policy wants that, or there are more, and
+    /// the cursor must stand where it stands until all are known.
+    pub(in crate::relay) fn is_for_late_rows(&self, opened: &Opened) -> bool {
+        opened.more || self.halts_at(opened)
+    }
+
+    fn halts_at(&self, opened: &Opened) -> bool {
+        !opened.late.is_empty() && self.ready.config.on_late_row == OnLateRow::Halt
+    }
+
+    /// The halt, when that is the policy and all of them are known.
+    pub(in crate::relay) fn late_halt(&self, relayed: &Relayed) -> Option<Failure> {
+        let opened = relayed.opened.as_ref().filter(|opened| self.halts_at(opened) && !opened.more)?;
+        let (rows, named, cursor) = (opened.late.len(), named(&opened.late), &self.ready.config.name);
+        let what = if rows == 1 { "1 row has".to_owned() } else { format!("{rows} rows have") };
+        let message = format!("{what} become visible behind the position: {named}");
+        let hint = format!(
+            "They are dead letters now. Deliver them late, in order among themselves, by `outbox-relay dead-letter redrive {cursor}`, or give \
+             them up by `outbox-relay dead-letter discard {cursor}`; then `outbox-relay cursor resume {cursor}`."
+        );
+        Some(Failure::of(Class::Fatal, CODE, message, hint))
+    }
+
+    /// Carries an operator's change out. What came late below the old position is found and written down first: it is not what the
+    /// operator passes.
+    pub(in crate::relay) async fn change(
+        &mut self,
+        cursor: LockedCursor,
+        change: &CursorChange,
+    ) -> Result<TurnOutcome, TurnError> {
+        let opened = match Box::pin(self.sweep(&cursor)).await {
+            Ok(opened) => opened,
+            Err(error) => {
+                let cursor = &self.ready.config.name;
+                tracing::warn!(cursor, %error, "the position is moved without a look for rows that came late below it");
+                None
+            }
+        };
+        if opened.as_ref().is_some_and(|opened| opened.more) {
+            return self.advance(cursor, Relayed::late(opened)).await;
+        }
+        let late = self.late_letters(opened.as_ref());
+        let column = self.ready.shape.sweep;
+        let sweeping = Sweeping { column, opened: opened.as_ref(), late: late.as_ref() };
+        let clock = self.sighting.horizon.observed_at;
+        let moving = cursor.carry_out(change, clock, sweeping, &self.engine.replica);
+        let position = within(self.engine, moving).await?;
+        self.recorded_late(opened.as_ref());
+        Ok(TurnOutcome::Moved { number: change.number, position })
+    }
+
+    /// Reads nothing but late rows; none where none are looked for.
+    async fn sweep(&self, cursor: &LockedCursor) -> Result<Option<Opened>, TurnError> {
+        let swept = cursor.swept.as_ref().filter(|swept| Some(swept.column) == self.ready.shape.sweep);
+        if swept.is_none() || cursor.position.is_none() || cursor.foreign {
+            return Ok(None);
+        }
+        let reader = Fragile::new(within(self.engine, self.engine.connection()).await?);
+        let (from, known) = ((cursor.position.as_ref(), swept), cursor.relations.as_ref());
+        let safe = (self.sighting.horizon.at, &*self.sighting.server);
+        let request = read_ahead::request(self.ready, &self.learned, from, known, safe, 0);
+        let (mut giver, mut taker) = fetch::handoff(usize::MAX);
+        let limit = self.ready.config.turn.deadline;
+        let reading = tokio::time::timeout(limit, fetch::fetch(&reader, request, &mut giver));
+        let fetched = reading.await.map_err(|_| FetchError::Late(limit))??;
+        within(self.engine, fetch::end(reader, &fetched)).await?;
+        drop(giver);
+        Ok(taker.opened().await.cloned())
+    }
+
+    /// Where the cursor stays to write them down, when the turn does not move it. What was done half-way in this database is
+    /// never committed.
+    pub(in crate::relay) fn stays_for_late_rows(&self, cursor: &LockedCursor, relayed: &Relayed) -> Option<Position> {
+        let half_way = self.ready.config.guarantee == Guarantee::InDatabase && relayed.published.stopped.is_some();
+        let found = relayed.opened.as_ref().is_some_and(|opened| !opened.late.is_empty());
+        cursor.position.clone().filter(|_| found && !half_way)
+    }
+
+    /// As they are written down.
+    pub(in crate::relay) fn late_letters<'b>(&self, opened: Option<&'b Opened>) -> Option<LateRows<'b>> {
+        let config = &self.ready.config;
+        let halts = config.on_late_row == OnLateRow::Halt;
+        let rows = &opened.filter(|opened| !opened.late.is_empty())?.late;
+        Some(LateRows {
+            rows,
+            source: config.source.table().to_string(),
+            sink: config.sink.kind(),
+            target: config.sink.target(),
+            halts,
+            error: if halts { WAITING } else { DELIVERED },
+        })
+    }
+
+    /// They have been written down.
+    pub(in crate::relay) fn recorded_late(&mut self, opened: Option<&Opened>) {
+        let Some(late) = opened.map(|opened| &opened.late).filter(|late| !late.is_empty()) else { return };
+        self.late += late.len();
+        let oldest = late[0].position.created_at.text();
+        tracing::warn!(
+            cursor = self.ready.config.name,
+            rows = late.len(),
+            ids = named(late),
+            oldest = oldest.as_ref(),
+            "rows have become visible behind the position: they come late"
+        );
+    }
+}
+
+/// The first of their ids, in words.
+fn named(late: &[LateRow]) -> String {
+    let ids: Vec<&str> = late.iter().take(NAMED).filter_map(|row| row.position.id.as_deref()).collect();
+    let more = late.len().saturating_sub(NAMED);
+    let ids = visible(&ids.join(", "));
+    if more == 0 { ids } else { format!("{ids} and {more} more") }
+}

@@ -1,0 +1,52 @@
+//! Which cursors rows have come late for, while no turn of theirs runs that would find them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+
+use crate::database::{Error, Session};
+use crate::relay::engine::Engine;
+use crate::relay::setup::prepared::PreparedStream;
+use crate::source::shape::Shape;
+use crate::source::sweep::with_late_rows;
+
+/// Cursors that are asked for by one statement: all of a table, or one of a shard.
+#[derive(Clone, Debug)]
+pub(in crate::relay) struct Sweep {
+    shape: Arc<Shape>,
+    cursors: Vec<String>,
+}
+
+impl Sweep {
+    /// Of these relays.
+    pub(in crate::relay) fn of<'a>(relays: impl Iterator<Item = &'a PreparedStream>) -> Vec<Self> {
+        let mut sweeps: Vec<Self> = Vec::new();
+        for ready in relays.filter(|ready| ready.shape.sweep.is_some()) {
+            let cursor = ready.config.name.clone();
+            match sweeps.iter_mut().find(|sweep| sweep.shape == ready.shape) {
+                Some(sweep) => sweep.cursors.push(cursor),
+                None => sweeps.push(Self { shape: Arc::clone(&ready.shape), cursors: vec![cursor] }),
+            }
+        }
+        sweeps
+    }
+}
+
+/// The names of the cursors that have late rows.
+pub(in crate::relay) async fn ask(
+    engine: &Engine,
+    session: &Session,
+    sweeps: &[Sweep],
+) -> Result<HashSet<String>, Error> {
+    if sweeps.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let asked = try_join_all(sweeps.iter().map(async |sweep| {
+        let cursors: Vec<&str> = sweep.cursors.iter().map(String::as_str).collect();
+        with_late_rows(session, &sweep.shape, &cursors).await
+    }));
+    let limit = engine.call_deadline;
+    let found = tokio::time::timeout(limit, asked).await.map_err(|_| Error::Timeout(limit))??;
+    Ok(found.into_iter().flatten().collect())
+}

@@ -1,0 +1,132 @@
+//! The sweep: the rows of a table with a column `txid` that became visible at or below a position since a snapshot.
+//!
+//! Promise: those rows, all of them and no others, as long as every row's `txid` is the transaction that wrote it. Such a row's
+//! transaction was in progress in the snapshot, or began later. So the sweep asks for these transactions alone, by the index
+//! over `(txid, created_at, id)`: what was visible already costs nothing, and an entry above the position costs no look at
+//! its row. Each part is asked for in the index's order and with a limit, so that the planner takes this index whatever its
+//! statistics say. A row is none that came late when the cursor has a letter of it that says so, or an open one.
+
+use std::collections::HashSet;
+
+use super::Stream;
+use super::shape::Shape;
+use super::table::Table;
+use crate::database::{Error, Session, quote_ident};
+use crate::late::{MOST, Swept};
+
+/// The column that tells a row's transaction.
+pub const COLUMN: &str = "txid";
+
+/// What the sweep is asked with, as SQL.
+struct Asked<'a> {
+    cursor: &'a str,
+    snapshot: &'a str,
+    created_at: &'a str,
+    id: &'a str,
+}
+
+/// The parameters of a turn's questions.
+const TURN: Asked<'static> = Asked { cursor: "$1::text", snapshot: "$2::text", created_at: "$3", id: "$4" };
+/// The cursor's own row.
+const CURSOR: Asked<'static> =
+    Asked { cursor: "c.name", snapshot: "c.snapshot::text", created_at: "c.position_created_at", id: "c.position_id" };
+
+/// The number of the column by which a table's late rows are found; none where they are not.
+#[must_use]
+pub fn column(table: &Table, config: &Stream) -> Option<i16> {
+    let known = table.column(COLUMN).filter(|column| column.tells_transaction())?;
+    table.not_swept_by(config).next().is_none().then_some(known.number)
+}
+
+impl Shape {
+    /// That late rows have been found up to a snapshot; none where they are not.
+    #[must_use]
+    pub fn swept(&self, snapshot: String) -> Option<Swept> {
+        self.sweep.map(|column| Swept { snapshot, column })
+    }
+
+    /// Whether a row came late: for the cursor `$1`, since the snapshot `$2`, at or below the position `$3`, `$4`.
+    #[must_use]
+    pub fn is_any_late_sql(&self) -> String {
+        format!("SELECT {}", self.is_any_late(&TURN))
+    }
+
+    /// The late rows, in order, at most one more than are taken at a time: instant, id, transaction. Parameters as above.
+    #[must_use]
+    pub fn late_sql(&self) -> String {
+        let most = MOST + 1;
+        let [created_at, id] = self.order();
+        let row = format!("{} AS at, {id}::text AS name, {created_at} AS instant, {id} AS id", self.instant());
+        let [before, since] = self.late_parts(&TURN, &format!("{row}, t.{COLUMN}::text AS {COLUMN}"), most);
+        format!(
+            "SELECT l.at, l.name, l.{COLUMN} FROM (({before}) UNION ALL ({since})) AS l ORDER BY l.instant, l.id LIMIT {most}"
+        )
+    }
+
+    /// Which of the cursors `$1` have a late row, by what stands in their rows.
+    #[must_use]
+    pub fn cursors_with_late_rows_sql(&self) -> Option<String> {
+        let column = self.sweep?;
+        Some(format!(
+            "SELECT c.name FROM outbox.cursor AS c WHERE c.name = ANY ((SELECT $1::text[])::text[]) \
+             AND c.swept_column = {column} AND c.swept_at IS NOT DISTINCT FROM c.advanced_at \
+             AND c.position_created_at IS NOT NULL AND c.snapshot IS NOT NULL AND ({})",
+            self.is_any_late(&CURSOR)
+        ))
+    }
+
+    fn is_any_late(&self, asked: &Asked<'_>) -> String {
+        let [before, since] = self.late_parts(asked, "", 1);
+        format!("EXISTS ({before}) OR EXISTS ({since})")
+    }
+
+    /// The rows of transactions that were in progress in the snapshot, and those of later ones.
+    fn late_parts(&self, asked: &Asked<'_>, list: &str, most: usize) -> [String; 2] {
+        let Asked { cursor, snapshot, created_at, id } = asked;
+        let (snapshot, now) = (format!("{snapshot}::pg_snapshot"), "pg_catalog.pg_current_snapshot()");
+        let ([instant, row_id], position) = (self.order(), self.instant_of(created_at));
+        let position_id = format!("{id}::text::{}", self.id_type.sql());
+        // With an id that is NULL, only what lies before the instant.
+        let below = format!("{instant} <= {position} AND ({instant}, {row_id}) <= ({position}, {position_id})");
+        let own = self.shard_terms().map_or_else(String::new, |[of, number]| format!(" AND {of} = {number}"));
+        let known = format!(
+            "NOT EXISTS (SELECT FROM outbox.dead_letter AS d WHERE d.cursor = {cursor} AND d.created_at = {} \
+             AND d.message_id = {row_id}::text AND (d.state IN ('dead', 'redriving') OR d.error ->> 'late' = t.{COLUMN}::text))",
+            self.instant()
+        );
+        let part = |transactions: &str| {
+            format!(
+                "SELECT {list} FROM {} AS t WHERE {transactions} AND {below}{own} AND {known} \
+                 ORDER BY t.{COLUMN}, {instant}, {row_id} LIMIT {most}",
+                self.config.table.quoted()
+            )
+        };
+        // An equation would leave the planner free to walk another index that has the order of the rest.
+        let ended = part(&format!("t.{COLUMN} >= x.xid AND t.{COLUMN} <= x.xid"));
+        let later = part(&format!(
+            "t.{COLUMN} >= pg_catalog.pg_snapshot_xmax({snapshot}) AND t.{COLUMN} < pg_catalog.pg_snapshot_xmax({now})"
+        ));
+        let before = format!(
+            "SELECT l.* FROM pg_catalog.pg_snapshot_xip({snapshot}) AS x (xid) CROSS JOIN LATERAL ({ended}) AS l \
+             WHERE pg_catalog.pg_visible_in_snapshot(x.xid, {now})"
+        );
+        [before, later]
+    }
+}
+
+/// Which of these cursors have a late row.
+///
+/// # Errors
+/// The database's.
+pub async fn with_late_rows(session: &Session, shape: &Shape, names: &[&str]) -> Result<HashSet<String>, Error> {
+    let Some(sql) = shape.cursors_with_late_rows_sql().filter(|_| !names.is_empty()) else { return Ok(HashSet::new()) };
+    let statement = session.prepare_cached(&sql).await?;
+    let rows = session.query(&statement, &[&names]).await?;
+    Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
+}
+
+/// The index that the sweep reads by, as a list of columns.
+#[must_use]
+pub fn index_columns(config: &Stream) -> String {
+    format!("({COLUMN}, {}, {})", quote_ident(&config.created_at), quote_ident(&config.id))
+}
