@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use futures_util::{TryStreamExt, pin_mut};
+use tokio::sync::oneshot;
 
 use super::shape::{After, Shape};
 use crate::batch::Batch;
@@ -193,8 +194,13 @@ pub async fn fetch(reader: &Loan, request: Request<'_>, batches: &mut Giver) -> 
     let only_page = pages.next() == Some(request.budget.rows) && !questions.family.has_news();
     let mut ended = false;
     let mut fetched = {
-        let reading = read(reader, &request, &questions, pages, batches);
-        let ending = reader.batch_execute("COMMIT");
+        let (last_asked, asked) = oneshot::channel();
+        let reading = read(reader, &request, &questions, pages, batches, last_asked);
+        let ending = async {
+            // A row that came late is asked for when one is known to be there: the end goes behind that.
+            let _ = asked.await;
+            reader.batch_execute("COMMIT").await
+        };
         pin_mut!(reading, ending);
         let mut fetched = loop {
             tokio::select! {
@@ -228,9 +234,10 @@ async fn read(
     questions: &Questions<'_>,
     mut pages: Pages,
     batches: &mut Giver,
+    last_asked: oneshot::Sender<()>,
 ) -> Result<Fetched, FetchError> {
     let until = Instant::now() + request.budget.time;
-    let (snapshot, mut rows) = questions.open(reader, request, pages.next(), batches).await?;
+    let (snapshot, mut rows) = questions.open(reader, request, pages.next(), batches, last_asked).await?;
     let mut hand = Hand { batches, until, batch: Batch::new(request.fields.len()), last: None };
     let (mut more, mut left_over, mut large) = (false, false, false);
     'turn: while let Some((page, stream)) = rows.take() {

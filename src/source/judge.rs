@@ -19,6 +19,7 @@ mod clock;
 mod columns;
 mod gap;
 mod indexes;
+mod late;
 mod stamp;
 
 pub use columns::precision;
@@ -45,6 +46,7 @@ pub fn judge(table: &Table, config: &Stream) -> Verdict {
     columns::judge(table, config, &mut findings);
     indexes::judge(table, config, &mut findings);
     let (rule, needs, certainty) = stamp::judge(table, config, &mut findings);
+    late::judge(table, config, certainty, &mut findings);
     Verdict { rule, needs, certainty, findings }
 }
 

@@ -194,7 +194,10 @@ fn missing_index_and_random_ids_are_warned_of() {
     table.indexes.pop();
     table.columns[0].type_name = "uuid".into();
     let verdict = judge(&table, &config());
-    assert_eq!(codes(&verdict, Level::Warn), ["index_missing", "tie_break_random", "created_at_unproven"]);
+    assert_eq!(
+        codes(&verdict, Level::Warn),
+        ["index_missing", "tie_break_random", "created_at_unproven", "late_rows_unswept"]
+    );
 }
 
 // Guarantee: horizon.rounded-default
@@ -219,10 +222,16 @@ fn a_default_rounded_to_less_than_the_column_keeps_is_not_the_clock() {
 fn an_index_that_yields_another_order_is_as_good_as_none() {
     let mut table = table("clock_timestamp()");
     table.indexes[1].ordered = false;
-    assert_eq!(codes(&judge(&table, &config()), Level::Warn), ["index_missing", "created_at_unproven"]);
+    assert_eq!(
+        codes(&judge(&table, &config()), Level::Warn),
+        ["index_missing", "created_at_unproven", "late_rows_unswept"]
+    );
     table.indexes[1].ordered = true;
     table.indexes[1].columns.reverse();
-    assert_eq!(codes(&judge(&table, &config()), Level::Warn), ["index_missing", "created_at_unproven"]);
+    assert_eq!(
+        codes(&judge(&table, &config()), Level::Warn),
+        ["index_missing", "created_at_unproven", "late_rows_unswept"]
+    );
 }
 
 // Guarantee: horizon.refused-tables
@@ -232,7 +241,10 @@ fn tables_that_inherit_need_their_own_indexes_and_are_warned_of() {
     table.indexed.push("bookings_child".into());
     let verdict = judge(&table, &config());
     assert_eq!(codes(&verdict, Level::Error), ["not_unique"]);
-    assert_eq!(codes(&verdict, Level::Warn), ["inheritance_not_unique", "index_missing", "created_at_unproven"]);
+    assert_eq!(
+        codes(&verdict, Level::Warn),
+        ["inheritance_not_unique", "index_missing", "created_at_unproven", "late_rows_unswept"]
+    );
     let fix = verdict.findings[0].fix_sql.clone().expect("a fix");
     assert_eq!(fix, "CREATE UNIQUE INDEX CONCURRENTLY ON bookings_child (\"created_at\", \"id\");");
 }

@@ -126,7 +126,6 @@ pub async fn with_late_rows(session: &Session, shape: &Shape, names: &[&str]) ->
 }
 
 /// The index that the sweep reads by, as a list of columns.
-#[must_use]
-pub fn index_columns(config: &Stream) -> String {
+pub(super) fn index_columns(config: &Stream) -> String {
     format!("({COLUMN}, {}, {})", quote_ident(&config.created_at), quote_ident(&config.id))
 }

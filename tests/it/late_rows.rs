@@ -1,5 +1,11 @@
 //! Rows that become visible below the position of their cursor: with a column `txid` they come late and are not lost.
 
+mod operators;
+mod plans;
+mod sinks;
+mod storm;
+mod ways;
+
 use std::time::Duration;
 
 use tokio_postgres::Client;
@@ -10,10 +16,12 @@ use crate::support::{
 };
 
 /// `created_at` as the application sets it.
-const OWN: &str = "timestamptz NOT NULL";
+const OWN: &str = "timestamptz NOT NULL DEFAULT clock_timestamp()";
 /// What makes the rows of a table that commit late found.
 const SWEPT: &str = "ALTER TABLE public.bookings ADD COLUMN txid xid8 NOT NULL DEFAULT pg_current_xact_id(); \
-                     CREATE INDEX ON public.bookings (txid, created_at, id)";
+                     CREATE INDEX bookings_txid ON public.bookings (txid, created_at, id)";
+/// Longer than a late row takes to be found.
+const LONG_ENOUGH: Duration = Duration::from_secs(3);
 
 async fn run(client: &Client, sql: &str) {
     client.batch_execute(sql).await.unwrap();
@@ -22,7 +30,7 @@ async fn run(client: &Client, sql: &str) {
 /// A table whose rows carry what the application says, and are swept.
 async fn swept(database: &Database) -> Client {
     let owner = bookings(database, OWN).await;
-    run(&owner, SWEPT).await;
+    run(&owner, &format!("{SWEPT}; GRANT INSERT, SELECT ON public.bookings TO app")).await;
     owner
 }
 
@@ -31,6 +39,35 @@ async fn insert(client: &Client, minutes: i32, payload: &str) {
     let sql =
         "INSERT INTO public.bookings (created_at, payload) VALUES (clock_timestamp() - make_interval(mins => $1), $2)";
     client.execute(sql, &[&minutes, &payload]).await.unwrap();
+}
+
+/// A process whose relay `late` prints the table; `more` is added below `[[relay]]`.
+fn printing(database: &Database, more: &str) -> Process {
+    Process::spawn(&toml(database, "relay", None, &stdout_relay("late", more)), &["run"])
+}
+
+/// The ids that it has printed, with a star behind those that are marked late.
+fn marked(process: &Process) -> Vec<String> {
+    let rows = process.out();
+    let rows = rows.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let id = |row: &serde_json::Value| row["id"].as_str().unwrap().to_owned();
+    rows.map(|row| if row["late"] == true { format!("{}*", id(&row)) } else { id(&row) }).collect()
+}
+
+#[track_caller]
+fn prints<'a>(process: &'a Process, ids: &'a [&'a str]) -> impl Future<Output = ()> + 'a {
+    let comes = eventually(PATIENCE * 2, async || marked(process).len() >= ids.len());
+    async move {
+        // What has come until then tells more than that something has not.
+        let _ = tokio::time::timeout(PATIENCE, comes).await;
+        assert_eq!(marked(process), ids, "{}", process.log());
+    }
+}
+
+/// How many rows of the cursor have been found late.
+async fn late_rows(owner: &Client) -> i64 {
+    let sql = "SELECT count(*) FROM outbox.dead_letter WHERE error ? 'late'";
+    owner.query_one(sql, &[]).await.unwrap().get(0)
 }
 
 // Guarantee: late.delivered

@@ -153,6 +153,7 @@ fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> Cursor
         unknown_keys: cursor
             .and_then(|cursor| serde_json::from_str(cursor.unknown_keys.get()).ok())
             .unwrap_or_default(),
+        late_rows: cursor.map_or(0, |cursor| cursor.late_rows),
         dead_letters: cursor.map_or(0, |cursor| cursor.dead_letters),
         open_work: cursor.and_then(|cursor| cursor.open_work),
         change: (detail.change > detail.change_done).then_some(detail.change),

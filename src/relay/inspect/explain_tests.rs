@@ -361,6 +361,13 @@ fn dead_letters_are_counted_with_the_command_that_lists_them() {
 }
 
 #[test]
+fn late_rows_are_counted() {
+    let idle = Waiting { rows: 0, ..Waiting::default() };
+    let facts = CursorFacts { late_rows: 3, waiting: Some(idle), ..facts() };
+    says(&facts, "idle", true, &["rows that came late, behind the position: 3"], &[]);
+}
+
+#[test]
 fn halt_that_ends_by_its_check_advises_no_resume() {
     let error = Some(error("fatal", "template_taken", None));
     let why = why(&CursorFacts { halted: true, by_check: true, error, ..facts() });

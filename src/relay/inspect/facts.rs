@@ -51,6 +51,8 @@ pub struct CursorFacts {
     pub unknown: i64,
     /// The keys of the newest of them.
     pub unknown_keys: Vec<Vec<String>>,
+    /// How many rows came late, as far back as that is kept.
+    pub late_rows: i64,
     /// How many dead letters wait, or failed requests of a relay of requests.
     pub dead_letters: i64,
     /// Its relay is one of requests.

@@ -139,12 +139,12 @@ impl Turn<'_> {
     pub(in crate::relay) fn recorded_late(&mut self, opened: Option<&Opened>) {
         let Some(late) = opened.map(|opened| &opened.late).filter(|late| !late.is_empty()) else { return };
         self.late += late.len();
-        let oldest = late[0].position.created_at.text();
+        let oldest = late[0].position.created_at.to_string();
         tracing::warn!(
             cursor = self.ready.config.name,
             rows = late.len(),
             ids = named(late),
-            oldest = oldest.as_ref(),
+            oldest,
             "rows have become visible behind the position: they come late"
         );
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use tokio::sync::oneshot;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{RowStream, Statement};
 
@@ -124,15 +125,19 @@ impl<'a> Questions<'a> {
     }
 
     /// Begins the transaction, takes the table's lock, so that its name cannot move on, and then the snapshot; checks that it
-    /// is the right table, tells what came late, and asks for the first page. Returns the snapshot's text.
+    /// is the right table, tells what came late, and asks for the first page. Returns the snapshot's text. `last_asked` is
+    /// dropped when nothing more can be asked before the page has been read.
     pub(super) async fn open(
         &self,
         reader: &Loan,
         request: &Request<'_>,
         first: Option<usize>,
         batches: &mut Giver,
+        last_asked: oneshot::Sender<()>,
     ) -> Result<(String, Option<(usize, RowStream)>), FetchError> {
         let Self { family, types, sweep, pager } = self;
+        // The transaction's end follows at once where nothing can be asked behind the page.
+        let last_asked = sweep.as_ref().map(|_| last_asked);
         let page = async {
             match first.filter(|_| !family.has_news()) {
                 Some(rows) => pager.page(reader, request, None, rows).await.map(|stream| Some((rows, stream))),
@@ -168,6 +173,7 @@ impl<'a> Questions<'a> {
             (None, Some(rows)) => Some((rows, pager.page(reader, request, None, rows).await?)),
             (page, _) => page,
         };
+        drop(last_asked);
         batches.open(opened);
         Ok((snapshot, page))
     }

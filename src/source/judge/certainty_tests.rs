@@ -7,7 +7,7 @@ use super::*;
 fn default_is_proven_only_for_rows_that_use_it() {
     let verdict = judge(&table("clock_timestamp()"), &config());
     assert_eq!((verdict.rule, verdict.certainty), (Rule::Writers, Certainty::ProvenForDefault));
-    assert_eq!(codes(&verdict, Level::Warn), ["created_at_unproven"]);
+    assert_eq!(codes(&verdict, Level::Warn), ["created_at_unproven", "late_rows_unswept"]);
     let found = &verdict.findings[0];
     assert!(found.message.contains("owner boss, role app, and views, rules, triggers and SECURITY DEFINER functions"));
     assert!(found.message.ends_with("rule writers, proven for rows that use the default"), "{}", found.message);

@@ -30,6 +30,10 @@ pub(super) fn add(why: &mut Why, facts: &CursorFacts) {
     if why.well {
         why.advice.extend(unknown::steps(facts));
     }
+    if facts.late_rows > 0 {
+        why.sentence.pop();
+        why.sentence.push_str(&format!("; rows that came late, behind the position: {}.", facts.late_rows));
+    }
     if facts.dead_letters > 0 {
         why.sentence.pop();
         why.sentence.push_str(&format!("; {}.", dead_letters(facts)));

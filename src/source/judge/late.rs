@@ -1,0 +1,63 @@
+//! Whether rows that become visible behind a position are found.
+
+use super::super::Stream;
+use super::super::certainty::Certainty;
+use super::super::finding::{Finding, Level};
+use super::super::sweep::{COLUMN, index_columns};
+use super::super::table::Table;
+
+/// What a column must be to tell which transaction wrote a row.
+const DEFINITION: &str = "txid xid8 NOT NULL DEFAULT pg_current_xact_id()";
+
+pub(super) fn judge(table: &Table, config: &Stream, certainty: Certainty, findings: &mut Vec<Finding>) {
+    let name = &config.table;
+    let Some(column) = table.column(COLUMN) else {
+        // Where no row can come late, nothing is missing.
+        if !certainty.proven() {
+            let message = format!(
+                "{name} has no column {COLUMN}: a row that commits below the position would be lost; with it, it comes late"
+            );
+            let sql = format!(
+                "ALTER TABLE {} ADD COLUMN {DEFINITION};\n{}\n\
+                 -- The column needs an instant of ACCESS EXCLUSIVE and rewrites nothing: rows that are there get one value for all.",
+                name.quoted(),
+                indexes(table, config).join("\n")
+            );
+            findings.push(Finding::new(level(certainty), "late_rows_unswept", message).sql(sql));
+        }
+        return;
+    };
+    if !column.tells_transaction() {
+        let message = format!(
+            "{name}.{COLUMN} does not tell which transaction wrote a row: rows that commit below the position are not found by it"
+        );
+        let fix = format!("Make it {DEFINITION} in the table and all that inherit from it, or give it another name.");
+        findings.push(Finding::new(level(certainty), "late_rows_column", message).setting(fix));
+        return;
+    }
+    let missing = indexes(table, config);
+    if missing.is_empty() {
+        let message = format!(
+            "rows of {name} that commit below the position are found by {COLUMN} and come late, but those whose writers send another {COLUMN}"
+        );
+        findings.push(Finding::new(Level::Ok, "late_rows_swept", message));
+        return;
+    }
+    let message = format!(
+        "{name} has no index over {}: rows that commit below the position are not looked for",
+        index_columns(config)
+    );
+    findings.push(Finding::new(level(certainty), "late_rows_index_missing", message).sql(missing.join("\n")));
+}
+
+/// In a proven table the missing part is a second line, and nothing to warn of.
+const fn level(certainty: Certainty) -> Level {
+    if certainty.proven() { Level::Ok } else { Level::Warn }
+}
+
+/// Creates the indexes that are missing; PostgreSQL cannot build a partitioned table's concurrently.
+fn indexes(table: &Table, config: &Stream) -> Vec<String> {
+    let concurrently = if table.kind == "p" { "" } else { "CONCURRENTLY " };
+    let columns = index_columns(config);
+    table.not_swept_by(config).map(|relation| format!("CREATE INDEX {concurrently}ON {relation} {columns};")).collect()
+}
