@@ -89,6 +89,16 @@ impl Cursors {
         Ok(u64::try_from(row.try_get::<_, i64>(0)?).unwrap_or(0))
     }
 
+    /// Rows that a turn has passed and may not have published yet (`at_most_once`), or that a killed replica left so.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn in_flight(&self, session: &Session) -> Result<HashMap<(String, Timestamp), Known>, Error> {
+        let rows = within(ANSWER, session.query(include_str!("sql/in_flight.sql"), &[&self.names])).await?;
+        let rows = rows.iter().map(|row| Ok(((row.try_get(0)?, row.try_get(1)?), Known::Unknown)));
+        Ok(rows.collect::<Result<_, tokio_postgres::Error>>()?)
+    }
+
     /// What is known of rows by themselves.
     ///
     /// # Errors

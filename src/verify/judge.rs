@@ -22,9 +22,17 @@ const CLOCKS_AT_WORST: Duration = Duration::from_secs(3_600);
 /// Ids of one question.
 const IDS: usize = 1_000;
 
+/// What is found besides the ids themselves when both sides are read once more.
+pub(super) struct Looked {
+    spans: Vec<Span>,
+    /// How many records they have.
+    records: u64,
+    in_flight: HashMap<(String, Timestamp), Known>,
+}
+
 impl Work<'_> {
-    /// Reads both sides once more for the ids that differ; gives the topic's spans and how many records they had.
-    pub(super) async fn look(&self, candidates: &mut Candidates) -> Result<(Vec<Span>, u64), Error> {
+    /// Reads both sides once more for the ids that differ.
+    pub(super) async fn look(&self, candidates: &mut Candidates) -> Result<Looked, Error> {
         if candidates.values().any(|candidate| candidate.lacking) {
             let note = |part: usize, at: Timestamp, id: &str| {
                 if let Some(candidate) = candidates.get_mut(&self.keys.of(id)) {
@@ -40,6 +48,11 @@ impl Work<'_> {
             // A row that committed just now is still on its way, however old its created_at is.
             tokio::time::sleep(self.subject.grace).await;
         }
+        // Before the topic: what is in flight now may come after its end.
+        let in_flight = match &self.subject.cursors {
+            Some(cursors) => cursors.in_flight(self.session).await?,
+            None => HashMap::new(),
+        };
         let since = self.window.range.since.minus(CLOCKS_AT_WORST);
         let spans = topic::survey(&self.subject.cluster, &self.subject.topics, since).await?;
         self.expect(&spans);
@@ -54,7 +67,7 @@ impl Work<'_> {
         };
         let (looked, records) = topic::read(&self.subject.cluster, &spans, self.watch, state, see).await?;
         *candidates = looked;
-        Ok((spans, records))
+        Ok(Looked { spans, records, in_flight })
     }
 
     /// Looks at each differing id by itself, and decides.
@@ -62,7 +75,7 @@ impl Work<'_> {
         &self,
         mut report: Report,
         candidates: Candidates,
-        (spans, records): (Vec<Span>, u64),
+        Looked { spans, records, in_flight }: Looked,
     ) -> Result<Report, Error> {
         let candidates: Vec<Candidate> = candidates.into_values().filter(|one| !one.id.is_empty()).collect();
         let mut undecided: u64 = 0;
@@ -78,7 +91,8 @@ impl Work<'_> {
                 let mut evidence = self.evidence(candidate, rows);
                 let at = candidate.row.unwrap_or(Timestamp::NEG_INFINITY);
                 evidence.moved_back = self.history.moved_back(candidate.record.unwrap_or(at));
-                let letter = known.get(&(candidate.id.clone(), at)).copied();
+                let row = (candidate.id.clone(), at);
+                let letter = known.get(&row).or_else(|| in_flight.get(&row)).copied();
                 let skipped = self.history.has_skipped(&candidate.id, at).then_some(Known::Skipped);
                 evidence.known = letter.or(skipped).or_else(|| self.before_start(at)).or(match &self.retained {
                     Retained::After(cut) if at <= *cut => Some(Known::Retention),

@@ -74,6 +74,23 @@ async fn rows_before_the_relays_start_are_not_due() {
 
 // Guarantee: verify.explained
 #[tokio::test(flavor = "multi_thread")]
+async fn rows_in_flight_of_at_most_once_are_unknown() {
+    let more = "guarantee = \"at_most_once\"";
+    let relay = delivered_by(5, 1, |topic| kafka_relay("events", topic, more)).await;
+    let (code, document, log) = verify(&relay.text, &["events"]).await;
+    assert_eq!((code, &document["rows"]["topic"]), (Some(0), &5.into()), "{document}{log}");
+    insert(&relay.owner, 2).await;
+    let killed = "UPDATE outbox.cursor SET (position_created_at, position_id, token) = (SELECT b.created_at, b.id::text, \
+                  jsonb_build_object('token', 'x', 'by', 'r', 'rows', jsonb_build_array(to_jsonb(b))) \
+                  FROM (SELECT id::text, created_at FROM bookings WHERE id = 6) AS b)";
+    relay.owner.batch_execute(killed).await.unwrap();
+    let (code, document, log) = verify(&relay.text, &["events"]).await;
+    assert_eq!(code, Some(0), "{document}{log}");
+    assert_eq!(document["explained"], serde_json::json!({ "unknown": 1 }));
+}
+
+// Guarantee: verify.explained
+#[tokio::test(flavor = "multi_thread")]
 async fn rows_before_a_cursor_that_an_operator_made_are_not_due() {
     let relay = delivered(0).await;
     relay.owner.batch_execute("DELETE FROM outbox.cursor").await.unwrap();
