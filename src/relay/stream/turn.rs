@@ -24,7 +24,7 @@ use crate::relay::stream::learned::Learned;
 use crate::relay::stream::outcome::{Timings, TurnError, TurnOutcome};
 use crate::relay::stream::progress_writer::{self, ProgressWriter};
 use crate::relay::stream::publish_decision::{self, Verdict};
-use crate::relay::stream::read_ahead::{self, Ahead, Chain};
+use crate::relay::stream::read_ahead::{self, Ahead, Chain, Rows};
 use crate::relay::stream::report;
 use crate::relay::stream::shards;
 use crate::relay::stream::turn_buffer::Kept;
@@ -255,13 +255,7 @@ impl Turn<'_> {
         let begun = Instant::now();
         let Ahead { mut rows, mut end, most, growth, .. } =
             chain.reading(self.engine, ready, self.learned, cursor, self.sighting, wanted);
-        let opened = tokio::select! {
-            biased;
-            () = closed.cancelled() => return Err(self.lock_lost(0)),
-            () = tokio::time::sleep_until(deadline.into()) => None,
-            () = self.engine.cut.cancelled() => None,
-            opened = rows.opened() => opened.cloned(),
-        };
+        let opened = self.opened(cursor, &mut rows, deadline).await?;
         if opened.as_ref().is_some_and(|opened| self.is_for_late_rows(opened)) {
             publication.finish();
             return Ok(Relayed::late(opened));
@@ -298,6 +292,23 @@ impl Turn<'_> {
         self.learn(&published, Taken { rows: kept.rows(), wanted, most, spent, growth, cut });
         let relayed = self.read(kept, published, fetched, cut)?;
         Ok(Relayed { opened, ..relayed })
+    }
+
+    /// What the reading has seen before its first row; none when the turn is cut before.
+    async fn opened(
+        &self,
+        cursor: &LockedCursor,
+        rows: &mut Rows,
+        deadline: Instant,
+    ) -> Result<Option<Opened>, TurnError> {
+        let closed = cursor.closed();
+        tokio::select! {
+            biased;
+            () = closed.cancelled() => Err(self.lock_lost(0)),
+            () = tokio::time::sleep_until(deadline.into()) => Ok(None),
+            () = self.engine.cut.cancelled() => Ok(None),
+            opened = rows.opened() => Ok(opened.cloned()),
+        }
     }
 
     /// What this turn records of its progress beside the rows, as its advance will.
