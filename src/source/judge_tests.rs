@@ -307,5 +307,5 @@ fn the_window_alone_is_warned_of_and_never_proven() {
     table.stamps[0].guard = stamped();
     let verdict = judge(&table, &Stream { horizon: RuleChoice::Window, ..config() });
     assert_eq!((verdict.rule, verdict.certainty), (Rule::Window, Certainty::Unproven));
-    assert_eq!(codes(&verdict, Level::Warn), ["horizon_window"]);
+    assert_eq!(codes(&verdict, Level::Warn), ["horizon_window", "late_rows_unswept"]);
 }

@@ -11,7 +11,7 @@ use crate::support::prometheus::Prometheus;
 use crate::support::promql::read_by;
 use crate::support::{PATIENCE, eventually};
 
-const ALERTS: [&str; 16] = [
+const ALERTS: [&str; 17] = [
     "LagHigh",
     "LagCritical",
     "Stalled",
@@ -22,6 +22,7 @@ const ALERTS: [&str; 16] = [
     "PublishErrors",
     "DeadLettered",
     "UnknownOutcomes",
+    "LateRows",
     "CursorHalted",
     "ConfigMismatch",
     "ClockRegression",
