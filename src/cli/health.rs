@@ -29,7 +29,7 @@ Examples:
 Exit codes: 0 healthy, 1 not, 2 usage or configuration. Alive means that the engine moves, whatever PostgreSQL and receivers do; \
 ready, that the start is complete.")]
 pub struct Args {
-    /// Where the replica listens; [admin] listen of the configuration by default
+    /// Where the replica listens; admin.listen of the configuration by default
     #[arg(long, value_name = "URL", value_parser = base)]
     pub url: Option<Url>,
     /// Ask whether it is ready, not only whether it is alive
