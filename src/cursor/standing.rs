@@ -143,7 +143,14 @@ pub async fn create(client: &Client, creation: Creation<'_>) -> Result<bool, Err
     // What is there is passed as the relay's `start` wants it; what comes below the position from now on is late.
     let snapshot = creation.sweep.map_or_else(
         || "NULL::pg_snapshot, NULL::smallint".to_owned(),
-        |column| format!("pg_catalog.pg_current_snapshot(), {column}::smallint"),
+        // Up to an instant that is still to come, rows are passed as they come, and none of them is late.
+        |column| {
+            let ahead = format!("{created_at}::timestamptz > pg_catalog.clock_timestamp()");
+            format!(
+                "CASE WHEN {ahead} THEN NULL ELSE pg_catalog.pg_current_snapshot() END, \
+                 CASE WHEN {ahead} THEN NULL ELSE {column}::smallint END"
+            )
+        },
     );
     let rule = creation.rule.map_or_else(|| "NULL".to_owned(), quote_literal);
     // A row that a reshard is about to delete is one that exists: waiting for its end, as ON CONFLICT alone would, would create

@@ -38,6 +38,8 @@ struct Target {
     horizon: Option<Timestamp>,
     /// Dead letters that are still to be sent again.
     letters: i64,
+    /// An operator's change waits to be carried out.
+    change: bool,
     /// Those that were to be sent again when this process began.
     redriven: Vec<i64>,
     /// How many of them were refused again.
@@ -65,6 +67,7 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>, options: Once) -> any
             shape: None,
             horizon: None,
             letters: 0,
+            change: false,
             redriven: dead_letter::wanted_ids(&session, &config.name).await?,
             refused_again: 0,
             done: false,
@@ -105,6 +108,9 @@ impl Target {
     /// What is left when the time is up.
     fn left(&self) -> String {
         match (&self.config.source, self.letters) {
+            (source::Config::Stream(_), _) if self.change => {
+                format!("an operator's change still waits: `outbox-relay cursor why {}`", self.config.name)
+            }
             (source::Config::Stream(_), 0) => "rows below the first horizon are still waiting".to_owned(),
             (source::Config::Stream(_), 1) => "1 dead letter is still to be sent again".to_owned(),
             (source::Config::Stream(_), letters) => format!("{letters} dead letters are still to be sent again"),
@@ -152,10 +158,13 @@ async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
     // Rows in flight are passed already, and come back when they provably were not sent.
     let position = standing.position.as_ref();
     target.letters = if standing.redrive { dead_letter::wanted(&session, &target.config.name).await? } else { 0 };
+    target.change = standing.change;
     let done = !standing.in_flight
+        && !standing.change
         && target.letters == 0
         && lag::measure(&session, shape, position, below).await?.rows == 0
-        && source::family::detached(&***session, shape, position).await?.is_none();
+        && source::family::detached(&***session, shape, position).await?.is_none()
+        && source::sweep::with_late_rows(&session, shape, &[&target.config.name]).await?.is_empty();
     if done && !target.redriven.is_empty() {
         target.refused_again = dead_letter::refused_again(&session, &target.redriven).await?;
     }

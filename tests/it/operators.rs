@@ -217,6 +217,10 @@ async fn once_relays_what_is_there_and_ends_with_0() {
     assert_eq!((code, out.lines().count()), (Some(0), 100), "{log}");
     let (code, out, _) = outbox_relay(&text, &["run", "--once"]).await;
     assert_eq!((code, out.as_str()), (Some(0), ""), "nothing is relayed twice");
+    let seek = ["cursor", "seek", "s", "--beginning", "--yes", "--no-wait"];
+    assert_eq!(outbox_relay(&text, &seek).await.0, Some(0));
+    let (code, out, _) = outbox_relay(&text, &["run", "--once"]).await;
+    assert_eq!((code, out.lines().count()), (Some(0), 100), "what an operator wants is done before");
 }
 
 async fn running(database: &Database, relays: &str) -> Process {

@@ -436,13 +436,19 @@ impl Turn<'_> {
         let shape = Arc::clone(&self.ready.shape);
         // While not all late rows are known, the cursor keeps the snapshot from which on they are.
         let snapshot = opened.filter(|opened| !opened.more).map(|opened| opened.snapshot.as_str());
-        let swept = snapshot.map_or_else(|| cursor.swept.clone(), |snapshot| shape.swept(snapshot.to_owned()));
+        // Below a position that is still to come, rows are passed as they come.
+        let clock = self.sighting.horizon.observed_at;
+        let sweep = shape.sweep.filter(|_| position.is_none_or(|position| position.created_at <= clock));
+        let swept = snapshot.map_or_else(
+            || cursor.swept.clone(),
+            |snapshot| sweep.map(|column| Swept { snapshot: snapshot.to_owned(), column }),
+        );
         let late = self.late_letters(opened);
         let advance = Advance {
             position,
             observed_at: self.sighting.horizon.observed_at,
             snapshot,
-            sweep: shape.sweep,
+            sweep,
             relations: (shape.root, &shape.descendants),
             seek_applied: cursor.seek_applied,
             identity: &self.ready.identity,
@@ -494,7 +500,8 @@ impl Turn<'_> {
         let shape = &self.ready.shape;
         let news = cursor.relations.as_ref().is_some_and(|(_, known)| *known != shape.descendants);
         let unswept = shape.sweep.is_some() && cursor.swept.as_ref().map(|swept| swept.column) != shape.sweep;
-        cursor.position.clone().filter(|_| news || unswept)
+        let clock = self.sighting.horizon.observed_at;
+        cursor.position.clone().filter(|position| news || unswept && position.created_at <= clock)
     }
 
     /// The lock's connection ended after so many rows were acknowledged.

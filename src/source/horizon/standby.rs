@@ -64,6 +64,8 @@ pub(in crate::source) struct Confirmed {
     waiting: VecDeque<(u64, Timestamp)>,
     /// The newest horizon that was confirmed.
     at: Option<Timestamp>,
+    /// The first scan since nothing has been confirmed at all.
+    unconfirmed_since: Option<Timestamp>,
 }
 
 impl Confirmed {
@@ -71,7 +73,7 @@ impl Confirmed {
     pub(in crate::source) fn hold(&mut self, horizon: &mut Horizon, wal: &Wal, standbys: usize) {
         if horizon.stepped_back.is_some() {
             // What was true of rows below them is not true of rows that are stamped since.
-            self.waiting.clear();
+            *self = Self::default();
         }
         if self.waiting.len() >= REMEMBERED
             && let Some((_, at)) = self.waiting.pop_back()
@@ -90,8 +92,12 @@ impl Confirmed {
         if at < horizon.at {
             let unconfirmed = self.at.map(|_| at);
             horizon.held_by.splice(0..0, awaited(wal, standbys, unconfirmed));
-            horizon.held_since = horizon.held_since.min(self.at.unwrap_or(horizon.observed_at));
+            let since = *self.unconfirmed_since.get_or_insert(horizon.observed_at);
+            horizon.held_since = horizon.held_since.min(self.at.unwrap_or(since));
             horizon.at = at;
+        }
+        if self.at.is_some() {
+            self.unconfirmed_since = None;
         }
     }
 }

@@ -71,9 +71,19 @@ fn standby_that_is_waited_for_is_named_and_a_missing_one_is_told() {
 }
 
 #[test]
+fn hold_is_as_old_as_the_first_scan_that_nothing_has_confirmed() {
+    let mut confirmed = Confirmed::default();
+    confirmed.hold(&mut horizon(100), &wal(1_000, &[]), 1);
+    let mut later = horizon(900);
+    confirmed.hold(&mut later, &wal(2_000, &[]), 1);
+    assert_eq!(later.held_since, at(110), "the clock of the first scan");
+}
+
+#[test]
 fn horizons_of_before_a_step_of_the_clock_are_forgotten() {
     let mut confirmed = Confirmed::default();
-    confirmed.hold(&mut horizon(500), &wal(1_000, &[Some(0)]), 1);
+    confirmed.hold(&mut horizon(400), &wal(900, &[Some(900)]), 1);
+    confirmed.hold(&mut horizon(500), &wal(1_000, &[Some(900)]), 1);
     let mut stepped = Horizon { stepped_back: Some(std::time::Duration::from_secs(1)), ..horizon(100) };
     confirmed.hold(&mut stepped, &wal(2_000, &[Some(1_500)]), 1);
     assert_eq!(stepped.at, Timestamp::NEG_INFINITY);

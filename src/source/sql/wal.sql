@@ -1,5 +1,6 @@
 -- How far the log is, and up to where each standby has flushed it: positions are bytes from its begin. Logical subscribers and connectors
--- are no standbys, and nor are programs that only copy the log. Without pg_read_all_stats nothing is said of how far others are.
+-- are no standbys, and nor are programs that only copy the log, which apply nothing. Without pg_read_all_stats nothing is said of how far
+-- others are.
 SELECT (pg_catalog.pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint AS inserted,
        pg_catalog.pg_size_bytes(pg_catalog.current_setting('wal_block_size')) AS page,
        pg_catalog.pg_size_bytes(pg_catalog.current_setting('wal_segment_size')) AS segment,
@@ -10,6 +11,7 @@ FROM (SELECT) AS one
 LEFT JOIN LATERAL (
     SELECT r.pid, r.application_name, (r.flush_lsn - '0/0'::pg_lsn)::bigint AS flushed
     FROM pg_catalog.pg_stat_replication AS r
-    WHERE r.application_name NOT IN ('pg_receivewal', 'pg_basebackup')
+    WHERE r.state IN ('catchup', 'streaming')
+      AND r.replay_lsn IS NOT NULL
       AND NOT EXISTS (SELECT FROM pg_catalog.pg_replication_slots AS s WHERE s.active_pid = r.pid AND s.slot_type = 'logical')
 ) AS standby ON true

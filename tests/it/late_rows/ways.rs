@@ -138,3 +138,21 @@ async fn idle_relay_that_looks_for_late_rows_takes_no_transaction_id() {
     tokio::time::sleep(LONG_ENOUGH).await;
     assert_eq!(advanced().await, before, "the cursor's row is not even locked");
 }
+
+// Guarantee: late.delivered
+#[tokio::test]
+async fn once_ends_when_late_rows_are_delivered_too() {
+    let database = database().await;
+    let owner = swept(&database).await;
+    let text = toml(&database, "relay", None, &stdout_relay("late", ""));
+    let once = async || {
+        let mut process = Process::spawn(&text, &["run", "--once"]);
+        assert_eq!(process.wait().await, Some(0), "{}", process.log());
+        marked(&process)
+    };
+    insert(&owner, 0, "first").await;
+    assert_eq!(once().await, ["1"]);
+    insert(&owner, 5, "late").await;
+    assert_eq!(once().await, ["2*"]);
+    assert_eq!(once().await, [""; 0]);
+}
