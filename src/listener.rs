@@ -9,7 +9,7 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 mod connection;
 mod places;
@@ -86,11 +86,13 @@ pub(crate) struct Bounded {
     listener: TcpListener,
     places: Places,
     bounds: Bounds,
+    /// The last connection for which there was no place: it gets the next one of its peer, unless a later one comes before.
+    refused: Option<(TcpStream, SocketAddr)>,
 }
 
 impl Bounded {
     pub(crate) fn new(listener: TcpListener, bounds: Bounds) -> Self {
-        Self { listener, places: Places::new(bounds.connections, bounds.per_peer()), bounds }
+        Self { listener, places: Places::new(bounds.connections, bounds.per_peer()), bounds, refused: None }
     }
 }
 
@@ -100,9 +102,14 @@ impl axum::serve::Listener for Bounded {
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         loop {
-            // axum's own accept waits and retries when the process has run out of file descriptors.
-            let (stream, peer) = axum::serve::Listener::accept(&mut self.listener).await;
-            if let Some(place) = self.places.take(peer.ip()).await {
+            tokio::select! {
+                // axum's own accept waits and retries when the process has run out of file descriptors.
+                accepted = axum::serve::Listener::accept(&mut self.listener) => self.refused = Some(accepted),
+                () = self.places.changed(), if self.refused.is_some() => {}
+            }
+            let Some((_, peer)) = &self.refused else { continue };
+            let Some(place) = self.places.take(peer.ip()).await else { continue };
+            if let Some((stream, peer)) = self.refused.take() {
                 return (Connection::new(stream, place, self.bounds), peer);
             }
         }

@@ -130,6 +130,7 @@ impl AsyncWrite for Connection {
             // The whole answer is with the system; the next request's header begins.
             self.answers = false;
             self.header = Header::default();
+            self.place.answered();
             self.place.waits();
         }
         polled

@@ -15,6 +15,8 @@ pub(super) struct Places {
     open: Arc<Mutex<Open>>,
     /// A connection has begun to wait for its client.
     waits: Arc<Notify>,
+    /// One may be closed for another, or has ended.
+    changed: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -23,6 +25,8 @@ struct Open {
     next: u64,
     /// Connections that wait for their clients, those that have waited longest first.
     waiting: BTreeMap<u64, (IpAddr, CancellationToken)>,
+    /// Connections that have had an answer, those that had their first one earliest first.
+    answered: BTreeMap<u64, (IpAddr, CancellationToken)>,
 }
 
 impl Open {
@@ -34,21 +38,36 @@ impl Open {
         closed.cancel();
         true
     }
+
+    /// Closes the connection of this peer that had its first answer earliest; whether there is one. A client that asks again and again
+    /// without waiting for answers never waits, and must not keep others out.
+    fn close_answered(&mut self, of: IpAddr) -> bool {
+        let earliest = self.answered.iter().find(|(_, (peer, _))| *peer == of).map(|(number, _)| *number);
+        let Some((_, closed)) = earliest.and_then(|number| self.answered.remove(&number)) else { return false };
+        closed.cancel();
+        true
+    }
 }
 
 impl Places {
     pub(super) fn new(connections: usize, per_peer: usize) -> Self {
-        Self { permits: Arc::new(Semaphore::new(connections)), per_peer, open: Arc::default(), waits: Arc::default() }
+        Self {
+            permits: Arc::new(Semaphore::new(connections)),
+            per_peer,
+            open: Arc::default(),
+            waits: Arc::default(),
+            changed: Arc::default(),
+        }
     }
 
-    /// A place for a connection of this peer. None when the peer has as many as it may, and all of them have asked.
+    /// A place for a connection of this peer. None when the peer has as many as it may, and all of them wait for their first answer.
     pub(super) async fn take(&self, peer: IpAddr) -> Option<ConnectionPlace> {
         let peer = network(peer);
         let mut has_closed = false;
         {
             let mut open = self.lock();
             if open.peers.get(&peer).is_some_and(|count| *count >= self.per_peer) {
-                has_closed = open.close_oldest(Some(peer));
+                has_closed = open.close_oldest(Some(peer)) || open.close_answered(peer);
                 if !has_closed {
                     return None;
                 }
@@ -65,7 +84,12 @@ impl Places {
         };
         *self.lock().peers.entry(peer).or_default() += 1;
         let closed = CancellationToken::new();
-        Some(ConnectionPlace { places: self.clone(), peer, closed, waits: None, _permit: permit })
+        Some(ConnectionPlace { places: self.clone(), peer, closed, waits: None, answered: None, _permit: permit })
+    }
+
+    /// Waits until there may be a place where there was none.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -89,6 +113,8 @@ pub(super) struct ConnectionPlace {
     closed: CancellationToken,
     /// Its number among those that wait for their clients.
     waits: Option<u64>,
+    /// Its number among those that have had an answer.
+    answered: Option<u64>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -108,6 +134,18 @@ impl ConnectionPlace {
             self.waits = Some(number);
             drop(open);
             self.places.waits.notify_one();
+            self.places.changed.notify_one();
+        }
+    }
+
+    /// The connection has had an answer.
+    pub(super) fn answered(&mut self) {
+        if self.answered.is_none() {
+            let mut open = self.places.lock();
+            open.next += 1;
+            let number = open.next;
+            open.answered.insert(number, (self.peer, self.closed.clone()));
+            self.answered = Some(number);
         }
     }
 
@@ -123,12 +161,17 @@ impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         self.works();
         let mut open = self.places.lock();
+        if let Some(number) = self.answered {
+            open.answered.remove(&number);
+        }
         if let Some(count) = open.peers.get_mut(&self.peer) {
             *count -= 1;
             if *count == 0 {
                 open.peers.remove(&self.peer);
             }
         }
+        drop(open);
+        self.places.changed.notify_one();
     }
 }
 
