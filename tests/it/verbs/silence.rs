@@ -13,10 +13,11 @@ use crate::support::relays::toml_of;
 use crate::support::{CLOCK, PATIENCE, bookings, database, kafka_relay, outbox_relay};
 
 /// Commands that have no limit, or talk to no server.
-const WITHOUT: [&str; 2] = ["config show", "schedule preview"];
+const WITHOUT: [&str; 6] = ["completions", "config show", "convert debezium", "health", "man", "schedule preview"];
 
 /// What each command is called with, and its limit.
-pub(super) const CALLS: [(&str, &str); 35] = [
+pub(super) const CALLS: [(&str, &str); 36] = [
+    ("verify", "events --timeout 2s"),
     ("run", "--once --timeout 2s"),
     ("migrate up", "--timeout 2s"),
     ("migrate down", "--to 0 --timeout 2s"),
