@@ -16,7 +16,7 @@ CREATE TABLE outbox.turn_progress (
     written_at          timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
     written_by          text        NOT NULL
 ) WITH (fillfactor = 10, autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE outbox.turn_progress IS 'How far the rows of a turn that still runs have been acknowledged. Read by whoever locks the cursor next, and only while the cursor''s row is the version that the turn locked.';
+COMMENT ON TABLE outbox.turn_progress IS 'How far the rows of a turn that still runs have been acknowledged. Read by the next turn that locks the cursor, and only while the cursor''s row is the version that the turn locked.';
 COMMENT ON COLUMN outbox.turn_progress.cursor IS 'The cursor. No foreign key: it would wait for the turn''s own lock.';
 COMMENT ON COLUMN outbox.turn_progress.base IS 'The version of the cursor''s row that the turn has locked (its xmin and updated_at). Of any other version it says nothing.';
 COMMENT ON COLUMN outbox.turn_progress.position_created_at IS 'created_at of the last row of the acknowledged prefix.';

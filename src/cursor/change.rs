@@ -110,7 +110,7 @@ impl CursorChange {
 pub struct Sweeping<'a> {
     /// The number of the column by which they are found; none where they are not.
     pub column: Option<i16>,
-    /// What was seen of them before the move; none when nobody could look.
+    /// What was seen of them before the move; none when they could not be looked for.
     pub opened: Option<&'a Opened>,
     /// Those that were seen.
     pub late: Option<&'a LateRows<'a>>,

@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(below(&[(0, 1, "1"), (0, 2, "2"), (0, 2, "10"), (1, 1, "3")], true), [0_i64; 0]);
         assert_eq!(below(&[(0, 1, "1"), (0, 3, "3"), (0, 2, "2"), (0, 4, "4")], true), [2]);
         assert_eq!(below(&[(0, 1, "9"), (0, 1, "-10")], true), [1]);
-        assert_eq!(below(&[(0, 1, "b"), (0, 1, "a")], false), [0_i64; 0], "PostgreSQL orders texts, nobody else");
+        assert_eq!(below(&[(0, 1, "b"), (0, 1, "a")], false), [0_i64; 0], "only PostgreSQL orders texts");
         let ids = ["0b000000-0000-0000-0000-000000000000", "0a000000-0000-0000-0000-000000000000"];
         assert_eq!(below(&[(0, 1, ids[0]), (0, 1, ids[1])], true), [1]);
     }

@@ -11,7 +11,7 @@ use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, o
 async fn health(listen: &str, args: &[&str]) -> (Option<i32>, String) {
     let toml =
         format!("[postgres]\nurl = \"postgresql://u@127.0.0.1:1/x?sslmode=disable\"\n[admin]\nlisten = \"{listen}\"\n");
-    // Whoever reaches everything through a proxy asks this one without.
+    // A machine whose requests all go through a proxy asks this one without it.
     let proxy = [("http_proxy", "http://127.0.0.1:1".to_owned()), ("ALL_PROXY", "http://127.0.0.1:1".to_owned())];
     let mut process = Process::spawn_with(&toml, &[&["health"], args].concat(), &proxy);
     let code = process.wait().await;

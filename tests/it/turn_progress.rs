@@ -89,7 +89,7 @@ async fn progress_of_an_earlier_version_of_the_cursor_skips_no_row() {
     insert(&owner, 10).await;
     let rest = |from: i64| (from..=30).map(|id| id.to_string()).collect::<Vec<_>>();
 
-    // The turn that wrote it has lost its lock, and whoever had it since has advanced.
+    // The turn that wrote it has lost its lock, and the next holder has advanced.
     recorded(&owner, &earlier).await;
     let mut process = Process::spawn(&text, &["run", "--once"]);
     assert_eq!(process.wait().await, Some(0));

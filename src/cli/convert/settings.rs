@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Prefixes that Debezium Server has before a connector's keys.
 const PREFIXES: [&str; 2] = ["debezium.source.", "debezium."];
 
-/// The keys that nobody has asked for yet. Those of Debezium Server are named as Kafka Connect has them: `database.hostname` for
+/// The keys that have not been translated yet. Those of Debezium Server are named as Kafka Connect has them: `database.hostname` for
 /// `debezium.source.database.hostname`, `transforms` for `debezium.transforms`, `sink.type` for `debezium.sink.type`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Settings(BTreeMap<String, String>);
@@ -35,7 +35,7 @@ impl Settings {
         keys.into_iter().filter_map(|key| Some((key[prefix.len()..].to_owned(), self.0.remove(&key)?))).collect()
     }
 
-    /// What nobody has asked for.
+    /// The keys that are left.
     pub(super) fn left(self) -> Vec<String> {
         self.0.into_keys().collect()
     }

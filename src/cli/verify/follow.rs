@@ -79,7 +79,7 @@ impl Followed {
         Ok(Range { since, ..all })
     }
 
-    /// Compares what is new and says what differs; false when nobody reads it any more.
+    /// Compares what is new and says what differs; false when the reader has gone away.
     async fn round(&mut self, session: &Session, args: &Args, stop: &CancellationToken) -> anyhow::Result<bool> {
         let range = self.range(session, args, Some(BACK)).await?;
         let report = tokio::select! {

@@ -26,7 +26,7 @@ impl Progress {
                 tokio::time::sleep(EVERY).await;
                 let (seen, total) = (watch.seen.load(Ordering::Relaxed), watch.total.load(Ordering::Relaxed));
                 let of = if total == 0 { " rows".to_owned() } else { format!(" of {total} records") };
-                // Nobody can be told when that fails.
+                // There is no other place to report a failure of that.
                 let _ = write!(std::io::stderr(), "\r\x1b[K{name}: {seen}{of}");
             }
         })))

@@ -1,7 +1,7 @@
 //! Records how far the rows of a running turn have been acknowledged, beside the turn, every few thousand rows.
 //!
 //! A turn advances once, at its end, and grows to hundreds of thousands of rows while a backlog is read. When its replica is killed,
-//! whoever takes over begins at what was recorded last and not at the turn's begin. Recording never delays the turn, and what could not
+//! the next holder begins at what was recorded last and not at the turn's begin. Recording never delays the turn, and what could not
 //! be recorded costs repetitions only.
 
 use std::sync::Arc;

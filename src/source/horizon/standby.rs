@@ -40,7 +40,7 @@ pub struct Standby {
 
 impl Wal {
     /// The end of the last record. At the begin of a page the next record begins behind the page's header, which is not flushed before
-    /// there is a record: nobody would ever confirm that.
+    /// there is a record: no standby would ever confirm that.
     fn end(&self) -> u64 {
         const SHORT_HEADER: u64 = 24;
         const LONG_HEADER: u64 = 40;

@@ -39,7 +39,7 @@ async fn ask(front: &Front, bytes: &[u8]) -> u16 {
 
 /// One when a call has met the lock that an open transaction holds.
 async fn waiting(owner: &tokio_postgres::Client) -> i64 {
-    // A call is tried for two milliseconds at a time, which nobody sees by chance: what its session has asked last stays.
+    // A call is tried for two milliseconds at a time, too short to be observed: what its session has asked last stays.
     let sql = "SELECT count(*) FROM (SELECT FROM pg_stat_activity AS a, pg_stat_activity AS held \
                WHERE a.datname = current_database() AND held.datname = a.datname AND held.state = 'idle in transaction' \
                AND a.application_name LIKE 'outbox-relay/%' AND a.query LIKE '%enqueue_once%' AND a.query_start > held.query_start \

@@ -1,4 +1,4 @@
-//! Long transactions, three replicas, kills, and a relay that waits for nobody: every row comes, and none that came is late.
+//! Long transactions, three replicas, kills, and a relay that does not wait for them: every row comes, and none that came is late.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

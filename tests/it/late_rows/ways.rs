@@ -6,7 +6,7 @@ use crate::support::{CLOCK, Process, bookings, database, eventually, toml};
 
 const INSERT: &str = "INSERT INTO public.bookings DEFAULT VALUES";
 
-/// A relay that waits for nobody: rows of long transactions come late.
+/// A relay that does not wait for writers: rows of long transactions come late.
 fn hasty(database: &crate::support::Database) -> Process {
     let relay =
         stdout_relay("late", "latency_window = \"5ms\"").replace("[relay.sink", "horizon = \"window\"\n[relay.sink");
