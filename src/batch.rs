@@ -174,12 +174,20 @@ impl Batch {
         Message { created_at: self.created_at[row], id: &self.ids[start..self.id_ends[row]], batch: self, row }
     }
 
+    /// Appends the row number `row` of a batch of the same fields.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn copy(&mut self, from: &Self, row: usize) {
+        let message = from.message(row);
+        self.push(message.created_at, message.id, (0..self.fields).map(|field| from.value(row, field)));
+    }
+
     /// A batch of the row number `row` alone.
     #[must_use]
     pub fn alone(&self, row: usize) -> Self {
-        let message = self.message(row);
         let mut batch = Self { due: self.due, typed: self.typed, ..Self::new(self.fields) };
-        batch.push(message.created_at, message.id, (0..self.fields).map(|field| self.value(row, field)));
+        batch.copy(self, row);
         batch
     }
 

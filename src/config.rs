@@ -18,6 +18,7 @@ mod environment;
 mod intake;
 mod kafka;
 mod keys;
+mod parking;
 mod pending;
 mod postgres;
 mod postgres_url;

@@ -24,6 +24,7 @@ mod lock;
 mod news;
 pub mod open_work;
 mod order;
+pub mod parked;
 pub mod relay;
 pub mod replicas;
 pub mod requests;

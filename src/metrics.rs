@@ -52,6 +52,7 @@ pub struct CursorMetrics {
     rate_limited_micros: AtomicU64,
     circuit_open: LazyGauge,
     dead_letters: LazyGauge,
+    parked_keys: LazyGauge,
     unknown_outcomes: LazyGauge,
     lag: LazyGauge,
     backlog_rows: LazyGauge,
@@ -94,6 +95,7 @@ impl CursorMetrics {
             rate_limited_micros: AtomicU64::new(0),
             circuit_open: LazyGauge::new(name::CIRCUIT_OPEN, to_sink),
             dead_letters: lazy(name::DEAD_LETTER_ROWS),
+            parked_keys: lazy(name::PARKED_KEYS),
             unknown_outcomes: lazy(name::UNKNOWN_OUTCOMES),
             lag: lazy(name::LAG),
             backlog_rows: lazy(name::BACKLOG_ROWS),
@@ -190,6 +192,11 @@ impl CursorMetrics {
     /// Sets how many dead letters wait.
     pub fn set_dead_letters(&self, waiting: u64) {
         self.dead_letters.set(count(waiting));
+    }
+
+    /// Sets how many keys are parked.
+    pub fn set_parked_keys(&self, keys: u64) {
+        self.parked_keys.set(count(keys));
     }
 
     /// Sets how many rows are listed whose outcome is unknown.

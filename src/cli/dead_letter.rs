@@ -25,6 +25,9 @@ Examples:
   outbox-relay dead-letter discard 17
       give it up; it is kept for the record
 
+Where PARKED shows a number, so many rows of the letter's key wait for it (on_poison = \"park_key\"): redriven or discarded, it lets \
+them go in order, marked as replayed.
+
 A redriven row is read again, so that a fixed row goes out fixed; where it is gone, what was stored is sent. The message \
 keeps its id and is marked as replayed.
 
@@ -169,7 +172,7 @@ fn printed(found: &[DeadLetterSummary], output: Format) -> String {
         let letters: Vec<_> = found.iter().map(json).collect();
         return crate::cli::document::line(serde_json::json!({ "dead_letters": letters }));
     }
-    let mut table = Table::new(["ID", "CURSOR", "ROW", "CREATED AT", "STATE", "ATTEMPTS", "ERROR"]);
+    let mut table = Table::new(["ID", "CURSOR", "ROW", "CREATED AT", "STATE", "ATTEMPTS", "ERROR", "PARKED"]);
     for letter in found {
         table.row([
             letter.id.to_string(),
@@ -179,6 +182,7 @@ fn printed(found: &[DeadLetterSummary], output: Format) -> String {
             letter.state.clone(),
             letter.attempts.to_string(),
             error(letter)["code"].as_str().unwrap_or("-").to_owned(),
+            letter.parked_rows.map_or_else(|| "-".to_owned(), |rows| rows.to_string()),
         ]);
     }
     table.render()
@@ -200,6 +204,12 @@ fn shown(letter: &DeadLetterSummary, output: Format) -> String {
         ("target", visible(&letter.target)),
         ("key", visible(letter.key.as_deref().unwrap_or("-"))),
         ("state", letter.state.clone()),
+        (
+            "parked",
+            letter
+                .parked_rows
+                .map_or_else(|| "-".to_owned(), |rows| format!("{rows} rows of its key, itself included")),
+        ),
         ("attempts", format!("{}, the last at {}", letter.attempts, letter.dead_lettered_at)),
         ("error", format!("{} {}: {}", word("class"), word("code"), word("message"))),
         ("hint", word("hint")),
@@ -225,5 +235,6 @@ fn json(letter: &DeadLetterSummary) -> serde_json::Value {
         "attempts": letter.attempts,
         "dead_lettered_at": letter.dead_lettered_at.to_string(),
         "error": error(letter),
+        "parked_rows": letter.parked_rows,
     })
 }

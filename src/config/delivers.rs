@@ -40,6 +40,7 @@ fn plain(config: &Config) -> Config {
     plain.relay.clear();
     (plain.start, plain.shard) = (Start::Beginning, None);
     plain.on_config_change = OnConfigChange::default();
+    (plain.parking.rows, plain.parking.keys) = (0, 0);
     plain.turn = TurnConfig { rows: 0, bytes: 0, max_row_bytes: 0, time: none, deadline: none };
     plain.poll = pace::Config::default();
     match &mut plain.source {

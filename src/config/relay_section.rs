@@ -10,7 +10,7 @@ use super::section::Section;
 use super::show::{self, Secrets};
 use super::tree::{Node, Value};
 use super::units::print_duration;
-use super::{delivers, properties, requests, schedule, shards, sink, source, turn, value};
+use super::{delivers, parking, properties, requests, schedule, shards, sink, source, turn, value};
 use crate::position::Timestamp;
 use crate::relay::{Config, Guarantee, OnConfigChange, OnLateRow, OnPoison, Start};
 use crate::secret::Secret;
@@ -26,7 +26,8 @@ pub(super) const GUARANTEES: [(&str, Guarantee); 4] = [
 pub(super) const ON_CONFIG_CHANGE: [(&str, OnConfigChange); 2] =
     [("wait", OnConfigChange::Wait), ("go_on", OnConfigChange::GoOn)];
 const ON_LATE_ROW: [(&str, OnLateRow); 2] = [("publish", OnLateRow::Publish), ("halt", OnLateRow::Halt)];
-const POLICIES: [(&str, OnPoison); 2] = [("halt", OnPoison::Halt), ("dead_letter", OnPoison::DeadLetter)];
+pub(super) const POLICIES: [(&str, OnPoison); 3] =
+    [("halt", OnPoison::Halt), ("dead_letter", OnPoison::DeadLetter), ("park_key", OnPoison::ParkKey)];
 
 /// What a relay depends on beside its own section.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +49,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let requests = section.section("source").has("requests");
     let scheduled = section.section("source").has("schedule");
     let policy = if requests || scheduled { OnPoison::DeadLetter } else { OnPoison::default() };
-    let on_poison = section.read("on_poison", value::word(&POLICIES, &["park_key"])).unwrap_or(policy);
+    let on_poison = section.read("on_poison", value::word(&POLICIES, &[])).unwrap_or(policy);
     let on_unknown = section.read("on_unknown", value::word(&requests::ON_UNKNOWN, &[])).unwrap_or_default();
     let on_late_row = section.read("on_late_row", value::word(&ON_LATE_ROW, &[])).unwrap_or_default();
     let dead_letter_topic = dead_letter_topic(section, on_poison, around.has_cluster);
@@ -77,6 +78,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         check_linger(section, cluster, &turn);
     }
     requests::judge(section, requests, guarantee, on_unknown, sink.as_ref());
+    let parking = parking::read(section, (on_poison, guarantee), (kind, sink.as_ref()));
     let shards = shards::read(section, source.as_ref(), sink.as_ref());
     let sink = sink?;
     let secret_files = secret_files(&sink, cluster);
@@ -90,6 +92,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         source: requests::fit(section, source?, &sink),
         sink,
         on_poison,
+        parking,
         on_late_row,
         on_unknown,
         dead_letter_topic,

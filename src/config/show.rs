@@ -8,12 +8,14 @@ use secrecy::ExposeSecret as _;
 use toml::Value;
 
 use super::redact::{self, HIDDEN};
-use super::relay_section::{GUARANTEES, ON_CONFIG_CHANGE};
+use super::relay_section::{GUARANTEES, ON_CONFIG_CHANGE, POLICIES};
 use super::sink::DEFAULT_PROVIDER_ID;
 use super::units::{print_duration, print_size};
-use super::{Config, requests, retention, schedule, shards, show_email, show_postgres, sink, source, table_name, turn};
+use super::{
+    Config, parking, requests, retention, schedule, shards, show_email, show_postgres, sink, source, table_name, turn,
+};
 use crate::pace;
-use crate::relay::{self, OnConfigChange, OnLateRow, OnPoison, Start};
+use crate::relay::{self, OnConfigChange, OnLateRow, Start};
 use crate::secret::Secret;
 use crate::sink::http::Body;
 use crate::sink::kafka::{ClusterConfig, OnPartitionChange, Payload};
@@ -129,10 +131,9 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
         let guarantee =
             GUARANTEES.iter().find(|(_, guarantee)| *guarantee == relay.guarantee).map_or("", |(word, _)| word);
         lines.text("guarantee", guarantee);
-        match &relay.on_poison {
-            OnPoison::Halt => lines.text("on_poison", "halt"),
-            OnPoison::DeadLetter => lines.text("on_poison", "dead_letter"),
-        }
+        let policy = POLICIES.iter().find(|(_, policy)| *policy == relay.on_poison).map_or("", |(word, _)| word);
+        lines.text("on_poison", policy);
+        parking::write(&mut lines, &relay.parking);
     }
     // Absent unless asked for, as the next one: they are part of the fingerprint that halts of older versions were written under.
     if relay.on_late_row != OnLateRow::default() {
@@ -162,6 +163,9 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
     }
     lines.duration("time", relay.turn.time);
     lines.duration("deadline", relay.turn.deadline);
+    if let Some(lane) = &relay.parking.lane {
+        lines.text("lane", lane);
+    }
     turn::write_poll(&mut lines, &relay.poll);
     show_sink(&mut lines, &relay.sink, secrets);
     lines.0

@@ -8,6 +8,7 @@ use tokio_postgres::types::ToSql;
 use super::ErrorReport;
 use super::dead_letter::{self, DeadLetter, LateRows};
 use super::lock::{LockedCursor, RestsOn, RowPlace};
+use super::parked::{self, NewlyParked};
 use crate::database::{Error, Fragile};
 use crate::position::{Position, Timestamp};
 
@@ -39,6 +40,10 @@ pub struct Advance<'a> {
     pub partitions: Option<i32>,
     /// The row at [`Self::position`] was not published but dead-lettered, for this reason.
     pub dead: Option<(&'a DeadLetter<'a>, ErrorReport<'a>)>,
+    /// The key of that row, which is parked with it.
+    pub park: Option<&'a str>,
+    /// Rows of keys that are parked, which it passes.
+    pub parked: Option<NewlyParked<'a>>,
     /// The rule of the scan, and from when on transactions count under a weaker one.
     pub rests_on: &'a RestsOn,
     /// This replica's name.
@@ -61,10 +66,16 @@ impl LockedCursor {
     /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
     pub async fn advance(self, to: Advance<'_>) -> Result<(RowPlace, [Duration; 2]), Error> {
         if let Some((letter, error)) = &to.dead {
-            dead_letter::bury(&self.connection, &self.name, letter, error, to.by).await?;
+            let letter = dead_letter::bury(&self.connection, &self.name, letter, error, to.by).await?;
+            if let Some(key) = to.park {
+                parked::begin(&self.connection, letter, key, to.by).await?;
+            }
         }
         if let Some(late) = &to.late {
             dead_letter::note_late(&self.connection, &self.name, late, to.by).await?;
+        }
+        if let Some(new) = &to.parked {
+            parked::add(&self.connection, &self.name, new, to.by).await?;
         }
         let moved = advance(&self.connection, &self.name, &self.place, &to).await;
         let moved = moved.map_err(|error| deleted(&self.name, error))?;

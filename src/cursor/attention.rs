@@ -13,6 +13,8 @@ pub struct Attention {
     pub dead_letters: i64,
     /// Outcomes that nobody knows.
     pub unknown: i64,
+    /// Keys that are parked.
+    pub parked_keys: i64,
 }
 
 /// What of these cursors waits for an operator.
@@ -23,7 +25,10 @@ pub async fn attention(session: &Session, names: &[&str]) -> Result<HashMap<Stri
     let statement = session.prepare_cached(ATTENTION).await?;
     let rows = session.query(&statement, &[&names]).await?;
     let attention = |row: &tokio_postgres::Row| {
-        Ok((row.try_get(0)?, Attention { dead_letters: row.try_get(1)?, unknown: row.try_get(2)? }))
+        Ok((
+            row.try_get(0)?,
+            Attention { dead_letters: row.try_get(1)?, unknown: row.try_get(2)?, parked_keys: row.try_get(3)? },
+        ))
     };
     Ok(rows.iter().map(attention).collect::<Result<_, tokio_postgres::Error>>()?)
 }

@@ -41,6 +41,8 @@ pub struct CursorSummary {
     pub dead_letters: i64,
     /// Rows that came late, as far back as their letters are kept.
     pub late_rows: i64,
+    /// Keys that are parked.
+    pub parked_keys: i64,
 }
 
 /// What became of a change.
@@ -79,6 +81,7 @@ pub async fn list(client: &Client) -> Result<Vec<CursorSummary>, Error> {
                 by_check: row.try_get(13)?,
                 exists: row.try_get(14)?,
                 late_rows: row.try_get(15)?,
+                parked_keys: row.try_get(16)?,
             })
         })
         .collect()

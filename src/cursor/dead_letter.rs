@@ -155,13 +155,14 @@ pub async fn refused_again(session: &Session, ids: &[i64]) -> Result<i64, Error>
     Ok(session.query_one(sql, &[&ids]).await?.try_get(0)?)
 }
 
+/// Writes it down; gives its number.
 pub(super) async fn bury(
     loan: &Fragile,
     cursor: &str,
     letter: &DeadLetter<'_>,
     error: &ErrorReport<'_>,
     by: &str,
-) -> Result<(), Error> {
+) -> Result<i64, Error> {
     let statement = loan.prepare_cached(BURY).await?;
     let error = status::json(error);
     let (made, number) = match &letter.payload {
@@ -185,8 +186,7 @@ pub(super) async fn bury(
         &by,
         &number,
     ];
-    loan.execute(&statement, &parameters).await?;
-    Ok(())
+    Ok(loan.query_one(&statement, &parameters).await?.try_get(0)?)
 }
 
 pub(super) async fn note_late(loan: &Fragile, cursor: &str, late: &LateRows<'_>, by: &str) -> Result<(), Error> {
@@ -204,7 +204,10 @@ pub(super) async fn note_late(loan: &Fragile, cursor: &str, late: &LateRows<'_>,
 
 pub(super) async fn redriving(loan: &Fragile, cursor: &str, most: i64) -> Result<Vec<Redrive>, Error> {
     let statement = loan.prepare_cached(REDRIVING).await?;
-    let rows = loan.query(&statement, &[&cursor, &most, &REDRIVING_BYTES]).await?;
+    redrives(&loan.query(&statement, &[&cursor, &most, &REDRIVING_BYTES]).await?)
+}
+
+pub(super) fn redrives(rows: &[tokio_postgres::Row]) -> Result<Vec<Redrive>, Error> {
     let redrive = |row: &tokio_postgres::Row| {
         Ok(Redrive {
             id: row.try_get(0)?,

@@ -35,6 +35,8 @@ pub struct DeadLetterSummary {
     pub dead_lettered_at: Timestamp,
     /// Why, as JSON.
     pub error: String,
+    /// How many rows of its key are parked, itself included; none where it holds no key up.
+    pub parked_rows: Option<i64>,
 }
 
 /// Which dead letters.
@@ -82,6 +84,7 @@ fn listed(row: &Row) -> Result<DeadLetterSummary, tokio_postgres::Error> {
         attempts: row.try_get(9)?,
         dead_lettered_at: row.try_get(10)?,
         error: row.try_get(11)?,
+        parked_rows: row.try_get(12)?,
     })
 }
 

@@ -9,6 +9,7 @@ use tokio_postgres::types::ToSql;
 use tokio_util::sync::CancellationToken;
 
 use super::dead_letter::{self, Redrive, Redriven};
+use super::parked::{self, ParkedKeys, Unparked};
 use super::reserve::{self, InFlight};
 use super::{CursorChange, position};
 use crate::database::{Error, Fragile, Loan, Server};
@@ -101,6 +102,8 @@ pub struct LockedCursor {
     pub partitions: Option<i32>,
     /// An operator wants dead letters to be sent again.
     pub redrive: bool,
+    /// Keys are parked.
+    pub parks: bool,
     /// Somebody has rows of it in flight (`at_most_once`), or had when he ended: nothing else may be done before they are
     /// recorded.
     pub in_flight: Option<InFlight>,
@@ -180,6 +183,7 @@ impl LockedCursor {
             change: CursorChange::read(control, 3, seek_applied)?,
             partitions: row.try_get(7)?,
             redrive: control.try_get(10)?,
+            parks: control.try_get(12)?,
             in_flight: reserve::in_flight(row, 8)?,
             place: RowPlace(row.try_get(10)?),
             resumes: recorded.as_ref() == Some(&version),
@@ -233,6 +237,32 @@ impl LockedCursor {
     /// The database's; whether the commit took place is then unknown.
     pub async fn redriven(self, outcome: &Redriven<'_>) -> Result<(), Error> {
         dead_letter::redriven(&self.connection, outcome).await?;
+        self.connection.give_back();
+        Ok(())
+    }
+
+    /// The keys that are parked.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn parked_keys(&self) -> Result<ParkedKeys, Error> {
+        if self.parks { parked::keys(&self.connection, &self.name).await } else { Ok(ParkedKeys::default()) }
+    }
+
+    /// At most `most` rows of released keys, oldest first.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn released(&self, most: i64) -> Result<Vec<Redrive>, Error> {
+        parked::released(&self.connection, &self.name, most).await
+    }
+
+    /// Records what became of rows of released keys and commits, which frees the lock; the position stays.
+    ///
+    /// # Errors
+    /// The database's; whether the commit took place is then unknown.
+    pub async fn unparked(self, outcome: &Unparked<'_>) -> Result<(), Error> {
+        parked::unparked(&self.connection, &self.name, outcome).await?;
         self.connection.give_back();
         Ok(())
     }

@@ -108,7 +108,7 @@ metrics! {
     UNKNOWN_OUTCOMES "unknown_outcomes" Gauge Count ["cursor"] true
         "Rows of at_most_once that were sent or not, never to be sent again, and not settled by an operator yet.";
     DEAD_LETTERED_ROWS "dead_lettered_rows_total" Counter Count ["cursor" "sink"] true "Rows moved to the dead letters.";
-    PARKED_KEYS "parked_keys" Gauge Count ["cursor"] false "Keys whose rows wait behind a dead letter.";
+    PARKED_KEYS "parked_keys" Gauge Count ["cursor"] true "Keys that are parked: their rows wait for a dead letter.";
     CIRCUIT_OPEN "sink_circuit_open" Gauge Count ["cursor" "sink"] true "1 while the sink's circuit breaker is open.";
     PENDING_DUE_ROWS "pending_due_rows" Gauge Count ["cursor"] true
         "Rows of due work that are due and not sent, counted up to a cap.";

@@ -25,6 +25,7 @@ fn measure_all(metrics: &CursorMetrics) {
     metrics.dead_lettered();
     metrics.late_rows(2);
     metrics.set_dead_letters(3);
+    metrics.set_parked_keys(2);
     metrics.set_unknown_outcomes(3);
     metrics.set_circuit_open(true);
     let at = Timestamp::parse_rfc3339("2026-11-21T08:00:00.5Z").expect("valid");

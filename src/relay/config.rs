@@ -25,6 +25,8 @@ pub struct Config {
     pub sink: sink::Config,
     /// What a poison message does.
     pub on_poison: OnPoison,
+    /// How much it may parked, and by which column.
+    pub parking: Parking,
     /// What follows when rows become visible behind the position.
     pub on_late_row: OnLateRow,
     /// What follows when the outcome of a request is unknown.
@@ -97,6 +99,25 @@ pub enum OnPoison {
     Halt,
     /// It is dead-lettered, and the relay goes on.
     DeadLetter,
+    /// It is dead-lettered, its key is parked with all of its later rows, and the relay goes on with the other keys.
+    ParkKey,
+}
+
+/// How much a relay may parked (`on_poison = "park_key"`) before it halts, and by which column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parking {
+    /// The most rows of one key.
+    pub rows: u64,
+    /// The most keys.
+    pub keys: u64,
+    /// The column whose text is a message's key, where the sink has none of its own.
+    pub lane: Option<String>,
+}
+
+impl Default for Parking {
+    fn default() -> Self {
+        Self { rows: 10_000, keys: 1_000, lane: None }
+    }
 }
 
 /// What follows when rows become visible behind the position.

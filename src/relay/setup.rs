@@ -5,5 +5,6 @@ pub(in crate::relay) mod naming;
 pub mod prepare;
 pub mod prepared;
 pub(in crate::relay) mod renamed;
+pub(in crate::relay) mod row_key;
 pub(in crate::relay) mod shards;
 pub(in crate::relay) mod sinks;

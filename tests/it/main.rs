@@ -56,6 +56,7 @@ mod operators;
 mod ordering;
 mod outside;
 mod own_sink;
+mod parked;
 mod pending;
 mod poison;
 mod postgres_facts;

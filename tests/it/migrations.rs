@@ -104,7 +104,7 @@ async fn rights(owner: &Client, role: &str) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_relays_role_gets_exactly_what_it_needs_deletes_only_claims_and_marks_and_makes_no_ddl() {
+async fn the_relays_role_gets_exactly_what_it_needs_and_makes_no_ddl() {
     let (database, owner, text) = bare().await;
     owner.batch_execute("REVOKE ALL ON bookings FROM relay, app").await.unwrap();
     let up = ["migrate", "up", "--relay-role", "relay", "--app-role", "app"];
@@ -118,7 +118,7 @@ async fn the_relays_role_gets_exactly_what_it_needs_deletes_only_claims_and_mark
     for table in ["cursor", "control", "cursor_status", "dead_letter", "schedule_watch", "turn_progress"] {
         expected.extend(["SELECT", "INSERT", "UPDATE"].map(|right| format!("{right} outbox.{table}")));
     }
-    for table in ["claim", "sent", "replica"] {
+    for table in ["claim", "sent", "replica", "parked", "parked_key"] {
         expected.extend(["SELECT", "INSERT", "UPDATE", "DELETE"].map(|right| format!("{right} outbox.{table}")));
     }
     expected.extend(

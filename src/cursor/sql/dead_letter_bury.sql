@@ -6,3 +6,4 @@ target = excluded.target, key = excluded.key, payload = excluded.payload, fields
 field_values = excluded.field_values, error = excluded.error, attempts = d.attempts + 1, state = 'dead',
 dead_lettered_at = pg_catalog.clock_timestamp(), dead_lettered_by = excluded.dead_lettered_by,
 requested_at = NULL, requested_by = NULL, resolved_at = NULL, resolved_by = NULL
+RETURNING d.id

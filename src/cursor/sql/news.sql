@@ -16,5 +16,10 @@ SELECT pg_catalog.concat_ws(
         SELECT pg_catalog.concat_ws(' ', pg_catalog.count(*), pg_catalog.sum(d.id))
         FROM outbox.dead_letter AS d
         WHERE d.state = 'redriving'
+    ),
+    (
+        SELECT pg_catalog.concat_ws(' ', pg_catalog.count(*), pg_catalog.sum(p.letter))
+        FROM outbox.parked_key AS p
+        WHERE p.released
     )
 )

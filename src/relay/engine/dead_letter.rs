@@ -25,8 +25,11 @@ pub(in crate::relay) fn unread<'a>(config: &Config, message: &Message<'a>) -> De
 }
 
 /// All that is needed to look at a poison row, and to send it again.
-pub(in crate::relay) fn letter<'a>(config: &Config, sink: &Sink, message: &Message<'a>) -> DeadLetter<'a> {
-    let fields = sink.fields();
+pub(in crate::relay) fn letter<'a>(
+    config: &Config,
+    (sink, fields): (&Sink, &[Field]),
+    message: &Message<'a>,
+) -> DeadLetter<'a> {
     let (key, payload) = sink.rendered(message);
     let values: Vec<_> = (0..fields.len()).map(|field| message.value(field)).collect();
     let read = |bytes: &[u8]| values.iter().position(|value| value.is_some_and(|value| std::ptr::eq(value, bytes)));

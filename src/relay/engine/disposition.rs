@@ -153,7 +153,9 @@ fn stream(on_poison: OnPoison, several: bool, passed: bool, failure: &Failure) -
         _ if passed && failure.ambiguous => return passed_unknown(failure),
         (Class::Retry, _) => return (ForMessage::Blocks, ForRelay::BacksOff, of_receiver(failure)),
         (Class::Poison, _) if several => return (ForMessage::Isolated, ForRelay::Unaffected, ForCircuit::Unchanged),
-        (Class::Poison, OnPoison::DeadLetter) => return (ForMessage::Fails, ForRelay::Recovers, ForCircuit::Closes),
+        (Class::Poison, OnPoison::DeadLetter | OnPoison::ParkKey) => {
+            return (ForMessage::Fails, ForRelay::Recovers, ForCircuit::Closes);
+        }
         (Class::Poison, OnPoison::Halt) | (Class::Fatal, _) => HALTS,
     };
     (ForMessage::Blocks, relay, circuit)
@@ -191,7 +193,7 @@ fn pending_message(on_poison: OnPoison, several: bool, passed: bool, attempts: i
     match (failure.class, on_poison) {
         (Class::Poison, _) if several => ForMessage::Isolated,
         _ if passed && failure.ambiguous => ForMessage::Unknown,
-        (Class::Poison, OnPoison::DeadLetter) => ForMessage::Fails,
+        (Class::Poison, OnPoison::DeadLetter | OnPoison::ParkKey) => ForMessage::Fails,
         (Class::Fatal, _) => ForMessage::Waits(Wait::AT_ONCE),
         (Class::Retry, _) if !failure.ambiguous => ForMessage::Waits(Wait { counts: false, ..Wait::after(0) }),
         (Class::Retry, _) | (Class::Poison, OnPoison::Halt) => ForMessage::Waits(Wait::after(attempts)),
@@ -203,7 +205,7 @@ fn pending_relay(message: ForMessage, on_poison: OnPoison, once: bool, failure: 
         _ if message == ForMessage::Isolated => (ForRelay::Unaffected, ForCircuit::Unchanged),
         (Class::Poison, OnPoison::Halt) | (Class::Fatal, _) => HALTS,
         // It has answered: whatever stood between is over.
-        (Class::Poison, OnPoison::DeadLetter) => RECOVERS,
+        (Class::Poison, OnPoison::DeadLetter | OnPoison::ParkKey) => RECOVERS,
         // Each attempt that is not answered may be received twice; under at_most_once it costs a row.
         (Class::Retry, _) if message == ForMessage::Unknown || !failure.ambiguous => BACKS_OFF,
         (Class::Retry, _) if failure.is_outage() && !once => BACKS_OFF,
@@ -234,8 +236,8 @@ fn request_message(
         {
             ForMessage::Waits(waits)
         }
-        (Class::Poison, OnPoison::DeadLetter, _) if ambiguous_before => ForMessage::Unknown,
-        (Class::Poison, OnPoison::DeadLetter, _) => ForMessage::Fails,
+        (Class::Poison, OnPoison::DeadLetter | OnPoison::ParkKey, _) if ambiguous_before => ForMessage::Unknown,
+        (Class::Poison, OnPoison::DeadLetter | OnPoison::ParkKey, _) => ForMessage::Fails,
         // The attempt that halts the relay counts for nothing: it is made again when the relay is resumed.
         (Class::Poison, OnPoison::Halt, _) | (Class::Fatal, _, _) => ForMessage::Blocks,
     }

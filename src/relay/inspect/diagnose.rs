@@ -155,6 +155,7 @@ fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> Cursor
             .unwrap_or_default(),
         late_rows: cursor.map_or(0, |cursor| cursor.late_rows),
         dead_letters: cursor.map_or(0, |cursor| cursor.dead_letters),
+        parked_keys: cursor.map_or(0, |cursor| cursor.parked_keys),
         open_work: cursor.and_then(|cursor| cursor.open_work),
         change: (detail.change > detail.change_done).then_some(detail.change),
         requested: detail.requested.clone(),

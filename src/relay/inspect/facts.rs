@@ -55,6 +55,8 @@ pub struct CursorFacts {
     pub late_rows: i64,
     /// How many dead letters wait, or failed requests of a relay of requests.
     pub dead_letters: i64,
+    /// Keys that are parked.
+    pub parked_keys: i64,
     /// Its relay is one of requests.
     pub of_requests: bool,
     /// Its relay is one of due work, row by row.

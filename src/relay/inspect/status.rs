@@ -115,7 +115,7 @@ pub struct CursorStatus {
     pub late_rows: i64,
     /// Dead letters that wait for an operator or for their turn.
     pub dead_letters: i64,
-    /// Parked keys; none exist in this version.
+    /// Keys that are parked, each behind a dead letter.
     pub parked_keys: i64,
     /// Rows that were sent or not, never to be sent again, and not settled by an operator yet.
     pub unknown_outcomes: i64,
@@ -268,7 +268,7 @@ async fn cursor(
         open_work: None,
         late_rows: listed.late_rows,
         dead_letters: listed.dead_letters,
-        parked_keys: 0,
+        parked_keys: listed.parked_keys,
         unknown_outcomes: 0,
         unknown_keys: Box::default(),
         name: listed.name,

@@ -70,7 +70,9 @@ pub(in crate::relay) async fn ready(
         Ok(letters) => letters,
         Err(unready) => return Ok(Err(unready)),
     };
-    if let Err(unready) = columns(&session, config, shape, sink.fields()).await {
+    let mut fields = sink.fields().to_vec();
+    let key = sinks::row_key(config, &mut fields);
+    if let Err(unready) = columns(&session, config, shape, &fields).await {
         return Ok(Err(unready));
     }
     if let Sink::Sql(sink) = &sink {
@@ -102,8 +104,10 @@ pub(in crate::relay) async fn ready(
         ),
         config: config.clone(),
         shape: Arc::clone(shape),
-        texts: Texts::new(shape, sink.fields(), config.turn.max_row_bytes),
+        texts: Texts::new(shape, &fields, config.turn.max_row_bytes),
         sink: Arc::new(sink),
+        fields: fields.into(),
+        key: key.map(Arc::new),
         letters,
         identity: seat.identity,
         fingerprint: seat.fingerprint,

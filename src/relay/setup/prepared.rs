@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::message::Field;
 use crate::metrics::CursorMetrics;
+use crate::relay::setup::row_key::RowKey;
 use crate::relay::{Config, Guarantee};
 use crate::{pace, sink, source};
 
@@ -16,6 +18,10 @@ pub struct PreparedStream {
     pub shape: Arc<source::shape::Shape>,
     /// Its sink.
     pub sink: Arc<sink::Sink>,
+    /// What is read of each row: what the sink needs, and behind it what makes the key.
+    pub fields: Arc<[Field]>,
+    /// By what a row's key is found, where keys are parked.
+    pub key: Option<Arc<RowKey>>,
     /// The statements that read for the sink from the table.
     pub texts: source::fetch::Texts,
     /// Where dead letters are copied to.
@@ -70,10 +76,12 @@ impl PreparedStream {
     pub fn with_shape(&self, shape: &Arc<source::shape::Shape>) -> Self {
         let shape = shape.for_shard(self.config.shard.as_ref());
         Self {
-            texts: source::fetch::Texts::new(&shape, self.sink.fields(), self.config.turn.max_row_bytes),
+            texts: source::fetch::Texts::new(&shape, &self.fields, self.config.turn.max_row_bytes),
             shape,
             config: self.config.clone(),
             sink: Arc::clone(&self.sink),
+            fields: Arc::clone(&self.fields),
+            key: self.key.clone(),
             letters: self.letters.clone(),
             identity: self.identity.clone(),
             fingerprint: self.fingerprint.clone(),

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use crate::database::{Fragile, Loan};
 use crate::message::{ColumnType, Field};
-use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
+use crate::relay::setup::row_key::RowKey;
+use crate::relay::{Config, OnPoison};
 use crate::sink::command::CommandSink;
 use crate::sink::custom::Adapter;
 use crate::sink::email::EmailSink;
@@ -95,7 +96,7 @@ async fn custom_sink(config: &Config, custom: &custom::Config, patience: Duratio
 /// # Errors
 /// Settings that cannot work.
 pub(in crate::relay) fn fields(config: &Config, table: KnownTable<'_>) -> Result<Vec<Field>, Vec<InvalidSetting>> {
-    match &config.sink {
+    let mut fields = match &config.sink {
         sink::Config::Kafka(kafka) => kafka.fields(table.passed).map_err(|invalid| vec![invalid]),
         sink::Config::Http(_)
         | sink::Config::Sms(_)
@@ -105,7 +106,14 @@ pub(in crate::relay) fn fields(config: &Config, table: KnownTable<'_>) -> Result
         | sink::Config::Stdout(_)
         | sink::Config::Command(_)
         | sink::Config::Custom(_) => local_sink(config, table).map(|sink| sink.fields().to_vec()),
-    }
+    }?;
+    row_key(config, &mut fields);
+    Ok(fields)
+}
+
+/// By what a row's key is found where keys are parked, with what must be read for it behind the sink's fields.
+pub(in crate::relay) fn row_key(config: &Config, fields: &mut Vec<Field>) -> Option<RowKey> {
+    if config.on_poison == OnPoison::ParkKey { RowKey::new(config, fields) } else { None }
 }
 
 /// Has the server judge a statement on this connection, which is given back unless it is broken.

@@ -23,6 +23,7 @@ use crate::relay::stream::report;
 use crate::relay::stream::turn::Turn;
 use crate::relay::stream::turn_buffer::Kept;
 use crate::relay::stream::turn_progress::Relayed;
+use crate::relay::stream::withheld::Withheld;
 use crate::sink::{Class, Failure, Flow, Mark, Mode, Publication, Published, Sink};
 use crate::source::fetch::{self, FetchError, Fetched};
 
@@ -138,7 +139,7 @@ impl Turn<'_> {
         };
         self.timings.fetch = begun.elapsed();
         let published = Published { acknowledged: 0, stopped: None, suspects: 1 };
-        Ok(Relayed { kept, published, fetched, opened, unread: false })
+        Ok(Relayed { kept, published, fetched, withheld: Withheld::default(), opened, unread: false })
     }
 
     /// While the sink is out, one relay tries it at a time; the right to do so ended with the first transaction.

@@ -65,7 +65,7 @@ impl Samples {
             }
             let lag = lag(engine, &session, &ready.shape, look, standing).await?;
             let found = attention.get(&member.config.name).copied().unwrap_or_default();
-            ready.sampled(&lag, found.dead_letters, found.unknown);
+            ready.sampled(&lag, found);
         }
         look_again(topics, engine.call_deadline);
         Ok(())

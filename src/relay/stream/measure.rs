@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cursor::{ClockStep, Standing};
+use crate::cursor::{Attention, ClockStep, Standing};
 use crate::metrics::{Looked, Phase, TurnResult};
 use crate::relay::Guarantee;
 use crate::relay::engine::disposition::{ForRelay, at_stop};
@@ -180,10 +180,11 @@ impl PreparedStream {
         }
     }
 
-    /// Shows lag, backlog, the dead letters that wait, and how many outcomes are unknown.
-    pub(in crate::relay) fn sampled(&self, lag: &Lag, dead_letters: i64, unknown: i64) {
-        self.metrics.set_dead_letters(dead_letters.unsigned_abs());
-        self.metrics.set_unknown_outcomes(unknown.unsigned_abs());
+    /// Shows lag, backlog, the dead letters that wait, the keys that are parked, and how many outcomes are unknown.
+    pub(in crate::relay) fn sampled(&self, lag: &Lag, found: Attention) {
+        self.metrics.set_dead_letters(found.dead_letters.unsigned_abs());
+        self.metrics.set_parked_keys(found.parked_keys.unsigned_abs());
+        self.metrics.set_unknown_outcomes(found.unknown.unsigned_abs());
         self.metrics.set_lag(lag.age, lag.rows.unsigned_abs(), lag.observed_at);
     }
 }

@@ -1,6 +1,9 @@
 //! What follows from how publishing ended.
 
+use std::borrow::Cow;
+
 use crate::cursor::dead_letter::DeadLetter;
+use crate::message::Message;
 use crate::relay::engine::Engine;
 use crate::relay::engine::dead_letter;
 use crate::relay::engine::disposition::{ForMessage, ForRelay, Sender, at_stop, disposition};
@@ -44,14 +47,18 @@ pub(in crate::relay) fn verdict<'a>(ready: &PreparedStream, relayed: &'a Relayed
                 let letter = dead_letter::unread(&ready.config, &batch.message(row));
                 Verdict::Bury(failure, Box::new(letter))
             }
-            Some((batch, row)) => {
-                let letter = dead_letter::letter(&ready.config, &ready.sink, &batch.message(row));
-                Verdict::Bury(failure, Box::new(letter))
-            }
+            Some((batch, row)) => Verdict::Bury(failure, Box::new(letter(ready, &batch.message(row)))),
             None => Verdict::Halt(failure),
         },
         ForMessage::Blocks | ForMessage::Waits(_) | ForMessage::Unknown => stopped(failure),
     }
+}
+
+/// The row as a dead letter, with its key where keys are parked.
+pub(in crate::relay) fn letter<'a>(ready: &PreparedStream, message: &Message<'a>) -> DeadLetter<'a> {
+    let letter = dead_letter::letter(&ready.config, (&ready.sink, &ready.fields), message);
+    let key = ready.key.as_ref().and_then(|key| key.of(message)).map(Cow::into_owned);
+    DeadLetter { key: letter.key.or(key), ..letter }
 }
 
 /// What follows from a failure at which the stream stops.

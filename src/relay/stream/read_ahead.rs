@@ -231,7 +231,7 @@ pub(in crate::relay) fn request<'a>(
     Request {
         shape: &ready.shape,
         server,
-        fields: ready.sink.fields(),
+        fields: &ready.fields,
         texts: &ready.texts,
         typed: ready.sink.is_typed(),
         after,

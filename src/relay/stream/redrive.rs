@@ -4,14 +4,18 @@ use std::time::Instant;
 
 use crate::batch::Batch;
 use crate::cursor::LockedCursor;
-use crate::cursor::dead_letter::{Redrive, Redriven};
+use crate::cursor::dead_letter::{DeadLetter, Payload, Redrive, Redriven};
+use crate::cursor::parked::{RefusedAgain, Unparked};
 use crate::database::codec::Raw;
 use crate::database::{Error, Loan, sqlstate};
 use crate::relay::engine::dead_letter;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::{ForMessage, Sender, disposition};
+use crate::relay::engine::report;
 use crate::relay::engine::unreadable;
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
+use crate::relay::stream::publish_decision::letter;
+use crate::relay::stream::resend::Resend;
 use crate::relay::stream::turn::Turn;
 use crate::sink::{Class, Failure, Mark, Mode, Published};
 use crate::source::fetch::{FetchError, Unreadable, WantedRow, too_large, types_stand};
@@ -40,6 +44,30 @@ enum Again {
 }
 
 impl Turn<'_> {
+    /// The dead letters that an operator has redriven, else the rows of released keys; as many as this turn sends.
+    pub(in crate::relay) async fn rows_to_resend(
+        &mut self,
+        cursor: &LockedCursor,
+    ) -> Result<Option<Resend>, TurnError> {
+        // Rows that come without an end, each of which waits for its answer, must not hold all others up.
+        let again = std::mem::take(&mut self.learned.redrove);
+        let released = self.parked.released;
+        if again || !cursor.redrive && !released {
+            return Ok(None);
+        }
+        let most = self.redrives();
+        let mut rows = if cursor.redrive { within(self.engine, cursor.redriving(most)).await? } else { Vec::new() };
+        let released = released && rows.is_empty();
+        if released {
+            rows = within(self.engine, cursor.released(most)).await?;
+        }
+        self.learned.redrove = i64::try_from(rows.len()).is_ok_and(|sent| sent >= most);
+        // Receivers see a mark: one for all.
+        let alike = rows.iter().take_while(|row| row.late == rows[0].late).count();
+        rows.truncate(alike);
+        Ok((released || !rows.is_empty()).then_some(Resend { rows, released }))
+    }
+
     /// How many dead letters this turn sends again: a crash repeats no more than a turn of rows would.
     pub(in crate::relay) fn redrives(&self) -> i64 {
         i64::try_from(self.ready.config.turn.rows.min(REDRIVES)).unwrap_or(1)
@@ -51,10 +79,11 @@ impl Turn<'_> {
         &mut self,
         cursor: LockedCursor,
         reader: Loan,
-        letters: &[Redrive],
+        again: &Resend,
         deadline: Instant,
     ) -> Result<TurnOutcome, TurnError> {
-        let mut batch = Batch::new(self.ready.sink.fields().len());
+        let letters = &*again.rows;
+        let mut batch = Batch::new(self.ready.fields.len());
         let mut gone = None;
         for letter in letters {
             gone = within(self.engine, self.read_again(&reader, letter, &mut batch)).await?;
@@ -63,7 +92,7 @@ impl Turn<'_> {
             }
         }
         let (sink, shape) = (&self.ready.sink, &self.ready.shape);
-        if sink.is_typed() && !within(self.engine, types_stand(&reader, shape, sink.fields())).await? {
+        if sink.is_typed() && !within(self.engine, types_stand(&reader, shape, &self.ready.fields)).await? {
             return Err(FetchError::FamilyChanged.into());
         }
         let published = self.publish_again(&cursor, letters, &batch, deadline).await?;
@@ -71,19 +100,43 @@ impl Turn<'_> {
         let accepted: Vec<i64> = letters[..acknowledged].iter().map(|letter| letter.id).collect();
         let failure = published.stopped.or(gone.filter(|_| acknowledged == batch.len()));
         let refused = failure.as_ref().filter(|failure| is_refused(failure)).zip(letters.get(acknowledged));
-        if acknowledged == 0 && refused.is_none() {
+        if acknowledged == 0 && refused.is_none() && !(again.released && letters.is_empty()) {
             // Nothing to record; and statements that were cut half-way must not be committed.
             within(self.engine, cursor.release()).await?;
             return Ok(TurnOutcome::Redriven { rows: 0, failure });
         }
-        let outcome = Redriven {
-            accepted: &accepted,
-            refused: refused.map(|(failure, letter)| (letter.id, crate::relay::engine::report::error(failure, None))),
-            by: &self.engine.replica,
+        let recorded = if again.released {
+            let row = (acknowledged < batch.len()).then(|| batch.message(acknowledged));
+            let refused = refused.map(|(failure, parked)| RefusedAgain {
+                seq: parked.id,
+                letter: row.as_ref().map_or_else(|| self.as_parked(parked), |row| letter(self.ready, row)),
+                error: report::error(failure, None),
+            });
+            let outcome = Unparked { accepted: &accepted, refused, by: &self.engine.replica };
+            within(self.engine, cursor.unparked(&outcome)).await
+        } else {
+            let refused = refused.map(|(failure, letter)| (letter.id, report::error(failure, None)));
+            let outcome = Redriven { accepted: &accepted, refused, by: &self.engine.replica };
+            within(self.engine, cursor.redriven(&outcome)).await
         };
-        let redriven = within(self.engine, cursor.redriven(&outcome)).await;
-        redriven.map_err(|source| self.not_advanced(acknowledged, source))?;
+        recorded.map_err(|source| self.not_advanced(acknowledged, source))?;
         Ok(TurnOutcome::Redriven { rows: acknowledged, failure })
+    }
+
+    /// A parked row that cannot be read again, as it was parked.
+    fn as_parked<'b>(&self, parked: &'b Redrive) -> DeadLetter<'b> {
+        let config = &self.ready.config;
+        DeadLetter {
+            source: config.source.table().to_string(),
+            created_at: parked.position.created_at,
+            message_id: parked.position.id.clone().unwrap_or_default(),
+            sink: config.sink.kind(),
+            target: config.sink.target(),
+            key: None,
+            payload: Payload::None,
+            fields: parked.fields.clone(),
+            values: parked.values.iter().map(Option::as_deref).collect(),
+        }
     }
 
     /// Appends the row as it is now, so that a fixed one goes out fixed; a row that is gone, as it was read then. Says
@@ -98,7 +151,7 @@ impl Turn<'_> {
         if let Err(error) = &read {
             let wanted = WantedRow {
                 shape: &self.ready.shape,
-                fields: self.ready.sink.fields(),
+                fields: &self.ready.fields,
                 most: self.ready.config.turn.max_row_bytes,
                 position: &letter.position,
             };
@@ -125,7 +178,7 @@ impl Turn<'_> {
     }
 
     async fn read_row(&self, reader: &Loan, letter: &Redrive, batch: &mut Batch) -> Result<Again, Error> {
-        let fields = self.ready.sink.fields();
+        let fields = &self.ready.fields;
         let most = self.ready.config.turn.max_row_bytes;
         let sql = reader.prepare_cached(&self.ready.shape.row_sql(fields, most)).await?;
         let Some(id) = &letter.position.id else { return Ok(Again::Gone) };

@@ -8,7 +8,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cursor::dead_letter::{DeadLetter, Redrive};
+use crate::cursor::dead_letter::DeadLetter;
+use crate::cursor::parked::ParkedKeys;
 use crate::cursor::turn_progress::TurnFacts;
 use crate::cursor::{Advance, ErrorReport, LockedCursor, RelayFacts, RestsOn, RowPlace};
 use crate::database::{Error, Loan};
@@ -26,10 +27,12 @@ use crate::relay::stream::progress_writer::{self, ProgressWriter};
 use crate::relay::stream::publish_decision::{self, Verdict};
 use crate::relay::stream::read_ahead::{self, Ahead, Chain, Rows};
 use crate::relay::stream::report;
+use crate::relay::stream::resend::Resend;
 use crate::relay::stream::shards;
 use crate::relay::stream::turn_buffer::Kept;
 use crate::relay::stream::turn_progress::{Relayed, pump};
 use crate::relay::stream::weaker_rule;
+use crate::relay::stream::withheld::{Parked, Parks, Withheld};
 use crate::sink::{Failure, Mode, Published};
 use crate::source::fetch::{FetchError, Fetched};
 use crate::source::watcher::Sighting;
@@ -60,6 +63,8 @@ pub struct Turn<'a> {
     pub swept: Option<Swept>,
     /// How many rows it has recorded that came late.
     pub late: usize,
+    /// The keys that are parked, once the cursor is locked.
+    pub parked: ParkedKeys,
     /// Where it has left the cursor's row.
     pub place: Option<RowPlace>,
     /// It took all that one stretched as they are now may take.
@@ -111,9 +116,10 @@ impl Turn<'_> {
             Admitted::Publish(cursor) => *cursor,
             Admitted::Over(outcome) => return Ok(outcome),
         };
-        let letters = self.redriven_letters(&cursor).await?;
+        self.parked = within(self.engine, cursor.parked_keys()).await?;
+        let again = self.rows_to_resend(&cursor).await?;
         let at_most_once = self.ready.config.guarantee == Guarantee::AtMostOnce;
-        if letters.is_empty() && !at_most_once {
+        if again.is_none() && !at_most_once {
             let relayed = self.publish(&cursor, chain, deadline).await?;
             return self.advance(cursor, relayed).await;
         }
@@ -121,9 +127,12 @@ impl Turn<'_> {
         chain.ahead = None;
         let reader = within(self.engine, self.engine.connection()).await?;
         // Boxed: the turns of most relays are never these, and would carry their room along.
-        match letters.first() {
-            Some(first) if at_most_once => Box::pin(self.redrive_once(cursor, reader, first, deadline)).await,
-            Some(_) => Box::pin(self.redrive(cursor, reader, &letters, deadline)).await,
+        match &again {
+            Some(Resend { rows, .. }) if at_most_once => match rows.first() {
+                Some(first) => Box::pin(self.redrive_once(cursor, reader, first, deadline)).await,
+                None => Box::pin(self.at_most_once(cursor, reader, deadline)).await,
+            },
+            Some(again) => Box::pin(self.redrive(cursor, reader, again, deadline)).await,
             None => Box::pin(self.at_most_once(cursor, reader, deadline)).await,
         }
     }
@@ -174,21 +183,6 @@ impl Turn<'_> {
             return Ok(Admitted::Over(TurnOutcome::Early(circuit::PROBED_BY_ANOTHER)));
         }
         Ok(Admitted::Publish(Box::new(cursor)))
-    }
-
-    /// The dead letters that an operator has redriven, as many as this turn sends.
-    async fn redriven_letters(&mut self, cursor: &LockedCursor) -> Result<Vec<Redrive>, TurnError> {
-        // Rows that come late without an end, each of which waits for its answer, must not hold all others up.
-        let again = std::mem::take(&mut self.learned.redrove);
-        if !cursor.redrive || again {
-            return Ok(Vec::new());
-        }
-        let mut letters = within(self.engine, cursor.redriving(self.redrives())).await?;
-        self.learned.redrove = i64::try_from(letters.len()).is_ok_and(|sent| sent >= self.redrives());
-        // Receivers see a mark: one for all.
-        let alike = letters.iter().take_while(|letter| letter.late == letters[0].late).count();
-        letters.truncate(alike);
-        Ok(letters)
     }
 
     /// Why the cursor must not be moved now.
@@ -261,10 +255,13 @@ impl Turn<'_> {
             return Ok(Relayed::late(opened));
         }
         // What came late must be written down with the snapshot that sees it, which is the advance's to do.
-        let recorded = opened.as_ref().filter(|opened| opened.late.is_empty() && ready.records_progress());
+        // So must rows of parked keys.
+        let plain = self.parked.rows.is_empty() && ready.records_progress();
+        let recorded = opened.as_ref().filter(|opened| opened.late.is_empty() && plain);
         let writer =
             recorded.map(|opened| ProgressWriter::new(self.engine, self.facts(cursor), opened.snapshot.clone()));
         let (mut kept, mut learned) = (Kept::default(), self.learned);
+        let mut parked = Parked::new(ready, self.parked.rows.clone());
         let (mut fetched, mut fetch_time, mut tail) = (None, Duration::ZERO, Duration::ZERO);
         let reading = async {
             let outcome = end.wait().await;
@@ -277,7 +274,7 @@ impl Turn<'_> {
             }
             fetched = Some(outcome);
         };
-        let publishing = async { tail = pump(&mut publication, &mut kept, rows, writer).await };
+        let publishing = async { tail = pump(&mut publication, &mut kept, &mut parked, rows, writer).await };
         let cut = tokio::select! {
             biased;
             () = closed.cancelled() => return Err(self.lock_lost(publication.acknowledged())),
@@ -285,12 +282,13 @@ impl Turn<'_> {
             () = self.engine.cut.cancelled() => true,
             _ = async { tokio::join!(publishing, reading) } => false,
         };
-        let published = publication.finish();
+        let published = parked.ended(publication.finish(), kept.rows());
         self.learned = learned;
         (self.timings.fetch, self.timings.publish, self.timings.tail) = (fetch_time, begun.elapsed(), tail);
         let spent = matches!(&fetched, Some(Ok(fetched)) if fetched.spent);
-        self.learn(&published, Taken { rows: kept.rows(), wanted, most, spent, growth, cut });
-        let relayed = self.read(kept, published, fetched, cut)?;
+        let rows = kept.rows() + parked.withheld.len();
+        self.learn(&published, Taken { rows, wanted, most, spent, growth, cut });
+        let relayed = self.read((kept, parked.withheld), published, fetched, cut)?;
         Ok(Relayed { opened, ..relayed })
     }
 
@@ -350,13 +348,14 @@ impl Turn<'_> {
     /// What was read and published, or the error of a turn that has neither.
     fn read(
         &self,
-        kept: Kept,
+        (kept, withheld): (Kept, Withheld),
         published: Published,
         fetched: Option<Result<Fetched, FetchError>>,
         cut: bool,
     ) -> Result<Relayed, TurnError> {
-        let (ready, rows) = (self.ready, kept.rows());
-        let nothing_published = published.acknowledged == 0 && published.stopped.is_none();
+        let (ready, rows) = (self.ready, kept.rows() + withheld.len());
+        let passed = published.acknowledged + withheld.passed(published.acknowledged);
+        let nothing_published = passed == 0 && published.stopped.is_none();
         let read_nothing = matches!(&fetched, Some(Ok(fetched)) if fetched.rows == 0);
         if cut && !read_nothing && nothing_published {
             // Nothing was read, or nothing was handed over, in time: that is no sign that nothing is there.
@@ -375,7 +374,7 @@ impl Turn<'_> {
             }
             None => Fetched { rows, more: cut, ..Fetched::default() },
         };
-        Ok(Relayed { kept, published, fetched, unread: false, opened: None })
+        Ok(Relayed { kept, published, fetched, withheld, unread: false, opened: None })
     }
 
     /// Advances over the acknowledged prefix, and over a poison row after it when that is the policy.
@@ -387,6 +386,7 @@ impl Turn<'_> {
         let acknowledged = relayed.published.acknowledged;
         let message_id = relayed.message_id(acknowledged);
         let verdict = publish_decision::verdict(self.ready, &relayed);
+        let (verdict, park) = self.key_to_park(verdict, &relayed).await?;
         let verdict = publish_decision::copied(self.engine, self.ready, verdict).await;
         let verdict = self.late_halt(&relayed).map_or(verdict, Verdict::Halt);
         self.report(&verdict, message_id.as_deref()).await;
@@ -401,7 +401,8 @@ impl Turn<'_> {
         };
         let end = end.or_else(|| self.stays_for_late_rows(&cursor, &relayed));
         if end.is_some() {
-            self.commit(cursor, end.as_ref(), relayed.opened.as_ref(), dead, acknowledged).await?;
+            let parked = Parks { key: park.as_deref(), rows: relayed.withheld.written(self.ready, passed) };
+            self.commit(cursor, end.as_ref(), relayed.opened.as_ref(), (dead, parked), acknowledged).await?;
             self.stands_at = end;
         } else {
             (self.stands_at, self.swept) = (cursor.position.clone(), cursor.swept.clone());
@@ -430,7 +431,7 @@ impl Turn<'_> {
         cursor: LockedCursor,
         position: Option<&Position>,
         opened: Option<&Opened>,
-        dead: Option<(&DeadLetter<'_>, ErrorReport<'_>)>,
+        (dead, parked): (Option<(&DeadLetter<'_>, ErrorReport<'_>)>, Parks<'_>),
         acknowledged: usize,
     ) -> Result<(), TurnError> {
         let shape = Arc::clone(&self.ready.shape);
@@ -454,8 +455,10 @@ impl Turn<'_> {
             identity: &self.ready.identity,
             partitions: self.partitions,
             rests_on: &self.rests_on,
-            durable: self.ready.config.waits_for_disk() || dead.is_some() || late.is_some(),
+            durable: self.ready.config.waits_for_disk() || dead.is_some() || late.is_some() || parked.rows.is_some(),
             dead,
+            park: parked.key,
+            parked: parked.rows,
             late,
             by: &self.engine.replica,
         };
@@ -481,7 +484,8 @@ impl Turn<'_> {
             Verdict::Retry(failure) | Verdict::Halt(failure) => TurnOutcome::Stalled { rows, failure, message_id },
             Verdict::Done if relayed.fetched.rows == 0 && self.late == 0 => TurnOutcome::Idle,
             Verdict::Done => {
-                let more = relayed.fetched.more || rows < relayed.fetched.rows || self.late > 0;
+                let passed = rows + relayed.withheld.passed(rows);
+                let more = relayed.fetched.more || passed < relayed.fetched.rows || self.late > 0;
                 TurnOutcome::Relayed { rows, more }
             }
         }

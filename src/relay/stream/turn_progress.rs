@@ -9,6 +9,7 @@ use crate::relay::engine::unreadable;
 use crate::relay::stream::progress_writer::ProgressWriter;
 use crate::relay::stream::read_ahead::Rows;
 use crate::relay::stream::turn_buffer::Kept;
+use crate::relay::stream::withheld::{Parked, Withheld};
 use crate::sink::{Failure, Flow, Publication, Published};
 use crate::source::fetch::{Fetched, Unreadable};
 
@@ -20,6 +21,8 @@ pub(in crate::relay) struct Relayed {
     pub(in crate::relay) kept: Kept,
     pub(in crate::relay) published: Published,
     pub(in crate::relay) fetched: Fetched,
+    /// Rows of parked keys among them, which are passed and not published.
+    pub(in crate::relay) withheld: Withheld,
     /// What the reading saw before its first row; none when it failed before.
     pub(in crate::relay) opened: Option<Opened>,
     /// The only row that was kept cannot be read: nothing of it is there but its place.
@@ -32,6 +35,7 @@ impl Relayed {
             kept: Kept::default(),
             published: Published { acknowledged: 0, stopped: Some(failure), suspects: 1 },
             fetched: Fetched::default(),
+            withheld: Withheld::default(),
             opened: None,
             unread: false,
         }
@@ -41,7 +45,8 @@ impl Relayed {
     pub(in crate::relay) fn late(opened: Option<Opened>) -> Self {
         let published = Published { acknowledged: 0, stopped: None, suspects: 1 };
         let fetched = Fetched { more: true, ..Fetched::default() };
-        Self { kept: Kept::default(), published, fetched, opened, unread: false }
+        let (kept, withheld) = (Kept::default(), Withheld::default());
+        Self { kept, published, fetched, withheld, opened, unread: false }
     }
 
     /// Whether the reading came to its end and found no row.
@@ -73,9 +78,10 @@ impl Relayed {
         self.kept.locate(n)
     }
 
-    /// The position of the last of `n` messages; all that are acknowledged are among them.
+    /// The position of the last of `n` messages, or of the last withheld row that is passed with them; all that are acknowledged
+    /// are among them.
     pub(in crate::relay) fn end(&self, n: usize) -> Option<Position> {
-        self.kept.end(n)
+        self.withheld.end(n).or_else(|| self.kept.end(n))
     }
 
     pub(in crate::relay) fn message_id(&self, n: usize) -> Option<String> {
@@ -93,13 +99,15 @@ impl Relayed {
 pub(in crate::relay) async fn pump(
     publication: &mut Publication<'_>,
     kept: &mut Kept,
+    parked: &mut Parked<'_>,
     mut rows: Rows,
     mut writer: Option<ProgressWriter>,
 ) -> Duration {
     while let Some((batch, room)) = rows.next().await {
+        let batch = parked.publishable(batch, kept.rows());
         // Kept before it is pushed: a push that is cut half-way has published rows of it.
         let batch = kept.keep(batch);
-        if publication.push(batch).await == Flow::Stop {
+        if publication.push(batch).await == Flow::Stop || parked.is_full() {
             // Nothing more is read, but what was pushed before the stop is on its way and counts when it arrives.
             rows.close();
             break;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::cursor::RestsOn;
+use crate::cursor::parked::ParkedKeys;
 use crate::database::Error;
 use crate::pace::{self, Backoff, Patience};
 use crate::position::Position;
@@ -199,6 +200,7 @@ impl Worker<'_> {
             stands_at: None,
             swept: None,
             late: 0,
+            parked: ParkedKeys::default(),
             since: None,
             place: None,
             filled: false,

@@ -34,6 +34,21 @@ pub(super) fn add(why: &mut Why, facts: &CursorFacts) {
         why.sentence.pop();
         why.sentence.push_str(&format!("; rows that came late, behind the position: {}.", facts.late_rows));
     }
+    if facts.parked_keys > 0 {
+        why.sentence.pop();
+        why.sentence.push_str(&match facts.parked_keys {
+            1 => "; 1 key is parked: its rows wait for a dead letter.".to_owned(),
+            keys => format!("; {keys} keys are parked: their rows wait for dead letters."),
+        });
+        // Their rows are the only ones that an operator must do something for.
+        if why.well {
+            why.advice.extend([
+                format!("outbox-relay dead-letter list --cursor {}", facts.name),
+                "Fix what was refused and redrive it, or discard it: the rows behind it are sent then, in order."
+                    .to_owned(),
+            ]);
+        }
+    }
     if facts.dead_letters > 0 {
         why.sentence.pop();
         why.sentence.push_str(&format!("; {}.", dead_letters(facts)));

@@ -78,7 +78,7 @@ impl PendingJob {
         let message = self.message.message(0);
         match self.too_large {
             Some(_) => dead_letter::unread(&prepared.config, &message),
-            None => dead_letter::letter(&prepared.config, &prepared.sink, &message),
+            None => dead_letter::letter(&prepared.config, (&prepared.sink, prepared.sink.fields()), &message),
         }
     }
 }

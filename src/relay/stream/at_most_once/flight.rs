@@ -35,6 +35,8 @@ impl Turn<'_> {
         let token = format!("{:032x}", fastrand::u128(..));
         let known = self.ready.shape.descendants.clone();
         let advance = Advance {
+            park: None,
+            parked: None,
             position: flight.end,
             observed_at: self.sighting.horizon.observed_at,
             snapshot: flight.opened.map(|opened| opened.snapshot.as_str()),

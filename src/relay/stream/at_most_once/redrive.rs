@@ -13,6 +13,7 @@ use crate::relay::engine::deadline::within;
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::redrive::{self, is_refused};
 use crate::relay::stream::report;
+use crate::relay::stream::resend::Resend;
 use crate::relay::stream::turn::Turn;
 
 impl Turn<'_> {
@@ -24,11 +25,11 @@ impl Turn<'_> {
         letter: &Redrive,
         deadline: Instant,
     ) -> Result<TurnOutcome, TurnError> {
-        let mut batch = Batch::new(self.ready.sink.fields().len());
+        let mut batch = Batch::new(self.ready.fields.len());
         within(self.engine, self.read_again(&reader, letter, &mut batch)).await?;
         if batch.is_empty() {
             // Nothing can be sent; the reason is found and recorded as under the other guarantee.
-            return self.redrive(cursor, reader, std::slice::from_ref(letter), deadline).await;
+            return self.redrive(cursor, reader, &Resend::of(letter.clone()), deadline).await;
         }
         drop(reader);
         let mode = self.mode(Some(redrive::mark(letter)), deadline);

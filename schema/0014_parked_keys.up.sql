@@ -1,0 +1,116 @@
+-- Version 14: a message that is never accepted parks its key (on_poison = "park_key"); the rows of that key wait behind it, in
+-- order, and all others go on.
+
+CREATE TABLE outbox.parked_key (
+    cursor    text        NOT NULL,
+    key       text        NOT NULL,
+    letter    bigint      NOT NULL,
+    rows      bigint      NOT NULL DEFAULT 0,
+    released  boolean     NOT NULL DEFAULT false,
+    parked_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    parked_by text        NOT NULL,
+    CONSTRAINT parked_key_once PRIMARY KEY (cursor, key)
+) WITH (fillfactor = 50);
+CREATE INDEX parked_key_letter ON outbox.parked_key (letter);
+-- Every look of a replica asks whether there is one.
+CREATE INDEX parked_key_released ON outbox.parked_key (cursor) WHERE released;
+COMMENT ON TABLE outbox.parked_key IS 'Keys that are parked: while a key stands here, none of its rows is sent but those that are sent again from outbox.parked.';
+COMMENT ON COLUMN outbox.parked_key.cursor IS 'The cursor. No foreign key: it would wait for a turn''s lock.';
+COMMENT ON COLUMN outbox.parked_key.key IS 'The key, as text.';
+COMMENT ON COLUMN outbox.parked_key.letter IS 'The dead letter that all rows of the key wait for, or waited for last.';
+COMMENT ON COLUMN outbox.parked_key.rows IS 'How many rows of the key stand in outbox.parked.';
+COMMENT ON COLUMN outbox.parked_key.released IS 'The dead letter was accepted or discarded: the next turns send the key''s rows. Until none is left, new ones line up behind them.';
+COMMENT ON COLUMN outbox.parked_key.parked_at IS 'When the key was parked.';
+COMMENT ON COLUMN outbox.parked_key.parked_by IS 'The replica that did.';
+
+CREATE TABLE outbox.parked (
+    seq          bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    cursor       text        NOT NULL,
+    key          text        NOT NULL,
+    letter       bigint,
+    source       text        NOT NULL,
+    created_at   timestamptz NOT NULL,
+    message_id   text        NOT NULL,
+    fields       text[]      NOT NULL,
+    field_values bytea[]     NOT NULL,
+    bytes        bigint      NOT NULL,
+    parked_at    timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    parked_by    text        NOT NULL,
+    CONSTRAINT parked_once UNIQUE (cursor, created_at, message_id)
+);
+CREATE INDEX parked_in_order ON outbox.parked (cursor, key, created_at, seq);
+CREATE INDEX parked_letter ON outbox.parked (letter) WHERE letter IS NOT NULL;
+COMMENT ON TABLE outbox.parked IS 'Rows of keys that are parked, whole, written in the transaction that advanced over them: first the one that was refused, then all that came later.';
+COMMENT ON COLUMN outbox.parked.seq IS 'The order of rows of one instant.';
+COMMENT ON COLUMN outbox.parked.cursor IS 'The cursor that advanced over the row.';
+COMMENT ON COLUMN outbox.parked.key IS 'Its key.';
+COMMENT ON COLUMN outbox.parked.letter IS 'Its dead letter, if it is the row that was refused; NULL: it waits behind that one.';
+COMMENT ON COLUMN outbox.parked.source IS 'The table that the row stands in.';
+COMMENT ON COLUMN outbox.parked.created_at IS 'The row''s place in the order.';
+COMMENT ON COLUMN outbox.parked.message_id IS 'The row''s id as text.';
+COMMENT ON COLUMN outbox.parked.fields IS 'What was read of the row: one word for each field.';
+COMMENT ON COLUMN outbox.parked.field_values IS 'The values read.';
+COMMENT ON COLUMN outbox.parked.bytes IS 'How many bytes they take.';
+COMMENT ON COLUMN outbox.parked.parked_at IS 'When the row was parked.';
+COMMENT ON COLUMN outbox.parked.parked_by IS 'The replica that did.';
+
+-- Whoever ends a dead letter, and by whatever program or statement, releases the key behind it.
+CREATE FUNCTION outbox.release_parked_key() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    WITH gone AS (DELETE FROM outbox.parked AS p WHERE p.letter = OLD.id RETURNING 1)
+    UPDATE outbox.parked_key AS k SET released = true, rows = k.rows - (SELECT count(*) FROM gone) WHERE k.letter = OLD.id;
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION outbox.release_parked_key() IS 'Releases the key that waits for a dead letter which was accepted or discarded.';
+REVOKE ALL ON FUNCTION outbox.release_parked_key() FROM PUBLIC;
+CREATE TRIGGER release_parked_key AFTER UPDATE OF state ON outbox.dead_letter
+    FOR EACH ROW WHEN (OLD.state IN ('dead', 'redriving') AND NEW.state IN ('redriven', 'discarded'))
+    EXECUTE FUNCTION outbox.release_parked_key();
+CREATE TRIGGER release_parked_key_of_deleted AFTER DELETE ON outbox.dead_letter
+    FOR EACH ROW WHEN (OLD.state IN ('dead', 'redriving')) EXECUTE FUNCTION outbox.release_parked_key();
+
+-- A cursor that is renamed takes its parked rows along; one that has some cannot be removed, nor divided among others.
+CREATE FUNCTION outbox.keep_parked_keys() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    keys bigint;
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        SELECT count(*) INTO keys FROM outbox.parked_key AS k WHERE k.cursor = OLD.name;
+        IF keys > 0 THEN
+            RAISE EXCEPTION 'cursor % has % parked keys', OLD.name, keys USING ERRCODE = 'object_not_in_prerequisite_state',
+                HINT = format('Their rows have not been sent. `outbox-relay dead-letter list --cursor %s` names what they wait for: redrive or discard it, and let the relay send them first.', OLD.name);
+        END IF;
+        RETURN OLD;
+    END IF;
+    UPDATE outbox.parked_key AS k SET cursor = NEW.name WHERE k.cursor = OLD.name;
+    UPDATE outbox.parked AS p SET cursor = NEW.name WHERE p.cursor = OLD.name;
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION outbox.keep_parked_keys() IS 'Renames the parked rows of a cursor with it, and keeps a cursor that has some.';
+REVOKE ALL ON FUNCTION outbox.keep_parked_keys() FROM PUBLIC;
+CREATE TRIGGER keep_parked_keys BEFORE DELETE ON outbox.cursor FOR EACH ROW EXECUTE FUNCTION outbox.keep_parked_keys();
+CREATE TRIGGER rename_parked_keys AFTER UPDATE OF name ON outbox.cursor FOR EACH ROW
+    WHEN (OLD.name IS DISTINCT FROM NEW.name) EXECUTE FUNCTION outbox.keep_parked_keys();
+
+-- Roles that relays run as already may write them: an upgrade needs no second look at grants.
+DO $$
+DECLARE
+    relay text;
+BEGIN
+    FOR relay IN
+        SELECT DISTINCT g.grantee::pg_catalog.regrole::text
+        FROM pg_catalog.pg_class AS c, pg_catalog.aclexplode(c.relacl) AS g
+        WHERE c.oid = 'outbox.cursor'::pg_catalog.regclass AND g.privilege_type = 'UPDATE' AND g.grantee NOT IN (0, c.relowner)
+    LOOP
+        EXECUTE pg_catalog.format('GRANT SELECT, INSERT, UPDATE, DELETE ON outbox.parked_key, outbox.parked TO %s', relay);
+    END LOOP;
+END
+$$;
+
+INSERT INTO outbox.version (version, oldest_binary) VALUES (14, 1);

@@ -1,0 +1,123 @@
+//! Keys that are parked (`on_poison = "park_key"`), and the rows that wait for them.
+//!
+//! Promise: only the holder of the cursor's lock adds a row or takes one away, in the transaction that advances over it or
+//! records that it was sent. A key stands in `outbox.parked_key` from the refusal of its first row until none of its rows is
+//! left; while it does, none of its rows is sent but from `outbox.parked`, in order. Whoever ends the dead letter that it waits
+//! for releases it, by a trigger.
+
+use std::collections::HashMap;
+
+use tokio_postgres::types::ToSql;
+
+use super::dead_letter::{self, DeadLetter, Redrive};
+use super::status::ErrorReport;
+use crate::database::{Error, Fragile};
+use crate::position::Timestamp;
+
+const KEYS: &str = include_str!("sql/parked_keys.sql");
+const ADD: &str = include_str!("sql/parked_add.sql");
+const BEGIN: &str = include_str!("sql/parked_begin.sql");
+const RELEASED: &str = include_str!("sql/parked_released.sql");
+const SENT: &str = include_str!("sql/parked_sent.sql");
+const REFUSED: &str = include_str!("sql/parked_refused.sql");
+const END: &str = include_str!("sql/parked_end.sql");
+
+/// How many bytes of released rows are read at a time; the row that passes it is the last.
+const RELEASED_BYTES: i64 = 8 << 20;
+/// A longer key is not parked: an entry of an index has room for no more beside a cursor's name.
+pub const LONGEST_KEY: usize = 2000;
+
+/// The keys of a cursor that are parked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ParkedKeys {
+    /// How many rows of each wait.
+    pub rows: HashMap<String, u64>,
+    /// Some were released.
+    pub released: bool,
+}
+
+/// Rows of such keys, which an advance passes and writes down, in order.
+#[derive(Clone, Debug, Default)]
+pub struct NewlyParked<'a> {
+    /// The table.
+    pub source: String,
+    /// What was read of each row, in words.
+    pub fields: Vec<String>,
+    /// The values read, row by row.
+    pub values: Vec<Option<&'a [u8]>>,
+    /// Their keys.
+    pub keys: Vec<&'a str>,
+    /// When they were created.
+    pub instants: Vec<Timestamp>,
+    /// Their ids.
+    pub ids: Vec<&'a str>,
+    /// How many bytes the values of each take.
+    pub bytes: Vec<i64>,
+}
+
+/// A row of a released key that its receiver refuses: the key waits again, for this dead letter.
+#[derive(Debug)]
+pub struct RefusedAgain<'a> {
+    /// The row's number.
+    pub seq: i64,
+    /// The letter.
+    pub letter: DeadLetter<'a>,
+    /// Why.
+    pub error: ErrorReport<'a>,
+}
+
+/// What became of rows of released keys.
+#[derive(Debug)]
+pub struct Unparked<'a> {
+    /// The numbers of those that were accepted.
+    pub accepted: &'a [i64],
+    /// The one that was refused.
+    pub refused: Option<RefusedAgain<'a>>,
+    /// This replica's name.
+    pub by: &'a str,
+}
+
+pub(super) async fn keys(loan: &Fragile, cursor: &str) -> Result<ParkedKeys, Error> {
+    let statement = loan.prepare_cached(KEYS).await?;
+    let mut keys = ParkedKeys::default();
+    for row in loan.query(&statement, &[&cursor]).await? {
+        let rows: i64 = row.try_get(1)?;
+        keys.released |= row.try_get::<_, bool>(2)?;
+        keys.rows.insert(row.try_get(0)?, rows.unsigned_abs());
+    }
+    Ok(keys)
+}
+
+pub(super) async fn add(loan: &Fragile, cursor: &str, new: &NewlyParked<'_>, by: &str) -> Result<(), Error> {
+    let statement = loan.prepare_cached(ADD).await?;
+    let parameters: [&(dyn ToSql + Sync); 9] =
+        [&cursor, &new.source, &new.fields, &new.values, &by, &new.keys, &new.instants, &new.ids, &new.bytes];
+    loan.execute(&statement, &parameters).await?;
+    Ok(())
+}
+
+/// Parks the key whose row is this dead letter.
+pub(super) async fn begin(loan: &Fragile, letter: i64, key: &str, by: &str) -> Result<(), Error> {
+    loan.execute(BEGIN, &[&letter, &key, &by]).await?;
+    Ok(())
+}
+
+pub(super) async fn released(loan: &Fragile, cursor: &str, most: i64) -> Result<Vec<Redrive>, Error> {
+    let statement = loan.prepare_cached(RELEASED).await?;
+    let rows = loan.query(&statement, &[&cursor, &most, &RELEASED_BYTES]).await?;
+    dead_letter::redrives(&rows)
+}
+
+/// Records what became of rows of released keys, and ends the keys of which none is left; commits.
+pub(super) async fn unparked(loan: &Fragile, cursor: &str, outcome: &Unparked<'_>) -> Result<(), Error> {
+    if !outcome.accepted.is_empty() {
+        loan.execute(SENT, &[&cursor, &outcome.accepted]).await?;
+    }
+    if let Some(refused) = &outcome.refused {
+        let letter = dead_letter::bury(loan, cursor, &refused.letter, &refused.error, outcome.by).await?;
+        loan.execute(REFUSED, &[&refused.seq, &letter]).await?;
+    }
+    loan.execute(END, &[&cursor]).await?;
+    loan.batch_execute("COMMIT").await?;
+    Ok(())
+}

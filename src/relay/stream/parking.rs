@@ -1,0 +1,90 @@
+//! The key of a row that becomes a dead letter, which is parked with it (`on_poison = "park_key"`).
+
+use crate::batch::Batch;
+use crate::cursor::parked::LONGEST_KEY;
+use crate::database::Error;
+use crate::database::codec::Raw;
+use crate::message::Field;
+use crate::position::Position;
+use crate::relay::OnPoison;
+use crate::relay::engine::deadline::within;
+use crate::relay::setup::row_key::RowKey;
+use crate::relay::stream::outcome::TurnError;
+use crate::relay::stream::publish_decision::Verdict;
+use crate::relay::stream::turn::Turn;
+use crate::relay::stream::turn_progress::Relayed;
+use crate::sink::{Class, Failure};
+
+impl Turn<'_> {
+    /// The key that is parked with the row that becomes a dead letter. When it cannot be, the relay halts instead: the key's
+    /// later rows must not pass.
+    pub(in crate::relay) async fn key_to_park<'b>(
+        &self,
+        verdict: Verdict<'b>,
+        relayed: &Relayed,
+    ) -> Result<(Verdict<'b>, Option<String>), TurnError> {
+        let (Verdict::Bury(failure, _), OnPoison::ParkKey, Some(row_key)) =
+            (&verdict, self.ready.config.on_poison, &self.ready.key)
+        else {
+            return Ok((verdict, None));
+        };
+        let Some((batch, row)) = relayed.locate(relayed.published.acknowledged) else { return Ok((verdict, None)) };
+        let read = if relayed.unread { Some(self.read_key(row_key, &batch.position(row)).await?) } else { None };
+        let key = match &read {
+            // Whoever deleted the row has taken its key along.
+            Some(Ok(None)) => None,
+            Some(Ok(Some(values))) => row_key.of(&values.message(0)),
+            Some(Err(why)) => return Ok((Verdict::Halt(cannot_park(failure, why)), None)),
+            None => row_key.of(&batch.message(row)),
+        };
+        let Some(key) = key else { return Ok((verdict, None)) };
+        let (keys, most) = (self.parked.rows.len() as u64, self.ready.config.parking.keys);
+        if keys >= most {
+            let why = format!("{keys} keys are parked already, and park_keys allows {most}");
+            return Ok((Verdict::Halt(cannot_park(failure, &why)), None));
+        }
+        if !RowKey::fits(&key) {
+            let why = format!("its key has {} bytes, and {LONGEST_KEY} at most can be parked", key.len());
+            return Ok((Verdict::Halt(cannot_park(failure, &why)), None));
+        }
+        let key = key.into_owned();
+        Ok((verdict, Some(key)))
+    }
+
+    /// What makes the key of a row of which nothing else can be read; or why that cannot be read either.
+    async fn read_key(&self, key: &RowKey, position: &Position) -> Result<Result<Option<Batch>, String>, TurnError> {
+        let fields = &self.ready.fields;
+        let wanted: Vec<Field> = key.numbers().iter().map(|&number| fields[number].clone()).collect();
+        let sql = self.ready.shape.row_sql(&wanted, self.ready.config.turn.max_row_bytes);
+        let Some(id) = &position.id else { return Ok(Ok(None)) };
+        let reader = within(self.engine, self.engine.connection()).await?;
+        let reading = async {
+            let statement = reader.prepare_cached(&sql).await?;
+            Ok::<_, Error>(reader.query_opt(&statement, &[&position.created_at, id]).await?)
+        };
+        let row = match within(self.engine, reading).await {
+            Ok(Some(row)) => row,
+            Ok(None) => return Ok(Ok(None)),
+            Err(error) if ["22", "42"].contains(&error.state_class()) => return Ok(Err(error.to_string())),
+            Err(error) => return Err(error.into()),
+        };
+        let mut values: Vec<Option<&[u8]>> = vec![None; fields.len()];
+        for (column, &number) in key.numbers().iter().enumerate() {
+            values[number] = row.try_get::<_, Option<Raw<'_>>>(column + 2).map_err(Error::from)?.map(|raw| raw.0);
+        }
+        let mut batch = Batch::new(fields.len());
+        batch.push(position.created_at, id, values);
+        Ok(Ok(Some(batch)))
+    }
+}
+
+/// The halt at a row whose key cannot be parked.
+fn cannot_park(failure: &Failure, why: &str) -> Failure {
+    let message = format!("{}. The row's key cannot be parked: {why}", failure.message);
+    let hint = format!(
+        "{} Or make room: redrive or discard dead letters that hold keys up, or give the row up by `outbox-relay cursor skip`. Then resume \
+         the cursor.",
+        failure.hint
+    );
+    Failure { class: Class::Fatal, code: failure.code.clone(), message, hint, ..failure.clone() }
+}

@@ -1,0 +1,60 @@
+//! What operators do while keys are parked.
+
+use super::{Stage, book, pairs, parked, stage, verb};
+use crate::support::outside::json;
+use crate::support::relays::parse;
+use crate::support::{PATIENCE, Replica, eventually, outbox_relay};
+
+// Guarantee: parked.order
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_seek_back_parked_rows_are_parked_once() {
+    let Stage { owner, receiver, text, replica, database: _database } = stage().await;
+    verb(&text, &["cursor", "seek", "h", "--beginning", "--yes"]).await;
+    let again = ["1", "3", "1", "3"];
+    eventually(PATIENCE * 2, async || receiver.accepted("h") == again).await;
+    book(&owner, "c", &["7"]).await;
+    eventually(PATIENCE, async || receiver.accepted("h").last().is_some_and(|id| id == "7")).await;
+    assert_eq!(parked(&owner, "h").await, pairs(&[("a", "2"), ("a", "4"), ("a", "6"), ("b", "5")]));
+    let rows: i64 = owner.query_one("SELECT sum(rows)::bigint FROM outbox.parked_key", &[]).await.unwrap().get(0);
+    assert_eq!(rows, 4, "counted as they are");
+    replica.stop().await;
+}
+
+// Guarantee: parked.kept
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renamed_cursor_takes_its_parked_keys_along_and_one_that_has_some_is_not_removed() {
+    let Stage { owner, receiver, text, replica, database: _database } = stage().await;
+    replica.stop().await;
+    let (code, _, log) = outbox_relay(&text, &["cursor", "remove", "h", "--yes"]).await;
+    assert_eq!(code, Some(1), "{log}");
+    // Without open dead letters the parked rows alone keep it.
+    verb(&text, &["dead-letter", "discard", "--cursor", "h", "--yes"]).await;
+    let (code, _, log) = outbox_relay(&text, &["cursor", "remove", "h", "--yes"]).await;
+    assert!(code == Some(1) && log.contains("parked"), "{code:?} {log}");
+    let new = text.replace("name = \"h\"", "name = \"new\"");
+    verb(&new, &["cursor", "rename", "h", "new", "--yes"]).await;
+    assert_eq!(parked(&owner, "new").await, pairs(&[("a", "4"), ("a", "6")]));
+    let replica = Replica::start(&parse(&new), "r2");
+    eventually(PATIENCE * 2, async || receiver.accepted("new") == ["4", "6"]).await;
+    replica.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_says_that_keys_wait_and_for_what() {
+    let Stage { text, replica, database: _database, .. } = stage().await;
+    let (code, out, log) = outbox_relay(&text, &["cursor", "why", "h", "-o", "json"]).await;
+    assert!(code.is_some_and(|code| code != 2), "{log}");
+    let why = json(&out);
+    assert!(why["summary"].as_str().unwrap().contains("2 keys are parked"), "{why}");
+    assert!(why["next_steps"].to_string().contains("dead-letter list --cursor h"), "{why}");
+    replica.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schema_is_not_taken_back_while_keys_are_parked() {
+    let Stage { text, replica, database, .. } = stage().await;
+    replica.stop().await;
+    let owner = text.replace(&database.url("relay"), &database.url("postgres"));
+    let (code, _, log) = outbox_relay(&owner, &["migrate", "down", "--to", "13"]).await;
+    assert!(code == Some(1) && log.contains("parked keys"), "{code:?} {log}");
+}

@@ -1,0 +1,79 @@
+//! Keys that are parked and released under kills.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::{http, no_key_is_parked, refusing};
+use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, outbox_relay, toml};
+
+const KEYS: i64 = 20;
+const ROUNDS: usize = 8;
+
+/// The order of each key at first delivery, of the ids that were accepted.
+fn first_deliveries(accepted: &[String]) -> BTreeMap<i64, Vec<i64>> {
+    let (mut seen, mut by_key) = (BTreeSet::new(), BTreeMap::<i64, Vec<i64>>::new());
+    for id in accepted.iter().map(|id| id.parse::<i64>().unwrap()) {
+        if seen.insert(id) {
+            by_key.entry(id % KEYS).or_default().push(id);
+        }
+    }
+    by_key
+}
+
+// Guarantee: parked.order
+// Guarantee: parked.others
+#[tokio::test(flavor = "multi_thread")]
+async fn order_of_each_key_survives_refusals_redrives_and_kills_of_three_replicas() {
+    static FIXED: AtomicBool = AtomicBool::new(false);
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let receiver = refusing("bad");
+    receiver.answer(|request| {
+        let refused = request.body.contains("bad") && !FIXED.load(Ordering::Relaxed) || fastrand::u8(..) == 0;
+        (if refused { 422 } else { 200 }, Duration::ZERO)
+    });
+    let text = toml(&database, "relay", None, &http(&receiver, "")).replace("rows = 50", "rows = 10");
+    let replica = |name: String| Process::spawn(&text, &["run", "--replica-id", &name]);
+    let mut replicas = [0, 1, 2].map(|n| replica(format!("r{n}")));
+    // Row n has the key n modulo KEYS, so that the receiver's list tells the keys.
+    let insert = "INSERT INTO bookings (customer, payload) SELECT 'k' || n % $3, CASE WHEN random() < 0.02 THEN 'bad' ELSE 'good' END \
+                  FROM generate_series($1::bigint, $2) AS n";
+    let mut rows = 0_i64;
+    for round in 0..ROUNDS {
+        owner.execute(insert, &[&(rows + 1), &(rows + 100), &KEYS]).await.unwrap();
+        rows += 100;
+        let at_least = receiver.accepted("h").len() + 20;
+        if round % 2 == 1 {
+            let (code, _, log) = outbox_relay(&text, &["dead-letter", "redrive", "--cursor", "h", "--yes"]).await;
+            assert_eq!(code, Some(0), "{log}");
+        }
+        FIXED.store(round % 3 == 2, Ordering::Relaxed);
+        eventually(PATIENCE * 4, async || receiver.accepted("h").len() >= at_least).await;
+        let killed = random.usize(0..3);
+        replicas[killed].signal(Signal::KILL);
+        replicas[killed].wait().await;
+        replicas[killed] = replica(format!("r{killed}-{round}"));
+    }
+    receiver.answer(|_| (200, Duration::ZERO));
+    eventually(PATIENCE * 12, async || {
+        let (code, _, log) = outbox_relay(&text, &["dead-letter", "redrive", "--cursor", "h", "--yes"]).await;
+        assert_eq!(code, Some(0), "{log}");
+        let accepted: BTreeSet<String> = receiver.accepted("h").into_iter().collect();
+        accepted.len() == usize::try_from(rows).unwrap() && no_key_is_parked(&owner).await
+    })
+    .await;
+    let accepted = receiver.accepted("h");
+    for (key, ids) in first_deliveries(&accepted) {
+        assert!(ids.is_sorted(), "key {key}, seed {seed}: {ids:?}");
+    }
+    let repeated = accepted.len() - usize::try_from(rows).unwrap();
+    // A turn sends ten rows, or as many parked ones, and is repeated when its replica is killed in it.
+    assert!(repeated <= ROUNDS * 10, "{repeated} repeated, seed {seed}");
+    println!("{rows} rows, {repeated} repeated");
+}
