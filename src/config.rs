@@ -15,6 +15,7 @@ use crate::{admin, database, intake as http_intake, relay};
 
 mod delivers;
 mod environment;
+mod filter;
 mod intake;
 mod kafka;
 mod keys;

@@ -16,6 +16,8 @@ pub enum Field {
     Text(String),
     /// A payload column: `bytea` as its bytes, every other type as its text.
     Payload(String),
+    /// Whether the row is delivered, `true` or `false`; of one that is not, the other fields are NULL.
+    Matches,
 }
 
 impl Field {
@@ -34,6 +36,7 @@ impl std::fmt::Display for Field {
             Self::Columns(columns) => write!(f, "columns {columns:?}"),
             Self::Text(column) => write!(f, "text {column:?}"),
             Self::Payload(column) => write!(f, "payload {column:?}"),
+            Self::Matches => f.write_str("matches"),
         }
     }
 }

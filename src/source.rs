@@ -1,5 +1,6 @@
 //! Which rows are safe to read, and in what order.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::database::quote_ident;
@@ -8,6 +9,7 @@ pub mod action_query;
 pub mod certainty;
 pub mod family;
 pub mod fetch;
+mod filter;
 pub mod finding;
 pub mod guard;
 pub mod horizon;
@@ -67,7 +69,11 @@ pub struct Stream {
     pub latency_window: Option<Duration>,
     /// On how many standbys a row's commit must be before it is read; 0 asks for none.
     pub standbys: u8,
+    /// What columns of a row must be for it to be delivered.
+    pub filter: BTreeMap<String, Condition>,
 }
+
+pub use filter::Condition;
 
 pub use pending::Pending;
 pub use requests::Requests;

@@ -10,7 +10,7 @@ use super::section::Section;
 use super::show::{self, Secrets};
 use super::tree::{Node, Value};
 use super::units::print_duration;
-use super::{delivers, parking, properties, requests, schedule, shards, sink, source, turn, value};
+use super::{delivers, filter, parking, properties, requests, schedule, shards, sink, source, turn, value};
 use crate::position::Timestamp;
 use crate::relay::{Config, Guarantee, OnConfigChange, OnLateRow, OnPoison, Start};
 use crate::secret::Secret;
@@ -60,9 +60,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let reaches_people = kind.is_some_and(sink::may_be_one_by_one);
     let one_by_one = own.as_ref().map_or(reaches_people, |own| own.description.one_by_one);
     let guarantee = guarantee(section, kind, requests);
-    if scheduled {
-        schedule::judge(section);
-    }
+    judge_source(section, scheduled, guarantee);
     let pending = section.section("source").has("pending");
     refuse_pairs(&sinks, kind, pending, scheduled);
     // Of due work every row is meant; that `start` is refused there is said with the source.
@@ -106,6 +104,14 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     config.fingerprint = fingerprint(&config, cluster);
     config.delivers = delivers::digest(&config, around.cluster);
     Some(config)
+}
+
+/// What a kind of source cannot be together with.
+fn judge_source(section: &Section<'_>, scheduled: bool, guarantee: Guarantee) {
+    if scheduled {
+        schedule::judge(section);
+    }
+    filter::judge(section, guarantee);
 }
 
 /// Refuses sinks that cannot serve this kind of source.

@@ -12,7 +12,8 @@ use super::relay_section::{GUARANTEES, ON_CONFIG_CHANGE, POLICIES};
 use super::sink::DEFAULT_PROVIDER_ID;
 use super::units::{print_duration, print_size};
 use super::{
-    Config, parking, requests, retention, schedule, shards, show_email, show_postgres, sink, source, table_name, turn,
+    Config, filter, parking, requests, retention, schedule, shards, show_email, show_postgres, sink, source,
+    table_name, turn,
 };
 use crate::pace;
 use crate::relay::{self, OnConfigChange, OnLateRow, Start};
@@ -201,6 +202,9 @@ fn source_stream(lines: &mut TomlLines, start: Start, stream: &Stream, freshness
     lines.text("created_at", &stream.created_at);
     let rule = source::RULES.iter().find(|(_, rule)| *rule == stream.horizon).map_or("auto", |(word, _)| word);
     lines.text("horizon", rule);
+    if !stream.filter.is_empty() {
+        lines.raw("where", filter::print(&stream.filter));
+    }
     if let Some(zone) = &stream.time_zone {
         lines.text("time_zone", zone);
     }

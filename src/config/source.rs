@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::problem::Wrong;
 use super::section::Section;
 use super::tree::{Node, Value};
-use super::{pending, requests, schedule, table_name, value};
+use super::{filter, pending, requests, schedule, table_name, value};
 use crate::source::{Config, RuleChoice, Stream};
 
 pub(super) const RULES: &[(&str, RuleChoice)] = &[
@@ -72,9 +72,10 @@ fn stream(relay: &Section<'_>, stream: &Section<'_>, allow_loss: bool) -> Option
         refuse_loss(relay, stream, allow_loss);
     }
     let time_zone = stream.read("time_zone", value::parsed(time_zone));
+    let filter = stream.read("where", filter::read).unwrap_or_default();
     let fix = "name the table: [relay.source.stream] table = \"public.bookings\"";
     let table = stream.require("table", value::parsed(table_name::parse), fix)?;
-    Some(Stream { table, id, created_at, horizon, time_zone, latency_window, standbys })
+    Some(Stream { table, id, created_at, horizon, time_zone, latency_window, standbys, filter })
 }
 
 fn refuse_loss(relay: &Section<'_>, stream: &Section<'_>, allow_loss: bool) {

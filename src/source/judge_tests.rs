@@ -18,6 +18,7 @@ fn config() -> Stream {
         time_zone: None,
         latency_window: None,
         standbys: 0,
+        filter: std::collections::BTreeMap::new(),
     }
 }
 

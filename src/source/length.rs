@@ -78,6 +78,7 @@ impl Columns<'_> {
                 Field::Columns(columns) => columns.iter().for_each(|column| add(column, false)),
                 Field::Text(column) => add(column, false),
                 Field::Payload(column) => add(column, true),
+                Field::Matches => {}
             }
         }
         (!terms.is_empty()).then(|| terms.join(" + "))
@@ -89,6 +90,7 @@ impl Columns<'_> {
             Field::Row => self.0.keys().map(|column| (*column).to_owned()).collect(),
             Field::Columns(columns) => columns.clone(),
             Field::Text(column) | Field::Payload(column) => vec![column.clone()],
+            Field::Matches => Vec::new(),
         });
         let sizes =
             columns.map(|column| format!("COALESCE(pg_catalog.pg_column_size(t.{}), 0)::bigint", quote_ident(&column)));
@@ -137,6 +139,15 @@ impl Shape {
     fn lengths(&self) -> Columns<'_> {
         let columns = self.columns.iter();
         Columns(columns.map(|(name, kind)| (name.as_str(), kind.name.as_str())).collect())
+    }
+
+    /// The same, for rows that are delivered; of others nothing is read that could be too long.
+    pub(super) fn id_if_matches_sql(&self, fields: &[Field], most: Option<usize>) -> String {
+        let id = self.id_sql(fields, most);
+        match self.matches() {
+            Some(matches) => format!("CASE WHEN {matches} THEN {id} ELSE {} END", self.id_sql(&[], None)),
+            None => id,
+        }
     }
 
     /// The row's id as text, if what is read of the row takes no more than `most` bytes.

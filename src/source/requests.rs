@@ -149,6 +149,7 @@ fn columns(fields: &[Field]) -> String {
         }
         Field::Columns(columns) => object(columns.iter().map(|name| member(name)).collect()),
         Field::Text(column) | Field::Payload(column) => text(column),
+        Field::Matches => "true::text".to_owned(),
     });
     sql.map(|sql| format!(", {sql}")).collect()
 }

@@ -148,10 +148,11 @@ pub fn message(action: &Printed<'_>, fields: &[Field]) -> Result<Batch, serde_js
                 Some(serde_json::to_string(&some)?)
             }
             Field::Text(name) | Field::Payload(name) => data.get(name).and_then(|value| text(value)),
+            Field::Matches => Some("true".to_owned()),
         });
         typed.push(match field {
             Field::Text(name) => data.get(name).map(|value| value.get()).filter(|json| *json != "null"),
-            Field::Row | Field::Columns(_) | Field::Payload(_) => None,
+            Field::Row | Field::Columns(_) | Field::Payload(_) | Field::Matches => None,
         });
     }
     let mut batch = Batch::typed(fields.len());

@@ -155,14 +155,21 @@ impl Shape {
     }
 
     fn value(&self, field: &Field) -> String {
-        value(field, &self.bytea_columns)
+        match (field, self.matches()) {
+            (Field::Matches, Some(matches)) => format!("{matches}::text"),
+            _ => value(field, &self.bytea_columns),
+        }
     }
 
     /// The rows after a position, oldest first, below `$1`; at most `$2`; the position's parts are `$3` and `$4`.
     /// Columns: instant, id, then the fields. Of a row with more than `most` bytes nothing comes: the statement fails at it.
     #[must_use]
     pub fn fetch_sql(&self, fields: &[Field], after: After, most: Option<usize>) -> String {
-        self.page_sql(fields.iter().map(|field| self.value(field)), after, &self.id_sql(fields, most))
+        let own = |field: &Field| match field {
+            Field::Matches => self.value(field),
+            _ => self.if_matches(self.value(field)),
+        };
+        self.page_sql(fields.iter().map(own), after, &self.id_if_matches_sql(fields, most))
     }
 
     /// The same, with the columns of the JSON document among the fields, the only one, behind the others.
@@ -222,6 +229,21 @@ impl Shape {
         )
     }
 
+    /// The next row to be delivered after a position: parameters as of [`Self::fetch_sql`].
+    #[must_use]
+    pub fn next_sql(&self, after: After) -> String {
+        let [_, id] = self.order();
+        format!(
+            "SELECT {}, {id}::text FROM {} AS t WHERE {}{}{} ORDER BY {} LIMIT $2::bigint",
+            self.instant(),
+            self.config.table.quoted(),
+            self.below("<", 1),
+            self.beyond(after, 3),
+            self.and_matches(),
+            self.sorted(""),
+        )
+    }
+
     /// The newest row below `$1`: instant and id.
     #[must_use]
     pub fn newest_sql(&self) -> String {
@@ -236,27 +258,29 @@ impl Shape {
         )
     }
 
-    /// The oldest row after a position that is not in the future (`$1`: now): its instant.
+    /// The oldest row to be delivered after a position that is not in the future (`$1`: now): its instant.
     #[must_use]
     pub fn oldest_sql(&self, after: After) -> String {
         format!(
-            "SELECT {} FROM {} AS t WHERE {}{} ORDER BY {} LIMIT 1",
+            "SELECT {} FROM {} AS t WHERE {}{}{} ORDER BY {} LIMIT 1",
             self.instant(),
             self.config.table.quoted(),
             self.below("<=", 1),
             self.beyond(after, 2),
+            self.and_matches(),
             self.sorted(""),
         )
     }
 
-    /// How many rows lie after a position and not in the future (`$1`: now), counted up to `$2`.
+    /// How many rows that are to be delivered lie after a position and not in the future (`$1`: now), counted up to `$2`.
     #[must_use]
     pub fn backlog_sql(&self, after: After) -> String {
         format!(
-            "SELECT pg_catalog.count(*) FROM (SELECT FROM {} AS t WHERE {}{} ORDER BY {} LIMIT $2::bigint) AS backlog",
+            "SELECT pg_catalog.count(*) FROM (SELECT FROM {} AS t WHERE {}{}{} ORDER BY {} LIMIT $2::bigint) AS backlog",
             self.config.table.quoted(),
             self.below("<=", 1),
             self.beyond(after, 3),
+            self.and_matches(),
             self.sorted(""),
         )
     }
@@ -299,6 +323,7 @@ pub(super) fn value(field: &Field, bytea_columns: &BTreeSet<String>) -> String {
         }
         Field::Payload(column) if bytea_columns.contains(column) => format!("t.{}", quote_ident(column)),
         Field::Text(column) | Field::Payload(column) => format!("t.{}::text", quote_ident(column)),
+        Field::Matches => "true::text".to_owned(),
     }
 }
 

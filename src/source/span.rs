@@ -39,7 +39,7 @@ impl PositionParts {
 }
 
 impl Shape {
-    /// The rows after one position and not after another: what is selected of them, and what follows.
+    /// The rows that are delivered after one position and not after another: what is selected of them, and what follows.
     pub(super) fn span_sql(&self, select: &str, after: After, up_to: After, tail: &str) -> String {
         let first = match after {
             After::Nothing => 1,
@@ -52,7 +52,7 @@ impl Shape {
             After::Row => self.up_to(first),
         };
         let table = self.config.table.quoted();
-        format!("SELECT {select} FROM {table} AS t WHERE {bound}{}{tail}", self.beyond(after, 1))
+        format!("SELECT {select} FROM {table} AS t WHERE {bound}{}{}{tail}", self.beyond(after, 1), self.and_matches())
     }
 }
 
@@ -86,7 +86,7 @@ pub async fn between(
     Ok(Span { rows, capped: rows >= cap, first: Some(position(&first)?), last })
 }
 
-/// The row that comes next after a position.
+/// The row that is delivered next after a position.
 ///
 /// # Errors
 /// The database's.
@@ -94,7 +94,7 @@ pub async fn next(session: &Session, shape: &Shape, after: Option<&Position>) ->
     let bound = PositionParts::of(after);
     let parameters: Vec<&(dyn ToSql + Sync)> =
         [&Timestamp::INFINITY as _, &1_i64 as _].into_iter().chain(bound.parameters()).collect();
-    let row = session.query_opt(&shape.fetch_sql(&[], After::of(after), None), &parameters).await?;
+    let row = session.query_opt(&shape.next_sql(After::of(after)), &parameters).await?;
     Ok(row.as_ref().map(position).transpose()?)
 }
 

@@ -89,6 +89,7 @@ impl Shape {
         // With an id that is NULL, only what lies before the instant.
         let below = format!("{instant} <= {position} AND ({instant}, {row_id}) <= ({position}, {position_id})");
         let own = self.shard_terms().map_or_else(String::new, |[of, number]| format!(" AND {of} = {number}"));
+        let own = own + &self.and_matches();
         let known = format!(
             "NOT EXISTS (SELECT FROM outbox.dead_letter AS d WHERE d.cursor = {cursor} AND d.created_at = {} \
              AND d.message_id = {row_id}::text AND (d.state IN ('dead', 'redriving') OR d.error ->> 'late' = t.{COLUMN}::text))",

@@ -25,6 +25,7 @@ mod due;
 mod email;
 mod errors;
 mod faults;
+mod filter;
 mod grants;
 mod halts;
 mod handover;

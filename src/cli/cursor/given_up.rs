@@ -3,6 +3,8 @@
 //! Promise: they are counted up to a bound, in the session limits of turns; what cannot be counted is no reason to keep a
 //! cursor, and is said.
 
+use std::collections::BTreeMap;
+
 use super::belongings::FoundCursor;
 use crate::cli::table::visible;
 use crate::config::{Config, DEFAULT_CREATED_AT, DEFAULT_ID};
@@ -89,6 +91,7 @@ async fn remembered(
             time_zone: None,
             latency_window: None,
             standbys: 0,
+            filter: BTreeMap::new(),
         })
     });
     Ok(Some((source, shard)))

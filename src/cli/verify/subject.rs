@@ -1,5 +1,6 @@
 //! What `verify` compares: relays of the configuration, or a table and a topic that the arguments name.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -131,6 +132,7 @@ async fn on_trial(
         time_zone: None,
         latency_window: None,
         standbys: 0,
+        filter: BTreeMap::new(),
     };
     let found = match table::inspect(session, &stream).await {
         Ok(found) => found,

@@ -29,7 +29,7 @@ pub async fn out_of_reach(
     let after_now = passed.plus(Duration::from_micros(1));
     let ahead = format!(
         "SELECT pg_catalog.count(*), pg_catalog.min(ahead.at) FROM ({}) AS ahead (at, id)",
-        shape.fetch_sql(&[], After::Instant, None)
+        shape.next_sql(After::Instant)
     );
     let ahead = session.query_one(&ahead, &[&last, &CAP, &after_now]).await?;
     let never = session.query_one(&shape.backlog_sql(After::Instant), &[&last, &CAP, &last]).await?.try_get(0)?;

@@ -70,8 +70,7 @@ pub(in crate::relay) async fn ready(
         Ok(letters) => letters,
         Err(unready) => return Ok(Err(unready)),
     };
-    let mut fields = sink.fields().to_vec();
-    let key = sinks::row_key(config, &mut fields);
+    let (fields, key) = sinks::read_of_each_row(config, sink.fields().to_vec());
     if let Err(unready) = columns(&session, config, shape, &fields).await {
         return Ok(Err(unready));
     }
@@ -214,7 +213,9 @@ async fn columns(session: &Session, config: &Config, shape: &Shape, fields: &[Fi
     match session.prepare(&sql).await {
         Ok(_) => Ok(()),
         // Not about the columns: the server restarts, say.
-        Err(error) if error.code().is_none_or(|state| !state.code().starts_with("42")) => {
+        Err(error)
+            if error.code().is_none_or(|state| !["22", "42"].iter().any(|class| state.code().starts_with(class))) =>
+        {
             Err(Unready::from(&Error::from(error)))
         }
         Err(error) => {

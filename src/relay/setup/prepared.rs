@@ -106,6 +106,16 @@ impl PreparedStream {
         repeats && self.sink.says_what_is_acknowledged()
     }
 
+    /// Whether rows are left out that do not match.
+    pub(in crate::relay) fn filters(&self) -> bool {
+        self.fields.last() == Some(&Field::Matches)
+    }
+
+    /// Whether a turn may pass rows that it does not publish.
+    pub(in crate::relay) fn may_pass_rows(&self) -> bool {
+        self.filters() || self.key.is_some()
+    }
+
     /// How much larger than configured a turn may grow.
     pub(in crate::relay) fn largest_growth(&self) -> pace::Largest {
         if self.sink.says_what_is_acknowledged() { pace::Largest::RELEASED } else { pace::Largest::KEPT }

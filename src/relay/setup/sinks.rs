@@ -18,6 +18,7 @@ use crate::sink::kafka::{self, KafkaSink, LetterTopic, Passed};
 use crate::sink::sql::SqlSink;
 use crate::sink::stdout::StdoutSink;
 use crate::sink::{self, Class, Failure, InvalidSetting, Sink, custom};
+use crate::source;
 use crate::source::shape::Shape;
 
 /// A record's size limit where the topic's own cannot be read.
@@ -96,7 +97,7 @@ async fn custom_sink(config: &Config, custom: &custom::Config, patience: Duratio
 /// # Errors
 /// Settings that cannot work.
 pub(in crate::relay) fn fields(config: &Config, table: KnownTable<'_>) -> Result<Vec<Field>, Vec<InvalidSetting>> {
-    let mut fields = match &config.sink {
+    let fields = match &config.sink {
         sink::Config::Kafka(kafka) => kafka.fields(table.passed).map_err(|invalid| vec![invalid]),
         sink::Config::Http(_)
         | sink::Config::Sms(_)
@@ -107,13 +108,18 @@ pub(in crate::relay) fn fields(config: &Config, table: KnownTable<'_>) -> Result
         | sink::Config::Command(_)
         | sink::Config::Custom(_) => local_sink(config, table).map(|sink| sink.fields().to_vec()),
     }?;
-    row_key(config, &mut fields);
-    Ok(fields)
+    Ok(read_of_each_row(config, fields).0)
 }
 
-/// By what a row's key is found where keys are parked, with what must be read for it behind the sink's fields.
-pub(in crate::relay) fn row_key(config: &Config, fields: &mut Vec<Field>) -> Option<RowKey> {
-    if config.on_poison == OnPoison::ParkKey { RowKey::new(config, fields) } else { None }
+/// What is read of each row: what the sink needs, behind it what makes the key where keys are parked, and at the end whether the row
+/// matches where some are left out.
+pub(in crate::relay) fn read_of_each_row(config: &Config, mut fields: Vec<Field>) -> (Vec<Field>, Option<RowKey>) {
+    let parks = config.on_poison == OnPoison::ParkKey;
+    let key = if parks { RowKey::new(config, &mut fields) } else { None };
+    if matches!(&config.source, source::Config::Stream(stream) if !stream.filter.is_empty()) {
+        fields.push(Field::Matches);
+    }
+    (fields, key)
 }
 
 /// Has the server judge a statement on this connection, which is given back unless it is broken.

@@ -25,6 +25,9 @@ use crate::relay::stream::learned::Learned;
 use crate::source::fetch::{self, Budget, FetchError, Fetched, Giver, Request, Room, Taker};
 use crate::source::watcher::Sighting;
 
+/// So many rows are read at least where some may be passed without being published.
+pub(in crate::relay) const LEAST: usize = 500;
+
 /// The table's own oid and the relations that a cursor has known.
 pub(in crate::relay) type Relations = (u32, BTreeSet<u32>);
 
@@ -240,7 +243,7 @@ pub(in crate::relay) fn request<'a>(
         known: known.map(|(_, known)| known),
         root: known.map(|(root, _)| *root),
         budget: Budget {
-            rows: most.min(learned.most_rows(ready)),
+            rows: most.min(learned.most_rows(ready).max(if ready.may_pass_rows() { LEAST } else { 0 })),
             bytes: learned.most_bytes(ready),
             page: turn.bytes,
             time: turn.time,

@@ -246,22 +246,18 @@ impl Turn<'_> {
             Err(failure) => return Ok(Relayed::nothing(failure)),
         };
         let (wanted, next) = (self.row_limit(suspects), self.row_limit(0));
+        let least = self.reads_at_least();
         let begun = Instant::now();
         let Ahead { mut rows, mut end, most, growth, .. } =
-            chain.reading(self.engine, ready, self.learned, cursor, self.sighting, wanted);
+            chain.reading(self.engine, ready, self.learned, cursor, self.sighting, wanted.max(least));
         let opened = self.opened(cursor, &mut rows, deadline).await?;
         if opened.as_ref().is_some_and(|opened| self.is_for_late_rows(opened)) {
             publication.finish();
             return Ok(Relayed::late(opened));
         }
-        // What came late must be written down with the snapshot that sees it, which is the advance's to do.
-        // So must rows of parked keys.
-        let plain = self.parked.rows.is_empty() && ready.records_progress();
-        let recorded = opened.as_ref().filter(|opened| opened.late.is_empty() && plain);
-        let writer =
-            recorded.map(|opened| ProgressWriter::new(self.engine, self.facts(cursor), opened.snapshot.clone()));
+        let writer = self.progress_writer(cursor, opened.as_ref());
         let (mut kept, mut learned) = (Kept::default(), self.learned);
-        let mut parked = Parked::new(ready, self.parked.rows.clone());
+        let mut parked = Parked::new(ready, self.parked.rows.clone(), Some(wanted).filter(|wanted| *wanted < least));
         let (mut fetched, mut fetch_time, mut tail) = (None, Duration::ZERO, Duration::ZERO);
         let reading = async {
             let outcome = end.wait().await;
@@ -270,7 +266,10 @@ impl Turn<'_> {
                 if fetched.rows > 0 {
                     learned.sizes = fetched.sizes;
                 }
-                chain.ahead = read_ahead::read_on(self.engine, ready, learned, fetched, next);
+                // Of what was read only so many rows are published: where the turn will end is not known.
+                if wanted >= least {
+                    chain.ahead = read_ahead::read_on(self.engine, ready, learned, fetched, next.max(least));
+                }
             }
             fetched = Some(outcome);
         };
@@ -286,10 +285,14 @@ impl Turn<'_> {
         self.learned = learned;
         (self.timings.fetch, self.timings.publish, self.timings.tail) = (fetch_time, begun.elapsed(), tail);
         let spent = matches!(&fetched, Some(Ok(fetched)) if fetched.spent);
-        let rows = kept.rows() + parked.withheld.len();
-        self.learn(&published, Taken { rows, wanted, most, spent, growth, cut });
+        self.learn(&published, Taken { rows: kept.rows(), wanted, most, spent, growth, cut });
         let relayed = self.read((kept, parked.withheld), published, fetched, cut)?;
         Ok(Relayed { opened, ..relayed })
+    }
+
+    /// Rows that are only passed must not each take a turn.
+    fn reads_at_least(&self) -> usize {
+        if self.ready.filters() || !self.parked.rows.is_empty() { read_ahead::LEAST } else { 0 }
     }
 
     /// What the reading has seen before its first row; none when the turn is cut before.
@@ -307,6 +310,14 @@ impl Turn<'_> {
             () = self.engine.cut.cancelled() => Ok(None),
             opened = rows.opened() => Ok(opened.cloned()),
         }
+    }
+
+    /// Records the turn's progress, where it may be recorded: what came late must be written down with the snapshot that sees it, and
+    /// rows of parked keys with the position that passes them, which is the advance's to do.
+    fn progress_writer(&self, cursor: &LockedCursor, opened: Option<&Opened>) -> Option<ProgressWriter> {
+        let plain = self.parked.rows.is_empty() && self.ready.records_progress();
+        let recorded = opened.filter(|opened| opened.late.is_empty() && plain)?;
+        Some(ProgressWriter::new(self.engine, self.facts(cursor), recorded.snapshot.clone()))
     }
 
     /// What this turn records of its progress beside the rows, as its advance will.
@@ -353,7 +364,7 @@ impl Turn<'_> {
         fetched: Option<Result<Fetched, FetchError>>,
         cut: bool,
     ) -> Result<Relayed, TurnError> {
-        let (ready, rows) = (self.ready, kept.rows() + withheld.len());
+        let (ready, rows) = (self.ready, kept.rows() + withheld.rows());
         let passed = published.acknowledged + withheld.passed(published.acknowledged);
         let nothing_published = passed == 0 && published.stopped.is_none();
         let read_nothing = matches!(&fetched, Some(Ok(fetched)) if fetched.rows == 0);

@@ -113,7 +113,7 @@ pub(in crate::relay) async fn pump(
             break;
         }
         drop(room);
-        release(publication, kept, writer.as_mut());
+        release(publication, kept, parked, writer.as_mut());
         // With all rows read there is nothing to wait for, and the loss of the lock must be seen all the same.
         tokio::task::yield_now().await;
     }
@@ -121,14 +121,20 @@ pub(in crate::relay) async fn pump(
     let settling = publication.settle();
     tokio::pin!(settling);
     while tokio::time::timeout(WHILE_SETTLING, &mut settling).await.is_err() {
-        release(publication, kept, writer.as_mut());
+        release(publication, kept, parked, writer.as_mut());
     }
     pushed.elapsed()
 }
 
 /// Gives back what has been acknowledged, and records that.
-fn release(publication: &Publication<'_>, kept: &mut Kept, writer: Option<&mut ProgressWriter>) {
+fn release(
+    publication: &Publication<'_>,
+    kept: &mut Kept,
+    parked: &mut Parked<'_>,
+    writer: Option<&mut ProgressWriter>,
+) {
     kept.release(publication.acknowledged());
+    parked.withheld.release(publication.acknowledged());
     if let Some(writer) = writer {
         writer.released(kept);
     }

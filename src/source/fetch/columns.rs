@@ -107,6 +107,10 @@ const MOST_PARTS: usize = 1_000;
 
 /// Whether there is one JSON object among the fields, of columns that all have types which are written here.
 pub(super) fn is_made_here(shape: &Shape, fields: &[Field]) -> bool {
+    if !shape.config.filter.is_empty() {
+        // Of rows that do not match no value is read, which only PostgreSQL can leave out.
+        return false;
+    }
     let mut documents = fields.iter().filter(|field| field.is_document());
     let (Some(document), None) = (documents.next(), documents.next()) else { return false };
     let parts = match document {
