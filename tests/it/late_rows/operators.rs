@@ -6,7 +6,7 @@ use super::{LONG_ENOUGH, insert, late_rows, marked, printing, prints, run, swept
 use crate::support::outside::{halted, stdout_relay};
 use crate::support::{Database, database, outbox_relay, toml};
 
-async fn does(database: &Database, more: &str, verb: &[&str]) -> String {
+pub(super) async fn does(database: &Database, more: &str, verb: &[&str]) -> String {
     let text = toml(database, "relay", None, &stdout_relay("late", more));
     let (code, out, log) = outbox_relay(&text, verb).await;
     assert_eq!(code, Some(0), "{out} {log}");
