@@ -5,6 +5,11 @@
 //! over `(txid, created_at, id)`: what was visible already costs nothing, and an entry above the position costs no look at
 //! its row. Both are asked for in the index's order and with a limit, so that the planner takes this index whatever its
 //! statistics say. A row is none that came late when the cursor has a letter of it that says so, or an open one.
+//!
+//! A row that `pg_restore` has copied keeps the number that another server gave its transaction. Here it was inserted by an
+//! earlier transaction than that, which no row is whose `txid` this server gave: its `xmin` is that transaction, a
+//! subtransaction of it, or one that has updated the row since. So such a row is not taken for late when the counter passes its
+//! number. `xmin` has 32 bits: the latest transaction that it can mean is taken, so that no late row is left out.
 
 use std::collections::HashSet;
 
@@ -111,9 +116,11 @@ impl Shape {
             self.instant()
         );
         let next = format!("pg_catalog.pg_snapshot_xmax({now})");
+        let inserted = format!("{next}::text::bigint - (({next}::text::bigint - t.xmin::text::bigint) & 4294967295)");
+        let own_number = format!("{inserted} >= t.{COLUMN}::text::bigint");
         let part = |transactions: &str| {
             format!(
-                "SELECT {list} FROM {} AS t WHERE {transactions} AND {below}{own} AND {known} \
+                "SELECT {list} FROM {} AS t WHERE {transactions} AND {below}{own} AND {own_number} AND {known} \
                  ORDER BY t.{COLUMN}, {instant}, {row_id} LIMIT {most}",
                 self.config.table.quoted()
             )

@@ -3,6 +3,7 @@
 mod backlog;
 mod operators;
 mod plans;
+mod restored;
 mod sinks;
 mod storm;
 mod ways;
