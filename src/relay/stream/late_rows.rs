@@ -12,6 +12,7 @@ use crate::position::Position;
 use crate::relay::engine::deadline::within;
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::read_ahead;
+use crate::relay::stream::report;
 use crate::relay::stream::turn::Turn;
 use crate::relay::stream::turn_progress::Relayed;
 use crate::relay::{Guarantee, OnLateRow};
@@ -70,7 +71,7 @@ impl Turn<'_> {
     }
 
     /// Carries an operator's change out. What came late below the old position is found and written down first: it is not what the
-    /// operator passes.
+    /// operator passes. Where the relay is to halt at late rows, it halts at these, too.
     pub(in crate::relay) async fn change(
         &mut self,
         cursor: LockedCursor,
@@ -92,6 +93,9 @@ impl Turn<'_> {
         let column = self.ready.shape.sweep;
         let sweeping = Sweeping { column, opened: opened.as_ref(), late: late.as_ref() };
         let clock = self.sighting.horizon.observed_at;
+        if let Some(failure) = self.late_halt(opened.as_ref()) {
+            report::halt(self.engine, self.ready, &failure, None).await;
+        }
         let moving = cursor.carry_out(change, clock, sweeping, &self.engine.replica);
         let position = within(self.engine, moving).await?;
         self.recorded_late(opened.as_ref());
