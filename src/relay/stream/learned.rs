@@ -59,9 +59,15 @@ impl Learned {
         }
     }
 
-    /// How late rows are looked for: in half of a turn's time at most.
+    /// How late rows are looked for: in a quarter of a turn's time at most.
     pub(in crate::relay) fn parts(&self, relay: &PreparedStream) -> Parts {
-        Parts { span: self.span, most: PARTS, limit: relay.config.turn.deadline / 2 }
+        Parts { span: self.span, most: PARTS, limit: relay.config.turn.deadline / 4 }
+    }
+
+    /// A reading has failed. If that was because it took too long, it may have been for late rows that were asked for among too
+    /// many transactions; a part that is too small is followed by larger ones at once.
+    pub(in crate::relay) fn reading_failed(&mut self) {
+        self.span = (self.span / 64).max(1);
     }
 
     /// What a reading has seen before its first row.

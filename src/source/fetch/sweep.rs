@@ -7,6 +7,7 @@
 
 use std::time::{Duration, Instant};
 
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
 
@@ -16,7 +17,7 @@ use crate::late::{AGED, LateRow, MOST, Opened, Parts, Snapshot, Swept};
 use crate::position::Position;
 
 /// A part that took less than this part of the limit is followed by a larger one.
-const QUICK: u32 = 64;
+const QUICK: u32 = 16;
 /// By how much it is larger.
 const LARGER: u64 = 8;
 /// How much smaller the next is after one that took too long.
@@ -136,6 +137,10 @@ impl<'a> Sweep<'a> {
     ) -> Result<Option<bool>, FetchError> {
         let asking = self.ask(reader, &self.is_any, since, bound);
         let Ok(rows) = tokio::time::timeout(limit, asking).await else { return Ok(None) };
+        // The server's own limit may come first where this process waits for a processor.
+        if rows.as_ref().is_err_and(|error| error.code() == Some(&SqlState::QUERY_CANCELED)) {
+            return Ok(None);
+        }
         let found = rows?.first().map(|row| row.try_get(0)).transpose()?;
         Ok(Some(found.unwrap_or(false)))
     }
@@ -169,7 +174,7 @@ impl<'a> Sweep<'a> {
 fn next(span: u64, took: Duration, limit: Duration) -> u64 {
     if took < limit / QUICK {
         span.saturating_mul(LARGER)
-    } else if took > limit / QUICK * 16 {
+    } else if took > limit / 2 {
         (span / LARGER).max(1)
     } else {
         span
@@ -182,10 +187,10 @@ mod tests {
 
     #[test]
     fn quick_parts_grow_and_slow_ones_shrink() {
-        let limit = Duration::from_millis(6_400);
+        let limit = Duration::from_millis(1_600);
         assert_eq!(next(1_024, Duration::from_millis(99), limit), 8_192);
         assert_eq!(next(1_024, Duration::from_millis(100), limit), 1_024);
-        assert_eq!(next(1_024, Duration::from_millis(1_601), limit), 128);
+        assert_eq!(next(1_024, Duration::from_millis(801), limit), 128);
         assert_eq!(next(1, Duration::from_secs(3), limit), 1);
     }
 }

@@ -125,8 +125,14 @@ async fn parts_of_a_look_find_each_late_row_once_whatever_ends_between_them() {
     assert_eq!(found, all.iter().map(|row| (row.get(0), 1)).collect::<BTreeMap<String, u32>>());
     assert_eq!(found.len(), 24);
     // One that takes too long is followed by smaller ones, and a single transaction has no smaller one.
-    let ends = async |span| reader.opened(&after, &swept, Parts { span, most: 6, limit: Duration::ZERO }).await;
+    let limit = Duration::from_millis(50);
+    let ends = async |span| reader.opened(&after, &swept, Parts { span, most: 6, limit }).await;
+    let blocker = database.connect("postgres").await;
+    run(&blocker, "BEGIN; LOCK TABLE bookings").await;
     let cut = ends(1_024).await.unwrap();
     assert_eq!((cut.part, cut.span, cut.snapshot), (true, Some(16), swept.snapshot.clone()));
+    run(&blocker, "COMMIT").await;
+    assert!(!ends(cut.span.unwrap()).await.unwrap().more, "and it goes on");
+    run(&blocker, "BEGIN; LOCK TABLE bookings").await;
     assert!(matches!(ends(1).await, Err(FetchError::Late(_))));
 }
