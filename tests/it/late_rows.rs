@@ -1,6 +1,7 @@
 //! Rows that become visible below the position of their cursor: with a column `txid` they come late and are not lost.
 
 mod backlog;
+mod endless;
 mod operators;
 mod plans;
 mod restored;
