@@ -18,7 +18,7 @@ pub use notify::{make_triggers, notify_triggers};
 pub use printed::{down_sql, up_sql};
 
 /// The newest schema version that this program knows, and the one that it was built for.
-pub const VERSION: i32 = 14;
+pub const VERSION: i32 = 15;
 
 /// Serialises migrators; an arbitrary number of our own.
 const LOCK: i64 = 0x006f_7574_626f_7872;
@@ -99,6 +99,11 @@ const MIGRATIONS: &[Migration] = &[
         version: 14,
         up: include_str!("../schema/0014_parked_keys.up.sql"),
         down: include_str!("../schema/0014_parked_keys.down.sql"),
+    },
+    Migration {
+        version: 15,
+        up: include_str!("../schema/0015_message_txid.up.sql"),
+        down: include_str!("../schema/0015_message_txid.down.sql"),
     },
 ];
 

@@ -10,7 +10,7 @@ use super::control::note;
 use super::standing::set_lock;
 use super::{RestsOn, lock, position};
 use crate::database::{Error, quote_literal};
-use crate::late::Swept;
+use crate::late::{Snapshot, Swept};
 use crate::position::{Position, Timestamp};
 
 const OLD: &str = include_str!("sql/reshard_old.sql");
@@ -60,13 +60,15 @@ fn known(old: &[Old]) -> Option<Vec<u32>> {
     Some(std::iter::once(root).chain(all).collect())
 }
 
-/// Up to where the late rows of all of them have been found: the snapshot that sees least, which is the oldest. What another
-/// has found since then comes again.
-fn swept(old: &[Old]) -> Option<&Swept> {
+/// Up to where the late rows of all of them have been found: what all of their snapshots see. What one of them has found since
+/// then comes again.
+fn swept(old: &[Old]) -> Option<Swept> {
     let all: Vec<&Swept> = old.iter().map(|old| old.swept.as_ref()).collect::<Option<_>>()?;
-    let first = all.first()?;
-    let alike = all.iter().all(|swept| swept.column == first.column);
-    all.iter().copied().filter(|_| alike).min_by_key(|swept| swept.age())
+    let column = all.first()?.column;
+    let alike = all.iter().all(|swept| swept.column == column);
+    let snapshots: Vec<Snapshot> = all.iter().map(|swept| Snapshot::parse(&swept.snapshot)).collect::<Option<_>>()?;
+    let snapshot = snapshots.into_iter().reduce(|all, one| all.and(&one)).filter(|_| alike)?;
+    Some(Swept { snapshot: snapshot.to_string(), column })
 }
 
 /// The cursors that shall be.
@@ -142,7 +144,7 @@ pub async fn replace(client: &Client, old: &[Old], new: New<'_>, by: &str, detai
     let open_since: Option<Vec<Timestamp>> = old.iter().map(|old| old.rests_on.open_since).collect();
     let open_since = open_since.and_then(|all| all.into_iter().min());
     let swept = swept(old);
-    let (snapshot, column) = swept.map(|swept| (swept.snapshot.as_str(), swept.column)).unzip();
+    let (snapshot, column) = swept.map(|swept| (swept.snapshot, swept.column)).unzip();
     let parameters: [&(dyn ToSql + Sync); 11] = [
         &new.names,
         &new.relay,

@@ -13,7 +13,6 @@ use tokio::sync::oneshot;
 use super::shape::{After, Shape};
 use crate::batch::Batch;
 use crate::database::{Error, Fragile, Loan, Server};
-use crate::late::Swept;
 use crate::message::Field;
 use crate::position::{Position, Timestamp};
 
@@ -35,7 +34,8 @@ use handoff::Given;
 pub use handoff::{Giver, Last, Room, Taker, handoff};
 pub use large::{WantedRow, too_large};
 use pages::Pages;
-use questions::Questions;
+use questions::{Opening, Questions};
+pub use sweep::SweepRequest;
 pub use types::types_stand;
 pub use unreadable::Unreadable;
 
@@ -114,7 +114,7 @@ pub struct Request<'a> {
     /// After which position; `None` is before every row.
     pub after: Option<&'a Position>,
     /// Of whose rows at or below that position to find those that came late, and since when; none: they are not looked for.
-    pub sweep: Option<(&'a str, &'a Swept)>,
+    pub sweep: Option<SweepRequest<'a>>,
     /// Below which instant.
     pub horizon: Timestamp,
     /// The relations that the cursor has known so far; `None` for a new cursor, and for rows read ahead: whoever takes
@@ -237,13 +237,15 @@ async fn read(
     last_asked: oneshot::Sender<()>,
 ) -> Result<Fetched, FetchError> {
     let until = Instant::now() + request.budget.time;
-    let (snapshot, mut rows) = questions.open(reader, request, pages.next(), batches, last_asked).await?;
+    let opening = questions.open(reader, request, pages.next(), batches, last_asked).await?;
+    let Some(Opening { snapshot, page: mut rows, is_whole }) = opening else {
+        return Ok(Fetched { more: true, left_over: true, ..Fetched::default() });
+    };
     let mut hand = Hand { batches, until, batch: Batch::new(request.fields.len()), last: None };
-    let (mut more, mut left_over, mut large) = (false, false, false);
+    let (mut more, mut left_over, mut large) = (!is_whole, false, false);
     'turn: while let Some((page, stream)) = rows.take() {
         pin_mut!(stream);
-        let asked = Instant::now();
-        let mut got = 0;
+        let (asked, mut got) = (Instant::now(), 0);
         loop {
             let row = match stream.try_next().await {
                 Ok(Some(row)) => row,
@@ -283,14 +285,13 @@ async fn read(
         }
     }
     more |= hand.over().await == Given::Unwanted;
-    let (rows, sizes, spent) = (pages.rows(), pages.sizes(), pages.spent());
     Ok(Fetched {
-        rows,
+        rows: pages.rows(),
         more,
-        spent,
+        spent: pages.spent(),
         snapshot: Some(snapshot),
         last: hand.last,
-        sizes,
+        sizes: pages.sizes(),
         left_over: left_over || large,
         ended: false,
     })

@@ -3,8 +3,13 @@
 //! Promise: those rows, all of them and no others, as long as every row's `txid` is the transaction that wrote it. Such a row's
 //! transaction was in progress in the snapshot, or began later. So the sweep asks for these transactions alone, by the index
 //! over `(txid, created_at, id)`: what was visible already costs nothing, and an entry above the position costs no look at
-//! its row. Each part is asked for in the index's order and with a limit, so that the planner takes this index whatever its
+//! its row. Both are asked for in the index's order and with a limit, so that the planner takes this index whatever its
 //! statistics say. A row is none that came late when the cursor has a letter of it that says so, or an open one.
+//!
+//! A row that `pg_restore` has copied keeps the number that another server gave its transaction. Here it was inserted by an
+//! earlier transaction than that, which no row is whose `txid` this server gave: its `xmin` is that transaction, a
+//! subtransaction of it, or one that has updated the row since. So such a row is not taken for late when the counter passes its
+//! number. `xmin` has 32 bits: the latest transaction that it can mean is taken, so that no late row is left out.
 
 use std::collections::HashSet;
 
@@ -12,7 +17,7 @@ use super::Stream;
 use super::shape::Shape;
 use super::table::Table;
 use crate::database::{Error, Session, quote_ident};
-use crate::late::{MOST, Swept};
+use crate::late::{AGED, MOST, Swept};
 
 /// The column that tells a row's transaction.
 pub const COLUMN: &str = "txid";
@@ -23,13 +28,13 @@ struct Asked<'a> {
     snapshot: &'a str,
     created_at: &'a str,
     id: &'a str,
+    /// Of which transactions on nothing is asked.
+    bound: &'a str,
 }
 
 /// The parameters of a turn's questions.
-const TURN: Asked<'static> = Asked { cursor: "$1::text", snapshot: "$2::text", created_at: "$3", id: "$4" };
-/// The cursor's own row.
-const CURSOR: Asked<'static> =
-    Asked { cursor: "c.name", snapshot: "c.snapshot::text", created_at: "c.position_created_at", id: "c.position_id" };
+const TURN: Asked<'static> =
+    Asked { cursor: "$1::text", snapshot: "$2::text", created_at: "$3", id: "$4", bound: "$5::text::xid8" };
 
 /// The number of the column by which a table's late rows are found; none where they are not.
 #[must_use]
@@ -45,7 +50,8 @@ impl Shape {
         self.sweep.map(|column| Swept { snapshot, column })
     }
 
-    /// Whether a row came late: for the cursor `$1`, since the snapshot `$2`, at or below the position `$3`, `$4`.
+    /// Whether a row came late: for the cursor `$1`, since the snapshot `$2`, at or below the position `$3`, `$4`, of a
+    /// transaction before `$5`.
     #[must_use]
     pub fn is_any_late_sql(&self) -> String {
         format!("SELECT {}", self.is_any_late(&TURN))
@@ -63,15 +69,30 @@ impl Shape {
         )
     }
 
-    /// Which of the cursors `$1` have a late row, by what stands in their rows.
+    /// Which of the cursors `$1` have a late row, by what stands in their rows; or more rows since than are asked for here,
+    /// among which a turn is to look.
     #[must_use]
     pub fn cursors_with_late_rows_sql(&self) -> Option<String> {
         let column = self.sweep?;
+        // PostgreSQL does not add to an xid8.
+        let bound = format!("(pg_catalog.pg_snapshot_xmax(c.snapshot)::text::bigint + {AGED})::text::xid8");
+        let asked = Asked {
+            cursor: "c.name",
+            snapshot: "c.snapshot::text",
+            created_at: "c.position_created_at",
+            id: "c.position_id",
+            bound: &bound,
+        };
+        let beyond = format!(
+            "SELECT FROM {} AS t WHERE t.{COLUMN} >= {bound} \
+             AND t.{COLUMN} < pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) ORDER BY t.{COLUMN} LIMIT 1",
+            self.config.table.quoted()
+        );
         Some(format!(
             "SELECT c.name FROM outbox.cursor AS c WHERE c.name = ANY ((SELECT $1::text[])::text[]) \
              AND c.swept_column = {column} AND c.swept_at IS NOT DISTINCT FROM c.advanced_at \
-             AND c.position_created_at IS NOT NULL AND c.snapshot IS NOT NULL AND ({})",
-            self.is_any_late(&CURSOR)
+             AND c.position_created_at IS NOT NULL AND c.snapshot IS NOT NULL AND ({} OR EXISTS ({beyond}))",
+            self.is_any_late(&asked)
         ))
     }
 
@@ -82,7 +103,7 @@ impl Shape {
 
     /// The rows of transactions that were in progress in the snapshot, and those of later ones.
     fn late_parts(&self, asked: &Asked<'_>, list: &str, most: usize) -> [String; 2] {
-        let Asked { cursor, snapshot, created_at, id } = asked;
+        let Asked { cursor, snapshot, created_at, id, bound } = asked;
         let (snapshot, now) = (format!("{snapshot}::pg_snapshot"), "pg_catalog.pg_current_snapshot()");
         let ([instant, row_id], position) = (self.order(), self.instant_of(created_at));
         let position_id = format!("{id}::text::{}", self.id_type.sql());
@@ -95,9 +116,12 @@ impl Shape {
              AND d.message_id = {row_id}::text AND (d.state IN ('dead', 'redriving') OR d.error ->> 'late' = t.{COLUMN}::text))",
             self.instant()
         );
+        let next = format!("pg_catalog.pg_snapshot_xmax({now})");
+        let inserted = format!("{next}::text::bigint - (({next}::text::bigint - t.xmin::text::bigint) & 4294967295)");
+        let own_number = format!("{inserted} >= t.{COLUMN}::text::bigint");
         let part = |transactions: &str| {
             format!(
-                "SELECT {list} FROM {} AS t WHERE {transactions} AND {below}{own} AND {known} \
+                "SELECT {list} FROM {} AS t WHERE {transactions} AND {below}{own} AND {own_number} AND {known} \
                  ORDER BY t.{COLUMN}, {instant}, {row_id} LIMIT {most}",
                 self.config.table.quoted()
             )
@@ -105,7 +129,7 @@ impl Shape {
         // An equation would leave the planner free to walk another index that has the order of the rest.
         let ended = part(&format!("t.{COLUMN} >= x.xid AND t.{COLUMN} <= x.xid"));
         let later = part(&format!(
-            "t.{COLUMN} >= pg_catalog.pg_snapshot_xmax({snapshot}) AND t.{COLUMN} < pg_catalog.pg_snapshot_xmax({now})"
+            "t.{COLUMN} >= pg_catalog.pg_snapshot_xmax({snapshot}) AND t.{COLUMN} < LEAST({next}, {bound})"
         ));
         let before = format!(
             "SELECT l.* FROM pg_catalog.pg_snapshot_xip({snapshot}) AS x (xid) CROSS JOIN LATERAL ({ended}) AS l \
@@ -115,7 +139,7 @@ impl Shape {
     }
 }
 
-/// Which of these cursors have a late row.
+/// Which of these cursors have a late row, or so many rows to look among that a turn is to do it.
 ///
 /// # Errors
 /// The database's.

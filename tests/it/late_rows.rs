@@ -1,7 +1,10 @@
 //! Rows that become visible below the position of their cursor: with a column `txid` they come late and are not lost.
 
+mod backlog;
+mod endless;
 mod operators;
 mod plans;
+mod restored;
 mod sinks;
 mod storm;
 mod ways;
@@ -32,6 +35,13 @@ async fn swept(database: &Database) -> Client {
     let owner = bookings(database, OWN).await;
     run(&owner, &format!("{SWEPT}; GRANT INSERT, SELECT ON public.bookings TO app")).await;
     owner
+}
+
+/// So many transactions that write nothing.
+async fn transactions(client: &Client, count: u32) {
+    run(client, "SET synchronous_commit TO off").await;
+    let take = "PERFORM pg_catalog.pg_current_xact_id(); COMMIT;";
+    run(client, &format!("DO $$ BEGIN FOR n IN 1..{count} LOOP {take} END LOOP; END $$")).await;
 }
 
 /// A row with this payload that the application dates so many minutes back.

@@ -3,13 +3,19 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use outbox_relay::cursor::turn_progress::{self, Resumed, TurnFacts};
+use outbox_relay::cursor::{LockedCursor, RestsOn};
+use outbox_relay::database::{self, Error, Session};
+use outbox_relay::position::{Position, Timestamp};
+use outbox_testkit::postgres::{Options, Postgres};
 use rustix::process::Signal;
 use tokio_postgres::Client;
 
 use crate::support::outside::{line, printed, stdout_relay};
+use crate::support::servers::prepare;
 use crate::support::{
-    CLOCK, PATIENCE, Process, bookings, broker, database, eventually, ids, kafka_relay, outbox_relay, records, toml,
-    unique,
+    CLOCK, Database, PATIENCE, Process, bookings, broker, database, eventually, ids, kafka_relay, outbox_relay,
+    records, sessions, toml, unique,
 };
 
 /// One turn takes all of these, however fast the machine.
@@ -128,4 +134,122 @@ async fn operators_seek_wins_over_recorded_progress() {
     tokio::time::timeout(Duration::from_secs(10), removed).await.expect("no lock").unwrap();
     let left: i64 = owner.query_one("SELECT count(*) FROM outbox.turn_progress", &[]).await.unwrap().get(0);
     assert_eq!(left, 0);
+}
+
+/// A cursor `c` that has passed nothing yet.
+async fn cursor(database: &Database) -> Client {
+    let owner = database.connect("postgres").await;
+    let insert =
+        "INSERT INTO outbox.cursor (name, relay, position_created_at, position_id) VALUES ('c', 'c', 'epoch', '0')";
+    owner.batch_execute(insert).await.unwrap();
+    owner
+}
+
+async fn locked(pool: &database::Pool) -> LockedCursor {
+    let lock = async || LockedCursor::lock(database::take(pool).await.unwrap(), "c", "{}", None).await.unwrap();
+    loop {
+        // The session that is gone may still hold the row for an instant.
+        if let Some(locked) = lock().await {
+            return locked;
+        }
+    }
+}
+
+fn facts(locked: &LockedCursor, by: &str) -> TurnFacts {
+    TurnFacts {
+        cursor: "c".to_owned(),
+        lock: locked.turn_lock(),
+        observed_at: Timestamp::from_unix_micros(0),
+        relations: vec![1],
+        partitions: None,
+        rests_on: RestsOn::default(),
+        sweep: None,
+        by: by.to_owned(),
+    }
+}
+
+/// Records that so many rows were acknowledged.
+async fn write(session: &Session, facts: &TurnFacts, rows: u16) -> Result<(), Error> {
+    let end = Position { created_at: Timestamp::from_unix_micros(rows.into()), id: Some(rows.to_string()) };
+    turn_progress::write(session, facts, (rows.into(), &end), "3:3:").await
+}
+
+/// Whose progress is recorded, and over how many rows.
+async fn progress(owner: &Client) -> Option<(String, i64)> {
+    let row = owner.query_opt("SELECT written_by, rows FROM outbox.turn_progress", &[]).await.unwrap()?;
+    Some((row.get(0), row.get(1)))
+}
+
+// Guarantee: delivery.turn-progress
+#[tokio::test]
+async fn turn_that_has_lost_its_lock_records_nothing_over_the_next_turns_progress() {
+    let database = database().await;
+    let owner = cursor(&database).await;
+    let pool = database::pool(sessions(&database, "relay", "outbox-relay/turns"), 2).unwrap();
+    let probe = sessions(&database, "relay", "outbox-relay/probe").open().await.unwrap();
+    let first = locked(&pool).await;
+    let lost = facts(&first, "lost");
+    let pid: i32 = first.transaction().query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    owner.execute("SELECT pg_terminate_backend($1)", &[&pid]).await.unwrap();
+    first.closed().cancelled().await;
+    drop(first);
+
+    // It is the same version of the row that the next turn has.
+    let second = locked(&pool).await;
+    write(&probe, &lost, 10).await.unwrap();
+    assert_eq!(progress(&owner).await, None, "another transaction has locked the row since");
+    write(&probe, &facts(&second, "next"), 20).await.unwrap();
+    write(&probe, &lost, 15).await.unwrap();
+    assert_eq!(progress(&owner).await, Some(("next".to_owned(), 20)));
+    drop(second); // as if it were killed
+
+    let heir = locked(&pool).await;
+    assert!(heir.resumes);
+    let resumed = heir.resume(true, "heir").await.unwrap();
+    assert_eq!(resumed, Some(Resumed { rows: 20, by: "next".to_owned() }));
+    let at: String = owner.query_one("SELECT position_id FROM outbox.cursor", &[]).await.unwrap().get(0);
+    assert_eq!(at, "20");
+    write(&probe, &lost, 15).await.unwrap();
+    assert!(!locked(&pool).await.resumes, "nor after the cursor has moved");
+}
+
+/// A server of the test's own.
+async fn server() -> Database {
+    let postgres = Postgres::start(Options::default()).await.unwrap();
+    prepare(&postgres).await;
+    Database { name: "template_outbox".to_owned(), postgres: Box::leak(Box::new(postgres)) }
+}
+
+// Guarantee: delivery.turn-progress
+#[tokio::test]
+async fn progress_of_a_turn_is_recorded_on_the_server_of_its_lock_only() {
+    let (here, there) = (server().await, server().await);
+    let (owner, other) = (cursor(&here).await, cursor(&there).await);
+    let pool = database::pool(sessions(&here, "relay", "outbox-relay/turns"), 1).unwrap();
+    let turn = locked(&pool).await;
+    let transaction: String =
+        turn.transaction().query_one("SELECT pg_current_xact_id()::text", &[]).await.unwrap().get(0);
+    // The other server has a row of the same name at the same place, and it is locked by a transaction of the same number.
+    let place = "SELECT ctid::text FROM outbox.cursor";
+    let [one, two] =
+        [&owner, &other].map(async |client| client.query_one(place, &[]).await.unwrap().get::<_, String>(0));
+    assert_eq!(one.await, two.await);
+    loop {
+        other.batch_execute("BEGIN; SELECT FROM outbox.cursor FOR UPDATE").await.unwrap();
+        let number = "SELECT pg_current_xact_id()::text, pg_current_xact_id() > $1::text::xid8";
+        let row = other.query_one(number, &[&transaction]).await.unwrap();
+        if row.get::<_, String>(0) == transaction {
+            break;
+        }
+        assert!(!row.get::<_, bool>(1), "the other server was too far");
+        other.batch_execute("ROLLBACK").await.unwrap();
+    }
+    let probe = sessions(&there, "relay", "outbox-relay/probe").open().await.unwrap();
+    let refused = write(&probe, &facts(&turn, "here"), 10).await;
+    other.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(progress(&other).await, None, "{refused:?}");
+    assert!(matches!(refused, Err(Error::TwoServers { .. })), "{refused:?}");
+    let probe = sessions(&here, "relay", "outbox-relay/probe").open().await.unwrap();
+    write(&probe, &facts(&turn, "here"), 10).await.unwrap();
+    assert_eq!(progress(&owner).await, Some(("here".to_owned(), 10)));
 }

@@ -46,6 +46,7 @@ impl Turn<'_> {
         let ready = self.ready;
         let suspects = self.learned.suspects;
         let mut relayed = self.read_all(&cursor, reader, suspects, deadline).await?;
+        self.learned.opened(relayed.opened.as_ref());
         if relayed.opened.as_ref().is_some_and(|opened| self.is_for_late_rows(opened)) {
             return self.advance(cursor, Relayed::late(relayed.opened)).await;
         }

@@ -12,6 +12,7 @@ use crate::position::Position;
 use crate::relay::engine::deadline::within;
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::read_ahead;
+use crate::relay::stream::report;
 use crate::relay::stream::turn::Turn;
 use crate::relay::stream::turn_progress::Relayed;
 use crate::relay::{Guarantee, OnLateRow};
@@ -42,10 +43,14 @@ const WAITING: ErrorReport<'static> = ErrorReport {
 };
 
 impl Turn<'_> {
-    /// Whether the turn publishes nothing, and is over when they are written down: a policy wants that, or there are more, and
+    /// Whether the turn publishes nothing, and is over when they are written down: a policy wants that, or there may be more, and
     /// the cursor must stand where it stands until all are known.
     pub(in crate::relay) fn is_for_late_rows(&self, opened: &Opened) -> bool {
-        opened.more || self.halts_at(opened)
+        if opened.part {
+            let (cursor, snapshot) = (&self.ready.config.name, &opened.snapshot);
+            tracing::info!(cursor, snapshot, "much was written since late rows were last looked for; looking in parts");
+        }
+        !opened.is_whole() || self.halts_at(opened)
     }
 
     fn halts_at(&self, opened: &Opened) -> bool {
@@ -53,8 +58,8 @@ impl Turn<'_> {
     }
 
     /// The halt, when that is the policy and all of them are known.
-    pub(in crate::relay) fn late_halt(&self, relayed: &Relayed) -> Option<Failure> {
-        let opened = relayed.opened.as_ref().filter(|opened| self.halts_at(opened) && !opened.more)?;
+    pub(in crate::relay) fn late_halt(&self, opened: Option<&Opened>) -> Option<Failure> {
+        let opened = opened.filter(|opened| self.halts_at(opened) && !opened.more)?;
         let (rows, named, cursor) = (opened.late.len(), named(&opened.late), &self.ready.config.name);
         let what = if rows == 1 { "1 row has".to_owned() } else { format!("{rows} rows have") };
         let message = format!("{what} become visible behind the position: {named}");
@@ -66,7 +71,7 @@ impl Turn<'_> {
     }
 
     /// Carries an operator's change out. What came late below the old position is found and written down first: it is not what the
-    /// operator passes.
+    /// operator passes. Where the relay is to halt at late rows, it halts at these, too.
     pub(in crate::relay) async fn change(
         &mut self,
         cursor: LockedCursor,
@@ -80,13 +85,17 @@ impl Turn<'_> {
                 None
             }
         };
-        if opened.as_ref().is_some_and(|opened| opened.more) {
+        self.learned.opened(opened.as_ref());
+        if opened.as_ref().is_some_and(|opened| !opened.is_whole()) {
             return self.advance(cursor, Relayed::late(opened)).await;
         }
         let late = self.late_letters(opened.as_ref());
         let column = self.ready.shape.sweep;
         let sweeping = Sweeping { column, opened: opened.as_ref(), late: late.as_ref() };
         let clock = self.sighting.horizon.observed_at;
+        if let Some(failure) = self.late_halt(opened.as_ref()) {
+            report::halt(self.engine, self.ready, &failure, None).await;
+        }
         let moving = cursor.carry_out(change, clock, sweeping, &self.engine.replica);
         let position = within(self.engine, moving).await?;
         self.recorded_late(opened.as_ref());
@@ -112,12 +121,13 @@ impl Turn<'_> {
         Ok(taker.opened().await.cloned())
     }
 
-    /// Where the cursor stays to write them down, when the turn does not move it. What was done half-way in this database is
-    /// never committed.
+    /// Where the cursor stays to write them down, or the newer snapshot alone, when the turn does not move it. What was done
+    /// half-way in this database is never committed.
     pub(in crate::relay) fn stays_for_late_rows(&self, cursor: &LockedCursor, relayed: &Relayed) -> Option<Position> {
         let half_way = self.ready.config.guarantee == Guarantee::InDatabase && relayed.published.stopped.is_some();
-        let found = relayed.opened.as_ref().is_some_and(|opened| !opened.late.is_empty());
-        cursor.position.clone().filter(|_| found && !half_way)
+        let opened = relayed.opened.as_ref();
+        let news = opened.is_some_and(|opened| opened.aged || opened.part || !opened.late.is_empty());
+        cursor.position.clone().filter(|_| news && !half_way)
     }
 
     /// As they are written down.

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use crate::late::{Opened, Parts};
 use crate::pace::{self, freshness::Lead};
 use crate::relay::Config;
 use crate::relay::setup::prepared::PreparedStream;
@@ -32,7 +33,14 @@ pub struct Learned {
     pub redrove: bool,
     /// How long before rows are too old turns must begin.
     pub lead: Lead,
+    /// Of how many transactions the first part of the next look for late rows is.
+    pub span: u64,
 }
+
+/// The same, of the first look.
+const FIRST_SPAN: u64 = 1_024;
+/// The most parts of one look. What they leave, the next turn asks for.
+const PARTS: usize = 6;
 
 impl Learned {
     /// Nothing yet.
@@ -47,7 +55,24 @@ impl Learned {
             unconfirmed: 0,
             redrove: false,
             lead: Lead::new(&config.poll),
+            span: FIRST_SPAN,
         }
+    }
+
+    /// How late rows are looked for: in a quarter of a turn's time at most.
+    pub(in crate::relay) fn parts(&self, relay: &PreparedStream) -> Parts {
+        Parts { span: self.span, most: PARTS, limit: relay.config.turn.deadline / 4 }
+    }
+
+    /// A reading has failed. If that was because it took too long, it may have been for late rows that were asked for among too
+    /// many transactions; a part that is too small is followed by larger ones at once.
+    pub(in crate::relay) fn reading_failed(&mut self) {
+        self.span = (self.span / 64).max(1);
+    }
+
+    /// What a reading has seen before its first row.
+    pub(in crate::relay) fn opened(&mut self, opened: Option<&Opened>) {
+        self.span = opened.and_then(|opened| opened.span).unwrap_or(self.span);
     }
 
     /// Maximum number of rows of a turn at the present growth.

@@ -70,6 +70,8 @@ pub(in crate::relay) struct Member {
     secrets_read: Option<Instant>,
     /// It was halted when its cursor was last read.
     pub(in crate::relay) halted: bool,
+    /// An operator had paused it then.
+    pub(in crate::relay) paused: bool,
     /// Dead letters were to be sent again when its cursor was last read.
     redriving: bool,
     /// When it last tried to carry an operator's change out.
@@ -107,6 +109,7 @@ impl Member {
             sampled: None,
             secrets_read: None,
             halted: false,
+            paused: false,
             redriving: false,
             requested: None,
             preparing: false,

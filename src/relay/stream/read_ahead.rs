@@ -22,7 +22,7 @@ use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::learned::Learned;
-use crate::source::fetch::{self, Budget, FetchError, Fetched, Giver, Request, Room, Taker};
+use crate::source::fetch::{self, Budget, FetchError, Fetched, Giver, Request, Room, SweepRequest, Taker};
 use crate::source::watcher::Sighting;
 
 /// So many rows are read at least where some may be passed without being published.
@@ -141,9 +141,9 @@ impl Ahead {
         }
     }
 
-    /// Whether there is a row at all, or one that came late.
+    /// Whether there is a row at all, or one that came late or may be found by the next reading.
     pub(in crate::relay) async fn found(&mut self) -> Result<bool, FetchError> {
-        if self.rows.opened().await.is_some_and(|opened| !opened.late.is_empty()) {
+        if self.rows.opened().await.is_some_and(|opened| opened.part || !opened.late.is_empty()) {
             return Ok(true);
         }
         self.rows.first = self.rows.batches.next().await;
@@ -238,7 +238,7 @@ pub(in crate::relay) fn request<'a>(
         texts: &ready.texts,
         typed: ready.sink.is_typed(),
         after,
-        sweep: swept.map(|swept| (ready.config.name.as_str(), swept)),
+        sweep: swept.map(|swept| SweepRequest { cursor: &ready.config.name, swept, parts: learned.parts(ready) }),
         horizon,
         known: known.map(|(_, known)| known),
         root: known.map(|(root, _)| *root),

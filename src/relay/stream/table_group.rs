@@ -249,9 +249,11 @@ impl Group {
         Ok(found)
     }
 
-    /// Where rows may come late: for its relays that are ready, and run no turn that would find them unless the `busy` are wanted, too.
+    /// Where rows may come late: for its relays that are ready, may publish, and run no turn that would find them unless the `busy` are
+    /// wanted, too. While a cursor is paused or halted nobody looks: its first turns after that do.
     fn sweeps(&self, busy: bool) -> Vec<Sweep> {
         let members = self.members.iter().filter(|member| busy || !member.busy);
+        let members = members.filter(|member| !member.paused && !member.halted);
         Sweep::of(members.filter_map(|member| member.ready.as_deref()))
     }
 
@@ -295,6 +297,7 @@ impl Group {
             return true;
         };
         ready.observe(standing, look);
+        member.paused = standing.paused;
         let behind = ready.is_behind(standing, &look.sighting);
         let window = ready.shape.margin.window;
         let news = member.clock.poll(Reading::of(&look.sighting), standing.observed_at, behind, window);

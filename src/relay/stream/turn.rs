@@ -251,6 +251,7 @@ impl Turn<'_> {
         let Ahead { mut rows, mut end, most, growth, .. } =
             chain.reading(self.engine, ready, self.learned, cursor, self.sighting, wanted.max(least));
         let opened = self.opened(cursor, &mut rows, deadline).await?;
+        self.learned.opened(opened.as_ref());
         if opened.as_ref().is_some_and(|opened| self.is_for_late_rows(opened)) {
             publication.finish();
             return Ok(Relayed::late(opened));
@@ -399,7 +400,7 @@ impl Turn<'_> {
         let verdict = publish_decision::verdict(self.ready, &relayed);
         let (verdict, park) = self.key_to_park(verdict, &relayed).await?;
         let verdict = publish_decision::copied(self.engine, self.ready, verdict).await;
-        let verdict = self.late_halt(&relayed).map_or(verdict, Verdict::Halt);
+        let verdict = self.late_halt(relayed.opened.as_ref()).map_or(verdict, Verdict::Halt);
         self.report(&verdict, message_id.as_deref()).await;
         let dead = match &verdict {
             Verdict::Bury(failure, letter) => Some((letter.as_ref(), report::error(failure, message_id.as_deref()))),
@@ -446,8 +447,7 @@ impl Turn<'_> {
         acknowledged: usize,
     ) -> Result<(), TurnError> {
         let shape = Arc::clone(&self.ready.shape);
-        // While not all late rows are known, the cursor keeps the snapshot from which on they are.
-        let snapshot = opened.filter(|opened| !opened.more).map(|opened| opened.snapshot.as_str());
+        let snapshot = opened.map(|opened| opened.snapshot.as_str());
         // Below a position that is still to come, rows are passed as they come.
         let clock = self.sighting.horizon.observed_at;
         let sweep = shape.sweep.filter(|_| position.is_none_or(|position| position.created_at <= clock));
@@ -493,7 +493,7 @@ impl Turn<'_> {
             }
             Verdict::Bury(failure, letter) => TurnOutcome::Buried { rows, failure, message_id: letter.message_id },
             Verdict::Retry(failure) | Verdict::Halt(failure) => TurnOutcome::Stalled { rows, failure, message_id },
-            Verdict::Done if relayed.fetched.rows == 0 && self.late == 0 => TurnOutcome::Idle,
+            Verdict::Done if relayed.fetched.rows == 0 && self.late == 0 && !relayed.looks_on() => TurnOutcome::Idle,
             Verdict::Done => {
                 let passed = rows + relayed.withheld.passed(rows);
                 let more = relayed.fetched.more || passed < relayed.fetched.rows || self.late > 0;

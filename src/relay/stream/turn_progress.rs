@@ -49,6 +49,11 @@ impl Relayed {
         Self { kept, published, fetched, withheld, opened, unread: false }
     }
 
+    /// Whether there may be more late rows than were looked for.
+    pub(in crate::relay) fn looks_on(&self) -> bool {
+        self.opened.as_ref().is_some_and(|opened| !opened.is_whole())
+    }
+
     /// Whether the reading came to its end and found no row.
     pub(in crate::relay) fn read_nothing(&self) -> bool {
         self.fetched.rows == 0 && !self.fetched.more && self.fetched.snapshot.is_some()

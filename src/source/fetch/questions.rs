@@ -1,6 +1,7 @@
 //! The statements of one fetch, prepared and sent together.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use tokio::sync::oneshot;
 use tokio_postgres::types::ToSql;
@@ -111,8 +112,17 @@ impl Pager {
 pub(super) struct Questions<'a> {
     pub(super) family: Family<'a>,
     types: Option<Types>,
-    sweep: Option<Sweep>,
+    sweep: Option<Sweep<'a>>,
     pub(super) pager: Pager,
+}
+
+/// What is known before the first row.
+pub(super) struct Opening {
+    pub(super) snapshot: String,
+    /// The rows of the first page, and how many were asked for.
+    pub(super) page: Option<(usize, RowStream)>,
+    /// Whether all late rows are known.
+    pub(super) is_whole: bool,
 }
 
 impl<'a> Questions<'a> {
@@ -125,8 +135,8 @@ impl<'a> Questions<'a> {
     }
 
     /// Begins the transaction, takes the table's lock, so that its name cannot move on, and then the snapshot; checks that it
-    /// is the right table, tells what came late, and asks for the first page. Returns the snapshot's text. `last_asked` is
-    /// dropped when nothing more can be asked before the page has been read.
+    /// is the right table, tells what came late, and asks for the first page. `last_asked` is dropped when nothing more can be
+    /// asked before the page has been read. None when late rows were looked for for too long: the connection is still at it.
     pub(super) async fn open(
         &self,
         reader: &Loan,
@@ -134,8 +144,9 @@ impl<'a> Questions<'a> {
         first: Option<usize>,
         batches: &mut Giver,
         last_asked: oneshot::Sender<()>,
-    ) -> Result<(String, Option<(usize, RowStream)>), FetchError> {
+    ) -> Result<Option<Opening>, FetchError> {
         let Self { family, types, sweep, pager } = self;
+        let begun = Instant::now();
         // The transaction's end follows at once where nothing can be asked behind the page.
         let last_asked = sweep.as_ref().map(|_| last_asked);
         let page = async {
@@ -144,37 +155,63 @@ impl<'a> Questions<'a> {
                 None => Ok(None),
             }
         };
-        // Sent at once, run one after the other: nothing of the page is looked at before the answers to the others.
-        let ((), facts, is_late, stand, page) = tokio::try_join!(
+        // Sent at once, run one after the other: nothing of the page is looked at before the answers to the others. The error
+        // that is none: late rows were looked for for too long, and what comes behind waits for that.
+        let asked = tokio::try_join!(
             biased;
-            async { Ok(reader.batch_execute(&request.texts.begin).await?) },
-            family.ask(reader, request),
+            async { reader.batch_execute(&request.texts.begin).await.map_err(|error| Some(error.into())) },
+            async { family.ask(reader, request).await.map_err(Some) },
             async {
                 match sweep {
-                    Some(sweep) => sweep.finds(reader, request).await,
+                    Some(sweep) => sweep.first(reader).await.map_err(Some)?.ok_or(None),
                     None => Ok(false),
                 }
             },
-            async { Ok(types::stand(reader, types.as_ref()).await?) },
-            async { Ok(page.await?) },
-        )?;
+            async { types::stand(reader, types.as_ref()).await.map_err(|error| Some(error.into())) },
+            async { page.await.map_err(|error| Some(error.into())) },
+        );
+        let ((), facts, is_late, stand, page) = match (asked, sweep) {
+            (Ok(answers), _) => answers,
+            (Err(None), Some(sweep)) => {
+                batches.open(sweep.too_long()?);
+                return Ok(None);
+            }
+            (Err(error), _) => return Err(error.unwrap_or(FetchError::FamilyChanged)),
+        };
         if !stand {
             return Err(FetchError::FamilyChanged);
         }
         let snapshot = family.judge(reader, request, facts).await?;
-        let mut opened = Opened { snapshot: snapshot.clone(), ..Opened::default() };
         let mut page = page;
-        if let Some(sweep) = sweep.as_ref().filter(|_| is_late) {
-            // What was asked for behind it is asked for again: its rows would have to be read first.
-            page = None;
-            (opened.late, opened.more) = sweep.rows(reader, request).await?;
-        }
+        let (opened, stuck) = self.late(reader, &snapshot, (is_late, begun), &mut page).await?;
+        let is_whole = opened.is_whole();
         let page = match (page, first) {
-            (None, Some(rows)) => Some((rows, pager.page(reader, request, None, rows).await?)),
-            (page, _) => page,
+            (None, Some(rows)) if is_whole => Some((rows, pager.page(reader, request, None, rows).await?)),
+            // Nobody publishes them.
+            (page, _) => page.filter(|_| is_whole),
         };
-        drop(last_asked);
+        if !stuck {
+            drop(last_asked);
+        }
         batches.open(opened);
-        Ok((snapshot, page))
+        Ok((!stuck).then_some(Opening { snapshot, page, is_whole }))
+    }
+
+    /// What came late; with it, whether the connection is still at it. The page is dropped where more is to be asked for.
+    async fn late(
+        &self,
+        reader: &Loan,
+        snapshot: &str,
+        (is_late, begun): (bool, Instant),
+        page: &mut Option<(usize, RowStream)>,
+    ) -> Result<(Opened, bool), FetchError> {
+        let Some(sweep) = &self.sweep else {
+            return Ok((Opened { snapshot: snapshot.to_owned(), ..Opened::default() }, false));
+        };
+        if is_late || !sweep.is_asked(snapshot) {
+            // What was asked for behind it is asked for again: its rows would have to be read first.
+            *page = None;
+        }
+        sweep.opened(reader, snapshot, is_late, begun).await
     }
 }

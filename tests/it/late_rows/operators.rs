@@ -6,7 +6,7 @@ use super::{LONG_ENOUGH, insert, late_rows, marked, printing, prints, run, swept
 use crate::support::outside::{halted, stdout_relay};
 use crate::support::{Database, database, outbox_relay, toml};
 
-async fn does(database: &Database, more: &str, verb: &[&str]) -> String {
+pub(super) async fn does(database: &Database, more: &str, verb: &[&str]) -> String {
     let text = toml(database, "relay", None, &stdout_relay("late", more));
     let (code, out, log) = outbox_relay(&text, verb).await;
     assert_eq!(code, Some(0), "{out} {log}");
@@ -35,6 +35,31 @@ async fn relay_that_is_to_halt_at_late_rows_names_them_and_loses_none() {
     assert_eq!((&status["cursors"][0]["late_rows"], &status["cursors"][0]["dead_letters"]), (&1.into(), &1.into()));
     does(&database, HALT, &["dead-letter", "redrive", "--cursor", "late", "--yes"]).await;
     does(&database, HALT, &["cursor", "resume", "late"]).await;
+    prints(&process, &["1", "2*", "3"]).await;
+}
+
+// Guarantee: late.halt
+#[tokio::test]
+async fn seek_that_finds_late_rows_halts_a_relay_that_is_to_halt_at_them() {
+    const HALT: &str = "on_late_row = \"halt\"";
+    let database = database().await;
+    let owner = swept(&database).await;
+    let process = printing(&database, HALT);
+    insert(&owner, 0, "first").await;
+    prints(&process, &["1"]).await;
+    does(&database, HALT, &["cursor", "pause", "late"]).await;
+    tokio::time::sleep(Duration::from_secs(1)).await; // its last turn has ended
+    insert(&owner, 10, "late").await;
+    let sql = "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')";
+    let now: String = owner.query_one(sql, &[]).await.unwrap().get(0);
+    does(&database, HALT, &["cursor", "seek", "late", "--at", &now, "--yes"]).await;
+    let (_, error) = halted(&owner, "late").await;
+    assert_eq!(error["code"], "late_row", "{error}");
+    assert!(error["message"].as_str().unwrap().contains("1 row has become visible behind the position: 2"), "{error}");
+    does(&database, HALT, &["dead-letter", "redrive", "--cursor", "late", "--yes"]).await;
+    does(&database, HALT, &["cursor", "resume", "late"]).await;
+    prints(&process, &["1", "2*"]).await;
+    insert(&owner, 0, "last").await;
     prints(&process, &["1", "2*", "3"]).await;
 }
 

@@ -11,7 +11,7 @@ use crate::support::receiver::Receiver;
 use crate::support::{PATIENCE, Process, database, eventually, outbox_relay, toml};
 
 /// The ids that it has accepted, with a star behind those that are marked late.
-fn accepted(receiver: &Receiver) -> Vec<String> {
+pub(super) fn accepted(receiver: &Receiver) -> Vec<String> {
     let accepted = receiver.requests().into_iter().filter(|request| request.status == 200);
     let id = |key: &str| key.rsplit('/').next().unwrap().to_owned();
     accepted

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use outbox_relay::config::Config;
 use outbox_relay::database::{self, Limits, Pool, Session, Sessions};
+use outbox_relay::late::{Opened, Parts, Swept};
 use outbox_relay::position::{Position, Timestamp};
 use outbox_relay::relay::setup::prepare;
-use outbox_relay::source::fetch::{self, Budget, FetchError, Request, Sizes, Texts};
+use outbox_relay::source::fetch::{self, Budget, FetchError, Request, Sizes, SweepRequest, Texts};
 use outbox_relay::source::shape::Shape;
 use outbox_relay::source::watcher::{Sighting, Watcher};
 use tokio::sync::Mutex;
@@ -96,6 +97,31 @@ impl Reader {
         let sighting = self.scan().await;
         self.read(&sighting).await?;
         Ok(sighting)
+    }
+
+    /// What a reading after that position finds late.
+    pub async fn opened(&self, after: &Position, swept: &Swept, parts: Parts) -> Result<Opened, FetchError> {
+        let (sighting, shape) = (self.scan().await, self.shape.lock().await.clone());
+        let texts = Texts::new(&shape, &[], usize::MAX);
+        let request = Request {
+            shape: &shape,
+            server: &sighting.server,
+            fields: &[],
+            texts: &texts,
+            typed: false,
+            after: Some(after),
+            sweep: Some(SweepRequest { cursor: "c", swept, parts }),
+            horizon: sighting.horizon.at,
+            known: None,
+            root: None,
+            budget: Budget { rows: self.rows, bytes: 8 << 20, page: 8 << 20, time: Duration::from_secs(5) },
+            sizes: Sizes::default(),
+        };
+        let (mut giver, mut taker) = fetch::handoff(usize::MAX);
+        let connection = database::Fragile::new(database::take(&self.pool).await.unwrap());
+        let fetched = fetch::fetch(&connection, request, &mut giver).await?;
+        fetch::end(connection, &fetched).await.unwrap();
+        Ok(taker.opened().await.unwrap().clone())
     }
 
     /// Reads what is safe by an earlier look; gives how many rows.

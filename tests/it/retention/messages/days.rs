@@ -104,6 +104,7 @@ async fn a_table_with_rows_and_a_running_relay_is_partitioned_and_back_with_noth
     assert_eq!(found, days([("-", "2", 350), ("2", "3", 0), ("3", "4", 0), ("4", "-", 0)]));
     let (_, out, log) = outbox_relay(&text(&database, "relay", &["m"]), &["check", "-o", "json"]).await;
     assert!(finding(&json(&out), "created_at_proven").is_some(), "{out}{log}");
+    assert!(finding(&json(&out), "late_rows_swept").is_some(), "rows that come late are found as before: {out}");
     drop(process);
     let (code, _, log) = outbox_relay(&admin, &["migrate", "down", "--to", "4"]).await;
     assert_eq!(code, Some(0), "{log}");
@@ -115,4 +116,23 @@ async fn a_table_with_rows_and_a_running_relay_is_partitioned_and_back_with_noth
     let process = Process::spawn(&text(&database, "relay", &["m"]), &["run"]);
     passed(&owner, &process, "m", 1).await;
     assert_eq!(printed(&process, "m"), ["351"], "the cursor goes on where it stood");
+}
+
+// Guarantee: retention.drop
+#[tokio::test]
+async fn restored_rows_with_another_servers_transaction_numbers_hold_no_day() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    let day = aged(&owner).await;
+    let restored =
+        "UPDATE outbox.message SET txid = (pg_current_xact_id()::text::bigint + 1000000)::text::xid8 WHERE id = 2";
+    assert_eq!(owner.execute(restored, &[]).await.unwrap(), 1);
+    let text = text(&database, "relay", &["m"]);
+    let process = Process::spawn(&served(&text), &["run"]);
+    passed(&owner, &process, "m", 2).await;
+    insert(&database.connect("app").await).await;
+    passed(&owner, &process, "m", 3).await;
+    assert_eq!(holder(&text, &day).await, None);
+    let document = prune(&text, "--yes").await;
+    assert_eq!(told(&document, "messages", &day).1, 1, "{document}");
 }
