@@ -6,12 +6,13 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use self::html::{Esc, prose, step};
+use self::html::{Esc, prose};
 use self::lines::{Line, Need, lines};
 use super::board::Standing;
 use crate::position::Timestamp;
 use crate::relay::inspect::status::in_one_unit;
 
+mod attention;
 mod chart;
 mod cursors;
 mod fleet;
@@ -57,7 +58,7 @@ pub(super) fn render(view: &View<'_>) -> String {
         env!("CARGO_PKG_VERSION"),
     );
     verdict.write(view, &mut page);
-    attention(&lines, &mut page);
+    attention::write(&lines, view.now, &mut page);
     cursors::write(view, &lines, &mut page);
     if let Some(overview) = overview {
         left::write(overview, &mut page);
@@ -145,44 +146,6 @@ impl Verdict {
         }
         page.push_str("</section>\n");
     }
-}
-
-/// What needs an operator: why, and what to type; the worst first.
-fn attention(lines: &[Line<'_>], page: &mut String) {
-    let mut needy: Vec<(usize, &Line<'_>)> =
-        lines.iter().enumerate().filter(|(_, line)| line.need >= Need::Warn && line.why.is_some()).collect();
-    needy.sort_by_key(|(_, line)| std::cmp::Reverse(line.need));
-    page.push_str("<section id=attention data-live aria-labelledby=h-attention>");
-    if !needy.is_empty() {
-        page.push_str("<h2 id=h-attention>Needs attention</h2>");
-    } else {
-        page.push_str("<h2 id=h-attention class=none>Nothing needs attention</h2>");
-    }
-    let now = Instant::now();
-    for (number, line) in needy {
-        let Some(why) = line.why else { continue };
-        let _ = write!(
-            page,
-            "<article id=a-{number} class=\"card {class}\" aria-labelledby=t-{number}><h3 id=t-{number}>{} \
-             <span class=\"badge {class}\">{}</span> <span class=lag>lag {}</span></h3><p>{}</p>",
-            Esc(line.name),
-            Esc(&line.state),
-            Esc(&line.lag(now)),
-            prose(&why.sentence),
-            class = line.need.class(),
-        );
-        let steps: Vec<&String> = why.advice.iter().filter(|advice| !advice.is_empty()).collect();
-        if !steps.is_empty() {
-            page.push_str("<ol>");
-            steps.iter().for_each(|advice| page.push_str(&format!("<li>{}</li>", step(advice))));
-            page.push_str("</ol>");
-        }
-        for instead in &why.instead {
-            let _ = write!(page, "<div class=or><span>or</span> {}</div>", step(instead));
-        }
-        page.push_str("</article>");
-    }
-    page.push_str("</section>\n");
 }
 
 /// What this process says of itself.

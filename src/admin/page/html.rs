@@ -10,6 +10,9 @@ pub(super) struct Esc<'a>(pub(super) &'a str);
 
 impl Display for Esc<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.bytes().all(is_plain) {
+            return f.write_str(self.0);
+        }
         let text = visible(self.0);
         let mut rest = text.as_str();
         while let Some(at) = rest.find(['&', '<', '>', '"', '\'', '`']) {
@@ -26,6 +29,11 @@ impl Display for Esc<'_> {
         }
         f.write_str(rest)
     }
+}
+
+/// What stands for itself in HTML and on a terminal: of a thousand cursors there is much of it.
+const fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') && !matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'' | b'`')
 }
 
 /// A sentence in which what stands between backticks is code.
