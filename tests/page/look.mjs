@@ -36,6 +36,7 @@ for (const scheme of ["light", "dark"]) {
     const { violations } = await page.evaluate(() => globalThis.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
     for (const { id, help, nodes } of violations) found.push(`${name}: axe ${id}: ${help}: ${nodes.map((node) => node.html).slice(0, 3).join(" ")}`);
     await keyboard(page, name);
+    await live(page, name);
     await page.close();
   }
 }
@@ -49,6 +50,26 @@ async function keyboard(page, name) {
   if (first !== "skip") found.push(`${name}: the first Tab goes to ${first}`);
   const bare = await page.evaluate(() => [...document.querySelectorAll("pre[data-copy]")].filter((pre) => !pre.querySelector("button")).length);
   if (bare) found.push(`${name}: ${bare} commands have no button to copy them`);
+}
+
+// The page changes by itself, keeps what is open, and can be paused; without a script it shows the same.
+async function live(page, name) {
+  const before = await page.evaluate(() => {
+    document.querySelector("#replicas details")?.setAttribute("open", "");
+    return document.querySelector(".seen").textContent;
+  });
+  const changed = page.waitForFunction((before) => document.querySelector(".seen").textContent !== before, { timeout: 20000 }, before);
+  await changed.catch(() => found.push(`${name}: does not update itself`));
+  const state = await page.evaluate(() => ({
+    told: document.getElementById("live").textContent,
+    open: document.querySelector("#replicas details")?.open ?? true,
+  }));
+  if (state.told !== "Live Pause updates") found.push(`${name}: says ${state.told}`);
+  if (!state.open) found.push(`${name}: an update closes what was open`);
+  await page.setJavaScriptEnabled(false);
+  await page.reload();
+  const bare = await page.evaluate(() => document.body.innerText.replace(/\s+/g, " "));
+  for (const text of texts) if (text !== "Copy" && !bare.includes(text)) found.push(`${name}: without a script it does not show ${text}`);
 }
 
 if (found.length) {
