@@ -1,6 +1,6 @@
 # Everything runs through cargo; make only installs what is missing first. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-demo deps-test deps-consumers deps-lint deps-apt deps-fetch build-lint build-test demo test fuzz test-pg lint audit bench \
+.PHONY: help deps deps-demo deps-test deps-consumers deps-lint deps-apt deps-fetch build-lint build-test demo test fuzz test-page test-pg lint audit bench \
     bench-compare soak dist try-deb
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
@@ -77,6 +77,11 @@ test-pg: deps-test ## Run the guarantee tests on another major version of Postgr
 fuzz: deps-test ## Garbled files, rows, requests and answers for each reader, ten minutes each; MINUTES=1, SEED=17
 	OUTBOX_RELAY_FUZZ_SECONDS=$$(($(MINUTES) * 60)) OUTBOX_RELAY_FUZZ_SEED=$(or $(SEED),$$(date +%s)) \
 	  cargo test --lib --test it -- garbled --nocapture --test-threads=1; status=$$?; scripts/settle; exit $$status
+
+test-page: ## Open the status page in Chromium: calm, held, halted; light, dark, 390 pixels wide; axe; PICTURES=docs/pictures
+	@scripts/install build postgres page
+	@scripts/page-kit
+	cargo test --test page each_state -- --nocapture; status=$$?; scripts/settle; exit $$status
 
 deps-lint:
 	@scripts/install build lint audit rules

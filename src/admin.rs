@@ -1,9 +1,10 @@
-//! What the process shows to the outside over HTTP: `/livez`, `/readyz`, `/metrics`.
+//! What the process shows to the outside over HTTP: the status page, `/livez`, `/readyz`, `/metrics`.
 //!
-//! Read only, and on the loopback interface unless configured otherwise.
+//! Read only, and on the loopback interface unless configured otherwise. The page asks for a token where tokens are configured.
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,10 +13,18 @@ use tokio::net::TcpListener;
 use crate::health::{Heartbeat, Readiness};
 use crate::listener::{self, BindError, Bounded, Bounds};
 use crate::metrics::exporter::Exporter;
+use crate::tokens::Tokens;
 
+pub use self::board::Source;
+pub use self::source::Database;
+pub use self::status_page::StatusPage;
 pub use crate::metrics::Phases;
 
+mod board;
+mod page;
 mod routes;
+mod source;
+mod status_page;
 
 /// One that dribbles must not keep a probe waiting for long; a life longer than a slow scrape, and shorter than what a
 /// stuck client could hold indefinitely.
@@ -26,15 +35,27 @@ const BOUNDS: Bounds =
 const LINGER: Duration = Duration::from_secs(1);
 
 /// `[admin]` of the configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Where to listen; loopback unless configured.
     pub listen: SocketAddr,
+    /// The file of the tokens of which the status page asks for one; it is free without.
+    pub token_file: Option<PathBuf>,
+    /// Whether `/metrics` asks for one, too.
+    pub token_for_metrics: bool,
+}
+
+impl Config {
+    /// The tokens that are asked for.
+    #[must_use]
+    pub fn tokens(&self) -> Option<Tokens> {
+        self.token_file.clone().map(|file| Tokens::new("admin", file))
+    }
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { listen: SocketAddr::from(([127, 0, 0, 1], 9464)) }
+        Self { listen: SocketAddr::from(([127, 0, 0, 1], 9464)), token_file: None, token_for_metrics: false }
     }
 }
 
@@ -47,13 +68,19 @@ pub struct State {
     pub readiness: Readiness,
     /// The metrics.
     pub exporter: Exporter,
+    /// The status page; none where there is nothing to show.
+    pub page: Option<Arc<StatusPage>>,
+    /// The tokens of which it asks for one.
+    pub tokens: Option<Tokens>,
+    /// Whether the metrics ask for one, too.
+    pub token_for_metrics: bool,
 }
 
 /// Takes the configured address.
 ///
 /// # Errors
 /// When another process has it, or this one may not.
-pub async fn bind(config: Config) -> Result<TcpListener, BindError> {
+pub async fn bind(config: &Config) -> Result<TcpListener, BindError> {
     listener::bind(config.listen, "admin").await
 }
 

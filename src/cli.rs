@@ -17,6 +17,7 @@ use crate::source::watcher::Watcher;
 use crate::telemetry;
 
 pub mod action;
+mod admin;
 pub mod check;
 pub mod completions;
 pub mod config_show;

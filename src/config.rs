@@ -13,6 +13,7 @@ use crate::sink::custom::Kinds;
 use crate::sink::kafka::ClusterConfig;
 use crate::{admin, database, intake as http_intake, relay};
 
+mod admin_section;
 mod delivers;
 mod environment;
 mod filter;
@@ -230,7 +231,7 @@ fn build(root: &TomlTable, environment: &Environment, kinds: &Kinds, report: &Re
     let mut postgres = postgres::read(&postgres_section, pool_size, environment);
     let kafka_section = root.section("kafka");
     let kafka = kafka::read(&kafka_section);
-    let admin = root.section("admin").read("listen", value::parsed(listen)).map(|listen| admin::Config { listen });
+    let admin = admin_section::read(&root.section("admin"));
     let phases = root.section("metrics").read("phases", value::word(&PHASES, &[])).unwrap_or_default();
     let intake_section = root.section("intake");
     let intake = intake::read(&intake_section);

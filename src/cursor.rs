@@ -46,7 +46,7 @@ pub use attention::{Attention, attention};
 pub use change::{Adoption, CursorChange, RelayFacts, Sweeping};
 pub use clock_step::ClockStep;
 pub use commit::{Commit, fate_of};
-pub use detail::{Detail, detail};
+pub use detail::{Detail, detail, details};
 pub use lock::{LockedCursor, RestsOn, RowPlace};
 pub use news::news;
 pub use order::{Fate, Order, fate, order};

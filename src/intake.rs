@@ -16,16 +16,15 @@ use tokio::net::TcpListener;
 use crate::database::{self, Limits, Sessions};
 use crate::listener::{self, BindError, Bounded, Bounds};
 use crate::metrics::intake::IntakeMetrics;
+use crate::tokens::Tokens;
 
 mod call;
 mod keys;
 mod ledger;
 mod problem;
 mod routes;
-mod tokens;
 
 use ledger::Ledger;
-pub use tokens::{TokenError, Tokens};
 
 /// The description of the routes, as it is served.
 pub const OPENAPI: &str = include_str!("../docs/openapi.json");
@@ -75,7 +74,7 @@ impl Intake {
     /// # Errors
     /// When there is no token that could be accepted, or the pool cannot be built.
     pub fn new(config: &Config, database: database::Config, application_name: String) -> anyhow::Result<Self> {
-        let tokens = Tokens::new(config.token_file.clone());
+        let tokens = Tokens::new("intake", config.token_file.clone());
         tokens.verify()?;
         let sessions = Sessions::new(database, config.limits(), application_name)
             .planned_freely()

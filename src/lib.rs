@@ -141,6 +141,8 @@ pub mod source;
 pub mod telemetry;
 mod tls;
 #[doc(hidden)]
+pub mod tokens;
+#[doc(hidden)]
 pub mod verify;
 #[doc(hidden)]
 pub mod visible;

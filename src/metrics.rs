@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use metrics::{Counter, Gauge, Histogram, Label, counter, gauge, histogram};
 
@@ -23,6 +23,7 @@ pub mod process;
 mod schedule;
 mod stage;
 pub mod table;
+pub mod trail;
 
 pub use exporter::Phases;
 pub use label::{Phase, PoolState, PublishError, Stage, TurnResult};
@@ -66,6 +67,7 @@ pub struct CursorMetrics {
     horizon_holders: Mutex<BTreeMap<&'static str, Gauge>>,
     stages: OnceLock<[Gauge; 4]>,
     follower: Mutex<stage::Follower>,
+    trail: Arc<trail::Trail>,
     cursor: Label,
 }
 
@@ -74,6 +76,7 @@ impl CursorMetrics {
     /// cursor in order does not have.
     #[must_use]
     pub fn new(cursor: &str, sink: &'static str) -> Self {
+        let trail = trail::of(cursor);
         let cursor = Label::new("cursor", cursor.to_owned());
         let to_sink = vec![cursor.clone(), Label::new("sink", sink)];
         let lazy = |name| LazyGauge::new(name, vec![cursor.clone()]);
@@ -109,6 +112,7 @@ impl CursorMetrics {
             horizon_holders: Mutex::new(BTreeMap::new()),
             stages: OnceLock::new(),
             follower: Mutex::default(),
+            trail,
             cursor,
         };
         for counter in metrics.publish_errors.iter().chain([
@@ -163,6 +167,7 @@ impl CursorMetrics {
     /// Counts rows that the receiver has acknowledged.
     pub fn published(&self, rows: u64) {
         self.published_rows.increment(rows);
+        self.trail.published(rows, Instant::now());
     }
 
     /// Counts an end of publishing by a failure.
@@ -234,6 +239,7 @@ impl CursorMetrics {
 
     /// Sets lag and backlog as they were seen at `observed`, and with them where the time of rows goes.
     pub fn set_lag(&self, lag: Duration, backlog_rows: u64, observed: Timestamp) {
+        self.trail.measured(trail::Measured { lag, rows: backlog_rows, at: Instant::now() });
         self.lag.set(lag.as_secs_f64());
         self.backlog_rows.set(count(backlog_rows));
         self.observed.set_instant(observed);

@@ -22,6 +22,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("secret", &["file"]),
     ("visible", &[]),
     ("tls", &["file"]),
+    ("tokens", &["file"]),
     ("database", &["position", "file", "secret", "tls", "visible"]),
     ("metrics", &["position", "telemetry"]),
     ("health", &[]),
@@ -42,8 +43,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("listener", &[]),
     (GARBLED, &[]),
     ("retention", &["position", "database", "cursor", "source", "relay"]),
-    ("admin", &["metrics", "health", "listener"]),
-    ("intake", &["position", "pace", "file", "database", "metrics", "listener"]),
+    (
+        "admin",
+        &[
+            "position", "visible", "database", "metrics", "health", "listener", "tokens", "cursor", "relay",
+            "schedule", "source",
+        ],
+    ),
+    ("intake", &["position", "pace", "database", "metrics", "listener", "tokens"]),
     ("program", &["cli", "config", "sink", "telemetry"]),
     (
         "config",

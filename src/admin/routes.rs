@@ -1,24 +1,90 @@
 //! The paths and their answers. Everything else is 404, and 405 where only the method is wrong.
 
 use axum::Router;
-use axum::extract::State as Shared;
-use axum::http::{StatusCode, header};
-use axum::middleware;
+use axum::extract::{Request, State as Shared};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::Semaphore;
 
-use super::State;
+use super::{State, page};
 use crate::listener::limits;
 use crate::metrics::exporter::CONTENT_TYPE;
+use crate::tokens::Refused;
+
+/// Nothing but the page's own style and script is loaded, nothing is sent anywhere else, and no page may frame it.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors 'none'";
+
+const HEADERS: [(HeaderName, &str); 7] = [
+    (header::CONTENT_SECURITY_POLICY, POLICY),
+    (header::CACHE_CONTROL, "no-store"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
 
 pub(super) fn router(state: State) -> Router {
+    let asks = |router: Router<State>| router.route_layer(middleware::from_fn_with_state(state.clone(), admitted));
+    let metrics = Router::new().route("/metrics", get(metrics));
+    let metrics = if state.token_for_metrics { asks(metrics) } else { metrics };
+    let page = match &state.page {
+        None => Router::new(),
+        Some(_) => asks(
+            Router::new()
+                .route("/", get(status_page))
+                .route("/page.css", get(async || ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], page::STYLE)))
+                .route(
+                    "/page.js",
+                    get(async || ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], page::SCRIPT)),
+                )
+                .route_layer(middleware::map_response(guarded)),
+        ),
+    };
     Router::new()
         .route("/livez", get(livez))
         .route("/readyz", get(readyz))
-        .route("/metrics", get(metrics))
+        .merge(metrics)
+        .merge(page)
         .layer(middleware::from_fn(limits))
         .with_state(state)
+}
+
+/// Lets a request pass that has a token, where one is configured. A browser is told to ask for it.
+async fn admitted(Shared(state): Shared<State>, request: Request, next: Next) -> Response {
+    let refused = match state.tokens.as_ref().map(|tokens| tokens.admit_browser(request.headers())) {
+        None | Some(Ok(())) => return next.run(request).await,
+        Some(Err(refused)) => refused,
+    };
+    let (status, told) = match refused {
+        Refused::Unreadable => (StatusCode::SERVICE_UNAVAILABLE, "the tokens cannot be read: see [admin] token_file\n"),
+        Refused::Missing | Refused::Wrong => (
+            StatusCode::UNAUTHORIZED,
+            "a token of [admin] token_file is needed: as the password, with any user, or Authorization: Bearer TOKEN\n",
+        ),
+    };
+    let mut response = guarded((status, told).into_response()).await;
+    if status == StatusCode::UNAUTHORIZED {
+        let asks = HeaderValue::from_static("Basic realm=\"outbox-relay\"");
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, asks);
+    }
+    response
+}
+
+async fn guarded(mut response: Response) -> Response {
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+async fn status_page(Shared(state): Shared<State>) -> Response {
+    let Some(page) = &state.page else { return StatusCode::NOT_FOUND.into_response() };
+    let html = page.html(&state.heartbeat, &state.readiness).await;
+    ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], html).into_response()
 }
 
 /// Whether the engine moves; never whether PostgreSQL or a receiver can be reached.

@@ -18,8 +18,16 @@ async fn start(limit: Duration) -> (Running, State) {
         heartbeat: Arc::new(Heartbeat::new(limit)),
         readiness: Readiness::default(),
         exporter: Exporter::detached(),
+        page: None,
+        tokens: None,
+        token_for_metrics: false,
     };
-    let listener = bind(Config { listen: SocketAddr::from(([127, 0, 0, 1], 0)) }).await.expect("binds");
+    serving(state).await
+}
+
+async fn serving(state: State) -> (Running, State) {
+    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    let listener = bind(&Config { listen, ..Config::default() }).await.expect("binds");
     let address = listener.local_addr().expect("bound");
     let (stop, stopped) = oneshot::channel();
     let served = tokio::spawn(serve(listener, state.clone(), async {
@@ -96,7 +104,7 @@ async fn long_urls_and_headers_are_refused() {
 async fn a_port_in_use_is_said_with_its_fix() {
     let taken = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let listen = taken.local_addr().expect("bound");
-    let error = bind(Config { listen }).await.expect_err("it is taken");
+    let error = bind(&Config { listen, ..Config::default() }).await.expect_err("it is taken");
     assert_eq!(error.to_string(), format!("cannot listen on {listen}: address already in use (set [admin] listen)"));
 }
 

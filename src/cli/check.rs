@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::deadline::within;
 use super::format::Format;
-use super::intake;
 use super::output::{complain, print};
 use super::table::visible;
+use super::{admin, intake};
 use crate::config::{Config, parse_duration};
 use crate::relay::inspect::check::{CheckResults, check};
 use crate::relay::inspect::observe::observe;
@@ -65,6 +65,7 @@ pub async fn run(config: Config, args: Args, limit: Option<Duration>) -> anyhow:
             Ok(Err(error)) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
         }
     }
+    findings.extend(admin::findings(&config.admin));
     findings.extend(intake::findings(&config));
     if config.relays.is_empty() && config.intake.is_none() {
         let message = "no relay is configured: `run` refuses to start";

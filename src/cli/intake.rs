@@ -8,10 +8,11 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::config::Config;
-use crate::intake::{self, Intake, Tokens};
+use crate::intake::{self, Intake};
 use crate::relay::engine::Engine;
 use crate::relay::engine::replicas;
 use crate::source::finding::{Finding, Level};
+use crate::tokens::Tokens;
 
 /// Well below what makes `/livez` fail.
 const BEAT: Duration = Duration::from_secs(10);
@@ -72,7 +73,7 @@ async fn live(engine: Arc<Engine>) {
 /// What `check` says of the configured intake.
 pub(super) fn findings(config: &Config) -> Vec<Finding> {
     let Some(section) = &config.intake else { return Vec::new() };
-    let tokens = match Tokens::new(section.token_file.clone()).verify() {
+    let tokens = match Tokens::new("intake", section.token_file.clone()).verify() {
         Ok(()) => Finding::new(Level::Ok, "intake_tokens", "[intake] token_file holds tokens"),
         Err(error) => Finding::new(Level::Error, "intake_tokens", error.to_string())
             .setting("Write a token into the file, one a line, and let this user read it."),

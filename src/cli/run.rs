@@ -1,19 +1,16 @@
 //! `outbox-relay run`: the relay itself.
 
-use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use tokio::net::TcpListener;
 
 use super::intake;
 use crate::config::{Config, parse_duration};
 use crate::cursor::replicas::SQL_SESSION;
 use crate::database::{Error, Limits, Session, Sessions};
 use crate::health::Latch;
-use crate::listener::BindError;
 use crate::metrics::exporter::Exporter;
 use crate::relay::engine::Engine;
 use crate::relay::engine::replicas;
@@ -85,7 +82,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let engine = Engine::new(&config.postgres, limits, replica.clone(), cluster, &relays)?.with_configured(configured);
     let engine = Arc::new(engine);
     shutdown::watch(engine.stop.clone(), engine.cut.clone(), config.grace).context("cannot catch signals")?;
-    let listener = listen(config.admin, args.once).await?;
+    let listener = super::admin::listen(&config.admin, args.once).await?;
     let intake = intake::open(&config, &replica).await?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -97,8 +94,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         "outbox-relay starts"
     );
     let database = engine.readiness.latch("PostgreSQL has not been reached yet");
-    let state =
-        admin::State { heartbeat: Arc::clone(&engine.heartbeat), readiness: engine.readiness.clone(), exporter };
+    let state = super::admin::state(&config, &engine, exporter);
     let admin = tokio::spawn(admin::serve(listener, state, engine.cut.clone().cancelled_owned()));
     let intake = intake.map(|intake| intake.serve(&engine));
 
@@ -135,18 +131,6 @@ async fn ended(engine: &Engine, code: ExitCode) -> anyhow::Result<ExitCode> {
     }
     tracing::info!("outbox-relay has drained");
     Ok(code)
-}
-
-/// The listener of probes and metrics.
-async fn listen(config: admin::Config, once: bool) -> Result<TcpListener, BindError> {
-    match admin::bind(config).await {
-        // A job is not kept from its work by another one, or by a replica beside it.
-        Err(error) if once => {
-            tracing::warn!(%error, "no probes and metrics at that address: this run listens on any free port of 127.0.0.1");
-            admin::bind(admin::Config { listen: SocketAddr::from(([127, 0, 0, 1], 0)) }).await
-        }
-        bound => bound,
-    }
 }
 
 /// Waits for the database, at most for the timeout if there is one; false if stopped first.
@@ -189,13 +173,7 @@ async fn reach(engine: &Engine, sessions: &Sessions, waiting: &Latch) -> anyhow:
 
 /// Why PostgreSQL is not reached, for `/readyz`, which anybody can read: a code only. The log has the server and the user.
 fn unreached(error: &Error) -> String {
-    // A server can send any text as its code.
-    let state = error.state().map(|state| state.code());
-    let code = match state.filter(|code| code.len() == 5 && code.bytes().all(|c| c.is_ascii_alphanumeric())) {
-        Some(code) => format!("postgres_{code}"),
-        None => "connect_failed".to_owned(),
-    };
-    format!("PostgreSQL has not been reached yet: {code}")
+    format!("PostgreSQL has not been reached yet: {}", error.public_code())
 }
 
 /// A session, and no pooler in between.

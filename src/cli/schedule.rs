@@ -12,7 +12,6 @@ use crate::cursor::timetable::{self, ScheduleFilter, ScheduleSummary};
 use crate::database::Session;
 
 mod list;
-mod local;
 pub mod preview;
 mod run_now;
 mod show;

@@ -86,6 +86,10 @@ pub(super) fn all(config: &Config, secrets: Secrets) -> String {
     let mut lines = TomlLines(text);
     lines.section("[admin]");
     lines.text("listen", &config.admin.listen.to_string());
+    if let Some(file) = &config.admin.token_file {
+        lines.text("token_file", &file.display().to_string());
+    }
+    lines.raw("token_for_metrics", config.admin.token_for_metrics);
     lines.section("[metrics]");
     lines.text("phases", config.phases.as_str());
     if let Some(intake) = &config.intake {

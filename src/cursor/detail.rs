@@ -1,6 +1,6 @@
-//! Everything that is written down about one cursor.
+//! Everything that is written down about a cursor.
 
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Row};
 
 use crate::database::Error;
 use crate::position::Timestamp;
@@ -49,7 +49,19 @@ pub struct Detail {
 /// # Errors
 /// The database's.
 pub async fn detail(client: &Client, name: &str) -> Result<Detail, Error> {
-    let row = client.query_one(DETAIL, &[&name]).await?;
+    Ok(details(client, &[name]).await?.swap_remove(0))
+}
+
+/// The same of several cursors, in the order of these names.
+///
+/// # Errors
+/// The database's.
+pub async fn details(client: &Client, names: &[&str]) -> Result<Vec<Detail>, Error> {
+    let rows = client.query(DETAIL, &[&names]).await?;
+    Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
+}
+
+fn read(row: &Row) -> Result<Detail, tokio_postgres::Error> {
     Ok(Detail {
         exists: row.try_get(0)?,
         identity: row.try_get(1)?,

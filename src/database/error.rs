@@ -226,6 +226,17 @@ impl Error {
         }
     }
 
+    /// A code for people who may not know the server and the user: an SQLSTATE, or that no answer came.
+    #[must_use]
+    pub fn public_code(&self) -> String {
+        // A server can send any text as its code.
+        let state = self.state().map(SqlState::code);
+        match state.filter(|code| code.len() == 5 && code.bytes().all(|c| c.is_ascii_alphanumeric())) {
+            Some(code) => format!("postgres_{code}"),
+            None => "connect_failed".to_owned(),
+        }
+    }
+
     /// Whether a session lost its prepared statements, or met another's: it is not always the same server process.
     #[must_use]
     pub(super) fn tells_of_pooler(&self) -> bool {

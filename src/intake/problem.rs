@@ -4,6 +4,8 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
+use crate::tokens::Refused;
+
 /// When a client may try again what cannot be done now, in seconds.
 const RETRY_AFTER: &str = "1";
 
@@ -129,6 +131,16 @@ impl Problem {
                       that makes no second one. Without either, it could.";
         Self::new(StatusCode::GATEWAY_TIMEOUT, "outcome-unknown", "It is not known whether it was recorded", detail)
             .header("retry-after", RETRY_AFTER)
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Unreadable => Self::unavailable("The tokens cannot be read."),
+            Refused::Missing => Self::without_token(),
+            Refused::Wrong => Self::with_wrong_token(),
+        }
     }
 }
 

@@ -111,8 +111,8 @@ async fn read(request: Request, limit: usize, deadline: Instant) -> Result<Bytes
 
 async fn show(State(intake): State<Arc<Intake>>, Path(id): Path<String>, headers: HeaderMap) -> Response {
     let missing = || Problem::no_such_request("No request has this id; it may have been pruned.");
-    if let Err(problem) = intake.tokens.admit(&headers) {
-        return problem.into_response();
+    if let Err(refused) = intake.tokens.admit(&headers) {
+        return Problem::from(refused).into_response();
     }
     if !call::is_uuid(&id) {
         return missing().into_response();
@@ -121,7 +121,8 @@ async fn show(State(intake): State<Arc<Intake>>, Path(id): Path<String>, headers
 }
 
 async fn find(State(intake): State<Arc<Intake>>, RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
-    let key = intake.tokens.admit(&headers).and_then(|()| dedupe_key(query.as_deref().unwrap_or_default()));
+    let admitted = intake.tokens.admit(&headers).map_err(Problem::from);
+    let key = admitted.and_then(|()| dedupe_key(query.as_deref().unwrap_or_default()));
     match key {
         Ok(key) => {
             let missing = Problem::no_such_request("No request holds this dedupe_key; it may have been pruned.");

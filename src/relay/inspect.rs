@@ -7,6 +7,8 @@ pub mod diagnose;
 pub mod explain;
 pub mod facts;
 pub mod observe;
+pub mod overview;
+pub mod planned;
 pub mod reshard;
 pub mod status;
 pub mod waiting_rows;

@@ -31,10 +31,10 @@ async fn ask(address: &str, bytes: &[u8]) -> u16 {
 
 // Guarantee: observe.listener
 #[tokio::test(flavor = "multi_thread")]
-async fn only_get_and_head_on_three_paths_are_answered_and_nothing_large_is_read() {
+async fn only_get_and_head_on_few_paths_are_answered_and_nothing_large_is_read() {
     let (_process, address, _owner) = running().await;
     let request = |line: &str, more: &str| format!("{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{more}\r\n");
-    for path in ["/livez", "/readyz", "/metrics"] {
+    for path in ["/", "/page.css", "/page.js", "/livez", "/readyz", "/metrics"] {
         for (method, status) in [
             ("GET", 200),
             ("HEAD", 200),
@@ -53,8 +53,16 @@ async fn only_get_and_head_on_three_paths_are_answered_and_nothing_large_is_read
             );
         }
     }
-    for path in ["/", "/api/status", "/metrics/", "//metrics", "/%6detrics", "/../metrics", "/livez/..", "/debug/pprof"]
-    {
+    for path in [
+        "/index.html",
+        "/api/status",
+        "/metrics/",
+        "//metrics",
+        "/%6detrics",
+        "/../metrics",
+        "/livez/..",
+        "/debug/pprof",
+    ] {
         assert_eq!(ask(&address, request(&format!("GET {path}"), "").as_bytes()).await, 404, "{path}");
     }
     assert_eq!(ask(&address, request("CONNECT example.org:443", "").as_bytes()).await / 100, 4);

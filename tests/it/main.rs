@@ -85,6 +85,7 @@ mod stages;
 mod standby;
 mod start;
 mod statements;
+mod status_page;
 mod storm;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
 mod support;

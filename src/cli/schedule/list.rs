@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use super::local::{local, rfc3339, state, utc, words};
 use super::{Format, ScheduleFilter, ScheduleSummary, print, timetable};
 use crate::cli::output::complain;
 use crate::cli::table::Table;
 use crate::position::Timestamp;
+use crate::relay::inspect::planned::{local, rfc3339, state, utc, when, words};
 use crate::schedule::english;
 
 /// Arguments of `schedule list`.
@@ -104,7 +104,7 @@ pub(super) fn json(schedule: &ScheduleSummary) -> serde_json::Value {
         "relay": schedule.relay,
         "rule": schedule.rule,
         "time_zone": schedule.time_zone,
-        "english": english(&super::local::when(schedule)),
+        "english": english(&when(schedule)),
         "state": state(schedule),
         "enabled": schedule.enabled,
         "next_at": text(next),

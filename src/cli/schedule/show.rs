@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use super::local::{local, rfc3339, state, utc, when, words};
 use super::{Format, ScheduleSummary, list, named, print, title};
 use crate::cli::action;
 use crate::cli::table::visible;
 use crate::cursor::journal;
 use crate::position::Timestamp;
+use crate::relay::inspect::planned::{local, rfc3339, state, utc, when, words};
 use crate::schedule::Recurrence;
 
 /// So many occurrences that come.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{SinkStatus, Status};
 use crate::cli::table::{Table, visible};
 use crate::position::Timestamp;
-use crate::relay::inspect::status::{CursorStatus, MOST, NO_REPLICA};
+use crate::relay::inspect::status::{CursorStatus, MOST, NO_REPLICA, in_one_unit};
 
 /// No line is longer than this many characters.
 const WIDTH: usize = 120;
@@ -19,7 +19,7 @@ pub(super) fn render(status: &Status) -> String {
     let now = Timestamp::parse_rfc3339(&status.observed_at).ok();
     let ago = |at: &Option<String>| {
         let since = at.as_deref().and_then(|at| Timestamp::parse_rfc3339(at).ok());
-        now.zip(since).map(|(now, since)| duration(now.since(since)))
+        now.zip(since).map(|(now, since)| in_one_unit(now.since(since)))
     };
     let header = ["CURSOR", "STATE", "LAG", "BACKLOG", "ADVANCED", "DEAD", "SINK", "HOLDER"];
     let mut table = Table::new(header);
@@ -30,7 +30,7 @@ pub(super) fn render(status: &Status) -> String {
         table.row([
             if name.chars().count() > NAME { dash() } else { name },
             cursor.state.to_owned(),
-            cursor.lag_seconds.map_or_else(dash, |lag| duration(Duration::from_secs_f64(lag.max(0.0)))),
+            cursor.lag_seconds.map_or_else(dash, |lag| in_one_unit(Duration::from_secs_f64(lag.max(0.0)))),
             cursor.backlog_rows.map_or_else(dash, |rows| format!("{rows}{more}")),
             ago(&cursor.advanced_at).map_or_else(|| "never".to_owned(), |ago| format!("{ago} ago")),
             cursor.dead_letters.to_string(),
@@ -105,18 +105,6 @@ fn notes(cursor: &CursorStatus, ago: &impl Fn(&Option<String>) -> Option<String>
     notes
 }
 
-/// A time in one unit, for example `0.4 s`, `45 s`, `12 min`, `7 h`, `69 d`.
-fn duration(time: Duration) -> String {
-    let seconds = time.as_secs();
-    match seconds {
-        0..10 => format!("{:.1} s", time.as_secs_f64()),
-        10..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} min", seconds / 60),
-        7_200..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} d", seconds / 86_400),
-    }
-}
-
 /// At most so many characters, without those in the middle.
 fn shortened(text: &str, most: usize) -> String {
     let chars: Vec<char> = text.chars().collect();
@@ -151,17 +139,6 @@ fn wrap(text: &mut String, note: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_have_one_unit() {
-        let of = |seconds| duration(Duration::from_secs_f64(seconds));
-        assert_eq!(of(0.04), "0.0 s");
-        assert_eq!(of(9.96), "10.0 s");
-        assert_eq!(of(45.9), "45 s");
-        assert_eq!(of(720.0), "12 min");
-        assert_eq!(of(26_000.0), "7 h");
-        assert_eq!(of(69.2 * 86_400.0), "69 d");
-    }
 
     #[test]
     fn long_names_keep_both_ends() {

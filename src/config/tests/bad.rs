@@ -108,6 +108,13 @@ fn kafka_admin_and_the_rest() {
         ("[[relay]]", "[admin]\nlisten = \"localhost:1\"\n[[relay]]", "admin.listen", "not an address"),
         ("[[relay]]", "[admin]\nlisten = 9464\n[[relay]]", "admin.listen", "a string is needed"),
         ("[[relay]]", "[admin]\nport = 1\n[[relay]]", "admin.port", "unknown key"),
+        ("[[relay]]", "[admin]\ntoken_file = 1\n[[relay]]", "admin.token_file", "a string is needed"),
+        (
+            "[[relay]]",
+            "[admin]\ntoken_for_metrics = true\n[[relay]]",
+            "admin.token_for_metrics",
+            "no token is configured",
+        ),
         ("[[relay]]", "[shutdown]\ngrace = \"20\"\n[[relay]]", "shutdown.grace", "a duration without a unit"),
         ("[[relay]]", "[shutdown]\ngrace = \"1h\"\n[[relay]]", "shutdown.grace", "out of bounds"),
         ("[[relay]]", "[postgress]\n[[relay]]", "postgress", "unknown key"),

@@ -39,6 +39,12 @@ fn words_of_guarantee_that_are_offered_fit_the_relay() {
 }
 
 #[test]
+fn tokens_for_metrics_alone_are_told_the_file_that_is_missing() {
+    let wrong = GOOD.replacen("[[relay]]", "[admin]\ntoken_for_metrics = true\n[[relay]]", 1);
+    assert!(fix(&wrong, "token_for_metrics").contains("add token_file = "), "{wrong}");
+}
+
+#[test]
 fn file_that_may_not_be_read_is_not_to_be_named() {
     // Root may read any file: a test with one would prove nothing where tests run as root.
     let told = super::super::unreadable(std::io::ErrorKind::PermissionDenied, "relay.toml");

@@ -5,7 +5,8 @@ CASE WHEN (k.adopt ->> 'number')::bigint = k.seek_seq THEN 'adopt ' || COALESCE(
 || (k.adopt -> 'identity' ->> 'sink') || ' ' || (k.adopt -> 'identity' ->> 'target'), '')
 ELSE 'move to ' || COALESCE(pg_catalog.to_char(pg_catalog.timezone('UTC', (k.seek_to ->> 'created_at')::timestamptz),
 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), k.seek_to ->> 'created_at', 'before every row') END
-FROM (SELECT $1::text AS name) AS n
+FROM pg_catalog.unnest($1::text[]) WITH ORDINALITY AS n (name, number)
 LEFT JOIN outbox.cursor AS c ON c.name = n.name
 LEFT JOIN outbox.control AS k ON k.cursor = n.name
 LEFT JOIN outbox.cursor_status AS s ON s.cursor = n.name
+ORDER BY n.number

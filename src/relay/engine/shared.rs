@@ -38,7 +38,8 @@ impl Shared {
     }
 
     /// One that is opened now and then: what it tells of PostgreSQL would stay long after.
-    pub(in crate::relay) fn silent(sessions: Sessions) -> Self {
+    #[must_use]
+    pub fn silent(sessions: Sessions) -> Self {
         Self { tells: false, ..Self::new(sessions) }
     }
 

@@ -98,7 +98,7 @@ async fn renamed(session: &Session, relay: &Config, configured: &[String]) -> Re
 }
 
 /// What the relay reads: as it is configured here, or else as its cursor knows it.
-fn kind(relay: Option<&Config>, identity: Option<&str>) -> SourceKind {
+pub(super) fn kind(relay: Option<&Config>, identity: Option<&str>) -> SourceKind {
     match relay.map(|relay| &relay.source) {
         Some(source::Config::Stream(_)) => SourceKind::Stream,
         Some(source::Config::Pending(_)) => SourceKind::Pending,
@@ -109,7 +109,7 @@ fn kind(relay: Option<&Config>, identity: Option<&str>) -> SourceKind {
 }
 
 /// How the schedules of a relay stand.
-async fn scheduled(session: &Session, name: &str) -> Result<Schedules, Error> {
+pub(super) async fn scheduled(session: &Session, name: &str) -> Result<Schedules, Error> {
     let counted = schedules::count(session, name).await?;
     let (lag, _) = actions::backlog(session, name).await?;
     let first = schedules::first(session, name).await?;
@@ -126,7 +126,7 @@ async fn scheduled(session: &Session, name: &str) -> Result<Schedules, Error> {
 }
 
 /// What stands in the schema, and what `status` makes of it.
-fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> CursorFacts {
+pub(super) fn written(name: &str, cursor: Option<&CursorStatus>, detail: &Detail) -> CursorFacts {
     let at = |at: Option<Timestamp>| at.map_or_else(|| "an unknown time".to_owned(), |at| at.to_string());
     let paused = cursor.is_some_and(|cursor| cursor.paused);
     CursorFacts {
@@ -188,13 +188,13 @@ async fn held_still(
     let now = horizon(&shape, &watcher.scan(&shape).await?);
     let before = first.horizon.as_ref().map_or(&[][..], |horizon| horizon.held_by.as_slice());
     let still = now.held_by.into_iter().filter(|held| before.iter().any(|first| first.transaction == held.transaction));
-    Ok(holders(session, still.collect()).await?)
+    Ok(holders(session, &still.collect::<Vec<_>>()).await?)
 }
 
 /// A prepared transaction by the name that ends it.
-async fn holders(session: &Session, held_by: Vec<HeldStatus>) -> Result<Vec<Holder>, Error> {
+pub(super) async fn holders(session: &Session, held_by: &[HeldStatus]) -> Result<Vec<Holder>, Error> {
     let mut holders = Vec::with_capacity(held_by.len());
-    for held in &held_by {
+    for held in held_by {
         let standby = held.reason.ends_with("standby");
         let gid = if held.pid.is_none() && !standby { gid(session, held).await? } else { None };
         holders.push(Holder {
@@ -275,12 +275,14 @@ async fn lock(session: &Session, name: &str, first: Option<&CursorStatus>) -> Re
     };
     let now = control::list(session).await?.into_iter().find(|cursor| cursor.name == name).and_then(|now| now.pid);
     let Some(pid) = now.filter(|pid| Some(*pid) == before.pid) else { return Ok(None) };
+    lock_of(session, &before.replica, pid).await
+}
+
+/// The lock of this server process; none when the process has ended.
+pub(super) async fn lock_of(session: &Session, by: &str, pid: i32) -> Result<Option<Lock>, Error> {
     let sql = include_str!("sql/diagnose_lock_age.sql");
-    let age_seconds = match session.query_opt(sql, &[&pid]).await? {
-        Some(row) => row.try_get(0)?,
-        None => return Ok(None),
-    };
-    Ok(Some(Lock { by: before.replica.clone(), pid, age_seconds }))
+    let Some(row) = session.query_opt(sql, &[&pid]).await? else { return Ok(None) };
+    Ok(Some(Lock { by: by.to_owned(), pid, age_seconds: row.try_get(0)? }))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tokio_postgres::error::SqlState;
 
 use crate::cursor::control::{self, CursorSummary};
 use crate::cursor::open_work::{OpenWork, open_work};
@@ -33,6 +34,7 @@ pub(super) use horizon::horizon;
 pub use horizon::{HeldStatus, HorizonStatus};
 pub use parts::{HolderStatus, PositionStatus, SinkStatus};
 pub use running::{MOST, RunningAction};
+pub use words::in_one_unit;
 
 /// Two scans this far apart tell a writer's bound also to a process that has only just come.
 const BETWEEN_SCANS: Duration = Duration::from_millis(100);
@@ -149,7 +151,7 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
         let seen = seen.map(|(relay, (shape, sighting))| (shape.for_shard(relay.shard.as_ref()), sighting));
         let kind = relay.map(|relay| relay.sink.kind());
         let due = match relay {
-            Some(relay) => waiting_rows::of_due_work(session, relay).await?,
+            Some(relay) => unlocked(waiting_rows::of_due_work(session, relay).await)?.flatten(),
             None => None,
         };
         let listed_unknown = unknown.get(&listed.name).cloned().unwrap_or_default();
@@ -193,7 +195,7 @@ async fn sightings<'a>(
         if shapes.contains_key(&relay.source) {
             continue;
         }
-        if let Ok(shape) = prepare::shape(session, &relay.source).await? {
+        if let Some(Ok(shape)) = unlocked(prepare::shape(session, &relay.source).await)? {
             watcher.scan(&shape).await?;
             shapes.insert(&relay.source, shape);
         }
@@ -207,6 +209,28 @@ async fn sightings<'a>(
     Ok(seen)
 }
 
+/// None of a table that is locked for longer than the session waits.
+fn unlocked<T>(looked: Result<T, Error>) -> Result<Option<T>, Error> {
+    match looked {
+        Err(error) if error.state() == Some(&SqlState::LOCK_NOT_AVAILABLE) => Ok(None),
+        looked => looked.map(Some),
+    }
+}
+
+/// Lag, and whether all that waits lies above the horizon.
+async fn measure(
+    session: &Session,
+    shape: &Shape,
+    sighting: &Sighting,
+    position: Option<&Position>,
+) -> Result<(lag::Lag, bool), Error> {
+    let horizon = sighting.horizon.at;
+    let lag = lag::measure(session, shape, position, sighting.clock()).await?;
+    let safe = lag::measure(session, shape, position, horizon.minus(Duration::from_micros(1)));
+    let held = lag.rows > 0 && (!horizon.is_finite() || safe.await?.rows == 0);
+    Ok((lag, held))
+}
+
 async fn cursor(
     session: &Session,
     listed: CursorSummary,
@@ -218,12 +242,10 @@ async fn cursor(
     let position = listed.position_created_at.map(|created_at| Position { created_at, id: listed.position_id.clone() });
     let due_work = due.is_some();
     let (mut measured, mut held) = (due, false);
-    if let Some((shape, sighting)) = seen {
-        let now = sighting.clock();
-        let lag = lag::measure(session, shape, position.as_ref(), now).await?;
-        let safe = lag::measure(session, shape, position.as_ref(), sighting.horizon.at.minus(Duration::from_micros(1)));
-        held = lag.rows > 0 && (!sighting.horizon.at.is_finite() || safe.await?.rows == 0);
-        measured = Some(lag);
+    if let Some((shape, sighting)) = seen
+        && let Some((lag, is_held)) = unlocked(measure(session, shape, sighting, position.as_ref()).await)?
+    {
+        (measured, held) = (Some(lag), is_held);
     }
     // A step smaller than the window does no harm, and no turn minds it.
     let window = seen.map_or(Duration::ZERO, |(shape, _)| shape.margin.window);

@@ -1,6 +1,7 @@
 //! What stands in the document of `status`, in words for people.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::{CursorStatus, HorizonStatus, RunningAction, Status};
 use crate::relay::engine::replicas::Fleet;
@@ -8,6 +9,19 @@ use crate::source::certainty::Certainty;
 
 /// Below this many seconds, a horizon that is held back is the usual work of short transactions.
 const NOTABLE: f64 = 1.0;
+
+/// A time in one unit, for example `0.4 s`, `45 s`, `12 min`, `7 h`, `69 d`.
+#[must_use]
+pub fn in_one_unit(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..10 => format!("{:.1} s", time.as_secs_f64()),
+        10..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
 
 impl Status {
     /// Where replicas share an id, do not agree, or refuse one of these cursors: a sentence each.
@@ -122,6 +136,17 @@ mod tests {
             transaction: "1/1".to_owned(),
         };
         HorizonStatus::of("writers", Certainty::Proven, held_seconds, vec![holder])
+    }
+
+    #[test]
+    fn durations_have_one_unit() {
+        let of = |seconds| in_one_unit(Duration::from_secs_f64(seconds));
+        assert_eq!(of(0.04), "0.0 s");
+        assert_eq!(of(9.96), "10.0 s");
+        assert_eq!(of(45.9), "45 s");
+        assert_eq!(of(720.0), "12 min");
+        assert_eq!(of(26_000.0), "7 h");
+        assert_eq!(of(69.2 * 86_400.0), "69 d");
     }
 
     #[test]

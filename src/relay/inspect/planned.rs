@@ -1,4 +1,4 @@
-//! When, for people: in plain English, and by the clocks of the schedule's zone.
+//! When a schedule's actions are due, for people: in plain English, and by the clocks of the schedule's zone.
 
 use chrono::{DateTime, SecondsFormat};
 use chrono_tz::Tz;
@@ -8,7 +8,8 @@ use crate::position::Timestamp;
 use crate::schedule::{When, english};
 
 /// What a schedule says about when.
-pub(super) fn when(schedule: &ScheduleSummary) -> When<'_> {
+#[must_use]
+pub fn when(schedule: &ScheduleSummary) -> When<'_> {
     When {
         rule: schedule.rule.as_deref(),
         time_zone: &schedule.time_zone,
@@ -19,7 +20,8 @@ pub(super) fn when(schedule: &ScheduleSummary) -> When<'_> {
 }
 
 /// The same in English, or as it is written where there are no common words for it.
-pub(super) fn words(schedule: &ScheduleSummary) -> String {
+#[must_use]
+pub fn words(schedule: &ScheduleSummary) -> String {
     english(&when(schedule)).unwrap_or_else(|| match (&schedule.rule, schedule.starts_at) {
         (Some(rule), _) => rule.clone(),
         (None, Some(at)) => format!("once, at {at}"),
@@ -35,22 +37,26 @@ fn clocks(at: Timestamp, zone: &str) -> Option<DateTime<Tz>> {
 }
 
 /// The same for people, with the zone's name at that time.
-pub(super) fn local(at: Timestamp, zone: &str) -> Option<String> {
+#[must_use]
+pub fn local(at: Timestamp, zone: &str) -> Option<String> {
     Some(clocks(at, zone)?.format("%a %Y-%m-%d %H:%M:%S %Z").to_string())
 }
 
 /// The same for programs, with the distance from UTC.
-pub(super) fn rfc3339(at: Timestamp, zone: &str) -> Option<String> {
+#[must_use]
+pub fn rfc3339(at: Timestamp, zone: &str) -> Option<String> {
     Some(clocks(at, zone)?.to_rfc3339_opts(SecondsFormat::Secs, false))
 }
 
 /// In UTC, to the second: occurrences have no fractions.
-pub(super) fn utc(at: Timestamp) -> String {
+#[must_use]
+pub fn utc(at: Timestamp) -> String {
     at.to_string().replace(".000000Z", "Z")
 }
 
 /// What is to be said of a schedule's next occurrence, in one word: `planned`, `computing`, `ended`, `paused` or `problem`.
-pub(super) fn state(schedule: &ScheduleSummary) -> &'static str {
+#[must_use]
+pub fn state(schedule: &ScheduleSummary) -> &'static str {
     match schedule.next_at {
         _ if schedule.problem.is_some() => "problem",
         _ if !schedule.enabled => "paused",

@@ -1,0 +1,205 @@
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::value::RawValue;
+
+use super::*;
+use crate::admin::board::{Seen, Trouble};
+use crate::cursor::replicas::{Relay, Replica};
+use crate::relay::engine::replicas::Fleet;
+use crate::relay::inspect::explain::Why;
+use crate::relay::inspect::overview::Overview;
+use crate::relay::inspect::status::{CursorStatus, HolderStatus, PositionStatus, SinkStatus, Status};
+
+const HOSTILE: &str = "<script>alert(1)</script>\"'&`\u{1b}";
+
+fn cursor(name: &str, state: &'static str) -> CursorStatus {
+    CursorStatus {
+        name: name.to_owned(),
+        relay: name.to_owned(),
+        exists: true,
+        state,
+        position: PositionStatus { created_at: None, id: Some("value-of-a-row".to_owned()) },
+        lag_seconds: Some(0.2),
+        backlog_rows: Some(12),
+        backlog_capped: Some(false),
+        holder: Some(HolderStatus { replica: "outbox-relay-5d8f9c7b6d-x2x4z".to_owned(), pid: Some(7) }),
+        advanced_at: Some("2026-11-26T03:00:00Z".to_owned()),
+        horizon: None,
+        sink: SinkStatus { kind: Some("kafka"), circuit: "closed", opened_at: None },
+        clock_step: None,
+        open_work: None,
+        last_error: None,
+        paused: false,
+        halted: false,
+        by_check: false,
+        held: false,
+        late_rows: 0,
+        dead_letters: 0,
+        parked_keys: 0,
+        unknown_outcomes: 0,
+        unknown_keys: RawValue::from_string("[[\"key-of-a-row\"]]".to_owned()).expect("JSON"),
+    }
+}
+
+fn answer(reason: &'static str, sentence: &str, advice: &[&str]) -> Why {
+    let advice = advice.iter().map(|text| (*text).to_owned()).collect();
+    Why { reason, well: reason == "moving", sentence: sentence.to_owned(), advice, instead: Vec::new() }
+}
+
+fn replica(id: &str, relays: usize) -> Replica {
+    let at = Timestamp::parse_rfc3339("2026-11-25T03:00:00Z").expect("valid");
+    let relay =
+        |n| Relay { name: format!("booking_events_{n}"), config_hash: "0123456789abcdef".to_owned(), refused: None };
+    Replica {
+        instance: id.to_owned(),
+        id: id.to_owned(),
+        version: "0.1.0".to_owned(),
+        started_at: at,
+        seen_at: at,
+        stopped_at: None,
+        live: true,
+        relays: (0..relays).map(relay).collect(),
+        unreadable: None,
+    }
+}
+
+/// So many cursors, all of them well.
+pub(in crate::admin) fn calm(cursors: usize) -> Overview {
+    let names = (0..cursors).map(|n| format!("booking_events_{n}"));
+    let fleet =
+        Fleet { replicas: (0..3).map(|n| replica(&format!("relay-{n}"), cursors)).collect(), unwritten: Vec::new() };
+    let cursors: Vec<CursorStatus> = names.map(|name| cursor(&name, "running")).collect();
+    let sentence = |name| format!("{name} is moving (last advanced 0.2 s ago); 12 rows wait, the oldest for 0.2 s.");
+    Overview {
+        whys: cursors.iter().map(|cursor| answer("moving", &sentence(&cursor.name), &[])).collect(),
+        status: Status {
+            version: "0.1.0",
+            schema_version: 13,
+            observed_at: "2026-11-26T03:00:01Z".to_owned(),
+            cursors,
+            actions: Vec::new(),
+            replicas: Vec::new(),
+            fleet,
+        },
+        schedules: Vec::new(),
+    }
+}
+
+fn standing(overview: Option<Overview>, trouble: Option<Trouble>) -> Standing {
+    Standing { seen: overview.map(Seen::now), trouble }
+}
+
+fn page(standing: &Standing) -> String {
+    let configured = ["booking_events_0".to_owned(), HOSTILE.to_owned()];
+    let (now, missing) = (Instant::now(), []);
+    render(&View { standing, replica: "relay-1", configured: &configured, missing: &missing, is_alive: true, now })
+}
+
+#[test]
+fn a_calm_page_says_so_and_twenty_cursors_fit_into_60_kib() {
+    for n in 0..20 {
+        let trail = crate::metrics::trail::of(&format!("booking_events_{n}"));
+        // Each half minute another lag: the longest path that there can be.
+        for minute in 0..240_u64 {
+            let at = Instant::now() + Duration::from_secs(minute * 15);
+            trail.measured(crate::metrics::trail::Measured {
+                lag: Duration::from_millis(minute * 977 % 20_000),
+                rows: 1,
+                at,
+            });
+        }
+    }
+    let html = page(&standing(Some(calm(20)), None));
+    assert!(
+        html.contains("<strong>All 20 cursors are well</strong>") && html.contains("Nothing needs attention"),
+        "{html}"
+    );
+    assert!(html.len() <= 60 << 10, "{} bytes", html.len());
+    assert!(!html.contains("of-a-row"), "ids and keys of rows are no part of the page");
+}
+
+#[test]
+fn the_worst_comes_first_with_its_sentence_and_what_to_type() {
+    let mut overview = calm(2);
+    overview.status.cursors.push(cursor("mails", "backing_off"));
+    overview.whys.push(answer("backing_off", "The last try of mails failed.", &["Wait."]));
+    overview.status.cursors.push(cursor("booking_sms", "halted"));
+    let resume = "outbox-relay cursor resume booking_sms";
+    overview.whys.push(answer("halted", "booking_sms is halted: run `x`.", &["Fix the template.", resume]));
+    let html = page(&standing(Some(overview), None));
+    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text}: {html}"));
+    assert!(html.contains("class=\"verdict bad\""));
+    assert!(at("2 of 4 need attention: 1 backing off, 1 halted") < at("booking_sms is halted: run <code>x</code>."));
+    assert!(at("booking_sms is halted") < at("The last try of mails failed."));
+    at(&format!("<pre data-copy><code>{resume}</code></pre>"));
+    at("<a class=\"badge bad\" href=#a-3>halted</a>");
+}
+
+#[test]
+fn cursors_that_the_same_steps_help_stand_together_and_commands_below_their_step() {
+    let mut overview = calm(0);
+    let advice = ["End its session:", "SELECT pg_terminate_backend(7);", "SELECT pg_terminate_backend(8);"];
+    for n in 0..10 {
+        overview.status.cursors.push(cursor(&format!("events#{n}"), "held"));
+        overview.whys.push(answer("held", &format!("events#{n} is held."), &advice));
+    }
+    overview.status.cursors.push(cursor("mails", "held"));
+    overview.whys.push(answer("held", "mails is held.", &["Wait."]));
+    let html = page(&standing(Some(overview), None));
+    assert_eq!(html.matches("<article").count(), 2, "{html}");
+    assert!(html.contains("<span id=a-7>events#7</span><span id=a-8></span><span id=a-9></span> and 2 more"), "{html}");
+    let command = |pid| format!("<pre data-copy><code>SELECT pg_terminate_backend({pid});</code></pre>");
+    assert!(html.contains(&format!("<ol><li>End its session:{}{}</ol>", command(7), command(8))), "{html}");
+    assert!(html.contains("<ol><li>Wait.</ol>") && html.contains("href=#a-9>held</a>"), "{html}");
+}
+
+#[test]
+fn texts_of_others_are_never_markup() {
+    let mut overview = calm(0);
+    let mut hostile = cursor(HOSTILE, "held");
+    hostile.holder = Some(HolderStatus { replica: HOSTILE.to_owned(), pid: None });
+    (hostile.dead_letters, hostile.unknown_outcomes, hostile.late_rows, hostile.parked_keys) = (1, 1, 1, 1);
+    overview.status.cursors.push(hostile);
+    let resume = format!("outbox-relay cursor resume {HOSTILE}");
+    overview.whys.push(answer("held", &format!("{HOSTILE} is held by {HOSTILE}."), &[HOSTILE, &resume]));
+    overview.status.fleet.replicas = vec![Replica { version: HOSTILE.to_owned(), ..replica(HOSTILE, 1) }];
+    overview.status.fleet.replicas[0].relays[0].config_hash = HOSTILE.to_owned();
+    overview.status.fleet.unwritten = vec![HOSTILE.to_owned()];
+    let trouble = Trouble { silent: false, what: HOSTILE.to_owned(), fix: HOSTILE.to_owned() };
+    for standing in [standing(Some(overview), Some(trouble.clone())), standing(None, Some(trouble))] {
+        let html = page(&standing);
+        assert!(
+            !html.contains("<script>") && !html.contains("alert(1)</script>") && !html.contains('\u{1b}'),
+            "{html}"
+        );
+        assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;"), "{html}");
+        assert!(!html.contains("data-copy"), "a name that a shell would obey is in no command to copy");
+    }
+}
+
+#[test]
+fn without_the_database_the_page_says_so_and_shows_what_this_process_knows() {
+    let trouble = Trouble { silent: true, what: "connect_failed".to_owned(), fix: "See the log.".to_owned() };
+    let html = page(&standing(None, Some(trouble.clone())));
+    assert!(html.contains("<strong>PostgreSQL does not answer</strong>") && html.contains("connect_failed"), "{html}");
+    assert!(html.contains("<th role=rowheader scope=row>booking_events_0</th>"), "{html}");
+    let html = page(&standing(Some(calm(2)), Some(trouble)));
+    assert!(html.contains("<strong>PostgreSQL does not answer</strong>") && html.contains("Seen 0.0 s ago"), "{html}");
+    assert!(html.contains("booking_events_1"), "what was seen last stays");
+}
+
+#[test]
+fn a_thousand_cursors_are_rendered() {
+    let standing = standing(Some(calm(1_000)), None);
+    let html = page(&standing);
+    assert_eq!(html.matches("<tr role=row><th role=rowheader").count(), 1_003);
+    // Of this thread's processor time, whatever else runs; an optimized build takes a tenth of it and less.
+    let spent = || clock_gettime(ClockId::ThreadCPUTime);
+    let begun = spent();
+    page(&standing);
+    let spent = spent();
+    let took = (spent.tv_sec - begun.tv_sec) * 1_000 + (spent.tv_nsec - begun.tv_nsec) / 1_000_000;
+    assert!(took < 500, "{took} ms");
+    println!("{took} ms for a thousand cursors, {} bytes", html.len());
+}

@@ -1,0 +1,68 @@
+//! What the page costs the database, and what it is when there is much to show.
+
+use super::*;
+
+/// How often the list of schedules was read: no other part of a relay of streams reads it.
+async fn reads(owner: &tokio_postgres::Client) -> i64 {
+    let sql = "SELECT COALESCE(seq_scan, 0) + COALESCE(idx_scan, 0) FROM pg_stat_user_tables WHERE schemaname = 'outbox' \
+               AND relname = 'schedule'";
+    owner.query_one(sql, &[]).await.unwrap().get(0)
+}
+
+/// The sessions of the page, and when the last of them was last asked.
+async fn sessions(owner: &tokio_postgres::Client) -> (i64, Option<String>) {
+    let sql = "SELECT count(*), max(query_start)::text FROM pg_stat_activity WHERE application_name = 'outbox-relay page' \
+               AND datname = current_database()";
+    let row = owner.query_one(sql, &[]).await.unwrap();
+    (row.get(0), row.get(1))
+}
+
+// Guarantee: page.cost
+#[tokio::test(flavor = "multi_thread")]
+async fn many_viewers_share_a_look_and_without_viewers_the_database_is_not_asked() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let (_process, url) = running(&database, &stdout_relay("events", "")).await;
+    assert_eq!(sessions(&owner).await, (0, None), "none is opened ahead");
+    let before = reads(&owner).await;
+    let viewers = (0..40).map(|_| page(&url));
+    let begun = Instant::now();
+    for html in futures_util::future::join_all(viewers).await {
+        assert!(html.contains("The cursor is well"), "{html}");
+    }
+    let took = begun.elapsed().as_secs();
+    assert_eq!(sessions(&owner).await.0, 2, "however many look");
+    // The statistics of a session come a while later.
+    eventually(PATIENCE * 3, async || reads(&owner).await > before).await;
+    let looks = reads(&owner).await - before;
+    assert!(looks <= 2 + i64::try_from(took).unwrap(), "40 viewers of {took} s cost {looks} looks");
+
+    let (_, last) = sessions(&owner).await;
+    eventually(PATIENCE * 4, async || sessions(&owner).await.0 == 0).await;
+    assert!(last.is_some());
+    says(&url, &["The cursor is well"]).await;
+}
+
+// Guarantee: page.small
+#[tokio::test(flavor = "multi_thread")]
+async fn twenty_cursors_fit_into_60_kib_and_a_locked_table_hides_no_other() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    owner
+        .batch_execute(
+            "CREATE TABLE locked (LIKE bookings INCLUDING ALL); GRANT SELECT ON locked TO relay; \
+             INSERT INTO locked (payload) VALUES ('x')",
+        )
+        .await
+        .unwrap();
+    let mut relays: String = (0..19).map(|n| stdout_relay(&format!("booking_events_{n}"), "")).collect();
+    relays.push_str(&stdout_relay("others", "").replace("public.bookings", "public.locked"));
+    let (_process, url) = running(&database, &relays).await;
+    let html = says(&url, &["All 20 cursors are well"]).await;
+    assert!(html.len() <= 60 << 10, "{} bytes", html.len());
+    let mut blocker = database.connect("postgres").await;
+    let lock = blocker.transaction().await.unwrap();
+    lock.batch_execute("LOCK TABLE locked IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let html = says(&url, &["1 of 20 needs attention"]).await;
+    assert!(html.contains(">booking_events_18</th>") && !html.contains("PostgreSQL"), "{html}");
+}
