@@ -14,7 +14,7 @@ pub const MOST: usize = 10_000;
 
 /// A snapshot is stored for its age alone when so many transactions have begun since: then the next look for late rows, and the
 /// looks of idle relays, have no more of them to ask for.
-pub const AGED: u64 = 65_536;
+pub const AGED: u64 = 8_192;
 
 /// What a snapshot sees, as PostgreSQL writes it: all transactions before `next` but those that are `open`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -200,6 +200,9 @@ impl Worker<'_> {
 
     /// The database said no or fell silent, or the table is not what it was.
     pub(in crate::relay) async fn failed(&mut self, error: &TurnError) -> Next {
+        if matches!(error, TurnError::Fetch(_)) {
+            self.learned.reading_failed();
+        }
         let database = match error {
             TurnError::Fetch(FetchError::FamilyChanged) => {
                 tracing::debug!(cursor = self.ready.config.name, %error, "the catalog is read again");

@@ -223,7 +223,6 @@ impl Worker<'_> {
         drop(probe);
         match outcome {
             Ok(TurnOutcome::Relayed { more: false, .. } | TurnOutcome::Idle) => turn.learned.growth = 1,
-            Err(TurnError::Fetch(_)) => turn.learned.reading_failed(),
             _ if self.chain.backlog && turn.filled => turn.learned.left_rows(self.ready, &turn.timings),
             _ => {}
         }
