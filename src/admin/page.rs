@@ -120,7 +120,7 @@ impl Verdict {
     fn write(&self, view: &View<'_>, page: &mut String) {
         let _ = write!(
             page,
-            "<section id=verdict data-live class=\"verdict {}\" aria-label=\"In short\"><p role=status><strong>{}</strong></p>",
+            "<section id=verdict data-live class=\"verdict {}\" aria-label=\"In short\"><p><strong>{}</strong></p>",
             self.need.class(),
             Esc(&self.text)
         );

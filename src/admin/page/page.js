@@ -9,6 +9,11 @@
   pause.type = "button";
   pause.textContent = "Pause updates";
   live.append(told, " ", pause);
+  // What those hear who do not see it: the verdict when it changes, and not every age on the page.
+  const heard = document.createElement("p");
+  heard.className = "heard";
+  heard.setAttribute("role", "status");
+  live.parentElement.append(heard);
   const raw = new Map();
   let paused = false, last = Date.now(), timer = 0, asking = false;
 
@@ -58,7 +63,7 @@
   }
 
   function update(next) {
-    document.title = next.title;
+    if (document.title !== next.title) document.title = heard.textContent = next.title;
     const sections = new Set([...document.querySelectorAll("[data-live]"), ...next.querySelectorAll("[data-live]")].map((one) => one.id));
     let before = null;
     for (const id of sections) {
