@@ -21,6 +21,7 @@ pub(super) fn read(
     relay: &Section<'_>,
     source: Option<&source::Config>,
     sink: Option<&sink::Config>,
+    parked: Option<&str>,
 ) -> Option<Shards> {
     let of = relay.read("shards", value::integer(1..=MOST)).and_then(|of| u32::try_from(of).ok());
     let key = relay.read("shard_key", value::column);
@@ -46,11 +47,12 @@ pub(super) fn read(
         | sink::Config::Email(_)
         | sink::Config::Stdout(_)
         | sink::Config::Command(_)
-        | sink::Config::Custom(_) => (None, false),
+        | sink::Config::Custom(_) => (parked.map(str::to_owned), false),
     };
     match (key, sinks_key) {
         (Some(key), Some(other)) if key != other && !unordered => {
-            let what = format!("rows of one {other}, the sink's key, could be in several shards, and out of order");
+            let whose = if parked.is_some() { "by which rows are parked" } else { "the sink's key" };
+            let what = format!("rows of one {other}, {whose}, could be in several shards, and out of order");
             relay.problem("shard_key", Wrong::new(what, format!("write shard_key = {other:?}, or remove it")));
             None
         }

@@ -118,6 +118,11 @@ impl Turn<'_> {
         };
         self.parked = within(self.engine, cursor.parked_keys()).await?;
         let again = self.rows_to_resend(&cursor).await?;
+        if again.is_none()
+            && let Some(failure) = self.keys_unknown()
+        {
+            return self.advance(cursor, Relayed::nothing(failure)).await;
+        }
         let at_most_once = self.ready.config.guarantee == Guarantee::AtMostOnce;
         if again.is_none() && !at_most_once {
             let relayed = self.publish(&cursor, chain, deadline).await?;
@@ -256,12 +261,12 @@ impl Turn<'_> {
         }
         // What came late must be written down with the snapshot that sees it, which is the advance's to do.
         // So must rows of parked keys.
-        let plain = self.parked.rows.is_empty() && ready.records_progress();
+        let plain = self.parked.keys.is_empty() && ready.records_progress();
         let recorded = opened.as_ref().filter(|opened| opened.late.is_empty() && plain);
         let writer =
             recorded.map(|opened| ProgressWriter::new(self.engine, self.facts(cursor), opened.snapshot.clone()));
         let (mut kept, mut learned) = (Kept::default(), self.learned);
-        let mut parked = Parked::new(ready, self.parked.rows.clone());
+        let mut parked = Parked::new(ready, self.parked.keys.clone());
         let (mut fetched, mut fetch_time, mut tail) = (None, Duration::ZERO, Duration::ZERO);
         let reading = async {
             let outcome = end.wait().await;
@@ -383,6 +388,7 @@ impl Turn<'_> {
         cursor: LockedCursor,
         relayed: Relayed,
     ) -> Result<TurnOutcome, TurnError> {
+        let relayed = self.behind_its_key(relayed).await?;
         let acknowledged = relayed.published.acknowledged;
         let message_id = relayed.message_id(acknowledged);
         let verdict = publish_decision::verdict(self.ready, &relayed);
