@@ -239,18 +239,18 @@ mod tests {
             let (kept, withheld, all) = taken(&keys);
             prop_assert_eq!(kept.rows() + withheld.len(), all.len(), "no row is lost, and none is there twice");
             for acknowledged in 0..=kept.rows() {
-                let published = (0..acknowledged).map(|n| kept.locate(n).unwrap()).map(|(batch, row)| batch.message(row).id.to_owned());
+                let published = (0..acknowledged).map(|n| kept.locate(n).expect("kept")).map(|(batch, row)| batch.message(row).id.to_owned());
                 let written = withheld.rows(String::new(), vec!["value".to_owned()], acknowledged).unwrap_or_default();
                 prop_assert_eq!(written.ids.len(), withheld.passed(acknowledged));
-                let values: Vec<_> = written.values.iter().map(|value| value.unwrap()).collect();
+                let values: Vec<_> = written.values.iter().map(|value| value.expect("not NULL")).collect();
                 prop_assert_eq!(values, written.ids.iter().map(|id| id.as_bytes()).collect::<Vec<_>>(), "whole, and its own");
                 for (id, key) in written.ids.iter().zip(&written.keys) {
-                    let known = all[id.parse::<usize>().unwrap()].map(|key| key.to_string());
+                    let known = all[id.parse::<usize>().expect("a number")].map(|key| key.to_string());
                     prop_assert_eq!(known.as_deref(), Some(*key));
                 }
                 let mut passed: Vec<usize> = published
                     .chain(written.ids.iter().map(|id| (*id).to_owned()))
-                    .map(|id| id.parse().unwrap())
+                    .map(|id| id.parse().expect("a number"))
                     .collect();
                 passed.sort_unstable();
                 prop_assert_eq!(&passed, &(0..passed.len()).collect::<Vec<_>>(), "a prefix");
