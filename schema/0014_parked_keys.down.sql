@@ -2,9 +2,10 @@
 DROP TRIGGER rename_parked_keys ON outbox.cursor;
 DROP TRIGGER keep_parked_keys ON outbox.cursor;
 DROP FUNCTION outbox.keep_parked_keys();
-DROP TRIGGER release_parked_key_of_deleted ON outbox.dead_letter;
-DROP TRIGGER release_parked_key ON outbox.dead_letter;
-DROP FUNCTION outbox.release_parked_key();
+DROP TRIGGER release_all_parked_keys ON outbox.dead_letter;
+DROP TRIGGER release_parked_keys_of_deleted ON outbox.dead_letter;
+DROP TRIGGER release_parked_keys ON outbox.dead_letter;
+DROP FUNCTION outbox.release_parked_keys();
 LOCK TABLE outbox.parked_key IN ACCESS EXCLUSIVE MODE;
 DO $$
 BEGIN

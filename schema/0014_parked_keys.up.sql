@@ -5,6 +5,8 @@ CREATE TABLE outbox.parked_key (
     cursor    text        NOT NULL,
     key       text        NOT NULL,
     letter    bigint      NOT NULL,
+    since     timestamptz NOT NULL,
+    since_id  text        NOT NULL,
     rows      bigint      NOT NULL DEFAULT 0,
     released  boolean     NOT NULL DEFAULT false,
     parked_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
@@ -18,6 +20,8 @@ COMMENT ON TABLE outbox.parked_key IS 'Keys that are parked: while a key stands 
 COMMENT ON COLUMN outbox.parked_key.cursor IS 'The cursor. No foreign key: it would wait for a turn''s lock.';
 COMMENT ON COLUMN outbox.parked_key.key IS 'The key, as text.';
 COMMENT ON COLUMN outbox.parked_key.letter IS 'The dead letter that all rows of the key wait for, or waited for last.';
+COMMENT ON COLUMN outbox.parked_key.since IS 'The place of that dead letter''s row: a seek may lead back before it, and rows before it do not wait.';
+COMMENT ON COLUMN outbox.parked_key.since_id IS 'The id of that row as text.';
 COMMENT ON COLUMN outbox.parked_key.rows IS 'How many rows of the key stand in outbox.parked.';
 COMMENT ON COLUMN outbox.parked_key.released IS 'The dead letter was accepted or discarded: the next turns send the key''s rows. Until none is left, new ones line up behind them.';
 COMMENT ON COLUMN outbox.parked_key.parked_at IS 'When the key was parked.';
@@ -54,23 +58,40 @@ COMMENT ON COLUMN outbox.parked.bytes IS 'How many bytes they take.';
 COMMENT ON COLUMN outbox.parked.parked_at IS 'When the row was parked.';
 COMMENT ON COLUMN outbox.parked.parked_by IS 'The replica that did.';
 
--- Whoever ends a dead letter, and by whatever program or statement, releases the key behind it.
-CREATE FUNCTION outbox.release_parked_key() RETURNS trigger
+-- Whoever ends dead letters, and by whatever program or statement, releases the keys behind them. All that change several keys
+-- lock them in this order.
+CREATE FUNCTION outbox.release_parked_keys() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    letters bigint[];
 BEGIN
-    WITH gone AS (DELETE FROM outbox.parked AS p WHERE p.letter = OLD.id RETURNING 1)
-    UPDATE outbox.parked_key AS k SET released = true, rows = k.rows - (SELECT count(*) FROM gone) WHERE k.letter = OLD.id;
+    IF TG_OP = 'TRUNCATE' THEN
+        letters := ARRAY(SELECT k.letter FROM outbox.parked_key AS k WHERE NOT k.released);
+    ELSIF TG_OP = 'DELETE' THEN
+        letters := ARRAY(SELECT o.id FROM olds AS o WHERE o.state IN ('dead', 'redriving'));
+    ELSE
+        letters := ARRAY(SELECT o.id FROM olds AS o JOIN news AS n ON n.id = o.id
+            WHERE o.state IN ('dead', 'redriving') AND n.state IN ('redriven', 'discarded'));
+    END IF;
+    PERFORM FROM outbox.parked_key AS k WHERE k.letter = ANY (letters) ORDER BY k.cursor, k.key FOR UPDATE;
+    IF FOUND THEN
+        WITH gone AS (DELETE FROM outbox.parked AS p WHERE p.letter = ANY (letters) RETURNING p.cursor, p.key)
+        UPDATE outbox.parked_key AS k SET released = true,
+            rows = k.rows - (SELECT count(*) FROM gone AS g WHERE g.cursor = k.cursor AND g.key = k.key)
+        WHERE k.letter = ANY (letters);
+    END IF;
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION outbox.release_parked_key() IS 'Releases the key that waits for a dead letter which was accepted or discarded.';
-REVOKE ALL ON FUNCTION outbox.release_parked_key() FROM PUBLIC;
-CREATE TRIGGER release_parked_key AFTER UPDATE OF state ON outbox.dead_letter
-    FOR EACH ROW WHEN (OLD.state IN ('dead', 'redriving') AND NEW.state IN ('redriven', 'discarded'))
-    EXECUTE FUNCTION outbox.release_parked_key();
-CREATE TRIGGER release_parked_key_of_deleted AFTER DELETE ON outbox.dead_letter
-    FOR EACH ROW WHEN (OLD.state IN ('dead', 'redriving')) EXECUTE FUNCTION outbox.release_parked_key();
+COMMENT ON FUNCTION outbox.release_parked_keys() IS 'Releases the keys that wait for dead letters which were accepted or discarded.';
+REVOKE ALL ON FUNCTION outbox.release_parked_keys() FROM PUBLIC;
+CREATE TRIGGER release_parked_keys AFTER UPDATE ON outbox.dead_letter REFERENCING OLD TABLE AS olds NEW TABLE AS news
+    FOR EACH STATEMENT EXECUTE FUNCTION outbox.release_parked_keys();
+CREATE TRIGGER release_parked_keys_of_deleted AFTER DELETE ON outbox.dead_letter REFERENCING OLD TABLE AS olds
+    FOR EACH STATEMENT EXECUTE FUNCTION outbox.release_parked_keys();
+CREATE TRIGGER release_all_parked_keys AFTER TRUNCATE ON outbox.dead_letter
+    FOR EACH STATEMENT EXECUTE FUNCTION outbox.release_parked_keys();
 
 -- A cursor that is renamed takes its parked rows along; one that has some cannot be removed, nor divided among others.
 CREATE FUNCTION outbox.keep_parked_keys() RETURNS trigger

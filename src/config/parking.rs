@@ -6,6 +6,7 @@ use super::show::TomlLines;
 use super::value;
 use crate::relay::{Guarantee, OnPoison, Parking};
 use crate::sink;
+use crate::sink::template::{Mode, Template};
 
 /// Sinks whose messages have no key of their own.
 const KEYLESS: [&str; 3] = ["http", "webhook", "custom"];
@@ -38,6 +39,28 @@ pub(super) fn read(
         turn.problem("lane", Wrong::new(what, fix));
     }
     Parking { rows, keys, lane }
+}
+
+/// The column that keys are parked by, where it is one and not the key of Kafka's records.
+pub(super) fn column(on_poison: OnPoison, parking: &Parking, sink: Option<&sink::Config>) -> Option<String> {
+    if on_poison != OnPoison::ParkKey || parking.lane.is_some() {
+        return parking.lane.clone();
+    }
+    let to = match sink? {
+        sink::Config::Sms(sms) => &sms.to,
+        sink::Config::Email(email) => &email.to,
+        sink::Config::Kafka(_)
+        | sink::Config::Http(_)
+        | sink::Config::Webhook(_)
+        | sink::Config::Sql(_)
+        | sink::Config::Stdout(_)
+        | sink::Config::Command(_)
+        | sink::Config::Custom(_) => return None,
+    };
+    match Template::compile("to", to, Mode::Text).ok()?.columns() {
+        [column] => Some(column.clone()),
+        _ => None,
+    }
 }
 
 fn judge_lane(turn: &Section<'_>, kind: Option<&str>) {

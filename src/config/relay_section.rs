@@ -77,7 +77,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     }
     requests::judge(section, requests, guarantee, on_unknown, sink.as_ref());
     let parking = parking::read(section, (on_poison, guarantee), (kind, sink.as_ref()));
-    let shards = shards::read(section, source.as_ref(), sink.as_ref());
+    let shards = shards::read(section, source.as_ref(), sink.as_ref(), (on_poison, &parking));
     let sink = sink?;
     let secret_files = secret_files(&sink, cluster);
     let name = name?;

@@ -1,10 +1,11 @@
 //! `shards` and `shard_key` of a `[[relay]]`: several cursors share its rows by key.
 
+use super::parking;
 use super::problem::Wrong;
 use super::section::Section;
 use super::show::TomlLines;
 use super::value;
-use crate::relay::Config;
+use crate::relay::{Config, OnPoison, Parking};
 use crate::sink;
 use crate::source::shard::{MOST, Shard};
 use crate::source::{self};
@@ -21,6 +22,7 @@ pub(super) fn read(
     relay: &Section<'_>,
     source: Option<&source::Config>,
     sink: Option<&sink::Config>,
+    (on_poison, parking): (OnPoison, &Parking),
 ) -> Option<Shards> {
     let of = relay.read("shards", value::integer(1..=MOST)).and_then(|of| u32::try_from(of).ok());
     let key = relay.read("shard_key", value::column);
@@ -37,6 +39,7 @@ pub(super) fn read(
         let what = "rate_per_second holds for one cursor, and so many would send so many times as fast";
         relay.problem("shards", Wrong::new(what, "remove one of the two"));
     }
+    let parked = parking::column(on_poison, parking, Some(sink));
     let (sinks_key, unordered) = match sink {
         sink::Config::Kafka(kafka) => (kafka.key.clone(), kafka.unordered),
         sink::Config::Http(_)
@@ -46,11 +49,12 @@ pub(super) fn read(
         | sink::Config::Email(_)
         | sink::Config::Stdout(_)
         | sink::Config::Command(_)
-        | sink::Config::Custom(_) => (None, false),
+        | sink::Config::Custom(_) => (parked.clone(), false),
     };
     match (key, sinks_key) {
         (Some(key), Some(other)) if key != other && !unordered => {
-            let what = format!("rows of one {other}, the sink's key, could be in several shards, and out of order");
+            let whose = if parked.is_some() { "by which rows are parked" } else { "the sink's key" };
+            let what = format!("rows of one {other}, {whose}, could be in several shards, and out of order");
             relay.problem("shard_key", Wrong::new(what, format!("write shard_key = {other:?}, or remove it")));
             None
         }

@@ -30,10 +30,23 @@ pub const LONGEST_KEY: usize = 2000;
 /// The keys of a cursor that are parked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParkedKeys {
-    /// How many rows of each wait.
-    pub rows: HashMap<String, u64>,
+    /// By their text.
+    pub keys: HashMap<String, ParkedKey>,
     /// Some were released.
     pub released: bool,
+}
+
+/// A key that is parked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParkedKey {
+    /// How many rows of it wait.
+    pub rows: u64,
+    /// They wait for nothing but their turn.
+    pub released: bool,
+    /// When the row was created that it waits for, or waited for last.
+    pub since: Timestamp,
+    /// The id of that row.
+    pub since_id: String,
 }
 
 /// Rows of such keys, which an advance passes and writes down, in order.
@@ -81,9 +94,10 @@ pub(super) async fn keys(loan: &Fragile, cursor: &str) -> Result<ParkedKeys, Err
     let statement = loan.prepare_cached(KEYS).await?;
     let mut keys = ParkedKeys::default();
     for row in loan.query(&statement, &[&cursor]).await? {
-        let rows: i64 = row.try_get(1)?;
-        keys.released |= row.try_get::<_, bool>(2)?;
-        keys.rows.insert(row.try_get(0)?, rows.unsigned_abs());
+        let (rows, released): (i64, bool) = (row.try_get(1)?, row.try_get(2)?);
+        keys.released |= released;
+        let key = ParkedKey { rows: rows.unsigned_abs(), released, since: row.try_get(3)?, since_id: row.try_get(4)? };
+        keys.keys.insert(row.try_get(0)?, key);
     }
     Ok(keys)
 }

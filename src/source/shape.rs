@@ -42,6 +42,19 @@ impl IdType {
         })
     }
 
+    /// Whether one id stands before another in the order of the rows; none when only the database can tell.
+    #[must_use]
+    pub fn is_before(self, one: &str, other: &str) -> Option<bool> {
+        match self {
+            Self::SmallInt | Self::Integer | Self::BigInt => {
+                Some(one.parse::<i64>().ok()? < other.parse::<i64>().ok()?)
+            }
+            // In lower case and of one length.
+            Self::Uuid => Some(one < other),
+            Self::Text => None,
+        }
+    }
+
     pub(super) const fn sql(self) -> &'static str {
         match self {
             Self::SmallInt => "smallint",

@@ -11,7 +11,7 @@ use crate::support::prometheus::Prometheus;
 use crate::support::promql::read_by;
 use crate::support::{PATIENCE, eventually};
 
-const ALERTS: [&str; 17] = [
+const ALERTS: [&str; 18] = [
     "LagHigh",
     "LagCritical",
     "Stalled",
@@ -21,6 +21,7 @@ const ALERTS: [&str; 17] = [
     "LagUnknown",
     "PublishErrors",
     "DeadLettered",
+    "ParkedKeys",
     "UnknownOutcomes",
     "LateRows",
     "CursorHalted",

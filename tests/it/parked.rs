@@ -1,5 +1,6 @@
 //! `on_poison = "park_key"`: a message that is never accepted parks its key, and nobody else waits.
 
+mod hostile;
 mod limits;
 mod operators;
 mod storm;

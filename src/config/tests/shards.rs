@@ -76,6 +76,11 @@ fn shards_that_would_break_the_order_or_do_nothing_are_refused() {
             "rate_per_second holds for one cursor",
         ),
         (
+            with("name = \"sms\"", &format!("{sms}\nshard_key = \"tenant\"\non_poison = \"park_key\"")),
+            "relay[sms].shard_key",
+            "by which rows are parked, could be in several shards",
+        ),
+        (
             with("name = \"events\"", sharded).replacen(stream, &format!("{pending}\n[relay.sink.kafka]"), 1),
             "relay[events].shards",
             "have no order to be shared",

@@ -13,9 +13,40 @@ use crate::relay::stream::outcome::TurnError;
 use crate::relay::stream::publish_decision::Verdict;
 use crate::relay::stream::turn::Turn;
 use crate::relay::stream::turn_progress::Relayed;
-use crate::sink::{Class, Failure};
+use crate::relay::stream::withheld::Parked;
+use crate::sink::{Class, Failure, Published};
 
 impl Turn<'_> {
+    /// Why no new row may be published: keys are parked, and this relay sets none apart.
+    pub(in crate::relay) fn keys_unknown(&self) -> Option<Failure> {
+        let (keys, config) = (self.parked.keys.len(), &self.ready.config);
+        (keys > 0 && self.ready.key.is_none()).then(|| {
+            let message = format!("{keys} keys are parked, and this configuration has no on_poison = \"park_key\"");
+            let hint = format!(
+                "New rows of these keys must not pass those that wait. Write on_poison = \"park_key\" back; or end what they wait for by \
+                 `outbox-relay dead-letter redrive` or `discard` (`outbox-relay dead-letter list --cursor {}`), then resume the cursor.",
+                config.name
+            );
+            Failure::of(Class::Fatal, "keys_parked", message, hint)
+        })
+    }
+
+    /// A row that cannot be read is passed like others of its key, if that is parked: it waits behind them, to be read again.
+    pub(in crate::relay) async fn behind_its_key(&self, relayed: Relayed) -> Result<Relayed, TurnError> {
+        let (Some(row_key), true) = (&self.ready.key, relayed.unread && !self.parked.keys.is_empty()) else {
+            return Ok(relayed);
+        };
+        let Some((batch, row)) = relayed.locate(0) else { return Ok(relayed) };
+        let Ok(Some(values)) = self.read_key(row_key, &batch.position(row)).await? else { return Ok(relayed) };
+        let mut parked = Parked::new(self.ready, self.parked.keys.clone(), None);
+        let held = row_key.of(&values.message(0)).is_some_and(|key| parked.withhold_unread(batch, &key));
+        if !held {
+            return Ok(relayed);
+        }
+        let published = parked.ended(Published { acknowledged: 0, stopped: None, suspects: 1 }, 0);
+        Ok(Relayed { opened: relayed.opened, ..Relayed::withheld(parked.withheld, published) })
+    }
+
     /// The key that is parked with the row that becomes a dead letter. When it cannot be, the relay halts instead: the key's
     /// later rows must not pass.
     pub(in crate::relay) async fn key_to_park<'b>(
@@ -37,8 +68,9 @@ impl Turn<'_> {
             Some(Err(why)) => return Ok((Verdict::Halt(cannot_park(failure, why)), None)),
             None => row_key.of(&batch.message(row)),
         };
-        let Some(key) = key else { return Ok((verdict, None)) };
-        let (keys, most) = (self.parked.rows.len() as u64, self.ready.config.parking.keys);
+        // A row before the one that its key waits for, which a seek has led back to: it has been sent before.
+        let Some(key) = key.filter(|key| !self.parked.keys.contains_key(&**key)) else { return Ok((verdict, None)) };
+        let (keys, most) = (self.parked.keys.len() as u64, self.ready.config.parking.keys);
         if keys >= most {
             let why = format!("{keys} keys are parked already, and park_keys allows {most}");
             return Ok((Verdict::Halt(cannot_park(failure, &why)), None));

@@ -8,6 +8,7 @@ use crate::cursor::dead_letter::{DeadLetter, Payload, Redrive, Redriven};
 use crate::cursor::parked::{RefusedAgain, Unparked};
 use crate::database::codec::Raw;
 use crate::database::{Error, Loan, sqlstate};
+use crate::message::Message;
 use crate::relay::engine::dead_letter;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::{ForMessage, Sender, disposition};
@@ -52,7 +53,8 @@ impl Turn<'_> {
         // Rows that come without an end, each of which waits for its answer, must not hold all others up.
         let again = std::mem::take(&mut self.learned.redrove);
         let released = self.parked.released;
-        if again || !cursor.redrive && !released {
+        // Without its key no other row is sent while keys are parked.
+        if again && self.keys_unknown().is_none() || !cursor.redrive && !released {
             return Ok(None);
         }
         let most = self.redrives();
@@ -99,28 +101,52 @@ impl Turn<'_> {
         let acknowledged = published.acknowledged;
         let accepted: Vec<i64> = letters[..acknowledged].iter().map(|letter| letter.id).collect();
         let failure = published.stopped.or(gone.filter(|_| acknowledged == batch.len()));
-        let refused = failure.as_ref().filter(|failure| is_refused(failure)).zip(letters.get(acknowledged));
+        let refused = failure.clone().filter(is_refused).zip(letters.get(acknowledged));
         if acknowledged == 0 && refused.is_none() && !(again.released && letters.is_empty()) {
             // Nothing to record; and statements that were cut half-way must not be committed.
             within(self.engine, cursor.release()).await?;
             return Ok(TurnOutcome::Redriven { rows: 0, failure });
         }
-        let recorded = if again.released {
+        if again.released {
             let row = (acknowledged < batch.len()).then(|| batch.message(acknowledged));
-            let refused = refused.map(|(failure, parked)| RefusedAgain {
-                seq: parked.id,
-                letter: row.as_ref().map_or_else(|| self.as_parked(parked), |row| letter(self.ready, row)),
-                error: report::error(failure, None),
-            });
-            let outcome = Unparked { accepted: &accepted, refused, by: &self.engine.replica };
-            within(self.engine, cursor.unparked(&outcome)).await
-        } else {
-            let refused = refused.map(|(failure, letter)| (letter.id, report::error(failure, None)));
-            let outcome = Redriven { accepted: &accepted, refused, by: &self.engine.replica };
-            within(self.engine, cursor.redriven(&outcome)).await
-        };
+            let stopped = self.record_released(cursor, &accepted, refused, row.as_ref()).await?;
+            return Ok(TurnOutcome::Redriven { rows: acknowledged, failure: stopped.or(failure) });
+        }
+        let refused = refused.as_ref().map(|(failure, letter)| (letter.id, report::error(failure, None)));
+        let outcome = Redriven { accepted: &accepted, refused, by: &self.engine.replica };
+        let recorded = within(self.engine, cursor.redriven(&outcome)).await;
         recorded.map_err(|source| self.not_advanced(acknowledged, source))?;
         Ok(TurnOutcome::Redriven { rows: acknowledged, failure })
+    }
+
+    /// Records what became of rows of released keys. One that was refused is a dead letter like any other: its topic has a copy
+    /// first, or the row stays what it is, and why is what this returns.
+    async fn record_released(
+        &self,
+        cursor: LockedCursor,
+        accepted: &[i64],
+        refused: Option<(Failure, &Redrive)>,
+        row: Option<&Message<'_>>,
+    ) -> Result<Option<Failure>, TurnError> {
+        let (mut stopped, mut dead) = (None, None);
+        if let Some((failure, parked)) = &refused {
+            let letter = row.map_or_else(|| self.as_parked(parked), |row| letter(self.ready, row));
+            match self.copied_again(failure, &letter).await {
+                Ok(()) => {
+                    dead = Some(RefusedAgain { seq: parked.id, letter, error: report::error(failure, None) });
+                }
+                Err(failure) => stopped = Some(failure),
+            }
+        }
+        let outcome = Unparked { accepted, refused: dead, by: &self.engine.replica };
+        let recorded = within(self.engine, cursor.unparked(&outcome)).await;
+        recorded.map_err(|source| self.not_advanced(accepted.len(), source))?;
+        Ok(stopped)
+    }
+
+    async fn copied_again(&self, failure: &Failure, letter: &DeadLetter<'_>) -> Result<(), Failure> {
+        let Some(letters) = &self.ready.letters else { return Ok(()) };
+        dead_letter::copy(&self.ready.config.relay, letters, failure, letter, self.engine.call_deadline).await
     }
 
     /// A parked row that cannot be read again, as it was parked.

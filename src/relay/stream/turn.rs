@@ -118,6 +118,11 @@ impl Turn<'_> {
         };
         self.parked = within(self.engine, cursor.parked_keys()).await?;
         let again = self.rows_to_resend(&cursor).await?;
+        if again.is_none()
+            && let Some(failure) = self.keys_unknown()
+        {
+            return self.advance(cursor, Relayed::nothing(failure)).await;
+        }
         let at_most_once = self.ready.config.guarantee == Guarantee::AtMostOnce;
         if again.is_none() && !at_most_once {
             let relayed = self.publish(&cursor, chain, deadline).await?;
@@ -258,7 +263,7 @@ impl Turn<'_> {
         }
         let writer = self.progress_writer(cursor, opened.as_ref());
         let (mut kept, mut learned) = (Kept::default(), self.learned);
-        let mut parked = Parked::new(ready, self.parked.rows.clone(), Some(wanted).filter(|wanted| *wanted < least));
+        let mut parked = Parked::new(ready, self.parked.keys.clone(), Some(wanted).filter(|wanted| *wanted < least));
         let (mut fetched, mut fetch_time, mut tail) = (None, Duration::ZERO, Duration::ZERO);
         let reading = async {
             let outcome = end.wait().await;
@@ -293,7 +298,7 @@ impl Turn<'_> {
 
     /// Rows that are only passed must not each take a turn.
     fn reads_at_least(&self) -> usize {
-        if self.ready.filters() || !self.parked.rows.is_empty() { read_ahead::LEAST } else { 0 }
+        if self.ready.filters() || !self.parked.keys.is_empty() { read_ahead::LEAST } else { 0 }
     }
 
     /// What the reading has seen before its first row; none when the turn is cut before.
@@ -316,7 +321,7 @@ impl Turn<'_> {
     /// Records the turn's progress, where it may be recorded: what came late must be written down with the snapshot that sees it, and
     /// rows of parked keys with the position that passes them, which is the advance's to do.
     fn progress_writer(&self, cursor: &LockedCursor, opened: Option<&Opened>) -> Option<ProgressWriter> {
-        let plain = self.parked.rows.is_empty() && self.ready.records_progress();
+        let plain = self.parked.keys.is_empty() && self.ready.records_progress();
         let recorded = opened.filter(|opened| opened.late.is_empty() && plain)?;
         Some(ProgressWriter::new(self.engine, self.facts(cursor), recorded.snapshot.clone()))
     }
@@ -395,6 +400,7 @@ impl Turn<'_> {
         cursor: LockedCursor,
         relayed: Relayed,
     ) -> Result<TurnOutcome, TurnError> {
+        let relayed = self.behind_its_key(relayed).await?;
         let acknowledged = relayed.published.acknowledged;
         let message_id = relayed.message_id(acknowledged);
         let verdict = publish_decision::verdict(self.ready, &relayed);

@@ -41,6 +41,12 @@ impl Relayed {
         }
     }
 
+    /// Nothing was read but one row of a parked key, or there is no room for it.
+    pub(in crate::relay) fn withheld(withheld: Withheld, published: Published) -> Self {
+        let fetched = Fetched { rows: withheld.rows(), more: true, ..Fetched::default() };
+        Self { kept: Kept::default(), published, fetched, withheld, opened: None, unread: false }
+    }
+
     /// Nothing was read but rows that came late.
     pub(in crate::relay) fn late(opened: Option<Opened>) -> Self {
         let published = Published { acknowledged: 0, stopped: None, suspects: 1 };

@@ -7,10 +7,11 @@
 //! Rows that are withheld stand between those that are published. So that the acknowledged prefix stays one point, each knows how
 //! many published rows come before it: it is passed when these are.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 use crate::batch::Batch;
-use crate::cursor::parked::NewlyParked;
+use crate::cursor::parked::{NewlyParked, ParkedKey};
 use crate::message::Message;
 use crate::position::Position;
 use crate::relay::engine::dead_letter::words;
@@ -29,6 +30,8 @@ pub(in crate::relay) struct Withheld {
     keys: Vec<String>,
     before: Vec<usize>,
     bytes: usize,
+    /// None of their values could be read.
+    unread: bool,
     /// All of them, together with those behind the same published row.
     over: VecDeque<Over>,
     /// How many there are.
@@ -61,7 +64,7 @@ enum Fate {
 #[derive(Debug)]
 pub(in crate::relay) struct Parked<'a> {
     ready: &'a PreparedStream,
-    rows: HashMap<String, u64>,
+    keys: HashMap<String, ParkedKey>,
     pub(in crate::relay) withheld: Withheld,
     /// The most rows that are published; none where all that are read may be.
     most: Option<usize>,
@@ -69,11 +72,17 @@ pub(in crate::relay) struct Parked<'a> {
     enough: bool,
     /// Set at the first row that there is no room for: nothing behind it is published.
     full: Option<Failure>,
+    /// The same, at a key that was released: there will be room when its first rows have been sent.
+    waits: bool,
 }
 
 impl<'a> Parked<'a> {
-    pub(in crate::relay) fn new(ready: &'a PreparedStream, rows: HashMap<String, u64>, most: Option<usize>) -> Self {
-        Self { ready, rows, withheld: Withheld::default(), most, enough: false, full: None }
+    pub(in crate::relay) fn new(
+        ready: &'a PreparedStream,
+        keys: HashMap<String, ParkedKey>,
+        most: Option<usize>,
+    ) -> Self {
+        Self { ready, keys, withheld: Withheld::default(), most, enough: false, full: None, waits: false }
     }
 
     /// How publishing ended: at a row that there is no room for, if it came so far.
@@ -85,62 +94,84 @@ impl<'a> Parked<'a> {
 
     /// Whether no more is to be read.
     pub(in crate::relay) fn is_full(&self) -> bool {
-        self.enough || self.full.is_some() || self.withheld.keys.len() >= MOST_ROWS || self.withheld.bytes >= MOST_BYTES
+        self.enough
+            || self.full.is_some()
+            || self.waits
+            || self.withheld.keys.len() >= MOST_ROWS
+            || self.withheld.bytes >= MOST_BYTES
     }
 
     /// The rows of a batch that may be published, behind `published` others; none is read behind the first for which there is
     /// no room.
     pub(in crate::relay) fn publishable(&mut self, batch: Batch, published: usize) -> Batch {
         let filters = self.ready.filters();
-        if !filters && (self.rows.is_empty() || self.ready.key.is_none()) {
+        if !filters && (self.keys.is_empty() || self.ready.key.is_none()) {
             return batch;
         }
-        let fates: Vec<Fate> = batch.messages().map(|message| self.fate(&message, filters)).collect();
-        let fits = self.most.is_none_or(|most| published + batch.len() <= most);
-        if fits && fates.iter().all(|fate| matches!(fate, Fate::Published)) {
-            return batch;
-        }
-        let (mut open, mut parked) = (batch.successor(), batch.successor());
-        for (row, fate) in fates.into_iter().enumerate() {
-            match fate {
-                Fate::Published if self.most.is_some_and(|most| published + open.len() >= most) => {
+        let (mut fates, mut open) = (Vec::with_capacity(batch.len()), published);
+        for message in batch.messages() {
+            let fate = self.fate(&message, filters);
+            match &fate {
+                Fate::Published if self.most.is_some_and(|most| open >= most) => {
                     self.enough = true;
                     break;
                 }
-                Fate::Published => {
-                    open.copy(&batch, row);
-                    continue;
-                }
-                Fate::LeftOut => {}
-                Fate::Parked(key) => {
-                    if !self.has_room(&key) {
-                        break;
-                    }
-                    parked.copy(&batch, row);
-                    self.withheld.keys.push(key);
-                    self.withheld.before.push(published + open.len());
-                }
+                Fate::Published => open += 1,
+                Fate::Parked(key) if !self.has_room(key) => break,
+                Fate::LeftOut | Fate::Parked(_) => {}
             }
-            self.withheld.passes(published + open.len(), batch.position(row));
+            fates.push(fate);
         }
-        self.withheld.bytes += parked.bytes();
-        self.withheld.batches.push(parked);
-        open
+        if open == published + batch.len() {
+            return batch;
+        }
+        self.withheld.take(&batch, fates, published)
     }
 
     fn fate(&self, message: &Message<'_>, filters: bool) -> Fate {
         if filters && message.value(self.ready.fields.len() - 1) != Some(b"true") {
             return Fate::LeftOut;
         }
-        let key = self.ready.key.as_ref().filter(|_| !self.rows.is_empty()).and_then(|key| key.of(message));
-        key.filter(|key| self.rows.contains_key(&**key)).map_or(Fate::Published, |key| Fate::Parked(key.into_owned()))
+        let key = self.ready.key.as_ref().filter(|_| !self.keys.is_empty()).and_then(|key| key.of(message));
+        let held = key.filter(|key| self.holds(key, message)).map(Cow::into_owned);
+        held.map_or(Fate::Published, Fate::Parked)
+    }
+
+    /// The row that cannot be read, of which only key and place are known: it waits with its key, if that is parked.
+    pub(in crate::relay) fn withhold_unread(&mut self, row: &Batch, key: &str) -> bool {
+        if !self.holds(key, &row.message(0)) {
+            return false;
+        }
+        if self.has_room(key) {
+            self.withheld.keys.push(key.to_owned());
+            self.withheld.before.push(0);
+            self.withheld.batches.push(row.clone());
+            self.withheld.passes(0, row.position(0));
+            self.withheld.unread = true;
+        }
+        true
+    }
+
+    /// Whether a row waits with its key. Those before the one that the key waits for have been sent before, and only a seek has led
+    /// back there: they go out again, so that they do not come behind it.
+    fn holds(&self, key: &str, row: &Message<'_>) -> bool {
+        self.keys.get(key).is_some_and(|parked| {
+            let before = row.created_at < parked.since
+                || row.created_at == parked.since
+                    && self.ready.shape.id_type.is_before(row.id, &parked.since_id) == Some(true);
+            parked.released || !before
+        })
     }
 
     /// Counts a row of a parked key, if it may wait with the others.
     fn has_room(&mut self, key: &str) -> bool {
         let most = self.ready.config.parking.rows;
-        let Some(rows) = self.rows.get_mut(key) else { return true };
-        if *rows >= most {
+        let Some(parked) = self.keys.get_mut(key) else { return true };
+        if parked.rows >= most && parked.released {
+            self.waits = true;
+            return false;
+        }
+        if parked.rows >= most {
             let message = format!("{most} rows of one parked key wait already, which is park_limit");
             let hint = format!(
                 "`outbox-relay dead-letter list --cursor {}` names what they wait for, with the number of rows: redrive or discard it. \
@@ -150,12 +181,35 @@ impl<'a> Parked<'a> {
             self.full = Some(Failure::of(Class::Fatal, "park_limit", message, hint));
             return false;
         }
-        *rows += 1;
+        parked.rows += 1;
         true
     }
 }
 
 impl Withheld {
+    /// Takes those rows of a batch that are not published; the others are what it gives back.
+    fn take(&mut self, batch: &Batch, fates: impl IntoIterator<Item = Fate>, published: usize) -> Batch {
+        let (mut open, mut parked) = (batch.successor(), batch.successor());
+        for (row, fate) in fates.into_iter().enumerate() {
+            match fate {
+                Fate::Published => {
+                    open.copy(batch, row);
+                    continue;
+                }
+                Fate::LeftOut => {}
+                Fate::Parked(key) => {
+                    parked.copy(batch, row);
+                    self.keys.push(key);
+                    self.before.push(published + open.len());
+                }
+            }
+            self.passes(published + open.len(), batch.position(row));
+        }
+        self.bytes += parked.bytes();
+        self.batches.push(parked);
+        open
+    }
+
     /// How many rows are not published.
     pub(in crate::relay) fn rows(&self) -> usize {
         self.rows
@@ -196,16 +250,17 @@ impl Withheld {
 
     /// Those of parked keys that are passed with the first `published` others, as they are written down.
     pub(in crate::relay) fn written(&self, ready: &PreparedStream, published: usize) -> Option<NewlyParked<'_>> {
+        self.parked(ready.config.source.table().to_string(), words(&ready.fields), published)
+    }
+
+    fn parked(&self, source: String, fields: Vec<String>, published: usize) -> Option<NewlyParked<'_>> {
         let passed = self.before.partition_point(|before| *before <= published);
-        let mut new = NewlyParked {
-            source: ready.config.source.table().to_string(),
-            fields: words(&ready.fields),
-            ..NewlyParked::default()
-        };
+        let mut new =
+            NewlyParked { source, fields: if self.unread { Vec::new() } else { fields }, ..NewlyParked::default() };
         let messages = self.batches.iter().flat_map(Batch::messages);
         for (message, key) in messages.zip(&self.keys).take(passed) {
             let before = new.values.len();
-            new.values.extend((0..ready.fields.len()).map(|field| message.value(field)));
+            new.values.extend((0..new.fields.len()).map(|field| message.value(field)));
             let bytes: usize = new.values[before..].iter().flatten().map(|value| value.len()).sum();
             new.bytes.push(i64::try_from(bytes).unwrap_or(i64::MAX));
             new.keys.push(key);
@@ -222,4 +277,72 @@ pub(in crate::relay) struct Parks<'a> {
     pub(in crate::relay) key: Option<&'a str>,
     /// Rows of keys that are parked already.
     pub(in crate::relay) rows: Option<NewlyParked<'a>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::position::Timestamp;
+    use crate::relay::stream::turn_buffer::Kept;
+
+    /// Of a row that does not match.
+    const LEFT_OUT: u8 = 3;
+
+    type Keys = Vec<Vec<Option<u8>>>;
+
+    /// Batches of rows that are numbered from 0, each with its number as id, place and value; those with a key are withheld.
+    fn taken(keys: &Keys) -> (Kept, Withheld, Vec<Option<u8>>) {
+        let (mut kept, mut withheld, mut row) = (Kept::default(), Withheld::default(), 0);
+        for keys in keys {
+            let mut batch = Batch::new(1);
+            for _ in keys {
+                let id = row.to_string();
+                batch.push(Timestamp::from_pg_micros(row), &id, [Some(id.as_bytes())]);
+                row += 1;
+            }
+            let fates = keys.iter().map(|key| match key {
+                None => Fate::Published,
+                Some(LEFT_OUT) => Fate::LeftOut,
+                Some(key) => Fate::Parked(key.to_string()),
+            });
+            let open = withheld.take(&batch, fates, kept.rows());
+            kept.keep(open);
+        }
+        (kept, withheld, keys.concat())
+    }
+
+    proptest! {
+        // Guarantee: parked.order
+        #[test]
+        fn what_is_passed_is_one_prefix_of_the_rows_whatever_is_acknowledged(
+            keys in prop::collection::vec(prop::collection::vec(prop::option::of(0_u8..=LEFT_OUT), 0..6), 0..6),
+            released in any::<prop::sample::Index>(),
+        ) {
+            let (kept, mut withheld, all) = taken(&keys);
+            prop_assert_eq!(kept.rows() + withheld.rows(), all.len(), "no row is lost, and none is there twice");
+            let released = released.index(kept.rows() + 1);
+            withheld.release(released);
+            let places = |wanted: &dyn Fn(Option<u8>) -> bool| {
+                (0..all.len()).filter(|&row| wanted(all[row])).collect::<Vec<_>>()
+            };
+            let (published, parked) = (places(&|key| key.is_none()), places(&|key| key.is_some_and(|key| key != LEFT_OUT)));
+            for acknowledged in released..=kept.rows() {
+                let passed = acknowledged + withheld.passed(acknowledged);
+                prop_assert_eq!(passed, published.get(acknowledged).copied().unwrap_or(all.len()), "up to the next row to publish");
+                let end = withheld.end(acknowledged).or_else(|| kept.end(acknowledged));
+                prop_assert_eq!(end.and_then(|end| end.id), passed.checked_sub(1).map(|last| last.to_string()), "and no further");
+                let written = withheld.parked(String::new(), vec!["value".to_owned()], acknowledged).unwrap_or_default();
+                let expected: Vec<String> = parked.iter().filter(|row| **row < passed).map(usize::to_string).collect();
+                prop_assert_eq!(&written.ids, &expected, "all parked rows among them, each once");
+                let values: Vec<_> = written.values.iter().map(|value| value.expect("not NULL")).collect();
+                prop_assert_eq!(values, expected.iter().map(|id| id.as_bytes()).collect::<Vec<_>>(), "whole, and its own");
+                for (id, key) in written.ids.iter().zip(&written.keys) {
+                    let known = all[id.parse::<usize>().expect("a number")].map(|key| key.to_string());
+                    prop_assert_eq!(known.as_deref(), Some(*key));
+                }
+            }
+        }
+    }
 }

@@ -80,6 +80,7 @@ async fn dead_letters_are_listed_and_shown_and_nothing_is_done_without_consent()
         "id",
         "key",
         "message_key",
+        "parked_rows",
         "payload",
         "source",
         "status",
