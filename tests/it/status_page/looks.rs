@@ -66,3 +66,28 @@ async fn twenty_cursors_fit_into_60_kib_and_a_locked_table_hides_no_other() {
     let html = says(&url, &["1 of 20 needs attention"]).await;
     assert!(html.contains(">booking_events_18</th>") && !html.contains("PostgreSQL"), "{html}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_cursors_are_shown_and_the_next_viewer_waits_for_no_look() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    owner
+        .batch_execute(
+            "INSERT INTO outbox.cursor (name, relay, identity, relations) SELECT 'c' || n, 'c' || n, '{\"table\": \"a\"}', '{1,1}' \
+             FROM generate_series(1, 1000) AS n",
+        )
+        .await
+        .unwrap();
+    let (_process, url) = running(&database, &stdout_relay("events", "")).await;
+    let html = says(&url, &["of 1001 need attention"]).await;
+    assert!(html.contains("<th role=rowheader scope=row>c1000</th>"));
+    let mut times = Vec::new();
+    for _ in 0..10 {
+        let begun = Instant::now();
+        page(&url).await;
+        times.push(begun.elapsed());
+    }
+    times.sort();
+    println!("{} bytes, {times:?}", html.len());
+    assert!(times[0] < Duration::from_millis(500), "an unoptimized build on a busy machine: {times:?}");
+}
