@@ -141,6 +141,9 @@ impl Turn<'_> {
         let outcome = Unparked { accepted, refused: dead, by: &self.engine.replica };
         let recorded = within(self.engine, cursor.unparked(&outcome)).await;
         recorded.map_err(|source| self.not_advanced(accepted.len(), source))?;
+        if outcome.refused.is_some() {
+            self.ready.metrics.dead_lettered();
+        }
         Ok(stopped)
     }
 

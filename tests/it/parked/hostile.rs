@@ -2,10 +2,11 @@
 
 use super::{Stage, book, http, no_key_is_parked, pairs, parked, refuse, refusing, stage, verb};
 use crate::poison::limit;
-use crate::support::outside::halted;
+use crate::support::outside::{get, halted, listener};
 use crate::support::relays::parse;
 use crate::support::{
-    CLOCK, PATIENCE, Replica, bookings, broker, config, database, eventually, kafka_relay, records, toml, unique,
+    CLOCK, PATIENCE, Process, Replica, bookings, broker, config, database, eventually, kafka_relay, records, toml,
+    unique,
 };
 
 // Guarantee: parked.order
@@ -163,4 +164,25 @@ async fn a_released_row_that_is_refused_is_copied_to_the_topic_of_dead_letters_a
     verb(&text, &["dead-letter", "redrive", "--cursor", "k", "--yes"]).await;
     eventually(PATIENCE * 4, async || no_key_is_parked(&owner).await).await;
     replica.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_released_row_that_is_refused_counts_as_a_dead_letter() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let receiver = refusing("bad");
+    let text = toml(&database, "relay", None, &http(&receiver, ""));
+    book(&owner, "a", &["bad", "bad"]).await;
+    let mut replica = Process::spawn(&text, &["run", "--replica-id", "r1"]);
+    let url = format!("{}/metrics", listener(&replica).await);
+    let counted = async |rows: u8| {
+        let line = format!("outbox_relay_dead_lettered_rows_total{{cursor=\"h\",sink=\"http\"}} {rows}\n");
+        get(&url).await.1.contains(&line)
+    };
+    eventually(PATIENCE * 2, async || counted(1).await && parked(&owner, "h").await.len() == 2).await;
+    verb(&text, &["dead-letter", "discard", "--cursor", "h", "--yes"]).await;
+    eventually(PATIENCE * 2, async || parked(&owner, "h").await == pairs(&[("a", "2")])).await;
+    eventually(PATIENCE, async || counted(2).await).await;
+    replica.signal(rustix::process::Signal::TERM);
+    replica.wait().await;
 }

@@ -1,6 +1,6 @@
 //! What operators do while keys are parked.
 
-use super::{Stage, book, pairs, parked, stage, verb};
+use super::{Stage, book, no_key_is_parked, pairs, parked, stage, verb};
 use crate::support::outside::json;
 use crate::support::relays::parse;
 use crate::support::{PATIENCE, Replica, eventually, outbox_relay};
@@ -57,4 +57,34 @@ async fn schema_is_not_taken_back_while_keys_are_parked() {
     let owner = text.replace(&database.url("relay"), &database.url("postgres"));
     let (code, _, log) = outbox_relay(&owner, &["migrate", "down", "--to", "13"]).await;
     assert!(code == Some(1) && log.contains("parked keys"), "{code:?} {log}");
+}
+
+// Guarantee: parked.order
+#[tokio::test(flavor = "multi_thread")]
+async fn once_sends_the_rows_of_released_keys_before_it_ends() {
+    let Stage { owner, receiver, text, replica, database: _database } = stage().await;
+    replica.stop().await;
+    let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
+    assert_eq!(code, Some(0), "keys that wait for an operator are not waited for: {log}");
+    verb(&text, &["dead-letter", "discard", "--cursor", "h", "--yes"]).await;
+    book(&owner, "a", &["7"]).await;
+    verb(&text, &["run", "--once"]).await;
+    assert_eq!(receiver.accepted("h"), ["1", "3", "4", "6", "7"]);
+    assert!(no_key_is_parked(&owner).await);
+}
+
+// Guarantee: parked.others
+#[tokio::test(flavor = "multi_thread")]
+async fn more_rows_of_a_parked_key_than_a_turn_withholds_are_passed_by_several() {
+    let Stage { owner, receiver, text, replica, database: _database } = stage().await;
+    replica.stop().await;
+    let fill = "INSERT INTO bookings (customer, payload) SELECT 'a', 'x' FROM generate_series(1, 5000)";
+    owner.batch_execute(fill).await.unwrap();
+    book(&owner, "c", &["last"]).await;
+    let replica = Replica::start(&parse(&text.replace("rows = 50", "rows = 4000")), "r2");
+    eventually(PATIENCE * 2, async || receiver.accepted("h").len() == 3).await;
+    eventually(PATIENCE, async || parked(&owner, "h").await.len() == 5004).await;
+    let rows: i64 = owner.query_one("SELECT sum(rows)::bigint FROM outbox.parked_key", &[]).await.unwrap().get(0);
+    assert_eq!(rows, 5004, "counted as they are");
+    replica.stop().await;
 }
