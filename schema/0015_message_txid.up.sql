@@ -116,6 +116,9 @@ BEGIN
         IF h.kind = 'dead_letter' THEN
             there := EXISTS (SELECT FROM outbox.dead_letter AS d WHERE d.cursor = h.cursor AND d.state IN ('dead', 'redriving')
                              AND d.created_at >= p.lower AND d.created_at < p.upper);
+        ELSIF h.kind = 'parked' THEN
+            there := EXISTS (SELECT FROM outbox.parked AS w WHERE w.cursor = h.cursor AND w.fields = '{}'
+                             AND w.created_at >= p.lower AND w.created_at < p.upper);
         ELSIF h.kind = 'unknown' THEN
             there := EXISTS (SELECT FROM outbox.claim AS c WHERE c.relay = h.cursor AND c.state = 'unknown'
                              AND c.due_at >= p.lower AND c.due_at < p.upper);

@@ -1,8 +1,10 @@
 //! The paths and their answers. Everything else is 404, and 405 where only the method is wrong.
 
+use std::net::{IpAddr, SocketAddr};
+
 use axum::Router;
 use axum::extract::{Request, State as Shared};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -56,6 +58,10 @@ pub(super) fn router(state: State) -> Router {
 /// Lets a request pass that has a token, where one is configured. A browser is told to ask for it.
 async fn admitted(Shared(state): Shared<State>, request: Request, next: Next) -> Response {
     let refused = match state.tokens.as_ref().map(|tokens| tokens.admit_browser(request.headers())) {
+        None if !names_this_machine(request.headers()) => {
+            let told = "without [admin] token_file this page is shown under an IP address or localhost only\n";
+            return guarded((StatusCode::FORBIDDEN, told).into_response()).await;
+        }
         None | Some(Ok(())) => return next.run(request).await,
         Some(Err(refused)) => refused,
     };
@@ -72,6 +78,20 @@ async fn admitted(Shared(state): Shared<State>, request: Request, next: Next) ->
         response.headers_mut().insert(header::WWW_AUTHENTICATE, asks);
     }
     response
+}
+
+/// Whether a browser that sends this has asked for an address, and not for a name: a page of another site can make a name of its own
+/// lead here, and then read what is answered.
+fn names_this_machine(headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get(header::HOST) else { return true };
+    let Ok(host) = host.to_str() else { return false };
+    let is_address = host.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok();
+    let bare = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let unbracketed = bare.strip_prefix('[').and_then(|bare| bare.strip_suffix(']'));
+    is_address
+        || bare.parse::<IpAddr>().is_ok()
+        || unbracketed.is_some_and(|bare| bare.parse::<IpAddr>().is_ok())
+        || bare.eq_ignore_ascii_case("localhost")
 }
 
 async fn guarded(mut response: Response) -> Response {
@@ -112,4 +132,25 @@ async fn metrics(Shared(state): Shared<State>) -> Response {
     // What was asked meanwhile goes first.
     tokio::task::yield_now().await;
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], state.exporter.render()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_and_localhost_are_this_machine() {
+        let asked = |host: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().expect("a value"));
+            names_this_machine(&headers)
+        };
+        for host in ["127.0.0.1:9464", "10.1.2.3", "[::1]:9464", "[::1]", "localhost:9464", "LOCALHOST"] {
+            assert!(asked(host), "{host}");
+        }
+        for host in ["evil.example", "evil.example:9464", "localhost.evil.example", "127.0.0.1.evil.example:9464", ""] {
+            assert!(!asked(host), "{host}");
+        }
+        assert!(names_this_machine(&HeaderMap::new()));
+    }
 }

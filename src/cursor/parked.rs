@@ -15,6 +15,9 @@ use crate::database::{Error, Fragile};
 use crate::position::Timestamp;
 
 const KEYS: &str = include_str!("sql/parked_keys.sql");
+/// In the order of those who release them.
+const LOCK: &str =
+    "SELECT FROM outbox.parked_key WHERE cursor = $1 AND key = ANY ($2::text[]) ORDER BY cursor, key FOR UPDATE";
 const ADD: &str = include_str!("sql/parked_add.sql");
 const BEGIN: &str = include_str!("sql/parked_begin.sql");
 const RELEASED: &str = include_str!("sql/parked_released.sql");
@@ -47,6 +50,8 @@ pub struct ParkedKey {
     pub since: Timestamp,
     /// The id of that row.
     pub since_id: String,
+    /// When the newest row was created that waits.
+    pub until: Option<Timestamp>,
 }
 
 /// Rows of such keys, which an advance passes and writes down, in order.
@@ -96,13 +101,21 @@ pub(super) async fn keys(loan: &Fragile, cursor: &str) -> Result<ParkedKeys, Err
     for row in loan.query(&statement, &[&cursor]).await? {
         let (rows, released): (i64, bool) = (row.try_get(1)?, row.try_get(2)?);
         keys.released |= released;
-        let key = ParkedKey { rows: rows.unsigned_abs(), released, since: row.try_get(3)?, since_id: row.try_get(4)? };
+        let key = ParkedKey {
+            rows: rows.unsigned_abs(),
+            released,
+            since: row.try_get(3)?,
+            since_id: row.try_get(4)?,
+            until: row.try_get(5)?,
+        };
         keys.keys.insert(row.try_get(0)?, key);
     }
     Ok(keys)
 }
 
 pub(super) async fn add(loan: &Fragile, cursor: &str, new: &NewlyParked<'_>, by: &str) -> Result<(), Error> {
+    // A statement of its own: within one, rows may be added before the keys are locked.
+    loan.query(LOCK, &[&cursor, &new.keys]).await?;
     let statement = loan.prepare_cached(ADD).await?;
     let parameters: [&(dyn ToSql + Sync); 9] =
         [&cursor, &new.source, &new.fields, &new.values, &by, &new.keys, &new.instants, &new.ids, &new.bytes];

@@ -1,8 +1,6 @@
 -- Rows of keys that are parked already, in order. A row that a seek has led back to stands there once, and in order with those that
--- come with it again. The keys are locked in the order of those who release them.
-WITH locked AS (
-    SELECT k.key FROM outbox.parked_key AS k WHERE k.cursor = $1 AND k.key = ANY ($6::text[]) ORDER BY k.cursor, k.key FOR UPDATE
-), new AS (
+-- come with it again.
+WITH new AS (
     SELECT DISTINCT ON (u.created_at, u.message_id) u.*
     FROM ROWS FROM (
         pg_catalog.unnest($6::text[]), pg_catalog.unnest($7::timestamptz[]), pg_catalog.unnest($8::text[]), pg_catalog.unnest($9::bigint[])
@@ -18,5 +16,5 @@ WITH locked AS (
     RETURNING key, xmax = 0 AS is_new
 )
 UPDATE outbox.parked_key AS k SET rows = k.rows + p.rows
-FROM (SELECT key, pg_catalog.count(*) AS rows FROM parked WHERE is_new GROUP BY key) AS p JOIN locked AS l ON l.key = p.key
+FROM (SELECT key, pg_catalog.count(*) AS rows FROM parked WHERE is_new GROUP BY key) AS p
 WHERE k.cursor = $1 AND k.key = p.key

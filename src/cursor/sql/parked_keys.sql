@@ -1,1 +1,8 @@
-SELECT key, rows, released, since, since_id FROM outbox.parked_key WHERE cursor = $1
+SELECT k.key, k.rows, k.released, k.since, k.since_id,
+    (
+        SELECT p.created_at FROM outbox.parked AS p
+        WHERE p.cursor = k.cursor AND p.key = k.key
+        ORDER BY p.created_at DESC, p.seq DESC LIMIT 1
+    )
+FROM outbox.parked_key AS k
+WHERE k.cursor = $1

@@ -23,7 +23,7 @@ impl Turn<'_> {
         (keys > 0 && self.ready.key.is_none()).then(|| {
             let message = format!("{keys} keys are parked, and this configuration has no on_poison = \"park_key\"");
             let hint = format!(
-                "New rows of these keys must not pass those that wait. Write on_poison = \"park_key\" back; or end what they wait for by \
+                "New rows of these keys must not pass those that wait. Write on_poison = \"park_key\" back, under at_least_once; or end what they wait for by \
                  `outbox-relay dead-letter redrive` or `discard` (`outbox-relay dead-letter list --cursor {}`), then resume the cursor.",
                 config.name
             );

@@ -117,13 +117,15 @@ impl Turn<'_> {
             Admitted::Over(outcome) => return Ok(outcome),
         };
         self.parked = within(self.engine, cursor.parked_keys()).await?;
-        let again = self.rows_to_resend(&cursor).await?;
+        let at_most_once = self.ready.config.guarantee == Guarantee::AtMostOnce;
+        // Rows of parked keys are sent at least once, or not at all.
+        let parked = at_most_once && !self.parked.keys.is_empty();
+        let again = if parked { None } else { self.rows_to_resend(&cursor).await? };
         if again.is_none()
             && let Some(failure) = self.keys_unknown()
         {
             return self.advance(cursor, Relayed::nothing(failure)).await;
         }
-        let at_most_once = self.ready.config.guarantee == Guarantee::AtMostOnce;
         if again.is_none() && !at_most_once {
             let relayed = self.publish(&cursor, chain, deadline).await?;
             return self.advance(cursor, relayed).await;
@@ -292,7 +294,8 @@ impl Turn<'_> {
         (self.timings.fetch, self.timings.publish, self.timings.tail) = (fetch_time, begun.elapsed(), tail);
         let spent = matches!(&fetched, Some(Ok(fetched)) if fetched.spent);
         self.learn(&published, Taken { rows: kept.rows(), wanted, most, spent, growth, cut });
-        let relayed = self.read((kept, parked.withheld), published, fetched, cut)?;
+        let handed_over = parked.handed_over();
+        let relayed = self.read((kept, parked.withheld, handed_over), published, fetched, cut)?;
         Ok(Relayed { opened, ..relayed })
     }
 
@@ -365,7 +368,7 @@ impl Turn<'_> {
     /// What was read and published, or the error of a turn that has neither.
     fn read(
         &self,
-        (kept, withheld): (Kept, Withheld),
+        (kept, withheld, handed_over): (Kept, Withheld, usize),
         published: Published,
         fetched: Option<Result<Fetched, FetchError>>,
         cut: bool,
@@ -380,11 +383,14 @@ impl Turn<'_> {
         }
         let fetched = match fetched {
             Some(Ok(fetched)) => fetched,
-            Some(Err(FetchError::Unreadable(row))) if rows == 0 && published.stopped.is_none() => {
+            // It is the first row after the position only if no other was read: those that there was no room for lie before it.
+            Some(Err(FetchError::Unreadable(row))) if handed_over == 0 && published.stopped.is_none() => {
                 return Ok(Relayed::unreadable(&row));
             }
             // Rows that were published before the reading failed are a true prefix; without any, the error is the turn's.
-            Some(Err(error)) if nothing_published => return Err(error.into()),
+            Some(Err(error)) if nothing_published && !matches!(error, FetchError::Unreadable(_)) => {
+                return Err(error.into());
+            }
             Some(Err(error)) => {
                 tracing::warn!(cursor = ready.config.name, %error, rows, "reading failed; continuing after what was read");
                 Fetched { rows, more: true, ..Fetched::default() }
@@ -413,9 +419,12 @@ impl Turn<'_> {
             Verdict::Done | Verdict::Search(_) | Verdict::Retry(_) | Verdict::Halt(_) => None,
         };
         let passed = acknowledged + usize::from(dead.is_some());
+        // What was done half-way in this database is never committed, whatever rows were passed before it.
+        let in_database = self.ready.config.guarantee == Guarantee::InDatabase;
+        let half_way = in_database && passed == 0 && relayed.published.stopped.is_some();
         let end = match &verdict {
             Verdict::Done if relayed.read_nothing() => self.end_without_rows(&cursor),
-            _ => relayed.end(passed),
+            _ => relayed.end(passed).filter(|_| !half_way),
         };
         let end = end.or_else(|| self.stays_for_late_rows(&cursor, &relayed));
         if end.is_some() {

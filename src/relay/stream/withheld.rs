@@ -13,7 +13,7 @@ use std::collections::{HashMap, VecDeque};
 use crate::batch::Batch;
 use crate::cursor::parked::{NewlyParked, ParkedKey};
 use crate::message::Message;
-use crate::position::Position;
+use crate::position::{Position, Timestamp};
 use crate::relay::engine::dead_letter::words;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::sink::{Class, Failure, Published};
@@ -70,6 +70,8 @@ pub(in crate::relay) struct Parked<'a> {
     most: Option<usize>,
     /// They have been found.
     enough: bool,
+    /// How many rows it was given.
+    handed_over: usize,
     /// Set at the first row that there is no room for: nothing behind it is published.
     full: Option<Failure>,
     /// The same, at a key that was released: there will be room when its first rows have been sent.
@@ -82,7 +84,16 @@ impl<'a> Parked<'a> {
         keys: HashMap<String, ParkedKey>,
         most: Option<usize>,
     ) -> Self {
-        Self { ready, keys, withheld: Withheld::default(), most, enough: false, full: None, waits: false }
+        Self {
+            ready,
+            keys,
+            withheld: Withheld::default(),
+            most,
+            enough: false,
+            handed_over: 0,
+            full: None,
+            waits: false,
+        }
     }
 
     /// How publishing ended: at a row that there is no room for, if it came so far.
@@ -90,6 +101,11 @@ impl<'a> Parked<'a> {
         let came_so_far = published.stopped.is_none() && published.acknowledged == rows;
         let stopped = self.full.take().filter(|_| came_so_far);
         Published { stopped: published.stopped.or(stopped), ..published }
+    }
+
+    /// How many rows the reading has handed over, whatever became of them.
+    pub(in crate::relay) fn handed_over(&self) -> usize {
+        self.handed_over
     }
 
     /// Whether no more is to be read.
@@ -104,6 +120,7 @@ impl<'a> Parked<'a> {
     /// The rows of a batch that may be published, behind `published` others; none is read behind the first for which there is
     /// no room.
     pub(in crate::relay) fn publishable(&mut self, batch: Batch, published: usize) -> Batch {
+        self.handed_over += batch.len();
         let filters = self.ready.filters();
         if !filters && (self.keys.is_empty() || self.ready.key.is_none()) {
             return batch;
@@ -117,7 +134,7 @@ impl<'a> Parked<'a> {
                     break;
                 }
                 Fate::Published => open += 1,
-                Fate::Parked(key) if !self.has_room(key) => break,
+                Fate::Parked(key) if !self.has_room(key, message.created_at) => break,
                 Fate::LeftOut | Fate::Parked(_) => {}
             }
             fates.push(fate);
@@ -142,7 +159,7 @@ impl<'a> Parked<'a> {
         if !self.holds(key, &row.message(0)) {
             return false;
         }
-        if self.has_room(key) {
+        if self.has_room(key, row.message(0).created_at) {
             self.withheld.keys.push(key.to_owned());
             self.withheld.before.push(0);
             self.withheld.batches.push(row.clone());
@@ -164,9 +181,13 @@ impl<'a> Parked<'a> {
     }
 
     /// Counts a row of a parked key, if it may wait with the others.
-    fn has_room(&mut self, key: &str) -> bool {
+    fn has_room(&mut self, key: &str, created_at: Timestamp) -> bool {
         let most = self.ready.config.parking.rows;
         let Some(parked) = self.keys.get_mut(key) else { return true };
+        // A seek has led back to it: it stands there.
+        if parked.until.is_some_and(|until| created_at <= until) {
+            return true;
+        }
         if parked.rows >= most && parked.released {
             self.waits = true;
             return false;
@@ -284,7 +305,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::position::Timestamp;
     use crate::relay::stream::turn_buffer::Kept;
 
     /// Of a row that does not match.

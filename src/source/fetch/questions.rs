@@ -173,6 +173,11 @@ impl<'a> Questions<'a> {
         let ((), facts, is_late, stand, page) = match (asked, sweep) {
             (Ok(answers), _) => answers,
             (Err(None), Some(sweep)) => {
+                // What is new of the table is judged behind that: without a judgement, the cursor must not come to know it.
+                let is_new = family.has_news() || request.root.is_some_and(|root| root != request.shape.root);
+                if is_new {
+                    return Err(FetchError::Late(request.budget.time));
+                }
                 batches.open(sweep.too_long()?);
                 return Ok(None);
             }

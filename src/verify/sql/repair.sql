@@ -5,6 +5,10 @@ SELECT $1, $2, r.created_at, r.id, 'kafka', $3, '{}', '{}',
         'message', 'verify found the row passed and not in the topic', 'hint', 'It is published by the next turn.'),
     'redriving', 'verify', pg_catalog.clock_timestamp(), session_user || '/' || $6
 FROM ROWS FROM (pg_catalog.unnest($4::timestamptz[]), pg_catalog.unnest($5::text[])) AS r (created_at, id)
+-- A parked row is sent by itself when its key is released, and not before.
+WHERE NOT EXISTS (
+    SELECT FROM outbox.parked AS p WHERE p.cursor = $1 AND p.created_at = r.created_at AND p.message_id = r.id
+)
 ON CONFLICT (cursor, created_at, message_id) DO UPDATE SET state = 'redriving', error = excluded.error,
     attempts = d.attempts + 1, requested_at = excluded.requested_at, requested_by = excluded.requested_by,
     resolved_at = NULL, resolved_by = NULL

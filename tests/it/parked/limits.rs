@@ -20,7 +20,7 @@ async fn at_park_limit_the_relay_halts_and_goes_on_when_the_key_is_released() {
     let (_, error) = halted(&owner, "h").await;
     assert_eq!((&error["class"], &error["code"]), (&"fatal".into(), &"park_limit".into()), "{error}");
     assert_eq!(receiver.accepted("h"), ["4"], "and nothing behind the row that has no room");
-    assert_eq!(parked(&owner, "h").await, pairs(&[("a", "1"), ("a", "2"), ("a", "3")]));
+    eventually(PATIENCE, async || parked(&owner, "h").await == pairs(&[("a", "1"), ("a", "2"), ("a", "3")])).await;
     receiver.answer(refuse("nothing"));
     verb(&text, &["dead-letter", "redrive", "--cursor", "h", "--yes"]).await;
     verb(&text, &["cursor", "resume", "h"]).await;

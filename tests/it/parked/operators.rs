@@ -1,7 +1,7 @@
 //! What operators do while keys are parked.
 
 use super::{Stage, book, no_key_is_parked, pairs, parked, stage, verb};
-use crate::support::outside::json;
+use crate::support::outside::{halted, json};
 use crate::support::relays::parse;
 use crate::support::{PATIENCE, Replica, eventually, outbox_relay};
 
@@ -87,4 +87,57 @@ async fn more_rows_of_a_parked_key_than_a_turn_withholds_are_passed_by_several()
     let rows: i64 = owner.query_one("SELECT sum(rows)::bigint FROM outbox.parked_key", &[]).await.unwrap().get(0);
     assert_eq!(rows, 5004, "counted as they are");
     replica.stop().await;
+}
+
+// Guarantee: parked.order
+#[tokio::test(flavor = "multi_thread")]
+async fn under_another_guarantee_a_relay_halts_while_keys_are_parked() {
+    let Stage { owner, receiver, text, replica, database: _database } = stage().await;
+    replica.stop().await;
+    // Letters and parked rows are numbered apart: nothing of the one may be taken for the other.
+    verb(&text, &["dead-letter", "discard", "--cursor", "h", "--yes"]).await;
+    let letters = "SELECT string_agg(state, ' ' ORDER BY id) FROM outbox.dead_letter";
+    let before: String = owner.query_one(letters, &[]).await.unwrap().get(0);
+    let once =
+        text.replace("on_poison = \"park_key\"", "guarantee = \"at_most_once\"").replace("lane = \"customer\"\n", "");
+    let replica = Replica::start(&parse(&once), "r2");
+    let (_, error) = halted(&owner, "h").await;
+    replica.stop().await;
+    assert_eq!(error["code"], "keys_parked", "{error}");
+    assert_eq!(receiver.accepted("h"), ["1", "3"], "nothing is sent");
+    assert_eq!(owner.query_one(letters, &[]).await.unwrap().get::<_, String>(0), before);
+    verb(&text, &["cursor", "resume", "h"]).await;
+    let replica = Replica::start(&parse(&text), "r3");
+    eventually(PATIENCE * 2, async || receiver.accepted("h") == ["1", "3", "4", "6"]).await;
+    replica.stop().await;
+}
+
+// Guarantee: parked.limits
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seek_back_over_a_full_key_counts_no_row_twice() {
+    let Stage { owner, receiver, text, replica, database: _database } = stage().await;
+    replica.stop().await;
+    // Key a has three rows, which is now all that may wait.
+    let full = text.replace("on_poison = \"park_key\"\n", "on_poison = \"park_key\"\npark_limit = 3\n");
+    let replica = Replica::start(&parse(&full), "r2");
+    verb(&full, &["cursor", "seek", "h", "--beginning", "--yes"]).await;
+    book(&owner, "c", &["7"]).await;
+    eventually(PATIENCE * 2, async || receiver.accepted("h").last().is_some_and(|id| id == "7")).await;
+    assert_eq!(receiver.accepted("h"), ["1", "3", "1", "3", "7"]);
+    replica.stop().await;
+}
+
+// Guarantee: parked.kept
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_are_parked_unread_hold_their_table_and_others_do_not() {
+    let Stage { owner, text, replica, database: _database, .. } = stage().await;
+    replica.stop().await;
+    let held = "SELECT count(*) FROM outbox.hold WHERE kind = 'parked'";
+    assert_eq!(owner.query_one(held, &[]).await.unwrap().get::<_, i64>(0), 0, "they were parked whole");
+    let limited = text.replace("rows = 50", "rows = 50\nmax_row_bytes = \"64KiB\"");
+    book(&owner, "a", &[&"x".repeat(100_000)]).await;
+    let replica = Replica::start(&parse(&limited), "r2");
+    eventually(PATIENCE * 2, async || parked(&owner, "h").await.len() == 5).await;
+    replica.stop().await;
+    assert_eq!(owner.query_one(held, &[]).await.unwrap().get::<_, i64>(0), 1);
 }
