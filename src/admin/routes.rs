@@ -1,9 +1,10 @@
 //! The paths and their answers. Everything else is 404, and 405 where only the method is wrong.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use axum::Router;
 use axum::extract::{Request, State as Shared};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -84,14 +85,9 @@ async fn admitted(Shared(state): Shared<State>, request: Request, next: Next) ->
 /// lead here, and then read what is answered.
 fn names_this_machine(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(header::HOST) else { return true };
-    let Ok(host) = host.to_str() else { return false };
-    let is_address = host.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok();
-    let bare = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    let unbracketed = bare.strip_prefix('[').and_then(|bare| bare.strip_suffix(']'));
-    is_address
-        || bare.parse::<IpAddr>().is_ok()
-        || unbracketed.is_some_and(|bare| bare.parse::<IpAddr>().is_ok())
-        || bare.eq_ignore_ascii_case("localhost")
+    let Some(authority) = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()) else { return false };
+    let name = authority.host().trim_matches(['[', ']']);
+    name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost")
 }
 
 async fn guarded(mut response: Response) -> Response {
