@@ -155,6 +155,7 @@ fn healthy(cursor: &str) {
     metrics.set_circuit_open(false);
     metrics.set_clock_regression(false);
     metrics.set_dead_letters(0);
+    metrics.set_parked_keys(0);
     metrics.set_unknown_outcomes(0);
     metrics.set_horizon_hold(Duration::ZERO, &[("writer", 1)]);
     set_config_waits(cursor, false);

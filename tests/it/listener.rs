@@ -33,7 +33,8 @@ async fn ask(address: &str, bytes: &[u8]) -> u16 {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_get_and_head_on_few_paths_are_answered_and_nothing_large_is_read() {
     let (_process, address, _owner) = running().await;
-    let request = |line: &str, more: &str| format!("{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{more}\r\n");
+    let request =
+        |line: &str, more: &str| format!("{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{more}\r\n");
     for path in ["/", "/page.css", "/page.js", "/livez", "/readyz", "/metrics"] {
         for (method, status) in [
             ("GET", 200),
@@ -79,6 +80,11 @@ async fn only_get_and_head_on_few_paths_are_answered_and_nothing_large_is_read()
     }
     assert!([0, 400].contains(&ask(&address, b"\x16\x03\x01\x02\x00\x01 this is TLS or nonsense \r\n\r\n").await));
     assert_eq!(get(&format!("http://{address}/livez")).await, (200, "alive\n".to_owned()));
+    // A page of another site can make a name of its own lead here.
+    for (path, status) in [("/", 403), ("/page.js", 403), ("/livez", 200), ("/metrics", 200)] {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n");
+        assert_eq!(ask(&address, request.as_bytes()).await, status, "{path}");
+    }
 }
 
 // Guarantee: observe.listener
