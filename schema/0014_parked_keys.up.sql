@@ -58,7 +58,7 @@ COMMENT ON COLUMN outbox.parked.bytes IS 'How many bytes they take.';
 COMMENT ON COLUMN outbox.parked.parked_at IS 'When the row was parked.';
 COMMENT ON COLUMN outbox.parked.parked_by IS 'The replica that did.';
 
--- Whoever ends dead letters, and by whatever program or statement, releases the keys behind them. All that change several keys
+-- Any program or statement that ends dead letters releases the keys behind them. All that change several keys
 -- lock them in this order.
 CREATE FUNCTION outbox.release_parked_keys() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

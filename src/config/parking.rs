@@ -10,7 +10,7 @@ use crate::sink::template::{Mode, Template};
 
 /// Sinks whose messages have no key of their own.
 const KEYLESS: [&str; 3] = ["http", "webhook", "custom"];
-/// Sinks whose messages go to somebody, who is their key unless another is named.
+/// Sinks whose messages go to a receiver, who is their key unless another is named.
 const ADDRESSED: [&str; 2] = ["sms", "email"];
 
 /// Reads them, and says what does not fit together.

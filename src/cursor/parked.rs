@@ -1,9 +1,9 @@
 //! Keys that are parked (`on_poison = "park_key"`), and the rows that wait for them.
 //!
-//! Promise: only the holder of the cursor's lock adds a row or takes one away, in the transaction that advances over it or
-//! records that it was sent. A key stands in `outbox.parked_key` from the refusal of its first row until none of its rows is
-//! left; while it does, none of its rows is sent but from `outbox.parked`, in order. Whoever ends the dead letter that it waits
-//! for releases it, by a trigger.
+//! Promise: only the holder of the cursor's lock adds a row, in the transaction that advances over it, and takes one away that was
+//! sent, in the transaction that records it. A key stands in `outbox.parked_key` from the refusal of its first row until none of its rows is
+//! left; while it does, none of its rows is sent but from `outbox.parked`, in order. Any statement that ends the
+//! dead letter that it waits for takes the refused row away and releases the key, by a trigger.
 
 use std::collections::HashMap;
 

@@ -169,7 +169,7 @@ async fn a_late_row_comes_if_it_matches_and_only_then() {
     let distinct = async || receiver.accepted("h").into_iter().collect::<BTreeSet<_>>();
     eventually(PATIENCE * 2, async || distinct().await == ["1", "3", "4"].map(str::to_owned).into()).await;
     let late: i64 = owner.query_one("SELECT count(*) FROM outbox.dead_letter", &[]).await.unwrap().get(0);
-    assert_eq!(late, 1, "the other one is nobody's");
+    assert_eq!(late, 1, "the other one is not recorded");
     replica.stop().await;
 }
 

@@ -1,4 +1,4 @@
-//! `on_poison = "park_key"`: a message that is never accepted parks its key, and nobody else waits.
+//! `on_poison = "park_key"`: a message that is never accepted parks its key, and no other key waits.
 
 mod hostile;
 mod limits;

@@ -1,4 +1,4 @@
-//! The status page: what is wrong, why, and what to type, for whoever may see it and at no cost otherwise.
+//! The status page: what is wrong, why, and what to type, for those who may see it and at no cost otherwise.
 
 use std::time::{Duration, Instant};
 

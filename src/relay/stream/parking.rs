@@ -62,7 +62,7 @@ impl Turn<'_> {
         let Some((batch, row)) = relayed.locate(relayed.published.acknowledged) else { return Ok((verdict, None)) };
         let read = if relayed.unread { Some(self.read_key(row_key, &batch.position(row)).await?) } else { None };
         let key = match &read {
-            // Whoever deleted the row has taken its key along.
+            // The row was deleted, and its key with it.
             Some(Ok(None)) => None,
             Some(Ok(Some(values))) => row_key.of(&values.message(0)),
             Some(Err(why)) => return Ok((Verdict::Halt(cannot_park(failure, why)), None)),

@@ -250,7 +250,7 @@ impl Group {
     }
 
     /// Where rows may come late: for its relays that are ready, may publish, and run no turn that would find them unless the `busy` are
-    /// wanted, too. While a cursor is paused or halted nobody looks: its first turns after that do.
+    /// wanted, too. While a cursor is paused or halted no replica looks: its first turns after that do.
     fn sweeps(&self, busy: bool) -> Vec<Sweep> {
         let members = self.members.iter().filter(|member| busy || !member.busy);
         let members = members.filter(|member| !member.paused && !member.halted);

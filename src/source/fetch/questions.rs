@@ -192,7 +192,7 @@ impl<'a> Questions<'a> {
         let is_whole = opened.is_whole();
         let page = match (page, first) {
             (None, Some(rows)) if is_whole => Some((rows, pager.page(reader, request, None, rows).await?)),
-            // Nobody publishes them.
+            // They are not published.
             (page, _) => page.filter(|_| is_whole),
         };
         if !stuck {

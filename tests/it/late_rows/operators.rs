@@ -48,7 +48,8 @@ async fn seek_that_finds_late_rows_halts_a_relay_that_is_to_halt_at_them() {
     insert(&owner, 0, "first").await;
     prints(&process, &["1"]).await;
     does(&database, HALT, &["cursor", "pause", "late"]).await;
-    tokio::time::sleep(Duration::from_secs(1)).await; // its last turn has ended
+    // A turn that began before the pause ends first.
+    run(&owner, "SELECT FROM outbox.cursor WHERE name = 'late' FOR UPDATE").await;
     insert(&owner, 10, "late").await;
     let sql = "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')";
     let now: String = owner.query_one(sql, &[]).await.unwrap().get(0);

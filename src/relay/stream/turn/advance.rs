@@ -1,0 +1,173 @@
+//! The end of a turn: what follows from how publishing ended, and the advance that records it.
+
+use std::sync::Arc;
+
+use super::Turn;
+use crate::cursor::dead_letter::DeadLetter;
+use crate::cursor::{Advance, ErrorReport, LockedCursor};
+use crate::database::Error;
+use crate::late::{Opened, Swept};
+use crate::position::Position;
+use crate::relay::Guarantee;
+use crate::relay::engine::deadline::within;
+use crate::relay::engine::disposition::{ForCircuit, at_stop};
+use crate::relay::stream::outcome::{TurnError, TurnOutcome};
+use crate::relay::stream::publish_decision::{self, Verdict};
+use crate::relay::stream::report;
+use crate::relay::stream::shards;
+use crate::relay::stream::turn_progress::Relayed;
+use crate::relay::stream::withheld::Parks;
+
+impl Turn<'_> {
+    /// Advances over the acknowledged prefix, and over a poison row after it when that is the policy.
+    pub(in crate::relay) async fn advance(
+        &mut self,
+        cursor: LockedCursor,
+        relayed: Relayed,
+    ) -> Result<TurnOutcome, TurnError> {
+        let relayed = self.behind_its_key(relayed).await?;
+        let acknowledged = relayed.published.acknowledged;
+        let message_id = relayed.message_id(acknowledged);
+        let verdict = publish_decision::verdict(self.ready, &relayed);
+        let (verdict, park) = self.key_to_park(verdict, &relayed).await?;
+        let verdict = publish_decision::copied(self.engine, self.ready, verdict).await;
+        let verdict = self.late_halt(relayed.opened.as_ref()).map_or(verdict, Verdict::Halt);
+        self.report(&verdict, message_id.as_deref()).await;
+        let dead = match &verdict {
+            Verdict::Bury(failure, letter) => Some((letter.as_ref(), report::error(failure, message_id.as_deref()))),
+            Verdict::Done | Verdict::Search(_) | Verdict::Retry(_) | Verdict::Halt(_) => None,
+        };
+        let passed = acknowledged + usize::from(dead.is_some());
+        // What was done half-way in this database is never committed, whatever rows were passed before it.
+        let in_database = self.ready.config.guarantee == Guarantee::InDatabase;
+        let half_way = in_database && passed == 0 && relayed.published.stopped.is_some();
+        let end = match &verdict {
+            Verdict::Done if relayed.read_nothing() => self.end_without_rows(&cursor),
+            _ => relayed.end(passed).filter(|_| !half_way),
+        };
+        let end = end.or_else(|| self.stays_for_late_rows(&cursor, &relayed));
+        if end.is_some() {
+            let parked = Parks { key: park.as_deref(), rows: relayed.withheld.written(self.ready, passed) };
+            self.commit(cursor, end.as_ref(), relayed.opened.as_ref(), (dead, parked), acknowledged).await?;
+            self.stands_at = end;
+        } else {
+            (self.stands_at, self.swept) = (cursor.position.clone(), cursor.swept.clone());
+            within(self.engine, cursor.release()).await?;
+        }
+        self.learned.passed(passed);
+        self.delivered = relayed.instants(acknowledged);
+        Ok(self.outcome(verdict, &relayed, message_id))
+    }
+
+    /// While the lock is held: no other replica must try the same message before it can see a halt or an open circuit.
+    async fn report(&self, verdict: &Verdict<'_>, message_id: Option<&str>) {
+        match verdict {
+            Verdict::Halt(failure) => report::halt(self.engine, self.ready, failure, message_id).await,
+            Verdict::Retry(failure) if self.ready.status.circuit_open() => {
+                let outage = at_stop(failure).circuit == ForCircuit::Outage;
+                report::retry(self.engine, self.ready, failure, message_id, Some(outage)).await;
+            }
+            Verdict::Done | Verdict::Search(_) | Verdict::Bury(..) | Verdict::Retry(_) => {}
+        }
+    }
+
+    /// Writes the position, and a dead letter with it, and commits.
+    async fn commit(
+        &mut self,
+        cursor: LockedCursor,
+        position: Option<&Position>,
+        opened: Option<&Opened>,
+        (dead, parked): (Option<(&DeadLetter<'_>, ErrorReport<'_>)>, Parks<'_>),
+        acknowledged: usize,
+    ) -> Result<(), TurnError> {
+        let shape = Arc::clone(&self.ready.shape);
+        let snapshot = opened.map(|opened| opened.snapshot.as_str());
+        // Below a position that is still to come, rows are passed as they come.
+        let clock = self.sighting.horizon.observed_at;
+        let sweep = shape.sweep.filter(|_| position.is_none_or(|position| position.created_at <= clock));
+        let swept = snapshot.map_or_else(
+            || cursor.swept.clone(),
+            |snapshot| sweep.map(|column| Swept { snapshot: snapshot.to_owned(), column }),
+        );
+        let late = self.late_letters(opened);
+        let advance = Advance {
+            position,
+            observed_at: self.sighting.horizon.observed_at,
+            snapshot,
+            sweep,
+            relations: (shape.root, &shape.descendants),
+            seek_applied: cursor.seek_applied,
+            identity: &self.ready.identity,
+            partitions: self.partitions,
+            rests_on: &self.rests_on,
+            durable: self.ready.config.waits_for_disk() || dead.is_some() || late.is_some() || parked.rows.is_some(),
+            dead,
+            park: parked.key,
+            parked: parked.rows,
+            late,
+            by: &self.engine.replica,
+        };
+        match within(self.engine, cursor.advance(advance)).await {
+            Ok((place, [advance, commit])) => {
+                (self.timings.advance, self.timings.commit) = (advance, commit);
+                (self.place, self.swept) = (Some(place), swept);
+                self.recorded_late(opened);
+                Ok(())
+            }
+            Err(source) => Err(self.not_advanced(acknowledged, source)),
+        }
+    }
+
+    fn outcome(&mut self, verdict: Verdict<'_>, relayed: &Relayed, message_id: Option<String>) -> TurnOutcome {
+        let (rows, suspects) = (relayed.published.acknowledged, relayed.published.suspects);
+        match verdict {
+            Verdict::Search(failure) => {
+                self.learned.suspects = suspects;
+                TurnOutcome::Searching { rows, suspects, failure }
+            }
+            Verdict::Bury(failure, letter) => TurnOutcome::Buried { rows, failure, message_id: letter.message_id },
+            Verdict::Retry(failure) | Verdict::Halt(failure) => TurnOutcome::Stalled { rows, failure, message_id },
+            Verdict::Done if relayed.fetched.rows == 0 && self.late == 0 && !relayed.looks_on() => TurnOutcome::Idle,
+            Verdict::Done => {
+                let passed = rows + relayed.withheld.passed(rows);
+                let more = relayed.fetched.more || passed < relayed.fetched.rows || self.late > 0;
+                TurnOutcome::Relayed { rows, more }
+            }
+        }
+    }
+
+    /// Where a turn that has read no row leaves the cursor: at the table's newest row for an idle shard.
+    fn end_without_rows(&mut self, cursor: &LockedCursor) -> Option<Position> {
+        let follow = self.follow.take();
+        let position = cursor.position.as_ref();
+        shards::follow_to(follow, position, self.sighting.horizon.at).or_else(|| self.stays(cursor))
+    }
+
+    /// The position itself, when the relations that the cursor knows are not those that were just read: they are recorded, so
+    /// that what was new to it is looked for once. And when it does not know yet from when on rows come late.
+    fn stays(&self, cursor: &LockedCursor) -> Option<Position> {
+        let shape = &self.ready.shape;
+        let news = cursor.relations.as_ref().is_some_and(|(_, known)| *known != shape.descendants);
+        let unswept = shape.sweep.is_some() && cursor.swept.as_ref().map(|swept| swept.column) != shape.sweep;
+        let clock = self.sighting.horizon.observed_at;
+        cursor.position.clone().filter(|position| news || unswept && position.created_at <= clock)
+    }
+
+    /// The lock's connection ended after so many rows were acknowledged.
+    pub(in crate::relay) fn lock_lost(&self, acknowledged: usize) -> TurnError {
+        // What was changed in this database is undone with the transaction.
+        let in_database = self.ready.config.guarantee == Guarantee::InDatabase;
+        TurnError::LockLost { acknowledged: if in_database { 0 } else { acknowledged } }
+    }
+
+    /// The commit failed, or nobody knows whether it did.
+    pub(in crate::relay) fn not_advanced(&self, acknowledged: usize, source: Error) -> TurnError {
+        match self.ready.config.guarantee {
+            // Nothing will come again: what was changed is undone with the advance, or stands with it.
+            Guarantee::InDatabase => source.into(),
+            Guarantee::AtLeastOnce | Guarantee::AtMostOnce | Guarantee::Deduplicated => {
+                TurnError::NotAdvanced { acknowledged, source }
+            }
+        }
+    }
+}
