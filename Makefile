@@ -14,7 +14,7 @@ PG ?= 18
 # The guarantees that rest on PostgreSQL, by module of tests/it; the others meet it only through these.
 GUARANTEES = action_query:: basics:: chaos:: faults:: horizon:: identity:: idle:: lock_kill:: losses:: migrations:: notify:: ordering:: \
     postgres_facts:: refusals:: \
-    replicas:: retention:: schedules:: shards:: storm:: late_rows:: turn_progress:: parked:: filter:: \
+    replicas:: retention:: schedules:: shards:: storm:: late_rows:: turn_progress:: parked:: filter:: lanes:: \
     stage::the_server_has_the_major_version_that_was_asked_for
 # What those names contain besides, and what a broker decides alone: the same on every PostgreSQL.
 OF_OTHERS = intake:: faults::broker_killed ordering::first_request::

@@ -18,6 +18,7 @@ mod relay {
     pub mod drain;
     pub mod figure;
     pub mod idle;
+    pub mod lanes;
     pub mod latency;
     pub mod machine;
     pub mod many;

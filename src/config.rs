@@ -20,6 +20,7 @@ mod filter;
 mod intake;
 mod kafka;
 mod keys;
+mod lanes;
 mod parking;
 mod pending;
 mod postgres;

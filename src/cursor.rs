@@ -7,6 +7,7 @@
 
 pub mod actions;
 mod advance;
+pub mod ahead;
 mod attention;
 mod change;
 pub mod claims;

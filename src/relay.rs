@@ -12,4 +12,6 @@ pub mod setup;
 pub mod stream;
 pub mod supervisor;
 
-pub use self::config::{Config, Guarantee, OnConfigChange, OnLateRow, OnPoison, OnUnknown, Parking, Start, TurnConfig};
+pub use self::config::{
+    Config, Guarantee, Lanes, OnConfigChange, OnLateRow, OnPoison, OnUnknown, Parking, Start, TurnConfig,
+};

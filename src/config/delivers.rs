@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::show::{self, Secrets};
 use super::sink::custom_without_secrets;
 use crate::pace;
-use crate::relay::{Config, OnConfigChange, Start, TurnConfig};
+use crate::relay::{Config, Lanes, OnConfigChange, Start, TurnConfig};
 use crate::secret::Secret;
 use crate::sink::{self, http, kafka::ClusterConfig};
 use crate::source;
@@ -41,6 +41,7 @@ fn plain(config: &Config) -> Config {
     (plain.start, plain.shard) = (Start::Beginning, None);
     plain.on_config_change = OnConfigChange::default();
     (plain.parking.rows, plain.parking.keys) = (0, 0);
+    plain.lanes = Lanes::default();
     plain.turn = TurnConfig { rows: 0, bytes: 0, max_row_bytes: 0, time: none, deadline: none };
     plain.poll = pace::Config::default();
     match &mut plain.source {

@@ -4,7 +4,7 @@ use super::problem::Wrong;
 use super::section::Section;
 use super::show::TomlLines;
 use super::value;
-use crate::relay::{Guarantee, OnPoison, Parking};
+use crate::relay::{Guarantee, Lanes, OnPoison, Parking};
 use crate::sink;
 use crate::sink::template::{Mode, Template};
 
@@ -16,7 +16,7 @@ const ADDRESSED: [&str; 2] = ["sms", "email"];
 /// Reads them, and says what does not fit together.
 pub(super) fn read(
     relay: &Section<'_>,
-    (on_poison, guarantee): (OnPoison, Guarantee),
+    (on_poison, guarantee, lanes): (OnPoison, Guarantee, Lanes),
     (kind, sink): (Option<&str>, Option<&sink::Config>),
 ) -> Parking {
     let default = Parking::default();
@@ -35,8 +35,8 @@ pub(super) fn read(
             relay.problem(key, Wrong::new(what, fix));
         }
     }
-    if turn.has("lane") {
-        turn.problem("lane", Wrong::new(what, fix));
+    if turn.has("lane") && !lanes.are_used() {
+        turn.problem("lane", Wrong::new("no key is parked, and nothing is sent side by side", fix));
     }
     Parking { rows, keys, lane }
 }

@@ -10,7 +10,7 @@ use super::section::Section;
 use super::show::{self, Secrets};
 use super::tree::{Node, Value};
 use super::units::print_duration;
-use super::{delivers, filter, parking, properties, requests, schedule, shards, sink, source, turn, value};
+use super::{delivers, filter, lanes, parking, properties, requests, schedule, shards, sink, source, turn, value};
 use crate::position::Timestamp;
 use crate::relay::{Config, Guarantee, OnConfigChange, OnLateRow, OnPoison, Start};
 use crate::secret::Secret;
@@ -76,7 +76,8 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         check_linger(section, cluster, &turn);
     }
     requests::judge(section, requests, guarantee, on_unknown, sink.as_ref());
-    let parking = parking::read(section, (on_poison, guarantee), (kind, sink.as_ref()));
+    let lanes = lanes::read(section, kind, guarantee);
+    let parking = parking::read(section, (on_poison, guarantee, lanes), (kind, sink.as_ref()));
     let shards = shards::read(section, source.as_ref(), sink.as_ref(), (on_poison, &parking));
     let sink = sink?;
     let secret_files = secret_files(&sink, cluster);
@@ -91,6 +92,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         sink,
         on_poison,
         parking,
+        lanes,
         on_late_row,
         on_unknown,
         dead_letter_topic,

@@ -12,7 +12,7 @@ use super::relay_section::{GUARANTEES, ON_CONFIG_CHANGE, POLICIES};
 use super::sink::DEFAULT_PROVIDER_ID;
 use super::units::{print_duration, print_size};
 use super::{
-    Config, filter, parking, requests, retention, schedule, shards, show_email, show_postgres, sink, source,
+    Config, filter, lanes, parking, requests, retention, schedule, shards, show_email, show_postgres, sink, source,
     table_name, turn,
 };
 use crate::pace;
@@ -171,6 +171,7 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
     if let Some(lane) = &relay.parking.lane {
         lines.text("lane", lane);
     }
+    lanes::write(&mut lines, &relay.lanes);
     turn::write_poll(&mut lines, &relay.poll);
     show_sink(&mut lines, &relay.sink, secrets);
     lines.0

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::lanes;
 use super::problem::Wrong;
 use super::section::Section;
 use super::show::TomlLines;
@@ -24,6 +25,7 @@ const SHORTEST_DEADLINE: Duration = Duration::from_millis(250);
 const LONGEST_DEADLINE: Duration = Duration::from_secs(120);
 
 pub(super) fn read(section: &Section<'_>, one_by_one: bool) -> TurnConfig {
+    let one_by_one = one_by_one && !lanes::are_asked_for(section);
     let default_rows = if one_by_one { DEFAULT_ROWS_ONE_BY_ONE } else { DEFAULT_ROWS };
     let rows = section.read("rows", value::integer(1..=1_000_000)).map_or(default_rows, at_most_usize);
     let bytes = section.read("bytes", value::size(1 << 10..=1 << 30)).map_or(DEFAULT_BYTES, at_most_usize);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::types::ToSql;
 
 use super::ErrorReport;
+use super::ahead::{self, Beyond};
 use super::dead_letter::{self, DeadLetter, LateRows};
 use super::lock::{LockedCursor, RestsOn, RowPlace};
 use super::parked::{self, NewlyParked};
@@ -44,6 +45,8 @@ pub struct Advance<'a> {
     pub park: Option<&'a str>,
     /// Rows of keys that are parked, which it passes.
     pub parked: Option<NewlyParked<'a>>,
+    /// What it leaves beyond the position, where rows are sent side by side.
+    pub beyond: Option<&'a Beyond>,
     /// The rule of the scan, and from when on transactions count under a weaker one.
     pub rests_on: &'a RestsOn,
     /// This replica's name.
@@ -76,6 +79,9 @@ impl LockedCursor {
         }
         if let Some(new) = &to.parked {
             parked::add(&self.connection, &self.name, new, to.by).await?;
+        }
+        if let Some(beyond) = to.beyond {
+            ahead::leave(&self.connection, &self.name, to.position, beyond, to.by).await?;
         }
         let moved = advance(&self.connection, &self.name, &self.place, &to).await;
         let moved = moved.map_err(|error| deleted(&self.name, error))?;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use super::ahead;
 use super::dead_letter::{self, LateRows};
 use super::lock::LockedCursor;
 use super::order::UNHALT;
@@ -161,6 +162,9 @@ impl LockedCursor {
         if self.connection.execute(CARRY_OUT, &parameters).await? != 1 {
             return Err(Error::Vanished(self.name));
         }
+        if self.has_ahead && !self.goes_back(change, end.as_ref()) {
+            ahead::keep(&self.connection, &self.name, (self.seek_applied, change.number)).await?;
+        }
         if adopt.is_some() {
             // A replica that had not seen the new catalog yet may have halted again since the change was written.
             self.connection.execute(UNHALT, &[&self.name, &None::<&str>, &Adoption::CURES.as_slice()]).await?;
@@ -169,6 +173,16 @@ impl LockedCursor {
         self.connection.batch_execute("COMMIT").await?;
         self.connection.give_back();
         Ok(end)
+    }
+
+    /// Whether rows are to be sent again. Of two places of one instant only a move that was bound to the first is known to go forward.
+    fn goes_back(&self, change: &CursorChange, end: Option<&Position>) -> bool {
+        match (self.position.as_ref(), end) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(from), Some(to)) if from.created_at == to.created_at => from != to && change.from.is_none(),
+            (Some(from), Some(to)) => to.created_at < from.created_at,
+        }
     }
 
     /// Whether this place lies before its position, or at it: what was known of late rows below holds there, too.

@@ -104,6 +104,8 @@ pub struct LockedCursor {
     pub redrive: bool,
     /// Keys are parked.
     pub parks: bool,
+    /// Rows beyond the position may have been acknowledged.
+    pub has_ahead: bool,
     /// Somebody has rows of it in flight (`at_most_once`), or had when he ended: nothing else may be done before they are
     /// recorded.
     pub in_flight: Option<InFlight>,
@@ -184,6 +186,7 @@ impl LockedCursor {
             partitions: row.try_get(7)?,
             redrive: control.try_get(10)?,
             parks: control.try_get(12)?,
+            has_ahead: control.try_get(13)?,
             in_flight: reserve::in_flight(row, 8)?,
             place: RowPlace(row.try_get(10)?),
             resumes: recorded.as_ref() == Some(&version),

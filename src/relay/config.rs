@@ -27,6 +27,8 @@ pub struct Config {
     pub on_poison: OnPoison,
     /// How much it may parked, and by which column.
     pub parking: Parking,
+    /// What is sent side by side.
+    pub lanes: Lanes,
     /// What follows when rows become visible behind the position.
     pub on_late_row: OnLateRow,
     /// What follows when the outcome of a request is unknown.
@@ -117,6 +119,31 @@ pub struct Parking {
 impl Default for Parking {
     fn default() -> Self {
         Self { rows: 10_000, keys: 1_000, lane: None }
+    }
+}
+
+/// How messages are sent side by side: those of one lane keep their order, others do not wait for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lanes {
+    /// The most messages that are on their way at a time, or were acknowledged and are not recorded yet: a crash repeats no more.
+    pub in_flight: usize,
+    /// How long a lane is retried before its key is parked, where keys may be.
+    pub hold: Duration,
+    /// The most rows that are read beyond one that is not acknowledged.
+    pub window: usize,
+}
+
+impl Lanes {
+    /// Whether more than one message is sent at a time.
+    #[must_use]
+    pub const fn are_used(&self) -> bool {
+        self.in_flight > 1
+    }
+}
+
+impl Default for Lanes {
+    fn default() -> Self {
+        Self { in_flight: 1, hold: Duration::from_secs(60), window: 10_000 }
     }
 }
 

@@ -40,6 +40,7 @@ mod jq;
 mod kafka_answers;
 mod kafka_sink;
 mod kafka_wire;
+mod lanes;
 mod late_rows;
 mod listener;
 mod lock_kill;

@@ -219,6 +219,33 @@ fn parked_keys_and_filters() {
 }
 
 #[test]
+fn lanes() {
+    const SMS: &str = "name = \"sms\"";
+    let of_sms = |more: &str| -> &'static str { format!("[relay.turn]\n{more}\n[relay.sink.sms]").leak() };
+    judge(&[
+        (EVENTS, "name = \"events\"\nturn.in_flight = 50", "relay[events].turn.in_flight", "Kafka takes many records"),
+        ("[relay.sink.sms]", of_sms("in_flight = 1001"), "relay[sms].turn.in_flight", "out of bounds"),
+        ("[relay.sink.sms]", of_sms("in_flight = 0"), "relay[sms].turn.in_flight", "out of bounds"),
+        ("[relay.sink.sms]", of_sms("lane_hold = \"5m\""), "relay[sms].turn.lane_hold", "nothing is sent side by side"),
+        ("[relay.sink.sms]", of_sms("window = 500"), "relay[sms].turn.window", "nothing is sent side by side"),
+        ("[relay.sink.sms]", of_sms("in_flight = 2\nwindow = 5"), "relay[sms].turn.window", "out of bounds"),
+        ("[relay.sink.sms]", of_sms("lane = \"customer\""), "relay[sms].turn.lane", "no key is parked, and nothing"),
+        (
+            SMS,
+            "name = \"sms\"\nguarantee = \"at_most_once\"\nturn.in_flight = 2",
+            "relay[sms].turn.in_flight",
+            "not available with guarantee",
+        ),
+        (
+            SMS,
+            "name = \"sms\"\nshards = 2\nshard_key = \"customer\"\nturn.in_flight = 2",
+            "relay[sms].turn.in_flight",
+            "not available with shards",
+        ),
+    ]);
+}
+
+#[test]
 fn relays() {
     judge(&[
         (EVENTS, "", "relay[#1].name", "missing"),

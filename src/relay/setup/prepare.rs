@@ -10,7 +10,6 @@ use crate::cursor::{self, ErrorReport, RelayFacts};
 use crate::database::{Error, Session};
 use crate::message::Field;
 use crate::metrics::CursorMetrics;
-use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::setup::begin;
@@ -19,6 +18,7 @@ use crate::relay::setup::naming;
 use crate::relay::setup::prepared::{PreparedStream, StatusFlags};
 use crate::relay::setup::shards;
 use crate::relay::setup::sinks;
+use crate::relay::{Config, OnPoison};
 use crate::secret::Secret;
 use crate::sink::Sink;
 use crate::source::fetch::Texts;
@@ -71,6 +71,7 @@ pub(in crate::relay) async fn ready(
         Err(unready) => return Ok(Err(unready)),
     };
     let (fields, key) = sinks::read_of_each_row(config, sink.fields().to_vec());
+    let key = key.map(Arc::new);
     if let Err(unready) = columns(&session, config, shape, &fields).await {
         return Ok(Err(unready));
     }
@@ -106,7 +107,9 @@ pub(in crate::relay) async fn ready(
         texts: Texts::new(shape, &fields, config.turn.max_row_bytes),
         sink: Arc::new(sink),
         fields: fields.into(),
-        key: key.map(Arc::new),
+        key: key.clone().filter(|_| config.on_poison == OnPoison::ParkKey),
+        lane: key.filter(|_| config.lanes.are_used()),
+        waiting: Arc::default(),
         letters,
         identity: seat.identity,
         fingerprint: seat.fingerprint,

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::message::Field;
 use crate::metrics::CursorMetrics;
+use crate::relay::setup::lane_memory::LaneMemory;
 use crate::relay::setup::row_key::RowKey;
 use crate::relay::{Config, Guarantee};
 use crate::{pace, sink, source};
@@ -22,6 +23,10 @@ pub struct PreparedStream {
     pub fields: Arc<[Field]>,
     /// By what a row's key is found, where keys are parked.
     pub key: Option<Arc<RowKey>>,
+    /// By what a row's lane is found, where messages are sent side by side.
+    pub lane: Option<Arc<RowKey>>,
+    /// The lanes that wait for their next attempt.
+    pub waiting: Arc<LaneMemory>,
     /// The statements that read for the sink from the table.
     pub texts: source::fetch::Texts,
     /// Where dead letters are copied to.
@@ -82,6 +87,8 @@ impl PreparedStream {
             sink: Arc::clone(&self.sink),
             fields: Arc::clone(&self.fields),
             key: self.key.clone(),
+            lane: self.lane.clone(),
+            waiting: Arc::clone(&self.waiting),
             letters: self.letters.clone(),
             identity: self.identity.clone(),
             fingerprint: self.fingerprint.clone(),
@@ -114,6 +121,11 @@ impl PreparedStream {
     /// Whether a turn may pass rows that it does not publish.
     pub(in crate::relay) fn may_pass_rows(&self) -> bool {
         self.filters() || self.key.is_some()
+    }
+
+    /// The most rows that are read beyond one that is not acknowledged.
+    pub(in crate::relay) fn window(&self) -> usize {
+        if self.config.lanes.are_used() { self.config.lanes.window } else { 0 }
     }
 
     /// How much larger than configured a turn may grow.

@@ -111,11 +111,11 @@ pub(in crate::relay) fn fields(config: &Config, table: KnownTable<'_>) -> Result
     Ok(read_of_each_row(config, fields).0)
 }
 
-/// What is read of each row: what the sink needs, behind it what makes the key where keys are parked, and at the end whether the row
+/// What is read of each row: what the sink needs, behind it what makes the key where keys are parked or messages sent side by side, and at the end whether the row
 /// matches where some are left out.
 pub(in crate::relay) fn read_of_each_row(config: &Config, mut fields: Vec<Field>) -> (Vec<Field>, Option<RowKey>) {
-    let parks = config.on_poison == OnPoison::ParkKey;
-    let key = if parks { RowKey::new(config, &mut fields) } else { None };
+    let is_used = config.on_poison == OnPoison::ParkKey || config.lanes.are_used();
+    let key = if is_used { RowKey::new(config, &mut fields) } else { None };
     if matches!(&config.source, source::Config::Stream(stream) if !stream.filter.is_empty()) {
         fields.push(Field::Matches);
     }

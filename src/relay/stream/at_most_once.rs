@@ -140,7 +140,7 @@ impl Turn<'_> {
         };
         self.timings.fetch = begun.elapsed();
         let published = Published { acknowledged: 0, stopped: None, suspects: 1 };
-        Ok(Relayed { kept, published, fetched, withheld: Withheld::default(), opened, unread: false })
+        Ok(Relayed { opened, ..Relayed::new(kept, published, fetched, Withheld::default()) })
     }
 
     /// While the sink is out, one relay tries it at a time; the right to do so ended with the first transaction.

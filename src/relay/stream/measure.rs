@@ -191,9 +191,13 @@ impl PreparedStream {
 
 fn result(outcome: &Result<TurnOutcome, TurnError>) -> TurnResult {
     match outcome {
-        Ok(TurnOutcome::Relayed { .. } | TurnOutcome::Buried { .. } | TurnOutcome::Redriven { failure: None, .. }) => {
-            TurnResult::Relayed
-        }
+        Ok(TurnOutcome::LaneWaits { rows, .. }) if *rows == 0 => TurnResult::Failed,
+        Ok(
+            TurnOutcome::Relayed { .. }
+            | TurnOutcome::LaneWaits { .. }
+            | TurnOutcome::Buried { .. }
+            | TurnOutcome::Redriven { failure: None, .. },
+        ) => TurnResult::Relayed,
         Ok(
             TurnOutcome::Idle | TurnOutcome::Moved { .. } | TurnOutcome::Resumed { .. } | TurnOutcome::Abandoned { .. },
         ) => TurnResult::Idle,

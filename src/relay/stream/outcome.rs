@@ -98,6 +98,17 @@ pub enum TurnOutcome {
         /// The row.
         message_id: Option<String>,
     },
+    /// The first row that was not accepted waits for its next attempt with its lane; rows of other lanes were sent.
+    LaneWaits {
+        /// How many.
+        rows: usize,
+        /// More rows may be waiting.
+        more: bool,
+        /// Why the row waits.
+        failure: Failure,
+        /// The row.
+        message_id: Option<String>,
+    },
     /// Publishing stopped; the rows before were advanced over.
     Stalled {
         /// How many.
@@ -120,6 +131,7 @@ impl TurnOutcome {
             | Self::Buried { rows, .. }
             | Self::Redriven { rows, .. }
             | Self::Unknown { rows, .. }
+            | Self::LaneWaits { rows, .. }
             | Self::Stalled { rows, .. } => Some(Some(*rows)),
             Self::Busy
             | Self::Paused

@@ -243,7 +243,8 @@ pub(in crate::relay) fn request<'a>(
         known: known.map(|(_, known)| known),
         root: known.map(|(root, _)| *root),
         budget: Budget {
-            rows: most.min(learned.most_rows(ready).max(if ready.may_pass_rows() { LEAST } else { 0 })),
+            rows: most
+                .min(learned.most_rows(ready).max(if ready.may_pass_rows() { LEAST } else { 0 }).max(ready.window())),
             bytes: learned.most_bytes(ready),
             page: turn.bytes,
             time: turn.time,

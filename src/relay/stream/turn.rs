@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::cursor::ahead::AheadRows;
 use crate::cursor::parked::ParkedKeys;
 use crate::cursor::{LockedCursor, RelayFacts, RestsOn, RowPlace};
 use crate::database::Loan;
@@ -25,9 +26,11 @@ use crate::relay::stream::read_ahead::Chain;
 use crate::relay::stream::resend::Resend;
 use crate::relay::stream::turn_progress::Relayed;
 use crate::relay::stream::weaker_rule;
+use crate::sink::{Class, Failure};
 use crate::source::watcher::Sighting;
 
 mod advance;
+mod lanes;
 mod publish;
 
 /// How many rows a turn publishes that sends one by one: each waits for the broker.
@@ -58,6 +61,8 @@ pub struct Turn<'a> {
     pub late: usize,
     /// The keys that are parked, once the cursor is locked.
     pub parked: ParkedKeys,
+    /// Rows beyond the position that were acknowledged before.
+    pub ahead: Arc<AheadRows>,
     /// Where it has left the cursor's row.
     pub place: Option<RowPlace>,
     /// It took all that one stretched as they are now may take.
@@ -96,17 +101,22 @@ impl Turn<'_> {
             Admitted::Over(outcome) => return Ok(outcome),
         };
         self.parked = within(self.engine, cursor.parked_keys()).await?;
+        self.ahead = Arc::new(within(self.engine, cursor.rows_ahead()).await?);
         let at_most_once = self.ready.config.guarantee == Guarantee::AtMostOnce;
         // Rows of parked keys are sent at least once, or not at all.
         let parked = at_most_once && !self.parked.keys.is_empty();
         let again = if parked { None } else { self.rows_to_resend(&cursor).await? };
         if again.is_none()
-            && let Some(failure) = self.keys_unknown()
+            && let Some(failure) = self.keys_unknown().or_else(|| self.rows_unknown())
         {
             return self.advance(cursor, Relayed::nothing(failure)).await;
         }
         if again.is_none() && !at_most_once {
-            let relayed = self.publish(&cursor, chain, deadline).await?;
+            let relayed = if self.ready.config.lanes.are_used() {
+                Box::pin(self.publish_lanes(&cursor, chain, deadline)).await?
+            } else {
+                self.publish(&cursor, chain, deadline).await?
+            };
             return self.advance(cursor, relayed).await;
         }
         // The slot has two connections.
@@ -169,6 +179,20 @@ impl Turn<'_> {
             return Ok(Admitted::Over(TurnOutcome::Early(circuit::PROBED_BY_ANOTHER)));
         }
         Ok(Admitted::Publish(Box::new(cursor)))
+    }
+
+    /// Why no new row may be published: some beyond the position were acknowledged, and none may be sent twice.
+    fn rows_unknown(&self) -> Option<Failure> {
+        let (rows, config) = (self.ahead.len(), &self.ready.config);
+        (rows > 0 && config.guarantee == Guarantee::AtMostOnce).then(|| {
+            let message = format!("{rows} rows beyond the position were accepted when messages were sent side by side");
+            let hint = format!(
+                "Under at_most_once they would be sent again. Write guarantee = \"at_least_once\" and in_flight back until the \
+                 position has passed the rows that outbox.ahead names, then resume the cursor: `outbox-relay cursor resume {}`.",
+                config.name
+            );
+            Failure::of(Class::Fatal, "rows_ahead", message, hint)
+        })
     }
 
     /// Why the cursor must not be moved now.

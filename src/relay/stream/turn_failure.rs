@@ -1,6 +1,6 @@
 //! What a relay does about a turn that did not end well.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::cursor::unknown;
 use crate::database::Error;
@@ -13,7 +13,7 @@ use crate::relay::engine::disposition::{ForCircuit, ForRelay, at_stop};
 use crate::relay::stream::outcome::TurnError;
 use crate::relay::stream::redrive::is_refused;
 use crate::relay::stream::report;
-use crate::relay::stream::worker::{Next, Worker};
+use crate::relay::stream::worker::{Next, Then, Worker};
 use crate::sink::{Class, Failure, Subject};
 use crate::source::fetch::FetchError;
 use crate::source::watcher::Sighting;
@@ -22,6 +22,9 @@ use crate::source::watcher::Sighting;
 const LATE: &str = "The relay retries. If it persists while PostgreSQL is available, it takes too long to read a row, the first after the \
                     position that `outbox-relay cursor show NAME` prints: raise turn.deadline, publish fewer columns, or store what \
                     a cast or a function makes of them.";
+
+/// No pause is longer beside a lane that waits: rows of others may come.
+const LONGEST_LANE_PAUSE: Duration = Duration::from_secs(1);
 
 impl Worker<'_> {
     /// The database's clock shows less than it did at the last advance, which the looks at the table log.
@@ -114,6 +117,40 @@ impl Worker<'_> {
             "row not published"
         );
         self.back_off(failure, message_id).await
+    }
+
+    /// A row waits for its next attempt with its lane, and the others go on. Each turn reads again what stands beyond that row: what
+    /// comes to other lanes meanwhile waits a little, so that reading takes a part of the time only.
+    pub(in crate::relay) async fn lane_waits(
+        &mut self,
+        (rows, more): (usize, bool),
+        failure: &Failure,
+        message_id: Option<&str>,
+    ) -> (Next, Then) {
+        if rows > 0 && (self.backoff.failures() > 0 || self.ready.status.circuit_open()) {
+            self.recovered().await;
+        }
+        if !self.ready.status.reported() {
+            let (cursor, code, error) = (&self.ready.config.name, &failure.code, &failure.message);
+            tracing::warn!(
+                cursor,
+                message_id,
+                code,
+                error,
+                hint = failure.hint,
+                "row not accepted: its lane waits, others continue"
+            );
+            let message = format!("{} (only rows of its lane wait for it)", failure.message);
+            report::retry(self.engine, self.ready, &Failure { message, ..failure.clone() }, message_id, None).await;
+        }
+        if rows > 0 && more {
+            return (Next::Look, self.at_once());
+        }
+        let busy = (self.took * 4).clamp(self.ready.config.poll.freshness, LONGEST_LANE_PAUSE);
+        let attempt = self.ready.waiting.next_attempt(Instant::now()).unwrap_or(LONGEST_LANE_PAUSE);
+        let pause =
+            busy.min(attempt.max(Duration::from_millis(1))).max(self.ready.sink.min_interval().unwrap_or_default());
+        (Next::After(pause), Then::End)
     }
 
     /// A row was passed that the receiver may have accepted, or not.

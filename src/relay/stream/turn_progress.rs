@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::batch::Batch;
+use crate::cursor::ahead::Beyond;
 use crate::late::Opened;
 use crate::position::{Position, Timestamp};
 use crate::relay::engine::unreadable;
@@ -27,32 +28,52 @@ pub(in crate::relay) struct Relayed {
     pub(in crate::relay) opened: Option<Opened>,
     /// The only row that was kept cannot be read: nothing of it is there but its place.
     pub(in crate::relay) unread: bool,
+    /// What stands acknowledged beyond the prefix; none where nothing is remembered there.
+    pub(in crate::relay) beyond: Option<Beyond>,
+    /// The prefix ends at a lane that waits, and the others go on.
+    pub(in crate::relay) lane_waits: bool,
 }
 
 impl Relayed {
-    pub(in crate::relay) fn nothing(failure: Failure) -> Self {
+    fn empty() -> Self {
         Self {
             kept: Kept::default(),
-            published: Published { acknowledged: 0, stopped: Some(failure), suspects: 1 },
+            published: Published { acknowledged: 0, stopped: None, suspects: 1 },
             fetched: Fetched::default(),
             withheld: Withheld::default(),
             opened: None,
             unread: false,
+            beyond: None,
+            lane_waits: false,
         }
+    }
+
+    pub(in crate::relay) fn nothing(failure: Failure) -> Self {
+        let published = Published { acknowledged: 0, stopped: Some(failure), suspects: 1 };
+        Self { published, ..Self::empty() }
+    }
+
+    /// Rows that were read, and how publishing them ended.
+    pub(in crate::relay) fn new(kept: Kept, published: Published, fetched: Fetched, withheld: Withheld) -> Self {
+        Self { kept, published, fetched, withheld, ..Self::empty() }
+    }
+
+    /// How many rows this turn has had acknowledged, wherever they stand.
+    pub(in crate::relay) fn sent(&self) -> usize {
+        self.published.acknowledged + self.beyond.as_ref().map_or(0, |beyond| beyond.rows.len())
     }
 
     /// Nothing was read but one row of a parked key, or there is no room for it.
     pub(in crate::relay) fn withheld(withheld: Withheld, published: Published) -> Self {
         let fetched = Fetched { rows: withheld.rows(), more: true, ..Fetched::default() };
-        Self { kept: Kept::default(), published, fetched, withheld, opened: None, unread: false }
+        Self { published, fetched, withheld, ..Self::empty() }
     }
 
     /// Nothing was read but rows that came late.
     pub(in crate::relay) fn late(opened: Option<Opened>) -> Self {
         let published = Published { acknowledged: 0, stopped: None, suspects: 1 };
         let fetched = Fetched { more: true, ..Fetched::default() };
-        let (kept, withheld) = (Kept::default(), Withheld::default());
-        Self { kept, published, fetched, withheld, opened, unread: false }
+        Self { published, fetched, opened, ..Self::empty() }
     }
 
     /// Whether there may be more late rows than were looked for.

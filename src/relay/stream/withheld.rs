@@ -1,5 +1,5 @@
-//! Rows that a turn passes without publishing them: those of parked keys (`on_poison = "park_key"`), and those that a filter leaves
-//! out (`where`).
+//! Rows that a turn passes without publishing them: those of parked keys (`on_poison = "park_key"`), those that a filter leaves
+//! out (`where`), and those that were acknowledged before (`in_flight`).
 //!
 //! Promise: while a key is parked, none of its rows is published; each is written down in the transaction that advances over it.
 //! The turn knows the parked keys from its own lock's transaction, and only the lock's holder changes them.
@@ -9,8 +9,10 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use crate::batch::Batch;
+use crate::cursor::ahead::AheadRows;
 use crate::cursor::parked::{NewlyParked, ParkedKey};
 use crate::message::Message;
 use crate::position::{Position, Timestamp};
@@ -54,7 +56,7 @@ struct Over {
 /// What becomes of a row.
 enum Fate {
     Published,
-    /// It does not match the filter.
+    /// It does not match the filter, or was acknowledged before.
     LeftOut,
     /// Its key is parked.
     Parked(String),
@@ -65,6 +67,8 @@ enum Fate {
 pub(in crate::relay) struct Parked<'a> {
     ready: &'a PreparedStream,
     keys: HashMap<String, ParkedKey>,
+    /// Rows that were acknowledged before.
+    ahead: Arc<AheadRows>,
     pub(in crate::relay) withheld: Withheld,
     /// The most rows that are published; none where all that are read may be.
     most: Option<usize>,
@@ -87,6 +91,7 @@ impl<'a> Parked<'a> {
         Self {
             ready,
             keys,
+            ahead: Arc::default(),
             withheld: Withheld::default(),
             most,
             enough: false,
@@ -94,6 +99,11 @@ impl<'a> Parked<'a> {
             full: None,
             waits: false,
         }
+    }
+
+    /// The same; rows that were acknowledged before are passed.
+    pub(in crate::relay) fn passing(self, ahead: Arc<AheadRows>) -> Self {
+        Self { ahead, ..self }
     }
 
     /// How publishing ended: at a row that there is no room for, if it came so far.
@@ -122,7 +132,7 @@ impl<'a> Parked<'a> {
     pub(in crate::relay) fn publishable(&mut self, batch: Batch, published: usize) -> Batch {
         self.handed_over += batch.len();
         let filters = self.ready.filters();
-        if !filters && (self.keys.is_empty() || self.ready.key.is_none()) {
+        if !filters && self.ahead.is_empty() && (self.keys.is_empty() || self.ready.key.is_none()) {
             return batch;
         }
         let (mut fates, mut open) = (Vec::with_capacity(batch.len()), published);
@@ -147,6 +157,9 @@ impl<'a> Parked<'a> {
 
     fn fate(&self, message: &Message<'_>, filters: bool) -> Fate {
         if filters && message.value(self.ready.fields.len() - 1) != Some(b"true") {
+            return Fate::LeftOut;
+        }
+        if !self.ahead.is_empty() && self.ahead.contains(&(message.created_at, message.id.to_owned())) {
             return Fate::LeftOut;
         }
         let key = self.ready.key.as_ref().filter(|_| !self.keys.is_empty()).and_then(|key| key.of(message));

@@ -105,6 +105,7 @@ pub(in crate::relay) async fn run(
         follow,
         sparse,
         follows: false,
+        took: Duration::ZERO,
         seen: sighting.clone(),
         moved: false,
     };
@@ -164,6 +165,8 @@ pub(in crate::relay) struct Worker<'a> {
     sparse: bool,
     /// The turn before left no row, and this one was not asked for by a look of the group's.
     follows: bool,
+    /// How long the last turn read.
+    pub(in crate::relay) took: Duration,
     /// The last look at the writers.
     seen: Sighting,
     moved: bool,
@@ -201,13 +204,11 @@ impl Worker<'_> {
             swept: None,
             late: 0,
             parked: ParkedKeys::default(),
+            ahead: Arc::default(),
             since: None,
             place: None,
             filled: false,
-            rests_on: RestsOn {
-                rule: Some(self.ready.shape.rule.as_str().to_owned()),
-                open_since: self.open_since.get().filter(|_| self.ready.shape.rule == Rule::Writers),
-            },
+            rests_on: self.rests_on(),
             learned: self.learned,
             follow: self.follow.take(),
         };
@@ -232,8 +233,14 @@ impl Worker<'_> {
         }
         self.follows = matches!(outcome, Ok(TurnOutcome::Relayed { more: false, .. } | TurnOutcome::Idle));
         self.ready.record(&mut turn, &outcome);
-        self.learned = turn.learned;
+        (self.learned, self.took) = (turn.learned, turn.timings.fetch);
         outcome
+    }
+
+    fn rests_on(&self) -> RestsOn {
+        let rule = self.ready.shape.rule;
+        let open_since = self.open_since.get().filter(|_| rule == Rule::Writers);
+        RestsOn { rule: Some(rule.as_str().to_owned()), open_since }
     }
 
     /// While its sink is out, one relay at a time tries it: of this process here, of all in the turn.
@@ -354,6 +361,9 @@ impl Worker<'_> {
             TurnOutcome::Unknown { rows, failure, message_id } => {
                 (self.doubtful(rows, &failure, message_id).await, Then::End)
             }
+            TurnOutcome::LaneWaits { rows, more, failure, message_id } => {
+                self.lane_waits((rows, more), &failure, message_id.as_deref()).await
+            }
             TurnOutcome::Stalled { rows, failure, message_id } => {
                 if rows > 0 {
                     self.backoff = Backoff::new();
@@ -383,7 +393,7 @@ impl Worker<'_> {
     }
 
     /// With a rate, the next row must wait for its time.
-    fn at_once(&self) -> Then {
+    pub(in crate::relay) fn at_once(&self) -> Then {
         if self.ready.sink.min_interval().is_none() { Then::Again } else { Then::End }
     }
 }

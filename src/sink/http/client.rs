@@ -33,7 +33,8 @@ pub(super) fn client(timeout: Duration, gate: Option<&Gate>) -> Result<Client, S
         // Ends before `timeout` does, so that a time-out while connecting is known to have sent nothing.
         .connect_timeout(timeout.mul_f64(0.9))
         .pool_idle_timeout(IDLE)
-        .pool_max_idle_per_host(1)
+        // As many as requests may be on their way at a time.
+        .pool_max_idle_per_host(1_000)
         .tcp_nodelay(true)
         .build()
         .map_err(|error| answer::reason(&error))

@@ -101,6 +101,7 @@ async fn advance_of_deleted_row_commits_nothing() {
     locked.transaction().batch_execute("INSERT INTO public.model VALUES (1); DELETE FROM outbox.cursor").await.unwrap();
     let position = Position { created_at: Timestamp::from_unix_micros(0), id: Some("1".to_owned()) };
     let advance = Advance {
+        beyond: None,
         park: None,
         parked: None,
         position: Some(&position),

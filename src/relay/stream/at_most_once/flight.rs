@@ -37,6 +37,7 @@ impl Turn<'_> {
         let advance = Advance {
             park: None,
             parked: None,
+            beyond: None,
             position: flight.end,
             observed_at: self.sighting.horizon.observed_at,
             snapshot: flight.opened.map(|opened| opened.snapshot.as_str()),

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::Turn;
+use crate::cursor::ahead::Beyond;
 use crate::cursor::dead_letter::DeadLetter;
 use crate::cursor::{Advance, ErrorReport, LockedCursor};
 use crate::database::Error;
 use crate::late::{Opened, Swept};
-use crate::position::Position;
+use crate::position::{Position, Timestamp};
 use crate::relay::Guarantee;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::{ForCircuit, at_stop};
@@ -48,14 +49,18 @@ impl Turn<'_> {
         let end = end.or_else(|| self.stays_for_late_rows(&cursor, &relayed));
         if end.is_some() {
             let parked = Parks { key: park.as_deref(), rows: relayed.withheld.written(self.ready, passed) };
-            self.commit(cursor, end.as_ref(), relayed.opened.as_ref(), (dead, parked), acknowledged).await?;
+            let beyond = self.beyond(&cursor, &relayed, end.as_ref());
+            let rows = (dead, parked, beyond.as_ref());
+            self.commit(cursor, end.as_ref(), relayed.opened.as_ref(), rows, acknowledged).await?;
             self.stands_at = end;
         } else {
             (self.stands_at, self.swept) = (cursor.position.clone(), cursor.swept.clone());
-            within(self.engine, cursor.release()).await?;
+            self.release(cursor, &relayed).await?;
         }
         self.learned.passed(passed);
-        self.delivered = relayed.instants(acknowledged);
+        if !self.ready.config.lanes.are_used() {
+            self.delivered = relayed.instants(acknowledged);
+        }
         Ok(self.outcome(verdict, &relayed, message_id))
     }
 
@@ -77,7 +82,7 @@ impl Turn<'_> {
         cursor: LockedCursor,
         position: Option<&Position>,
         opened: Option<&Opened>,
-        (dead, parked): (Option<(&DeadLetter<'_>, ErrorReport<'_>)>, Parks<'_>),
+        (dead, parked, beyond): (Option<(&DeadLetter<'_>, ErrorReport<'_>)>, Parks<'_>, Option<&Beyond>),
         acknowledged: usize,
     ) -> Result<(), TurnError> {
         let shape = Arc::clone(&self.ready.shape);
@@ -104,6 +109,7 @@ impl Turn<'_> {
             dead,
             park: parked.key,
             parked: parked.rows,
+            beyond,
             late,
             by: &self.engine.replica,
         };
@@ -118,18 +124,42 @@ impl Turn<'_> {
         }
     }
 
+    /// What is remembered beyond the position from now on.
+    fn beyond(&self, cursor: &LockedCursor, relayed: &Relayed, end: Option<&Position>) -> Option<Beyond> {
+        let beyond = relayed.beyond.clone().or_else(|| cursor.has_ahead.then(Beyond::default))?;
+        let passed = |at: Timestamp| end.is_some_and(|end| at < end.created_at);
+        let is_last = beyond.rows.is_empty() && self.ahead.iter().all(|(at, _)| passed(*at));
+        Some(Beyond { is_last, ..beyond })
+    }
+
+    /// The position stays; what was acknowledged beyond it is remembered.
+    async fn release(&self, cursor: LockedCursor, relayed: &Relayed) -> Result<(), TurnError> {
+        match relayed.beyond.as_ref().filter(|beyond| !beyond.rows.is_empty()) {
+            Some(beyond) => {
+                let durable = self.ready.config.waits_for_disk();
+                let left = within(self.engine, cursor.leave_ahead(beyond, durable, &self.engine.replica)).await;
+                left.map_err(|source| self.not_advanced(beyond.rows.len(), source))
+            }
+            None => Ok(within(self.engine, cursor.release()).await?),
+        }
+    }
+
     fn outcome(&mut self, verdict: Verdict<'_>, relayed: &Relayed, message_id: Option<String>) -> TurnOutcome {
-        let (rows, suspects) = (relayed.published.acknowledged, relayed.published.suspects);
+        let (rows, suspects) = (relayed.sent(), relayed.published.suspects);
         match verdict {
             Verdict::Search(failure) => {
                 self.learned.suspects = suspects;
                 TurnOutcome::Searching { rows, suspects, failure }
             }
             Verdict::Bury(failure, letter) => TurnOutcome::Buried { rows, failure, message_id: letter.message_id },
+            Verdict::Retry(failure) if relayed.lane_waits => {
+                TurnOutcome::LaneWaits { rows, more: relayed.fetched.more, failure, message_id }
+            }
             Verdict::Retry(failure) | Verdict::Halt(failure) => TurnOutcome::Stalled { rows, failure, message_id },
             Verdict::Done if relayed.fetched.rows == 0 && self.late == 0 && !relayed.looks_on() => TurnOutcome::Idle,
             Verdict::Done => {
-                let passed = rows + relayed.withheld.passed(rows);
+                let prefix = relayed.published.acknowledged;
+                let passed = prefix + relayed.withheld.passed(prefix);
                 let more = relayed.fetched.more || passed < relayed.fetched.rows || self.late > 0;
                 TurnOutcome::Relayed { rows, more }
             }

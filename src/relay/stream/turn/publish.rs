@@ -11,22 +11,22 @@ use crate::relay::stream::progress_writer::ProgressWriter;
 use crate::relay::stream::read_ahead::{self, Ahead, Chain, Rows};
 use crate::relay::stream::turn_buffer::Kept;
 use crate::relay::stream::turn_progress::{Relayed, pump};
-use crate::relay::stream::withheld::{Parked, Withheld};
+use crate::relay::stream::withheld::Withheld;
 use crate::sink::{Failure, Mode, Published};
 use crate::source::fetch::{FetchError, Fetched};
 
 /// How many rows a turn has taken, and may have taken.
-struct Taken {
-    rows: usize,
+pub(super) struct Taken {
+    pub(super) rows: usize,
     /// By the limit of this turn.
-    wanted: usize,
+    pub(super) wanted: usize,
     /// By the limit when the reading began.
-    most: usize,
+    pub(super) most: usize,
     /// The reading ended at its budget.
-    spent: bool,
+    pub(super) spent: bool,
     /// By which the reading's budget was larger than configured.
-    growth: usize,
-    cut: bool,
+    pub(super) growth: usize,
+    pub(super) cut: bool,
 }
 
 impl Turn<'_> {
@@ -64,7 +64,7 @@ impl Turn<'_> {
         }
         let writer = self.progress_writer(cursor, opened.as_ref());
         let (mut kept, mut learned) = (Kept::default(), self.learned);
-        let mut parked = Parked::new(ready, self.parked.keys.clone(), Some(wanted).filter(|wanted| *wanted < least));
+        let mut parked = self.passing(Some(wanted).filter(|wanted| *wanted < least));
         let (mut fetched, mut fetch_time, mut tail) = (None, Duration::ZERO, Duration::ZERO);
         let reading = async {
             let outcome = end.wait().await;
@@ -99,12 +99,16 @@ impl Turn<'_> {
     }
 
     /// Rows that are only passed must not each take a turn.
-    fn reads_at_least(&self) -> usize {
-        if self.ready.filters() || !self.parked.keys.is_empty() { read_ahead::LEAST } else { 0 }
+    pub(super) fn reads_at_least(&self) -> usize {
+        if self.ready.filters() || !self.parked.keys.is_empty() || !self.ahead.is_empty() {
+            read_ahead::LEAST
+        } else {
+            0
+        }
     }
 
     /// What the reading has seen before its first row; none when the turn is cut before.
-    async fn opened(
+    pub(super) async fn opened(
         &self,
         cursor: &LockedCursor,
         rows: &mut Rows,
@@ -129,7 +133,7 @@ impl Turn<'_> {
     }
 
     /// What this turn records of its progress beside the rows, as its advance will.
-    fn facts(&self, cursor: &LockedCursor) -> TurnFacts {
+    pub(super) fn facts(&self, cursor: &LockedCursor) -> TurnFacts {
         let shape = &self.ready.shape;
         TurnFacts {
             cursor: self.ready.config.name.clone(),
@@ -144,7 +148,7 @@ impl Turn<'_> {
     }
 
     /// Learns from publishing how many rows the next turn should take.
-    fn learn(&mut self, published: &Published, taken: Taken) {
+    pub(super) fn learn(&mut self, published: &Published, taken: Taken) {
         let (ready, publish) = (self.ready, self.timings.publish);
         let Taken { rows, wanted, most, spent, growth, cut } = taken;
         let most_rows = self.learned.most_rows(ready);
@@ -165,7 +169,7 @@ impl Turn<'_> {
     }
 
     /// What was read and published, or the error of a turn that has neither.
-    fn read(
+    pub(super) fn read(
         &self,
         (kept, withheld, handed_over): (Kept, Withheld, usize),
         published: Published,
@@ -196,6 +200,6 @@ impl Turn<'_> {
             }
             None => Fetched { rows, more: cut, ..Fetched::default() },
         };
-        Ok(Relayed { kept, published, fetched, withheld, unread: false, opened: None })
+        Ok(Relayed::new(kept, published, fetched, withheld))
     }
 }

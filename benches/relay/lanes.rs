@@ -1,0 +1,142 @@
+//! `lanes`: how many messages a second a receiver takes that needs its time for each, by how many may be on their way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use axum::Router;
+use axum::extract::State;
+use serde_json::json;
+
+use super::figure::{mib, rounded};
+use super::options::Options;
+use super::process::{ANY, Process, head};
+use super::report::{Goal, Report};
+use super::stage::Stage;
+
+const TABLE: &str = "public.bookings_lanes";
+const LANES: i64 = 2_000;
+/// What is measured: how long the receiver takes for a message, and how many may be on their way.
+const CASES: [(u64, usize); 12] = [
+    (1, 1),
+    (1, 10),
+    (1, 50),
+    (1, 200),
+    (10, 1),
+    (10, 10),
+    (10, 50),
+    (10, 200),
+    (100, 1),
+    (100, 10),
+    (100, 50),
+    (100, 200),
+];
+/// Of `in_flight` over the receiver's time, up to so many a second.
+const RATIO: f64 = 0.95;
+const PER_SECOND: f64 = 2_000.0;
+const CORE: f64 = 100.0;
+const MEMORY_MIB: f64 = 100.0;
+/// The relay is ready, and a turn is under way.
+const WARM: Duration = Duration::from_secs(2);
+
+/// Measures and tells.
+pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> anyhow::Result<()> {
+    stage.table(TABLE).await?;
+    let owner = stage.owner().await?;
+    report.section("lanes: messages a second at a receiver that takes its time, one relay, 2,000 lanes");
+    for (millis, in_flight) in CASES {
+        options.say(&format!("lanes: {millis} ms, in_flight = {in_flight}"));
+        let ideal = in_flight as f64 * 1e3 / millis as f64;
+        let seconds = options.seconds.max(3);
+        let rows = (ideal.min(20_000.0) * (seconds + 4) as f64) as i64 + 1_000;
+        let insert = format!(
+            "TRUNCATE {TABLE}; DELETE FROM outbox.cursor WHERE name = 'lanes'; \
+             INSERT INTO {TABLE} (customer, payload) SELECT 'c' || n % {LANES}, rpad(n::text, 200, 'x') FROM generate_series(1, {rows}) AS n; \
+             ANALYZE {TABLE}"
+        );
+        owner.batch_execute(&insert).await?;
+        let receiver = Receiver::start(Duration::from_millis(millis)).await?;
+        let toml = toml(stage, &receiver.url, in_flight);
+        let mut process = Process::spawn(&toml, "r1")?;
+        let begun = Instant::now();
+        while receiver.answered() == 0 {
+            process.check()?;
+            ensure!(begun.elapsed() < Duration::from_secs(30), "nothing arrives: {}", process.log());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::time::sleep(WARM).await;
+        let (from, cpu_s, watched) = (receiver.answered(), process.usage()?.cpu_s, Instant::now());
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        let (answered, took) = (receiver.answered() - from, watched.elapsed().as_secs_f64());
+        let usage = process.usage()?;
+        let (per_second, percent) = (answered as f64 / took, (usage.cpu_s - cpu_s) / took * 100.0);
+        process.stop().await?;
+        let ratio = per_second / ideal;
+        let mut note = format!(
+            "{ratio:.2} of in_flight / {millis} ms, {percent:.0}% of a core, {:.0} MiB",
+            mib(usage.rss_max_bytes)
+        );
+        if millis == 100 && ideal <= PER_SECOND {
+            let goals = [
+                Goal::Least(RATIO).told(ratio),
+                Goal::Most(CORE).told(percent),
+                Goal::Most(MEMORY_MIB).told(mib(usage.rss_max_bytes)),
+            ];
+            note = format!("{note}; {}", goals.join(", "));
+        }
+        report.line(&format!("{millis} ms, in_flight = {in_flight}"), &[per_second], "messages/s", note);
+        report.results.push(
+            json!({"name": "lanes", "provider_ms": millis, "in_flight": in_flight, "cursors": 1, "replicas": 1,
+            "rows_per_second": rounded(per_second), "ratio": rounded(ratio), "cpu_percent": rounded(percent),
+            "rss_max_bytes": usage.rss_max_bytes}),
+        );
+    }
+    owner.batch_execute(&format!("DROP TABLE {TABLE}")).await?;
+    Ok(())
+}
+
+fn toml(stage: &Stage, url: &str, in_flight: usize) -> String {
+    let turn = if in_flight > 1 { format!("in_flight = {in_flight}\nlane = \"customer\"\n") } else { String::new() };
+    format!(
+        "{}[[relay]]\nname = \"lanes\"\nstart = \"beginning\"\n[relay.source.stream]\ntable = \"{TABLE}\"\n[relay.turn]\n{turn}\
+         [relay.sink.http]\nurl = \"{url}\"\nbody = \"{{{{ payload }}}}\"\n",
+        head(&stage.near(), ANY)
+    )
+}
+
+/// Accepts every request after its time.
+struct Receiver {
+    url: String,
+    answered: Arc<AtomicU64>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Receiver {
+    async fn start(pause: Duration) -> anyhow::Result<Self> {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}/", listener.local_addr()?);
+        let answered = Arc::new(AtomicU64::new(0));
+        let answer = async |State((pause, answered)): State<(Duration, Arc<AtomicU64>)>, _: axum::body::Bytes| {
+            tokio::time::sleep(pause).await;
+            answered.fetch_add(1, Ordering::Relaxed);
+        };
+        let router = Router::new().fallback(answer).with_state((pause, Arc::clone(&answered)));
+        let task = tokio::spawn(async move {
+            if let Err(error) = axum::serve(listener, router).await {
+                eprintln!("the receiver has ended: {error}");
+            }
+        });
+        Ok(Self { url, answered, task })
+    }
+
+    fn answered(&self) -> u64 {
+        self.answered.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -1,0 +1,111 @@
+//! Which lanes of a relay wait for a next attempt, and why. It is kept from turn to turn by the replica that sends; another one that
+//! takes over begins with an attempt.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::message::Message;
+use crate::pace::Backoff;
+use crate::position::Timestamp;
+use crate::sink::Failure;
+
+/// The rows that keep their order: those of one key, or all that have none.
+pub(in crate::relay) type Lane = Option<String>;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct LaneMemory(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    lanes: HashMap<Lane, WaitingLane>,
+    /// Lanes that have failed for the receiver's sake since a message was accepted last.
+    out: HashSet<Lane>,
+}
+
+/// A lane whose first row was not accepted.
+#[derive(Clone, Debug)]
+pub(in crate::relay) struct WaitingLane {
+    created_at: Timestamp,
+    id: String,
+    /// Why.
+    pub(in crate::relay) failure: Failure,
+    /// When it failed first.
+    since: Instant,
+    backoff: Backoff,
+    until: Instant,
+}
+
+impl WaitingLane {
+    /// How long it has been retried.
+    pub(in crate::relay) fn waits_for(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.since)
+    }
+
+    fn is_about(&self, row: &Message<'_>) -> bool {
+        self.created_at == row.created_at && self.id == row.id
+    }
+}
+
+impl LaneMemory {
+    /// Whether any lane waits.
+    pub(in crate::relay) fn is_empty(&self) -> bool {
+        self.inner().lanes.is_empty()
+    }
+
+    /// Why the lane must not be sent yet, whose first row this is. What is remembered of another row, which was passed since or comes
+    /// again after a seek, counts no longer.
+    pub(in crate::relay) fn blocks(&self, lane: &Lane, row: &Message<'_>, now: Instant) -> bool {
+        let lanes = &mut self.inner().lanes;
+        match lanes.get(lane) {
+            Some(waiting) if waiting.is_about(row) => now < waiting.until,
+            Some(_) => {
+                lanes.remove(lane);
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// What is remembered of a lane.
+    pub(in crate::relay) fn of(&self, lane: &Lane) -> Option<WaitingLane> {
+        self.inner().lanes.get(lane).cloned()
+    }
+
+    /// Its first row was not accepted: the next attempt comes later, each time by more. Says how many lanes have failed for the
+    /// receiver's sake since a message was accepted last.
+    pub(in crate::relay) fn failed(&self, lane: &Lane, row: &Message<'_>, failure: Failure, now: Instant) -> usize {
+        let Inner { lanes, out } = &mut *self.inner();
+        if failure.is_outage() {
+            out.insert(lane.clone());
+        }
+        let before = lanes.remove(lane).filter(|waiting| waiting.is_about(row));
+        let (since, mut backoff) = before.map_or((now, Backoff::new()), |before| (before.since, before.backoff));
+        let until = now + backoff.failed(fastrand::f64());
+        let (created_at, id) = (row.created_at, row.id.to_owned());
+        lanes.insert(lane.clone(), WaitingLane { created_at, id, failure, since, backoff, until });
+        out.len()
+    }
+
+    /// A message of it was accepted.
+    pub(in crate::relay) fn accepted(&self, lane: &Lane) {
+        let Inner { lanes, out } = &mut *self.inner();
+        lanes.remove(lane);
+        out.clear();
+    }
+
+    /// It does not wait any more.
+    pub(in crate::relay) fn forget(&self, lane: &Lane) {
+        self.inner().lanes.remove(lane);
+    }
+
+    /// How long until the first of them may be sent again.
+    pub(in crate::relay) fn next_attempt(&self, now: Instant) -> Option<Duration> {
+        self.inner().lanes.values().map(|waiting| waiting.until.saturating_duration_since(now)).min()
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

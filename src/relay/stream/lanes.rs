@@ -1,0 +1,189 @@
+//! Which rows of a turn may be on their way together (`[relay.turn] in_flight`). Pure.
+//!
+//! Promise: of each lane at most one row is on its way, in the order of the rows; behind one that was not accepted none of its lane is
+//! sent. The acknowledged prefix is of all rows, whatever their lanes.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use crate::relay::setup::lane_memory::Lane;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(in crate::relay) struct LaneQueues {
+    rows: Vec<Row>,
+    numbers: HashMap<Lane, usize>,
+    queues: Vec<Queue>,
+    /// First rows of lanes of which none is on its way.
+    ready: BTreeSet<usize>,
+    prefix: usize,
+    acknowledged: usize,
+    /// Rows of lanes that are not blocked.
+    open: usize,
+}
+
+#[derive(Debug)]
+struct Row {
+    lane: usize,
+    is_acknowledged: bool,
+}
+
+#[derive(Debug)]
+struct Queue {
+    lane: Lane,
+    waiting: VecDeque<usize>,
+    is_busy: bool,
+    is_blocked: bool,
+}
+
+impl LaneQueues {
+    /// One more row, behind all others. `is_blocked` is asked when it is the first of its lane: whether the lane waits.
+    pub(in crate::relay) fn push(&mut self, lane: Lane, is_blocked: impl FnOnce(&Lane) -> bool) {
+        let row = self.rows.len();
+        let number = match self.numbers.get(&lane) {
+            Some(number) => *number,
+            None => {
+                let is_blocked = is_blocked(&lane);
+                self.numbers.insert(lane.clone(), self.queues.len());
+                self.queues.push(Queue { lane, waiting: VecDeque::new(), is_busy: false, is_blocked });
+                self.queues.len() - 1
+            }
+        };
+        self.rows.push(Row { lane: number, is_acknowledged: false });
+        let queue = &mut self.queues[number];
+        queue.waiting.push_back(row);
+        self.open += usize::from(!queue.is_blocked);
+        self.offer(number);
+    }
+
+    /// The next row that may be sent; it is on its way then.
+    pub(in crate::relay) fn next(&mut self) -> Option<usize> {
+        let row = self.ready.pop_first()?;
+        let queue = &mut self.queues[self.rows[row].lane];
+        queue.waiting.pop_front();
+        queue.is_busy = true;
+        Some(row)
+    }
+
+    /// Whether a row may be sent.
+    pub(in crate::relay) fn has_next(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// A row on its way was accepted: the next of its lane may follow.
+    pub(in crate::relay) fn acknowledged(&mut self, row: usize) {
+        self.rows[row].is_acknowledged = true;
+        self.acknowledged += 1;
+        while self.rows.get(self.prefix).is_some_and(|row| row.is_acknowledged) {
+            self.prefix += 1;
+        }
+        let lane = self.rows[row].lane;
+        self.queues[lane].is_busy = false;
+        self.offer(lane);
+    }
+
+    /// A row on its way was not accepted: nothing of its lane follows.
+    pub(in crate::relay) fn failed(&mut self, row: usize) {
+        let queue = &mut self.queues[self.rows[row].lane];
+        (queue.is_busy, queue.is_blocked) = (false, true);
+    }
+
+    fn offer(&mut self, lane: usize) {
+        let queue = &self.queues[lane];
+        if let Some(first) = queue.waiting.front().filter(|_| !queue.is_busy && !queue.is_blocked) {
+            self.ready.insert(*first);
+        }
+    }
+
+    /// The lane of a row.
+    pub(in crate::relay) fn lane(&self, row: usize) -> &Lane {
+        &self.queues[self.rows[row].lane].lane
+    }
+
+    /// How many rows there are.
+    pub(in crate::relay) fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// How many rows were pushed of lanes that did not wait.
+    pub(in crate::relay) fn open(&self) -> usize {
+        self.open
+    }
+
+    /// How many rows were acknowledged, wherever they stand.
+    pub(in crate::relay) fn all_acknowledged(&self) -> usize {
+        self.acknowledged
+    }
+
+    /// How many leading rows were acknowledged.
+    pub(in crate::relay) fn prefix(&self) -> usize {
+        self.prefix
+    }
+
+    /// The rows behind the prefix that were acknowledged.
+    pub(in crate::relay) fn beyond(&self) -> impl Iterator<Item = usize> {
+        let behind = self.rows.iter().enumerate().skip(self.prefix);
+        behind.filter(|(_, row)| row.is_acknowledged).map(|(number, _)| number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn lane(number: usize) -> Lane {
+        (number > 0).then(|| number.to_string())
+    }
+
+    proptest! {
+        /// Whatever ends in whatever order: one row a lane is on its way, in the order of rows, none behind one that failed.
+        #[test]
+        fn lanes_keep_their_order_and_others_do_not_wait(
+            lanes_of in prop::collection::vec(0_usize..5, 1..60),
+            waits in prop::collection::hash_set(0_usize..5, 0..3),
+            steps in prop::collection::vec((any::<prop::sample::Index>(), 0_u8..10), 0..400),
+            in_flight in 1_usize..8,
+        ) {
+            let mut lanes = LaneQueues::default();
+            let mut pushed = lanes_of.iter();
+            let (mut flying, mut sent): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+            let (mut acknowledged, mut failed) = (BTreeSet::new(), BTreeSet::new());
+            for (which, fate) in steps {
+                if let Some(of) = pushed.next() {
+                    lanes.push(lane(*of), |_| waits.contains(of));
+                }
+                while flying.len() < in_flight && let Some(row) = lanes.next() {
+                    prop_assert!(flying.iter().all(|other| lanes_of[*other] != lanes_of[row]), "two of one lane");
+                    prop_assert!(sent.iter().all(|other| lanes_of[*other] != lanes_of[row] || *other < row), "overtaken");
+                    prop_assert!(failed.iter().all(|other: &usize| lanes_of[*other] != lanes_of[row]), "behind a failed one");
+                    prop_assert!(!waits.contains(&lanes_of[row]), "of a lane that waits");
+                    sent.push(row);
+                    flying.push(row);
+                }
+                if !flying.is_empty() {
+                    let row = flying.swap_remove(which.index(flying.len()));
+                    if fate == 0 {
+                        lanes.failed(row);
+                        failed.insert(row);
+                    } else {
+                        lanes.acknowledged(row);
+                        acknowledged.insert(row);
+                    }
+                }
+                let prefix = (0..lanes.rows()).take_while(|row| acknowledged.contains(row)).count();
+                prop_assert_eq!(lanes.prefix(), prefix);
+                prop_assert_eq!(lanes.beyond().collect::<Vec<_>>(), acknowledged.iter().copied().filter(|row| *row >= prefix).collect::<Vec<_>>());
+                prop_assert_eq!(lanes.all_acknowledged(), acknowledged.len());
+                // A lane that is neither busy, blocked nor empty can always be sent.
+                let stands_ready = (0..lanes.rows()).any(|row| {
+                    let of = lanes_of[row];
+                    !sent.contains(&row) && !waits.contains(&of)
+                        && flying.iter().all(|other| lanes_of[*other] != of)
+                        && failed.iter().all(|other| lanes_of[*other] != of)
+                });
+                prop_assert_eq!(lanes.has_next(), stands_ready);
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! A turn whose messages are sent side by side (`[relay.turn] in_flight`).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Turn;
+use super::publish::Taken;
+use crate::cursor::LockedCursor;
+use crate::cursor::ahead::Beyond;
+use crate::relay::stream::lane_recorder::LaneRecorder;
+use crate::relay::stream::outcome::TurnError;
+use crate::relay::stream::read_ahead::{Ahead, Chain};
+use crate::relay::stream::side_by_side::{Ended, SideBySide};
+use crate::relay::stream::turn_buffer::Kept;
+use crate::relay::stream::turn_progress::Relayed;
+use crate::relay::stream::withheld::Parked;
+use crate::sink::Mode;
+
+impl<'a> Turn<'a> {
+    /// Fetches and publishes side by side, until all that may be sent is acknowledged, or nothing more may be.
+    pub(super) async fn publish_lanes(
+        &mut self,
+        cursor: &LockedCursor,
+        chain: &mut Chain,
+        deadline: Instant,
+    ) -> Result<Relayed, TurnError> {
+        let ready = self.ready;
+        // What was read ahead begins where this turn would have ended with all of its rows acknowledged.
+        chain.ahead = None;
+        let wanted = self.row_limit(0);
+        let holds_rows = !self.ahead.is_empty() || !ready.waiting.is_empty();
+        let reads = if holds_rows { wanted.max(ready.config.lanes.window) } else { wanted };
+        let reads = reads.max(self.reads_at_least());
+        let begun = Instant::now();
+        let Ahead { mut rows, mut end, most, growth, .. } =
+            chain.reading(self.engine, ready, self.learned, cursor, self.sighting, reads);
+        let opened = self.opened(cursor, &mut rows, deadline).await?;
+        self.learned.opened(opened.as_ref());
+        if opened.as_ref().is_some_and(|opened| self.is_for_late_rows(opened)) {
+            return Ok(Relayed::late(opened));
+        }
+        let plain = self.parked.keys.is_empty() && opened.as_ref().is_some_and(|opened| opened.late.is_empty());
+        let snapshot = opened.as_ref().filter(|_| plain).map(|opened| opened.snapshot.clone());
+        let recorder = LaneRecorder::new(self.engine, self.facts(cursor), snapshot);
+        let mut side = SideBySide::new(ready, self.side_mode(deadline), recorder, wanted, self.engine.stop.clone());
+        let mut kept = Kept::default();
+        let mut parked = self.passing(None);
+        let (mut fetched, mut fetch_time) = (None, Duration::ZERO);
+        let closed = cursor.closed();
+        let cut = {
+            let reading = async {
+                fetched = Some(end.wait().await);
+                fetch_time = begun.elapsed();
+            };
+            let publishing = side.run(&mut kept, &mut parked, rows);
+            tokio::select! {
+                biased;
+                () = closed.cancelled() => None,
+                () = tokio::time::sleep_until(deadline.into()) => Some(true),
+                () = self.engine.cut.cancelled() => Some(true),
+                _ = async { tokio::join!(publishing, reading) } => Some(false),
+            }
+        };
+        let Some(cut) = cut else { return Err(self.lock_lost(side.lanes.all_acknowledged())) };
+        if let Some(Ok(fetched)) =
+            fetched.as_ref().filter(|fetched| fetched.as_ref().is_ok_and(|fetched| fetched.rows > 0))
+        {
+            self.learned.sizes = fetched.sizes;
+        }
+        (self.timings.fetch, self.timings.publish) = (fetch_time, begun.elapsed());
+        let sent = side.lanes.all_acknowledged();
+        self.delivered = side.delivered(&kept);
+        let wrote = side.recorder.wrote;
+        let over = side.ran_out_of_time();
+        let Ended { published, beyond, lane_waits } = side.finish(&kept);
+        let published = parked.ended(published, kept.rows());
+        self.learn(&published, Taken { rows: sent, wanted, most, spent: false, growth, cut: cut || over });
+        let handed_over = parked.handed_over();
+        let relayed = self.read((kept, parked.withheld, handed_over), published, fetched, cut)?;
+        let is_known = wrote || cursor.has_ahead || !beyond.is_empty();
+        let beyond = is_known.then_some(Beyond { rows: beyond, is_last: false });
+        Ok(Relayed { opened, beyond, lane_waits, ..relayed })
+    }
+
+    /// What becomes of the rows that are read.
+    pub(super) fn passing(&self, most: Option<usize>) -> Parked<'a> {
+        Parked::new(self.ready, self.parked.keys.clone(), most).passing(Arc::clone(&self.ahead))
+    }
+
+    /// The last message is handed over while there is still time for its answer.
+    fn side_mode(&self, deadline: Instant) -> Mode {
+        let until = deadline.checked_sub(self.ready.config.turn.call_deadline()).or(Some(deadline));
+        Mode { until, cut: Some(deadline), partitions: self.partitions, ..Mode::default() }
+    }
+}
