@@ -6,7 +6,8 @@ LOCK TABLE outbox.ahead IN ACCESS EXCLUSIVE MODE;
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM outbox.ahead AS a JOIN outbox.cursor AS c ON c.name = a.cursor
-               WHERE a.seek = c.seek_applied AND a.since = c.created_at AND (c.position_created_at IS NULL OR a.created_at >= c.position_created_at)) THEN
+               WHERE a.seek = c.seek_applied AND a.since = c.created_at AND (c.position_created_at IS NULL OR a.created_at >= c.position_created_at)
+                 AND (a.created_at, a.message_id) IS DISTINCT FROM (c.position_created_at, c.position_id)) THEN
         RAISE EXCEPTION 'there are rows that were acknowledged beyond the position of their cursor' USING ERRCODE = 'object_not_in_prerequisite_state',
             HINT = 'Remove in_flight from [relay.turn] and let the relays pass them (SELECT cursor, count(*) FROM outbox.ahead GROUP BY cursor), or delete them there: they are then sent again.';
     END IF;

@@ -49,6 +49,11 @@ impl WaitingLane {
 }
 
 impl LaneMemory {
+    /// Rows before this instant have been passed: nothing waits for them.
+    pub(in crate::relay) fn passed(&self, at: Timestamp) {
+        self.inner().lanes.retain(|_, waiting| waiting.created_at >= at);
+    }
+
     /// Whether any lane waits.
     pub(in crate::relay) fn is_empty(&self) -> bool {
         self.inner().lanes.is_empty()

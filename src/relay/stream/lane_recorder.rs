@@ -100,6 +100,13 @@ impl LaneRecorder {
         }
     }
 
+    /// Waits for the record that is on its way: what it writes is deleted when the turn passes it.
+    pub(in crate::relay) async fn settle(&mut self) {
+        if self.writing.is_some() {
+            self.recorded().await;
+        }
+    }
+
     /// Whether [`Self::recorded`] will end.
     pub(in crate::relay) fn has_open(&self) -> bool {
         self.open() > 0

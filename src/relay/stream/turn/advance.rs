@@ -127,8 +127,10 @@ impl Turn<'_> {
     /// What is remembered beyond the position from now on.
     fn beyond(&self, cursor: &LockedCursor, relayed: &Relayed, end: Option<&Position>) -> Option<Beyond> {
         let beyond = relayed.beyond.clone().or_else(|| cursor.has_ahead.then(Beyond::default))?;
-        let passed = |at: Timestamp| end.is_some_and(|end| at < end.created_at);
-        let is_last = beyond.rows.is_empty() && self.ahead.iter().all(|(at, _)| passed(*at));
+        let passed = |at: Timestamp, id: &str| {
+            end.is_some_and(|end| at < end.created_at || at == end.created_at && end.id.as_deref() == Some(id))
+        };
+        let is_last = beyond.rows.is_empty() && self.ahead.iter().all(|(at, id)| passed(*at, id));
         Some(Beyond { is_last, ..beyond })
     }
 

@@ -27,6 +27,9 @@ impl<'a> Turn<'a> {
         let ready = self.ready;
         // What was read ahead begins where this turn would have ended with all of its rows acknowledged.
         chain.ahead = None;
+        if let Some(position) = &cursor.position {
+            ready.waiting.passed(position.created_at);
+        }
         let wanted = self.row_limit(0);
         let holds_rows = !self.ahead.is_empty() || !ready.waiting.is_empty();
         let reads = if holds_rows { wanted.max(ready.config.lanes.window) } else { wanted };
@@ -68,6 +71,7 @@ impl<'a> Turn<'a> {
             self.learned.sizes = fetched.sizes;
         }
         (self.timings.fetch, self.timings.publish) = (fetch_time, begun.elapsed());
+        side.recorder.settle().await;
         let sent = side.lanes.all_acknowledged();
         self.delivered = side.delivered(&kept);
         let wrote = side.recorder.wrote;
