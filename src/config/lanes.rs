@@ -39,6 +39,16 @@ pub(super) fn read(relay: &Section<'_>, kind: Option<&str>, guarantee: Guarantee
     lanes
 }
 
+/// A turn sends no more rows than it may take.
+pub(super) fn judge_rows(turn: &Section<'_>, rows: usize) {
+    let in_flight = turn.node("in_flight").and_then(|node| value::integer(2..=1_000)(node).ok());
+    let most = u64::try_from(rows).unwrap_or(u64::MAX);
+    if let Some(in_flight) = in_flight.filter(|in_flight| *in_flight > most) {
+        let what = format!("below in_flight, which is {in_flight}: no more than {rows} messages would be on their way");
+        turn.problem("rows", Wrong::new(what, "remove it, or write more"));
+    }
+}
+
 /// Whether more than one message may be on its way.
 pub(super) fn are_asked_for(turn: &Section<'_>) -> bool {
     turn.node("in_flight").is_some_and(|node| value::integer(2..=1_000)(node).is_ok())

@@ -28,6 +28,7 @@ pub(super) fn read(section: &Section<'_>, one_by_one: bool) -> TurnConfig {
     let one_by_one = one_by_one && !lanes::are_asked_for(section);
     let default_rows = if one_by_one { DEFAULT_ROWS_ONE_BY_ONE } else { DEFAULT_ROWS };
     let rows = section.read("rows", value::integer(1..=1_000_000)).map_or(default_rows, at_most_usize);
+    lanes::judge_rows(section, rows);
     let bytes = section.read("bytes", value::size(1 << 10..=1 << 30)).map_or(DEFAULT_BYTES, at_most_usize);
     let max_row_bytes = section.read("max_row_bytes", value::size(64 << 10..=1 << 30));
     let max_row_bytes = max_row_bytes.map_or(DEFAULT_MAX_ROW_BYTES, at_most_usize);

@@ -42,7 +42,7 @@ pub struct Reached {
     pub beyond: Vec<Position>,
 }
 
-/// Records how far a turn has come. Does nothing when another transaction has locked the cursor since.
+/// Records how far a turn has come. Does nothing, and says false, when another transaction has locked the cursor since.
 ///
 /// # Errors
 /// The database's, or another server; nothing depends on it but how many rows a crash repeats.
@@ -51,7 +51,7 @@ pub async fn record(
     facts: &TurnFacts,
     reached: &Reached,
     snapshot: Option<&str>,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     facts.lock.server.same_as(&session.server)?;
     let statement = session.prepare_cached(RECORD).await?;
     let (rows, end) = reached.prefix.as_ref().map_or((0, None), |(rows, end)| (*rows, Some(end)));
@@ -77,8 +77,7 @@ pub async fn record(
         &instants,
         &ids,
     ];
-    session.execute(&statement, &parameters).await?;
-    Ok(())
+    Ok(session.query_one(&statement, &parameters).await?.try_get(0)?)
 }
 
 /// Writes what a turn leaves beyond the position in the transaction that advances to it.

@@ -67,8 +67,10 @@ pub enum Subject {
     /// The receiver as a whole: while it fails like this, no message gets through.
     #[default]
     Receiver,
-    /// This message, its recipient, its statement or program, or how many there are at a time: others may get through.
+    /// This message, its recipient, its statement or program: others may get through.
     Message,
+    /// How many messages come in a time: each would get through later.
+    TooMany,
     /// The idempotency key: at the receiver an earlier attempt is still in progress (HTTP 409).
     KeyInUse,
     /// What was asked for: the receiver does not have it (HTTP 404).
@@ -145,9 +147,12 @@ impl Failure {
         self.class == Class::Retry
             && match self.subject {
                 Subject::Receiver => true,
-                Subject::Message | Subject::KeyInUse | Subject::Missing | Subject::TooSlow | Subject::Elsewhere => {
-                    false
-                }
+                Subject::Message
+                | Subject::TooMany
+                | Subject::KeyInUse
+                | Subject::Missing
+                | Subject::TooSlow
+                | Subject::Elsewhere => false,
             }
     }
 }

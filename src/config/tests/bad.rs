@@ -228,6 +228,12 @@ fn lanes() {
         ("[relay.sink.sms]", of_sms("in_flight = 0"), "relay[sms].turn.in_flight", "out of bounds"),
         ("[relay.sink.sms]", of_sms("lane_hold = \"5m\""), "relay[sms].turn.lane_hold", "nothing is sent side by side"),
         ("[relay.sink.sms]", of_sms("window = 500"), "relay[sms].turn.window", "nothing is sent side by side"),
+        (
+            "[relay.sink.sms]",
+            of_sms("in_flight = 20\nrows = 5"),
+            "relay[sms].turn.rows",
+            "below in_flight, which is 20",
+        ),
         ("[relay.sink.sms]", of_sms("in_flight = 2\nwindow = 5"), "relay[sms].turn.window", "out of bounds"),
         ("[relay.sink.sms]", of_sms("lane = \"customer\""), "relay[sms].turn.lane", "no key is parked, and nothing"),
         (

@@ -14,9 +14,12 @@ WITH turn AS MATERIALIZED (
         relations = excluded.relations, partitions = excluded.partitions, rule = excluded.rule, open_since = excluded.open_since,
         written_at = pg_catalog.clock_timestamp(), written_by = excluded.written_by,
         swept_column = excluded.swept_column
+), beyond AS (
+    INSERT INTO outbox.ahead AS a (cursor, created_at, message_id, seek, since, written_by)
+    SELECT t.name, r.created_at, r.id, t.seek_applied, t.created_at, $12
+    FROM turn AS t CROSS JOIN ROWS FROM (pg_catalog.unnest($16::timestamptz[]), pg_catalog.unnest($17::text[])) AS r (created_at, id)
+    ORDER BY r.created_at, r.id
+    ON CONFLICT (cursor, created_at, message_id) DO UPDATE SET seek = excluded.seek, since = excluded.since,
+        written_at = pg_catalog.clock_timestamp(), written_by = excluded.written_by
 )
-INSERT INTO outbox.ahead AS a (cursor, created_at, message_id, seek, since, written_by)
-SELECT t.name, r.created_at, r.id, t.seek_applied, t.created_at, $12
-FROM turn AS t CROSS JOIN ROWS FROM (pg_catalog.unnest($16::timestamptz[]), pg_catalog.unnest($17::text[])) AS r (created_at, id)
-ON CONFLICT (cursor, created_at, message_id) DO UPDATE SET seek = excluded.seek, since = excluded.since,
-    written_at = pg_catalog.clock_timestamp(), written_by = excluded.written_by
+SELECT EXISTS (SELECT FROM turn)

@@ -183,9 +183,12 @@ fn redrive(passed: bool, failure: &Failure) -> Effects {
 fn of_receiver(failure: &Failure) -> ForCircuit {
     match failure.subject {
         Subject::Receiver => ForCircuit::Outage,
-        Subject::Message | Subject::KeyInUse | Subject::Missing | Subject::TooSlow | Subject::Elsewhere => {
-            ForCircuit::Closes
-        }
+        Subject::Message
+        | Subject::TooMany
+        | Subject::KeyInUse
+        | Subject::Missing
+        | Subject::TooSlow
+        | Subject::Elsewhere => ForCircuit::Closes,
     }
 }
 

@@ -22,6 +22,9 @@ struct Inner {
     lanes: HashMap<Lane, WaitingLane>,
     /// Lanes that have failed for the receiver's sake since a message was accepted last.
     out: HashSet<Lane>,
+    last_accepted: Option<Instant>,
+    /// The id of the row that was reported last.
+    reported: Option<String>,
 }
 
 /// A lane whose first row was not accepted.
@@ -43,34 +46,32 @@ impl WaitingLane {
         now.saturating_duration_since(self.since)
     }
 
+    /// When it failed first.
+    pub(in crate::relay) fn since(&self) -> Instant {
+        self.since
+    }
+
+    /// When it may be sent again.
+    pub(in crate::relay) fn until(&self) -> Instant {
+        self.until
+    }
+
     fn is_about(&self, row: &Message<'_>) -> bool {
         self.created_at == row.created_at && self.id == row.id
     }
 }
 
 impl LaneMemory {
-    /// Rows before this instant have been passed: nothing waits for them.
-    pub(in crate::relay) fn passed(&self, at: Timestamp) {
-        self.inner().lanes.retain(|_, waiting| waiting.created_at >= at);
-    }
-
-    /// Whether any lane waits.
-    pub(in crate::relay) fn is_empty(&self) -> bool {
-        self.inner().lanes.is_empty()
-    }
-
-    /// Why the lane must not be sent yet, whose first row this is. What is remembered of another row, which was passed since or comes
+    /// Until when the lane must not be sent, whose first row this is. What is remembered of another row, which was passed since or comes
     /// again after a seek, counts no longer.
-    pub(in crate::relay) fn blocks(&self, lane: &Lane, row: &Message<'_>, now: Instant) -> bool {
+    pub(in crate::relay) fn blocked_until(&self, lane: &Lane, row: &Message<'_>, now: Instant) -> Option<Instant> {
         let lanes = &mut self.inner().lanes;
-        match lanes.get(lane) {
-            Some(waiting) if waiting.is_about(row) => now < waiting.until,
-            Some(_) => {
-                lanes.remove(lane);
-                false
-            }
-            None => false,
+        let waiting = lanes.get(lane)?;
+        if !waiting.is_about(row) {
+            lanes.remove(lane);
+            return None;
         }
+        Some(waiting.until).filter(|until| now < *until)
     }
 
     /// What is remembered of a lane.
@@ -81,7 +82,7 @@ impl LaneMemory {
     /// Its first row was not accepted: the next attempt comes later, each time by more. Says how many lanes have failed for the
     /// receiver's sake since a message was accepted last.
     pub(in crate::relay) fn failed(&self, lane: &Lane, row: &Message<'_>, failure: Failure, now: Instant) -> usize {
-        let Inner { lanes, out } = &mut *self.inner();
+        let Inner { lanes, out, .. } = &mut *self.inner();
         if failure.is_outage() {
             out.insert(lane.clone());
         }
@@ -93,21 +94,38 @@ impl LaneMemory {
         out.len()
     }
 
-    /// A message of it was accepted.
-    pub(in crate::relay) fn accepted(&self, lane: &Lane) {
-        let Inner { lanes, out } = &mut *self.inner();
+    /// A message of it was accepted. Where several lanes had failed, the receiver was out: how long they have been retried counts from now.
+    pub(in crate::relay) fn accepted(&self, lane: &Lane, now: Instant) {
+        let Inner { lanes, out, last_accepted, .. } = &mut *self.inner();
         lanes.remove(lane);
+        if out.len() > 1 {
+            lanes.values_mut().for_each(|waiting| waiting.since = now);
+        }
         out.clear();
+        *last_accepted = Some(now);
+    }
+
+    /// When a message was accepted last.
+    pub(in crate::relay) fn last_accepted(&self) -> Option<Instant> {
+        self.inner().last_accepted
+    }
+
+    /// Only these lanes have rows that are not passed.
+    pub(in crate::relay) fn retain(&self, has_rows: impl Fn(&Lane) -> bool) {
+        self.inner().lanes.retain(|lane, _| has_rows(lane));
+    }
+
+    /// Whether this row was not the last that was reported to wait.
+    pub(in crate::relay) fn is_news(&self, row: Option<&str>) -> bool {
+        let reported = &mut self.inner().reported;
+        let is_news = reported.as_deref() != row;
+        *reported = row.map(str::to_owned);
+        is_news
     }
 
     /// It does not wait any more.
     pub(in crate::relay) fn forget(&self, lane: &Lane) {
         self.inner().lanes.remove(lane);
-    }
-
-    /// How long until the first of them may be sent again.
-    pub(in crate::relay) fn next_attempt(&self, now: Instant) -> Option<Duration> {
-        self.inner().lanes.values().map(|waiting| waiting.until.saturating_duration_since(now)).min()
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

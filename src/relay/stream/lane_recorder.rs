@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 use crate::cursor::ahead::{self, Reached};
 use crate::cursor::turn_progress::TurnFacts;
@@ -29,11 +29,13 @@ pub(in crate::relay) struct LaneRecorder {
     unrecorded: Vec<(usize, Position)>,
     /// Being recorded.
     recording: Vec<(usize, Position)>,
-    writing: Option<JoinHandle<Result<(), Error>>>,
+    writing: Option<JoinHandle<Result<bool, Error>>>,
     /// No record before.
     not_before: Instant,
     /// A failure was logged.
     warned: bool,
+    /// Another turn has locked the cursor.
+    pub(in crate::relay) lost: bool,
     /// Single rows were recorded.
     pub(in crate::relay) wrote: bool,
 }
@@ -50,6 +52,7 @@ impl LaneRecorder {
             writing: None,
             not_before: Instant::now(),
             warned: false,
+            lost: false,
             wrote: false,
         }
     }
@@ -87,9 +90,16 @@ impl LaneRecorder {
         let Some(writing) = &mut self.writing else {
             return tokio::time::sleep_until(self.not_before.into()).await;
         };
-        let written = writing.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+        let written = writing.await;
         self.writing = None;
         let recording = std::mem::take(&mut self.recording);
+        let written = match written.map_err(JoinError::try_into_panic) {
+            Ok(written) => written,
+            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+            // The process ends.
+            Err(Err(_)) => return,
+        };
+        self.lost |= matches!(written, Ok(false));
         if let Err(error) = written {
             self.unrecorded.splice(0..0, recording);
             self.not_before = Instant::now() + PAUSE;
@@ -113,7 +123,7 @@ impl LaneRecorder {
     }
 }
 
-async fn write(engine: &Engine, facts: &TurnFacts, reached: &Reached, snapshot: Option<&str>) -> Result<(), Error> {
+async fn write(engine: &Engine, facts: &TurnFacts, reached: &Reached, snapshot: Option<&str>) -> Result<bool, Error> {
     let written = within(engine, async {
         let session = engine.probe.session().await?;
         ahead::record(&session, facts, reached, snapshot).await

@@ -109,6 +109,16 @@ impl LaneQueues {
         self.open
     }
 
+    /// How many lanes have rows that may be sent, now or after others of theirs.
+    pub(in crate::relay) fn sendable(&self) -> usize {
+        self.queues.iter().filter(|queue| !queue.is_blocked && !queue.waiting.is_empty()).count()
+    }
+
+    /// Whether a row of the lane was pushed.
+    pub(in crate::relay) fn knows(&self, lane: &Lane) -> bool {
+        self.numbers.contains_key(lane)
+    }
+
     /// How many rows were acknowledged, wherever they stand.
     pub(in crate::relay) fn all_acknowledged(&self) -> usize {
         self.acknowledged

@@ -24,7 +24,7 @@ impl PreparedStream {
     pub(in crate::relay) fn record(&self, turn: &mut Turn<'_>, outcome: &Result<TurnOutcome, TurnError>) {
         let metrics = &self.metrics;
         metrics.turn_finished(result(outcome));
-        let at_sink = matches!(outcome, Ok(TurnOutcome::Stalled { failure, .. } | TurnOutcome::Unknown { failure, .. }) if at_stop(failure).relay == ForRelay::BacksOff);
+        let at_sink = matches!(outcome, Ok(TurnOutcome::Stalled { failure, .. } | TurnOutcome::LaneWaits { rows: 0, failure, .. } | TurnOutcome::Unknown { failure, .. }) if at_stop(failure).relay == ForRelay::BacksOff);
         metrics.turn_ended(turn.sighting.clock(), turn.delivered.last().copied(), at_sink);
         metrics.phase(Phase::Lock, turn.timings.lock);
         metrics.phase(Phase::Scan, turn.sighting.took);
@@ -35,6 +35,7 @@ impl PreparedStream {
             Ok(
                 TurnOutcome::Relayed { rows, .. }
                 | TurnOutcome::Stalled { rows, .. }
+                | TurnOutcome::LaneWaits { rows, .. }
                 | TurnOutcome::Searching { rows, .. }
                 | TurnOutcome::Unknown { rows, .. }
                 | TurnOutcome::Buried { rows, .. },
@@ -70,6 +71,7 @@ impl PreparedStream {
             Ok(
                 TurnOutcome::Relayed { .. }
                 | TurnOutcome::Stalled { .. }
+                | TurnOutcome::LaneWaits { .. }
                 | TurnOutcome::Searching { .. }
                 | TurnOutcome::Buried { .. }
                 | TurnOutcome::Unknown { .. }

@@ -102,8 +102,8 @@ pub enum TurnOutcome {
     LaneWaits {
         /// How many.
         rows: usize,
-        /// More rows may be waiting.
-        more: bool,
+        /// How long until the next attempt.
+        pause: Duration,
         /// Why the row waits.
         failure: Failure,
         /// The row.

@@ -1,6 +1,6 @@
 //! What a relay does about a turn that did not end well.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::cursor::unknown;
 use crate::database::Error;
@@ -23,7 +23,8 @@ const LATE: &str = "The relay retries. If it persists while PostgreSQL is availa
                     position that `outbox-relay cursor show NAME` prints: raise turn.deadline, publish fewer columns, or store what \
                     a cast or a function makes of them.";
 
-/// No pause is longer beside a lane that waits: rows of others may come.
+/// Pauses beside a lane that waits: each turn costs the database a transaction, and rows of others may come.
+const SHORTEST_LANE_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_LANE_PAUSE: Duration = Duration::from_secs(1);
 
 impl Worker<'_> {
@@ -123,14 +124,14 @@ impl Worker<'_> {
     /// comes to other lanes meanwhile waits a little, so that reading takes a part of the time only.
     pub(in crate::relay) async fn lane_waits(
         &mut self,
-        (rows, more): (usize, bool),
+        (rows, attempt): (usize, Duration),
         failure: &Failure,
         message_id: Option<&str>,
     ) -> (Next, Then) {
         if rows > 0 && (self.backoff.failures() > 0 || self.ready.status.circuit_open()) {
             self.recovered().await;
         }
-        if !self.ready.status.reported() {
+        if self.ready.waiting.is_news(message_id) || !self.ready.status.reported() {
             let (cursor, code, error) = (&self.ready.config.name, &failure.code, &failure.message);
             tracing::warn!(
                 cursor,
@@ -143,13 +144,12 @@ impl Worker<'_> {
             let message = format!("{} (only rows of its lane wait for it)", failure.message);
             report::retry(self.engine, self.ready, &Failure { message, ..failure.clone() }, message_id, None).await;
         }
-        if rows > 0 && more {
-            return (Next::Look, self.at_once());
+        let interval = self.ready.sink.min_interval();
+        if rows > 0 {
+            return interval.map_or((Next::Look, Then::Again), |interval| (Next::After(interval), Then::End));
         }
-        let busy = (self.took * 4).clamp(self.ready.config.poll.freshness, LONGEST_LANE_PAUSE);
-        let attempt = self.ready.waiting.next_attempt(Instant::now()).unwrap_or(LONGEST_LANE_PAUSE);
-        let pause =
-            busy.min(attempt.max(Duration::from_millis(1))).max(self.ready.sink.min_interval().unwrap_or_default());
+        let reading = (self.took * 4).clamp(SHORTEST_LANE_PAUSE, LONGEST_LANE_PAUSE);
+        let pause = reading.min(attempt.max(SHORTEST_LANE_PAUSE)).max(interval.unwrap_or_default());
         (Next::After(pause), Then::End)
     }
 

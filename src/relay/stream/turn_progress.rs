@@ -30,8 +30,10 @@ pub(in crate::relay) struct Relayed {
     pub(in crate::relay) unread: bool,
     /// What stands acknowledged beyond the prefix; none where nothing is remembered there.
     pub(in crate::relay) beyond: Option<Beyond>,
-    /// The prefix ends at a lane that waits, and the others go on.
-    pub(in crate::relay) lane_waits: bool,
+    /// The prefix ends at a lane that waits, and the others go on: how long until the next attempt of one.
+    pub(in crate::relay) lane_waits: Option<Duration>,
+    /// The row that publishing stopped at, where it is not the first that was not acknowledged.
+    pub(in crate::relay) at: Option<usize>,
 }
 
 impl Relayed {
@@ -44,7 +46,8 @@ impl Relayed {
             opened: None,
             unread: false,
             beyond: None,
-            lane_waits: false,
+            lane_waits: None,
+            at: None,
         }
     }
 

@@ -361,8 +361,8 @@ impl Worker<'_> {
             TurnOutcome::Unknown { rows, failure, message_id } => {
                 (self.doubtful(rows, &failure, message_id).await, Then::End)
             }
-            TurnOutcome::LaneWaits { rows, more, failure, message_id } => {
-                self.lane_waits((rows, more), &failure, message_id.as_deref()).await
+            TurnOutcome::LaneWaits { rows, pause, failure, message_id } => {
+                self.lane_waits((rows, pause), &failure, message_id.as_deref()).await
             }
             TurnOutcome::Stalled { rows, failure, message_id } => {
                 if rows > 0 {

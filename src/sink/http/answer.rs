@@ -183,9 +183,8 @@ fn subject(answer: &Answer) -> Subject {
         Answer::Status { status: 404, verdict: None, .. } => Subject::Missing,
         Answer::Status { status: 409, verdict: None, .. } => Subject::KeyInUse,
         // A provider may ask for fewer requests in a verdict of its own.
-        Answer::Status { status: 429, .. } | Answer::Status { status: 400..=499, verdict: Some(_), .. } => {
-            Subject::Message
-        }
+        Answer::Status { status: 429, .. } => Subject::TooMany,
+        Answer::Status { status: 400..=499, verdict: Some(_), .. } => Subject::Message,
         Answer::Status { .. } | Answer::NotSent(_) | Answer::Blocked(_) | Answer::TimedOut | Answer::Broken(_) => {
             Subject::Receiver
         }

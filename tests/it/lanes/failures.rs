@@ -163,3 +163,87 @@ async fn full_window_makes_all_wait_until_the_lane_goes_on() {
     each_once(receiver, 301);
     in_order(receiver);
 }
+
+/// Rows behind one that has no room were in memory already, and must not be taken.
+// Guarantee: lanes.poison
+#[tokio::test(flavor = "multi_thread")]
+async fn no_row_is_passed_behind_a_key_that_is_full() {
+    let stage = Stage::new().await;
+    let Stage { owner, receiver, .. } = &stage;
+    receiver.answer(|request| (if customer(request) == "full" { 422 } else { 200 }, Duration::ZERO));
+    one(owner, "full").await;
+    one(owner, "full").await;
+    let text = stage.text(50, "on_poison = \"park_key\"\npark_limit = 2\n", "");
+    let replica = Replica::start(&parse(&text), "r1");
+    eventually(PATIENCE * 2, async || position(owner).await.as_deref() == Some("2")).await;
+    replica.stop().await;
+    // 3 has no room; 4 to 4,003 stand behind it.
+    one(owner, "full").await;
+    book(owner, 4_000, 500).await;
+    let replica = Replica::start(&parse(&text), "r2");
+    eventually(PATIENCE * 2, async || {
+        let (_, out, _) = outbox_relay(&text, &["status", "-o", "json"]).await;
+        json(&out)["cursors"][0]["last_error"]["code"] == "park_limit"
+    })
+    .await;
+    assert_eq!(position(owner).await.as_deref(), Some("2"));
+    receiver.answer(|_| (200, Duration::ZERO));
+    let (code, _, log) = outbox_relay(&text, &["dead-letter", "redrive", "--cursor", "h", "--yes"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    let (code, _, log) = outbox_relay(&text, &["cursor", "resume", "h"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    eventually(PATIENCE * 6, async || receiver.accepted("h").len() >= 4_003).await;
+    replica.stop().await;
+    each_once(receiver, 4_003);
+    in_order(receiver);
+}
+
+// Guarantee: lanes.order
+#[tokio::test(flavor = "multi_thread")]
+async fn backlog_of_one_lane_keeps_no_other_waiting() {
+    let stage = Stage::new().await;
+    let Stage { owner, receiver, .. } = &stage;
+    receiver.answer(|_| (200, Duration::from_millis(10)));
+    book(owner, 5_000, 1).await;
+    one(owner, "b").await;
+    let replica = Replica::start(&parse(&stage.text(8, "", "")), "r1");
+    eventually(PATIENCE, async || receiver.accepted("h").contains(&"5001".to_owned())).await;
+    let of_the_first = receiver.accepted("h").len();
+    assert!(of_the_first < 1_000, "{of_the_first} before it");
+    replica.stop().await;
+    in_order(receiver);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn receiver_that_wants_fewer_requests_slows_all_lanes_and_parks_none() {
+    let stage = Stage::new().await;
+    let Stage { owner, receiver, .. } = &stage;
+    receiver.answer(|_| (429, Duration::ZERO));
+    book(owner, 100, 50).await;
+    let text = stage.text(10, "on_poison = \"park_key\"\n", "lane_hold = \"1s\"\n");
+    let replica = Replica::start(&parse(&text), "r1");
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let asked = receiver.requests().len();
+    assert!(asked < 120, "{asked} requests in four seconds");
+    receiver.answer(|_| (200, Duration::ZERO));
+    eventually(PATIENCE * 4, async || position(owner).await.as_deref() == Some("100")).await;
+    replica.stop().await;
+    each_once(receiver, 100);
+    assert_eq!(dead_letters(owner).await.len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outage_longer_than_the_hold_parks_no_lane() {
+    let stage = Stage::new().await;
+    let Stage { owner, receiver, .. } = &stage;
+    receiver.answer(|_| (503, Duration::ZERO));
+    book(owner, 60, 30).await;
+    let text = stage.text(10, "on_poison = \"park_key\"\n", "lane_hold = \"1s\"\n");
+    let replica = Replica::start(&parse(&text), "r1");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    receiver.answer(|_| (200, Duration::ZERO));
+    eventually(PATIENCE * 4, async || position(owner).await.as_deref() == Some("60")).await;
+    replica.stop().await;
+    each_once(receiver, 60);
+    assert_eq!(dead_letters(owner).await.len(), 0);
+}

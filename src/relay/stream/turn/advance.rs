@@ -1,6 +1,7 @@
 //! The end of a turn: what follows from how publishing ended, and the advance that records it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Turn;
 use crate::cursor::ahead::Beyond;
@@ -28,8 +29,9 @@ impl Turn<'_> {
     ) -> Result<TurnOutcome, TurnError> {
         let relayed = self.behind_its_key(relayed).await?;
         let acknowledged = relayed.published.acknowledged;
-        let message_id = relayed.message_id(acknowledged);
+        let message_id = relayed.message_id(relayed.at.unwrap_or(acknowledged));
         let verdict = publish_decision::verdict(self.ready, &relayed);
+        let lane_waits = relayed.lane_waits.filter(|_| matches!(verdict, Verdict::Retry(_)));
         let (verdict, park) = self.key_to_park(verdict, &relayed).await?;
         let verdict = publish_decision::copied(self.engine, self.ready, verdict).await;
         let verdict = self.late_halt(relayed.opened.as_ref()).map_or(verdict, Verdict::Halt);
@@ -61,7 +63,7 @@ impl Turn<'_> {
         if !self.ready.config.lanes.are_used() {
             self.delivered = relayed.instants(acknowledged);
         }
-        Ok(self.outcome(verdict, &relayed, message_id))
+        Ok(self.outcome(verdict, &relayed, (message_id, lane_waits)))
     }
 
     /// While the lock is held: no other replica must try the same message before it can see a halt or an open circuit.
@@ -146,7 +148,12 @@ impl Turn<'_> {
         }
     }
 
-    fn outcome(&mut self, verdict: Verdict<'_>, relayed: &Relayed, message_id: Option<String>) -> TurnOutcome {
+    fn outcome(
+        &mut self,
+        verdict: Verdict<'_>,
+        relayed: &Relayed,
+        (message_id, lane_waits): (Option<String>, Option<Duration>),
+    ) -> TurnOutcome {
         let (rows, suspects) = (relayed.sent(), relayed.published.suspects);
         match verdict {
             Verdict::Search(failure) => {
@@ -154,10 +161,10 @@ impl Turn<'_> {
                 TurnOutcome::Searching { rows, suspects, failure }
             }
             Verdict::Bury(failure, letter) => TurnOutcome::Buried { rows, failure, message_id: letter.message_id },
-            Verdict::Retry(failure) if relayed.lane_waits => {
-                TurnOutcome::LaneWaits { rows, more: relayed.fetched.more, failure, message_id }
-            }
-            Verdict::Retry(failure) | Verdict::Halt(failure) => TurnOutcome::Stalled { rows, failure, message_id },
+            Verdict::Retry(failure) | Verdict::Halt(failure) => match lane_waits {
+                Some(pause) => TurnOutcome::LaneWaits { rows, pause, failure, message_id },
+                None => TurnOutcome::Stalled { rows, failure, message_id },
+            },
             Verdict::Done if relayed.fetched.rows == 0 && self.late == 0 && !relayed.looks_on() => TurnOutcome::Idle,
             Verdict::Done => {
                 let prefix = relayed.published.acknowledged;

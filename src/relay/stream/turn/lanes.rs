@@ -27,13 +27,9 @@ impl<'a> Turn<'a> {
         let ready = self.ready;
         // What was read ahead begins where this turn would have ended with all of its rows acknowledged.
         chain.ahead = None;
-        if let Some(position) = &cursor.position {
-            ready.waiting.passed(position.created_at);
-        }
         let wanted = self.row_limit(0);
-        let holds_rows = !self.ahead.is_empty() || !ready.waiting.is_empty();
-        let reads = if holds_rows { wanted.max(ready.config.lanes.window) } else { wanted };
-        let reads = reads.max(self.reads_at_least());
+        let left = if ready.status.circuit_open() { wanted } else { ready.config.turn.rows };
+        let reads = ready.config.lanes.window.max(self.reads_at_least());
         let begun = Instant::now();
         let Ahead { mut rows, mut end, most, growth, .. } =
             chain.reading(self.engine, ready, self.learned, cursor, self.sighting, reads);
@@ -45,7 +41,8 @@ impl<'a> Turn<'a> {
         let plain = self.parked.keys.is_empty() && opened.as_ref().is_some_and(|opened| opened.late.is_empty());
         let snapshot = opened.as_ref().filter(|_| plain).map(|opened| opened.snapshot.clone());
         let recorder = LaneRecorder::new(self.engine, self.facts(cursor), snapshot);
-        let mut side = SideBySide::new(ready, self.side_mode(deadline), recorder, wanted, self.engine.stop.clone());
+        let mut side =
+            SideBySide::new(ready, self.side_mode(deadline), recorder, (wanted, left), self.engine.stop.clone());
         let mut kept = Kept::default();
         let mut parked = self.passing(None);
         let (mut fetched, mut fetch_time) = (None, Duration::ZERO);
@@ -64,7 +61,7 @@ impl<'a> Turn<'a> {
                 _ = async { tokio::join!(publishing, reading) } => Some(false),
             }
         };
-        let Some(cut) = cut else { return Err(self.lock_lost(side.lanes.all_acknowledged())) };
+        let Some(cut) = cut else { return Err(self.lock_lost(side.recorder.open())) };
         if let Some(Ok(fetched)) =
             fetched.as_ref().filter(|fetched| fetched.as_ref().is_ok_and(|fetched| fetched.rows > 0))
         {
@@ -72,18 +69,22 @@ impl<'a> Turn<'a> {
         }
         (self.timings.fetch, self.timings.publish) = (fetch_time, begun.elapsed());
         side.recorder.settle().await;
+        if side.recorder.lost {
+            return Err(self.lock_lost(side.recorder.open()));
+        }
         let sent = side.lanes.all_acknowledged();
         self.delivered = side.delivered(&kept);
         let wrote = side.recorder.wrote;
         let over = side.ran_out_of_time();
-        let Ended { published, beyond, lane_waits } = side.finish(&kept);
+        let parked_keys = u64::try_from(self.parked.keys.len()).unwrap_or(u64::MAX);
+        let Ended { published, beyond, lane_waits, at } = side.finish(&kept, parked_keys);
         let published = parked.ended(published, kept.rows());
         self.learn(&published, Taken { rows: sent, wanted, most, spent: false, growth, cut: cut || over });
         let handed_over = parked.handed_over();
         let relayed = self.read((kept, parked.withheld, handed_over), published, fetched, cut)?;
         let is_known = wrote || cursor.has_ahead || !beyond.is_empty();
         let beyond = is_known.then_some(Beyond { rows: beyond, is_last: false });
-        Ok(Relayed { opened, beyond, lane_waits, ..relayed })
+        Ok(Relayed { opened, beyond, lane_waits, at, ..relayed })
     }
 
     /// What becomes of the rows that are read.
@@ -93,7 +94,8 @@ impl<'a> Turn<'a> {
 
     /// The last message is handed over while there is still time for its answer.
     fn side_mode(&self, deadline: Instant) -> Mode {
-        let until = deadline.checked_sub(self.ready.config.turn.call_deadline()).or(Some(deadline));
+        let answer = self.ready.config.turn.call_deadline() + self.ready.config.turn.deadline / 10;
+        let until = deadline.checked_sub(answer).or(Some(deadline));
         Mode { until, cut: Some(deadline), partitions: self.partitions, ..Mode::default() }
     }
 }
