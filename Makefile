@@ -88,7 +88,7 @@ test-incumbent: ## Put a real Debezium and a window poller on trial by verify, a
 	@scripts/install build postgres kafka
 	@scripts/kafka-jars
 	@scripts/debezium-jars
-	cargo test --test incumbent -- --nocapture --test-threads=1; status=$$?; scripts/settle; exit $$status
+	cargo test --test incumbent debezium -- --nocapture --test-threads=1; status=$$?; scripts/settle; exit $$status
 
 deps-lint:
 	@scripts/install build lint audit rules
