@@ -1,6 +1,6 @@
 # Everything runs through cargo; make only installs what is missing first. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-demo deps-test deps-consumers deps-lint deps-apt deps-fetch build-lint build-test demo test fuzz test-page test-pg lint audit bench \
+.PHONY: help deps deps-demo deps-test deps-consumers deps-lint deps-apt deps-fetch build-lint build-test demo test fuzz test-page test-incumbent test-pg lint audit bench \
     bench-compare soak dist try-deb
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
@@ -83,6 +83,12 @@ test-page: ## Open the status page in Chromium: calm, held, halted; light, dark,
 	@scripts/install build postgres page
 	@scripts/page-kit
 	cargo test --test page each_state -- --nocapture; status=$$?; scripts/settle; exit $$status
+
+test-incumbent: ## Put a real Debezium and a window poller on trial by verify, and a converted configuration beside Debezium
+	@scripts/install build postgres kafka
+	@scripts/kafka-jars
+	@scripts/debezium-jars
+	cargo test --test incumbent debezium -- --nocapture --test-threads=1; status=$$?; scripts/settle; exit $$status
 
 deps-lint:
 	@scripts/install build lint audit rules

@@ -141,7 +141,9 @@ impl LockedCursor {
         let partitions = adopt.and_then(|adoption| adoption.partitions);
         let moved = end != self.position;
         let snapshot = sweeping.opened.map(|opened| opened.snapshot.as_str());
-        let keeps = snapshot.is_none() && adopt.is_none() && self.swept.is_some() && self.is_behind(end.as_ref());
+        // What it knows of late rows holds for the same relations only.
+        let same = adopt.is_none_or(|adoption| self.has_known(adoption));
+        let keeps = snapshot.is_none() && same && self.swept.is_some() && self.is_behind(end.as_ref());
         let parameters: [&(dyn ToSql + Sync); 11] = [
             &self.name,
             &created_at,
@@ -183,6 +185,12 @@ impl LockedCursor {
             (Some(from), Some(to)) if from.created_at == to.created_at => from != to && change.from.is_none(),
             (Some(from), Some(to)) => to.created_at < from.created_at,
         }
+    }
+
+    /// Whether it has read all these relations before.
+    fn has_known(&self, adoption: &Adoption) -> bool {
+        let known = self.relations.as_ref();
+        known.is_some_and(|(root, others)| *root == adoption.root && adoption.relations.is_subset(others))
     }
 
     /// Whether this place lies before its position, or at it: what was known of late rows below holds there, too.

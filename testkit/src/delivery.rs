@@ -216,6 +216,16 @@ pub fn verdict(committed: &Committed, reports: &[&Report], killed: bool) -> Verd
 }
 
 impl Verdict {
+    /// Of two findings about one run: a broken promise outweighs a missing proof, and that a pass.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Fail, _) | (_, Self::Fail) => Self::Fail,
+            (Self::Undecided, _) | (_, Self::Undecided) => Self::Undecided,
+            (Self::Pass, Self::Pass) => Self::Pass,
+        }
+    }
+
     /// The word in documents.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

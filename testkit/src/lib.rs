@@ -47,6 +47,7 @@ mod schedules;
 mod summary;
 mod takeover;
 mod throttle;
+mod verified;
 mod view;
 
 /// What the user asks for.

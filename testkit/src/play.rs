@@ -14,6 +14,7 @@ use super::scene::{EVENTS, Scene};
 use super::summary::Evidence;
 use super::takeover::{self, Kill, kill_holder};
 use super::throttle::Throttle;
+use super::verified::Verified;
 use super::view::View;
 use crate::delivery::{Committed, Delivery, Verdict, check};
 
@@ -59,13 +60,15 @@ pub(super) async fn play(options: &Options, scene: &mut Scene, view: &mut View) 
     // Duplicates on their way count, too.
     consumer.catch_up(DELIVERY).await?;
     let received = consumer.stop().await?;
+    view.note(&format!("`outbox-relay verify {EVENTS}` compares the table with the topic"));
+    let verified = Verified::look(&mut scene.replicas, EVENTS).await?;
 
     let kafka = check(&committed, &received.streams(), &received.gaps);
     let sms = check(&committed, &sms_streams(&scene.gateway.accepted()), &[]);
     let last = received.partitions.values().flatten().map(|record| record.received_at).max();
     let span = last.map_or(options.writing, |last| last.since(started));
     let (committed, received) = (&committed, &received);
-    let evidence = Evidence { committed, received, kafka: &kafka, sms: &sms, kills: &kills, span };
+    let evidence = Evidence { committed, received, kafka: &kafka, sms: &sms, verified: &verified, kills: &kills, span };
     let summary = evidence.summary(options);
     println!("\n{}", summary.table());
     if options.json {

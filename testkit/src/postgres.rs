@@ -294,7 +294,10 @@ fn run_initdb(mut command: Command) -> anyhow::Result<()> {
 }
 
 /// The directory with `initdb` and `postgres`: as told, on PATH, or the newest of the distribution's.
-fn binaries() -> anyhow::Result<PathBuf> {
+///
+/// # Errors
+/// When there is none.
+pub fn binaries() -> anyhow::Result<PathBuf> {
     let complete = |dir: &PathBuf| dir.join("initdb").is_file() && dir.join("postgres").is_file();
     if let Some(dir) = std::env::var_os(BINARIES).map(PathBuf::from) {
         ensure!(complete(&dir), "{BINARIES}={} has no initdb and postgres", dir.display());

@@ -15,6 +15,9 @@ const START: Duration = Duration::from_secs(30);
 /// Longer than the grace period of `run`.
 const DRAIN: Duration = Duration::from_secs(25);
 
+/// A command that reads and ends.
+const ONCE: Duration = Duration::from_secs(60);
+
 const CONFIG: &str = "outbox-relay.toml";
 
 #[derive(Debug)]
@@ -38,6 +41,13 @@ struct Replica {
     process: Process,
     program: Program,
     ended: Option<ExitStatus>,
+}
+
+/// What a command ended with, and what it printed.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) status: ExitStatus,
+    pub(super) output: String,
 }
 
 impl Replicas {
@@ -77,6 +87,25 @@ impl Replicas {
             self.all.push(Replica { name, process, program, ended: None });
         }
         Ok(())
+    }
+
+    /// Runs another command of the product with the replicas' configuration, and waits for its end.
+    pub(super) async fn once(&mut self, name: &str, args: &[&str]) -> anyhow::Result<Ended> {
+        let dir = self.dir().to_owned();
+        let config = dir.join(CONFIG).display().to_string();
+        let args = ["--config", &config].into_iter().chain(args.iter().copied()).map(str::to_owned);
+        let log = dir.join(format!("{name}.log"));
+        let program = Program {
+            path: relay()?,
+            args: args.collect(),
+            env: vec![],
+            log: log.clone(),
+            user: None,
+            stop: Signal::KILL,
+        };
+        let mut process = self.watchdog.spawn(&program)?;
+        let status = self.watchdog.reap(&mut process, ONCE).await?;
+        Ok(Ended { status, output: std::fs::read_to_string(&log)? })
     }
 
     /// Name, process id and state of each, for people.

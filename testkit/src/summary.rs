@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::Options;
 use super::consumer::Received;
 use super::takeover::Kill;
+use super::verified::Verified;
 use crate::delivery::{Committed, Report, Verdict, verdict};
 
 /// The document; names and types are a contract.
@@ -19,6 +20,8 @@ pub(super) struct Summary {
     replicas: usize,
     rows_committed: usize,
     sinks: Sinks,
+    /// What `outbox-relay verify` said of the Kafka relay.
+    verify: Verified,
     kills: Vec<Killed>,
     rows_per_second: f64,
     latency_ms: Latency,
@@ -66,6 +69,7 @@ pub(super) struct Evidence<'a> {
     pub(super) received: &'a Received,
     pub(super) kafka: &'a Report,
     pub(super) sms: &'a Report,
+    pub(super) verified: &'a Verified,
     pub(super) kills: &'a [Kill],
     /// From the writers' first row to the consumer's last first delivery.
     pub(super) span: Duration,
@@ -73,7 +77,9 @@ pub(super) struct Evidence<'a> {
 
 impl Evidence<'_> {
     pub(super) fn verdict(&self) -> Verdict {
-        verdict(self.committed, &[self.kafka, self.sms], !self.kills.is_empty())
+        let killed = !self.kills.is_empty();
+        let received = verdict(self.committed, &[self.kafka, self.sms], killed);
+        received.and(self.verified.verdict(self.committed.len(), killed))
     }
 
     pub(super) fn summary(&self, options: &Options) -> Summary {
@@ -84,6 +90,7 @@ impl Evidence<'_> {
             replicas: options.replicas,
             rows_committed: self.committed.len(),
             sinks: Sinks { kafka: Counts::of(self.kafka), sms: Counts::of(self.sms) },
+            verify: self.verified.clone(),
             kills: self.kills.iter().map(|kill| self.killed(kill)).collect(),
             rows_per_second: tenths(self.kafka.distinct as f64 / self.span.as_secs_f64().max(0.001)),
             latency_ms: self.latency(),
@@ -165,6 +172,7 @@ impl Summary {
         if self.sinks.kafka.gaps > 0 {
             let _ = writeln!(text, "The broker lost records before the consumer saw them: nothing is proven.");
         }
+        let _ = writeln!(text, "{}", self.verify.line(!self.kills.is_empty()));
         let sinks = [&self.sinks.kafka, &self.sinks.sms];
         let all = |count: fn(&Counts) -> usize| sinks.into_iter().map(count).sum::<usize>();
         let (lost, disordered) = (all(|sink| sink.lost), all(|sink| sink.out_of_order));

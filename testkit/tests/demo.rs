@@ -16,6 +16,9 @@ use tokio::process::{Child, Command};
 
 use outbox_testkit::kafka::RealBroker;
 
+#[path = "demo/verify.rs"]
+mod verify;
+
 /// Slow on a busy machine: three replicas, PostgreSQL and the writers share it with other tests.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -101,6 +104,12 @@ async fn the_demo_survives_a_kill_with_nothing_lost_and_leaves_nothing_behind() 
         assert_eq!(sink["distinct"], rows);
         assert_eq!(sink["deliveries"].as_u64().unwrap(), rows + sink["duplicates"].as_u64().unwrap());
     }
+    // The product says the same of its topic: all rows looked at, and what a kill may have repeated counted.
+    let (verify, repeated) = (&verdict["verify"], &verdict["sinks"]["kafka"]["duplicates"]);
+    assert_eq!((&verify["relay"], verify["rows"].as_u64()), (&"booking_events".into(), Some(rows)), "{stdout}");
+    assert_eq!(verify["records"], verdict["sinks"]["kafka"]["deliveries"], "{stdout}");
+    assert_eq!(verify["exit_code"], if *repeated == 0 { 0 } else { 3 }, "{stdout}");
+    assert!(stdout.contains("\nverify  booking_events: "), "{stdout}");
     let kill = &verdict["kills"][0];
     assert_eq!((kill["signal"].as_str(), kill["cursor"].as_str()), (Some("SIGKILL"), Some("booking_events")));
     println!("takeover after {} ms", kill["takeover_ms"]);

@@ -1,5 +1,6 @@
 //! Rows that become visible below the position of their cursor: with a column `txid` they come late and are not lost.
 
+mod attached;
 mod backlog;
 mod endless;
 mod operators;

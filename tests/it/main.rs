@@ -22,6 +22,7 @@ mod dashboard;
 mod dead_letter_topic;
 mod deploy;
 mod due;
+mod dumped;
 mod email;
 mod errors;
 mod faults;

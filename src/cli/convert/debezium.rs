@@ -91,7 +91,7 @@ pub(super) fn translate(mut settings: Settings) -> anyhow::Result<Translated> {
     let postgres = postgres(&mut settings, &mut notes)?;
     let kafka = kafka(&mut settings, &mut notes);
     let router = Router::take(&mut settings, &mut notes)?;
-    formats(&mut settings, router.expands, &mut notes)?;
+    formats(&mut settings, &router, &mut notes)?;
     let tables = tables(&mut settings)?;
     notes.extend(router.notes_of_tables(&tables));
     let left = settings.left();
@@ -235,12 +235,12 @@ fn option_of(jaas: &str, option: &str) -> Option<String> {
 }
 
 /// How keys and values were written to Kafka: the relay writes a column's text as it is.
-fn formats(settings: &mut Settings, expands: bool, notes: &mut Vec<String>) -> anyhow::Result<()> {
+fn formats(settings: &mut Settings, router: &Router, notes: &mut Vec<String>) -> anyhow::Result<()> {
     for (what, keys) in [("key", ["format.key", "key.converter"]), ("value", ["format.value", "value.converter"])] {
         let [server, connect] = keys.map(|key| settings.take(key).map(|value| (key, value)));
         let (name, format) = server.or(connect).unwrap_or((keys[0], "json".to_owned()));
         let plain = ["simplestring", "binary", "StringConverter", "ByteArrayConverter", "BinaryDataConverter"];
-        if plain.iter().any(|plain| format == *plain || format.ends_with(plain)) || what == "value" && expands {
+        if plain.iter().any(|plain| format == *plain || format.ends_with(plain)) {
             continue;
         }
         if format != "json" && !format.ends_with("JsonConverter") {
@@ -251,12 +251,24 @@ fn formats(settings: &mut Settings, expands: bool, notes: &mut Vec<String>) -> a
                 "{name} was JSON: Debezium wrote the key of a record as a JSON text, in quotation marks. The relay writes it without: the bytes are \
                  others, so records of a key may go to another partition than before. Let consumers read what was there before the switch."
             )
+        } else if router.expands {
+            "table.expand.json.payload: Debezium wrote the payload's JSON again: compact, without fields that are null, a fraction as the nearest \
+             double, and all of it as a text in quotation marks where it is no object, or a list in it has elements of several types. The relay writes \
+             the column as it is."
+                .to_owned()
         } else {
             format!(
                 "{name} was JSON: Debezium wrote the payload as a JSON text, perhaps in an envelope with its schema. The relay writes the column as \
                  it is: consumers have one step less to do, and must know it before the switch."
             )
         });
+        // In plain formats it is a null value either way.
+        if what == "value" && !router.tombstones {
+            let column = &router.payload;
+            notes.push(format!(
+                "A row whose {column} is NULL becomes a record with a null value here, a tombstone; Debezium wrote the JSON text null."
+            ));
+        }
     }
     Ok(())
 }
@@ -289,6 +301,8 @@ struct Router {
     headers: Vec<(String, String)>,
     /// The payload was written as JSON, and not as a text in JSON.
     expands: bool,
+    /// A NULL payload was a null value in every format.
+    tombstones: bool,
 }
 
 impl Router {
@@ -321,12 +335,7 @@ impl Router {
         let topic = topic(&mut option)?;
         let headers = headers(option("table.fields.additional.placement"))?;
         let expands = option("table.expand.json.payload").as_deref() == Some("true");
-        if option("route.tombstone.on.empty.payload").as_deref() != Some("true") {
-            notes.push(format!(
-                "A row whose {payload} is NULL becomes a record with a null value here, a tombstone; Debezium writes one only with \
-                 route.tombstone.on.empty.payload = true."
-            ));
-        }
+        let tombstones = option("route.tombstone.on.empty.payload").as_deref() == Some("true");
         let left = settings.take_all(&format!("transforms.{name}."));
         let needless = ["table.op.invalid.behavior", "table.json.payload.null.behavior", "predicate", "negate"];
         let left: Vec<String> =
@@ -334,7 +343,7 @@ impl Router {
         if !left.is_empty() {
             notes.push(format!("Settings of the event router that are not translated: {}.", left.join(", ")));
         }
-        Ok(Self { id, key, payload, created_at, topic, headers, expands })
+        Ok(Self { id, key, payload, created_at, topic, headers, expands, tombstones })
     }
 
     /// What a table needs that Debezium did not.

@@ -142,3 +142,23 @@ fn what_would_change_messages_is_refused_by_key_and_value() {
         assert!(error.contains(told), "{told}: {error}");
     }
 }
+
+/// As Debezium 3.6.1 was seen to do it: `tests/incumbent/converted.rs`.
+#[test]
+fn what_debezium_makes_of_expanded_json_and_of_null_is_said() {
+    let null = "Debezium wrote the JSON text null";
+    let said = |value: &str| {
+        let text = SERVER.replace("debezium.format.value=simplestring", value);
+        translated(&text).expect("it is translated").notes.join("\n")
+    };
+    let plain = said("debezium.format.value=simplestring");
+    assert!(!plain.contains(null) && !plain.contains("tombstone"), "{plain}");
+    let json = said("debezium.format.value=json");
+    assert!(json.contains("was JSON") && json.contains(null), "{json}");
+    let expanded = said("debezium.format.value=json\ndebezium.transforms.outbox.table.expand.json.payload=true");
+    assert!(expanded.contains("without fields that are null") && !expanded.contains("was JSON"), "{expanded}");
+    assert!(!expanded.contains("not translated") && expanded.contains(null), "{expanded}");
+    let tombstones =
+        said("debezium.format.value=json\ndebezium.transforms.outbox.route.tombstone.on.empty.payload=true");
+    assert!(tombstones.contains("was JSON") && !tombstones.contains(null), "{tombstones}");
+}

@@ -189,3 +189,67 @@ async fn a_released_row_that_is_refused_counts_as_a_dead_letter() {
     replica.signal(rustix::process::Signal::TERM);
     replica.wait().await;
 }
+
+// Guarantee: parked.order
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_between_a_full_key_that_is_released_and_a_row_that_cannot_be_read_are_not_passed() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let receiver = refusing("bad");
+    let text = toml(&database, "relay", None, &http(&receiver, "park_limit = 100"));
+    let fill = "INSERT INTO bookings (customer, payload) SELECT 'a', CASE n WHEN 1 THEN 'bad' ELSE 'good' END FROM generate_series(1, 20) AS n";
+    owner.batch_execute(fill).await.unwrap();
+    let replica = Replica::start(&parse(&text), "r1");
+    eventually(PATIENCE * 2, async || parked(&owner, "h").await.len() == 20).await;
+    replica.stop().await;
+    book(&owner, "a", &["21"]).await;
+    book(&owner, "c", &["22", "23"]).await;
+    book(&owner, "d", &[&"x".repeat(100_000)]).await;
+    book(&owner, "e", &["25"]).await;
+    verb(&text, &["dead-letter", "discard", "--cursor", "h", "--yes"]).await;
+    // More rows of the key wait than may, and a turn sends five of them: the next one reads new rows while it is full.
+    let full =
+        text.replace("park_limit = 100", "park_limit = 3").replace("rows = 50", "rows = 5\nmax_row_bytes = \"64KiB\"");
+    let replica = Replica::start(&parse(&full), "r2");
+    let all: std::collections::BTreeSet<String> = (2..=25).filter(|n| *n != 24).map(|n: u32| n.to_string()).collect();
+    let ends = tokio::time::timeout(PATIENCE * 2, async {
+        while receiver.accepted("h").len() < all.len() {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    });
+    let _what_has_come_tells_more = ends.await;
+    assert_eq!(receiver.accepted("h").into_iter().collect::<std::collections::BTreeSet<_>>(), all);
+    assert_eq!(receiver.accepted("h").len(), all.len(), "none twice");
+    let of_a: Vec<u32> = receiver.accepted("h").iter().map(|id| id.parse().unwrap()).filter(|id| *id < 22).collect();
+    assert!(of_a.is_sorted(), "{of_a:?}");
+    let dead = "SELECT message_id FROM outbox.dead_letter WHERE state = 'dead'";
+    let letters: Vec<String> = owner.query(dead, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
+    assert_eq!(letters, ["24"]);
+    replica.stop().await;
+}
+
+// Guarantee: parked.order
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_locked_before_their_rows_as_whoever_releases_them_locks_them() {
+    let Stage { owner, receiver, text, replica, database } = stage().await;
+    // As `dead-letter discard` begins: the key, and then the row that it waits for.
+    let mut other = database.connect("postgres").await;
+    let releasing = other.transaction().await.unwrap();
+    releasing.batch_execute("SELECT FROM outbox.parked_key WHERE key = 'a' FOR UPDATE").await.unwrap();
+    // A turn that comes upon the parked rows again.
+    let seek = {
+        let text = text.clone();
+        tokio::spawn(async move { verb(&text, &["cursor", "seek", "h", "--beginning", "--yes"]).await })
+    };
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = 'relay' \
+                 AND datname = current_database()";
+    eventually(PATIENCE * 2, async || owner.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) >= 1).await;
+    let rows = "SELECT FROM outbox.parked WHERE cursor = 'h' AND key = 'a' FOR UPDATE NOWAIT";
+    releasing.batch_execute(rows).await.expect("the turn waits for the key, and has locked none of its rows");
+    releasing.commit().await.unwrap();
+    seek.await.unwrap();
+    book(&owner, "c", &["7"]).await;
+    eventually(PATIENCE * 2, async || receiver.accepted("h").last().is_some_and(|id| id == "7")).await;
+    assert_eq!(parked(&owner, "h").await, pairs(&[("a", "2"), ("a", "4"), ("a", "6"), ("b", "5")]));
+    replica.stop().await;
+}

@@ -99,6 +99,32 @@ async fn a_turn_that_reaches_its_deadline_changes_nothing_and_smaller_turns_get_
 
 // Guarantee: read-models.deadline
 #[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_is_left_out_before_half_done_work_does_not_commit_it() {
+    let (database, owner) = stage().await;
+    // Three rows of 0.4 s in one piece, of which a turn of 1 s is at the last when it ends; behind a row that does not match, which the
+    // position could pass by itself.
+    owner
+        .batch_execute(
+            "CREATE FUNCTION app.slow(bigint) RETURNS bigint LANGUAGE sql AS \
+             'SELECT CASE WHEN pg_catalog.pg_sleep(0.4) IS NULL THEN 0 ELSE $1 END'; \
+             INSERT INTO public.bookings (customer, payload) VALUES ('c0', 'other'), ('c0', 'p'), ('c1', 'p'), ('c2', 'p')",
+        )
+        .await
+        .unwrap();
+    let slow = BY_ROW.replace("$3)", "app.slow($3))");
+    let relays = relay("customers", "[relay.turn]\ndeadline = \"1s\"\n", &slow, PARAMETERS, "");
+    let table = "table = \"public.bookings\"\n";
+    let relays = relays.replace(table, &format!("{table}where = {{ payload = \"p\" }}\n"));
+    let replica = Replica::start(&config(&database, "relay", None, &relays), "r1");
+    let end = "SELECT count(*) FROM outbox.cursor WHERE position_id = '4'";
+    eventually(PATIENCE * 3, async || owner.query_one(end, &[]).await.unwrap().get::<_, i64>(0) == 1).await;
+    let wanted = DIRECT.replace("GROUP BY", "WHERE payload = 'p' GROUP BY");
+    assert_eq!((counted(&owner, "app.customers").await, differences(&owner, "app.customers", &wanted).await), (3, 0));
+    replica.stop().await;
+}
+
+// Guarantee: read-models.deadline
+#[tokio::test(flavor = "multi_thread")]
 async fn a_batch_that_takes_longer_than_a_statement_may_gets_through_in_smaller_ones() {
     let (database, owner) = stage().await;
     // 300 rows of 10 ms: fewer than a batch may have, and longer than the 600 ms that a statement has.

@@ -101,6 +101,17 @@ impl Reader {
 
     /// What a reading after that position finds late.
     pub async fn opened(&self, after: &Position, swept: &Swept, parts: Parts) -> Result<Opened, FetchError> {
+        self.opened_knowing(None, after, swept, parts).await
+    }
+
+    /// The same of a cursor that knows these partitions.
+    pub async fn opened_knowing(
+        &self,
+        known: Option<&BTreeSet<u32>>,
+        after: &Position,
+        swept: &Swept,
+        parts: Parts,
+    ) -> Result<Opened, FetchError> {
         let (sighting, shape) = (self.scan().await, self.shape.lock().await.clone());
         let texts = Texts::new(&shape, &[], usize::MAX);
         let request = Request {
@@ -112,8 +123,8 @@ impl Reader {
             after: Some(after),
             sweep: Some(SweepRequest { cursor: "c", swept, parts }),
             horizon: sighting.horizon.at,
-            known: None,
-            root: None,
+            known,
+            root: known.map(|_| shape.root),
             budget: Budget { rows: self.rows, bytes: 8 << 20, page: 8 << 20, time: Duration::from_secs(5) },
             sizes: Sizes::default(),
         };

@@ -1,5 +1,7 @@
 //! Differences that a test has planted are found by id, and named as what they are.
 
+use std::collections::BTreeSet;
+
 use super::{delivered, delivered_after, delivered_by, differences, insert, put, verify, with};
 use crate::support::{broker, kafka_relay, unique};
 
@@ -36,6 +38,45 @@ async fn records_removed_from_a_copy_of_the_topic_are_named() {
     let (_, document, _) = verify(&relay.with_topic(&copy), &["events", "--limit", "2"]).await;
     assert_eq!((differences(&document).len(), &document["differences_capped"]), (2, &true.into()));
     assert_eq!(document["counts"]["not_in_topic"], 100);
+}
+
+/// Rows that a cursor which was moved by hand has passed, and records that a copy of the topic lacks, both at random.
+// Guarantee: verify.kinds
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_planted_losses_are_found_each_by_its_id_and_nothing_else_is() {
+    let seed = std::env::var("OUTBOX_RELAY_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
+    println!("OUTBOX_RELAY_SEED={seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let relay = delivered_by(2_000, 3, |topic| kafka_relay("events", topic, "")).await;
+    let (mut rows, mut lost) = (2_000, BTreeSet::new());
+    for _ in 0..25 {
+        let (passed, others) = (2, random.u32(0..40));
+        insert(&relay.owner, passed + others).await;
+        let to = rows + passed;
+        let move_by_hand = format!(
+            "UPDATE outbox.cursor SET (position_created_at, position_id) = (SELECT created_at, id::text FROM bookings WHERE id = {to})"
+        );
+        relay.owner.batch_execute(&move_by_hand).await.unwrap();
+        lost.extend(rows + 1..=to);
+        rows += passed + others;
+        super::drain(&relay.text).await;
+    }
+    let copy = unique("copy");
+    broker().await.create_topic(&copy, 3, &[]).await.unwrap();
+    let mut records = relay.records().await;
+    while lost.len() < 100 {
+        let record = records.remove(random.usize(..records.len()));
+        lost.insert(record.id().parse().unwrap());
+    }
+    put(&copy, &records).await;
+    let begun = std::time::Instant::now();
+    let (code, document, log) = verify(&relay.with_topic(&copy), &["events", "--limit", "1000"]).await;
+    println!("100 of {rows} found in {:?}", begun.elapsed());
+    assert_eq!(code, Some(3), "{log}");
+    let found: Vec<String> = differences(&document);
+    assert_eq!(found.len(), 100, "{found:?}");
+    let planted: BTreeSet<String> = lost.iter().map(|id| format!("not_in_topic {id}")).collect();
+    assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), planted);
 }
 
 // Guarantee: verify.kinds
