@@ -90,7 +90,8 @@ pub(super) async fn leave(
 ) -> Result<(), Error> {
     let statement = loan.prepare_cached(PASSED).await?;
     let passed = position.map(|position| position.created_at);
-    loan.execute(&statement, &[&cursor, &beyond.is_last, &passed]).await?;
+    let id = position.and_then(|position| position.id.as_deref());
+    loan.execute(&statement, &[&cursor, &beyond.is_last, &passed, &id]).await?;
     if !beyond.rows.is_empty() {
         let statement = loan.prepare_cached(ADD).await?;
         let (instants, ids) = columns(&beyond.rows);

@@ -180,7 +180,8 @@ impl LockedCursor {
     /// Whether rows are to be sent again. Of two places of one instant only a move that was bound to the first is known to go forward.
     fn goes_back(&self, change: &CursorChange, end: Option<&Position>) -> bool {
         match (self.position.as_ref(), end) {
-            (None, _) => false,
+            (None, None) => change.from.is_none() && change.adopt.is_none(),
+            (None, Some(_)) => false,
             (Some(_), None) => true,
             (Some(from), Some(to)) if from.created_at == to.created_at => from != to && change.from.is_none(),
             (Some(from), Some(to)) => to.created_at < from.created_at,
