@@ -1,7 +1,7 @@
 # Everything runs through cargo; make only installs what is missing first. `make` lists the targets.
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-demo deps-test deps-consumers deps-lint deps-apt deps-fetch build-lint build-test demo test fuzz test-page test-pg lint audit bench \
-    bench-compare soak dist try-deb
+    bench-compare soak dist try-deb crates
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
 ARGS ?=
@@ -27,6 +27,8 @@ HOURS ?= 8
 SEED ?=
 STORMS ?=
 RELAY ?=
+# What would be published, in this order. What only the repository needs is left out, and cargo says so.
+CRATES = -p outbox-relay-librdkafka -p outbox-relay-rdkafka -p outbox-relay
 # Tests wait for servers much of their time: three at a time for two cores. Four took as long, and disturbed each other.
 export RUST_TEST_THREADS ?= $(shell echo $$(( $$(nproc) * 3 / 2 )))
 
@@ -97,6 +99,7 @@ lint: deps-lint ## Formatting, clippy, documentation, alert rules, manifests, an
 	cargo fmt --check
 	@$(MAKE) --no-print-directory build-lint
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --lib -p outbox-relay
+	cargo package --quiet --no-verify --allow-dirty $(CRATES)
 	$$(scripts/cargo-deny) --log-level error check licenses bans sources
 
 audit: deps ## Ask the advisory database about the dependencies; needs the network
@@ -116,6 +119,9 @@ soak: ## Storms one after the other, in search of a lost row (docs/SOAK.md); HOU
 	$(if $(RELAY),,cargo build --release --bin outbox-relay)
 	cargo bench --profile dev --bench soak -- --hours $(HOURS) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(STORMS),--storms $(STORMS)) $(if $(RELAY),--relay $(RELAY)) $(ARGS)
+
+crates: deps ## Package the crates as for a registry, and compile them as packaged, in some ten minutes
+	cargo publish --dry-run $(CRATES)
 
 dist: ## Make what is installed, from the commit: an archive, a Debian package, their checksums, below target/dist
 	@scripts/install build
