@@ -1,7 +1,7 @@
 # Everything runs through cargo; make only installs what is missing first. `make` lists the targets.
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-demo deps-test deps-consumers deps-lint deps-apt deps-fetch build-lint build-test demo test fuzz test-page test-pg lint audit bench \
-    bench-compare soak dist try-deb crates
+    bench-compare soak dist try-deb image try-image crates
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
 ARGS ?=
@@ -123,10 +123,17 @@ soak: ## Storms one after the other, in search of a lost row (docs/SOAK.md); HOU
 crates: deps ## Package the crates as for a registry, and compile them as packaged, in some ten minutes
 	cargo publish --dry-run $(CRATES)
 
-dist: ## Make what is installed, from the commit: an archive, a Debian package, their checksums, below target/dist
+dist: ## Make what is installed, from the commit: archive, Debian package, checksums, below target/dist; TARGET=aarch64-unknown-linux-gnu
 	@scripts/install build
 	@scripts/dist
 	@scripts/deb
+
+image: ## Make a container image of it without a container engine, after make dist: an OCI archive below target/dist
+	@scripts/install try
+	@scripts/image
+
+try-image: ## Run the image under runc: its own user, no capability, read-only, against a PostgreSQL; needs root, after make image
+	@scripts/try-image
 
 try-deb: ## Install the package in a bare Debian 12 without a compiler, with PostgreSQL, and relay rows; needs root, after make dist
 	@scripts/try-deb
