@@ -1,7 +1,7 @@
 # Everything runs through cargo; make only installs what is missing first. `make` lists the targets.
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-demo deps-test deps-consumers deps-lint deps-apt deps-fetch build-lint build-test demo test fuzz test-page test-incumbent test-pg lint audit bench \
-    bench-compare soak dist try-deb
+    bench-compare soak dist try-deb image try-image crates
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
 ARGS ?=
@@ -27,6 +27,8 @@ HOURS ?= 8
 SEED ?=
 STORMS ?=
 RELAY ?=
+# What would be published, in this order. What only the repository needs is left out, and cargo says so.
+CRATES = -p outbox-relay-librdkafka -p outbox-relay-rdkafka -p outbox-relay
 # Tests wait for servers much of their time: three at a time for two cores. Four took as long, and disturbed each other.
 export RUST_TEST_THREADS ?= $(shell echo $$(( $$(nproc) * 3 / 2 )))
 
@@ -103,6 +105,7 @@ lint: deps-lint ## Formatting, clippy, documentation, alert rules, manifests, an
 	cargo fmt --check
 	@$(MAKE) --no-print-directory build-lint
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --lib -p outbox-relay
+	cargo package --quiet --no-verify --allow-dirty $(CRATES)
 	$$(scripts/cargo-deny) --log-level error check licenses bans sources
 
 audit: deps ## Ask the advisory database about the dependencies; needs the network
@@ -123,10 +126,20 @@ soak: ## Storms one after the other, in search of a lost row (docs/SOAK.md); HOU
 	cargo bench --profile dev --bench soak -- --hours $(HOURS) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(STORMS),--storms $(STORMS)) $(if $(RELAY),--relay $(RELAY)) $(ARGS)
 
-dist: ## Make what is installed, from the commit: an archive, a Debian package, their checksums, below target/dist
+crates: deps ## Package the crates as for a registry, and compile them as packaged, in some ten minutes
+	cargo publish --dry-run $(CRATES)
+
+dist: ## Make what is installed, from the commit: archive, Debian package, checksums, below target/dist; TARGET=aarch64-unknown-linux-gnu
 	@scripts/install build
 	@scripts/dist
 	@scripts/deb
+
+image: ## Make a container image of it without a container engine, after make dist: an OCI archive below target/dist
+	@scripts/install try
+	@scripts/image
+
+try-image: ## Run the image under runc: its own user, no capability, read-only, against a PostgreSQL; needs root, after make image
+	@scripts/try-image
 
 try-deb: ## Install the package in a bare Debian 12 without a compiler, with PostgreSQL, and relay rows; needs root, after make dist
 	@scripts/try-deb

@@ -1,5 +1,5 @@
 """Checks deploy/ offline: kustomize builds of the overlays and of every combination of components, their schemas, this
-project's own rules; the Dockerfile; the Compose file. Prints what is wrong and exits 1."""
+project's own rules; the Helm chart; the Dockerfile; the Compose file. Prints what is wrong and exits 1."""
 
 import json
 import pathlib
@@ -11,6 +11,7 @@ import yaml
 import broken
 import compose
 import dockerfile
+import helm
 import rules
 import schemas
 
@@ -72,14 +73,15 @@ def main():
                 if not any(check(damaged)):
                     wrong.append(f"{name}: nobody notices {fault}")
     wrong += [f"never tried: {b[0]}" for b in broken.BY_SCHEMA + broken.BY_RULE if b[0] not in refused]
+    wrong += helm.problems(build, by_schema, *sources)
     wrong += compose.problems(DEPLOY / "compose.yaml")
     wrong += dockerfile.problems(DEPLOY / "Dockerfile")
     hadolint = subprocess.run(["hadolint", str(DEPLOY / "Dockerfile")], capture_output=True, text=True)
     wrong += hadolint.stdout.splitlines() + hadolint.stderr.splitlines()
     if wrong:
         sys.exit("\n".join(wrong))
-    refusals = len(refused) + len(compose.BREAKS) + len(dockerfile.BREAKS)
-    print(f"deploy: {checked} builds, Dockerfile and compose.yaml are in order; {refusals} broken ones were refused")
+    refusals = len(refused) + len(compose.BREAKS) + len(dockerfile.BREAKS) + len(helm.REFUSED) + len(helm.DIFFERENT)
+    print(f"deploy: {checked} builds, the chart, Dockerfile and compose.yaml are in order; {refusals} broken ones were refused")
 
 
 main()

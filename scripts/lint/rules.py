@@ -34,11 +34,16 @@ def problems(build, rules, dashboard):
     config = tomllib.loads(configs[0]["data"]["outbox-relay.toml"])
     if not re.fullmatch(r"outbox-relay-[a-z0-9]{10}", configs[0]["metadata"]["name"]):
         yield "the ConfigMap's name has no hash: a changed configuration would not replace the pods"
-    if config["admin"]["listen"] != f"0.0.0.0:{PORT}":
-        yield f"[admin] listen is not 0.0.0.0:{PORT}: no probe could reach it"
     namespaces = {resource["metadata"].get("namespace") for resource in build}
     if len(namespaces) != 1 or None in namespaces:
         yield f"not in one namespace: {namespaces}"
+    yield from shared_problems(build, config, rules, dashboard)
+
+
+def shared_problems(build, config, rules, dashboard):
+    """What is promised of the chart, too."""
+    if config["admin"]["listen"] != f"0.0.0.0:{PORT}":
+        yield f"[admin] listen is not 0.0.0.0:{PORT}: no probe could reach it"
     for kind, labels, spec in pods(build):
         yield from (f"{kind}: {problem}" for problem in pod_problems(kind, spec, config, build))
     yield from selector_problems(build)
@@ -74,6 +79,8 @@ def pod_problems(kind, spec, config, build):
             yield f"{path} of the configuration is not mounted"
     for container in spec["containers"]:
         yield from container_problems(kind, container)
+    for container in spec.get("initContainers", []):
+        yield from container_problems(f"{kind}'s init container", container)
 
 
 def container_problems(kind, container):
@@ -106,7 +113,7 @@ def restricted(spec):
                 "readOnlyRootFilesystem": True,
                 "capabilities": {"drop": ["ALL"]},
             }
-            for container in spec["containers"]
+            for container in spec["containers"] + spec.get("initContainers", [])
         )
     )
 
@@ -119,8 +126,9 @@ def selector_problems(build):
         selector = spec.get("podSelector") or spec.get("selector")
         if resource["kind"] == "ScaledObject" or not selector:
             continue
-        wanted = selector["matchLabels"].items()
-        if not any(wanted <= has.items() for has in labels):
+        wanted = selector.get("matchLabels", selector if resource["kind"] == "Service" else None).items()
+        of_services = [r["metadata"]["labels"] for r in of_kind(build, "Service")]
+        if not any(wanted <= has.items() for has in (of_services if resource["kind"] == "ServiceMonitor" else labels)):
             yield f"{resource['kind']} {resource['metadata']['name']} selects no pod"
 
 

@@ -6,7 +6,7 @@ import json
 import jsonschema
 import kubernetes_validate
 from cloudcoil.models.keda.v1alpha1 import ScaledObject
-from cloudcoil.models.prometheus_operator.v1 import PodMonitor, PrometheusRule
+from cloudcoil.models.prometheus_operator.v1 import PodMonitor, PrometheusRule, ServiceMonitor
 
 # The oldest cluster that is promised, and the newest that the schemas know.
 VERSIONS = ("1.30", kubernetes_validate.latest_version())
@@ -30,6 +30,7 @@ CUSTOM = {
         ("keda.sh/v1alpha1", ScaledObject),
         ("monitoring.coreos.com/v1", PodMonitor),
         ("monitoring.coreos.com/v1", PrometheusRule),
+        ("monitoring.coreos.com/v1", ServiceMonitor),
     )
 }
 

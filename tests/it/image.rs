@@ -94,6 +94,34 @@ fn the_image_is_built_from_all_that_the_program_is_made_of() {
         .filter_map(|line| line.strip_prefix("COPY ").filter(|rest| !rest.starts_with("--from")))
         .flat_map(|rest| rest.split(' ').rev().skip(1))
         .collect();
+    let needed = needed();
+    let ignore = std::fs::read_to_string(".dockerignore").unwrap();
+    for file in needed {
+        assert!(copied.iter().any(|place| file.starts_with(place)), "{file} is not copied: {copied:?}");
+    }
+    for place in copied {
+        let line = format!("!{}\n", place.trim_end_matches('/'));
+        assert!(ignore.contains(&line), "{place} is kept from the build by .dockerignore");
+    }
+}
+
+#[test]
+fn the_published_crate_has_all_that_the_program_is_made_of() {
+    let manifest = std::fs::read_to_string("Cargo.toml").unwrap();
+    let line = manifest.lines().find_map(|line| line.strip_prefix("include = [")).unwrap();
+    let included: Vec<&str> = line.split('"').filter_map(|part| part.strip_prefix('/')).collect();
+    for file in needed() {
+        // The two that cargo itself puts there.
+        let cargos = file == "Cargo.toml" || file == "Cargo.lock";
+        assert!(
+            cargos || included.iter().any(|place| file.starts_with(place)),
+            "{file} is not in `include`: {included:?}"
+        );
+    }
+}
+
+/// The files that the program is compiled from, but for those of `third_party`.
+fn needed() -> Vec<String> {
     let mut needed = vec!["Cargo.toml".to_owned(), "Cargo.lock".to_owned(), "src/main.rs".to_owned()];
     for file in sources(Path::new("src")) {
         let text = std::fs::read_to_string(&file).unwrap();
@@ -105,14 +133,7 @@ fn the_image_is_built_from_all_that_the_program_is_made_of() {
         }));
     }
     assert!(needed.iter().any(|file| file.starts_with("schema/")), "{needed:?}");
-    let ignore = std::fs::read_to_string(".dockerignore").unwrap();
-    for file in needed {
-        assert!(copied.iter().any(|place| file.starts_with(place)), "{file} is not copied: {copied:?}");
-    }
-    for place in copied {
-        let line = format!("!{}\n", place.trim_end_matches('/'));
-        assert!(ignore.contains(&line), "{place} is kept from the build by .dockerignore");
-    }
+    needed
 }
 
 /// All files of the program below a directory.
