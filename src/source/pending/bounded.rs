@@ -33,7 +33,8 @@ impl Due {
     /// values.
     pub(super) fn values(&self, fields: &[Field]) -> String {
         let types = self.types.iter().map(|(name, base)| (name.as_str(), base.as_str())).collect();
-        let (length, most) = (Columns(types).length(fields, self.most.row), self.most.row);
+        let most = self.most.row;
+        let length = Columns(types).length(fields, most).map(|length| length.sql());
         let value = |field| {
             let value = shape::value(field, &self.bytea_columns);
             length.as_ref().map_or(value.clone(), |length| format!("CASE WHEN {length} <= {most} THEN {value} END"))
