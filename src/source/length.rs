@@ -137,9 +137,18 @@ pub(super) struct Length {
 }
 
 impl Length {
-    /// Values of more bytes are printed for their length.
-    const fn suspicious(&self) -> usize {
+    /// Values of more bytes may be too long as JSON; none where it is about as long as they are.
+    pub(super) fn suspicious(&self) -> Option<usize> {
+        self.printed.is_some().then_some(self.least())
+    }
+
+    const fn least(&self) -> usize {
         TOLERATED * self.most / ESCAPED
+    }
+
+    /// Of the values as text, in bytes.
+    pub(super) fn values(&self) -> &str {
+        &self.values
     }
 
     /// In bytes.
@@ -147,7 +156,7 @@ impl Length {
         let Self { values, printed, most } = self;
         match printed {
             Some(printed) => {
-                let least = self.suspicious();
+                let least = self.least();
                 format!("CASE WHEN {values} > {least} AND {values} <= {most} THEN {printed} ELSE {values} END")
             }
             None => values.clone(),
@@ -161,7 +170,7 @@ impl Length {
         let fails = |length: &str| {
             format!("(({length}) || ' bytes in a row, above max_row_bytes = {most}')::pg_catalog.int4::text")
         };
-        let (least, too_long) = (self.suspicious(), fails(values));
+        let (least, too_long) = (self.least(), fails(values));
         match printed {
             Some(printed) => format!(
                 "CASE WHEN {values} <= {least} THEN {value} WHEN {values} > {most} THEN {too_long} \

@@ -1,11 +1,13 @@
 //! Printing can take seconds for a row, and there may be many such rows in a row: meanwhile others need the thread, `/livez` for one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// A template that once took longer than this leaves the thread to others from then on.
+use super::work::cpu;
+
+/// A template that once took more CPU time than this leaves the thread to others from then on.
 const QUICK: Duration = Duration::from_millis(10);
 /// So does every template for a row of which it reads more bytes than this.
 const SHORT: usize = 64 << 10;
@@ -22,9 +24,9 @@ impl Apart {
         if bytes > SHORT || self.is_slow.load(Ordering::Relaxed) {
             return apart(work);
         }
-        let begun = Instant::now();
+        let begun = cpu();
         let done = work();
-        if begun.elapsed() > QUICK {
+        if cpu().saturating_sub(begun) > QUICK {
             self.is_slow.store(true, Ordering::Relaxed);
         }
         done

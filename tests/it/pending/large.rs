@@ -55,6 +55,24 @@ async fn large_due_row_becomes_dead_letter_and_is_redriven() {
     eventually(PATIENCE, async || count(&owner, marked).await == 3).await;
 }
 
+/// A control character is six bytes of JSON: the second row is below the limit as text.
+// Guarantee: failures.large-pending
+#[tokio::test(flavor = "multi_thread")]
+async fn due_row_above_limit_as_json_becomes_dead_letter() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    owner.batch_execute(&rows(900_000).replace("repeat('t'", "repeat(chr(1)")).await.unwrap();
+    let relay = reminders(&receiver, "on_poison = \"dead_letter\"");
+    let text = toml(&database, "relay", None, &format!("{relay}[relay.turn]\nmax_row_bytes = \"1MiB\"\n"));
+    let _process = Process::spawn(&text, &["run"]);
+    let marked = "SELECT count(*) FROM todos WHERE \"delayNotificationSent\"";
+    eventually(PATIENCE, async || count(&owner, marked).await == 2).await;
+    let letters = "SELECT count(*) FROM outbox.dead_letter WHERE state = 'dead' AND message_id = 'w/2' \
+                   AND error ->> 'code' = 'row_too_large' AND error ->> 'message' LIKE 'row w/2 takes 5400___ bytes, %' \
+                   AND payload IS NULL AND field_values = '{}'";
+    eventually(PATIENCE, async || count(&owner, letters).await == 1).await;
+}
+
 // Guarantee: failures.large-pending
 #[tokio::test(flavor = "multi_thread")]
 async fn claim_reads_no_more_rows_than_have_room() {
