@@ -87,3 +87,24 @@ async fn claim_reads_no_more_rows_than_have_room() {
     println!("the relay had at most {peak} MiB");
     assert!(peak < 150, "the relay had {peak} MiB");
 }
+
+/// Each row takes half a second to be read: ten take longer than a statement may.
+// Guarantee: failures.large-pending
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_take_long_to_read_are_claimed_a_few_at_a_time() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = database.connect("postgres").await;
+    let tables = "CREATE TABLE slow_rows (id bigint PRIMARY KEY, due timestamptz NOT NULL, name text); CREATE INDEX ON slow_rows (due, id); \
+         CREATE FUNCTION slowly(text) RETURNS text LANGUAGE plpgsql STABLE COST 100000 AS \
+         $$ BEGIN PERFORM pg_sleep(0.17); RETURN $1; END $$; \
+         CREATE VIEW slow AS SELECT id, due, slowly(name) AS name FROM slow_rows; GRANT SELECT ON slow TO relay; \
+         INSERT INTO slow_rows SELECT n, now(), 'n' FROM generate_series(1, 10) AS n";
+    owner.batch_execute(tables).await.unwrap();
+    let relay = format!(
+        "[[relay]]\nname = \"slow\"\n[relay.source.pending]\ntable = \"public.slow\"\nkey = [\"id\"]\ndue = \"due\"\n\
+         [relay.sink.http]\nurl = \"{}/x\"\nbody = \"{{{{ name }}}}\"\n",
+        receiver.url()
+    );
+    let _process = Process::spawn(&toml(&database, "relay", None, &relay), &["run"]);
+    eventually(PATIENCE * 3, async || count(&owner, "SELECT count(*) FROM outbox.sent").await == 10).await;
+}
