@@ -54,10 +54,10 @@ impl Row<'_> {
     ///
     /// # Errors
     /// What `make` fails with; the row is then not to be used any more.
-    pub fn make<E>(&mut self, make: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
-        make(self.values)?;
+    pub fn make<T, E>(&mut self, make: impl FnOnce(&mut Vec<u8>) -> Result<T, E>) -> Result<T, E> {
+        let made = make(self.values)?;
         self.ends.push(self.values.len());
-        Ok(())
+        Ok(made)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Each migration is one transaction under one advisory lock, so that several migrators at once are safe. Migrations only
 //! expand, so an older program goes on working beside a newer schema for as long as `oldest_binary` says.
 
+use tokio_postgres::GenericClient;
 use tokio_postgres::error::SqlState;
 
 use crate::database::{self, Error};
@@ -315,13 +316,18 @@ async fn take_back(client: &mut tokio_postgres::Client, to: i32) -> Result<Vec<i
 /// and a large table takes its time; only a lock that the application holds is given up soon.
 async fn alone(client: &mut tokio_postgres::Client) -> Result<tokio_postgres::Transaction<'_>, MigrateError> {
     let transaction = client.transaction().await?;
+    wait_for_others(&transaction).await?;
+    Ok(transaction)
+}
+
+/// Makes the open transaction one that no other migrator runs beside.
+async fn wait_for_others(transaction: &impl GenericClient) -> Result<(), tokio_postgres::Error> {
     // PostgreSQL knows transaction_timeout from version 17 on.
     let timeouts = include_str!("migrate/sql/unhurried.sql");
     transaction.query(timeouts, &[]).await?;
     transaction.batch_execute("SET LOCAL lock_timeout = '5min'").await?;
     transaction.execute("SELECT pg_catalog.pg_advisory_xact_lock($1)", &[&LOCK]).await?;
-    transaction.batch_execute("SET LOCAL lock_timeout = '5s'").await?;
-    Ok(transaction)
+    transaction.batch_execute("SET LOCAL lock_timeout = '5s'").await
 }
 
 fn failed(version: i32, direction: &'static str, error: &tokio_postgres::Error) -> MigrateError {

@@ -184,10 +184,12 @@ impl Sink {
         }
     }
 
-    /// The message's key and its payload as it would be sent; no payload when none can be made of it.
+    /// The message's key and its payload as it would be sent; no payload when none can be made of it. A template that has failed
+    /// is not printed again: that may take as long as it did.
     #[must_use]
-    pub fn rendered<'a>(&self, message: &Message<'a>) -> (Option<String>, Option<Cow<'a, [u8]>>) {
+    pub fn rendered<'a>(&self, message: &Message<'a>, failure: &Failure) -> (Option<String>, Option<Cow<'a, [u8]>>) {
         match self {
+            Self::Http(_) | Self::Email(_) if failure.code == template::FAILED => (None, None),
             Self::Kafka(sink) => sink.rendered(message),
             Self::Http(sink) => (None, sink.rendered(message)),
             Self::Sql(sink) => (None, Some(Cow::Owned(sink.rendered(message)))),

@@ -53,13 +53,18 @@ pub fn app_grants(role: &str) -> String {
 }
 
 /// Runs grants, and verifies that they have taken effect: of what a role may not grant, PostgreSQL only warns. A right that
-/// its role has already needs no grant.
+/// its role has already needs no grant. Migrators that grant at the same time wait for each other: PostgreSQL refuses the second of two
+/// who change one object (`tuple concurrently updated`).
 ///
 /// # Errors
 /// [`MigrateError::Ungranted`] when a right is missing afterwards, or the database's; nothing was granted then.
 pub async fn grant(client: &Client, sql: &str) -> Result<(), MigrateError> {
     client.batch_execute("BEGIN").await?;
-    match granted(client, sql).await {
+    let granted = match super::wait_for_others(client).await {
+        Ok(()) => granted(client, sql).await,
+        Err(error) => Err(error.into()),
+    };
+    match granted {
         Ok(()) => Ok(client.batch_execute("COMMIT").await?),
         Err(error) => {
             client.batch_execute("ROLLBACK").await?;

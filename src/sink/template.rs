@@ -20,6 +20,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use super::InvalidSetting;
 use crate::message::TemplateValue;
 
+mod apart;
 mod errors;
 mod filters;
 mod json;
@@ -40,6 +41,8 @@ pub use unprintable::Unprintable;
 pub(super) const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 const NAME: &str = "template";
+/// The code of a row for which a template cannot be printed.
+pub(super) const FAILED: &str = "template";
 
 /// The most steps of a template for one row. A loop over 100,000 elements takes about a dozen for each; loops inside each other over
 /// what a row gives would take hours.
@@ -75,6 +78,7 @@ pub struct Template {
     columns: Vec<String>,
     mode: Mode,
     plain: Option<Plain>,
+    apart: apart::Apart,
 }
 
 /// The formatter's own mark on an error, to tell a printed NULL from other failures.
@@ -107,7 +111,8 @@ impl Template {
             .collect();
         let columns: Vec<String> = columns.into_iter().collect();
         let plain = Plain::of(source, &columns);
-        let mut template = Self { environment: Box::new(environment), columns, mode, plain };
+        let mut template =
+            Self { environment: Box::new(environment), columns, mode, plain, apart: apart::Apart::default() };
         for sample in [Some(TemplateValue::Text(b"0")), None] {
             let mut output = Capped::new(mode.limit());
             if let Err(error) = template.print(|_| sample, &mut output)
@@ -142,7 +147,12 @@ impl Template {
     pub fn render<'a>(&self, value: impl Fn(usize) -> Option<TemplateValue<'a>>) -> Result<String, Unprintable> {
         self.are_texts(&value)?;
         let plain = self.plain.as_ref().and_then(|plain| plain.text(&value, self.mode));
-        let text = plain.unwrap_or_else(|| self.printed(&value))?;
+        let text = plain.unwrap_or_else(|| {
+            let read = (0..self.columns.len()).filter_map(&value).map(|value| match value {
+                TemplateValue::Text(bytes) | TemplateValue::Json(bytes) => bytes.len(),
+            });
+            self.apart.run(read.sum(), || self.printed(&value))
+        })?;
         if self.mode == Mode::Url && has_dot_segment(&text) {
             return Err(Unprintable::Traversal);
         }

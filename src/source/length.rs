@@ -2,11 +2,12 @@
 //!
 //! Pure. For `text` and `bytea` the length stands in the value's header, so that nothing is fetched or decompressed. A type that
 //! prints more than it stores is printed only where it could be large: a `jsonb` of a few bytes can hold a number of 147,456
-//! digits, and one that is compressed many of them.
+//! digits, and one that is compressed many of them. A text of control characters is six times as long in JSON: the JSON of a row is made
+//! for its length only where it could be large.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::shape::Shape;
+use super::shape::{self, Shape};
 use crate::database::quote_ident;
 use crate::message::Field;
 
@@ -22,6 +23,8 @@ const COMPRESSION: usize = 255;
 /// A value is printed only for its length when it could be longer than so many times the limit: what is below is refused when it
 /// has been read. Values of up to 2 kB, which PostgreSQL does not compress, are then never printed twice under the default.
 const TOLERATED: usize = 2;
+/// As JSON a byte takes at most six: `\u0001`.
+const ESCAPED: usize = 6;
 
 /// How a type's length is found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,22 +69,46 @@ pub(super) struct Columns<'a>(pub(super) BTreeMap<&'a str, &'a str>);
 impl Columns<'_> {
     /// The length of what is read of a row, in bytes; `most` is the limit that it is compared with. None when no row can be
     /// large.
-    pub(super) fn length(&self, fields: &[Field], most: usize) -> Option<String> {
-        let mut terms = Vec::new();
-        let mut add = |column: &str, raw: bool| {
-            let kind = self.0.get(column).map_or(LengthKind::Printed(SMALLEST), |name| LengthKind::of(name));
-            terms.extend(term(&format!("t.{}", quote_ident(column)), kind, raw, most));
-        };
+    pub(super) fn length(&self, fields: &[Field], most: usize) -> Option<Length> {
+        let (mut values, mut printed, mut expands) = (Vec::new(), Vec::new(), false);
         for field in fields {
-            match field {
-                Field::Row => self.0.keys().for_each(|column| add(column, false)),
-                Field::Columns(columns) => columns.iter().for_each(|column| add(column, false)),
-                Field::Text(column) => add(column, false),
-                Field::Payload(column) => add(column, true),
-                Field::Matches => {}
+            let terms = |columns: &mut dyn Iterator<Item = &str>, raw| -> Vec<String> {
+                let term = |column: &str| term(&format!("t.{}", quote_ident(column)), self.kind(column), raw, most);
+                columns.filter_map(term).collect()
+            };
+            let of_field = match field {
+                Field::Row => terms(&mut self.0.keys().copied(), false),
+                Field::Columns(columns) => terms(&mut columns.iter().map(String::as_str), false),
+                Field::Text(column) => terms(&mut std::iter::once(column.as_str()), false),
+                Field::Payload(column) => terms(&mut std::iter::once(column.as_str()), true),
+                Field::Matches => Vec::new(),
+            };
+            if self.expands(field) {
+                expands = true;
+                let json = shape::value(field, &BTreeSet::new());
+                printed.push(format!("COALESCE(pg_catalog.octet_length({json}), 0)::bigint"));
+            } else {
+                printed.extend(of_field.iter().cloned());
             }
+            values.extend(of_field);
         }
-        (!terms.is_empty()).then(|| terms.join(" + "))
+        let length = |terms: &[String]| terms.join(" + ");
+        let printed = expands.then(|| length(&printed));
+        (!values.is_empty()).then(|| Length { values: length(&values), printed, most })
+    }
+
+    fn kind(&self, column: &str) -> LengthKind {
+        self.0.get(column).map_or(LengthKind::Printed(SMALLEST), |name| LengthKind::of(name))
+    }
+
+    /// Whether the field is JSON, and could be much longer than its values are as text.
+    fn expands(&self, field: &Field) -> bool {
+        let is_text = |column: &str| matches!(self.kind(column), LengthKind::Text | LengthKind::Printed(SMALLEST));
+        match field {
+            Field::Row => self.0.keys().any(|column| is_text(column)),
+            Field::Columns(columns) => columns.iter().any(|column| is_text(column)),
+            Field::Text(_) | Field::Payload(_) | Field::Matches => false,
+        }
     }
 
     /// At least so many bytes, for a row of which PostgreSQL cannot say more: what its values take where they are stored.
@@ -98,13 +125,70 @@ impl Columns<'_> {
     }
 }
 
+/// The length of what is read of a row.
+#[derive(Debug)]
+pub(super) struct Length {
+    /// Of the values as text.
+    values: String,
+    /// With the JSON that is made of them, where that could be much longer.
+    printed: Option<String>,
+    /// What it is compared with.
+    most: usize,
+}
+
+impl Length {
+    /// Values of more bytes may be too long as JSON; none where it is about as long as they are.
+    pub(super) fn suspicious(&self) -> Option<usize> {
+        self.printed.is_some().then_some(self.least())
+    }
+
+    const fn least(&self) -> usize {
+        TOLERATED * self.most / ESCAPED
+    }
+
+    /// Of the values as text, in bytes.
+    pub(super) fn values(&self) -> &str {
+        &self.values
+    }
+
+    /// In bytes.
+    pub(super) fn sql(&self) -> String {
+        let Self { values, printed, most } = self;
+        match printed {
+            Some(printed) => {
+                let least = self.least();
+                format!("CASE WHEN {values} > {least} AND {values} <= {most} THEN {printed} ELSE {values} END")
+            }
+            None => values.clone(),
+        }
+    }
+
+    /// `value`, unless the length is above the limit: then the statement fails at this row, and the rows before it have been sent.
+    /// The server's log shows the length.
+    fn unless_longer(&self, value: &str) -> String {
+        let Self { values, printed, most } = self;
+        let fails = |length: &str| {
+            format!("(({length}) || ' bytes in a row, above max_row_bytes = {most}')::pg_catalog.int4::text")
+        };
+        let (least, too_long) = (self.least(), fails(values));
+        match printed {
+            Some(printed) => format!(
+                "CASE WHEN {values} <= {least} THEN {value} WHEN {values} > {most} THEN {too_long} \
+                 WHEN {printed} <= {most} THEN {value} ELSE {} END",
+                fails(printed)
+            ),
+            None => format!("CASE WHEN {values} <= {most} THEN {value} ELSE {too_long} END"),
+        }
+    }
+}
+
 impl Shape {
     /// How many bytes the values of a row take of which these fields are read, and how many they take where they are stored:
     /// the row and the parameters of [`Self::row_sql`].
     #[must_use]
     pub fn length_sql(&self, fields: &[Field], most: usize) -> [String; 2] {
         let columns = self.lengths();
-        let length = columns.length(fields, most).unwrap_or_else(|| "0".to_owned());
+        let length = columns.length(fields, most).map_or_else(|| "0".to_owned(), |length| length.sql());
         [length, columns.stored(fields)].map(|bytes| self.at_sql(&format!("({bytes})::bigint")))
     }
 
@@ -115,7 +199,7 @@ impl Shape {
             format!("COALESCE(pg_catalog.octet_length({}), 0)::bigint", super::shape::value(field, &self.bytea_columns))
         });
         let size = sizes.chain(["0".to_owned()]).collect::<Vec<_>>().join(" + ");
-        self.most_of_newest(&match self.lengths().length(fields, most) {
+        self.most_of_newest(&match self.lengths().length(fields, most).map(|length| length.sql()) {
             Some(length) => format!("CASE WHEN {length} <= {most} THEN {size} ELSE {length} END"),
             None => size,
         })
@@ -124,7 +208,8 @@ impl Shape {
     /// The bytes that the values of the longest of the newest 1,000 rows take, as far as they are above `most`.
     #[must_use]
     pub fn longest_sql(&self, fields: &[Field], most: usize) -> String {
-        self.most_of_newest(self.lengths().length(fields, most).as_deref().unwrap_or("0"))
+        let length = self.lengths().length(fields, most).map(|length| length.sql());
+        self.most_of_newest(length.as_deref().unwrap_or("0"))
     }
 
     fn most_of_newest(&self, size: &str) -> String {
@@ -152,10 +237,19 @@ impl Shape {
 
     /// The row's id as text, if what is read of the row takes no more than `most` bytes.
     pub(super) fn id_sql(&self, fields: &[Field], most: Option<usize>) -> String {
+        self.id_unless_longer(most.and_then(|most| self.lengths().length(fields, most)))
+    }
+
+    /// The same, where PostgreSQL makes no JSON: how long that becomes is seen when it is made.
+    pub(super) fn id_of_parts_sql(&self, fields: &[Field], most: Option<usize>) -> String {
+        let length = most.and_then(|most| self.lengths().length(fields, most));
+        self.id_unless_longer(length.map(|length| Length { printed: None, ..length }))
+    }
+
+    fn id_unless_longer(&self, length: Option<Length>) -> String {
         let [_, id] = self.order();
         let id = format!("{id}::text");
-        let Some(most) = most else { return id };
-        unless_longer(&id, self.lengths().length(fields, most).as_deref(), most)
+        length.map_or(id.clone(), |length| length.unless_longer(&id))
     }
 }
 
@@ -176,22 +270,12 @@ fn term(value: &str, kind: LengthKind, raw: bool, most: usize) -> Option<String>
     Some(format!("COALESCE({length}, 0)::bigint"))
 }
 
-/// `value`, unless `length` is above `most`: then the statement fails at this row, and the rows before it have been sent. The
-/// server's log shows the length.
-fn unless_longer(value: &str, length: Option<&str>, most: usize) -> String {
-    let Some(length) = length else { return value.to_owned() };
-    format!(
-        "CASE WHEN {length} <= {most} THEN {value} \
-         ELSE (({length}) || ' bytes in a row, above max_row_bytes = {most}')::pg_catalog.int4::text END"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn length(type_name: &str, field: Field) -> Option<String> {
-        Columns(BTreeMap::from([("c", type_name)])).length(&[field], 16 << 20)
+        Columns(BTreeMap::from([("c", type_name)])).length(&[field], 16 << 20).map(|length| length.sql())
     }
 
     #[test]
@@ -207,13 +291,23 @@ mod tests {
     fn texts_are_measured_by_their_header_alone() {
         let text = Some("COALESCE(pg_catalog.octet_length(t.\"c\"), 0)::bigint".to_owned());
         for name in ["text", "character varying(20)", "character(3)"] {
-            assert_eq!(length(name, Field::Row), text, "{name}");
+            assert_eq!(length(name, Field::Text("c".to_owned())), text, "{name}");
         }
         assert_eq!(length("bytea", Field::Payload("c".to_owned())), text);
         assert!(
             length("bytea", Field::Text("c".to_owned())).expect("a value").contains("2 * "),
             "as hexadecimal digits"
         );
+    }
+
+    #[test]
+    fn json_of_texts_is_made_for_its_length_when_it_could_be_large() {
+        let raw = "COALESCE(pg_catalog.octet_length(t.\"c\"), 0)::bigint";
+        let json = "COALESCE(pg_catalog.octet_length(pg_catalog.row_to_json(t.*)::text), 0)::bigint";
+        let sql = format!("CASE WHEN {raw} > 5592405 AND {raw} <= 16777216 THEN {json} ELSE {raw} END");
+        assert_eq!(length("text", Field::Row), Some(sql));
+        // It prints its strings as it keeps them.
+        assert!(!length("jsonb", Field::Row).expect("a value").contains("row_to_json"));
     }
 
     #[test]

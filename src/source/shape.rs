@@ -188,7 +188,7 @@ impl Shape {
     /// The same, with the columns of the JSON document among the fields, the only one, behind the others.
     #[must_use]
     pub fn parts_sql(&self, fields: &[Field], after: After, most: Option<usize>) -> String {
-        let id = self.id_sql(fields, most);
+        let id = self.id_of_parts_sql(fields, most);
         let (documents, others): (Vec<_>, Vec<_>) = fields.iter().partition(|field| field.is_document());
         let others = others.into_iter().map(|field| self.value(field));
         let parts = documents.into_iter().flat_map(|document| match document {

@@ -77,6 +77,22 @@ async fn grant_on_missing_table_or_role_says_what_is_next() {
     assert_eq!(code, Some(0), "{log}");
 }
 
+/// As replicas do that are rolled out together.
+// Guarantee: observe.grants
+#[tokio::test(flavor = "multi_thread")]
+async fn migrators_at_the_same_time_all_grant() {
+    let database = database().await;
+    bookings(&database, CLOCK).await;
+    let text = toml(&database, "postgres", None, &stdout_relay("s", ""));
+    let up = ["migrate", "up", "--relay-role", "relay", "--app-role", "app"];
+    for _ in 0..3 {
+        let all = futures_util::future::join_all((0..4).map(|_| outbox_relay(&text, &up))).await;
+        for (code, out, log) in all {
+            assert_eq!(code, Some(0), "{out}{log}");
+        }
+    }
+}
+
 // Guarantee: observe.grants
 #[tokio::test(flavor = "multi_thread")]
 async fn grants_of_two_owners_succeed_one_after_the_other() {

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use crate::support::fuzz::lives;
-use crate::support::kafka_proxy::{Answers, Elsewhere, KafkaProxy, Sasl};
+use crate::support::kafka_proxy::{Answers, Elsewhere, KafkaProxy, Place, Sasl};
 use crate::support::{
-    CLOCK, Database, PATIENCE, Process, bookings, database, eventually, ids, kafka_relay, toml, unique,
+    CLOCK, Database, PATIENCE, Process, bookings, database, eventually, ids, kafka_relay, outbox_relay, toml, unique,
 };
 
 /// Values that are longer than what the proxy needs to spoil a request.
 const INSERT: &str = "INSERT INTO bookings (payload) SELECT repeat('v', 400) FROM generate_series(1, 5)";
+
+/// See `kafka_wire.rs`.
+const CODES: [i16; 5] = [32_767, 101, 120, -200, -1_000];
 
 // Guarantee: failures.unlisted-code
 #[tokio::test(flavor = "multi_thread")]
@@ -120,4 +123,49 @@ async fn long_message_of_scram_does_not_end_the_process() {
     let altered = proxy.altered();
     eventually(PATIENCE * 3, async || proxy.altered() > altered || !lives(&process)).await;
     assert!(lives(&process), "{:?}", process.wait().await);
+}
+
+/// What a consumer asks has such codes, too: `verify` fails or comes to what is true, and never ends by a signal.
+// Guarantee: failures.unlisted-code
+#[tokio::test(flavor = "multi_thread")]
+async fn verify_outlives_codes_that_no_client_lists() {
+    let proxy = KafkaProxy::start().await;
+    let topic = unique("verified");
+    proxy.broker.create_topic(&topic, 1, &[]).await.unwrap();
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    owner.batch_execute(INSERT).await.unwrap();
+    let text = toml(&database, "relay", Some(&proxy.servers()), &kafka_relay("events", &topic, ""));
+    let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    for place in [Place::Fetch, Place::FetchPartition, Place::Offsets, Place::Coordinator] {
+        let before = proxy.altered();
+        for number in CODES {
+            proxy.answer(Answers::Coded { place, topic: topic.clone(), code: number });
+            let (code, out, log) = outbox_relay(&text, &["verify", "events", "--timeout", "3s"]).await;
+            println!("{place:?} {number}: {code:?} {} {}", out.trim(), log.trim());
+            assert!(matches!(code, Some(0 | 1)), "{place:?} {number}: {code:?}\n{out}{log}");
+        }
+        assert!(proxy.altered() > before, "{place:?} is asked");
+    }
+    proxy.answer(Answers::Honest);
+    let (code, out, log) = outbox_relay(&text, &["verify", "events"]).await;
+    assert_eq!(code, Some(0), "{out}{log}");
+}
+
+// Guarantee: failures.unlisted-code
+#[tokio::test(flavor = "multi_thread")]
+async fn authentication_outlives_codes_that_no_client_lists() {
+    let (proxy, _database, owner, text, topic) = asking("PLAIN", "plain.PlainLoginModule").await;
+    for place in [Place::SaslHandshake, Place::SaslAuthenticate] {
+        for code in CODES {
+            let altered = proxy.altered();
+            proxy.answer(Answers::Coded { place, topic: topic.clone(), code });
+            let mut process = Process::spawn(&text, &["run"]);
+            eventually(PATIENCE * 2, async || proxy.altered() > altered + 1 || !lives(&process)).await;
+            assert!(lives(&process), "{place:?} {code}: {:?}\n{}", process.wait().await, process.log());
+        }
+    }
+    proxy.answer(Answers::Honest);
+    delivers(&proxy, &owner, &text, &topic).await;
 }

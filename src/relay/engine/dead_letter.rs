@@ -29,8 +29,9 @@ pub(in crate::relay) fn letter<'a>(
     config: &Config,
     (sink, fields): (&Sink, &[Field]),
     message: &Message<'a>,
+    failure: &Failure,
 ) -> DeadLetter<'a> {
-    let (key, payload) = sink.rendered(message);
+    let (key, payload) = sink.rendered(message, failure);
     let values: Vec<_> = (0..fields.len()).map(|field| message.value(field)).collect();
     let read = |bytes: &[u8]| values.iter().position(|value| value.is_some_and(|value| std::ptr::eq(value, bytes)));
     let payload = payload.map_or(Payload::None, |payload| match &payload {

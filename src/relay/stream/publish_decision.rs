@@ -47,7 +47,10 @@ pub(in crate::relay) fn verdict<'a>(ready: &PreparedStream, relayed: &'a Relayed
                 let letter = dead_letter::unread(&ready.config, &batch.message(row));
                 Verdict::Bury(failure, Box::new(letter))
             }
-            Some((batch, row)) => Verdict::Bury(failure, Box::new(letter(ready, &batch.message(row)))),
+            Some((batch, row)) => {
+                let letter = letter(ready, &batch.message(row), &failure);
+                Verdict::Bury(failure, Box::new(letter))
+            }
             None => Verdict::Halt(failure),
         },
         ForMessage::Blocks | ForMessage::Waits(_) | ForMessage::Unknown => stopped(failure),
@@ -55,8 +58,8 @@ pub(in crate::relay) fn verdict<'a>(ready: &PreparedStream, relayed: &'a Relayed
 }
 
 /// The row as a dead letter, with its key where keys are parked.
-pub(in crate::relay) fn letter<'a>(ready: &PreparedStream, message: &Message<'a>) -> DeadLetter<'a> {
-    let letter = dead_letter::letter(&ready.config, (&ready.sink, &ready.fields), message);
+pub(in crate::relay) fn letter<'a>(ready: &PreparedStream, message: &Message<'a>, failure: &Failure) -> DeadLetter<'a> {
+    let letter = dead_letter::letter(&ready.config, (&ready.sink, &ready.fields), message, failure);
     let key = ready.key.as_ref().and_then(|key| key.of(message)).map(Cow::into_owned);
     DeadLetter { key: letter.key.or(key), ..letter }
 }

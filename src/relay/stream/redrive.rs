@@ -130,7 +130,7 @@ impl Turn<'_> {
     ) -> Result<Option<Failure>, TurnError> {
         let (mut stopped, mut dead) = (None, None);
         if let Some((failure, parked)) = &refused {
-            let letter = row.map_or_else(|| self.as_parked(parked), |row| letter(self.ready, row));
+            let letter = row.map_or_else(|| self.as_parked(parked), |row| letter(self.ready, row, failure));
             match self.copied_again(failure, &letter).await {
                 Ok(()) => {
                     dead = Some(RefusedAgain { seq: parked.id, letter, error: report::error(failure, None) });

@@ -14,7 +14,7 @@ use super::address::{self, Mailbox, NoMailbox};
 use super::mail::{self, Mail};
 use super::{Config, Source, Texts};
 use crate::message::{Field, Message};
-use crate::sink::template::{Mode, Template};
+use crate::sink::template::{self, Mode, Template};
 use crate::sink::{Class, Failure, InvalidSetting};
 
 /// Makes the mails of one relay.
@@ -223,7 +223,7 @@ impl BoundText {
     fn render(&self, message: &Message<'_>) -> Result<String, Failure> {
         self.template.render(|number| message.given(self.fields[number])).map_err(|error| {
             let message = format!("The template of {} cannot be printed. {error}", self.key);
-            Failure::of(Class::Poison, "template", message, error.hint())
+            Failure::of(Class::Poison, template::FAILED, message, error.hint())
         })
     }
 }

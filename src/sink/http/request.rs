@@ -11,7 +11,7 @@ use reqwest::{Method, Request, Url};
 
 use super::Config;
 use crate::message::{Field, Message, TemplateValue};
-use crate::sink::template::{Mode, Template, UNRESERVED, Unprintable};
+use crate::sink::template::{self, Mode, Template, UNRESERVED, Unprintable};
 use crate::sink::{Class, Failure, InvalidSetting, Mark, Subject, idempotency_key, row_headers};
 use crate::visible::visible;
 use compile::Compiler;
@@ -252,7 +252,7 @@ impl BoundTemplate {
 
     fn unprintable(&self, error: &Unprintable) -> Failure {
         let message = format!("The template of {} cannot be printed. {error}", self.key);
-        Failure::of(Class::Poison, "template", message, error.hint())
+        Failure::of(Class::Poison, template::FAILED, message, error.hint())
     }
 }
 

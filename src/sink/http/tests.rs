@@ -362,3 +362,21 @@ fn many_sinks_take_little_time_to_make() {
     let took = cpu() - begun;
     assert!(took < Duration::from_secs(3), "{} sinks took {took:?} of CPU time", sinks.len());
 }
+
+/// What a template has failed at for two seconds takes no two more when the row is dead-lettered.
+#[test]
+fn failed_template_is_not_printed_again_for_a_dead_letter() {
+    let numbers = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]";
+    let loops = ["a", "b", "c", "d", "e", "f", "g"];
+    let begin: String = loops.map(|name| format!("{{% for {name} in {numbers} %}}")).concat();
+    // The sample row of compilation ends before the loops.
+    let body = format!("{{% if v and v != \"0\" %}}{begin}{}{{% endif %}}", "{% endfor %}".repeat(loops.len()));
+    let config = Config { body: Body::Template(body), ..config("http://h/".to_owned()) };
+    let sink = crate::sink::Sink::Http(HttpSink::new(&config, "relay").expect("compiles"));
+    let cpu =
+        || Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)).expect("positive");
+    let failure = Failure::of(Class::Poison, crate::sink::template::FAILED, "It takes more than 2s of CPU time", "");
+    let begun = cpu();
+    assert_eq!(sink.rendered(&rows(&["1"]).message(0), &failure), (None, None));
+    assert!(cpu() - begun < Duration::from_millis(500), "{:?}", cpu() - begun);
+}

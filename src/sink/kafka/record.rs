@@ -6,7 +6,7 @@ use rdkafka::message::{Header, OwnedHeaders};
 
 use super::{Config, Payload};
 use crate::message::{Field, Message};
-use crate::sink::template::{Mode, Template};
+use crate::sink::template::{self, Mode, Template};
 use crate::sink::{Class, Failure, InvalidSetting, Mark, Subject, row_headers};
 
 /// What a record takes beyond its key, value and headers: an upper bound of the batch's and the record's own fields.
@@ -172,7 +172,7 @@ impl Layout {
             Topic::Template(template, columns) => (template, columns),
         };
         let name = template.render(|column| message.given(columns[column])).map_err(|error| {
-            poison("template", format!("The topic's template fails for this row: {error}"), &error.hint())
+            poison(template::FAILED, format!("The topic's template fails for this row: {error}"), &error.hint())
         })?;
         if is_legal_topic(&name) {
             Ok(Cow::Owned(name))

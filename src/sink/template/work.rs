@@ -68,7 +68,7 @@ pub(super) fn makes(state: &mut State<'_, '_>, bytes: usize) -> Result<(), Error
 }
 
 /// The CPU time of this thread. A template is printed in one go, on one.
-fn cpu() -> Duration {
+pub(super) fn cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }

@@ -76,7 +76,7 @@ impl Columns {
     }
 
     fn values(&self, row: &Row, values: &mut batch::Row<'_>) -> Result<(), Unread> {
-        let mut column = BEFORE;
+        let (mut column, mut unwritten) = (BEFORE, 0);
         for field in 0..self.fields {
             match &self.document {
                 Some((place, document)) if *place == field => {
@@ -85,7 +85,7 @@ impl Columns {
                         let wire: Option<Wire<'_>> = row.try_get(parts + number)?;
                         Ok::<_, Unread>(wire.map(|wire| wire.0))
                     };
-                    values.make(|out| document.write(part, out))?;
+                    unwritten = values.make(|out| document.write(part, self.most, out))?;
                 }
                 _ => {
                     values.put(row.try_get::<_, Option<Raw<'_>>>(column)?.map(|raw| raw.0));
@@ -93,8 +93,9 @@ impl Columns {
                 }
             }
             // Of a short value PostgreSQL may have made a long text, and of a text a longer string of JSON.
-            if values.bytes() > self.most {
-                return Err(Unread::Large(values.bytes()));
+            let bytes = values.bytes() + unwritten;
+            if bytes > self.most {
+                return Err(Unread::Large(bytes));
             }
         }
         Ok(())

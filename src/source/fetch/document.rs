@@ -56,6 +56,9 @@ pub(super) fn is_made_here(oid: u32) -> bool {
     Form::of(oid).is_some()
 }
 
+/// A byte takes at most so many: `\u0001`.
+const ESCAPED: usize = 6;
+
 /// PostgreSQL makes no text that is longer (`MaxAllocSize`).
 const MOST_BYTES: usize = 0x3fff_ffff;
 
@@ -87,30 +90,39 @@ impl Document {
         columns.map(column).collect::<Option<Vec<_>>>().filter(|columns| !columns.is_empty()).map(Self)
     }
 
-    /// Appends the object to `out`; `value` gives the binary value of the column with a number, none for NULL.
+    /// Appends the object to `out`; `value` gives the binary value of the column with a number, none for NULL. Texts that would make
+    /// it longer than `most` are not written: answers how many bytes these would have taken. The object is worthless then.
     ///
     /// # Errors
     /// What `value` fails with, and [`Malformed`] values.
     pub(super) fn write<'a, E: From<Malformed>>(
         &self,
         mut value: impl FnMut(usize) -> Result<Option<&'a [u8]>, E>,
+        most: usize,
         out: &mut Vec<u8>,
-    ) -> Result<(), E> {
-        let begin = out.len();
+    ) -> Result<usize, E> {
+        let (begin, mut unwritten) = (out.len(), 0);
         for (number, (key, form)) in self.0.iter().enumerate() {
             // Behind the brace or the comma, before the colon.
             let name = || String::from_utf8_lossy(&key[1..key.len() - 1]).into_owned();
             out.extend_from_slice(key);
             match value(number)? {
                 None => out.extend_from_slice(b"null"),
+                Some(bytes)
+                    if *form == Form::Text
+                        && out.len() - begin + ESCAPED * bytes.len() > most
+                        && out.len() - begin + string_length(bytes) > most =>
+                {
+                    unwritten += string_length(bytes);
+                }
                 Some(bytes) => json(*form, bytes, out).ok_or_else(|| Malformed::Value(name()))?,
             }
-            if out.len() - begin > MOST_BYTES {
+            if out.len() - begin + unwritten > MOST_BYTES {
                 return Err(Malformed::Long(name()).into());
             }
         }
         out.push(b'}');
-        Ok(())
+        Ok(unwritten)
     }
 }
 
@@ -165,20 +177,33 @@ fn string(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+/// How long [`string`] makes a text.
+fn string_length(bytes: &[u8]) -> usize {
+    let more = |byte: &u8| if short(*byte).is_some() { 1 } else { ESCAPED - 1 };
+    2 + bytes.len() + bytes.iter().filter(|byte| is_escaped(**byte)).map(more).sum::<usize>()
+}
+
 fn escaped(byte: u8, out: &mut Vec<u8>) {
-    let short = match byte {
+    match short(byte) {
+        Some(short) => out.extend_from_slice(&[b'\\', short]),
+        None => {
+            out.extend_from_slice(b"\\u00");
+            hex(byte, out);
+        }
+    }
+}
+
+/// What stands behind the backslash of an escaped byte, if that is one letter.
+const fn short(byte: u8) -> Option<u8> {
+    Some(match byte {
         b'"' | b'\\' => byte,
         0x08 => b'b',
         b'\t' => b't',
         b'\n' => b'n',
         0x0c => b'f',
         b'\r' => b'r',
-        _ => {
-            out.extend_from_slice(b"\\u00");
-            return hex(byte, out);
-        }
-    };
-    out.extend_from_slice(&[b'\\', short]);
+        _ => return None,
+    })
 }
 
 fn hex(byte: u8, out: &mut Vec<u8>) {

@@ -4,7 +4,7 @@
 
 use super::due::Due;
 use crate::message::Field;
-use crate::source::length::Columns;
+use crate::source::length::{Columns, Length};
 use crate::source::shape;
 
 /// The most bytes that are read.
@@ -29,26 +29,55 @@ impl Due {
         self.most.row
     }
 
-    /// The fields of the row `t`, named `f0`, `f1` …, and its length in bytes, named `size`. A row above the limit has no
-    /// values.
-    pub(super) fn values(&self, fields: &[Field]) -> String {
+    /// How long what is read of a row is.
+    fn length(&self, fields: &[Field]) -> Option<Length> {
         let types = self.types.iter().map(|(name, base)| (name.as_str(), base.as_str())).collect();
-        let (length, most) = (Columns(types).length(fields, self.most.row), self.most.row);
+        Columns(types).length(fields, self.most.row)
+    }
+
+    /// The fields of the row `t`, named `f0`, `f1` …, and the length of its values in bytes, named `size`. A row above the limit has
+    /// no values.
+    pub(super) fn values(&self, fields: &[Field]) -> String {
+        let (length, most) = (self.length(fields), self.most.row);
         let value = |field| {
             let value = shape::value(field, &self.bytea_columns);
-            length.as_ref().map_or(value.clone(), |length| format!("CASE WHEN {length} <= {most} THEN {value} END"))
+            match &length {
+                Some(length) => format!("CASE WHEN {} <= {most} THEN {value} END", length.values()),
+                None => value,
+            }
         };
         let values: String =
             fields.iter().enumerate().map(|(n, field)| format!(", {} AS f{n}", value(field))).collect();
-        format!("{values}, ({})::bigint AS size", length.as_deref().unwrap_or("0"))
+        format!("{values}, ({})::bigint AS size", length.as_ref().map_or("0", Length::values))
+    }
+
+    /// The length of what has been made of a row: its JSON, where that can be longer than its values.
+    fn size(&self, fields: &[Field], row: &str) -> String {
+        let made: Vec<_> =
+            (0..fields.len()).map(|n| format!("COALESCE(pg_catalog.octet_length({row}.f{n}), 0)::bigint")).collect();
+        match self.length(fields).and_then(|length| length.suspicious()) {
+            Some(least) => format!(
+                "CASE WHEN {row}.size > {least} AND {row}.size <= {} THEN {} ELSE {row}.size END",
+                self.most.row,
+                made.join(" + ")
+            ),
+            None => format!("{row}.size"),
+        }
+    }
+
+    /// The fields and the length of a row that [`Self::values`] has made, to be read; of one that is too long as JSON only the length.
+    pub(super) fn read(&self, fields: &[Field], row: &str) -> String {
+        let (size, most) = (self.size(fields, row), self.most.row);
+        let fields = (0..fields.len()).map(|n| format!(", CASE WHEN {size} <= {most} THEN {row}.f{n} END"));
+        fields.chain([format!(", {size}")]).collect()
     }
 
     /// Of the rows `due`, in their order, those whose values a claim reads: the one that passes its limit is the last.
-    pub(super) fn within_budget(&self) -> String {
+    pub(super) fn within_budget(&self, fields: &[Field]) -> String {
         let keys: String = (0..self.config.key.len()).map(|n| format!(", r.k{n}")).collect();
-        let Most { row, claim } = self.most;
+        let (Most { row, claim }, size) = (self.most, self.size(fields, "r"));
         format!(
-            "(SELECT r.*, pg_catalog.sum(CASE WHEN r.size <= {row} THEN r.size ELSE 0 END) \
+            "(SELECT r.*, pg_catalog.sum(CASE WHEN {size} <= {row} THEN {size} ELSE 0 END) \
              OVER (ORDER BY r.raw{keys} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM due AS r) AS d \
              WHERE COALESCE(d.before, 0) < {claim}"
         )

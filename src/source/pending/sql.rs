@@ -95,7 +95,7 @@ impl Due {
             Taking::MarkLater => (String::new(), "one", "'claimed', false"),
             Taking::MarkFirst => (format!("{}, ", self.mark_first()), "one JOIN marked USING (key)", "'sending', true"),
         };
-        let names: String = (0..fields.len()).map(|n| format!(", one.f{n}")).collect();
+        let names = self.read(fields, "one");
         let keys: String = (0..self.config.key.len()).map(|n| format!(", one.k{n}")).collect();
         format!(
             "WITH {due}, one AS MATERIALIZED (SELECT DISTINCT ON (key) * FROM {within} ORDER BY key, at), {marking}{kept}, \
@@ -107,9 +107,9 @@ impl Due {
              expires_at = excluded.expires_at, not_before = NULL, updated_at = pg_catalog.clock_timestamp(), \
              attempts = CASE WHEN c.due_at = excluded.due_at THEN c.attempts ELSE 0 END \
              RETURNING c.key, c.attempts) \
-             SELECT one.key, one.at, claimed.attempts{names}, one.size FROM one LEFT JOIN claimed ON claimed.key = one.key \
+             SELECT one.key, one.at, claimed.attempts{names} FROM one LEFT JOIN claimed ON claimed.key = one.key \
              ORDER BY one.raw{keys}",
-            within = self.within_budget()
+            within = self.within_budget(fields)
         )
     }
 
@@ -180,7 +180,7 @@ impl Due {
     }
 
     fn take_sql(&self, fields: &[Field], chosen: &str, unsent: &str, most: usize) -> String {
-        let names: String = (0..fields.len()).map(|n| format!(", x.f{n}")).collect();
+        let names = self.read(fields, "x");
         format!(
             "WITH took AS (UPDATE outbox.claim AS c SET state = CASE WHEN c.marked THEN 'sending' ELSE 'claimed' END, \
              token = $4::text, claimed_by = $5::text, claimed_at = pg_catalog.clock_timestamp(), not_before = NULL, \
@@ -189,7 +189,7 @@ impl Due {
              WHERE c.relay = $1::text AND c.key IN (SELECT w.key FROM outbox.claim AS w WHERE w.relay = $1::text \
              AND {chosen} ORDER BY w.updated_at LIMIT {most}) \
              RETURNING c.key, c.due_at, c.attempts, c.marked) \
-             SELECT took.key, took.due_at, took.attempts, x.there IS TRUE, took.marked{names}, x.size FROM took LEFT JOIN LATERAL \
+             SELECT took.key, took.due_at, took.attempts, x.there IS TRUE, took.marked{names} FROM took LEFT JOIN LATERAL \
              (SELECT {instant} = took.due_at AND {due} AND {unsent}{fits} AS there{values} FROM {table} AS t WHERE {named}) AS x \
              ON true ORDER BY took.due_at, took.key",
             instant = self.instant("t"),

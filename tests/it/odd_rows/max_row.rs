@@ -61,6 +61,33 @@ async fn row_above_limit_becomes_dead_letter_without_being_read() {
     assert!(peak < BOUND, "the relay had {peak} MiB");
 }
 
+/// A control character is six bytes of JSON. The second row is below the limit as text, and six times as long as JSON, which is made by the
+/// relay or, beside a column of another type, by PostgreSQL.
+// Guarantee: failures.max-row-bytes
+#[tokio::test(flavor = "multi_thread")]
+async fn row_above_limit_as_json_is_not_read() {
+    for column in ["", "ALTER TABLE bookings ADD COLUMN numbers integer[]"] {
+        let database = database().await;
+        let owner = bookings(&database, CLOCK).await;
+        owner.batch_execute(column).await.unwrap();
+        let insert = "INSERT INTO bookings (payload) SELECT repeat(chr(1), CASE n WHEN 2 THEN 16700000 ELSE 64 END) \
+                      FROM generate_series(1, 3) AS n";
+        owner.batch_execute(insert).await.unwrap();
+        let topic = topic("json", &[]).await;
+        let servers = broker().await.bootstrap_servers();
+        let relay = kafka_relay("large", &topic, "on_poison = \"dead_letter\"");
+        let replica = replica(&database, &(relay.replace("{ column = \"payload\" }", "{ row = true }") + TURN)).await;
+        holds(&servers, &topic, 2).await;
+        assert_eq!(ids(&servers, &topic).await, ["1", "3"]);
+        let [(id, code, message, empty, _)] = &letters(&owner).await[..] else { panic!("one letter") };
+        assert_eq!((id.as_str(), code.as_str(), *empty), ("2", "row_too_large", true));
+        assert!(message.starts_with("row 2 takes 100200"), "{message}");
+        let peak = peak(&replica);
+        println!("the relay had at most {peak} MiB");
+        assert!(peak < BOUND, "the relay had {peak} MiB");
+    }
+}
+
 // Guarantee: failures.max-row-bytes
 #[tokio::test(flavor = "multi_thread")]
 async fn redrive_sends_large_row_once_limit_is_raised() {

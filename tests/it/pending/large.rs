@@ -55,6 +55,24 @@ async fn large_due_row_becomes_dead_letter_and_is_redriven() {
     eventually(PATIENCE, async || count(&owner, marked).await == 3).await;
 }
 
+/// A control character is six bytes of JSON: the second row is below the limit as text.
+// Guarantee: failures.large-pending
+#[tokio::test(flavor = "multi_thread")]
+async fn due_row_above_limit_as_json_becomes_dead_letter() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    owner.batch_execute(&rows(900_000).replace("repeat('t'", "repeat(chr(1)")).await.unwrap();
+    let relay = reminders(&receiver, "on_poison = \"dead_letter\"");
+    let text = toml(&database, "relay", None, &format!("{relay}[relay.turn]\nmax_row_bytes = \"1MiB\"\n"));
+    let _process = Process::spawn(&text, &["run"]);
+    let marked = "SELECT count(*) FROM todos WHERE \"delayNotificationSent\"";
+    eventually(PATIENCE, async || count(&owner, marked).await == 2).await;
+    let letters = "SELECT count(*) FROM outbox.dead_letter WHERE state = 'dead' AND message_id = 'w/2' \
+                   AND error ->> 'code' = 'row_too_large' AND error ->> 'message' LIKE 'row w/2 takes 5400___ bytes, %' \
+                   AND payload IS NULL AND field_values = '{}'";
+    eventually(PATIENCE, async || count(&owner, letters).await == 1).await;
+}
+
 // Guarantee: failures.large-pending
 #[tokio::test(flavor = "multi_thread")]
 async fn claim_reads_no_more_rows_than_have_room() {
@@ -68,4 +86,25 @@ async fn claim_reads_no_more_rows_than_have_room() {
     let peak = crate::odd_rows::peak(&process);
     println!("the relay had at most {peak} MiB");
     assert!(peak < 150, "the relay had {peak} MiB");
+}
+
+/// Each row takes half a second to be read: ten take longer than a statement may.
+// Guarantee: failures.large-pending
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_take_long_to_read_are_claimed_a_few_at_a_time() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = database.connect("postgres").await;
+    let tables = "CREATE TABLE slow_rows (id bigint PRIMARY KEY, due timestamptz NOT NULL, name text); CREATE INDEX ON slow_rows (due, id); \
+         CREATE FUNCTION slowly(text) RETURNS text LANGUAGE plpgsql STABLE COST 100000 AS \
+         $$ BEGIN PERFORM pg_sleep(0.17); RETURN $1; END $$; \
+         CREATE VIEW slow AS SELECT id, due, slowly(name) AS name FROM slow_rows; GRANT SELECT ON slow TO relay; \
+         INSERT INTO slow_rows SELECT n, now(), 'n' FROM generate_series(1, 10) AS n";
+    owner.batch_execute(tables).await.unwrap();
+    let relay = format!(
+        "[[relay]]\nname = \"slow\"\n[relay.source.pending]\ntable = \"public.slow\"\nkey = [\"id\"]\ndue = \"due\"\n\
+         [relay.sink.http]\nurl = \"{}/x\"\nbody = \"{{{{ name }}}}\"\n",
+        receiver.url()
+    );
+    let _process = Process::spawn(&toml(&database, "relay", None, &relay), &["run"]);
+    eventually(PATIENCE * 3, async || count(&owner, "SELECT count(*) FROM outbox.sent").await == 10).await;
 }

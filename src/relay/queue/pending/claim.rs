@@ -45,7 +45,10 @@ pub(super) async fn claim(claim: Claim<'_, PendingWork>) -> Result<ClaimedRows, 
         unmarkable: None,
         token: format!("{:032x}", fastrand::u128(..)),
     };
-    let jobs = builder.rows(cursor, room).await?;
+    let allowed = prepared.size.allowed();
+    let rows = prepared.size.begin(room);
+    let jobs = builder.rows(cursor, rows).await?;
+    prepared.size.succeeded(rows, allowed);
     let touched = found.expired || found.waits || found.redrive;
     Ok(ClaimedRows { jobs, unmarkable: builder.unmarkable, touched })
 }

@@ -74,11 +74,11 @@ impl PendingJob {
     }
 
     /// What is dead-lettered of it.
-    pub(super) fn letter(&self, prepared: &PreparedPending) -> DeadLetter<'_> {
+    pub(super) fn letter(&self, prepared: &PreparedPending, failure: &Failure) -> DeadLetter<'_> {
         let message = self.message.message(0);
         match self.too_large {
             Some(_) => dead_letter::unread(&prepared.config, &message),
-            None => dead_letter::letter(&prepared.config, (&prepared.sink, prepared.sink.fields()), &message),
+            None => dead_letter::letter(&prepared.config, (&prepared.sink, prepared.sink.fields()), &message, failure),
         }
     }
 }

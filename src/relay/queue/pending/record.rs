@@ -149,7 +149,7 @@ async fn close(
             settlement.unknown(job.claim(), &error).await
         }
         ForMessage::Fails => {
-            let letter = job.letter(prepared);
+            let letter = job.letter(prepared, failure);
             settlement.bury(job.claim(), &letter, &error, &engine.replica).await
         }
         ForMessage::Waits(wait) => {

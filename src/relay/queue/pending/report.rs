@@ -78,7 +78,7 @@ pub(super) async fn copy(
         attempt.outcome = SendOutcome::Failed(why.clone());
         return;
     }
-    let letter = attempt.job.letter(prepared);
+    let letter = attempt.job.letter(prepared, failure);
     *uncopied = None;
     if let Err(why) = dead_letter::copy(relay, letters, failure, &letter, patience).await {
         *uncopied = Some((Instant::now(), why.clone()));

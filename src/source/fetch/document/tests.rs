@@ -5,7 +5,7 @@ use super::*;
 fn made(columns: &[(&str, u32)], values: &[Option<&[u8]>]) -> Result<String, Malformed> {
     let document = Document::new(columns.iter().copied()).expect("known types");
     let mut out = b"before".to_vec();
-    document.write(|number| Ok::<_, Malformed>(values[number]), &mut out)?;
+    document.write(|number| Ok::<_, Malformed>(values[number]), MOST_BYTES, &mut out)?;
     Ok(String::from_utf8(out).expect("text"))
 }
 
@@ -47,7 +47,9 @@ fn what_is_not_made_here_or_is_not_what_its_type_says_is_refused() {
 fn a_text_that_is_not_well_formed_goes_through_as_it_is() {
     let mut out = Vec::new();
     let document = Document::new([("c", Type::TEXT.oid())].into_iter()).expect("a known type");
-    document.write(|_| Ok::<_, Malformed>(Some(&b"\xff\"a"[..])), &mut out).expect("well formed for PostgreSQL");
+    document
+        .write(|_| Ok::<_, Malformed>(Some(&b"\xff\"a"[..])), MOST_BYTES, &mut out)
+        .expect("well formed for PostgreSQL");
     assert_eq!(out, b"{\"c\":\"\xff\\\"a\"}");
 }
 
@@ -75,7 +77,7 @@ proptest::proptest! {
         bytes: [u8; 20],
     ) {
         let document = Document::new([("c", of.oid())].into_iter()).expect("a known type");
-        let _: Result<(), Malformed> = document.write(|_| Ok(Some(&bytes[..size])), &mut Vec::new());
+        let _: Result<usize, Malformed> = document.write(|_| Ok(Some(&bytes[..size])), MOST_BYTES, &mut Vec::new());
     }
 
     #[test]
@@ -102,4 +104,22 @@ proptest::proptest! {
             format!("before{{\"c\":\"{known}\"}}")
         );
     }
+}
+
+#[test]
+fn text_that_would_be_too_long_is_counted_and_not_written() {
+    let columns = [("a", Type::TEXT.oid()), ("b", Type::TEXT.oid())];
+    let document = Document::new(columns.into_iter()).expect("known types");
+    let long: Vec<u8> = (1..=127).cycle().take(10_000).collect();
+    let whole = made(&columns, &[Some(b"x"), Some(&long)]).expect("well formed").len() - "before".len();
+    for most in [100, whole - 2] {
+        let mut out = Vec::new();
+        let value = |number| Ok::<_, Malformed>(Some(if number == 0 { &b"x"[..] } else { &long }));
+        let unwritten = document.write(value, most, &mut out).expect("well formed");
+        assert_eq!((out.len() + unwritten, out.len()), (whole, r#"{"a":"x","b":}"#.len()), "{most}");
+    }
+    let mut out = Vec::new();
+    let value = |number| Ok::<_, Malformed>(Some(if number == 0 { &b"x"[..] } else { &long }));
+    assert_eq!(document.write(value, whole, &mut out), Ok(0));
+    assert_eq!(out.len(), whole);
 }

@@ -12,6 +12,14 @@ pub enum Place {
     Versions,
     ProducerId,
     DescribeConfigs,
+    /// What a consumer asks.
+    Fetch,
+    FetchPartition,
+    Offsets,
+    Coordinator,
+    /// What a client that authenticates asks.
+    SaslHandshake,
+    SaslAuthenticate,
 }
 
 impl Place {
@@ -23,6 +31,11 @@ impl Place {
             Self::Versions => 18,
             Self::ProducerId => 22,
             Self::DescribeConfigs => 32,
+            Self::Fetch | Self::FetchPartition => 1,
+            Self::Offsets => 2,
+            Self::Coordinator => 10,
+            Self::SaslHandshake => 17,
+            Self::SaslAuthenticate => 36,
         }
     }
 
@@ -37,6 +50,13 @@ impl Place {
             Self::Versions => 4,
             Self::ProducerId => 4 + flexible(2, 1, 0) + 4,
             Self::DescribeConfigs => 4 + 4 + 4,
+            Self::Fetch => 4 + flexible(12, 1, 0) + 4,
+            // Topics have ids in place of names from version 13 on.
+            Self::FetchPartition if version >= 13 => 4 + 1 + 4 + 2 + 4 + 1 + 16 + 1 + 4,
+            Self::FetchPartition => named()? + topic.len() + flexible(12, 1, 4) + 4,
+            Self::Offsets => named()? + topic.len() + flexible(6, 1, 4) + 4,
+            Self::Coordinator => 4 + flexible(3, 1, 0) + flexible(1, 4, 0),
+            Self::SaslHandshake | Self::SaslAuthenticate => 4,
         };
         (at + 2 <= answer.len()).then_some(at..at + 2)
     }
