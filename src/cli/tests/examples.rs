@@ -14,6 +14,10 @@ const STANDS_FOR: [(&str, &str); 3] = [("--to N", "--to 0"), ("--at INSTANT", "-
 fn command(line: &str) -> Option<String> {
     // The namespace and the deployment have the program's name, too: what the pod runs stands behind two hyphens.
     let line = if line.starts_with("kubectl ") { line.split_once(" -- ")?.1 } else { line };
+    // Its release and its chart have that name, too.
+    if line.starts_with("helm ") {
+        return None;
+    }
     let at = line.match_indices("outbox-relay ").map(|(at, _)| at).find(|at| *at == 0 || line[..*at].ends_with(' '))?;
     let mut text = line[at..].trim_end();
     // A semicolon inside of a recurrence rule ends no command.
