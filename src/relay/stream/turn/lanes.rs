@@ -7,6 +7,7 @@ use super::Turn;
 use super::publish::Taken;
 use crate::cursor::LockedCursor;
 use crate::cursor::ahead::Beyond;
+use crate::late::Opened;
 use crate::relay::stream::lane_recorder::LaneRecorder;
 use crate::relay::stream::outcome::TurnError;
 use crate::relay::stream::read_ahead::{Ahead, Chain};
@@ -38,9 +39,7 @@ impl<'a> Turn<'a> {
         if opened.as_ref().is_some_and(|opened| self.is_for_late_rows(opened)) {
             return Ok(Relayed::late(opened));
         }
-        let plain = self.parked.keys.is_empty() && opened.as_ref().is_some_and(|opened| opened.late.is_empty());
-        let snapshot = opened.as_ref().filter(|_| plain).map(|opened| opened.snapshot.clone());
-        let recorder = LaneRecorder::new(self.engine, self.facts(cursor), snapshot);
+        let recorder = self.lane_recorder(cursor, opened.as_ref());
         let mut side =
             SideBySide::new(ready, self.side_mode(deadline), recorder, (wanted, left), self.engine.stop.clone());
         let mut kept = Kept::default();
@@ -85,6 +84,14 @@ impl<'a> Turn<'a> {
         let is_known = wrote || cursor.has_ahead || !beyond.is_empty();
         let beyond = is_known.then_some(Beyond { rows: beyond, is_last: false });
         Ok(Relayed { opened, beyond, lane_waits, at, ..relayed })
+    }
+
+    /// What came late must be written down with the snapshot that sees it, and rows of parked keys with the position that passes them: then
+    /// the prefix is the advance's to record.
+    fn lane_recorder(&self, cursor: &LockedCursor, opened: Option<&Opened>) -> LaneRecorder {
+        let plain = self.parked.keys.is_empty() && opened.is_some_and(|opened| opened.late.is_empty());
+        let snapshot = opened.filter(|_| plain).map(|opened| opened.snapshot.clone());
+        LaneRecorder::new(self.engine, self.facts(cursor), snapshot)
     }
 
     /// What becomes of the rows that are read.
