@@ -7,6 +7,7 @@
 //! The turn that runs writes them by another session, as it does its progress, and with its end.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use tokio_postgres::types::ToSql;
 
@@ -111,17 +112,20 @@ fn columns(rows: &[Position]) -> (Vec<Timestamp>, Vec<&str>) {
 }
 
 impl LockedCursor {
-    /// The rows beyond the position that were acknowledged.
+    /// The rows beyond the position that were acknowledged, and how long ago the last of them was recorded.
     ///
     /// # Errors
     /// The database's.
-    pub async fn rows_ahead(&self) -> Result<AheadRows, Error> {
+    pub async fn rows_ahead(&self) -> Result<(AheadRows, Option<Duration>), Error> {
         if !self.has_ahead {
-            return Ok(AheadRows::default());
+            return Ok((AheadRows::default(), None));
         }
         let statement = self.connection.prepare_cached(LOAD).await?;
         let rows = self.connection.query(&statement, &[&self.name]).await?;
-        rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+        let rested: Option<i64> = rows.first().map(|row| row.try_get(2)).transpose()?;
+        let rested = rested.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0)));
+        let ahead = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, Error>>()?;
+        Ok((ahead, rested))
     }
 
     /// Commits what a turn leaves beyond a position that does not move, which frees the lock.

@@ -36,6 +36,9 @@ pub(in crate::relay) struct WaitingLane {
     pub(in crate::relay) failure: Failure,
     /// When it failed first.
     since: Instant,
+    /// When it failed last, and the time before.
+    last: Instant,
+    previous: Option<Instant>,
     backoff: Backoff,
     until: Instant,
 }
@@ -46,9 +49,9 @@ impl WaitingLane {
         now.saturating_duration_since(self.since)
     }
 
-    /// When it failed first.
-    pub(in crate::relay) fn since(&self) -> Instant {
-        self.since
+    /// When the attempt before the last one failed.
+    pub(in crate::relay) fn previous(&self) -> Option<Instant> {
+        self.previous
     }
 
     /// When it may be sent again.
@@ -56,7 +59,8 @@ impl WaitingLane {
         self.until
     }
 
-    fn is_about(&self, row: &Message<'_>) -> bool {
+    /// Whether this is the row.
+    pub(in crate::relay) fn is_about(&self, row: &Message<'_>) -> bool {
         self.created_at == row.created_at && self.id == row.id
     }
 }
@@ -87,22 +91,28 @@ impl LaneMemory {
             out.insert(lane.clone());
         }
         let before = lanes.remove(lane).filter(|waiting| waiting.is_about(row));
+        let previous = before.as_ref().map(|before| before.last);
         let (since, mut backoff) = before.map_or((now, Backoff::new()), |before| (before.since, before.backoff));
         let until = now + backoff.failed(fastrand::f64());
         let (created_at, id) = (row.created_at, row.id.to_owned());
-        lanes.insert(lane.clone(), WaitingLane { created_at, id, failure, since, backoff, until });
+        lanes.insert(lane.clone(), WaitingLane { created_at, id, failure, since, last: now, previous, backoff, until });
         out.len()
     }
 
-    /// A message of it was accepted. Where several lanes had failed, the receiver was out: how long they have been retried counts from now.
-    pub(in crate::relay) fn accepted(&self, lane: &Lane, now: Instant) {
+    /// A message of it was accepted. Where `several` lanes had failed, the receiver was out: how long they have been retried counts from now.
+    pub(in crate::relay) fn accepted(&self, lane: &Lane, several: usize, now: Instant) {
         let Inner { lanes, out, last_accepted, .. } = &mut *self.inner();
         lanes.remove(lane);
-        if out.len() > 1 {
+        if out.len() >= several {
             lanes.values_mut().for_each(|waiting| waiting.since = now);
         }
         out.clear();
         *last_accepted = Some(now);
+    }
+
+    /// Whether the lane has failed for the receiver's sake since a message was accepted last.
+    pub(in crate::relay) fn is_out(&self, lane: &Lane) -> bool {
+        self.inner().out.contains(lane)
     }
 
     /// When a message was accepted last.

@@ -55,18 +55,24 @@ impl LaneQueues {
         self.offer(number);
     }
 
-    /// The next row that may be sent; it is on its way then.
-    pub(in crate::relay) fn next(&mut self) -> Option<usize> {
-        let row = self.ready.pop_first()?;
+    /// The next row that may be sent, of a wanted lane; it is on its way then.
+    pub(in crate::relay) fn next(&mut self, is_wanted: impl Fn(&Lane) -> bool) -> Option<usize> {
+        let row = self.ready.iter().copied().find(|row| is_wanted(self.lane(*row)))?;
+        self.ready.remove(&row);
         let queue = &mut self.queues[self.rows[row].lane];
         queue.waiting.pop_front();
         queue.is_busy = true;
         Some(row)
     }
 
-    /// Whether a row may be sent.
-    pub(in crate::relay) fn has_next(&self) -> bool {
-        !self.ready.is_empty()
+    /// Whether a row of a wanted lane may be sent.
+    pub(in crate::relay) fn has_next(&self, is_wanted: impl Fn(&Lane) -> bool) -> bool {
+        self.ready.iter().any(|row| is_wanted(self.lane(*row)))
+    }
+
+    /// Whether the lane of a row waits for its next attempt.
+    pub(in crate::relay) fn is_blocked(&self, row: usize) -> bool {
+        self.queues[self.rows[row].lane].is_blocked
     }
 
     /// A row on its way was accepted: the next of its lane may follow.
@@ -163,7 +169,7 @@ mod tests {
                 if let Some(of) = pushed.next() {
                     lanes.push(lane(*of), |_| waits.contains(of));
                 }
-                while flying.len() < in_flight && let Some(row) = lanes.next() {
+                while flying.len() < in_flight && let Some(row) = lanes.next(|_| true) {
                     prop_assert!(flying.iter().all(|other| lanes_of[*other] != lanes_of[row]), "two of one lane");
                     prop_assert!(sent.iter().all(|other| lanes_of[*other] != lanes_of[row] || *other < row), "overtaken");
                     prop_assert!(failed.iter().all(|other: &usize| lanes_of[*other] != lanes_of[row]), "behind a failed one");
@@ -192,7 +198,7 @@ mod tests {
                         && flying.iter().all(|other| lanes_of[*other] != of)
                         && failed.iter().all(|other| lanes_of[*other] != of)
                 });
-                prop_assert_eq!(lanes.has_next(), stands_ready);
+                prop_assert_eq!(lanes.has_next(|_| true), stands_ready);
             }
         }
     }

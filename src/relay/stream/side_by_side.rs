@@ -43,6 +43,12 @@ pub(in crate::relay) struct SideBySide<'a> {
     most: usize,
     /// How many more may be sent in this turn.
     left: usize,
+    /// The circuit is open: one message tries the receiver.
+    probes: bool,
+    /// Nothing is sent from then on but the first message.
+    until: Instant,
+    /// There may be more rows.
+    reads: bool,
     last_start: Option<Instant>,
     failures: HashSet<usize>,
     /// When the first of the lanes that wait may be sent again.
@@ -60,6 +66,7 @@ impl<'a> SideBySide<'a> {
         ready: &'a Arc<PreparedStream>,
         mode: Mode,
         recorder: LaneRecorder,
+        until: Instant,
         (most, left): (usize, usize),
         stop: CancellationToken,
     ) -> Self {
@@ -73,6 +80,9 @@ impl<'a> SideBySide<'a> {
             in_flight,
             most: most.max(in_flight * ROWS_OF_A_LANE),
             left,
+            probes: ready.status.circuit_open(),
+            until,
+            reads: true,
             last_start: None,
             failures: HashSet::new(),
             next_attempt: None,
@@ -84,32 +94,32 @@ impl<'a> SideBySide<'a> {
 
     /// Sends until all is acknowledged that may be sent in this turn, or nothing more may be.
     pub(in crate::relay) async fn run(&mut self, kept: &mut Kept, parked: &mut Parked<'_>, mut rows: Rows) {
-        let (mut reads, mut closed) = (true, false);
+        let mut closed = false;
         loop {
             self.start(kept);
             self.recorder.record(&self.lanes, kept);
-            if reads && self.is_over() {
+            if self.reads && self.is_over() {
                 rows.close();
-                reads = false;
+                self.reads = false;
             }
-            if !reads && self.sending.is_empty() && !self.may_go_on() {
+            if !self.reads && self.sending.is_empty() && !self.may_go_on() {
                 return;
             }
             // With room for a row that may be sent, only the rate asks to wait.
             let waits = self.may_go_on() && self.has_room();
             let pause = self.pause().unwrap_or_default();
             tokio::select! {
-                next = rows.next(), if reads => match next {
+                next = rows.next(), if self.reads => match next {
                     Some((batch, _room)) => {
                         self.take(batch, kept, parked);
                         // Nothing may be taken that stands behind a row for which there is no room.
-                        reads = !parked.is_full();
-                        if !reads || self.has_enough() {
+                        self.reads = !parked.is_full();
+                        if !self.reads || self.has_enough() {
                             rows.close();
                             closed = true;
                         }
                     }
-                    None => (reads, self.read_all) = (false, !closed),
+                    None => (self.reads, self.read_all) = (false, !closed),
                 },
                 Some(ended) = self.sending.join_next(), if !self.sending.is_empty() => {
                     self.joined(ended, kept);
@@ -125,12 +135,23 @@ impl<'a> SideBySide<'a> {
 
     /// Whether a row may still be sent in this turn.
     fn may_go_on(&self) -> bool {
-        self.lanes.has_next() && !self.is_over()
+        let any = self.takes_any();
+        self.lanes.has_next(|lane| any || !self.ready.waiting.is_out(lane)) && !self.is_over()
+    }
+
+    /// Whether a row of any lane may be sent. What tries a receiver that is out is of a lane that it has not failed for, as long as there may
+    /// be one.
+    fn takes_any(&self) -> bool {
+        !self.probes || !self.reads && !self.lanes.has_next(|lane| !self.ready.waiting.is_out(lane))
     }
 
     /// Whether nothing more may be sent, whatever is read.
     fn is_over(&self) -> bool {
-        self.left == 0 || self.whole.is_some() || self.recorder.lost || self.mode.is_over() || self.stop.is_cancelled()
+        self.left == 0
+            || self.whole.is_some()
+            || self.recorder.lost
+            || self.last_start.is_some() && Instant::now() >= self.until
+            || self.stop.is_cancelled()
     }
 
     fn has_room(&self) -> bool {
@@ -165,7 +186,9 @@ impl<'a> SideBySide<'a> {
     /// Sends what may be sent.
     fn start(&mut self, kept: &Kept) {
         while self.may_go_on() && self.has_room() && self.pause().is_none() {
-            let Some((row, message)) = self.lanes.next().and_then(|row| Some((row, alone(kept, row)?))) else { return };
+            let (any, waiting) = (self.takes_any(), &self.ready.waiting);
+            let next = self.lanes.next(|lane| any || !waiting.is_out(lane));
+            let Some((row, message)) = next.and_then(|row| Some((row, alone(kept, row)?))) else { return };
             (self.left, self.last_start) = (self.left - 1, Some(Instant::now()));
             let (ready, mode) = (Arc::clone(self.ready), self.mode);
             self.sending.spawn(async move { (row, send(&ready, mode, &message).await) });
@@ -187,7 +210,7 @@ impl<'a> SideBySide<'a> {
         if published.acknowledged > 0 {
             self.recorder.acknowledged(row, batch.position(at));
             self.lanes.acknowledged(row);
-            self.ready.waiting.accepted(&lane, now);
+            self.ready.waiting.accepted(&lane, self.several(), now);
             return;
         }
         self.lanes.failed(row);
@@ -203,20 +226,24 @@ impl<'a> SideBySide<'a> {
 
     /// Whether a failure is about the receiver as a whole; so many lanes have failed since it accepted a message.
     fn is_about_all(&self, failure: &Failure, failing: usize) -> bool {
-        let several = if self.ready.lane.is_some() { OUTAGE.min(self.in_flight) } else { 1 };
         match failure.class {
             Class::Retry => {
                 let throttles = failure.retry_after.is_some() || failure.subject == Subject::TooMany;
-                throttles || failure.is_outage() && failing >= several
+                throttles || failure.is_outage() && failing >= self.several()
             }
             Class::Fatal => at_stop(failure).relay == ForRelay::Halts,
             Class::Poison => false,
         }
     }
 
+    /// How many lanes fail when the receiver is out.
+    fn several(&self) -> usize {
+        if self.ready.lane.is_some() { OUTAGE.min(self.in_flight) } else { 1 }
+    }
+
     /// Whether there was no time to send all that could be sent.
     pub(in crate::relay) fn ran_out_of_time(&self) -> bool {
-        self.lanes.has_next() && self.mode.is_over()
+        self.lanes.has_next(|_| true) && Instant::now() >= self.until
     }
 }
 

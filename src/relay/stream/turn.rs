@@ -101,7 +101,14 @@ impl Turn<'_> {
             Admitted::Over(outcome) => return Ok(outcome),
         };
         self.parked = within(self.engine, cursor.parked_keys()).await?;
-        self.ahead = Arc::new(within(self.engine, cursor.rows_ahead()).await?);
+        let (ahead, rested) = within(self.engine, cursor.rows_ahead()).await?;
+        self.ahead = Arc::new(ahead);
+        if let (Some(interval), Some(rested)) = (self.ready.sink.min_interval(), rested)
+            && rested < interval
+        {
+            within(self.engine, cursor.release()).await?;
+            return Ok(TurnOutcome::Early(interval - rested));
+        }
         let at_most_once = self.ready.config.guarantee == Guarantee::AtMostOnce;
         // Rows of parked keys are sent at least once, or not at all.
         let parked = at_most_once && !self.parked.keys.is_empty();

@@ -145,7 +145,8 @@ impl Worker<'_> {
             report::retry(self.engine, self.ready, &Failure { message, ..failure.clone() }, message_id, None).await;
         }
         let interval = self.ready.sink.min_interval();
-        if rows > 0 {
+        // For single messages the rows beyond are not read again at once.
+        if rows >= self.ready.config.lanes.in_flight {
             return interval.map_or((Next::Look, Then::Again), |interval| (Next::After(interval), Then::End));
         }
         let reading = (self.took * 4).clamp(SHORTEST_LANE_PAUSE, LONGEST_LANE_PAUSE);

@@ -128,17 +128,24 @@ async fn poison_parks_its_lane_and_lane_that_is_retried_too_long_is_parked() {
     book(owner, 100, 10).await;
     let text = stage.text(6, "on_poison = \"park_key\"\n", "lane_hold = \"1s\"\n");
     let replica = Replica::start(&parse(&text), "r1");
-    eventually(PATIENCE * 4, async || position(owner).await.as_deref() == Some("100")).await;
-    assert_eq!(dead_letters(owner).await, ["4", "7"]);
+    // That the receiver accepts others tells a lane that is refused from an outage.
+    eventually(PATIENCE * 4, async || {
+        one(owner, "z").await;
+        dead_letters(owner).await == ["4", "7"]
+    })
+    .await;
+    let others: i64 = owner.query_one("SELECT count(*) FROM bookings WHERE customer = 'z'", &[]).await.unwrap().get(0);
+    let others = usize::try_from(others).unwrap();
+    eventually(PATIENCE * 2, async || receiver.accepted("h").len() == 80 + others).await;
     let parked = "SELECT key, count(*) FROM outbox.parked GROUP BY key ORDER BY key";
     let parked: Vec<(String, i64)> =
         owner.query(parked, &[]).await.unwrap().iter().map(|row| (row.get(0), row.get(1))).collect();
     assert_eq!(parked, [("k4".to_owned(), 10), ("k7".to_owned(), 10)]);
-    each_once(receiver, 80);
+    each_once(receiver, 80 + others);
     receiver.answer(|_| (200, Duration::ZERO));
     let (code, _, log) = outbox_relay(&text, &["dead-letter", "redrive", "--cursor", "h", "--yes"]).await;
     assert_eq!(code, Some(0), "{log}");
-    eventually(PATIENCE * 4, async || receiver.accepted("h").len() == 100).await;
+    eventually(PATIENCE * 4, async || receiver.accepted("h").len() == 100 + others).await;
     replica.stop().await;
     in_order(receiver);
     assert_eq!(by_customer(receiver)["k7"], (0..10).map(|n| n * 10 + 7).collect::<Vec<i64>>());
@@ -246,4 +253,22 @@ async fn outage_longer_than_the_hold_parks_no_lane() {
     replica.stop().await;
     each_once(receiver, 60);
     assert_eq!(dead_letters(owner).await.len(), 0);
+}
+
+// Guarantee: lanes.order
+#[tokio::test(flavor = "multi_thread")]
+async fn lanes_that_always_fail_keep_no_other_from_a_receiver_that_works() {
+    let stage = Stage::new().await;
+    let Stage { owner, receiver, .. } = &stage;
+    receiver.answer(|request| (if customer(request).starts_with("bad") { 503 } else { 200 }, Duration::ZERO));
+    for bad in ["bad1", "bad2", "bad3", "bad4", "bad5", "bad6"] {
+        one(owner, bad).await;
+    }
+    let replica = Replica::start(&parse(&stage.text(50, "", "")), "r1");
+    let opened = "SELECT count(*) FROM outbox.cursor_status WHERE circuit_opened_at IS NOT NULL";
+    eventually(PATIENCE * 4, async || owner.query_one(opened, &[]).await.unwrap().get::<_, i64>(0) == 1).await;
+    book(owner, 100, 20).await;
+    eventually(PATIENCE * 4, async || receiver.accepted("h").len() == 100).await;
+    replica.stop().await;
+    in_order(receiver);
 }

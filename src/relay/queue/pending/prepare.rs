@@ -52,9 +52,10 @@ impl ClaimSize {
         rows
     }
 
-    /// A claim for so many rows has succeeded, before which this many were allowed.
+    /// A claim for so many rows has succeeded, before which this many were allowed. It grows by little: a claim of twice as many could be
+    /// cut, again and again.
     pub(super) fn succeeded(&self, rows: usize, before: usize) {
-        self.0.store(before.max(rows.saturating_mul(2)), Ordering::Relaxed);
+        self.0.store(before.max(rows.saturating_add(rows / 8 + 1)), Ordering::Relaxed);
     }
 
     /// How many are allowed.

@@ -24,14 +24,15 @@ pub(in crate::relay) struct Ended {
 
 impl SideBySide<'_> {
     /// How it ended; what is on its way is given up.
-    pub(in crate::relay) fn finish(mut self, kept: &Kept, parked_keys: u64) -> Ended {
+    /// `is_all`: the reading has found no more rows than it was given.
+    pub(in crate::relay) fn finish(mut self, kept: &Kept, parked_keys: u64, is_all: bool) -> Ended {
         while let Some(ended) = self.sending.try_join_next() {
             self.joined(ended, kept);
         }
         let prefix = self.lanes.prefix();
         let beyond: Vec<Position> =
             self.lanes.beyond().filter_map(|row| kept.locate(row)).map(|(batch, row)| batch.position(row)).collect();
-        if self.read_all {
+        if self.read_all && is_all {
             self.ready.waiting.retain(|lane| self.lanes.knows(lane));
         }
         let first = (prefix < self.lanes.rows()).then(|| self.lanes.lane(prefix).clone());
@@ -41,6 +42,9 @@ impl SideBySide<'_> {
         {
             // It is decided now: an operator who has it sent again shall not wait for its pause.
             self.ready.waiting.forget(lane);
+        }
+        if let Some((row, Failure { class: Class::Fatal, .. })) = &self.whole {
+            self.ready.waiting.forget(self.lanes.lane(*row));
         }
         let waits = self.whole.is_none() && own.as_ref().is_some_and(|failure| failure.class == Class::Retry);
         let now = Instant::now();
@@ -57,8 +61,10 @@ impl SideBySide<'_> {
     fn of_lane(&self, lane: &Lane, row: usize, kept: &Kept, parked_keys: u64) -> Option<Failure> {
         let (batch, at) = kept.locate(row)?;
         let (now, was_tried) = (Instant::now(), self.failures.contains(&row));
-        let waits = was_tried || self.ready.waiting.blocked_until(lane, &batch.message(at), now).is_some();
-        let waiting = self.ready.waiting.of(lane).filter(|_| waits)?;
+        let waiting = self.ready.waiting.of(lane).filter(|waiting| waiting.is_about(&batch.message(at)))?;
+        if !self.lanes.is_blocked(row) {
+            return None;
+        }
         let parks = was_tried && self.may_park(lane, parked_keys) && self.is_given_up(&waiting, now);
         Some(if parks { given_up(waiting.failure) } else { waiting.failure })
     }
@@ -71,11 +77,12 @@ impl SideBySide<'_> {
             && lane.as_deref().is_some_and(RowKey::fits)
     }
 
-    /// Whether a lane was retried for as long as it may be, while the receiver accepted others.
+    /// Whether a lane was retried for as long as it may be, and the receiver has accepted others since its attempt before the last.
     fn is_given_up(&self, waiting: &WaitingLane, now: Instant) -> bool {
         waiting.failure.class == Class::Retry
             && waiting.waits_for(now) >= self.ready.config.lanes.hold
-            && self.ready.waiting.last_accepted().is_some_and(|accepted| accepted > waiting.since())
+            && waiting.previous().is_some()
+            && waiting.previous() < self.ready.waiting.last_accepted()
     }
 
     /// When the rows were created that were acknowledged, wherever they stand.

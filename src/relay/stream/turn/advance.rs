@@ -35,7 +35,9 @@ impl Turn<'_> {
         let (verdict, park) = self.key_to_park(verdict, &relayed).await?;
         let verdict = publish_decision::copied(self.engine, self.ready, verdict).await;
         let verdict = self.late_halt(relayed.opened.as_ref()).map_or(verdict, Verdict::Halt);
-        self.report(&verdict, message_id.as_deref()).await;
+        if lane_waits.is_none() {
+            self.report(&verdict, message_id.as_deref()).await;
+        }
         let dead = match &verdict {
             Verdict::Bury(failure, letter) => Some((letter.as_ref(), report::error(failure, message_id.as_deref()))),
             Verdict::Done | Verdict::Search(_) | Verdict::Retry(_) | Verdict::Halt(_) => None,

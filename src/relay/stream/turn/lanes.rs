@@ -15,7 +15,8 @@ use crate::relay::stream::side_by_side::{Ended, SideBySide};
 use crate::relay::stream::turn_buffer::Kept;
 use crate::relay::stream::turn_progress::Relayed;
 use crate::relay::stream::withheld::Parked;
-use crate::sink::Mode;
+use crate::sink::{Failure, Mode};
+use crate::source::fetch::{FetchError, Fetched};
 
 impl<'a> Turn<'a> {
     /// Fetches and publishes side by side, until all that may be sent is acknowledged, or nothing more may be.
@@ -40,8 +41,9 @@ impl<'a> Turn<'a> {
             return Ok(Relayed::late(opened));
         }
         let recorder = self.lane_recorder(cursor, opened.as_ref());
+        let until = self.last_start(deadline);
         let mut side =
-            SideBySide::new(ready, self.side_mode(deadline), recorder, (wanted, left), self.engine.stop.clone());
+            SideBySide::new(ready, self.side_mode(deadline), recorder, until, (wanted, left), self.engine.stop.clone());
         let mut kept = Kept::default();
         let mut parked = self.passing(None);
         let (mut fetched, mut fetch_time) = (None, Duration::ZERO);
@@ -61,8 +63,8 @@ impl<'a> Turn<'a> {
             }
         };
         let Some(cut) = cut else { return Err(self.lock_lost(side.recorder.open())) };
-        if let Some(Ok(fetched)) =
-            fetched.as_ref().filter(|fetched| fetched.as_ref().is_ok_and(|fetched| fetched.rows > 0))
+        if let Some(Ok(fetched)) = &fetched
+            && fetched.rows > 0
         {
             self.learned.sizes = fetched.sizes;
         }
@@ -71,19 +73,37 @@ impl<'a> Turn<'a> {
         if side.recorder.lost {
             return Err(self.lock_lost(side.recorder.open()));
         }
-        let sent = side.lanes.all_acknowledged();
+        let cut_short = cut || side.ran_out_of_time();
+        let rows = side.lanes.all_acknowledged();
+        let taken = Taken { rows, wanted, most, spent: false, growth, cut: cut_short };
+        let wrote = cursor.has_ahead || side.recorder.wrote;
+        let relayed = self.ended_lanes(side, (kept, parked), (fetched, cut), taken)?;
+        let beyond = relayed.beyond.filter(|beyond| wrote || !beyond.rows.is_empty());
+        Ok(Relayed { opened, beyond, ..relayed })
+    }
+
+    /// What was read and sent.
+    fn ended_lanes(
+        &mut self,
+        side: SideBySide<'_>,
+        (kept, mut parked): (Kept, Parked<'_>),
+        (fetched, cut): (Option<Result<Fetched, FetchError>>, bool),
+        taken: Taken,
+    ) -> Result<Relayed, TurnError> {
         self.delivered = side.delivered(&kept);
-        let wrote = side.recorder.wrote;
-        let over = side.ran_out_of_time();
         let parked_keys = u64::try_from(self.parked.keys.len()).unwrap_or(u64::MAX);
-        let Ended { published, beyond, lane_waits, at } = side.finish(&kept, parked_keys);
+        let is_all = matches!(&fetched, Some(Ok(fetched)) if !fetched.more);
+        let Ended { mut published, beyond, lane_waits, at } = side.finish(&kept, parked_keys, is_all);
+        if cut && !beyond.is_empty() {
+            // What was accepted beyond is remembered, also where the first row had no time.
+            published.stopped.get_or_insert_with(Failure::deadline);
+        }
         let published = parked.ended(published, kept.rows());
-        self.learn(&published, Taken { rows: sent, wanted, most, spent: false, growth, cut: cut || over });
+        self.learn(&published, taken);
         let handed_over = parked.handed_over();
         let relayed = self.read((kept, parked.withheld, handed_over), published, fetched, cut)?;
-        let is_known = wrote || cursor.has_ahead || !beyond.is_empty();
-        let beyond = is_known.then_some(Beyond { rows: beyond, is_last: false });
-        Ok(Relayed { opened, beyond, lane_waits, at, ..relayed })
+        let beyond = Some(Beyond { rows: beyond, is_last: false });
+        Ok(Relayed { beyond, lane_waits, at, ..relayed })
     }
 
     /// What came late must be written down with the snapshot that sees it, and rows of parked keys with the position that passes them: then
@@ -99,10 +119,13 @@ impl<'a> Turn<'a> {
         Parked::new(self.ready, self.parked.keys.clone(), most).passing(Arc::clone(&self.ahead))
     }
 
-    /// The last message is handed over while there is still time for its answer.
     fn side_mode(&self, deadline: Instant) -> Mode {
+        Mode { until: Some(deadline), cut: Some(deadline), partitions: self.partitions, ..Mode::default() }
+    }
+
+    /// The last message begins while there is still time for its answer.
+    fn last_start(&self, deadline: Instant) -> Instant {
         let answer = self.ready.config.turn.call_deadline() + self.ready.config.turn.deadline / 10;
-        let until = deadline.checked_sub(answer).or(Some(deadline));
-        Mode { until, cut: Some(deadline), partitions: self.partitions, ..Mode::default() }
+        deadline.checked_sub(answer).unwrap_or(deadline)
     }
 }
