@@ -16,7 +16,7 @@ COMMENT ON COLUMN outbox.ahead.cursor IS 'The cursor. No foreign key: it would w
 COMMENT ON COLUMN outbox.ahead.created_at IS 'The row''s place in the order.';
 COMMENT ON COLUMN outbox.ahead.message_id IS 'The row''s id as text.';
 COMMENT ON COLUMN outbox.ahead.seek IS 'seek_applied of the cursor then: after a seek the row is sent again.';
-COMMENT ON COLUMN outbox.ahead.since IS 'created_at of the cursor: one that was created anew knows nothing of the row.';
+COMMENT ON COLUMN outbox.ahead.since IS 'created_at of the cursor: another one of that name knows nothing of the row.';
 COMMENT ON COLUMN outbox.ahead.written_at IS 'When it was written.';
 COMMENT ON COLUMN outbox.ahead.written_by IS 'The replica that sent the row.';
 

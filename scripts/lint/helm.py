@@ -105,9 +105,9 @@ def problems(kustomize, by_schema, rules, dashboard):
             for monitor in (r for r in built if r["kind"] == "ServiceMonitor"):
                 monitor["spec"]["endpoints"][0]["intervall"] = "15s"
                 if not any(by_schema([monitor])):
-                    found.append("nobody notices a typo in a ServiceMonitor")
+                    found.append("a typo in a ServiceMonitor is not noticed")
     found += differences(kustomize, {})
-    found += [f"nobody notices the difference of {values}" for values in DIFFERENT if not any(differences(kustomize, values))]
+    found += [f"the difference of {values} is not noticed" for values in DIFFERENT if not any(differences(kustomize, values))]
     for fault, values, config, words in REFUSED:
         status, _, said = template("1.30.0", values=values, config=config)
         if not status or words not in said:

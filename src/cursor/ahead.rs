@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio_postgres::types::ToSql;
 
 use super::lock::LockedCursor;
-use super::turn_progress::TurnFacts;
+use super::turn_progress::{self, TurnFacts};
 use crate::database::{Error, Fragile, Session};
 use crate::position::{Position, Timestamp};
 
@@ -59,25 +59,8 @@ pub async fn record(
     let rows = i64::try_from(rows).unwrap_or(i64::MAX);
     let (created_at, id) = (end.map(|end| end.created_at), end.and_then(|end| end.id.as_deref()));
     let (instants, ids) = columns(&reached.beyond);
-    let parameters: [&(dyn ToSql + Sync); 17] = [
-        &facts.cursor,
-        &facts.lock.version,
-        &created_at,
-        &id,
-        &rows,
-        &facts.observed_at,
-        &snapshot,
-        &facts.relations,
-        &facts.partitions,
-        &facts.rests_on.rule,
-        &facts.rests_on.open_since,
-        &facts.by,
-        &facts.lock.place.0,
-        &facts.lock.transaction,
-        &facts.sweep,
-        &instants,
-        &ids,
-    ];
+    let mut parameters = turn_progress::parameters(facts, (&created_at, &id), &rows, &snapshot).to_vec();
+    parameters.extend([&instants as &(dyn ToSql + Sync), &ids]);
     Ok(session.query_one(&statement, &parameters).await?.try_get(0)?)
 }
 

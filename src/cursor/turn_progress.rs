@@ -74,14 +74,25 @@ pub async fn write(
     facts.lock.server.same_as(&session.server)?;
     let statement = session.prepare_cached(WRITE).await?;
     let rows = i64::try_from(rows).unwrap_or(i64::MAX);
-    let parameters: [&(dyn ToSql + Sync); 15] = [
+    session.execute(&statement, &parameters(facts, (&end.created_at, &end.id), &rows, &snapshot)).await?;
+    Ok(())
+}
+
+/// What both statements take that record a turn's progress, in the order of their numbers.
+pub(super) fn parameters<'a>(
+    facts: &'a TurnFacts,
+    (created_at, id): (&'a (dyn ToSql + Sync), &'a (dyn ToSql + Sync)),
+    rows: &'a i64,
+    snapshot: &'a (dyn ToSql + Sync),
+) -> [&'a (dyn ToSql + Sync); 15] {
+    [
         &facts.cursor,
         &facts.lock.version,
-        &end.created_at,
-        &end.id,
-        &rows,
+        created_at,
+        id,
+        rows,
         &facts.observed_at,
-        &snapshot,
+        snapshot,
         &facts.relations,
         &facts.partitions,
         &facts.rests_on.rule,
@@ -90,9 +101,7 @@ pub async fn write(
         &facts.lock.place.0,
         &facts.lock.transaction,
         &facts.sweep,
-    ];
-    session.execute(&statement, &parameters).await?;
-    Ok(())
+    ]
 }
 
 impl LockedCursor {

@@ -5,6 +5,7 @@ pub(in crate::relay) mod clock_watch;
 pub(in crate::relay) mod gauges;
 pub(in crate::relay) mod idle;
 pub(in crate::relay) mod idle_poller;
+pub(in crate::relay) mod lane_pause;
 pub(in crate::relay) mod lane_recorder;
 pub(in crate::relay) mod lanes;
 pub(in crate::relay) mod late_rows;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use outbox_relay::cursor::ahead::{self, Reached};
 use outbox_relay::cursor::turn_progress::{self, Resumed, TurnFacts};
 use outbox_relay::cursor::{LockedCursor, RestsOn};
 use outbox_relay::database::{self, Error, Session};
@@ -213,6 +214,36 @@ async fn turn_that_has_lost_its_lock_records_nothing_over_the_next_turns_progres
     assert!(!locked(&pool).await.resumes, "nor after the cursor has moved");
 }
 
+// Guarantee: lanes.ahead
+#[tokio::test]
+async fn rows_ahead_are_recorded_only_under_lock_of_their_turn() {
+    let database = database().await;
+    let owner = cursor(&database).await;
+    let pool = database::pool(sessions(&database, "relay", "outbox-relay/turns"), 2).unwrap();
+    let probe = sessions(&database, "relay", "outbox-relay/probe").open().await.unwrap();
+    let first = locked(&pool).await;
+    let lost = facts(&first, "lost");
+    let pid: i32 = first.transaction().query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    owner.execute("SELECT pg_terminate_backend($1)", &[&pid]).await.unwrap();
+    first.closed().cancelled().await;
+    drop(first);
+
+    let second = locked(&pool).await;
+    let record = async |facts: &TurnFacts, id| ahead::record(&probe, facts, &beyond(id), None).await.unwrap();
+    assert!(!record(&lost, "1").await, "another transaction has locked the row since");
+    assert!(record(&facts(&second, "next"), "2").await);
+    assert!(!record(&lost, "3").await);
+    drop(second); // as if it were killed
+
+    let (rows, _) = locked(&pool).await.rows_ahead().await.unwrap();
+    assert_eq!(rows.into_iter().map(|(_, id)| id).collect::<Vec<_>>(), ["2"]);
+}
+
+fn beyond(id: &str) -> Reached {
+    let created_at = Timestamp::from_pg_micros(i64::MAX / 2);
+    Reached { prefix: None, beyond: vec![Position { created_at, id: Some(id.to_owned()) }] }
+}
+
 /// A server of the test's own.
 async fn server() -> Database {
     let postgres = Postgres::start(Options::default()).await.unwrap();
@@ -246,6 +277,8 @@ async fn progress_of_a_turn_is_recorded_on_the_server_of_its_lock_only() {
     }
     let probe = sessions(&there, "relay", "outbox-relay/probe").open().await.unwrap();
     let refused = write(&probe, &facts(&turn, "here"), 10).await;
+    let ahead = ahead::record(&probe, &facts(&turn, "here"), &beyond("1"), None).await;
+    assert!(matches!(ahead, Err(Error::TwoServers { .. })), "{ahead:?}");
     other.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(progress(&other).await, None, "{refused:?}");
     assert!(matches!(refused, Err(Error::TwoServers { .. })), "{refused:?}");

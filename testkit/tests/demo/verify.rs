@@ -46,7 +46,7 @@ async fn is_empty(servers: &str, topic: &str) -> bool {
     looked.await.unwrap()
 }
 
-/// What somebody else wrote under the relay's name.
+/// What another program wrote under the relay's name.
 async fn send(servers: &str, topic: &str, headers: &[(&str, &str)]) {
     let producer: FutureProducer = ClientConfig::new().set("bootstrap.servers", servers).create().unwrap();
     let add = |all: OwnedHeaders, (key, value): &(&str, &str)| all.insert(Header { key, value: Some(*value) });

@@ -230,7 +230,7 @@ async fn rows_between_a_full_key_that_is_released_and_a_row_that_cannot_be_read_
 
 // Guarantee: parked.order
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_are_locked_before_their_rows_as_whoever_releases_them_locks_them() {
+async fn parked_keys_are_locked_before_their_rows() {
     let Stage { owner, receiver, text, replica, database } = stage().await;
     // As `dead-letter discard` begins: the key, and then the row that it waits for.
     let mut other = database.connect("postgres").await;

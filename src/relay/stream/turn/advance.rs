@@ -201,7 +201,7 @@ impl Turn<'_> {
         TurnError::LockLost { acknowledged: if in_database { 0 } else { acknowledged } }
     }
 
-    /// The commit failed, or nobody knows whether it did.
+    /// The commit failed, or its outcome is unknown.
     pub(in crate::relay) fn not_advanced(&self, acknowledged: usize, source: Error) -> TurnError {
         match self.ready.config.guarantee {
             // Nothing will come again: what was changed is undone with the advance, or stands with it.
