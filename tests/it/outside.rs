@@ -28,8 +28,17 @@ async fn probes_and_metrics_of_a_running_process_are_clean_and_logs_are_json_wit
     owner.batch_execute("INSERT INTO bookings (phone) VALUES (NULL)").await.unwrap();
     halted(&owner, "sms").await;
     let metrics = || async { get(&format!("{listener}/metrics")).await.1 };
-    let shown = "outbox_relay_cursor_halted{cursor=\"sms\"} 1";
-    eventually(PATIENCE, || async { metrics().await.contains(shown) }).await;
+    // The two relays are independent: each shows its last row in its own time.
+    let shown = [
+        "outbox_relay_cursor_halted{cursor=\"sms\"} 1",
+        "outbox_relay_published_rows_total{cursor=\"s\",sink=\"stdout\"} 51",
+        "outbox_relay_cursor_held{cursor=\"s\"} 0",
+    ];
+    eventually(PATIENCE, || async {
+        let metrics = metrics().await;
+        shown.iter().all(|line| metrics.contains(line))
+    })
+    .await;
     let metrics = metrics().await;
     promtool(&metrics);
     assert!(!metrics.lines().any(|line| line.starts_with("# TYPE") && line.ends_with("summary")), "{metrics}");
