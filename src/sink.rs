@@ -200,6 +200,17 @@ impl Sink {
         }
     }
 
+    /// Why the receiver would never accept this message, as far as it is known without asking it.
+    #[must_use]
+    pub fn refuses(&self, message: &Message<'_>) -> Option<Failure> {
+        match self {
+            Self::Kafka(sink) => sink.refuses(message),
+            Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) | Self::Custom(_) => {
+                None
+            }
+        }
+    }
+
     /// Begins one turn's publishing.
     ///
     /// # Errors

@@ -39,9 +39,9 @@ pub struct Advance<'a> {
     pub identity: &'a str,
     /// Over how many partitions keys are spread; none leaves the stored number.
     pub partitions: Option<i32>,
-    /// The row at [`Self::position`] was not published but dead-lettered, for this reason.
-    pub dead: Option<(&'a DeadLetter<'a>, ErrorReport<'a>)>,
-    /// The key of that row, which is parked with it.
+    /// Rows that it passes and that were not published but dead-lettered, for these reasons.
+    pub dead: &'a [(&'a DeadLetter<'a>, ErrorReport<'a>)],
+    /// The key of the last of them, which is parked with it.
     pub park: Option<&'a str>,
     /// Rows of keys that are parked, which it passes.
     pub parked: Option<NewlyParked<'a>>,
@@ -68,11 +68,12 @@ impl LockedCursor {
     /// # Errors
     /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
     pub async fn advance(self, to: Advance<'_>) -> Result<(RowPlace, [Duration; 2]), Error> {
-        if let Some((letter, error)) = &to.dead {
-            let letter = dead_letter::bury(&self.connection, &self.name, letter, error, to.by).await?;
-            if let Some(key) = to.park {
-                parked::begin(&self.connection, letter, key, to.by).await?;
-            }
+        let mut last = None;
+        for (letter, error) in to.dead {
+            last = Some(dead_letter::bury(&self.connection, &self.name, letter, error, to.by).await?);
+        }
+        if let (Some(letter), Some(key)) = (last, to.park) {
+            parked::begin(&self.connection, letter, key, to.by).await?;
         }
         if let Some(late) = &to.late {
             dead_letter::note_late(&self.connection, &self.name, late, to.by).await?;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
@@ -172,6 +172,16 @@ impl KafkaSink {
 
     pub(super) fn rendered<'a>(&self, message: &Message<'a>) -> (Option<String>, Option<Cow<'a, [u8]>>) {
         self.layout.rendered(message)
+    }
+
+    /// Why no record can be made of the row, or that the topic that it names is known to be missing.
+    pub(super) fn refuses(&self, message: &Message<'_>) -> Option<Failure> {
+        let record = match self.layout.record(&self.relay, self.limit, None, message) {
+            Ok(record) => record,
+            Err(failure) => return Some(failure).filter(|failure| failure.class == Class::Poison),
+        };
+        let code = self.layout.is_routed().then(|| self.cluster.missing.known(&record.topic, Instant::now()))??;
+        Some(self.failure(&KafkaError::MessageProduction(code), None, Some(&record.topic)))
     }
 
     /// Connects a producer ahead of the first turn.

@@ -31,6 +31,8 @@ pub struct Learned {
     pub unconfirmed: usize,
     /// The last turn sent as many letters again as one may: the next is one for new rows.
     pub redrove: bool,
+    /// The last turn met rows that became dead letters: in the next one the sink is asked of each row before any is sent.
+    pub refuses: bool,
     /// How long before rows are too old turns must begin.
     pub lead: Lead,
     /// Of how many transactions the first part of the next look for late rows is.
@@ -54,6 +56,7 @@ impl Learned {
             accepted_partitions: None,
             unconfirmed: 0,
             redrove: false,
+            refuses: false,
             lead: Lead::new(&config.poll),
             span: FIRST_SPAN,
         }

@@ -30,6 +30,10 @@ impl PreparedStream {
         metrics.phase(Phase::Scan, turn.sighting.took);
         self.count_sent(turn, outcome);
         self.count_failures(outcome);
+        for failure in &turn.refused {
+            metrics.publish_failed(counted(failure));
+            metrics.dead_lettered();
+        }
         metrics.late_rows(turn.late);
         let (
             Ok(

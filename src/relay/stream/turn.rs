@@ -49,6 +49,8 @@ pub struct Turn<'a> {
     pub timings: Timings,
     /// When the rows were created that were acknowledged and advanced over, in order.
     pub delivered: Vec<Timestamp>,
+    /// Why rows were refused that it has passed as dead letters, beside the one that it ended at.
+    pub refused: Vec<Failure>,
     /// When the cursor was created, once it is locked.
     pub since: Option<Timestamp>,
     /// Over how many partitions keys are spread in this turn.

@@ -140,6 +140,9 @@ pub(in crate::relay) async fn pump(
 ) -> Duration {
     while let Some((batch, room)) = rows.next().await {
         let batch = parked.publishable(batch, kept.rows());
+        if parked.withheld.refuses() {
+            writer = None;
+        }
         // Kept before it is pushed: a push that is cut half-way has published rows of it.
         let batch = kept.keep(batch);
         if publication.push(batch).await == Flow::Stop || parked.is_full() {

@@ -1,5 +1,6 @@
 //! Rows that a turn passes without publishing them: those of parked keys (`on_poison = "park_key"`), those that a filter leaves
-//! out (`where`), and those that were acknowledged before (`in_flight`).
+//! out (`where`), those that were acknowledged before (`in_flight`), and those that the sink would refuse
+//! (`on_poison = "dead_letter"`), which is known before anything is sent.
 //!
 //! Promise: while a key is parked, none of its rows is published; each is written down in the transaction that advances over it.
 //! The turn knows the parked keys from its own lock's transaction, and only the lock's holder changes them.
@@ -8,50 +9,24 @@
 //! many published rows come before it: it is passed when these are.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
+
+mod rows;
+
+pub(in crate::relay) use rows::Withheld;
 
 use crate::batch::Batch;
 use crate::cursor::ahead::AheadRows;
 use crate::cursor::parked::{NewlyParked, ParkedKey};
 use crate::message::Message;
-use crate::position::{Position, Timestamp};
-use crate::relay::engine::dead_letter::words;
+use crate::position::Timestamp;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::sink::{Class, Failure, Published};
 
 /// A turn withholds no more rows or bytes than these: they stay in memory until it ends.
 const MOST_ROWS: usize = 1000;
 const MOST_BYTES: usize = 8 << 20;
-
-/// Rows that a turn has read and does not publish.
-#[derive(Debug, Default)]
-pub(in crate::relay) struct Withheld {
-    /// Those of parked keys, their keys, and how many published rows come before each.
-    batches: Vec<Batch>,
-    keys: Vec<String>,
-    before: Vec<usize>,
-    bytes: usize,
-    /// None of their values could be read.
-    unread: bool,
-    /// All of them, together with those behind the same published row.
-    over: VecDeque<Over>,
-    /// How many there are.
-    rows: usize,
-    /// How many stand before published rows that have been released.
-    released: usize,
-}
-
-/// Rows in a row that are not published.
-#[derive(Debug)]
-struct Over {
-    /// How many published rows come before them.
-    before: usize,
-    /// How many rows are not published up to the last of them.
-    rows: usize,
-    /// The last of them.
-    last: Position,
-}
 
 /// What becomes of a row.
 enum Fate {
@@ -60,6 +35,8 @@ enum Fate {
     LeftOut,
     /// Its key is parked.
     Parked(String),
+    /// The sink would refuse it: it becomes a dead letter.
+    Refused(Failure),
 }
 
 /// What a turn knows of parked keys, and withholds.
@@ -69,6 +46,8 @@ pub(in crate::relay) struct Parked<'a> {
     keys: HashMap<String, ParkedKey>,
     /// Rows that were acknowledged before.
     ahead: Arc<AheadRows>,
+    /// The sink is asked of each row whether it would refuse it.
+    asks: bool,
     pub(in crate::relay) withheld: Withheld,
     /// The most rows that are published; none where all that are read may be.
     most: Option<usize>,
@@ -92,6 +71,7 @@ impl<'a> Parked<'a> {
             ready,
             keys,
             ahead: Arc::default(),
+            asks: false,
             withheld: Withheld::default(),
             most,
             enough: false,
@@ -104,6 +84,11 @@ impl<'a> Parked<'a> {
     /// The same; rows that were acknowledged before are passed.
     pub(in crate::relay) fn passing(self, ahead: Arc<AheadRows>) -> Self {
         Self { ahead, ..self }
+    }
+
+    /// The same; rows that the sink would refuse become dead letters together, instead of one a turn. Each row is asked for twice then.
+    pub(in crate::relay) fn asking(self, asks: bool) -> Self {
+        Self { asks, ..self }
     }
 
     /// How publishing ended: at a row that there is no room for, if it came so far.
@@ -123,8 +108,8 @@ impl<'a> Parked<'a> {
         self.enough
             || self.full.is_some()
             || self.waits
-            || self.withheld.keys.len() >= MOST_ROWS
-            || self.withheld.bytes >= MOST_BYTES
+            || self.withheld.kept() >= MOST_ROWS
+            || self.withheld.bytes() >= MOST_BYTES
     }
 
     /// The rows of a batch that may be published, behind `published` others; none is read behind the first for which there is
@@ -132,7 +117,7 @@ impl<'a> Parked<'a> {
     pub(in crate::relay) fn publishable(&mut self, batch: Batch, published: usize) -> Batch {
         self.handed_over += batch.len();
         let filters = self.ready.filters();
-        if !filters && self.ahead.is_empty() && (self.keys.is_empty() || self.ready.key.is_none()) {
+        if !filters && !self.asks && self.ahead.is_empty() && (self.keys.is_empty() || self.ready.key.is_none()) {
             return batch;
         }
         let (mut fates, mut open) = (Vec::with_capacity(batch.len()), published);
@@ -145,7 +130,7 @@ impl<'a> Parked<'a> {
                 }
                 Fate::Published => open += 1,
                 Fate::Parked(key) if !self.has_room(key, message.created_at) => break,
-                Fate::LeftOut | Fate::Parked(_) => {}
+                Fate::LeftOut | Fate::Parked(_) | Fate::Refused(_) => {}
             }
             fates.push(fate);
         }
@@ -164,7 +149,11 @@ impl<'a> Parked<'a> {
         }
         let key = self.ready.key.as_ref().filter(|_| !self.keys.is_empty()).and_then(|key| key.of(message));
         let held = key.filter(|key| self.holds(key, message)).map(Cow::into_owned);
-        held.map_or(Fate::Published, Fate::Parked)
+        if let Some(key) = held {
+            return Fate::Parked(key);
+        }
+        let refused = if self.asks { self.ready.sink.refuses(message) } else { None };
+        refused.map_or(Fate::Published, Fate::Refused)
     }
 
     /// The row that cannot be read, of which only key and place are known: it waits with its key, if that is parked.
@@ -173,11 +162,7 @@ impl<'a> Parked<'a> {
             return false;
         }
         if self.has_room(key, row.message(0).created_at) {
-            self.withheld.keys.push(key.to_owned());
-            self.withheld.before.push(0);
-            self.withheld.batches.push(row.clone());
-            self.withheld.passes(0, row.position(0));
-            self.withheld.unread = true;
+            self.withheld.take_unread(row, key);
         }
         true
     }
@@ -217,91 +202,6 @@ impl<'a> Parked<'a> {
         }
         parked.rows += 1;
         true
-    }
-}
-
-impl Withheld {
-    /// Takes those rows of a batch that are not published; the others are what it gives back.
-    fn take(&mut self, batch: &Batch, fates: impl IntoIterator<Item = Fate>, published: usize) -> Batch {
-        let (mut open, mut parked) = (batch.successor(), batch.successor());
-        for (row, fate) in fates.into_iter().enumerate() {
-            match fate {
-                Fate::Published => {
-                    open.copy(batch, row);
-                    continue;
-                }
-                Fate::LeftOut => {}
-                Fate::Parked(key) => {
-                    parked.copy(batch, row);
-                    self.keys.push(key);
-                    self.before.push(published + open.len());
-                }
-            }
-            self.passes(published + open.len(), batch.position(row));
-        }
-        self.bytes += parked.bytes();
-        self.batches.push(parked);
-        open
-    }
-
-    /// How many rows are not published.
-    pub(in crate::relay) fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// One more row is not published, behind so many that are.
-    fn passes(&mut self, before: usize, last: Position) {
-        self.rows += 1;
-        let rows = self.rows;
-        match self.over.back_mut().filter(|over| over.before == before) {
-            Some(over) => (over.rows, over.last) = (rows, last),
-            None => self.over.push_back(Over { before, rows, last }),
-        }
-    }
-
-    /// The first `acknowledged` published rows are passed, whatever comes: what stands before the last of them need not be known
-    /// any more.
-    pub(in crate::relay) fn release(&mut self, acknowledged: usize) {
-        while let Some(over) = self.over.front().filter(|over| over.before < acknowledged) {
-            self.released = over.rows;
-            self.over.pop_front();
-        }
-    }
-
-    /// How many of them are passed with the first `published` of the others, which are no fewer than have been released.
-    pub(in crate::relay) fn passed(&self, published: usize) -> usize {
-        self.last(published).map_or(self.released, |over| over.rows)
-    }
-
-    /// The last row that is passed with the first `published` others, if it is one of these.
-    pub(in crate::relay) fn end(&self, published: usize) -> Option<Position> {
-        self.last(published).filter(|over| over.before == published).map(|over| over.last.clone())
-    }
-
-    fn last(&self, published: usize) -> Option<&Over> {
-        self.over.partition_point(|over| over.before <= published).checked_sub(1).and_then(|last| self.over.get(last))
-    }
-
-    /// Those of parked keys that are passed with the first `published` others, as they are written down.
-    pub(in crate::relay) fn written(&self, ready: &PreparedStream, published: usize) -> Option<NewlyParked<'_>> {
-        self.parked(ready.config.source.table().to_string(), words(&ready.fields), published)
-    }
-
-    fn parked(&self, source: String, fields: Vec<String>, published: usize) -> Option<NewlyParked<'_>> {
-        let passed = self.before.partition_point(|before| *before <= published);
-        let mut new =
-            NewlyParked { source, fields: if self.unread { Vec::new() } else { fields }, ..NewlyParked::default() };
-        let messages = self.batches.iter().flat_map(Batch::messages);
-        for (message, key) in messages.zip(&self.keys).take(passed) {
-            let before = new.values.len();
-            new.values.extend((0..new.fields.len()).map(|field| message.value(field)));
-            let bytes: usize = new.values[before..].iter().flatten().map(|value| value.len()).sum();
-            new.bytes.push(i64::try_from(bytes).unwrap_or(i64::MAX));
-            new.keys.push(key);
-            new.instants.push(message.created_at);
-            new.ids.push(message.id);
-        }
-        (passed > 0).then_some(new)
     }
 }
 

@@ -199,6 +199,7 @@ impl Worker<'_> {
             engine: self.engine,
             timings: Timings::default(),
             delivered: Vec::new(),
+            refused: Vec::new(),
             partitions: self.ready.sink.partitions(),
             stands_at: None,
             swept: None,

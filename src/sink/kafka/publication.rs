@@ -117,7 +117,7 @@ impl KafkaPublication<'_> {
         });
         match asked.await.ok().flatten() {
             None => Ok(None),
-            Some(Err(code)) if self.sink.cluster.missing.seen(topic, Instant::now()) => {
+            Some(Err(code)) if self.sink.cluster.missing.seen(topic, code, Instant::now()) => {
                 Err(self.sink.failure(&KafkaError::MessageProduction(code), None, Some(topic)))
             }
             Some(Err(_)) => Ok(None),

@@ -2,7 +2,10 @@
 //!
 //! Pure.
 
+use std::collections::BTreeSet;
+
 use super::due::Due;
+use crate::database::quote_ident;
 use crate::message::Field;
 use crate::source::length::{Columns, Length};
 use crate::source::shape;
@@ -33,6 +36,20 @@ impl Due {
     fn length(&self, fields: &[Field]) -> Option<Length> {
         let types = self.types.iter().map(|(name, base)| (name.as_str(), base.as_str())).collect();
         Columns(types).length(fields, self.most.row)
+    }
+
+    /// The columns of the row `t` that these fields, its key and its due time are made of.
+    pub(super) fn columns(&self, fields: &[Field]) -> String {
+        if fields.contains(&Field::Row) {
+            return "t.*".to_owned();
+        }
+        let read = fields.iter().flat_map(|field| match field {
+            Field::Columns(columns) => columns.as_slice(),
+            Field::Text(column) | Field::Payload(column) => std::slice::from_ref(column),
+            Field::Row | Field::Matches => &[],
+        });
+        let all: BTreeSet<&String> = read.chain(&self.config.key).chain([&self.config.due]).collect();
+        all.into_iter().map(|column| format!("t.{}", quote_ident(column))).collect::<Vec<_>>().join(", ")
     }
 
     /// The fields of the row `t`, named `f0`, `f1` …, and the length of its values in bytes, named `size`. A row above the limit has

@@ -113,7 +113,7 @@ async fn advance_of_deleted_row_commits_nothing() {
         seek_applied: 0,
         identity: "{}",
         partitions: None,
-        dead: None,
+        dead: &[],
         rests_on: &RestsOn::default(),
         by: "test",
         durable: true,

@@ -108,3 +108,23 @@ async fn rows_that_take_long_to_read_are_claimed_a_few_at_a_time() {
     let _process = Process::spawn(&toml(&database, "relay", None, &relay), &["run"]);
     eventually(PATIENCE * 3, async || count(&owner, "SELECT count(*) FROM outbox.sent").await == 10).await;
 }
+
+/// Without the index that `check` asks for, JSON was made of all rows that are due before the first of them was chosen.
+// Guarantee: failures.large-pending
+#[tokio::test(flavor = "multi_thread")]
+async fn without_index_claim_reads_only_rows_that_it_takes() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = database.connect("postgres").await;
+    let tables = "CREATE TABLE slow (id bigint PRIMARY KEY, due timestamptz NOT NULL, name text); GRANT SELECT ON slow TO relay; \
+         INSERT INTO slow SELECT n, now(), repeat(chr(1), 250000) FROM generate_series(1, 2000) AS n";
+    owner.batch_execute(tables).await.unwrap();
+    let relay = format!(
+        "[[relay]]\nname = \"slow\"\n[relay.source.pending]\ntable = \"public.slow\"\nkey = [\"id\"]\ndue = \"due\"\n\
+         [relay.sink.http]\nurl = \"{}/x\"\n",
+        receiver.url()
+    );
+    let _process = Process::spawn(&toml(&database, "relay", None, &relay), &["run"]);
+    eventually(PATIENCE * 3, async || count(&owner, "SELECT count(*) FROM outbox.sent").await >= 10).await;
+    let requests = receiver.requests();
+    assert!(requests[0].body.ends_with("\\u0001\"}"), "whole rows");
+}

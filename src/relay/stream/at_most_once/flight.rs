@@ -48,7 +48,7 @@ impl Turn<'_> {
             identity: &self.ready.identity,
             partitions: self.partitions,
             rests_on: &self.rests_on,
-            dead: None,
+            dead: &[],
             by: &self.engine.replica,
             durable: true,
         };

@@ -19,6 +19,7 @@ use crate::relay::stream::report;
 use crate::relay::stream::shards;
 use crate::relay::stream::turn_progress::Relayed;
 use crate::relay::stream::withheld::Parks;
+use crate::sink::Failure;
 
 impl Turn<'_> {
     /// Advances over the acknowledged prefix, and over a poison row after it when that is the policy.
@@ -42,7 +43,11 @@ impl Turn<'_> {
             Verdict::Bury(failure, letter) => Some((letter.as_ref(), report::error(failure, message_id.as_deref()))),
             Verdict::Done | Verdict::Search(_) | Verdict::Retry(_) | Verdict::Halt(_) => None,
         };
-        let passed = acknowledged + usize::from(dead.is_some());
+        let is_buried = dead.is_some();
+        let passed = acknowledged + usize::from(is_buried);
+        let refused = self.refused_letters(&relayed, passed);
+        let letters = refused.iter().map(|(letter, why)| (letter, report::error(why, Some(&letter.message_id))));
+        let letters: Vec<_> = letters.chain(dead).collect();
         // What was done half-way in this database is never committed, whatever rows were passed before it.
         let in_database = self.ready.config.guarantee == Guarantee::InDatabase;
         let half_way = in_database && passed == 0 && relayed.published.stopped.is_some();
@@ -54,8 +59,10 @@ impl Turn<'_> {
         if end.is_some() {
             let parked = Parks { key: park.as_deref(), rows: relayed.withheld.written(self.ready, passed) };
             let beyond = self.beyond(&cursor, &relayed, end.as_ref());
-            let rows = (dead, parked, beyond.as_ref());
+            let rows = (letters.as_slice(), parked, beyond.as_ref());
             self.commit(cursor, end.as_ref(), relayed.opened.as_ref(), rows, acknowledged).await?;
+            self.tell_refused(&refused);
+            self.learned.refuses |= is_buried;
             self.stands_at = end;
         } else {
             (self.stands_at, self.swept) = (cursor.position.clone(), cursor.swept.clone());
@@ -66,6 +73,29 @@ impl Turn<'_> {
             self.delivered = relayed.instants(acknowledged);
         }
         Ok(self.outcome(verdict, &relayed, (message_id, lane_waits)))
+    }
+
+    /// The rows that are passed and that the sink would refuse, as dead letters, and why.
+    fn refused_letters<'b>(&self, relayed: &'b Relayed, passed: usize) -> Vec<(DeadLetter<'b>, &'b Failure)> {
+        let rows = relayed.withheld.refused(passed);
+        rows.map(|(row, failure)| (publish_decision::letter(self.ready, &row, failure), failure)).collect()
+    }
+
+    /// They stand in the database: one line for those that follow each other for one reason.
+    fn tell_refused(&mut self, refused: &[(DeadLetter<'_>, &Failure)]) {
+        for alike in refused.chunk_by(|(_, one), (_, next)| one.message == next.message) {
+            let [(DeadLetter { message_id, .. }, failure), ..] = alike else { continue };
+            tracing::error!(
+                cursor = self.ready.config.name,
+                rows = alike.len(),
+                message_id,
+                code = failure.code,
+                error = failure.message,
+                hint = failure.hint,
+                "rows dead-lettered, from this one on"
+            );
+        }
+        self.refused = refused.iter().map(|(_, failure)| (*failure).clone()).collect();
     }
 
     /// While the lock is held: no other replica must try the same message before it can see a halt or an open circuit.
@@ -86,7 +116,7 @@ impl Turn<'_> {
         cursor: LockedCursor,
         position: Option<&Position>,
         opened: Option<&Opened>,
-        (dead, parked, beyond): (Option<(&DeadLetter<'_>, ErrorReport<'_>)>, Parks<'_>, Option<&Beyond>),
+        (dead, parked, beyond): (&[(&DeadLetter<'_>, ErrorReport<'_>)], Parks<'_>, Option<&Beyond>),
         acknowledged: usize,
     ) -> Result<(), TurnError> {
         let shape = Arc::clone(&self.ready.shape);
@@ -109,7 +139,7 @@ impl Turn<'_> {
             identity: &self.ready.identity,
             partitions: self.partitions,
             rests_on: &self.rests_on,
-            durable: self.ready.config.waits_for_disk() || dead.is_some() || late.is_some() || parked.rows.is_some(),
+            durable: self.ready.config.waits_for_disk() || !dead.is_empty() || late.is_some() || parked.rows.is_some(),
             dead,
             park: parked.key,
             parked: parked.rows,

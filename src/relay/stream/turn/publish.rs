@@ -6,6 +6,8 @@ use super::Turn;
 use crate::cursor::LockedCursor;
 use crate::cursor::turn_progress::TurnFacts;
 use crate::late::Opened;
+use crate::relay::OnPoison;
+use crate::relay::stream::learned::Learned;
 use crate::relay::stream::outcome::TurnError;
 use crate::relay::stream::progress_writer::ProgressWriter;
 use crate::relay::stream::read_ahead::{self, Ahead, Chain, Rows};
@@ -64,7 +66,7 @@ impl Turn<'_> {
         }
         let writer = self.progress_writer(cursor, opened.as_ref());
         let (mut kept, mut learned) = (Kept::default(), self.learned);
-        let mut parked = self.passing(Some(wanted).filter(|wanted| *wanted < least));
+        let mut parked = self.passing(Some(wanted).filter(|wanted| *wanted < least)).asking(self.asks_before());
         let (mut fetched, mut fetch_time, mut tail) = (None, Duration::ZERO, Duration::ZERO);
         let reading = async {
             let outcome = end.wait().await;
@@ -89,13 +91,21 @@ impl Turn<'_> {
             _ = async { tokio::join!(publishing, reading) } => false,
         };
         let published = parked.ended(publication.finish(), kept.rows());
-        self.learned = learned;
+        self.learned = Learned { refuses: parked.withheld.refuses(), ..learned };
         (self.timings.fetch, self.timings.publish, self.timings.tail) = (fetch_time, begun.elapsed(), tail);
         let spent = matches!(&fetched, Some(Ok(fetched)) if fetched.spent);
         self.learn(&published, Taken { rows: kept.rows(), wanted, most, spent, growth, cut });
         let handed_over = parked.handed_over();
         let relayed = self.read((kept, parked.withheld, handed_over), published, fetched, cut)?;
         Ok(Relayed { opened, ..relayed })
+    }
+
+    /// Whether rows that the sink would refuse are looked for. Where dead letters are copied to a topic, each is passed only when its
+    /// copy is there; where keys are parked, what comes behind a refused row is not known before it is parked.
+    fn asks_before(&self) -> bool {
+        let ready = self.ready;
+        let plain = ready.config.on_poison == OnPoison::DeadLetter && ready.letters.is_none();
+        plain && self.learned.refuses && self.learned.suspects == 0
     }
 
     /// Rows that are only passed must not each take a turn.

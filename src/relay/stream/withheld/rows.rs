@@ -1,0 +1,165 @@
+//! The rows that a turn has read and does not publish, among those that it does.
+
+use std::collections::VecDeque;
+
+use super::Fate;
+use crate::batch::Batch;
+use crate::cursor::parked::NewlyParked;
+use crate::message::Message;
+use crate::position::Position;
+use crate::relay::engine::dead_letter::words;
+use crate::relay::setup::prepared::PreparedStream;
+use crate::sink::Failure;
+
+/// Rows that a turn has read and does not publish.
+#[derive(Debug, Default)]
+pub(in crate::relay) struct Withheld {
+    /// Those of parked keys, their keys, and how many published rows come before each.
+    batches: Vec<Batch>,
+    keys: Vec<String>,
+    before: Vec<usize>,
+    bytes: usize,
+    /// Those that the sink would refuse, how many published rows come before each, and why.
+    refused: Vec<Batch>,
+    reasons: Vec<(usize, Failure)>,
+    /// None of the values of rows of parked keys could be read.
+    unread: bool,
+    /// All of them, together with those behind the same published row.
+    over: VecDeque<Over>,
+    /// How many there are.
+    rows: usize,
+    /// How many stand before published rows that have been released.
+    released: usize,
+}
+
+/// Rows in a row that are not published.
+#[derive(Debug)]
+struct Over {
+    /// How many published rows come before them.
+    before: usize,
+    /// How many rows are not published up to the last of them.
+    rows: usize,
+    /// The last of them.
+    last: Position,
+}
+
+impl Withheld {
+    /// Takes those rows of a batch that are not published; the others are what it gives back.
+    pub(super) fn take(&mut self, batch: &Batch, fates: impl IntoIterator<Item = Fate>, published: usize) -> Batch {
+        let (mut open, mut parked, mut refused) = (batch.successor(), batch.successor(), batch.successor());
+        for (row, fate) in fates.into_iter().enumerate() {
+            match fate {
+                Fate::Published => {
+                    open.copy(batch, row);
+                    continue;
+                }
+                Fate::LeftOut => {}
+                Fate::Parked(key) => {
+                    parked.copy(batch, row);
+                    self.keys.push(key);
+                    self.before.push(published + open.len());
+                }
+                Fate::Refused(failure) => {
+                    refused.copy(batch, row);
+                    self.reasons.push((published + open.len(), failure));
+                }
+            }
+            self.passes(published + open.len(), batch.position(row));
+        }
+        self.bytes += parked.bytes() + refused.bytes();
+        self.batches.push(parked);
+        self.refused.push(refused);
+        open
+    }
+
+    /// The row that cannot be read, whose key is parked.
+    pub(super) fn take_unread(&mut self, row: &Batch, key: &str) {
+        self.keys.push(key.to_owned());
+        self.before.push(0);
+        self.batches.push(row.clone());
+        self.passes(0, row.position(0));
+        self.unread = true;
+    }
+
+    /// How many rows it keeps to be written down.
+    pub(super) fn kept(&self) -> usize {
+        self.keys.len() + self.reasons.len()
+    }
+
+    /// How many bytes these have.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether there are rows that the sink would refuse. What is recorded of a turn's progress must not pass them: only the advance
+    /// writes them down.
+    pub(in crate::relay) fn refuses(&self) -> bool {
+        !self.reasons.is_empty()
+    }
+
+    /// The rows that the sink would refuse and that are passed with the first `published` others, and why.
+    pub(in crate::relay) fn refused(&self, published: usize) -> impl Iterator<Item = (Message<'_>, &Failure)> {
+        let rows = self.refused.iter().flat_map(Batch::messages).zip(&self.reasons);
+        rows.take_while(move |(_, (before, _))| *before <= published).map(|(row, (_, failure))| (row, failure))
+    }
+
+    /// How many rows are not published.
+    pub(in crate::relay) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// One more row is not published, behind so many that are.
+    fn passes(&mut self, before: usize, last: Position) {
+        self.rows += 1;
+        let rows = self.rows;
+        match self.over.back_mut().filter(|over| over.before == before) {
+            Some(over) => (over.rows, over.last) = (rows, last),
+            None => self.over.push_back(Over { before, rows, last }),
+        }
+    }
+
+    /// The first `acknowledged` published rows are passed, whatever comes: what stands before the last of them need not be known
+    /// any more.
+    pub(in crate::relay) fn release(&mut self, acknowledged: usize) {
+        while let Some(over) = self.over.front().filter(|over| over.before < acknowledged) {
+            self.released = over.rows;
+            self.over.pop_front();
+        }
+    }
+
+    /// How many of them are passed with the first `published` of the others, which are no fewer than have been released.
+    pub(in crate::relay) fn passed(&self, published: usize) -> usize {
+        self.last(published).map_or(self.released, |over| over.rows)
+    }
+
+    /// The last row that is passed with the first `published` others, if it is one of these.
+    pub(in crate::relay) fn end(&self, published: usize) -> Option<Position> {
+        self.last(published).filter(|over| over.before == published).map(|over| over.last.clone())
+    }
+
+    fn last(&self, published: usize) -> Option<&Over> {
+        self.over.partition_point(|over| over.before <= published).checked_sub(1).and_then(|last| self.over.get(last))
+    }
+
+    /// Those of parked keys that are passed with the first `published` others, as they are written down.
+    pub(in crate::relay) fn written(&self, ready: &PreparedStream, published: usize) -> Option<NewlyParked<'_>> {
+        self.parked(ready.config.source.table().to_string(), words(&ready.fields), published)
+    }
+
+    pub(super) fn parked(&self, source: String, fields: Vec<String>, published: usize) -> Option<NewlyParked<'_>> {
+        let passed = self.before.partition_point(|before| *before <= published);
+        let mut new =
+            NewlyParked { source, fields: if self.unread { Vec::new() } else { fields }, ..NewlyParked::default() };
+        let messages = self.batches.iter().flat_map(Batch::messages);
+        for (message, key) in messages.zip(&self.keys).take(passed) {
+            let before = new.values.len();
+            new.values.extend((0..new.fields.len()).map(|field| message.value(field)));
+            let bytes: usize = new.values[before..].iter().flatten().map(|value| value.len()).sum();
+            new.bytes.push(i64::try_from(bytes).unwrap_or(i64::MAX));
+            new.keys.push(key);
+            new.instants.push(message.created_at);
+            new.ids.push(message.id);
+        }
+        (passed > 0).then_some(new)
+    }
+}
