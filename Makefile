@@ -5,7 +5,7 @@
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
 ARGS ?=
-# What the demo plays: bookings, reminders, requests or schedules, for example: make demo SCENARIO=reminders
+# What the demo plays: bookings, reminders, requests, schedules or lanes, for example: make demo SCENARIO=reminders
 SCENARIO ?=
 # real: start an Apache Kafka broker for the demo; HOST:PORT: use that one. Empty: librdkafka's in-process broker.
 KAFKA ?=
@@ -61,7 +61,7 @@ deps-fetch:
 	@scripts/openapi-tools
 	@scripts/consumer-kit
 
-demo: deps-demo ## Three replicas survive a kill with nothing lost; ARGS="--seconds 20 --json", KAFKA=real, SCENARIO=reminders|requests|schedules
+demo: deps-demo ## Three replicas survive a kill with nothing lost; ARGS="--seconds 20 --json", KAFKA=real, SCENARIO=reminders|requests|schedules|lanes
 	@cargo build --bin outbox-relay --bin outbox-demo
 	@cargo run --bin outbox-demo -- $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(KAFKA),--kafka $(KAFKA)) $(ARGS)
 

@@ -24,6 +24,8 @@ mod relay {
     pub mod many;
     pub mod many_busy;
     pub mod options;
+    pub mod parked;
+    pub mod parked_latency;
     pub mod parts;
     pub mod payload;
     pub mod plot;

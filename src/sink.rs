@@ -139,6 +139,16 @@ impl Sink {
         }
     }
 
+    /// After how long a message is given up that is not answered; none where only the caller's deadline ends it.
+    #[must_use]
+    pub const fn timeout(&self) -> Option<Duration> {
+        match self {
+            Self::Http(sink) => Some(sink.timeout()),
+            Self::Email(sink) => Some(sink.timeout()),
+            Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) | Self::Command(_) | Self::Custom(_) => None,
+        }
+    }
+
     /// Over how many partitions the topic spreads keys, as last seen; none where that does not matter.
     #[must_use]
     pub fn partitions(&self) -> Option<i32> {

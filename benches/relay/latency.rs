@@ -186,7 +186,7 @@ pub async fn watch(stage: &Stage, what: Watched<'_>) -> anyhow::Result<Latency> 
 }
 
 /// How long the rows took that were created in this time; nothing of what that cost.
-fn delays(receipts: &[Receipt], committed: Vec<Committed>, (from, until): (f64, f64)) -> anyhow::Result<Latency> {
+pub fn delays(receipts: &[Receipt], committed: Vec<Committed>, (from, until): (f64, f64)) -> anyhow::Result<Latency> {
     let committed: HashMap<i64, f64> = committed.into_iter().collect();
     let watched: Vec<&Receipt> =
         receipts.iter().filter(|receipt| receipt.created >= from && receipt.created < until).collect();

@@ -26,6 +26,11 @@ pub struct Writer {
 impl Writer {
     /// Commits `per_second` rows of 200 bytes a second, each in a transaction of its own.
     pub async fn start(stage: &Stage, per_second: u32) -> anyhow::Result<Self> {
+        Self::of_customers(stage, per_second, None).await
+    }
+
+    /// The same of so many customers in turn; without a number each connection has its own.
+    pub async fn of_customers(stage: &Stage, per_second: u32, customers: Option<u32>) -> anyhow::Result<Self> {
         let stop = CancellationToken::new();
         let connections = (per_second / EACH).clamp(1, CONNECTIONS_MAX);
         let period = Duration::from_secs(1) * connections / per_second;
@@ -40,11 +45,12 @@ impl Writer {
                 let mut ticks = tokio::time::interval_at(first, period);
                 ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
                 let mut written = Vec::new();
-                let customer = format!("c{number}");
+                let mut customer = number;
                 while !stop.is_cancelled() {
                     ticks.tick().await;
-                    let id = client.query_one(&insert, &[&customer]).await?.get(0);
+                    let id = client.query_one(&insert, &[&format!("c{customer}")]).await?.get(0);
                     written.push((id, now()));
+                    customer = customers.map_or(customer, |customers| (customer + connections) % customers);
                 }
                 Ok(written)
             }));

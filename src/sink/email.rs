@@ -168,6 +168,11 @@ impl EmailSink {
         self.min_interval
     }
 
+    /// After how long a mail is given up.
+    pub(super) const fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// How many mails can be on their way at a time.
     pub(super) fn at_once(&self) -> usize {
         self.pool.connections

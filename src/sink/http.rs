@@ -164,6 +164,11 @@ impl HttpSink {
         self.min_interval
     }
 
+    /// After how long a request is given up.
+    pub(super) const fn timeout(&self) -> Duration {
+        self.connections.timeout()
+    }
+
     pub(super) fn fields(&self) -> &[Field] {
         self.requests.fields()
     }

@@ -44,7 +44,8 @@ impl fmt::Display for Kill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { pid, replica, signal, held, .. } = self;
         let held: Vec<String> = held.iter().map(|(relay, count)| format!("{count} of {relay}")).collect();
-        write!(f, "{signal} to {replica} (pid {pid}), which had {} in hand", held.join(" and "))
+        write!(f, "{signal} to {replica} (pid {pid})")?;
+        if held.is_empty() { Ok(()) } else { write!(f, ", which had {} in hand", held.join(" and ")) }
     }
 }
 

@@ -1,10 +1,11 @@
-//! The demo, in four scenarios. Bookings: three replicas relay bookings to Kafka and SMS, one of them is killed, and
+//! The demo, in five scenarios. Bookings: three replicas relay bookings to Kafka and SMS, one of them is killed, and
 //! what arrived is compared with what was committed. Reminders: three replicas send due work to a provider that fails,
 //! hangs and answers late, replicas are killed again and again, and what the provider has is compared with what was due.
 //! Requests: many callers ask for the same, the replicas fare the same, and what two providers have, one that honours
 //! idempotency keys and one that does not, is compared with the ledger. Schedules: what several tenants have scheduled is
 //! edited and deleted, replicas fare the same and are all gone for some seconds, and what the tenants' endpoints received is
-//! compared with instants that were counted beforehand.
+//! compared with instants that were counted beforehand. Lanes: three relays send the same messages side by side, one number is refused
+//! for a while, and what halt, dead letters and parked keys make of it is compared at the provider.
 //!
 //! Its stage (a throw-away PostgreSQL, a broker, an SMS gateway, a provider, bookings and their writers) is also that of
 //! tests and benches; the product itself needs nothing of it. Whatever ends the demo, nothing of it stays behind.
@@ -37,6 +38,7 @@ mod database;
 mod due;
 mod faults;
 mod kills;
+mod lanes;
 mod look;
 mod play;
 mod replicas;
@@ -79,6 +81,8 @@ pub enum Scenario {
     Requests,
     /// Schedules of several tenants: edits, kills, an endpoint that hangs, and seconds without any replica
     Schedules,
+    /// Messages side by side, and one number that is refused: halt, dead letters and parked keys beside each other
+    Lanes,
 }
 
 /// Which broker the demo uses.
@@ -135,6 +139,7 @@ pub async fn demo(options: Options) -> anyhow::Result<Verdict> {
         Scenario::Reminders => perform::<due::Scene>(options).await,
         Scenario::Requests => perform::<requests::Scene>(options).await,
         Scenario::Schedules => perform::<schedules::Scene>(options).await,
+        Scenario::Lanes => perform::<lanes::Scene>(options).await,
     }
 }
 

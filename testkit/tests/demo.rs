@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use outbox_testkit::kafka::RealBroker;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,8 +15,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use outbox_testkit::kafka::RealBroker;
-
+#[path = "demo/lanes.rs"]
+mod lanes;
 #[path = "demo/verify.rs"]
 mod verify;
 
@@ -242,7 +243,7 @@ async fn an_interrupted_demo_of_requests_is_undecided_and_leaves_nothing_behind(
 
 #[tokio::test]
 async fn only_the_demo_of_bookings_has_use_for_a_broker() {
-    for scenario in ["reminders", "requests", "schedules"] {
+    for scenario in ["reminders", "requests", "schedules", "lanes"] {
         let (child, _dir) = demo("1", &["--scenario", scenario, "--kafka", "127.0.0.1:9092"]);
         let output = child.wait_with_output().await.unwrap();
         assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));

@@ -2,6 +2,7 @@
 
 mod failures;
 mod refusals;
+mod sinks;
 mod storm;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,6 +2,7 @@
 //! sinks that are registered here.
 
 mod kills;
+mod lanes;
 mod outcomes;
 mod panics;
 mod socket;

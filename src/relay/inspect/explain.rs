@@ -2,6 +2,7 @@
 
 use crate::relay::engine::not_ready::RENAMED;
 use crate::relay::inspect::facts::{CursorFacts, LastError, Retrying, Waiting};
+use crate::relay::stream::lane_pause::ONLY_ITS_LANE;
 
 mod absent;
 mod beside;
@@ -271,12 +272,18 @@ fn backing_off(facts: &CursorFacts, error: &LastError) -> Why {
         );
         return answer("backing_off", false, sentence).then(error.hint.clone());
     }
-    answer(
-        "backing_off",
-        false,
-        format!("the last try of {} failed at {at} and is repeated: {code}: {told}{}", facts.name, left(facts)),
-    )
-    .then(error.hint.clone())
+    let name = &facts.name;
+    let row = error.message_id.as_ref().filter(|_| told.ends_with(ONLY_ITS_LANE));
+    let Some(id) = row else {
+        let sentence = format!("the last try of {name} failed at {at} and is repeated: {code}: {told}{}", left(facts));
+        return answer("backing_off", false, sentence).then(error.hint.clone());
+    };
+    let sentence = format!(
+        "the lane of message {id} of {name} waits since that was not accepted at {at}, and is retried: {code}: {told}{}",
+        left(facts)
+    );
+    let why = answer("backing_off", false, sentence).then(error.hint.clone());
+    why.or(format!("outbox-relay cursor skip {name} --id {id} --dry-run"))
 }
 
 #[cfg(test)]

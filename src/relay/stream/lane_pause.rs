@@ -9,6 +9,8 @@ use crate::sink::Failure;
 /// Pauses beside a lane that waits: each turn costs the database a transaction, and rows of others may come.
 const SHORTEST_LANE_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_LANE_PAUSE: Duration = Duration::from_secs(1);
+/// The end of what is reported of a row that waits with its lane.
+pub(in crate::relay) const ONLY_ITS_LANE: &str = "(only rows of its lane wait for it)";
 
 impl Worker<'_> {
     /// A row waits for its next attempt with its lane, and the others go on. Each turn reads again what stands beyond that row: what
@@ -32,7 +34,7 @@ impl Worker<'_> {
                 hint = failure.hint,
                 "row not accepted: its lane waits, others continue"
             );
-            let message = format!("{} (only rows of its lane wait for it)", failure.message);
+            let message = format!("{} {ONLY_ITS_LANE}", failure.message);
             report::retry(self.engine, self.ready, &Failure { message, ..failure.clone() }, message_id, None).await;
         }
         let interval = self.ready.sink.min_interval();

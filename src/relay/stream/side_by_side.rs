@@ -123,6 +123,10 @@ impl<'a> SideBySide<'a> {
                 },
                 Some(ended) = self.sending.join_next(), if !self.sending.is_empty() => {
                     self.joined(ended, kept);
+                    // What was answered with it is recorded with it.
+                    while let Some(ended) = self.sending.try_join_next() {
+                        self.joined(ended, kept);
+                    }
                     kept.release(self.lanes.prefix());
                     parked.withheld.release(self.lanes.prefix());
                 }

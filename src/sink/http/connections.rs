@@ -45,6 +45,11 @@ impl Connections {
         Self { client, timeout, thread: Mutex::new(None) }
     }
 
+    /// After how long a request is given up.
+    pub(super) const fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// Sends a request, and waits for the head of its final response.
     ///
     /// # Errors

@@ -123,9 +123,10 @@ impl<'a> Turn<'a> {
         Mode { until: Some(deadline), cut: Some(deadline), partitions: self.partitions, ..Mode::default() }
     }
 
-    /// The last message begins while there is still time for its answer.
+    /// The last message begins while there is still time for its answer, which the sink's time-out bounds, and for its record.
     fn last_start(&self, deadline: Instant) -> Instant {
-        let answer = self.ready.config.turn.call_deadline() + self.ready.config.turn.deadline / 10;
-        deadline.checked_sub(answer).unwrap_or(deadline)
+        let turn = &self.ready.config.turn;
+        let answer = self.ready.sink.timeout().unwrap_or_else(|| turn.call_deadline()).min(turn.call_deadline());
+        deadline.checked_sub(answer + turn.deadline / 10).unwrap_or(deadline)
     }
 }
