@@ -11,10 +11,20 @@ use crate::database::Loan;
 use crate::position::Position;
 
 const DETACHED: &str = include_str!("sql/family_detached.sql");
+/// What a table is made of, whatever that is.
+const FAMILY: &str = include_str!("sql/snapshot.sql");
+/// The same of a table that is known to stand alone, for half the time: what it finds is what the other finds, or more than the table
+/// itself, which either way is another family.
+const ALONE: &str = include_str!("sql/snapshot_alone.sql");
 
 /// Whether it is the ready-made outbox, whose partitions come and go.
 fn is_message(shape: &Shape) -> bool {
     (shape.config.table.schema.as_str(), shape.config.table.name.as_str()) == ("outbox", "message")
+}
+
+/// Whether the table had neither ancestors nor descendants when the catalog was read.
+fn stands_alone(shape: &Shape) -> bool {
+    shape.ancestors.is_empty() && shape.descendants.len() == 1
 }
 
 /// A partition of `outbox.message` on its way out with a place behind the position: its rows cannot be seen, whether or
@@ -40,7 +50,7 @@ pub async fn detached(
 /// # Errors
 /// The database's.
 pub async fn read(client: &Client, root: u32, table: &str) -> Result<BTreeSet<u32>, tokio_postgres::Error> {
-    let row = client.query_one(include_str!("sql/snapshot.sql"), &[&root, &table]).await?;
+    let row = client.query_one(FAMILY, &[&root, &table]).await?;
     Ok(row.try_get::<_, Vec<u32>>(3)?.into_iter().collect())
 }
 
@@ -68,7 +78,7 @@ impl<'a> Family<'a> {
             _ => Vec::new(),
         };
         Ok(Self {
-            facts: reader.prepare_cached(include_str!("sql/snapshot.sql")).await?,
+            facts: reader.prepare_cached(if stands_alone(shape) { ALONE } else { FAMILY }).await?,
             detached,
             news,
             after: request.after,

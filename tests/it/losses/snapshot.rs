@@ -119,3 +119,33 @@ async fn relay_delivers_row_after_rewrite_without_another_row() {
     eventually(PATIENCE, || at(2)).await;
     replica.stop().await;
 }
+
+/// What a table that stands alone is asked is less than what a family is asked, and tells of every relative all the same.
+// Guarantee: horizon.rewrites
+#[tokio::test]
+async fn table_that_stood_alone_is_not_read_once_it_has_a_relative() {
+    let relatives = [
+        "ALTER TABLE a INHERIT bookings",
+        "ALTER TABLE leaf INHERIT a; ALTER TABLE a INHERIT bookings",
+        "ALTER TABLE bookings INHERIT a",
+        "ALTER TABLE root ATTACH PARTITION bookings DEFAULT",
+    ];
+    for ddl in relatives {
+        let database = database().await;
+        let owner = database.connect("postgres").await;
+        let columns = "id bigint NOT NULL, created_at timestamptz NOT NULL DEFAULT clock_timestamp()";
+        let sql = format!(
+            "CREATE TABLE bookings ({columns}, PRIMARY KEY (created_at, id)); CREATE TABLE a (LIKE bookings INCLUDING ALL); \
+             CREATE TABLE leaf (LIKE bookings INCLUDING ALL); CREATE TABLE root ({columns}) PARTITION BY RANGE (id); \
+             GRANT SELECT ON bookings, a, leaf, root TO relay"
+        );
+        run(&owner, &sql).await;
+        run(&owner, "INSERT INTO bookings (id) VALUES (1)").await;
+        let reader = Reader::new(&database, "relay").await;
+        reader.settled(&[1]).await;
+        run(&owner, &format!("INSERT INTO bookings (id) VALUES (2); {ddl}")).await;
+        let error = reader.turn().await.unwrap_err();
+        assert!(matches!(error, FetchError::FamilyChanged), "{ddl}: {error}");
+        assert_eq!(reader.delivered().await, ["1"], "{ddl}");
+    }
+}
