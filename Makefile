@@ -16,8 +16,9 @@ GUARANTEES = action_query:: basics:: chaos:: faults:: horizon:: identity:: idle:
     postgres_facts:: refusals:: \
     replicas:: retention:: schedules:: shards:: storm:: late_rows:: turn_progress:: parked:: filter:: lanes:: \
     stage::the_server_has_the_major_version_that_was_asked_for
-# What those names contain besides, and what a broker decides alone: the same on every PostgreSQL.
-OF_OTHERS = intake:: faults::broker_killed ordering::first_request::
+# What those names contain besides, and what a broker or a receiver decides alone: the same on every PostgreSQL.
+OF_OTHERS = intake:: faults::broker_killed ordering::first_request:: lanes::failures:: schedules::page:: schedules::reports:: \
+    refusals::a_kafka refusals::check_without_kafka refusals::a_port
 # Some of them not, for example SKIP=chaos::
 SKIP ?=
 # make fuzz: how long each. Its seed, where none is given, is another one each time.

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub mod command;
 mod config;
@@ -210,11 +210,17 @@ impl Sink {
         }
     }
 
-    /// Why the receiver would never accept this message, as far as it is known without asking it.
+    /// Whether [`Self::refuses`] may say something.
     #[must_use]
-    pub fn refuses(&self, message: &Message<'_>) -> Option<Failure> {
+    pub const fn may_refuse(&self) -> bool {
+        matches!(self, Self::Kafka(_))
+    }
+
+    /// Why the receiver would never accept this message, if that can be known without sending it. What depends on the receiver is no
+    /// older than `since`.
+    pub async fn refuses(&self, message: &Message<'_>, since: Instant) -> Option<Failure> {
         match self {
-            Self::Kafka(sink) => sink.refuses(message),
+            Self::Kafka(sink) => sink.refuses(message, since).await,
             Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) | Self::Custom(_) => {
                 None
             }

@@ -4,22 +4,19 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::Duration;
 
-use secrecy::ExposeSecret as _;
 use toml::Value;
+
+mod sinks;
 
 use super::redact::{self, HIDDEN};
 use super::relay_section::{GUARANTEES, ON_CONFIG_CHANGE, POLICIES};
-use super::sink::DEFAULT_PROVIDER_ID;
 use super::units::{print_duration, print_size};
 use super::{
-    Config, filter, lanes, parking, requests, retention, schedule, shards, show_email, show_postgres, sink, source,
-    table_name, turn,
+    Config, filter, lanes, parking, requests, retention, schedule, shards, show_postgres, source, table_name, turn,
 };
 use crate::pace;
 use crate::relay::{self, OnConfigChange, OnLateRow, Start};
-use crate::secret::Secret;
-use crate::sink::http::Body;
-use crate::sink::kafka::{ClusterConfig, OnPartitionChange, Payload};
+use crate::sink::kafka::ClusterConfig;
 use crate::source::{self as sources, Pending, RuleChoice, Stream};
 
 /// Whether secrets stand in the text. Exposed, it is only hashed.
@@ -173,7 +170,7 @@ pub(super) fn relay(relay: &relay::Config, secrets: Secrets) -> String {
     }
     lanes::write(&mut lines, &relay.lanes);
     turn::write_poll(&mut lines, &relay.poll);
-    show_sink(&mut lines, &relay.sink, secrets);
+    sinks::write(&mut lines, &relay.sink, secrets);
     lines.0
 }
 
@@ -235,110 +232,7 @@ fn source_pending(lines: &mut TomlLines, pending: &Pending) {
     lines.raw("in_flight", pending.in_flight);
 }
 
-fn show_sink(lines: &mut TomlLines, sink: &crate::sink::Config, secrets: Secrets) {
-    let is_custom = matches!(sink, crate::sink::Config::Custom(_));
-    lines.section(&format!("[relay.sink.{}]", if is_custom { "custom" } else { sink.kind() }));
-    match sink {
-        crate::sink::Config::Kafka(config) => {
-            lines.text("topic", &config.topic);
-            if let Some(key) = &config.key {
-                lines.text("key", key);
-            }
-            lines.raw("unordered", config.unordered);
-            lines.text(
-                "on_partition_change",
-                match config.on_partition_change {
-                    OnPartitionChange::Halt => "halt",
-                    OnPartitionChange::Continue => "continue",
-                },
-            );
-            match &config.payload {
-                Payload::Row => lines.raw("payload", "{ row = true }"),
-                Payload::Column(column) => lines.raw("payload", format!("{{ column = {} }}", quote(column))),
-                Payload::Columns(names) => lines.raw("payload", format!("{{ columns = {} }}", columns(names))),
-            }
-            lines.raw("headers", texts(&config.headers, Secrets::Exposed));
-        }
-        crate::sink::Config::Http(config) => http(lines, config, secrets),
-        crate::sink::Config::Sms(config) => sms(lines, config, secrets),
-        crate::sink::Config::Webhook(config) => webhook(lines, config, secrets),
-        crate::sink::Config::Sql(config) => sql(lines, config),
-        crate::sink::Config::Email(config) => show_email::write(lines, config),
-        crate::sink::Config::Stdout(_) => {}
-        crate::sink::Config::Command(config) => sink::write_command(lines, config),
-        crate::sink::Config::Custom(config) => sink::write_custom(lines, config, secrets),
-    }
-}
-
-fn http(lines: &mut TomlLines, config: &crate::sink::http::Config, secrets: Secrets) {
-    lines.text("method", &config.method);
-    lines.text("url", &if secrets == Secrets::Hidden { redact::url(&config.url) } else { config.url.clone() });
-    lines.raw("headers", texts(&config.headers, secrets));
-    match &config.body {
-        Body::Row => lines.text("body", "row"),
-        Body::Template(template) => lines.text("body", template),
-        Body::Form(fields) => lines.comment(&format!("body: a form of {} fields", fields.len())),
-    }
-    lines.duration("timeout", config.timeout);
-    if let Some(rate) = config.rate_per_second {
-        lines.raw("rate_per_second", format_args!("{rate:?}"));
-    }
-    if let Some(memory) = config.once.key_memory {
-        lines.duration("key_memory", memory);
-    }
-    if let Some(ask) = &config.once.ask {
-        lines.text("ask", &if secrets == Secrets::Hidden { redact::url(ask) } else { ask.clone() });
-    }
-    if let Some(pointer) = config.once.provider_id.as_ref().filter(|pointer| *pointer != DEFAULT_PROVIDER_ID) {
-        lines.text("provider_id", pointer);
-    }
-}
-
-fn webhook(lines: &mut TomlLines, config: &crate::sink::webhook::Config, secrets: Secrets) {
-    http(lines, &config.request, secrets);
-    lines.text("body_limit", &print_size(u64::try_from(config.body_limit).unwrap_or(u64::MAX)));
-    let files: Vec<_> = config.secret_files.iter().map(|file| quote(&file.display().to_string())).collect();
-    lines.raw("secret_files", format!("[{}]", files.join(", ")));
-    let allow: Vec<_> = config.allow.iter().map(|range| quote(&range.to_string())).collect();
-    lines.raw("allow", format!("[{}]", allow.join(", ")));
-}
-
-fn sql(lines: &mut TomlLines, config: &crate::sink::sql::Config) {
-    lines.text("statement", &config.statement);
-    if !config.parameters.is_empty() {
-        lines.raw("parameters", columns(&config.parameters));
-    }
-    let each = sink::EACH.iter().find(|(_, each)| *each == config.each).map_or("", |(word, _)| word);
-    lines.text("each", each);
-}
-
 /// Names of columns as an array.
 fn columns(names: &[String]) -> String {
     format!("[{}]", names.iter().map(|name| quote(name)).collect::<Vec<_>>().join(", "))
-}
-
-fn sms(lines: &mut TomlLines, config: &crate::sink::sms::Config, secrets: Secrets) {
-    match config.provider {
-        crate::sink::sms::Provider::Twilio => lines.text("provider", "twilio"),
-    }
-    lines.text(
-        "base_url",
-        &if secrets == Secrets::Hidden { redact::url(&config.base_url) } else { config.base_url.clone() },
-    );
-    lines.text("account_sid", &config.account_sid);
-    match &config.auth_token {
-        Secret::File(path) => lines.text("auth_token_file", &path.display().to_string()),
-        Secret::Value(_) if secrets == Secrets::Hidden => lines.text("auth_token", HIDDEN),
-        Secret::Value(token) => lines.text("auth_token", token.expose_secret()),
-    }
-    lines.text("from", &config.from);
-    lines.text("to", &config.to);
-    lines.text("text", &config.text);
-    lines.duration("timeout", config.timeout);
-    if let Some(rate) = config.rate_per_second {
-        lines.raw("rate_per_second", format_args!("{rate:?}"));
-    }
-    if let Some(memory) = config.key_memory {
-        lines.duration("key_memory", memory);
-    }
 }

@@ -3,6 +3,7 @@
 use super::*;
 
 mod bad;
+mod bad_relays;
 mod bad_sinks;
 mod delivers;
 mod fixes;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use futures_util::future::try_join_all;
 use tokio_postgres::types::ToSql;
 
 use super::ErrorReport;
@@ -41,8 +42,8 @@ pub struct Advance<'a> {
     pub partitions: Option<i32>,
     /// Rows that it passes and that were not published but dead-lettered, for these reasons.
     pub dead: &'a [(&'a DeadLetter<'a>, ErrorReport<'a>)],
-    /// The key of the last of them, which is parked with it.
-    pub park: Option<&'a str>,
+    /// The number of one of them, and its key, which is parked with it.
+    pub park: Option<(usize, &'a str)>,
     /// Rows of keys that are parked, which it passes.
     pub parked: Option<NewlyParked<'a>>,
     /// What it leaves beyond the position, where rows are sent side by side.
@@ -68,11 +69,11 @@ impl LockedCursor {
     /// # Errors
     /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
     pub async fn advance(self, to: Advance<'_>) -> Result<(RowPlace, [Duration; 2]), Error> {
-        let mut last = None;
-        for (letter, error) in to.dead {
-            last = Some(dead_letter::bury(&self.connection, &self.name, letter, error, to.by).await?);
-        }
-        if let (Some(letter), Some(key)) = (last, to.park) {
+        // Sent together: each would wait for the server by itself.
+        let letters =
+            to.dead.iter().map(|(letter, error)| dead_letter::bury(&self.connection, &self.name, letter, error, to.by));
+        let numbers = try_join_all(letters).await?;
+        if let Some((letter, key)) = to.park.and_then(|(at, key)| Some((*numbers.get(at)?, key))) {
             parked::begin(&self.connection, letter, key, to.by).await?;
         }
         if let Some(late) = &to.late {

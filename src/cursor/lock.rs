@@ -16,7 +16,7 @@ use crate::database::{Error, Fragile, Loan, Server};
 use crate::late::Swept;
 use crate::position::{Position, Timestamp};
 
-/// Locks the row that a condition finds. Instants are read as they are: numbers made of two of them were a quarter of its cost.
+/// Locks the row that a condition finds. Instants are read as they are: PostgreSQL would make numbers of them.
 macro_rules! lock {
     ($condition:literal) => {
         concat!(

@@ -174,14 +174,28 @@ impl KafkaSink {
         self.layout.rendered(message)
     }
 
-    /// Why no record can be made of the row, or that the topic that it names is known to be missing.
-    pub(super) fn refuses(&self, message: &Message<'_>) -> Option<Failure> {
-        let record = match self.layout.record(&self.relay, self.limit, None, message) {
-            Ok(record) => record,
+    /// Why no record can be made of the row, or that the topic that it names is missing, as it was when the cluster was asked before. The
+    /// cluster is asked again unless it has said so after `since`.
+    pub(super) async fn refuses(&self, message: &Message<'_>, since: Instant) -> Option<Failure> {
+        let topic = match self.layout.record(&self.relay, self.limit, None, message) {
+            Ok(record) => record.topic,
             Err(failure) => return Some(failure).filter(|failure| failure.class == Class::Poison),
         };
-        let code = self.layout.is_routed().then(|| self.cluster.missing.known(&record.topic, Instant::now()))??;
-        Some(self.failure(&KafkaError::MessageProduction(code), None, Some(&record.topic)))
+        let missing = &self.cluster.missing;
+        let code = match self.layout.is_routed().then(|| missing.known(&topic, since))?? {
+            Some(code) => code,
+            None => {
+                let asking = self.cluster.lend(self.limit, None).await.ok()?;
+                let found = publication::ask_for(&asking, &topic).await;
+                self.cluster.take_back(asking);
+                let Err(code) = found? else {
+                    missing.found(&topic);
+                    return None;
+                };
+                missing.seen(&topic, code, Instant::now()).then_some(code)?
+            }
+        };
+        Some(self.failure(&KafkaError::MessageProduction(code), None, Some(&topic)))
     }
 
     /// Connects a producer ahead of the first turn.

@@ -18,7 +18,7 @@ use super::watchdog::{Process, Program, Signal, User, Watchdog};
 
 mod password;
 
-pub use password::{login, password};
+pub use password::{login, password, without_password};
 
 /// Names the directory with `initdb` and `postgres`, instead of what is found.
 pub const BINARIES: &str = "OUTBOX_RELAY_PG_BIN";
@@ -56,6 +56,8 @@ impl Default for Options {
         Self { auth: Auth::Shared, fsync: false, settings: Vec::new() }
     }
 }
+
+mod ready;
 
 /// A running server.
 #[derive(Debug)]
@@ -112,7 +114,10 @@ impl Postgres {
             std::os::unix::fs::chown(&dir, Some(user.uid), Some(user.gid))?;
         }
         let mut copy = Command::new(server.with_file_name("pg_basebackup"));
-        let source = format!("{}&application_name={name}", self.url("postgres", "postgres"));
+        // Every user of the machine sees the arguments of a program.
+        let url = without_password(&self.url("postgres", "postgres"));
+        let source = format!("{url}&application_name={name}");
+        copy.env("PGPASSWORD", password());
         copy.args(["-R", "-X", "stream", "-c", "fast", "--no-sync", "-d", &source, "-D"]).arg(dir.join("data"));
         copy.current_dir(&dir).process_group(0);
         if let Some(user) = user {
@@ -199,7 +204,12 @@ impl Postgres {
         let url = self.url("postgres", "postgres");
         loop {
             let process = self.process.insert(self.watchdog.spawn(&self.program)?);
-            let ready = until(START, || process.is_running(), || async { Ok(connect(&url).await?) }).await;
+            let (data, pid) = (self.watchdog.dir().join("data"), process.pid());
+            let connecting = || async {
+                ready::has_started(&data, pid)?;
+                Ok(connect(&url).await?)
+            };
+            let ready = until(START, || process.is_running(), connecting).await;
             match ready {
                 Ok(client) => return has_major(&client).await,
                 Err(error) if process.is_running() || tokio::time::Instant::now() > deadline => {
@@ -281,7 +291,7 @@ fn initdb_command(binaries: &Path, dir: &Path, user: Option<User>) -> anyhow::Re
     private(&file, &password::verifier())?;
     command.args(["-A", "scram-sha-256"]).arg(format!("--pwfile={}", file.display()));
     if let Some(user) = user {
-        std::os::unix::fs::chown(&file, Some(user.uid), Some(user.gid))?;
+        std::os::unix::fs::lchown(&file, Some(user.uid), Some(user.gid))?;
         command.uid(user.uid).gid(user.gid);
     }
     Ok(command)

@@ -35,7 +35,14 @@ pub fn free_port() -> anyhow::Result<u16> {
 /// # Errors
 /// The system's.
 pub fn private(file: &Path, text: &str) -> io::Result<()> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?.write_all(text.as_bytes())
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600).custom_flags(no_link());
+    options.open(file)?.write_all(text.as_bytes())
+}
+
+/// Opens no file that a link leads to: another user may have put it there.
+pub(crate) fn no_link() -> i32 {
+    i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default()
 }
 
 /// The end of a log file, for an error message.

@@ -9,7 +9,7 @@
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -19,7 +19,7 @@ use anyhow::Context;
 pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process};
 
-use super::startup::POLL;
+use super::startup::{POLL, no_link};
 
 /// At the end of input: each process gets its signal, and SIGKILL after five seconds. A zombie counts as ended: who
 /// should reap it may be gone. PostgreSQL's shared memory outlives a killed server, and is named in its lock file.
@@ -132,7 +132,7 @@ impl Watchdog {
     /// # Errors
     /// When it cannot be started.
     pub fn spawn(&mut self, program: &Program) -> anyhow::Result<Process> {
-        let log = File::options().create(true).append(true).open(&program.log)?;
+        let log = File::options().create(true).append(true).custom_flags(no_link()).open(&program.log)?;
         let mut command = Command::new("sh");
         command
             .args(["-c", GATE, "sh"])

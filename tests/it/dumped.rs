@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use outbox_testkit::postgres::{Options, Postgres, binaries};
+use outbox_testkit::postgres::{Options, Postgres, binaries, password, without_password};
 use rustix::process::Signal;
 use tokio_postgres::Client;
 
@@ -19,7 +19,9 @@ fn runs(program: &str, database: &Database, args: &[&str]) {
     // Behind links, there may be links to some programs only.
     let initdb = std::fs::canonicalize(binaries().unwrap().join("initdb")).unwrap();
     let mut command = std::process::Command::new(initdb.with_file_name(program));
-    let output = command.args(["-d", &database.url("postgres")]).args(args).output().unwrap();
+    let output =
+        command.args(["-d", &without_password(&database.url("postgres"))]).args(args).env("PGPASSWORD", password());
+    let output = output.output().unwrap();
     assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
 }
 

@@ -9,6 +9,8 @@ use crate::support::{
     kafka_relay, outbox_relay, records, toml, unique,
 };
 
+mod missing_topics;
+
 /// A relay to a topic with these lines of its sink.
 fn relay(name: &str, topic: &str, sink: &str) -> String {
     format!(
@@ -274,59 +276,5 @@ async fn several_partitions_without_a_key_are_refused_unless_order_is_given_up()
     assert_eq!((&error["code"], &error["message"]), (&"key_missing".into(), &message.into()));
     let records = arrived(&topic, 20).await;
     assert!(records.iter().all(|record| record.header("relay") == Some("unordered")));
-    drop(process);
-}
-
-/// 20 rows took 62 seconds when each of them waited for a topic that may be on its way.
-#[tokio::test(flavor = "multi_thread")]
-async fn missing_topics_hold_rows_up_once() {
-    let database = database().await;
-    let owner = bookings(&database, CLOCK).await;
-    let there = topic("there", 1, &[]).await;
-    let missing: Vec<String> = (0..20).map(|_| unique("missing")).collect();
-    let insert = "INSERT INTO bookings (customer) SELECT unnest($1::text[])";
-    owner.execute(insert, &[&missing]).await.unwrap();
-    owner.execute(insert, &[&vec![&there]]).await.unwrap();
-    let sink = "payload = { column = \"payload\" }\nkey = \"customer\"";
-    let routed = relay("routed", "{{ customer }}", sink)
-        .replace("name = \"routed\"\n", "name = \"routed\"\non_poison = \"dead_letter\"\n");
-    let begun = std::time::Instant::now();
-    let replica = Replica::start(&configured(&database, &routed).await, "r1");
-    let letters = "SELECT count(*) FROM outbox.dead_letter WHERE error ->> 'code' LIKE 'kafka_unknown_topic%'";
-    eventually(PATIENCE * 10, async || owner.query_one(letters, &[]).await.unwrap().get::<_, i64>(0) == 20).await;
-    let took = begun.elapsed();
-    arrived(&there, 1).await;
-    replica.stop().await;
-    assert!(took.as_secs() < 20, "{took:?}");
-}
-
-/// Each took a turn of its own. Rows that are sent stand between them, and of these none may go out of order or be lost.
-// Guarantee: failures.missing-topic
-#[tokio::test(flavor = "multi_thread")]
-async fn rows_of_missing_topic_become_dead_letters_together() {
-    let database = database().await;
-    let owner = bookings(&database, CLOCK).await;
-    let (there, missing) = (topic("there", 1, &[]).await, unique("missing"));
-    let insert = "INSERT INTO bookings (customer, payload) SELECT CASE n % 4 WHEN 0 THEN $1::text ELSE $2::text END, n::text \
-                  FROM generate_series(1, 4000) AS n";
-    owner.execute(insert, &[&there, &missing]).await.unwrap();
-    let sink = "payload = { column = \"payload\" }\nkey = \"customer\"";
-    let routed = relay("routed", "{{ customer }}", sink)
-        .replace("name = \"routed\"\n", "name = \"routed\"\non_poison = \"dead_letter\"\n");
-    let text = toml(&database, "relay", Some(&broker().await.bootstrap_servers()), &routed);
-    let process = Process::spawn(&text, &["run"]);
-    let letters = "SELECT count(*) FROM outbox.dead_letter WHERE error ->> 'code' LIKE 'kafka_unknown_topic%'";
-    eventually(PATIENCE * 6, async || owner.query_one(letters, &[]).await.unwrap().get::<_, i64>(0) == 3000).await;
-    let records = arrived(&there, 1000).await;
-    let payloads = records.iter().map(|record| record.payload.clone().expect("not NULL"));
-    let expected = (1..=1000).map(|n| (4 * n).to_string().into_bytes());
-    assert!(payloads.eq(expected), "in order, each once");
-    let wrong = "SELECT count(*) FROM bookings AS b LEFT JOIN outbox.dead_letter AS d ON d.message_id = b.id::text \
-                 AND d.created_at = b.created_at AND convert_from(d.payload, 'UTF8') = b.payload AND d.key = b.customer \
-                 WHERE (d.id IS NULL) <> (b.customer = $1)";
-    assert_eq!(owner.query_one(wrong, &[&there]).await.unwrap().get::<_, i64>(0), 0, "each refused row, whole");
-    let turns = owner.query_one("SELECT count(DISTINCT xmin::text) FROM outbox.dead_letter", &[]).await.unwrap();
-    let turns: i64 = turns.get(0);
-    assert!(turns < 100, "3,000 rows took {turns} turns");
     drop(process);
 }

@@ -111,7 +111,8 @@ impl<'a> SideBySide<'a> {
             tokio::select! {
                 next = rows.next(), if self.reads => match next {
                     Some((batch, _room)) => {
-                        self.take(batch, kept, parked);
+                        let batch = parked.publishable(batch, kept.rows()).await;
+                        self.take(batch, kept);
                         // Nothing may be taken that stands behind a row for which there is no room.
                         self.reads = !parked.is_full();
                         if !self.reads || self.has_enough() {
@@ -173,8 +174,7 @@ impl<'a> SideBySide<'a> {
         Some(interval.saturating_sub(last.elapsed())).filter(|pause| !pause.is_zero())
     }
 
-    fn take(&mut self, batch: Batch, kept: &mut Kept, parked: &mut Parked<'_>) {
-        let batch = parked.publishable(batch, kept.rows());
+    fn take(&mut self, batch: Batch, kept: &mut Kept) {
         let (batch, now) = (kept.keep(batch), Instant::now());
         for message in batch.messages() {
             let lane = self.ready.lane.as_ref().and_then(|lane| lane.of(&message)).map(Cow::into_owned);

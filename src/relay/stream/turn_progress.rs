@@ -139,7 +139,7 @@ pub(in crate::relay) async fn pump(
     mut writer: Option<ProgressWriter>,
 ) -> Duration {
     while let Some((batch, room)) = rows.next().await {
-        let batch = parked.publishable(batch, kept.rows());
+        let batch = parked.publishable(batch, kept.rows()).await;
         if parked.withheld.refuses() {
             writer = None;
         }

@@ -11,6 +11,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 mod rows;
 
@@ -27,6 +28,10 @@ use crate::sink::{Class, Failure, Published};
 /// A turn withholds no more rows or bytes than these: they stay in memory until it ends.
 const MOST_ROWS: usize = 1000;
 const MOST_BYTES: usize = 8 << 20;
+/// A turn passes no more rows than these as dead letters: each is an insert of its advance.
+const MOST_REFUSED: usize = 200;
+/// Nor does it publish more between them: beside them its progress is not recorded, and all would come again after a kill.
+const MOST_BETWEEN: usize = 5_000;
 
 /// What becomes of a row.
 enum Fate {
@@ -46,8 +51,9 @@ pub(in crate::relay) struct Parked<'a> {
     keys: HashMap<String, ParkedKey>,
     /// Rows that were acknowledged before.
     ahead: Arc<AheadRows>,
-    /// The sink is asked of each row whether it would refuse it.
+    /// The sink is asked of each row whether it would refuse it: since when, once the first has been read.
     asks: bool,
+    asked_since: Option<Instant>,
     pub(in crate::relay) withheld: Withheld,
     /// The most rows that are published; none where all that are read may be.
     most: Option<usize>,
@@ -72,6 +78,7 @@ impl<'a> Parked<'a> {
             keys,
             ahead: Arc::default(),
             asks: false,
+            asked_since: None,
             withheld: Withheld::default(),
             most,
             enough: false,
@@ -86,7 +93,7 @@ impl<'a> Parked<'a> {
         Self { ahead, ..self }
     }
 
-    /// The same; rows that the sink would refuse become dead letters together, instead of one a turn. Each row is asked for twice then.
+    /// The same; rows that the sink would refuse become dead letters together, instead of one a turn. The record of each row is made twice then.
     pub(in crate::relay) fn asking(self, asks: bool) -> Self {
         Self { asks, ..self }
     }
@@ -114,23 +121,38 @@ impl<'a> Parked<'a> {
 
     /// The rows of a batch that may be published, behind `published` others; none is read behind the first for which there is
     /// no room.
-    pub(in crate::relay) fn publishable(&mut self, batch: Batch, published: usize) -> Batch {
+    pub(in crate::relay) async fn publishable(&mut self, batch: Batch, published: usize) -> Batch {
         self.handed_over += batch.len();
         let filters = self.ready.filters();
         if !filters && !self.asks && self.ahead.is_empty() && (self.keys.is_empty() || self.ready.key.is_none()) {
             return batch;
         }
-        let (mut fates, mut open) = (Vec::with_capacity(batch.len()), published);
+        // All rows of a turn are read with one snapshot: what the receiver says from now on is younger than each of them.
+        let since = *self.asked_since.get_or_insert_with(Instant::now);
+        let (mut fates, mut open, mut refused) = (Vec::with_capacity(batch.len()), published, self.withheld.refusals());
         for message in batch.messages() {
-            let fate = self.fate(&message, filters);
+            let fate = match self.fate(&message, filters) {
+                Fate::Published if self.asks => {
+                    let refused = self.ready.sink.refuses(&message, since).await;
+                    refused.map_or(Fate::Published, Fate::Refused)
+                }
+                fate => fate,
+            };
             match &fate {
-                Fate::Published if self.most.is_some_and(|most| open >= most) => {
+                Fate::Published
+                    if self.most.is_some_and(|most| open >= most) || refused > 0 && open >= MOST_BETWEEN =>
+                {
                     self.enough = true;
                     break;
                 }
+                Fate::Refused(_) if refused >= MOST_REFUSED => {
+                    self.enough = true;
+                    break;
+                }
+                Fate::Refused(_) => refused += 1,
                 Fate::Published => open += 1,
                 Fate::Parked(key) if !self.has_room(key, message.created_at) => break,
-                Fate::LeftOut | Fate::Parked(_) | Fate::Refused(_) => {}
+                Fate::LeftOut | Fate::Parked(_) => {}
             }
             fates.push(fate);
         }
@@ -149,11 +171,7 @@ impl<'a> Parked<'a> {
         }
         let key = self.ready.key.as_ref().filter(|_| !self.keys.is_empty()).and_then(|key| key.of(message));
         let held = key.filter(|key| self.holds(key, message)).map(Cow::into_owned);
-        if let Some(key) = held {
-            return Fate::Parked(key);
-        }
-        let refused = if self.asks { self.ready.sink.refuses(message) } else { None };
-        refused.map_or(Fate::Published, Fate::Refused)
+        held.map_or(Fate::Published, Fate::Parked)
     }
 
     /// The row that cannot be read, of which only key and place are known: it waits with its key, if that is parked.
@@ -207,8 +225,8 @@ impl<'a> Parked<'a> {
 
 /// What an advance parks.
 pub(in crate::relay) struct Parks<'a> {
-    /// The key of the row that becomes a dead letter.
-    pub(in crate::relay) key: Option<&'a str>,
+    /// The number of the dead letter whose key is parked, and the key.
+    pub(in crate::relay) key: Option<(usize, &'a str)>,
     /// Rows of keys that are parked already.
     pub(in crate::relay) rows: Option<NewlyParked<'a>>,
 }

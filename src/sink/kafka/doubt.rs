@@ -48,7 +48,7 @@ impl Doubt {
     }
 
     /// The same of a record whose row names its topic, where the broker denies that (`denied`): between rows that are taken, each
-    /// row of the topic would need three refusals, and pauses. The broker is asked for each row all the same: it may be granted.
+    /// row of the topic would need three refusals, and pauses. The broker is asked again all the same: it may be granted.
     pub(super) fn weigh_denial(
         &self,
         failure: Failure,

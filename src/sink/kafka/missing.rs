@@ -10,8 +10,6 @@ use rdkafka::error::RDKafkaErrorCode;
 pub(super) const PROPAGATION: Duration = Duration::from_secs(3);
 /// So long it is remembered that one is missing, when no row names it.
 const MISSING: Duration = Duration::from_secs(30);
-/// So long the cluster's answer holds for other rows that name the topic.
-const FRESH: Duration = Duration::from_secs(1);
 /// So many missing topics are remembered.
 const MOST: usize = 10_000;
 
@@ -48,12 +46,13 @@ impl MissingTopics {
         now.saturating_duration_since(seen.since) >= PROPAGATION
     }
 
-    /// What the cluster has just said of a topic that is not there, and for longer than a new topic takes to appear.
-    pub(super) fn known(&self, topic: &str, now: Instant) -> Option<RDKafkaErrorCode> {
+    /// Whether a topic was missing for longer than a new one takes to appear, when it was asked for last; and what the cluster said, if that
+    /// was after `since`.
+    pub(super) fn known(&self, topic: &str, since: Instant) -> Option<Option<RDKafkaErrorCode>> {
         let all = self.all();
         let seen = all.get(topic)?;
         let is_long = seen.last.saturating_duration_since(seen.since) >= PROPAGATION;
-        (is_long && now.saturating_duration_since(seen.last) < FRESH).then_some(seen.code)
+        is_long.then(|| (seen.last >= since).then_some(seen.code))
     }
 
     /// A topic is there.
@@ -78,19 +77,17 @@ mod tests {
     }
 
     #[test]
-    fn answer_holds_for_other_rows_for_a_moment_once_topic_is_missed() {
+    fn answer_counts_for_other_rows_if_it_is_younger_than_they_are() {
         let (missing, now) = (MissingTopics::default(), Instant::now());
         let code = RDKafkaErrorCode::TopicAuthorizationFailed;
-        let known = |at| missing.known("t", at);
-        assert!(known(now).is_none());
+        assert_eq!(missing.known("t", now), None);
         missing.seen("t", code, now);
-        assert!(known(now).is_none(), "it may be new");
-        assert!(known(now + PROPAGATION).is_none(), "the cluster has not been asked since");
+        assert_eq!(missing.known("t", now), None, "it may be new");
         let missed = now + PROPAGATION;
         missing.seen("t", code, missed);
-        assert_eq!(known(missed + FRESH / 2), Some(code));
-        assert!(known(missed + FRESH).is_none(), "it may have been made since");
+        assert_eq!(missing.known("t", missed), Some(Some(code)));
+        assert_eq!(missing.known("t", missed + PROPAGATION), Some(None), "it may have been made since");
         missing.found("t");
-        assert!(known(missed).is_none());
+        assert_eq!(missing.known("t", missed), None);
     }
 }

@@ -108,14 +108,7 @@ impl KafkaPublication<'_> {
         if let Some(known) = producer.context().confirmed().partitions(topic, Instant::now()) {
             return Ok(Some(known));
         }
-        let (asking, name) = (Arc::clone(&producer.producer), topic.to_owned());
-        let asked = tokio::task::spawn_blocking(move || {
-            let found = asking.producer().client().fetch_metadata(Some(&name), COUNTING).ok()?;
-            let found = found.topics().first()?;
-            let partitions = i32::try_from(found.partitions().len()).ok().filter(|partitions| *partitions > 0);
-            partitions.map(Ok).or_else(|| found.error().map(RDKafkaErrorCode::from).filter(is_about_topic).map(Err))
-        });
-        match asked.await.ok().flatten() {
+        match ask_for(producer, topic).await {
             None => Ok(None),
             Some(Err(code)) if self.sink.cluster.missing.seen(topic, code, Instant::now()) => {
                 Err(self.sink.failure(&KafkaError::MessageProduction(code), None, Some(topic)))
@@ -237,6 +230,18 @@ impl KafkaPublication<'_> {
         };
         Published { acknowledged, stopped: Some(stopped), suspects: 1 }
     }
+}
+
+/// How many partitions the cluster says that a topic has, or that it is missing or denied; none while it does not say.
+pub(super) async fn ask_for(producer: &Lent, topic: &str) -> Option<Result<i32, RDKafkaErrorCode>> {
+    let (asking, name) = (Arc::clone(&producer.producer), topic.to_owned());
+    let asked = tokio::task::spawn_blocking(move || {
+        let found = asking.producer().client().fetch_metadata(Some(&name), COUNTING).ok()?;
+        let found = found.topics().first()?;
+        let partitions = i32::try_from(found.partitions().len()).ok().filter(|partitions| *partitions > 0);
+        partitions.map(Ok).or_else(|| found.error().map(RDKafkaErrorCode::from).filter(is_about_topic).map(Err))
+    });
+    asked.await.ok().flatten()
 }
 
 /// Whether a cluster says of a topic that it is missing, or that this user may not see it.

@@ -24,6 +24,12 @@ pub fn password() -> &'static str {
     })
 }
 
+/// A URL of a server of this process without [`password`], for a program's arguments, which every user of the machine sees.
+#[must_use]
+pub fn without_password(url: &str) -> String {
+    url.replace(&format!(":{}@", password()), "@")
+}
+
 /// [`password`] as PostgreSQL keeps it (RFC 5802), of a single iteration: it is random and long, so that iterations protect
 /// nothing, and a session that signs in holds the horizon of others for as long as that takes.
 #[must_use]

@@ -61,6 +61,25 @@ async fn row_above_limit_becomes_dead_letter_without_being_read() {
     assert!(peak < BOUND, "the relay had {peak} MiB");
 }
 
+/// The length of each row could be looked at before they are sorted, and the statement fail at one that is far away.
+// Guarantee: failures.max-row-bytes
+#[tokio::test(flavor = "multi_thread")]
+async fn without_index_rows_before_one_above_limit_are_sent() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = bookings(&database, CLOCK).await;
+    owner.batch_execute("DROP INDEX bookings_created_at_id_idx").await.unwrap();
+    fill(&owner, "CASE n WHEN 50 THEN 1024 * 1024 ELSE 64 END", 100).await;
+    let topic = topic("unindexed", &[]).await;
+    let text = relays(&topic, "on_poison = \"dead_letter\"", LOW, &receiver).await;
+    let _replica = replica(&database, &text).await;
+    let servers = broker().await.bootstrap_servers();
+    holds(&servers, &topic, 99).await;
+    let all = (1..=100).filter(|id| *id != 50).map(|id| id.to_string());
+    assert_eq!(ids(&servers, &topic).await, all.collect::<Vec<_>>());
+    let [(id, code, ..)] = &letters(&owner).await[..] else { panic!("one letter") };
+    assert_eq!((id.as_str(), code.as_str()), ("50", "row_too_large"));
+}
+
 /// A control character is six bytes of JSON. The second row is below the limit as text, and six times as long as JSON, which is made by the
 /// relay or, beside a column of another type, by PostgreSQL.
 // Guarantee: failures.max-row-bytes

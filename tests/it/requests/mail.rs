@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use outbox_testkit::postgres::{password, without_password};
 use outbox_testkit::smtp::{Behaviour, Options, SmtpServer};
 use rustix::process::Signal;
 use tokio_postgres::Client;
@@ -28,7 +29,8 @@ fn relay(port: u16, more: &str) -> String {
 /// One session of psql that asks once: what it prints.
 async fn psql(database: &Database, sql: &str) -> String {
     let mut command = tokio::process::Command::new("psql");
-    command.args(["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &database.url("app"), "-c", sql]);
+    command.args(["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &without_password(&database.url("app")), "-c", sql]);
+    command.env("PGPASSWORD", password());
     let output = command.stdin(Stdio::null()).output().await.expect("psql is installed with PostgreSQL");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()

@@ -1,6 +1,6 @@
 //! The pages of docs/howto: what stands in them is run as it stands.
 
-use outbox_testkit::postgres::password;
+use outbox_testkit::postgres::{password, without_password};
 use outbox_testkit::startup::private;
 
 /// A page's text.
@@ -12,7 +12,7 @@ pub fn page(name: &str) -> String {
 pub fn connected(toml: &str, url: &str) -> String {
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("postgres-password");
     private(&file, password()).unwrap();
-    let without = url.replace(&format!(":{}@", password()), "@");
+    let without = without_password(url);
     let places = [
         ("\"postgresql://relay@127.0.0.1:5432/app?sslmode=verify-full\"", without),
         ("\"/run/secrets/postgres\"", file.display().to_string()),

@@ -1,6 +1,7 @@
 //! What `cursor remove` prints when work of the relay is not finished: each printed command, run as it stands, finishes it.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::process::Command;
 
 use tokio_postgres::Client;
@@ -8,7 +9,7 @@ use tokio_postgres::Client;
 use super::{ends, insert};
 use crate::support::outside::stdout_relay;
 use crate::support::receiver::Receiver;
-use crate::support::{CLOCK, bookings, database, outbox_relay, toml, unique};
+use crate::support::{CLOCK, bookings, database, outbox_relay, toml};
 
 /// Runs `cursor remove` and the commands that it prints until it succeeds: where it leaves a choice, this one. Gives all hints.
 async fn followed(owner: &Client, text: &str, relay: &str, choice: usize) -> String {
@@ -38,12 +39,12 @@ async fn follow(owner: &Client, text: &str, command: &str) {
     if args.starts_with("dead-letter ") || args.starts_with("request redrive") || args.starts_with("request settle") {
         line += " --yes";
     }
-    let file = std::env::temp_dir().join(unique("hint") + ".toml");
-    std::fs::write(&file, text).unwrap();
+    // Of another name each time, and for this user alone: it has the password.
+    let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
     let mut shell = Command::new("bash");
-    shell.args(["-c", &line]).env("RELAY", env!("CARGO_BIN_EXE_outbox-relay")).env("OUTBOX_RELAY_CONFIG", &file);
+    shell.args(["-c", &line]).env("RELAY", env!("CARGO_BIN_EXE_outbox-relay")).env("OUTBOX_RELAY_CONFIG", file.path());
     let output = tokio::task::spawn_blocking(move || shell.output().unwrap()).await.unwrap();
-    std::fs::remove_file(&file).unwrap();
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
 }
 

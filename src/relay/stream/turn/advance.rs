@@ -1,5 +1,6 @@
 //! The end of a turn: what follows from how publishing ended, and the advance that records it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,9 @@ use crate::relay::stream::shards;
 use crate::relay::stream::turn_progress::Relayed;
 use crate::relay::stream::withheld::Parks;
 use crate::sink::Failure;
+
+/// A row that the sink would refuse, how many published rows come before it, and why.
+type RefusedLetter<'a> = (DeadLetter<'a>, usize, &'a Failure);
 
 impl Turn<'_> {
     /// Advances over the acknowledged prefix, and over a poison row after it when that is the policy.
@@ -46,8 +50,11 @@ impl Turn<'_> {
         let is_buried = dead.is_some();
         let passed = acknowledged + usize::from(is_buried);
         let refused = self.refused_letters(&relayed, passed);
-        let letters = refused.iter().map(|(letter, why)| (letter, report::error(why, Some(&letter.message_id))));
-        let letters: Vec<_> = letters.chain(dead).collect();
+        // In the order of the rows: letters that are sent again come in that of their numbers.
+        let letters = refused.iter().map(|(letter, _, why)| (letter, report::error(why, Some(&letter.message_id))));
+        let mut letters: Vec<_> = letters.collect();
+        let at = refused.partition_point(|(_, before, _)| *before <= acknowledged);
+        letters.splice(at..at, dead);
         // What was done half-way in this database is never committed, whatever rows were passed before it.
         let in_database = self.ready.config.guarantee == Guarantee::InDatabase;
         let half_way = in_database && passed == 0 && relayed.published.stopped.is_some();
@@ -57,7 +64,8 @@ impl Turn<'_> {
         };
         let end = end.or_else(|| self.stays_for_late_rows(&cursor, &relayed));
         if end.is_some() {
-            let parked = Parks { key: park.as_deref(), rows: relayed.withheld.written(self.ready, passed) };
+            let parked =
+                Parks { key: park.as_deref().map(|key| (at, key)), rows: relayed.withheld.written(self.ready, passed) };
             let beyond = self.beyond(&cursor, &relayed, end.as_ref());
             let rows = (letters.as_slice(), parked, beyond.as_ref());
             self.commit(cursor, end.as_ref(), relayed.opened.as_ref(), rows, acknowledged).await?;
@@ -76,18 +84,21 @@ impl Turn<'_> {
     }
 
     /// The rows that are passed and that the sink would refuse, as dead letters, and why.
-    fn refused_letters<'b>(&self, relayed: &'b Relayed, passed: usize) -> Vec<(DeadLetter<'b>, &'b Failure)> {
+    fn refused_letters<'b>(&self, relayed: &'b Relayed, passed: usize) -> Vec<RefusedLetter<'b>> {
         let rows = relayed.withheld.refused(passed);
-        rows.map(|(row, failure)| (publish_decision::letter(self.ready, &row, failure), failure)).collect()
+        rows.map(|(row, n, failure)| (publish_decision::letter(self.ready, &row, failure), n, failure)).collect()
     }
 
-    /// They stand in the database: one line for those that follow each other for one reason.
-    fn tell_refused(&mut self, refused: &[(DeadLetter<'_>, &Failure)]) {
-        for alike in refused.chunk_by(|(_, one), (_, next)| one.message == next.message) {
-            let [(DeadLetter { message_id, .. }, failure), ..] = alike else { continue };
+    /// They stand in the database: a line for each kind of reason, with the first row of it.
+    fn tell_refused(&mut self, refused: &[RefusedLetter<'_>]) {
+        let mut kinds: BTreeMap<&str, (&str, &Failure, usize)> = BTreeMap::new();
+        for (letter, _, failure) in refused {
+            kinds.entry(&failure.code).or_insert((&letter.message_id, failure, 0)).2 += 1;
+        }
+        for (message_id, failure, rows) in kinds.into_values() {
             tracing::error!(
                 cursor = self.ready.config.name,
-                rows = alike.len(),
+                rows,
                 message_id,
                 code = failure.code,
                 error = failure.message,
@@ -95,7 +106,7 @@ impl Turn<'_> {
                 "rows dead-lettered, from this one on"
             );
         }
-        self.refused = refused.iter().map(|(_, failure)| (*failure).clone()).collect();
+        self.refused = refused.iter().map(|(.., failure)| (*failure).clone()).collect();
     }
 
     /// While the lock is held: no other replica must try the same message before it can see a halt or an open circuit.
@@ -154,7 +165,11 @@ impl Turn<'_> {
                 self.recorded_late(opened);
                 Ok(())
             }
-            Err(source) => Err(self.not_advanced(acknowledged, source)),
+            Err(source) => {
+                // Were it that there are too many dead letters, the next turn has one.
+                self.learned.refuses = false;
+                Err(self.not_advanced(acknowledged, source))
+            }
         }
     }
 

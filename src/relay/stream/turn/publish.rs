@@ -66,7 +66,8 @@ impl Turn<'_> {
         }
         let writer = self.progress_writer(cursor, opened.as_ref());
         let (mut kept, mut learned) = (Kept::default(), self.learned);
-        let mut parked = self.passing(Some(wanted).filter(|wanted| *wanted < least)).asking(self.asks_before());
+        let asks = self.asks_before();
+        let mut parked = self.passing(Some(wanted).filter(|wanted| *wanted < least)).asking(asks);
         let (mut fetched, mut fetch_time, mut tail) = (None, Duration::ZERO, Duration::ZERO);
         let reading = async {
             let outcome = end.wait().await;
@@ -76,7 +77,7 @@ impl Turn<'_> {
                     learned.sizes = fetched.sizes;
                 }
                 // Of what was read only so many rows are published: where the turn will end is not known.
-                if wanted >= least {
+                if wanted >= least && !asks {
                     chain.ahead = read_ahead::read_on(self.engine, ready, learned, fetched, next.max(least));
                 }
             }
@@ -104,8 +105,10 @@ impl Turn<'_> {
     /// copy is there; where keys are parked, what comes behind a refused row is not known before it is parked.
     fn asks_before(&self) -> bool {
         let ready = self.ready;
-        let plain = ready.config.on_poison == OnPoison::DeadLetter && ready.letters.is_none();
-        plain && self.learned.refuses && self.learned.suspects == 0
+        let plain =
+            ready.config.on_poison == OnPoison::DeadLetter && ready.letters.is_none() && ready.sink.may_refuse();
+        // A circuit is closed by what the receiver takes.
+        plain && self.learned.refuses && self.learned.suspects == 0 && !ready.status.circuit_open()
     }
 
     /// Rows that are only passed must not each take a turn.

@@ -46,7 +46,8 @@ struct Over {
 impl Withheld {
     /// Takes those rows of a batch that are not published; the others are what it gives back.
     pub(super) fn take(&mut self, batch: &Batch, fates: impl IntoIterator<Item = Fate>, published: usize) -> Batch {
-        let (mut open, mut parked, mut refused) = (batch.successor(), batch.successor(), batch.successor());
+        let mut open = batch.successor();
+        let (mut parked, mut refused) = (None, None);
         for (row, fate) in fates.into_iter().enumerate() {
             match fate {
                 Fate::Published => {
@@ -55,20 +56,20 @@ impl Withheld {
                 }
                 Fate::LeftOut => {}
                 Fate::Parked(key) => {
-                    parked.copy(batch, row);
+                    parked.get_or_insert_with(|| batch.successor()).copy(batch, row);
                     self.keys.push(key);
                     self.before.push(published + open.len());
                 }
                 Fate::Refused(failure) => {
-                    refused.copy(batch, row);
+                    refused.get_or_insert_with(|| batch.successor()).copy(batch, row);
                     self.reasons.push((published + open.len(), failure));
                 }
             }
             self.passes(published + open.len(), batch.position(row));
         }
-        self.bytes += parked.bytes() + refused.bytes();
-        self.batches.push(parked);
-        self.refused.push(refused);
+        self.bytes += parked.iter().chain(&refused).map(Batch::bytes).sum::<usize>();
+        self.batches.extend(parked);
+        self.refused.extend(refused);
         open
     }
 
@@ -97,10 +98,15 @@ impl Withheld {
         !self.reasons.is_empty()
     }
 
-    /// The rows that the sink would refuse and that are passed with the first `published` others, and why.
-    pub(in crate::relay) fn refused(&self, published: usize) -> impl Iterator<Item = (Message<'_>, &Failure)> {
+    /// How many they are.
+    pub(super) fn refusals(&self) -> usize {
+        self.reasons.len()
+    }
+
+    /// The rows that the sink would refuse and that are passed with the first `published` others: how many of these come before each, and why.
+    pub(in crate::relay) fn refused(&self, published: usize) -> impl Iterator<Item = (Message<'_>, usize, &Failure)> {
         let rows = self.refused.iter().flat_map(Batch::messages).zip(&self.reasons);
-        rows.take_while(move |(_, (before, _))| *before <= published).map(|(row, (_, failure))| (row, failure))
+        rows.take_while(move |(_, (before, _))| *before <= published).map(|(row, (n, failure))| (row, *n, failure))
     }
 
     /// How many rows are not published.

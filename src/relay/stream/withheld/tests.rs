@@ -7,6 +7,8 @@ use crate::relay::stream::turn_buffer::Kept;
 
 /// Of a row that does not match.
 const LEFT_OUT: u8 = 3;
+/// Of a row that the sink would refuse.
+const REFUSED: u8 = 4;
 
 type Keys = Vec<Vec<Option<u8>>>;
 
@@ -23,6 +25,7 @@ fn taken(keys: &Keys) -> (Kept, Withheld, Vec<Option<u8>>) {
         let fates = keys.iter().map(|key| match key {
             None => Fate::Published,
             Some(LEFT_OUT) => Fate::LeftOut,
+            Some(REFUSED) => Fate::Refused(Failure::of(Class::Poison, "refused", "refused", "")),
             Some(key) => Fate::Parked(key.to_string()),
         });
         let open = withheld.take(&batch, fates, kept.rows());
@@ -35,7 +38,7 @@ proptest! {
     // Guarantee: parked.order
     #[test]
     fn what_is_passed_is_one_prefix_of_the_rows_whatever_is_acknowledged(
-        keys in prop::collection::vec(prop::collection::vec(prop::option::of(0_u8..=LEFT_OUT), 0..6), 0..6),
+        keys in prop::collection::vec(prop::collection::vec(prop::option::of(0_u8..=REFUSED), 0..6), 0..6),
         released in any::<prop::sample::Index>(),
     ) {
         let (kept, mut withheld, all) = taken(&keys);
@@ -45,7 +48,8 @@ proptest! {
         let places = |wanted: &dyn Fn(Option<u8>) -> bool| {
             (0..all.len()).filter(|&row| wanted(all[row])).collect::<Vec<_>>()
         };
-        let (published, parked) = (places(&|key| key.is_none()), places(&|key| key.is_some_and(|key| key != LEFT_OUT)));
+        let (published, parked) = (places(&|key| key.is_none()), places(&|key| key.is_some_and(|key| key < LEFT_OUT)));
+        let refused = places(&|key| key == Some(REFUSED));
         for acknowledged in released..=kept.rows() {
             let passed = acknowledged + withheld.passed(acknowledged);
             prop_assert_eq!(passed, published.get(acknowledged).copied().unwrap_or(all.len()), "up to the next row to publish");
@@ -54,6 +58,11 @@ proptest! {
             let written = withheld.parked(String::new(), vec!["value".to_owned()], acknowledged).unwrap_or_default();
             let expected: Vec<String> = parked.iter().filter(|row| **row < passed).map(usize::to_string).collect();
             prop_assert_eq!(&written.ids, &expected, "all parked rows among them, each once");
+            let letters: Vec<_> = withheld.refused(acknowledged).map(|(row, before, _)| (row.id.to_owned(), before)).collect();
+            let before = |row: usize| published.partition_point(|other| *other < row);
+            let of_refused = refused.iter().filter(|row| **row < passed);
+            let expected_letters: Vec<_> = of_refused.map(|row| (row.to_string(), before(*row))).collect();
+            prop_assert_eq!(letters, expected_letters, "all refused rows among them, each once, in their place");
             let values: Vec<_> = written.values.iter().map(|value| value.expect("not NULL")).collect();
             prop_assert_eq!(values, expected.iter().map(|id| id.as_bytes()).collect::<Vec<_>>(), "whole, and its own");
             for (id, key) in written.ids.iter().zip(&written.keys) {

@@ -1,0 +1,115 @@
+//! `[relay.sink.KIND]` as TOML.
+
+use secrecy::ExposeSecret as _;
+
+use super::{Secrets, TomlLines, columns, quote, texts};
+use crate::config::redact::{self, HIDDEN};
+use crate::config::sink::DEFAULT_PROVIDER_ID;
+use crate::config::units::print_size;
+use crate::config::{show_email, sink};
+use crate::secret::Secret;
+use crate::sink::http::Body;
+use crate::sink::kafka::{OnPartitionChange, Payload};
+
+pub(super) fn write(lines: &mut TomlLines, sink: &crate::sink::Config, secrets: Secrets) {
+    let is_custom = matches!(sink, crate::sink::Config::Custom(_));
+    lines.section(&format!("[relay.sink.{}]", if is_custom { "custom" } else { sink.kind() }));
+    match sink {
+        crate::sink::Config::Kafka(config) => {
+            lines.text("topic", &config.topic);
+            if let Some(key) = &config.key {
+                lines.text("key", key);
+            }
+            lines.raw("unordered", config.unordered);
+            lines.text(
+                "on_partition_change",
+                match config.on_partition_change {
+                    OnPartitionChange::Halt => "halt",
+                    OnPartitionChange::Continue => "continue",
+                },
+            );
+            match &config.payload {
+                Payload::Row => lines.raw("payload", "{ row = true }"),
+                Payload::Column(column) => lines.raw("payload", format!("{{ column = {} }}", quote(column))),
+                Payload::Columns(names) => lines.raw("payload", format!("{{ columns = {} }}", columns(names))),
+            }
+            lines.raw("headers", texts(&config.headers, Secrets::Exposed));
+        }
+        crate::sink::Config::Http(config) => http(lines, config, secrets),
+        crate::sink::Config::Sms(config) => sms(lines, config, secrets),
+        crate::sink::Config::Webhook(config) => webhook(lines, config, secrets),
+        crate::sink::Config::Sql(config) => sql(lines, config),
+        crate::sink::Config::Email(config) => show_email::write(lines, config),
+        crate::sink::Config::Stdout(_) => {}
+        crate::sink::Config::Command(config) => sink::write_command(lines, config),
+        crate::sink::Config::Custom(config) => sink::write_custom(lines, config, secrets),
+    }
+}
+
+fn http(lines: &mut TomlLines, config: &crate::sink::http::Config, secrets: Secrets) {
+    lines.text("method", &config.method);
+    lines.text("url", &if secrets == Secrets::Hidden { redact::url(&config.url) } else { config.url.clone() });
+    lines.raw("headers", texts(&config.headers, secrets));
+    match &config.body {
+        Body::Row => lines.text("body", "row"),
+        Body::Template(template) => lines.text("body", template),
+        Body::Form(fields) => lines.comment(&format!("body: a form of {} fields", fields.len())),
+    }
+    lines.duration("timeout", config.timeout);
+    if let Some(rate) = config.rate_per_second {
+        lines.raw("rate_per_second", format_args!("{rate:?}"));
+    }
+    if let Some(memory) = config.once.key_memory {
+        lines.duration("key_memory", memory);
+    }
+    if let Some(ask) = &config.once.ask {
+        lines.text("ask", &if secrets == Secrets::Hidden { redact::url(ask) } else { ask.clone() });
+    }
+    if let Some(pointer) = config.once.provider_id.as_ref().filter(|pointer| *pointer != DEFAULT_PROVIDER_ID) {
+        lines.text("provider_id", pointer);
+    }
+}
+
+fn webhook(lines: &mut TomlLines, config: &crate::sink::webhook::Config, secrets: Secrets) {
+    http(lines, &config.request, secrets);
+    lines.text("body_limit", &print_size(u64::try_from(config.body_limit).unwrap_or(u64::MAX)));
+    let files: Vec<_> = config.secret_files.iter().map(|file| quote(&file.display().to_string())).collect();
+    lines.raw("secret_files", format!("[{}]", files.join(", ")));
+    let allow: Vec<_> = config.allow.iter().map(|range| quote(&range.to_string())).collect();
+    lines.raw("allow", format!("[{}]", allow.join(", ")));
+}
+
+fn sql(lines: &mut TomlLines, config: &crate::sink::sql::Config) {
+    lines.text("statement", &config.statement);
+    if !config.parameters.is_empty() {
+        lines.raw("parameters", columns(&config.parameters));
+    }
+    let each = sink::EACH.iter().find(|(_, each)| *each == config.each).map_or("", |(word, _)| word);
+    lines.text("each", each);
+}
+
+fn sms(lines: &mut TomlLines, config: &crate::sink::sms::Config, secrets: Secrets) {
+    match config.provider {
+        crate::sink::sms::Provider::Twilio => lines.text("provider", "twilio"),
+    }
+    lines.text(
+        "base_url",
+        &if secrets == Secrets::Hidden { redact::url(&config.base_url) } else { config.base_url.clone() },
+    );
+    lines.text("account_sid", &config.account_sid);
+    match &config.auth_token {
+        Secret::File(path) => lines.text("auth_token_file", &path.display().to_string()),
+        Secret::Value(_) if secrets == Secrets::Hidden => lines.text("auth_token", HIDDEN),
+        Secret::Value(token) => lines.text("auth_token", token.expose_secret()),
+    }
+    lines.text("from", &config.from);
+    lines.text("to", &config.to);
+    lines.text("text", &config.text);
+    lines.duration("timeout", config.timeout);
+    if let Some(rate) = config.rate_per_second {
+        lines.raw("rate_per_second", format_args!("{rate:?}"));
+    }
+    if let Some(memory) = config.key_memory {
+        lines.duration("key_memory", memory);
+    }
+}
