@@ -25,17 +25,17 @@ mod tests {
     use crate::postgres::{Options, Postgres};
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn another_server_at_the_port_is_told_no_password() {
-        let mut postgres = Postgres::start(Options::default()).await.unwrap();
-        postgres.kill9().await.unwrap();
-        let other = TcpListener::bind(("127.0.0.1", postgres.port())).await.unwrap();
+    async fn another_server_at_the_port_is_told_no_password() -> anyhow::Result<()> {
+        let mut postgres = Postgres::start(Options::default()).await?;
+        postgres.kill9().await?;
+        let other = TcpListener::bind(("127.0.0.1", postgres.port())).await?;
         let restarted = tokio::time::timeout(Duration::from_secs(3), postgres.restart());
         tokio::select! {
             _ = other.accept() => panic!("connected to another server"),
             restarted = restarted => assert!(!matches!(restarted, Ok(Ok(()))), "it cannot have its port"),
         }
         drop(other);
-        postgres.restart().await.unwrap();
-        postgres.stop().await.unwrap();
+        postgres.restart().await?;
+        postgres.stop().await
     }
 }

@@ -55,7 +55,7 @@ impl Turn<'_> {
         };
         let (wanted, next) = (self.row_limit(suspects), self.row_limit(0));
         let least = self.reads_at_least();
-        let begun = Instant::now();
+        let (begun, asks) = (Instant::now(), self.asks_before());
         let Ahead { mut rows, mut end, most, growth, .. } =
             chain.reading(self.engine, ready, self.learned, cursor, self.sighting, wanted.max(least));
         let opened = self.opened(cursor, &mut rows, deadline).await?;
@@ -66,7 +66,6 @@ impl Turn<'_> {
         }
         let writer = self.progress_writer(cursor, opened.as_ref());
         let (mut kept, mut learned) = (Kept::default(), self.learned);
-        let asks = self.asks_before();
         let mut parked = self.passing(Some(wanted).filter(|wanted| *wanted < least)).asking(asks);
         let (mut fetched, mut fetch_time, mut tail) = (None, Duration::ZERO, Duration::ZERO);
         let reading = async {
