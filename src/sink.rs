@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub mod command;
 mod config;
@@ -30,7 +30,7 @@ pub use config::Config;
 pub use failure::{Class, Failure, KnownError, Phase, Subject};
 pub use mode::{Flow, Mark, Mode};
 pub use once::Progress;
-pub use publication::Publication;
+pub use publication::{Asked, Publication};
 pub use receipt::Receipt;
 
 use deadpool_postgres::ClientWrapper;
@@ -210,21 +210,10 @@ impl Sink {
         }
     }
 
-    /// Whether [`Self::refuses`] may say something.
+    /// Whether [`Publication::refusals`] may name any.
     #[must_use]
     pub const fn may_refuse(&self) -> bool {
         matches!(self, Self::Kafka(_))
-    }
-
-    /// Why the receiver would never accept this message, if that can be known without sending it. What depends on the receiver is no
-    /// older than `since`.
-    pub async fn refuses(&self, message: &Message<'_>, since: Instant) -> Option<Failure> {
-        match self {
-            Self::Kafka(sink) => sink.refuses(message, since).await,
-            Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) | Self::Custom(_) => {
-                None
-            }
-        }
     }
 
     /// Begins one turn's publishing.

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use futures_util::future::try_join_all;
 use tokio_postgres::types::ToSql;
 
 use super::ErrorReport;
@@ -69,12 +68,11 @@ impl LockedCursor {
     /// # Errors
     /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
     pub async fn advance(self, to: Advance<'_>) -> Result<(RowPlace, [Duration; 2]), Error> {
-        // Sent together: each would wait for the server by itself.
-        let letters =
-            to.dead.iter().map(|(letter, error)| dead_letter::bury(&self.connection, &self.name, letter, error, to.by));
-        let numbers = try_join_all(letters).await?;
-        if let Some((letter, key)) = to.park.and_then(|(at, key)| Some((*numbers.get(at)?, key))) {
-            parked::begin(&self.connection, letter, key, to.by).await?;
+        for (n, (letter, error)) in to.dead.iter().enumerate() {
+            let number = dead_letter::bury(&self.connection, &self.name, letter, error, to.by).await?;
+            if let Some((_, key)) = to.park.filter(|(at, _)| *at == n) {
+                parked::begin(&self.connection, number, key, to.by).await?;
+            }
         }
         if let Some(late) = &to.late {
             dead_letter::note_late(&self.connection, &self.name, late, to.by).await?;

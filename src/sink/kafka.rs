@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
@@ -28,6 +28,7 @@ mod partition;
 mod polled;
 mod publication;
 mod record;
+mod refusals;
 mod statistics;
 mod topic;
 
@@ -172,30 +173,6 @@ impl KafkaSink {
 
     pub(super) fn rendered<'a>(&self, message: &Message<'a>) -> (Option<String>, Option<Cow<'a, [u8]>>) {
         self.layout.rendered(message)
-    }
-
-    /// Why no record can be made of the row, or that the topic that it names is missing, as it was when the cluster was asked before. The
-    /// cluster is asked again unless it has said so after `since`.
-    pub(super) async fn refuses(&self, message: &Message<'_>, since: Instant) -> Option<Failure> {
-        let topic = match self.layout.record(&self.relay, self.limit, None, message) {
-            Ok(record) => record.topic,
-            Err(failure) => return Some(failure).filter(|failure| failure.class == Class::Poison),
-        };
-        let missing = &self.cluster.missing;
-        let code = match self.layout.is_routed().then(|| missing.known(&topic, since))?? {
-            Some(code) => code,
-            None => {
-                let asking = self.cluster.lend(self.limit, None).await.ok()?;
-                let found = publication::ask_for(&asking, &topic).await;
-                self.cluster.take_back(asking);
-                let Err(code) = found? else {
-                    missing.found(&topic);
-                    return None;
-                };
-                missing.seen(&topic, code, Instant::now()).then_some(code)?
-            }
-        };
-        Some(self.failure(&KafkaError::MessageProduction(code), None, Some(&topic)))
     }
 
     /// Connects a producer ahead of the first turn.

@@ -1,6 +1,8 @@
 //! One turn's publishing, whatever the sink.
 
-use super::{Flow, Published, custom, email, http, kafka, sql, stdout};
+use std::time::{Duration, Instant};
+
+use super::{Failure, Flow, Published, custom, email, http, kafka, sql, stdout};
 use crate::batch::Batch;
 
 /// One turn's publishing: push batches in order, then `finish`. Dropping it stops at once: nothing more is sent.
@@ -20,6 +22,15 @@ pub enum Publication<'a> {
     Custom(custom::CustomPublication<'a>),
 }
 
+/// What a turn has asked its receiver about messages, before it sends them.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// What the receiver says is no older than this.
+    pub since: Instant,
+    /// So long it may still be asked.
+    pub left: Duration,
+}
+
 impl Publication<'_> {
     /// Publishes a batch after all earlier ones. It may return before the receiver has acknowledged anything.
     pub async fn push(&mut self, batch: &Batch) -> Flow {
@@ -30,6 +41,17 @@ impl Publication<'_> {
             Self::Sql(publication) => publication.push(batch).await,
             Self::Stdout(publication) => publication.push(batch).await,
             Self::Custom(publication) => publication.push(batch).await,
+        }
+    }
+
+    /// Why the receiver would never accept each of these messages, if that can be known without sending it: of the first of them, as far as
+    /// there was time to ask.
+    pub async fn refusals(&self, batch: &Batch, asked: &mut Asked) -> Vec<Option<Failure>> {
+        match self {
+            Self::Kafka(publication) => publication.refusals(batch, asked).await,
+            Self::Http(_) | Self::Email(_) | Self::Sql(_) | Self::Stdout(_) | Self::Custom(_) => {
+                vec![None; batch.len()]
+            }
         }
     }
 

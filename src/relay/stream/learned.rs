@@ -31,8 +31,8 @@ pub struct Learned {
     pub unconfirmed: usize,
     /// The last turn sent as many letters again as one may: the next is one for new rows.
     pub redrove: bool,
-    /// The last turn met rows that became dead letters: in the next one the sink is asked of each row before any is sent.
-    pub refuses: bool,
+    /// How many rows that become dead letters the next turn looks for before it sends any.
+    pub most_refused: usize,
     /// How long before rows are too old turns must begin.
     pub lead: Lead,
     /// Of how many transactions the first part of the next look for late rows is.
@@ -41,6 +41,8 @@ pub struct Learned {
 
 /// The same, of the first look.
 const FIRST_SPAN: u64 = 1_024;
+/// The most dead letters of one advance, which writes one after the other.
+const MOST_REFUSED: usize = 128;
 /// The most parts of one look. What they leave, the next turn asks for.
 const PARTS: usize = 6;
 
@@ -56,10 +58,15 @@ impl Learned {
             accepted_partitions: None,
             unconfirmed: 0,
             redrove: false,
-            refuses: false,
+            most_refused: 0,
             lead: Lead::new(&config.poll),
             span: FIRST_SPAN,
         }
+    }
+
+    /// The turn has passed rows as dead letters: the next one may meet more of them, up to as many as one advance writes.
+    pub(in crate::relay) fn refused(&mut self) {
+        self.most_refused = (self.most_refused * 2).clamp(2, MOST_REFUSED);
     }
 
     /// How late rows are looked for: in a quarter of a turn's time at most.

@@ -111,7 +111,7 @@ impl<'a> SideBySide<'a> {
             tokio::select! {
                 next = rows.next(), if self.reads => match next {
                     Some((batch, _room)) => {
-                        let batch = parked.publishable(batch, kept.rows()).await;
+                        let batch = parked.publishable(batch, None, kept.rows());
                         self.take(batch, kept);
                         // Nothing may be taken that stands behind a row for which there is no room.
                         self.reads = !parked.is_full();

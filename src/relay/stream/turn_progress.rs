@@ -139,7 +139,8 @@ pub(in crate::relay) async fn pump(
     mut writer: Option<ProgressWriter>,
 ) -> Duration {
     while let Some((batch, room)) = rows.next().await {
-        let batch = parked.publishable(batch, kept.rows()).await;
+        let refusals = parked.refusals(&batch, publication).await;
+        let batch = parked.publishable(batch, refusals, kept.rows());
         if parked.withheld.refuses() {
             writer = None;
         }

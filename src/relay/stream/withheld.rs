@@ -23,15 +23,13 @@ use crate::cursor::parked::{NewlyParked, ParkedKey};
 use crate::message::Message;
 use crate::position::Timestamp;
 use crate::relay::setup::prepared::PreparedStream;
-use crate::sink::{Class, Failure, Published};
+use crate::sink::{Asked, Class, Failure, Publication, Published};
 
 /// A turn withholds no more rows or bytes than these: they stay in memory until it ends.
 const MOST_ROWS: usize = 1000;
 const MOST_BYTES: usize = 8 << 20;
-/// A turn passes no more rows than these as dead letters: each is an insert of its advance.
-const MOST_REFUSED: usize = 200;
-/// Nor does it publish more between them: beside them its progress is not recorded, and all would come again after a kill.
-const MOST_BETWEEN: usize = 5_000;
+/// How many rows are published at most for each that is refused.
+const BETWEEN: usize = 25;
 
 /// What becomes of a row.
 enum Fate {
@@ -51,9 +49,10 @@ pub(in crate::relay) struct Parked<'a> {
     keys: HashMap<String, ParkedKey>,
     /// Rows that were acknowledged before.
     ahead: Arc<AheadRows>,
-    /// The sink is asked of each row whether it would refuse it: since when, once the first has been read.
-    asks: bool,
-    asked_since: Option<Instant>,
+    /// Rows that the sink would refuse are looked for, up to so many.
+    most_refused: usize,
+    /// What was asked for that, once the first rows have been read.
+    asked: Option<Asked>,
     pub(in crate::relay) withheld: Withheld,
     /// The most rows that are published; none where all that are read may be.
     most: Option<usize>,
@@ -77,8 +76,8 @@ impl<'a> Parked<'a> {
             ready,
             keys,
             ahead: Arc::default(),
-            asks: false,
-            asked_since: None,
+            most_refused: 0,
+            asked: None,
             withheld: Withheld::default(),
             most,
             enough: false,
@@ -93,9 +92,25 @@ impl<'a> Parked<'a> {
         Self { ahead, ..self }
     }
 
-    /// The same; rows that the sink would refuse become dead letters together, instead of one a turn. The record of each row is made twice then.
-    pub(in crate::relay) fn asking(self, asks: bool) -> Self {
-        Self { asks, ..self }
+    /// The same; up to so many rows that the sink would refuse become dead letters together, instead of one a turn. The record of each
+    /// row is made twice then.
+    pub(in crate::relay) fn refusing(self, most_refused: usize) -> Self {
+        Self { most_refused, ..self }
+    }
+
+    /// Which rows of the batch the receiver would refuse, if that is looked for.
+    pub(in crate::relay) async fn refusals(
+        &mut self,
+        batch: &Batch,
+        publication: &Publication<'_>,
+    ) -> Option<Vec<Option<Failure>>> {
+        if self.most_refused == 0 {
+            return None;
+        }
+        // All rows of a turn are read with one snapshot: what the receiver says from now on is younger than each of them.
+        let left = self.ready.config.turn.deadline / 5;
+        let asked = self.asked.get_or_insert_with(|| Asked { since: Instant::now(), left });
+        Some(publication.refusals(batch, asked).await)
     }
 
     /// How publishing ended: at a row that there is no room for, if it came so far.
@@ -120,37 +135,44 @@ impl<'a> Parked<'a> {
     }
 
     /// The rows of a batch that may be published, behind `published` others; none is read behind the first for which there is
-    /// no room.
-    pub(in crate::relay) async fn publishable(&mut self, batch: Batch, published: usize) -> Batch {
+    /// no room, or of which it is not known whether it is refused.
+    pub(in crate::relay) fn publishable(
+        &mut self,
+        batch: Batch,
+        refusals: Option<Vec<Option<Failure>>>,
+        published: usize,
+    ) -> Batch {
         self.handed_over += batch.len();
-        let filters = self.ready.filters();
-        if !filters && !self.asks && self.ahead.is_empty() && (self.keys.is_empty() || self.ready.key.is_none()) {
+        let (filters, asks) = (self.ready.filters(), refusals.is_some());
+        if !filters && !asks && self.ahead.is_empty() && (self.keys.is_empty() || self.ready.key.is_none()) {
             return batch;
         }
-        // All rows of a turn are read with one snapshot: what the receiver says from now on is younger than each of them.
-        let since = *self.asked_since.get_or_insert_with(Instant::now);
+        let mut refusals = refusals.unwrap_or_default().into_iter();
         let (mut fates, mut open, mut refused) = (Vec::with_capacity(batch.len()), published, self.withheld.refusals());
         for message in batch.messages() {
-            let fate = match self.fate(&message, filters) {
-                Fate::Published if self.asks => {
-                    let refused = self.ready.sink.refuses(&message, since).await;
-                    refused.map_or(Fate::Published, Fate::Refused)
+            let refusal = if asks { refusals.next() } else { Some(None) };
+            let fate = match (self.fate(&message, filters), refusal) {
+                (Fate::Published, None) => {
+                    self.enough = true;
+                    break;
                 }
-                fate => fate,
+                (Fate::Published, Some(Some(failure))) => Fate::Refused(failure),
+                (fate, _) => fate,
             };
+            let is_over = match &fate {
+                Fate::Published => {
+                    self.most.is_some_and(|most| open >= most) || refused > 0 && open >= self.most_between()
+                }
+                Fate::Refused(_) => refused >= self.most_refused,
+                Fate::LeftOut | Fate::Parked(_) => false,
+            };
+            if is_over {
+                self.enough = true;
+                break;
+            }
             match &fate {
-                Fate::Published
-                    if self.most.is_some_and(|most| open >= most) || refused > 0 && open >= MOST_BETWEEN =>
-                {
-                    self.enough = true;
-                    break;
-                }
-                Fate::Refused(_) if refused >= MOST_REFUSED => {
-                    self.enough = true;
-                    break;
-                }
-                Fate::Refused(_) => refused += 1,
                 Fate::Published => open += 1,
+                Fate::Refused(_) => refused += 1,
                 Fate::Parked(key) if !self.has_room(key, message.created_at) => break,
                 Fate::LeftOut | Fate::Parked(_) => {}
             }
@@ -160,6 +182,12 @@ impl<'a> Parked<'a> {
             return batch;
         }
         self.withheld.take(&batch, fates, published)
+    }
+
+    /// A turn publishes no more rows than these among those that are refused: beside them its progress is not recorded, and all would come
+    /// again if it did not advance.
+    const fn most_between(&self) -> usize {
+        self.most_refused.saturating_mul(BETWEEN)
     }
 
     fn fate(&self, message: &Message<'_>, filters: bool) -> Fate {

@@ -19,9 +19,9 @@ const COUNTING: Duration = Duration::from_secs(1);
 /// One turn's records. Dropping it purges whatever was not sent.
 #[derive(Debug)]
 pub struct KafkaPublication<'a> {
-    sink: &'a KafkaSink,
+    pub(super) sink: &'a KafkaSink,
     mode: Mode,
-    producer: Option<Lent>,
+    pub(super) producer: Option<Lent>,
     sent: usize,
     /// Rows without a key go to one partition, another one each time: this number modulo that of the partitions.
     unkeyed: u32,
@@ -108,9 +108,10 @@ impl KafkaPublication<'_> {
         if let Some(known) = producer.context().confirmed().partitions(topic, Instant::now()) {
             return Ok(Some(known));
         }
+        let begun = Instant::now();
         match ask_for(producer, topic).await {
             None => Ok(None),
-            Some(Err(code)) if self.sink.cluster.missing.seen(topic, code, Instant::now()) => {
+            Some(Err(code)) if self.sink.cluster.missing.seen(topic, code, begun) => {
                 Err(self.sink.failure(&KafkaError::MessageProduction(code), None, Some(topic)))
             }
             Some(Err(_)) => Ok(None),

@@ -47,8 +47,7 @@ impl Turn<'_> {
             Verdict::Bury(failure, letter) => Some((letter.as_ref(), report::error(failure, message_id.as_deref()))),
             Verdict::Done | Verdict::Search(_) | Verdict::Retry(_) | Verdict::Halt(_) => None,
         };
-        let is_buried = dead.is_some();
-        let passed = acknowledged + usize::from(is_buried);
+        let passed = acknowledged + usize::from(dead.is_some());
         let refused = self.refused_letters(&relayed, passed);
         // In the order of the rows: letters that are sent again come in that of their numbers.
         let letters = refused.iter().map(|(letter, _, why)| (letter, report::error(why, Some(&letter.message_id))));
@@ -70,7 +69,9 @@ impl Turn<'_> {
             let rows = (letters.as_slice(), parked, beyond.as_ref());
             self.commit(cursor, end.as_ref(), relayed.opened.as_ref(), rows, acknowledged).await?;
             self.tell_refused(&refused);
-            self.learned.refuses |= is_buried;
+            if !letters.is_empty() {
+                self.learned.refused();
+            }
             self.stands_at = end;
         } else {
             (self.stands_at, self.swept) = (cursor.position.clone(), cursor.swept.clone());
@@ -166,8 +167,8 @@ impl Turn<'_> {
                 Ok(())
             }
             Err(source) => {
-                // Were it that there are too many dead letters, the next turn has one.
-                self.learned.refuses = false;
+                // Perhaps there were too many dead letters: the next turn has one.
+                self.learned.most_refused = 0;
                 Err(self.not_advanced(acknowledged, source))
             }
         }

@@ -18,6 +18,9 @@ use crate::relay::stream::withheld::Parked;
 use crate::sink::{Failure, Mode};
 use crate::source::fetch::{FetchError, Fetched};
 
+/// How much longer than the sink's time-out an answer may take until it is known.
+const LATE: Duration = Duration::from_millis(750);
+
 impl<'a> Turn<'a> {
     /// Fetches and publishes side by side, until all that may be sent is acknowledged, or nothing more may be.
     pub(super) async fn publish_lanes(
@@ -126,7 +129,8 @@ impl<'a> Turn<'a> {
     /// The last message begins while there is still time for its answer, which the sink's time-out bounds, and for its record.
     fn last_start(&self, deadline: Instant) -> Instant {
         let turn = &self.ready.config.turn;
-        let answer = self.ready.sink.timeout().unwrap_or_else(|| turn.call_deadline()).min(turn.call_deadline());
+        let answer = self.ready.sink.timeout().map_or_else(|| turn.call_deadline(), |timeout| timeout + LATE);
+        let answer = answer.min(turn.call_deadline());
         deadline.checked_sub(answer + turn.deadline / 10).unwrap_or(deadline)
     }
 }

@@ -55,7 +55,7 @@ impl Turn<'_> {
         };
         let (wanted, next) = (self.row_limit(suspects), self.row_limit(0));
         let least = self.reads_at_least();
-        let (begun, asks) = (Instant::now(), self.asks_before());
+        let (begun, most_refused) = (Instant::now(), self.most_refused());
         let Ahead { mut rows, mut end, most, growth, .. } =
             chain.reading(self.engine, ready, self.learned, cursor, self.sighting, wanted.max(least));
         let opened = self.opened(cursor, &mut rows, deadline).await?;
@@ -66,7 +66,7 @@ impl Turn<'_> {
         }
         let writer = self.progress_writer(cursor, opened.as_ref());
         let (mut kept, mut learned) = (Kept::default(), self.learned);
-        let mut parked = self.passing(Some(wanted).filter(|wanted| *wanted < least)).asking(asks);
+        let mut parked = self.passing(Some(wanted).filter(|wanted| *wanted < least)).refusing(most_refused);
         let (mut fetched, mut fetch_time, mut tail) = (None, Duration::ZERO, Duration::ZERO);
         let reading = async {
             let outcome = end.wait().await;
@@ -76,7 +76,7 @@ impl Turn<'_> {
                     learned.sizes = fetched.sizes;
                 }
                 // Of what was read only so many rows are published: where the turn will end is not known.
-                if wanted >= least && !asks {
+                if wanted >= least && most_refused == 0 {
                     chain.ahead = read_ahead::read_on(self.engine, ready, learned, fetched, next.max(least));
                 }
             }
@@ -91,7 +91,7 @@ impl Turn<'_> {
             _ = async { tokio::join!(publishing, reading) } => false,
         };
         let published = parked.ended(publication.finish(), kept.rows());
-        self.learned = Learned { refuses: parked.withheld.refuses(), ..learned };
+        self.learned = Learned { most_refused: if parked.withheld.refuses() { most_refused } else { 0 }, ..learned };
         (self.timings.fetch, self.timings.publish, self.timings.tail) = (fetch_time, begun.elapsed(), tail);
         let spent = matches!(&fetched, Some(Ok(fetched)) if fetched.spent);
         self.learn(&published, Taken { rows: kept.rows(), wanted, most, spent, growth, cut });
@@ -100,14 +100,15 @@ impl Turn<'_> {
         Ok(Relayed { opened, ..relayed })
     }
 
-    /// Whether rows that the sink would refuse are looked for. Where dead letters are copied to a topic, each is passed only when its
+    /// How many rows that the sink would refuse are looked for. Where dead letters are copied to a topic, each is passed only when its
     /// copy is there; where keys are parked, what comes behind a refused row is not known before it is parked.
-    fn asks_before(&self) -> bool {
+    fn most_refused(&self) -> usize {
         let ready = self.ready;
         let plain =
             ready.config.on_poison == OnPoison::DeadLetter && ready.letters.is_none() && ready.sink.may_refuse();
         // A circuit is closed by what the receiver takes.
-        plain && self.learned.refuses && self.learned.suspects == 0 && !ready.status.circuit_open()
+        let asks = plain && self.learned.suspects == 0 && !ready.status.circuit_open();
+        if asks { self.learned.most_refused } else { 0 }
     }
 
     /// Rows that are only passed must not each take a turn.
