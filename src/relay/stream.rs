@@ -10,6 +10,7 @@ pub(in crate::relay) mod lane_recorder;
 pub(in crate::relay) mod lanes;
 pub(in crate::relay) mod late_rows;
 pub mod learned;
+pub(in crate::relay) mod letter_limit;
 pub(in crate::relay) mod measure;
 pub(in crate::relay) mod member;
 pub mod outcome;

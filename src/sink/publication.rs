@@ -45,10 +45,10 @@ impl Publication<'_> {
     }
 
     /// Why the receiver would never accept each of these messages, if that can be known without sending it: of the first of them, as far as
-    /// there was time to ask.
-    pub async fn refusals(&self, batch: &Batch, asked: &mut Asked) -> Vec<Option<Failure>> {
+    /// there was time to ask, and up to one refusal more than `most`.
+    pub async fn refusals(&self, batch: &Batch, most: usize, asked: &mut Asked) -> Vec<Option<Failure>> {
         match self {
-            Self::Kafka(publication) => publication.refusals(batch, asked).await,
+            Self::Kafka(publication) => publication.refusals(batch, most, asked).await,
             Self::Http(_) | Self::Email(_) | Self::Sql(_) | Self::Stdout(_) | Self::Custom(_) => {
                 vec![None; batch.len()]
             }

@@ -9,6 +9,7 @@ use crate::late::{Opened, Parts};
 use crate::pace::{self, freshness::Lead};
 use crate::relay::Config;
 use crate::relay::setup::prepared::PreparedStream;
+use crate::relay::stream::letter_limit::LetterLimit;
 use crate::relay::stream::outcome::Timings;
 use crate::source::fetch::Sizes;
 
@@ -32,7 +33,7 @@ pub struct Learned {
     /// The last turn sent as many letters again as one may: the next is one for new rows.
     pub redrove: bool,
     /// How many rows that become dead letters the next turn looks for before it sends any.
-    pub most_refused: usize,
+    pub letters: LetterLimit,
     /// How long before rows are too old turns must begin.
     pub lead: Lead,
     /// Of how many transactions the first part of the next look for late rows is.
@@ -41,8 +42,6 @@ pub struct Learned {
 
 /// The same, of the first look.
 const FIRST_SPAN: u64 = 1_024;
-/// The most dead letters of one advance, which writes one after the other.
-const MOST_REFUSED: usize = 128;
 /// The most parts of one look. What they leave, the next turn asks for.
 const PARTS: usize = 6;
 
@@ -58,15 +57,10 @@ impl Learned {
             accepted_partitions: None,
             unconfirmed: 0,
             redrove: false,
-            most_refused: 0,
+            letters: LetterLimit::default(),
             lead: Lead::new(&config.poll),
             span: FIRST_SPAN,
         }
-    }
-
-    /// The turn has passed rows as dead letters: the next one may meet more of them, up to as many as one advance writes.
-    pub(in crate::relay) fn refused(&mut self) {
-        self.most_refused = (self.most_refused * 2).clamp(2, MOST_REFUSED);
     }
 
     /// How late rows are looked for: in a quarter of a turn's time at most.

@@ -75,7 +75,7 @@ impl Worker<'_> {
     pub(in crate::relay) async fn redriven(&mut self, rows: usize, failure: Option<Failure>) -> Next {
         if rows > 0 {
             tracing::info!(cursor = self.ready.config.name, rows, "dead letters were sent again and accepted");
-            self.backoff = Backoff::new();
+            self.accepted().await;
         }
         let rested = self.ready.sink.min_interval().map_or(Next::Look, Next::After);
         match failure {
@@ -102,6 +102,14 @@ impl Worker<'_> {
         }
     }
 
+    /// The receiver has accepted messages, whatever comes behind them: it is no outage.
+    pub(in crate::relay) async fn accepted(&mut self) {
+        if self.ready.status.circuit_open() {
+            self.recovered().await;
+        }
+        self.backoff = Backoff::new();
+    }
+
     pub(in crate::relay) async fn stalled(&mut self, failure: &Failure, message_id: Option<&str>) -> Next {
         tracing::warn!(
             cursor = self.ready.config.name,
@@ -124,7 +132,7 @@ impl Worker<'_> {
         message_id: Option<String>,
     ) -> Next {
         if rows > 0 {
-            self.backoff = Backoff::new();
+            self.accepted().await;
         }
         let Failure { code, message, hint, .. } = failure;
         let cursor = &self.ready.config.name;

@@ -28,7 +28,7 @@ use crate::sink::{Asked, Class, Failure, Publication, Published};
 /// A turn withholds no more rows or bytes than these: they stay in memory until it ends.
 const MOST_ROWS: usize = 1000;
 const MOST_BYTES: usize = 8 << 20;
-/// How many rows are published at most for each that is refused.
+/// For each refused row that a turn may pass, so many may be published.
 const BETWEEN: usize = 25;
 
 /// What becomes of a row.
@@ -110,7 +110,8 @@ impl<'a> Parked<'a> {
         // All rows of a turn are read with one snapshot: what the receiver says from now on is younger than each of them.
         let left = self.ready.config.turn.deadline / 5;
         let asked = self.asked.get_or_insert_with(|| Asked { since: Instant::now(), left });
-        Some(publication.refusals(batch, asked).await)
+        let room = self.most_refused.saturating_sub(self.withheld.refusals());
+        Some(publication.refusals(batch, room, asked).await)
     }
 
     /// How publishing ended: at a row that there is no room for, if it came so far.
@@ -184,8 +185,8 @@ impl<'a> Parked<'a> {
         self.withheld.take(&batch, fates, published)
     }
 
-    /// A turn publishes no more rows than these among those that are refused: beside them its progress is not recorded, and all would come
-    /// again if it did not advance.
+    /// A turn that passes refused rows publishes no more others than these: from the first refused row on its progress is not recorded, and
+    /// all would come again if it did not advance.
     const fn most_between(&self) -> usize {
         self.most_refused.saturating_mul(BETWEEN)
     }

@@ -367,7 +367,7 @@ impl Worker<'_> {
             }
             TurnOutcome::Stalled { rows, failure, message_id } => {
                 if rows > 0 {
-                    self.backoff = Backoff::new();
+                    self.accepted().await;
                 }
                 (self.stalled(&failure, message_id.as_deref()).await, Then::End)
             }
@@ -376,8 +376,8 @@ impl Worker<'_> {
 
     async fn relayed(&mut self, rows: usize, more: bool) -> (Next, Then) {
         tracing::debug!(cursor = self.ready.config.name, rows, more, "turn");
-        // A turn that was cut before its first row has not asked the receiver.
-        if rows > 0 {
+        // A turn that was cut before its first row has not asked the receiver. One that has passed rows as dead letters has.
+        if rows > 0 || self.learned.letters.now() > 0 {
             self.recovered().await;
         }
         if more {

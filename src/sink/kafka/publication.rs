@@ -109,7 +109,7 @@ impl KafkaPublication<'_> {
             return Ok(Some(known));
         }
         let begun = Instant::now();
-        match ask_for(producer, topic).await {
+        match ask_for(producer, topic, COUNTING).await {
             None => Ok(None),
             Some(Err(code)) if self.sink.cluster.missing.seen(topic, code, begun) => {
                 Err(self.sink.failure(&KafkaError::MessageProduction(code), None, Some(topic)))
@@ -234,10 +234,10 @@ impl KafkaPublication<'_> {
 }
 
 /// How many partitions the cluster says that a topic has, or that it is missing or denied; none while it does not say.
-pub(super) async fn ask_for(producer: &Lent, topic: &str) -> Option<Result<i32, RDKafkaErrorCode>> {
-    let (asking, name) = (Arc::clone(&producer.producer), topic.to_owned());
+pub(super) async fn ask_for(producer: &Lent, topic: &str, patience: Duration) -> Option<Result<i32, RDKafkaErrorCode>> {
+    let (asking, name, patience) = (Arc::clone(&producer.producer), topic.to_owned(), patience.min(COUNTING));
     let asked = tokio::task::spawn_blocking(move || {
-        let found = asking.producer().client().fetch_metadata(Some(&name), COUNTING).ok()?;
+        let found = asking.producer().client().fetch_metadata(Some(&name), patience).ok()?;
         let found = found.topics().first()?;
         let partitions = i32::try_from(found.partitions().len()).ok().filter(|partitions| *partitions > 0);
         partitions.map(Ok).or_else(|| found.error().map(RDKafkaErrorCode::from).filter(is_about_topic).map(Err))

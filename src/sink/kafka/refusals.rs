@@ -20,18 +20,29 @@ enum Known {
 
 impl KafkaPublication<'_> {
     /// See [`crate::sink::Publication::refusals`].
-    pub(in crate::sink) async fn refusals(&self, batch: &Batch, asked: &mut Asked) -> Vec<Option<Failure>> {
-        let mut refusals = Vec::with_capacity(batch.len());
+    pub(in crate::sink) async fn refusals(
+        &self,
+        batch: &Batch,
+        most: usize,
+        asked: &mut Asked,
+    ) -> Vec<Option<Failure>> {
+        let (mut refusals, mut refused) = (Vec::with_capacity(batch.len()), 0);
         for message in batch.messages() {
             let judged = match self.known(&message, asked.since) {
                 Known::Judged(refusal) => Some(refusal),
                 Known::Missing(topic) => self.still_missing(&topic, asked).await,
             };
             match judged {
-                Some(refusal) => refusals.push(refusal),
+                Some(refusal) => {
+                    refused += usize::from(refusal.is_some());
+                    refusals.push(refusal);
+                }
                 // It is sent like any other row: what comes of that is found out then.
                 None if refusals.is_empty() => refusals.push(None),
                 None => break,
+            }
+            if refused > most {
+                break;
             }
         }
         refusals
@@ -59,7 +70,7 @@ impl KafkaPublication<'_> {
     async fn still_missing(&self, topic: &str, asked: &mut Asked) -> Option<Option<Failure>> {
         let producer = self.producer.as_ref().filter(|_| !asked.left.is_zero())?;
         let begun = Instant::now();
-        let answer = ask_for(producer, topic).await;
+        let answer = ask_for(producer, topic, asked.left).await;
         asked.left = answer.map_or(Duration::ZERO, |_| asked.left.saturating_sub(begun.elapsed()));
         let missing = &self.sink.cluster.missing;
         Some(match answer? {

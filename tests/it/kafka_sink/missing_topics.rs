@@ -56,3 +56,36 @@ async fn rows_of_missing_topic_become_dead_letters_together() {
     assert!(turns < 100, "3,000 rows took {turns} turns");
     drop(process);
 }
+
+/// Each dead letter is an insert of the advance: where they take long, fewer of them are passed together, and the relay goes on.
+// Guarantee: failures.missing-topic
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_database_gets_fewer_dead_letters_a_turn() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let (there, missing) = (topic("there", 1, &[]).await, unique("missing"));
+    let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.05); RETURN NEW; END $$; \
+                CREATE TRIGGER slow BEFORE INSERT ON outbox.dead_letter FOR EACH ROW EXECUTE FUNCTION slow()";
+    owner.batch_execute(slow).await.unwrap();
+    let insert = "INSERT INTO bookings (customer, payload) SELECT CASE n % 2 WHEN 0 THEN $1::text ELSE $2::text END, n::text \
+                  FROM generate_series(1, 120) AS n";
+    owner.execute(insert, &[&there, &missing]).await.unwrap();
+    let sink = "payload = { column = \"payload\" }\nkey = \"customer\"\n[relay.turn]\ndeadline = \"1s\"";
+    let routed = relay("routed", "{{ customer }}", sink)
+        .replace("name = \"routed\"\n", "name = \"routed\"\non_poison = \"dead_letter\"\n");
+    let process =
+        Process::spawn(&toml(&database, "relay", Some(&broker().await.bootstrap_servers()), &routed), &["run"]);
+    let letters = "SELECT count(*) FROM outbox.dead_letter WHERE error ->> 'code' LIKE 'kafka_unknown_topic%'";
+    eventually(PATIENCE * 6, async || owner.query_one(letters, &[]).await.unwrap().get::<_, i64>(0) == 60).await;
+    let mut seen: Vec<u32> = Vec::new();
+    eventually(PATIENCE, async || {
+        let records = arrived(&there, 60).await;
+        seen = records.iter().map(|record| record.text().parse().unwrap()).collect();
+        seen.last() == Some(&120)
+    })
+    .await;
+    println!("{} rows were sent again; {}", seen.len() - 60, process.log().matches("turn failed").count());
+    seen.sort_unstable();
+    seen.dedup();
+    assert!(seen.into_iter().eq((1..=60).map(|n| 2 * n)), "none is lost");
+}

@@ -23,6 +23,9 @@ async fn many_viewers_share_a_look_and_without_viewers_the_database_is_not_asked
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
     let (_process, url) = running(&database, &stdout_relay("events", "")).await;
+    // A replica is ready before its relay has its cursor.
+    let cursors = "SELECT count(*) FROM outbox.cursor";
+    eventually(PATIENCE, async || owner.query_one(cursors, &[]).await.unwrap().get::<_, i64>(0) == 1).await;
     assert_eq!(sessions(&owner).await, (0, None), "none is opened ahead");
     let before = reads(&owner).await;
     let viewers = (0..40).map(|_| page(&url));

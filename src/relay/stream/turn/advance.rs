@@ -69,9 +69,8 @@ impl Turn<'_> {
             let rows = (letters.as_slice(), parked, beyond.as_ref());
             self.commit(cursor, end.as_ref(), relayed.opened.as_ref(), rows, acknowledged).await?;
             self.tell_refused(&refused);
-            if !letters.is_empty() {
-                self.learned.refused();
-            }
+            let limit = self.learned.letters;
+            self.learned.letters = if letters.is_empty() { limit.none() } else { limit.passed() };
             self.stands_at = end;
         } else {
             (self.stands_at, self.swept) = (cursor.position.clone(), cursor.swept.clone());
@@ -159,6 +158,7 @@ impl Turn<'_> {
             late,
             by: &self.engine.replica,
         };
+        let letters = advance.dead.len();
         match within(self.engine, cursor.advance(advance)).await {
             Ok((place, [advance, commit])) => {
                 (self.timings.advance, self.timings.commit) = (advance, commit);
@@ -167,8 +167,7 @@ impl Turn<'_> {
                 Ok(())
             }
             Err(source) => {
-                // Perhaps there were too many dead letters: the next turn has one.
-                self.learned.most_refused = 0;
+                self.learned.letters = self.learned.letters.not_advanced(letters);
                 Err(self.not_advanced(acknowledged, source))
             }
         }

@@ -7,7 +7,6 @@ use crate::cursor::LockedCursor;
 use crate::cursor::turn_progress::TurnFacts;
 use crate::late::Opened;
 use crate::relay::OnPoison;
-use crate::relay::stream::learned::Learned;
 use crate::relay::stream::outcome::TurnError;
 use crate::relay::stream::progress_writer::ProgressWriter;
 use crate::relay::stream::read_ahead::{self, Ahead, Chain, Rows};
@@ -91,9 +90,10 @@ impl Turn<'_> {
             _ = async { tokio::join!(publishing, reading) } => false,
         };
         let published = parked.ended(publication.finish(), kept.rows());
-        self.learned = Learned { most_refused: if parked.withheld.refuses() { most_refused } else { 0 }, ..learned };
+        self.learned = learned;
         (self.timings.fetch, self.timings.publish, self.timings.tail) = (fetch_time, begun.elapsed(), tail);
-        let spent = matches!(&fetched, Some(Ok(fetched)) if fetched.spent);
+        // Of a turn that looks for refused rows, its size says nothing.
+        let spent = most_refused == 0 && matches!(&fetched, Some(Ok(fetched)) if fetched.spent);
         self.learn(&published, Taken { rows: kept.rows(), wanted, most, spent, growth, cut });
         let handed_over = parked.handed_over();
         let relayed = self.read((kept, parked.withheld, handed_over), published, fetched, cut)?;
@@ -108,7 +108,7 @@ impl Turn<'_> {
             ready.config.on_poison == OnPoison::DeadLetter && ready.letters.is_none() && ready.sink.may_refuse();
         // A circuit is closed by what the receiver takes.
         let asks = plain && self.learned.suspects == 0 && !ready.status.circuit_open();
-        if asks { self.learned.most_refused } else { 0 }
+        if asks { self.learned.letters.now() } else { 0 }
     }
 
     /// Rows that are only passed must not each take a turn.
