@@ -13,7 +13,7 @@ use crate::position::Position;
 const DETACHED: &str = include_str!("sql/family_detached.sql");
 /// What a table is made of, whatever that is.
 const FAMILY: &str = include_str!("sql/snapshot.sql");
-/// The same of a table that is known to stand alone, for half the time: what it finds is what the other finds, or more than the table
+/// The same of a table that is known to stand alone, for less: what it finds is what the other finds, or more than the table
 /// itself, which either way is another family.
 const ALONE: &str = include_str!("sql/snapshot_alone.sql");
 

@@ -31,7 +31,7 @@ impl LetterLimit {
         Self { now: (self.now * 2).max(2).min(most), most }
     }
 
-    /// A turn has looked for them and met none.
+    /// A turn has passed none.
     #[must_use]
     pub(in crate::relay) fn none(self) -> Self {
         Self { now: 0, ..self }

@@ -234,7 +234,12 @@ impl Worker<'_> {
         }
         self.follows = matches!(outcome, Ok(TurnOutcome::Relayed { more: false, .. } | TurnOutcome::Idle));
         self.ready.record(&mut turn, &outcome);
+        // Rows were passed, as by one dead letter; they are looked for only while the circuit is closed.
+        let recovers = !turn.refused.is_empty();
         (self.learned, self.took) = (turn.learned, turn.timings.fetch);
+        if recovers && !self.ready.status.circuit_open() {
+            self.recovered().await;
+        }
         outcome
     }
 
@@ -376,8 +381,8 @@ impl Worker<'_> {
 
     async fn relayed(&mut self, rows: usize, more: bool) -> (Next, Then) {
         tracing::debug!(cursor = self.ready.config.name, rows, more, "turn");
-        // A turn that was cut before its first row has not asked the receiver. One that has passed rows as dead letters has.
-        if rows > 0 || self.learned.letters.now() > 0 {
+        // A turn that was cut before its first row has not asked the receiver.
+        if rows > 0 {
             self.recovered().await;
         }
         if more {

@@ -1,5 +1,5 @@
 //! Whether the server that listens is the one that was started. Another user of the machine sees the port among its arguments, may listen
-//! there first, and would be told the superuser's password by whoever connects.
+//! there first, and would be told the superuser's password at the first connection.
 
 use std::path::Path;
 
