@@ -234,12 +234,9 @@ impl Worker<'_> {
         }
         self.follows = matches!(outcome, Ok(TurnOutcome::Relayed { more: false, .. } | TurnOutcome::Idle));
         self.ready.record(&mut turn, &outcome);
-        // Rows were passed, as by one dead letter; they are looked for only while the circuit is closed.
-        let recovers = !turn.refused.is_empty();
+        let has_letters = !turn.refused.is_empty();
         (self.learned, self.took) = (turn.learned, turn.timings.fetch);
-        if recovers && !self.ready.status.circuit_open() {
-            self.recovered().await;
-        }
+        self.passed_letters(has_letters).await;
         outcome
     }
 
@@ -376,6 +373,13 @@ impl Worker<'_> {
                 }
                 (self.stalled(&failure, message_id.as_deref()).await, Then::End)
             }
+        }
+    }
+
+    /// Rows were passed as dead letters, perhaps, as one is that a turn ends at. They are looked for only while the circuit is closed.
+    async fn passed_letters(&mut self, has_letters: bool) {
+        if has_letters && !self.ready.status.circuit_open() {
+            self.recovered().await;
         }
     }
 
