@@ -220,8 +220,8 @@ impl Worker<'_> {
         if self.chain.ahead.is_none() {
             self.chain.permits.clear();
         }
-        (self.chain.stands_at, self.chain.swept) = (turn.stands_at.take(), turn.swept.take());
-        self.chain.place = turn.place.take();
+        (self.chain.stands_at, self.chain.swept, self.chain.place) =
+            (turn.stands_at.take(), turn.swept.take(), turn.place.take());
         drop(probe);
         match outcome {
             Ok(TurnOutcome::Relayed { more: false, .. } | TurnOutcome::Idle) => turn.learned.growth = 1,
@@ -234,9 +234,8 @@ impl Worker<'_> {
         }
         self.follows = matches!(outcome, Ok(TurnOutcome::Relayed { more: false, .. } | TurnOutcome::Idle));
         self.ready.record(&mut turn, &outcome);
-        let has_letters = !turn.refused.is_empty();
         (self.learned, self.took) = (turn.learned, turn.timings.fetch);
-        self.passed_letters(has_letters).await;
+        self.passed_letters(!turn.refused.is_empty()).await;
         outcome
     }
 
