@@ -65,7 +65,7 @@ COMMENT ON COLUMN outbox.control.paused IS 'Whether the cursor shall stand still
 COMMENT ON COLUMN outbox.control.paused_at IS 'Since when.';
 COMMENT ON COLUMN outbox.control.paused_by IS 'Who paused it.';
 COMMENT ON COLUMN outbox.control.seek_seq IS 'Number of the last wish to move the position; a turn carries it out when it is above outbox.cursor.seek_applied.';
-COMMENT ON COLUMN outbox.control.seek_to IS 'Where to: {"created_at": …, "id": …}; NULL is before every row.';
+COMMENT ON COLUMN outbox.control.seek_to IS 'Where to: {"created_at": ..., "id": ...}; NULL is before every row.';
 COMMENT ON COLUMN outbox.control.updated_at IS 'When the row was last written.';
 
 CREATE TABLE outbox.cursor_status (

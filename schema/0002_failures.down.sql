@@ -49,7 +49,7 @@ COMMENT ON COLUMN outbox.status.paused IS 'Whether an operator has paused it.';
 COMMENT ON COLUMN outbox.status.halted IS 'Whether it stands still after an error.';
 COMMENT ON COLUMN outbox.status.last_error IS 'The last error: at, class, code, message, hint.';
 COMMENT ON COLUMN outbox.status.observed_at IS 'The database''s clock at the last advance; a clock that is behind it has stepped back.';
-COMMENT ON COLUMN outbox.control.seek_to IS 'Where to: {"created_at": …, "id": …}; NULL is before every row.';
+COMMENT ON COLUMN outbox.control.seek_to IS 'Where to: {"created_at": ..., "id": ...}; NULL is before every row.';
 -- The view is a new one: whoever may write cursors could read the old one.
 DO $$
 DECLARE

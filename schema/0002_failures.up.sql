@@ -53,8 +53,8 @@ ALTER TABLE outbox.cursor ADD COLUMN partitions integer;
 COMMENT ON COLUMN outbox.cursor.partitions IS 'How many partitions the topic had when keys were first spread over them; NULL where that does not matter.';
 
 ALTER TABLE outbox.control ADD COLUMN adopt jsonb;
-COMMENT ON COLUMN outbox.control.adopt IS 'What an operator has accepted for the cursor: {"number": of the wish (seek_seq), "identity": …, "root": oid, "relations": [oid, …], "partitions": n}. A turn whose own facts are exactly these takes them over.';
-COMMENT ON COLUMN outbox.control.seek_to IS 'Where to: {"created_at": …, "id": …}; NULL is before every row. With "from" in the same form, only if the cursor stands there.';
+COMMENT ON COLUMN outbox.control.adopt IS 'What an operator has accepted for the cursor: {"number": of the wish (seek_seq), "identity": ..., "root": oid, "relations": [oid, ...], "partitions": n}. A turn whose own facts are exactly these takes them over.';
+COMMENT ON COLUMN outbox.control.seek_to IS 'Where to: {"created_at": ..., "id": ...}; NULL is before every row. With "from" in the same form, only if the cursor stands there.';
 
 ALTER TABLE outbox.cursor_status ADD COLUMN circuit_opened_at timestamptz;
 COMMENT ON COLUMN outbox.cursor_status.circuit_opened_at IS 'Since when the sink''s circuit has been open: it is out, and one relay at a time tries it; NULL while it is closed.';

@@ -53,7 +53,7 @@ COMMENT ON COLUMN outbox.sent.due_at IS 'The due time that it was sent for.';
 COMMENT ON COLUMN outbox.sent.sent_at IS 'When it was marked; under at_most_once before it was sent.';
 COMMENT ON COLUMN outbox.sent.sent_by IS 'The replica that marked it.';
 
-COMMENT ON COLUMN outbox.cursor.token IS 'What is in flight under at_most_once: {"token": …, "by": replica, "xid": of its transaction, "rows": [{"id", "created_at"}, …]}. Whoever finds one that is not his own records its rows as unknown.';
+COMMENT ON COLUMN outbox.cursor.token IS 'What is in flight under at_most_once: {"token": ..., "by": replica, "xid": of its transaction, "rows": [{"id", "created_at"}, ...]}. Whoever finds one that is not his own records its rows as unknown.';
 
 -- Relays that run already need it from their next look on: whoever may write cursors may claim.
 DO $$

@@ -21,7 +21,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The version that brought `transaction_timeout`, which ends a holder that is silent in the middle of a statement, too.
 const TRANSACTION_TIMEOUT: i32 = 170_000;
 
-/// The server process, and which server it belongs to.
+/// Before all else: the database's owner may set a path on which its own functions and operators stand before PostgreSQL's, and what a
+/// superuser calls runs with a superuser's rights.
+const NO_PATH: &str = "SET search_path = ''";
+
+/// The server process, which server it belongs to, and its version.
 const WHERE: &str = include_str!("sql/connect_where.sql");
 
 /// The planner's part keeps every statement on the `(created_at, id)` index whatever the statistics say: a plan that sorts
@@ -33,10 +37,11 @@ pub(super) async fn open(sessions: &Sessions) -> Result<Session, Error> {
     let mut session = connect(&sessions.config, limits, &sessions.application_name).await?;
     // A pooler without a free server connection lets a client in and then says nothing.
     tokio::time::timeout(limits.lock_kill, async {
+        session.batch_execute(NO_PATH).await?;
         let row = session.query_one(WHERE, &[]).await?;
         session.pid = row.try_get(0)?;
         session.server = Arc::new(Server { system: row.try_get(1)?, started: row.try_get(2)? });
-        session.settings = prepare(&session, sessions).await?;
+        session.settings = prepare(&session, sessions, row.try_get(3)?).await?;
         Ok::<(), Error>(())
     })
     .await
@@ -184,6 +189,8 @@ fn settings(config: &Config, limits: &Limits) -> Vec<(&'static str, String)> {
         ("extra_float_digits", "1"),
         ("bytea_output", "hex"),
         ("row_security", "off"),
+        // PostgreSQL prints expressions by it, and a table's default is known by its words.
+        ("quote_all_identifiers", "off"),
         ("search_path", ""),
         ("client_min_messages", "warning"),
         ("lock_timeout", "2000"),
@@ -206,10 +213,8 @@ fn settings(config: &Config, limits: &Limits) -> Vec<(&'static str, String)> {
 }
 
 /// Makes a session's settings, and runs what is first run in it; the statements that did.
-async fn prepare(session: &Session, sessions: &Sessions) -> Result<String, Error> {
+async fn prepare(session: &Session, sessions: &Sessions, version: i32) -> Result<String, Error> {
     let Sessions { config, limits, planned_freely, first, .. } = sessions;
-    let version: i32 =
-        session.query_one("SELECT current_setting('server_version_num')::integer", &[]).await?.try_get(0)?;
     let mut settings = settings(config, limits);
     if !*planned_freely {
         settings.extend(PLANNER.map(|(name, value)| (name, value.to_owned())));

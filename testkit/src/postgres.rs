@@ -177,12 +177,18 @@ impl Postgres {
         format!("postgresql://{user}{password}@127.0.0.1:{}/{database}?sslmode=disable", self.port)
     }
 
-    /// A connection by TCP.
+    /// A connection by the Unix socket: no other user of the machine can listen there while the server is away, and be told a password.
     ///
     /// # Errors
     /// PostgreSQL's.
     pub async fn connect(&self, user: &str, database: &str) -> Result<Client, tokio_postgres::Error> {
-        connect(&self.url(user, database)).await
+        driven(self.by_socket(user, database)).await
+    }
+
+    fn by_socket(&self, user: &str, database: &str) -> tokio_postgres::Config {
+        let mut config = tokio_postgres::Config::new();
+        config.host_path(self.socket_dir()).port(self.port).user(user).dbname(database).password(password());
+        config
     }
 
     /// Kills the server like a crash: with SIGKILL, nothing is written any more.
@@ -201,13 +207,13 @@ impl Postgres {
         self.end(Signal::INT).await?;
         // After a kill, the old server's children may live for an instant and forbid a new one: hence more attempts.
         let deadline = tokio::time::Instant::now() + START;
-        let url = self.url("postgres", "postgres");
+        let config = self.by_socket("postgres", "postgres");
         loop {
             let process = self.process.insert(self.watchdog.spawn(&self.program)?);
             let (data, pid) = (self.watchdog.dir().join("data"), process.pid());
             let connecting = || async {
                 ready::has_started(&data, pid)?;
-                Ok(connect(&url).await?)
+                Ok(driven(config.clone()).await?)
             };
             let ready = until(START, || process.is_running(), connecting).await;
             match ready {
@@ -244,8 +250,12 @@ impl Postgres {
 /// # Errors
 /// PostgreSQL's.
 pub async fn connect(url: &str) -> Result<Client, tokio_postgres::Error> {
+    driven(url.parse()?).await
+}
+
+async fn driven(config: tokio_postgres::Config) -> Result<Client, tokio_postgres::Error> {
     #[expect(clippy::disallowed_methods, reason = "a server of its own, on this machine, without the relay's settings")]
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+    let (client, connection) = config.connect(NoTls).await?;
     tokio::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "connection to PostgreSQL ended");

@@ -1,9 +1,9 @@
 //! What starting a server takes: a free port, patience, and the end of its log when it does not start.
 
 use std::collections::BTreeSet;
-use std::fs::OpenOptions;
+use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -33,11 +33,24 @@ pub fn free_port() -> anyhow::Result<u16> {
 /// Writes a file that only its owner can read.
 ///
 /// # Errors
-/// The system's.
+/// The system's, and when the file is another user's.
 pub fn private(file: &Path, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600).custom_flags(no_link());
-    options.open(file)?.write_all(text.as_bytes())
+    let mut opened = options.write(true).create(true).truncate(false).mode(0o600).custom_flags(no_link()).open(file)?;
+    // Made beforehand by another user, it stays readable to that user.
+    if opened.metadata()?.uid() != rustix::process::geteuid().as_raw() {
+        let what = format!("{} belongs to another user", file.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+    }
+    opened.set_permissions(Permissions::from_mode(0o600))?;
+    opened.set_len(0)?;
+    opened.write_all(text.as_bytes())
+}
+
+/// Whether what is in a directory was put there by this user or by root.
+pub(crate) fn is_trusted(dir: &Path) -> bool {
+    let ours = [0, rustix::process::geteuid().as_raw()];
+    dir.metadata().is_ok_and(|dir| ours.contains(&dir.uid()) && dir.mode() & 0o002 == 0)
 }
 
 /// Opens no file that a link leads to: another user may have put it there.
@@ -79,6 +92,30 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What another user made, or may change, is neither written to nor run.
+    #[test]
+    fn what_others_may_change_is_not_trusted() {
+        let dir = tempfile::tempdir().expect("a directory");
+        assert!(is_trusted(dir.path()));
+        let open = dir.path().join("open");
+        std::fs::create_dir(&open).expect("a directory");
+        std::fs::set_permissions(&open, Permissions::from_mode(0o777)).expect("it is ours");
+        assert!(!is_trusted(&open) && !is_trusted(&dir.path().join("missing")));
+        let file = dir.path().join("file");
+        std::fs::write(&file, "old and longer").expect("written");
+        std::fs::set_permissions(&file, Permissions::from_mode(0o644)).expect("it is ours");
+        private(&file, "new").expect("it is ours");
+        assert_eq!(std::fs::read_to_string(&file).expect("read"), "new");
+        assert_eq!(file.metadata().expect("it is there").mode() & 0o777, 0o600);
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&file, Some(1), None).expect("root may");
+            std::os::unix::fs::chown(dir.path(), Some(1), None).expect("root may");
+            let refused = private(&file, "secret").expect_err("another user's");
+            assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+            assert!(!is_trusted(dir.path()));
+        }
+    }
 
     /// A broker whose two listeners were given one port did not start.
     #[test]

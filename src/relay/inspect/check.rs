@@ -10,6 +10,7 @@ use crate::message::Field;
 use crate::relay::queue::actions;
 use crate::relay::queue::pending;
 use crate::relay::queue::requests;
+use crate::relay::setup::encoding;
 use crate::relay::setup::naming;
 use crate::relay::setup::shards;
 use crate::relay::setup::sinks;
@@ -173,6 +174,9 @@ async fn rows(
     configured: &[String],
     findings: &mut Vec<Finding>,
 ) -> Result<Option<Readable>, Error> {
+    if !matches!(relay.source, source::Config::Stream(_)) {
+        findings.extend(encoding::finding(session).await?);
+    }
     let source = match &relay.source {
         source::Config::Stream(stream) => stream,
         source::Config::Pending(pending) => return due(session, relay, pending, findings).await.map(|()| None),

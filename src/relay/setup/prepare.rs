@@ -14,6 +14,7 @@ use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::setup::begin;
 use crate::relay::setup::begin::FirstLook;
+use crate::relay::setup::encoding;
 use crate::relay::setup::naming;
 use crate::relay::setup::prepared::{PreparedStream, StatusFlags};
 use crate::relay::setup::shards;
@@ -137,6 +138,9 @@ pub(in crate::relay) async fn seat(
     config: &Config,
     root: u32,
 ) -> Result<Result<Seat, Unready>, Error> {
+    if let Some(wrong) = encoding::finding(session).await? {
+        return Ok(Err(Unready::first(vec![wrong])));
+    }
     let identity = identity(session, config).await?;
     if let Err(unready) = begin::create(engine, session, config, None, &identity, None).await? {
         return Ok(Err(unready));

@@ -60,6 +60,15 @@ enum Mark {
     Elsewhere,
 }
 
+/// An instant of a column without a zone. Within two days of the ends of time its zone may lie beyond them, and PostgreSQL would fail for all
+/// rows (`timestamp out of range`): such a row is due since ever, or never.
+fn within(of: &str, due: &str, instant: &str) -> String {
+    format!(
+        "(CASE WHEN {due} < {of} '4714-11-26 BC' THEN timestamptz '-infinity' WHEN {due} > {of} '294276-12-29' \
+         THEN timestamptz 'infinity' ELSE {instant} END)"
+    )
+}
+
 impl Due {
     /// Of a table that was judged to be fit.
     #[must_use]
@@ -120,8 +129,8 @@ impl Due {
         let due = self.due(alias);
         let instant = match &self.when {
             When::Instant => due,
-            When::Timestamp(zone) => format!("({due} AT TIME ZONE {})", quote_literal(zone)),
-            When::Date(zone) => format!("({due}::timestamp AT TIME ZONE {})", quote_literal(zone)),
+            When::Timestamp(zone) => within("timestamp", &due, &format!("{due} AT TIME ZONE {}", quote_literal(zone))),
+            When::Date(zone) => within("date", &due, &format!("{due}::timestamp AT TIME ZONE {}", quote_literal(zone))),
         };
         if self.config.due_after == Duration::ZERO { instant } else { format!("({instant} + {})", self.after()) }
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 
+use super::super::startup::is_trusted;
 use super::super::watchdog::{Program, Signal};
 
 /// Names the directory with the broker's jars, instead of what is found.
@@ -63,7 +64,8 @@ pub(super) fn archive_use(jars: &Path) -> Option<String> {
     archive.is_file().then(|| format!("-XX:SharedArchiveFile={}", archive.display()))
 }
 
-/// The jars: as told, or `kafka/libs` in the build directory that this program lies in, or in `target`.
+/// The jars: as told, or `kafka/libs` in the build directory that this program lies in, or in `target`; none that another user may have
+/// put there, because they are run.
 pub(super) fn jars() -> anyhow::Result<PathBuf> {
     if let Some(dir) = std::env::var_os(JARS).map(PathBuf::from) {
         ensure!(dir.is_dir(), "{JARS}={} is no directory", dir.display());
@@ -71,7 +73,8 @@ pub(super) fn jars() -> anyhow::Result<PathBuf> {
     }
     let program = std::env::current_exe()?;
     let beside = program.ancestors().map(|dir| dir.join("kafka"));
-    let found = beside.chain([PathBuf::from("target/kafka")]).find(|dir| dir.join("pom.xml").is_file());
+    let found =
+        beside.chain([PathBuf::from("target/kafka")]).find(|dir| dir.join("pom.xml").is_file() && is_trusted(dir));
     let found = found.with_context(|| {
         format!(
             "The jars of Apache Kafka are missing: `make deps-test` fetches them, or name their directory in {JARS}"

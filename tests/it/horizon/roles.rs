@@ -4,12 +4,66 @@ use outbox_testkit::postgres::login;
 use tokio_postgres::Client;
 
 use super::ROLES;
-use crate::support::{CLOCK, PATIENCE, Process, Reader, bookings, database, eventually, toml};
+use crate::support::outside::stdout_relay;
+use crate::support::{CLOCK, PATIENCE, Process, Reader, bookings, database, eventually, outbox_relay, toml};
 
 const NONE: [&str; 0] = [];
 
 async fn run(client: &Client, sql: &str) {
     client.batch_execute(sql).await.unwrap();
+}
+
+/// A database's owner became superuser when one ran `migrate status`: the first statement of each session called what stood on the path
+/// before PostgreSQL's own function.
+// Guarantee: horizon.roles
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_and_operators_on_the_owners_path_are_never_called() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let shadow = |name: &str, of: &str, result: &str| {
+        format!(
+            "CREATE FUNCTION evil.{name}({of}) RETURNS {result} LANGUAGE plpgsql AS \
+             $$ BEGIN CREATE TABLE IF NOT EXISTS evil.called (); RETURN NULL; END $$;"
+        )
+    };
+    let functions = [
+        shadow("current_setting", "text", "text"),
+        shadow("pg_is_in_recovery", "", "boolean"),
+        shadow("times", "numeric, integer", "numeric"),
+        shadow("format_type", "oid, integer", "text"),
+        shadow("count", "bigint", "bigint"),
+    ];
+    run(&owner, &format!("CREATE SCHEMA evil; {}", functions.concat())).await;
+    let name = &database.name;
+    run(
+        &owner,
+        &format!(
+            "CREATE OPERATOR evil.* (LEFTARG = numeric, RIGHTARG = integer, FUNCTION = evil.times); \
+             GRANT USAGE ON SCHEMA evil TO public; ALTER DATABASE {name} SET search_path = evil, pg_catalog, public; \
+             ALTER DATABASE {name} SET quote_all_identifiers = on; INSERT INTO bookings DEFAULT VALUES"
+        ),
+    )
+    .await;
+    let relays = stdout_relay("s", "");
+    for (role, args) in [
+        ("postgres", &["migrate", "status"][..]),
+        ("postgres", &["migrate", "up", "--relay-role", "relay"]),
+        ("postgres", &["check"]),
+        ("relay", &["check"]),
+        ("relay", &["run", "--once", "--timeout", "20s"]),
+        ("postgres", &["status"]),
+    ] {
+        let (code, out, log) = outbox_relay(&toml(&database, role, None, &relays), args).await;
+        assert_eq!(code, Some(0), "{role} {args:?}: {out}{log}");
+        assert!(!out.contains("rule transactions"), "{role} {args:?}: {out}");
+    }
+    let plain = database.connect("postgres").await;
+    run(&plain, "SET search_path = ''").await;
+    let called: bool =
+        plain.query_one("SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'called')", &[]).await.unwrap().get(0);
+    assert!(!called);
+    let rule: String = plain.query_one("SELECT rule FROM outbox.cursor", &[]).await.unwrap().get(0);
+    assert_eq!(rule, "writers", "a default is known whatever PostgreSQL quotes");
 }
 
 // Guarantee: horizon.roles

@@ -245,6 +245,32 @@ async fn due_times_at_the_ends_of_time_disturb_nothing_with_or_without_an_index(
     assert_eq!(ids, ["1", "53", "60"]);
 }
 
+/// East of UTC, the first hours of such a column lie before the first instant that PostgreSQL knows: one of them failed every claim.
+#[tokio::test(flavor = "multi_thread")]
+async fn due_times_that_are_no_instants_in_their_zone_disturb_nothing() {
+    for (of, first) in [("timestamp", "4714-11-24 00:00:00 BC"), ("date", "4714-11-24 BC")] {
+        let (database, receiver) = (database().await, Receiver::start());
+        let owner = database.connect("postgres").await;
+        let create = format!(
+            "CREATE TABLE job (id text PRIMARY KEY, due {of}, payload text); CREATE INDEX ON job (due, id); \
+             GRANT SELECT ON job TO relay; \
+             INSERT INTO job VALUES ('first', '{first}', 'p'), ('old', '2020-01-01', 'p'), ('never', 'infinity', 'p')"
+        );
+        owner.batch_execute(&create).await.unwrap();
+        let relay = format!(
+            "[[relay]]\nname = \"job\"\n[relay.source.pending]\ntable = \"public.job\"\nkey = [\"id\"]\ndue = \"due\"\n\
+             due_after = \"30d\"\ntime_zone = \"Etc/GMT-14\"\n[relay.sink.http]\nurl = \"{}/rows\"\nbody = \"{{{{ payload }}}}\"\n",
+            receiver.url()
+        );
+        for _ in 0..2 {
+            let text = toml(&database, "relay", None, &relay);
+            let (code, _, log) = outbox_relay(&text, &["run", "--once", "--timeout", "20s"]).await;
+            assert_eq!(code, Some(0), "{of}: {log}");
+        }
+        assert_eq!(receiver.accepted("job"), ["first", "old"], "{of}: each once");
+    }
+}
+
 // Guarantee: pending.outage
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_costs_few_rows_under_at_most_once_and_ends_a_run_once() {

@@ -152,3 +152,30 @@ async fn id_that_is_not_utf8_halts_with_its_bytes() {
         eventually(PATIENCE, || async { printed(&process, "s") == ["1", "2", "3"] }).await;
     }
 }
+
+/// One such value stopped every claim, and an answer that the encoding does not have could not be recorded.
+// Guarantee: failures.encoding
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_is_claimed_needs_utf8_and_says_so() {
+    let (database, receiver) = (encoded("LATIN1").await, Receiver::start());
+    let owner = database.connect("postgres").await;
+    let create = "CREATE TABLE job (id text PRIMARY KEY, due timestamptz, payload text); CREATE INDEX ON job (due, id); \
+                  GRANT SELECT ON job TO relay; INSERT INTO job VALUES ('1', now(), 'p')";
+    owner.batch_execute(create).await.unwrap();
+    for source in
+        ["pending]\ntable = \"public.job\"\nkey = [\"id\"]\ndue = \"due\"", "requests]\ntemplates = [\"job\"]"]
+    {
+        let relay = format!(
+            "[[relay]]\nname = \"job\"\n[relay.source.{source}\n[relay.sink.http]\nurl = \"{}/rows\"\nbody = \"text\"\n",
+            receiver.url()
+        );
+        let text = toml(&database, "relay", None, &relay);
+        for (code, args) in [(1, &["check"][..]), (1, &["run", "--once", "--timeout", "20s"])] {
+            let (found, out, log) = outbox_relay(&text, args).await;
+            let said = format!("{out}{log}");
+            assert_eq!(found, Some(code), "{args:?}: {said}");
+            assert!(said.contains("encoding_not_utf8") && said.contains("encoding is LATIN1"), "{args:?}: {said}");
+        }
+    }
+    assert_eq!(receiver.requests().len(), 0);
+}
