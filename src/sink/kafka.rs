@@ -15,10 +15,12 @@ use std::time::Duration;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 mod classify;
+mod cloudevents;
 mod cluster;
 mod confirmed;
 mod doubt;
 mod errors;
+mod format;
 mod kind;
 mod ledger;
 mod lending;
@@ -32,8 +34,10 @@ mod refusals;
 mod statistics;
 mod topic;
 
+pub use cloudevents::{AttributeType, CloudEvents, EventMode, Faulty, is_extension_name, is_media_type};
 pub use cluster::{Cluster, ClusterConfig};
 pub use errors::{NO_CLIENT_CODE, known_errors};
+pub use format::Format;
 pub use kind::{ProducerKind, Spread};
 pub use letter_topic::{LetterTopic, Obituary};
 pub use partition::OnPartitionChange;
@@ -67,15 +71,17 @@ pub struct Config {
     pub headers: BTreeMap<String, String>,
     /// What a changed number of partitions does to a relay with a key.
     pub on_partition_change: OnPartitionChange,
+    /// What the record is made like.
+    pub format: Format,
 }
 
 impl Config {
     /// What a sink of this configuration reads of each row.
     ///
     /// # Errors
-    /// When the topic's template cannot be compiled.
+    /// When a template cannot be compiled.
     pub fn fields(&self, passed: Passed) -> Result<Vec<Field>, InvalidSetting> {
-        Ok(Layout::new(self, passed)?.fields)
+        Ok(Layout::new(self, "", passed)?.fields)
     }
 
     /// Whether the topic differs from row to row.
@@ -118,7 +124,7 @@ impl KafkaSink {
     /// most bytes of a record; `passed` says which columns the table has that become headers.
     ///
     /// # Errors
-    /// When the topic's template cannot be compiled.
+    /// When a template cannot be compiled.
     pub fn new(
         cluster: Arc<Cluster>,
         relay: &str,
@@ -127,7 +133,7 @@ impl KafkaSink {
         limit: usize,
         passed: Passed,
     ) -> Result<Self, InvalidSetting> {
-        let layout = Layout::new(config, passed)?;
+        let layout = Layout::new(config, relay, passed)?;
         let keyed = (config.key.is_some() && !layout.is_routed()).then(|| config.topic.clone());
         let first_only = config.key.is_none() && !config.unordered;
         let partitions = AtomicI32::new(0);

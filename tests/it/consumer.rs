@@ -6,6 +6,7 @@ mod topic;
 
 use outbox_testkit::postgres::password;
 use program::{Language, Program};
+pub use program::{java, kit};
 use tokio_postgres::Client;
 use topic::{LATE, REDRIVEN, Topic, count, servers};
 

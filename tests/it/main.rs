@@ -14,6 +14,7 @@ mod basics;
 mod chaos;
 mod checks;
 mod circuit;
+mod cloudevents;
 mod command;
 mod completions;
 mod consumer;

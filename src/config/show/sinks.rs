@@ -9,32 +9,13 @@ use crate::config::units::print_size;
 use crate::config::{show_email, sink};
 use crate::secret::Secret;
 use crate::sink::http::Body;
-use crate::sink::kafka::{OnPartitionChange, Payload};
+use crate::sink::kafka::{CloudEvents, EventMode, Format, OnPartitionChange, Payload};
 
 pub(super) fn write(lines: &mut TomlLines, sink: &crate::sink::Config, secrets: Secrets) {
     let is_custom = matches!(sink, crate::sink::Config::Custom(_));
     lines.section(&format!("[relay.sink.{}]", if is_custom { "custom" } else { sink.kind() }));
     match sink {
-        crate::sink::Config::Kafka(config) => {
-            lines.text("topic", &config.topic);
-            if let Some(key) = &config.key {
-                lines.text("key", key);
-            }
-            lines.raw("unordered", config.unordered);
-            lines.text(
-                "on_partition_change",
-                match config.on_partition_change {
-                    OnPartitionChange::Halt => "halt",
-                    OnPartitionChange::Continue => "continue",
-                },
-            );
-            match &config.payload {
-                Payload::Row => lines.raw("payload", "{ row = true }"),
-                Payload::Column(column) => lines.raw("payload", format!("{{ column = {} }}", quote(column))),
-                Payload::Columns(names) => lines.raw("payload", format!("{{ columns = {} }}", columns(names))),
-            }
-            lines.raw("headers", texts(&config.headers, Secrets::Exposed));
-        }
+        crate::sink::Config::Kafka(config) => kafka(lines, config),
         crate::sink::Config::Http(config) => http(lines, config, secrets),
         crate::sink::Config::Sms(config) => sms(lines, config, secrets),
         crate::sink::Config::Webhook(config) => webhook(lines, config, secrets),
@@ -43,6 +24,61 @@ pub(super) fn write(lines: &mut TomlLines, sink: &crate::sink::Config, secrets: 
         crate::sink::Config::Stdout(_) => {}
         crate::sink::Config::Command(config) => sink::write_command(lines, config),
         crate::sink::Config::Custom(config) => sink::write_custom(lines, config, secrets),
+    }
+}
+
+fn kafka(lines: &mut TomlLines, config: &crate::sink::kafka::Config) {
+    lines.text("topic", &config.topic);
+    if let Some(key) = &config.key {
+        lines.text("key", key);
+    }
+    lines.raw("unordered", config.unordered);
+    lines.text(
+        "on_partition_change",
+        match config.on_partition_change {
+            OnPartitionChange::Halt => "halt",
+            OnPartitionChange::Continue => "continue",
+        },
+    );
+    match &config.payload {
+        Payload::Row => lines.raw("payload", "{ row = true }"),
+        Payload::Column(column) => lines.raw("payload", format!("{{ column = {} }}", quote(column))),
+        Payload::Columns(names) => lines.raw("payload", format!("{{ columns = {} }}", columns(names))),
+    }
+    lines.raw("headers", texts(&config.headers, Secrets::Exposed));
+    // Absent unless it was changed: it is part of the fingerprint that halts of older versions were written under.
+    if config.format != Format::Row {
+        lines.text("format", config.format.word());
+    }
+    match &config.format {
+        Format::Row => {}
+        Format::CloudEvents(events) => cloudevents(lines, events),
+    }
+}
+
+fn cloudevents(lines: &mut TomlLines, events: &CloudEvents) {
+    lines.section("[relay.sink.kafka.cloudevents]");
+    lines.text(
+        "mode",
+        match events.mode {
+            EventMode::Binary => "binary",
+            EventMode::Structured => "structured",
+        },
+    );
+    match &events.source {
+        Some(source) => lines.text("source", source),
+        None => lines.comment("source: \"/outbox-relay/\" and the relay's name"),
+    }
+    lines.text("type", &events.kind);
+    if let Some(subject) = &events.subject {
+        lines.text("subject", subject);
+    }
+    if let Some(dataschema) = &events.dataschema {
+        lines.text("dataschema", dataschema);
+    }
+    lines.text("datacontenttype", &events.datacontenttype);
+    if !events.extensions.is_empty() {
+        lines.raw("extensions", texts(&events.extensions, Secrets::Exposed));
     }
 }
 

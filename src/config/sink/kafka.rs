@@ -8,6 +8,8 @@ use crate::config::section::Section;
 use crate::config::value;
 use crate::sink::kafka::{Config, OnPartitionChange, Payload};
 
+mod format;
+
 /// Headers that the relay writes itself.
 const OURS: [&str; 5] = ["id", "created_at", "relay", "late", "replayed"];
 
@@ -28,6 +30,7 @@ pub(super) fn read(section: &Section<'_>, has_cluster: bool) -> Option<Config> {
     );
     let payload = read_payload(section);
     let headers = read_headers(section);
+    let format = format::read(section, payload.as_ref(), &headers);
     let topic = section.require("topic", value::parsed(topic), "name the topic: topic = \"bookings\"")?;
     Some(Config {
         topic,
@@ -36,6 +39,7 @@ pub(super) fn read(section: &Section<'_>, has_cluster: bool) -> Option<Config> {
         payload: payload?,
         headers,
         on_partition_change: on_partition_change.unwrap_or_default(),
+        format: format?,
     })
 }
 

@@ -35,6 +35,47 @@ fn kafka_sinks() {
 }
 
 #[test]
+fn formats_of_kafka_sinks() {
+    let at = |key: &str| -> &'static str { format!("relay[events].sink.kafka.{key}").leak() };
+    let events = |lines: &str| -> &'static str {
+        format!("{KEY}\nformat = \"cloudevents\"\n[relay.sink.kafka.cloudevents]\ntype = \"a\"\n{lines}").leak()
+    };
+    let bare = "key = \"customer\"\nformat = \"cloudevents\"";
+    let with_type = |line: &str| -> &'static str { format!("{bare}\ncloudevents = {{ type = \"a\" }}\n{line}").leak() };
+    judge(&[
+        (KEY, "format = \"avro\"", at("format"), "not a word that is known here"),
+        (KEY, "format = \"cloudevent\"", at("format"), "not a word that is known here"),
+        (KEY, bare, at("cloudevents.type"), "missing"),
+        (KEY, "cloudevents = { type = \"a\" }", at("cloudevents"), "this section counts for format = \"cloudevents\""),
+        (KEY, events("mode = \"batch\""), at("cloudevents.mode"), "not a word that is known here"),
+        (KEY, events("source = \"a b\""), at("cloudevents.source"), "is no URI reference by RFC 3986"),
+        (KEY, events("source = \"/{{ a\""), at("cloudevents.source"), "not a template"),
+        (KEY, events("dataschema = \"/a.json\""), at("cloudevents.dataschema"), "is no absolute URI by RFC 3986"),
+        (KEY, events("subject = \"a\\nb\""), at("cloudevents.subject"), "has a control character"),
+        (
+            KEY,
+            events("extensions = { \"tenant_id\" = \"a\" }"),
+            at("cloudevents.extensions"),
+            "\"tenant_id\" is no name",
+        ),
+        (KEY, events("extensions = { time = \"a\" }"), at("cloudevents.extensions"), "\"time\" is no name"),
+        (KEY, events("extensions = { tenant = \"{{ a\" }"), at("cloudevents.extensions"), "tenant: not a template"),
+        (KEY, events("datacontenttype = \"json\""), at("cloudevents.datacontenttype"), "no media type of a payload"),
+        (
+            KEY,
+            events("datacontenttype = \"application/cloudevents+json\""),
+            at("cloudevents.datacontenttype"),
+            "no media type of a payload",
+        ),
+        (KEY, events("datacontenttype = \"text/plain\""), at("cloudevents.datacontenttype"), "this payload is JSON"),
+        (KEY, with_type("payload = { column = \"a\" }"), at("cloudevents.datacontenttype"), "missing"),
+        (KEY, with_type("headers = { ce_tenant = \"a\" }"), at("headers"), "the header \"ce_tenant\" is one of format"),
+        (KEY, with_type("headers = { content-type = \"a\" }"), at("headers"), "the header \"content-type\" is one of"),
+        (KEY, events("time = \"a\""), at("cloudevents.time"), "unknown key"),
+    ]);
+}
+
+#[test]
 fn sms_sinks() {
     judge(&[
         ("provider = \"twilio\"", "provider = \"twillio\"", "relay[sms].sink.sms.provider", "not a word that is known"),

@@ -2,7 +2,7 @@
 
 use crate::relay::Config;
 use crate::sink::http::Body;
-use crate::sink::kafka::Payload;
+use crate::sink::kafka::{Format, Payload};
 use crate::sink::template::{Mode, Template};
 use crate::sink::{self, http};
 use crate::source;
@@ -53,6 +53,11 @@ fn named(relay: &Config) -> Vec<(String, String)> {
             found.extend(payload.into_iter().map(|column| ("payload".to_owned(), column)));
             found.extend(kafka.headers.iter().map(|(name, column)| (format!("headers.{name}"), column.clone())));
             found.extend(template("topic", &kafka.topic));
+            if let Format::CloudEvents(events) = &kafka.format {
+                found.extend(
+                    events.attributes().flat_map(|(name, text, ..)| template(&format!("cloudevents.{name}"), text)),
+                );
+            }
             found
         }
         sink::Config::Http(config) => request(config),

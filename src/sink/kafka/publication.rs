@@ -159,7 +159,7 @@ impl KafkaPublication<'_> {
         let Record { topic, key, value, headers } = record;
         let mut record = BaseRecord::<[u8], [u8], usize>::with_opaque_to(&topic, self.sent).headers(headers);
         record.key = key;
-        record.payload = value;
+        record.payload = value.as_deref();
         record.partition = partition;
         loop {
             match producer.send(record) {

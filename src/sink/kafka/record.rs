@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use rdkafka::message::{Header, OwnedHeaders};
 
+use super::format::{Formatted, Formatter};
 use super::{Config, Payload};
 use crate::message::{Field, Message};
 use crate::sink::template::{self, Mode, Template};
@@ -30,6 +31,7 @@ pub(super) struct Layout {
     traceparent: Option<usize>,
     /// A JSON object of further headers.
     own: Option<usize>,
+    format: Formatter,
 }
 
 /// Columns that are passed on as headers where the table has them.
@@ -49,12 +51,12 @@ const OURS: [&str; 6] = ["id", "created_at", "relay", "late", "replayed", "trace
 pub(super) struct Record<'a> {
     pub(super) topic: Cow<'a, str>,
     pub(super) key: Option<&'a [u8]>,
-    pub(super) value: Option<&'a [u8]>,
+    pub(super) value: Option<Cow<'a, [u8]>>,
     pub(super) headers: OwnedHeaders,
 }
 
 impl Layout {
-    pub(super) fn new(config: &Config, passed: Passed) -> Result<Self, InvalidSetting> {
+    pub(super) fn new(config: &Config, relay: &str, passed: Passed) -> Result<Self, InvalidSetting> {
         let mut fields = vec![match &config.payload {
             Payload::Row => Field::Row,
             Payload::Column(column) => Field::Payload(column.clone()),
@@ -75,7 +77,8 @@ impl Layout {
         } else {
             Topic::Fixed(config.topic.clone())
         };
-        Ok(Self { fields, topic, key, headers, traceparent, own })
+        let format = Formatter::new(&config.format, relay, &mut want)?;
+        Ok(Self { fields, topic, key, headers, traceparent, own, format })
     }
 
     /// The record of a message, or why it can never be published. `limit` is the most bytes that it may take.
@@ -87,7 +90,8 @@ impl Layout {
         message: &Message<'a>,
     ) -> Result<Record<'a>, Failure> {
         let topic = self.topic_of(message)?;
-        let value = message.value(0);
+        let formatted = self.format.of(message)?;
+        let value = formatted.value(message.value(0))?;
         let key = match self.key {
             None => None,
             Some(field) => Some(message.value(field).ok_or_else(|| {
@@ -98,8 +102,8 @@ impl Layout {
                 )
             })?),
         };
-        let (headers, size) = self.headers(relay, mark, message)?;
-        let size = OVERHEAD + size + key.map_or(0, <[u8]>::len) + value.map_or(0, <[u8]>::len);
+        let (headers, size) = self.headers(relay, mark, &formatted, message)?;
+        let size = OVERHEAD + size + key.map_or(0, <[u8]>::len) + value.as_ref().map_or(0, |value| value.len());
         if size > limit {
             return Err(poison(
                 "message_too_large",
@@ -115,6 +119,7 @@ impl Layout {
         &self,
         relay: &str,
         mark: Option<Mark>,
+        formatted: &Formatted<'_>,
         message: &Message<'_>,
     ) -> Result<(OwnedHeaders, usize), Failure> {
         let created_at = message.created_at.text();
@@ -131,13 +136,18 @@ impl Layout {
             headers = headers.insert(Header { key: "traceparent", value: Some(value) });
             size += value.len() + 16;
         }
+        for (name, value) in formatted.headers() {
+            headers = headers.insert(Header { key: name, value: Some(value) });
+            size += name.len() + value.len() + 8;
+        }
         for (name, field) in &self.headers {
             let value = message.value(*field);
             headers = headers.insert(Header { key: name, value });
             size += name.len() + value.map_or(0, <[u8]>::len) + 8;
         }
         for (name, value) in row_headers::of(self.own.and_then(|field| message.value(field)))? {
-            if OURS.contains(&name.as_str()) || self.headers.iter().any(|(configured, _)| *configured == name) {
+            let is_ours = OURS.contains(&name.as_str()) || self.format.owns_header(&name);
+            if is_ours || self.headers.iter().any(|(configured, _)| *configured == name) {
                 continue;
             }
             size += name.len() + value.as_ref().map_or(0, String::len) + 8;
@@ -146,11 +156,13 @@ impl Layout {
         Ok((headers, size))
     }
 
-    /// The message's key as text and its value, even if no record can be made of it.
+    /// The message's key as text and its value, even if no record can be made of it: the payload alone then.
     pub(super) fn rendered<'a>(&self, message: &Message<'a>) -> (Option<String>, Option<Cow<'a, [u8]>>) {
         let key = self.key.and_then(|field| message.value(field));
         let key = key.map(|key| String::from_utf8_lossy(key).into_owned());
-        (key, message.value(0).map(Cow::Borrowed))
+        let payload = message.value(0);
+        let value = self.format.of(message).and_then(|formatted| formatted.value(payload));
+        (key, value.unwrap_or_else(|_| payload.map(Cow::Borrowed)))
     }
 
     /// The topic of all rows, if there is one.

@@ -11,7 +11,7 @@ use crate::support::PATIENCE;
 use crate::support::pages::{blocks, page};
 
 /// Where scripts/consumer-kit has put what they need, and where the broker's jars are.
-fn kit() -> (PathBuf, PathBuf) {
+pub fn kit() -> (PathBuf, PathBuf) {
     let program = std::env::current_exe().unwrap();
     let targets = program.ancestors().map(Path::to_owned).chain([std::path::absolute("target").unwrap()]);
     let target = targets.into_iter().find(|dir| dir.join("consumer/complete").is_file());
@@ -136,7 +136,8 @@ impl Program {
     }
 }
 
-fn java() -> Command {
+/// Java, as the broker has it.
+pub fn java() -> Command {
     let home = std::env::var_os("JAVA_HOME").map(|home| PathBuf::from(home).join("bin/java"));
     Command::new(home.unwrap_or_else(|| "java".into()))
 }

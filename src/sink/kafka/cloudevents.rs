@@ -1,0 +1,298 @@
+//! CloudEvents 1.0, by their binding to Kafka: the attributes as headers beside the payload (binary mode), or attributes and
+//! payload as one JSON object (structured mode).
+//!
+//! Promise: each record is a valid event. A row of which none can be made is poison: an attribute that is NULL, empty or not of
+//! its type is never published, and never left out silently if the specification asks for it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::utf8_percent_encode;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+mod attribute;
+
+pub use attribute::{AttributeType, Faulty, is_extension_name, is_media_type};
+
+use crate::message::Message;
+use crate::position::Text;
+use crate::sink::template::{Mode, Template, UNRESERVED};
+use crate::sink::{Class, Failure, InvalidSetting, Subject};
+
+/// The code of a row of which no valid event can be made.
+const CODE: &str = "invalid_cloudevent";
+/// Before each attribute's name, in a header's.
+const PREFIX: &str = "ce_";
+/// The header that names the mode, or the payload's media type.
+const CONTENT_TYPE: &str = "content-type";
+/// Its value in structured mode.
+const STRUCTURED: &str = "application/cloudevents+json; charset=UTF-8";
+
+pub(super) fn owns_header(name: &str) -> bool {
+    name.starts_with(PREFIX) || name == CONTENT_TYPE
+}
+
+/// Where the attributes stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EventMode {
+    /// In headers; the value is the payload.
+    #[default]
+    Binary,
+    /// In the value, with the payload.
+    Structured,
+}
+
+/// `[relay.sink.kafka.cloudevents]` of the configuration: texts are templates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CloudEvents {
+    /// Where the attributes stand.
+    pub mode: EventMode,
+    /// None: `/outbox-relay/` and the relay's name.
+    pub source: Option<String>,
+    /// `type`.
+    pub kind: String,
+    /// Left out where it is empty.
+    pub subject: Option<String>,
+    /// The same.
+    pub dataschema: Option<String>,
+    /// What the payload is.
+    pub datacontenttype: String,
+    /// Attributes of one's own; an empty one is left out.
+    pub extensions: BTreeMap<String, String>,
+}
+
+impl CloudEvents {
+    /// The attributes that are templates: name, text, type, and whether the specification asks for it.
+    pub fn attributes(&self) -> impl Iterator<Item = (&str, &str, AttributeType, bool)> {
+        let source = self.source.as_deref().map(|text| ("source", text, AttributeType::UriReference, true));
+        let kind = ("type", self.kind.as_str(), AttributeType::Text, true);
+        let subject = self.subject.as_deref().map(|text| ("subject", text, AttributeType::Text, false));
+        let dataschema = self.dataschema.as_deref().map(|text| ("dataschema", text, AttributeType::Uri, false));
+        let extensions = self.extensions.iter();
+        let extensions = extensions.map(|(name, text)| (name.as_str(), text.as_str(), AttributeType::Text, false));
+        source.into_iter().chain([kind]).chain(subject).chain(dataschema).chain(extensions)
+    }
+}
+
+/// How the payload stands in the JSON object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Data {
+    Json,
+    Text,
+    Base64,
+}
+
+/// How the specification wants a payload of that media type.
+fn data(datacontenttype: &str) -> Data {
+    let (media, parameters) = datacontenttype.split_once(';').unwrap_or((datacontenttype, ""));
+    let media = media.trim().to_ascii_lowercase();
+    let (kind, subtype) = media.split_once('/').unwrap_or((&media, ""));
+    if subtype == "json" || subtype.ends_with("+json") {
+        Data::Json
+    } else if kind == "text"
+        || subtype == "xml"
+        || subtype.ends_with("+xml")
+        || parameters.to_ascii_lowercase().contains("charset")
+    {
+        Data::Text
+    } else {
+        Data::Base64
+    }
+}
+
+#[derive(Debug)]
+enum Source {
+    Fixed(String),
+    /// The template, and the field numbers of its columns.
+    Template(Box<Template>, Vec<usize>),
+}
+
+#[derive(Debug)]
+struct Attribute {
+    /// With the prefix of headers.
+    header: String,
+    of_type: AttributeType,
+    is_required: bool,
+    source: Source,
+}
+
+impl Attribute {
+    fn name(&self) -> &str {
+        &self.header[PREFIX.len()..]
+    }
+
+    /// Its value for a message; none where it is left out.
+    fn value<'a>(&'a self, message: &Message<'a>) -> Result<Option<Cow<'a, str>>, Failure> {
+        let (template, columns) = match &self.source {
+            Source::Fixed(text) => return Ok(Some(Cow::Borrowed(text))),
+            Source::Template(template, columns) => (template, columns),
+        };
+        let text = template.render(|column| message.given(columns[column])).map_err(|error| {
+            let left_out = if self.is_required { "" } else { " An attribute that is empty is left out." };
+            poison(
+                format!("The CloudEvents attribute {} fails for this row: {error}", self.name()),
+                &format!("{}{left_out}", error.hint()),
+            )
+        })?;
+        if text.is_empty() && !self.is_required {
+            return Ok(None);
+        }
+        self.of_type.check(&text).map_err(|faulty| invalid(self.name(), faulty))?;
+        Ok(Some(Cow::Owned(text)))
+    }
+}
+
+/// What is made of each message.
+#[derive(Debug)]
+pub(super) struct Events {
+    mode: EventMode,
+    datacontenttype: String,
+    data: Data,
+    attributes: Vec<Attribute>,
+}
+
+/// The attributes of one message.
+pub(super) struct Event<'a> {
+    events: &'a Events,
+    id: Cow<'a, str>,
+    time: Option<Text>,
+    values: Vec<(&'a Attribute, Cow<'a, str>)>,
+}
+
+impl Events {
+    pub(super) fn new(
+        config: &CloudEvents,
+        relay: &str,
+        want: &mut dyn FnMut(&str) -> usize,
+    ) -> Result<Self, InvalidSetting> {
+        let mut attributes = Vec::new();
+        if config.source.is_none() {
+            let relay = utf8_percent_encode(relay, UNRESERVED);
+            attributes.push(Attribute {
+                header: format!("{PREFIX}source"),
+                of_type: AttributeType::UriReference,
+                is_required: true,
+                source: Source::Fixed(format!("/outbox-relay/{relay}")),
+            });
+        }
+        for (name, text, of_type, is_required) in config.attributes() {
+            let source = if ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark)) {
+                let template = Template::compile(&format!("cloudevents.{name}"), text, Mode::Line)?;
+                let columns = template.columns().iter().map(|column| want(column)).collect();
+                Source::Template(Box::new(template), columns)
+            } else {
+                Source::Fixed(text.to_owned())
+            };
+            attributes.push(Attribute { header: format!("{PREFIX}{name}"), of_type, is_required, source });
+        }
+        let datacontenttype = config.datacontenttype.clone();
+        Ok(Self { mode: config.mode, data: data(&datacontenttype), datacontenttype, attributes })
+    }
+
+    /// The event of a message, or why there can be none.
+    pub(super) fn of<'a>(&'a self, message: &Message<'a>) -> Result<Event<'a>, Failure> {
+        AttributeType::Text.check(message.id).map_err(|faulty| invalid("id", faulty))?;
+        // A row that is due again is another event, and the specification wants another id for it.
+        let id = match message.due_at() {
+            None => Cow::Borrowed(message.id),
+            Some(due_at) => Cow::Owned(format!("{}/{due_at}", message.id)),
+        };
+        let mut values = Vec::with_capacity(self.attributes.len());
+        for attribute in &self.attributes {
+            if let Some(value) = attribute.value(message)? {
+                values.push((attribute, value));
+            }
+        }
+        let time = Some(message.created_at.text()).filter(|text| matches!(text, Text::Common(_)));
+        Ok(Event { events: self, id, time, values })
+    }
+}
+
+impl Event<'_> {
+    pub(super) fn headers(&self) -> Vec<(&str, &[u8])> {
+        if self.events.mode == EventMode::Structured {
+            return vec![(CONTENT_TYPE, STRUCTURED.as_bytes())];
+        }
+        let mut headers: Vec<(&str, &[u8])> = Vec::with_capacity(4 + self.values.len());
+        headers.push(("ce_specversion", b"1.0"));
+        headers.push(("ce_id", self.id.as_bytes()));
+        headers.extend(self.values.iter().map(|(attribute, value)| (attribute.header.as_str(), value.as_bytes())));
+        headers.extend(self.time.as_ref().map(|time| ("ce_time", time.as_ref())));
+        headers.push((CONTENT_TYPE, self.events.datacontenttype.as_bytes()));
+        headers
+    }
+
+    pub(super) fn value<'b>(&self, payload: Option<&'b [u8]>) -> Result<Option<Cow<'b, [u8]>>, Failure> {
+        if self.events.mode == EventMode::Binary {
+            return Ok(payload.map(Cow::Borrowed));
+        }
+        let mut object = Vec::with_capacity(256 + payload.map_or(0, <[u8]>::len));
+        object.extend_from_slice(b"{\"specversion\":\"1.0\"");
+        member("id", &self.id, &mut object);
+        for (attribute, value) in &self.values {
+            member(attribute.name(), value, &mut object);
+        }
+        if let Some(Text::Common(time)) = &self.time {
+            member("time", &String::from_utf8_lossy(time), &mut object);
+        }
+        member("datacontenttype", &self.events.datacontenttype, &mut object);
+        if let Some(payload) = payload {
+            self.data(payload, &mut object)?;
+        }
+        object.push(b'}');
+        Ok(Some(Cow::Owned(object)))
+    }
+
+    fn data(&self, payload: &[u8], object: &mut Vec<u8>) -> Result<(), Failure> {
+        let of_type = &self.events.datacontenttype;
+        match self.events.data {
+            Data::Json => {
+                let json: &RawValue = serde_json::from_slice(payload).map_err(|_| {
+                    poison(
+                        format!("The payload is no JSON, which it should be by its datacontenttype {of_type}"),
+                        "Correct the row, or set cloudevents.datacontenttype to what the payload is, for example \"text/plain\".",
+                    )
+                })?;
+                object.extend_from_slice(b",\"data\":");
+                object.extend_from_slice(json.get().as_bytes());
+            }
+            Data::Text => {
+                let text = std::str::from_utf8(payload).map_err(|_| {
+                    poison(
+                        format!("The payload is no UTF-8 text, which it should be by its datacontenttype {of_type}"),
+                        "Correct the row, or set cloudevents.datacontenttype to a binary one, for example \
+                         \"application/octet-stream\".",
+                    )
+                })?;
+                member("data", text, object);
+            }
+            Data::Base64 => member("data_base64", &STANDARD.encode(payload), object),
+        }
+        Ok(())
+    }
+}
+
+/// Appends a member behind others.
+fn member(name: &str, value: &str, object: &mut Vec<u8>) {
+    object.extend_from_slice(b",\"");
+    object.extend_from_slice(name.as_bytes());
+    object.extend_from_slice(b"\":");
+    object.extend_from_slice(Value::from(value).to_string().as_bytes());
+}
+
+fn invalid(name: &str, faulty: Faulty) -> Failure {
+    poison(
+        format!("The CloudEvents attribute {name} of this row {faulty}"),
+        &format!("Correct the row, or the template of {name} in [relay.sink.kafka.cloudevents]."),
+    )
+}
+
+fn poison(message: String, hint: &str) -> Failure {
+    Failure::of(Class::Poison, CODE, message, hint).about(Subject::Message)
+}
+
+#[cfg(test)]
+mod tests;

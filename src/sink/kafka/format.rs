@@ -1,0 +1,98 @@
+//! What a record is made like: the row as it is, or an envelope that consumers know already.
+
+use std::borrow::Cow;
+
+use super::cloudevents::{self, CloudEvents, Event, Events};
+use crate::message::Message;
+use crate::sink::{Failure, InvalidSetting};
+
+/// `format` of the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// The payload as it is.
+    #[default]
+    Row,
+    /// A CloudEvent with the payload as its data.
+    CloudEvents(CloudEvents),
+}
+
+impl Format {
+    /// As the configuration has it.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Row => "row",
+            Self::CloudEvents(_) => "cloudevents",
+        }
+    }
+
+    /// Whether the format itself writes a header of this name.
+    #[must_use]
+    pub fn owns_header(&self, name: &str) -> bool {
+        match self {
+            Self::Row => false,
+            Self::CloudEvents(_) => cloudevents::owns_header(name),
+        }
+    }
+}
+
+/// The same, compiled.
+#[derive(Debug)]
+pub(super) enum Formatter {
+    Row,
+    CloudEvents(Box<Events>),
+}
+
+/// What the format makes of one message, beside its value.
+pub(super) enum Formatted<'a> {
+    Row,
+    CloudEvents(Event<'a>),
+}
+
+impl Formatter {
+    /// `want` gives the number of a column's field.
+    pub(super) fn new(
+        format: &Format,
+        relay: &str,
+        want: &mut dyn FnMut(&str) -> usize,
+    ) -> Result<Self, InvalidSetting> {
+        Ok(match format {
+            Format::Row => Self::Row,
+            Format::CloudEvents(config) => Self::CloudEvents(Box::new(Events::new(config, relay, want)?)),
+        })
+    }
+
+    /// Whether the format itself writes a header of this name.
+    pub(super) fn owns_header(&self, name: &str) -> bool {
+        match self {
+            Self::Row => false,
+            Self::CloudEvents(_) => cloudevents::owns_header(name),
+        }
+    }
+
+    /// Of a message, or why none can be made of it.
+    pub(super) fn of<'a>(&'a self, message: &Message<'a>) -> Result<Formatted<'a>, Failure> {
+        Ok(match self {
+            Self::Row => Formatted::Row,
+            Self::CloudEvents(events) => Formatted::CloudEvents(events.of(message)?),
+        })
+    }
+}
+
+impl Formatted<'_> {
+    /// The record's value, made of the payload.
+    pub(super) fn value<'b>(&self, payload: Option<&'b [u8]>) -> Result<Option<Cow<'b, [u8]>>, Failure> {
+        match self {
+            Self::Row => Ok(payload.map(Cow::Borrowed)),
+            Self::CloudEvents(event) => event.value(payload),
+        }
+    }
+
+    /// Headers beside the relay's own.
+    pub(super) fn headers(&self) -> Vec<(&str, &[u8])> {
+        match self {
+            Self::Row => Vec::new(),
+            Self::CloudEvents(event) => event.headers(),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! `format = "cloudevents"`: the official SDK for Java reads from a real broker what the rows say.
+
+use std::collections::BTreeMap;
+
+use outbox_relay::config::Config;
+use serde_json::{Value, json};
+
+use crate::consumer::{java, kit};
+use crate::support::outside::halted;
+use crate::support::{
+    CLOCK, Database, PATIENCE, Record, Replica, bookings, broker, config, database, eventually, outbox_relay, records,
+    toml, unique,
+};
+
+/// A relay named by its topic, with these lines of its sink, and below `[relay.sink.kafka.cloudevents]`.
+fn relay(topic: &str, sink: &str, events: &str) -> String {
+    format!(
+        "[[relay]]\nname = \"{topic}\"\n[relay.source.stream]\ntable = \"public.bookings\"\n[relay.sink.kafka]\n\
+         topic = \"{topic}\"\nkey = \"customer\"\nformat = \"cloudevents\"\n{sink}\n[relay.sink.kafka.cloudevents]\n{events}\n"
+    )
+}
+
+async fn topics<const N: usize>(names: [&str; N]) -> [String; N] {
+    let topics = names.map(unique);
+    for topic in &topics {
+        broker().await.create_topic(topic, 1, &[]).await.unwrap();
+    }
+    topics
+}
+
+async fn configured(database: &Database, relays: &str) -> Config {
+    config(database, "relay", Some(&broker().await.bootstrap_servers()), relays)
+}
+
+async fn arrived(topic: &str, count: usize) -> Vec<Record> {
+    let servers = broker().await.bootstrap_servers();
+    eventually(PATIENCE * 2, || async { records(&servers, topic).await.len() >= count }).await;
+    records(&servers, topic).await
+}
+
+/// What the SDK reads from a topic, by id.
+async fn read(topic: &str) -> BTreeMap<String, Value> {
+    let (kit, jars) = kit();
+    let mut java = java();
+    java.args([
+        "-Xmx128m",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    ]);
+    java.arg("-cp").arg(format!("{}/*:{}/*", jars.display(), kit.join("java").display()));
+    java.args(["tests/consumer/Events.java", &broker().await.bootstrap_servers(), topic]);
+    let run = tokio::process::Command::from(java).kill_on_drop(true).output();
+    let output = tokio::time::timeout(PATIENCE * 6, run).await.expect("it ends").unwrap();
+    let (said, failed) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}{failed}");
+    let events = said.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    events.map(|event| (event["id"].as_str().unwrap().to_owned(), event)).collect()
+}
+
+/// The same event without its data.
+fn attributes(event: &Value) -> Value {
+    let mut event = event.clone();
+    event.as_object_mut().unwrap().retain(|name, _| !name.starts_with("data") || name == "datacontenttype");
+    event
+}
+
+const COLUMNS: &str = "ALTER TABLE bookings ADD event text, ADD tenant text, ADD doc jsonb, ADD bin bytea; \
+    INSERT INTO bookings (id, customer, payload, event, tenant, doc, bin, created_at) OVERRIDING SYSTEM VALUE VALUES \
+    (1, 'müller & co', E'tab\tü€😀', 'org.example.booking.created', 'acme ä', '{\"n\": 9007199254740993, \"a\": [1.10, null]}', '\\x00ff0a', \
+     '2026-11-21 08:00:00.123456+00'), \
+    (2, 'c', NULL, 'org.example.booking.cancelled', NULL, NULL, NULL, '2026-11-21 09:00:00+00')";
+
+const EVENTS: &str = "type = \"{{ event }}\"\nsource = \"https://example.org/bookings\"\nsubject = \"{{ customer }}\"\n\
+    extensions = { tenant = \"{{ tenant | default('') }}\" }";
+
+// Guarantee: delivery.cloudevents
+#[tokio::test(flavor = "multi_thread")]
+async fn official_sdk_reads_the_same_event_from_binary_and_structured_records() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    owner.batch_execute(COLUMNS).await.unwrap();
+    let topics =
+        topics(["ce-row", "ce-row-s", "ce-doc", "ce-doc-s", "ce-text", "ce-text-s", "ce-bin", "ce-bin-s"]).await;
+    let [row, row_s, doc, doc_s, text, text_s, bin, bin_s] = &topics;
+    let structured = "mode = \"structured\"";
+    let of = |column: &str, of_type: &str| {
+        (format!("payload = {{ column = \"{column}\" }}"), format!("datacontenttype = \"{of_type}\""))
+    };
+    let kinds = [
+        (row, row_s, (String::new(), String::new())),
+        (doc, doc_s, of("doc", "application/json")),
+        (text, text_s, of("payload", "text/plain; charset=utf-8")),
+        (bin, bin_s, of("bin", "application/octet-stream")),
+    ];
+    let mut relays = String::new();
+    for (binary, object, (payload, of_type)) in &kinds {
+        relays.push_str(&relay(binary, payload, &format!("{EVENTS}\n{of_type}")));
+        relays.push_str(&relay(object, payload, &format!("{EVENTS}\n{of_type}\n{structured}")));
+    }
+    let replica = Replica::start(&configured(&database, &relays).await, "r1");
+    for topic in &topics {
+        arrived(topic, 2).await;
+    }
+    replica.stop().await;
+    for (binary, object, (_, of_type)) in &kinds {
+        let (binary, object) = (read(binary).await, read(object).await);
+        let of_type = of_type.split('"').nth(1).unwrap_or("application/json");
+        assert_eq!(
+            attributes(&binary["1"]),
+            json!({
+                "specversion": "1.0", "id": "1", "source": "https://example.org/bookings", "type": "org.example.booking.created",
+                "subject": "müller & co", "time": "2026-11-21T08:00:00.123456Z", "tenant": "acme ä", "datacontenttype": of_type
+            })
+        );
+        assert_eq!(binary["2"].get("tenant"), None);
+        assert_eq!(binary, object, "{of_type}");
+    }
+    let of = async |topic: &str| read(topic).await;
+    assert_eq!(of(doc_s).await["1"]["data"]["n"], json!(9_007_199_254_740_993_u64));
+    assert_eq!(of(doc).await["2"].get("data"), None);
+    assert_eq!(of(row).await["1"]["data"]["payload"], "tab\tü€😀");
+    assert_eq!(of(bin_s).await["1"]["data_base64"], "AP8K");
+    // A text is the same bytes; whether the SDK's own JSON has it as text or base64 is the SDK's matter.
+    assert_eq!(arrived(text, 2).await[0].text(), "tab\tü€😀");
+    let value: Value = serde_json::from_str(&arrived(text_s, 2).await[0].text()).unwrap();
+    assert_eq!(value["data"], "tab\tü€😀");
+}
+
+// Guarantee: delivery.cloudevents
+#[tokio::test(flavor = "multi_thread")]
+async fn headers_of_the_relay_stay_and_the_key_is_the_configured_one() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    owner.batch_execute("INSERT INTO bookings (customer) VALUES ('c')").await.unwrap();
+    let [binary, object] = topics(["ce-bare", "ce-bare-s"]).await;
+    let bare = "type = \"created\"";
+    let relays = [relay(&binary, "", bare), relay(&object, "", &format!("{bare}\nmode = \"structured\""))].concat();
+    let replica = Replica::start(&configured(&database, &relays).await, "r1");
+    for topic in [&binary, &object] {
+        let record = arrived(topic, 1).await.remove(0);
+        assert_eq!(
+            (record.id(), record.key.as_deref(), record.header("relay")),
+            ("1", Some("c"), Some(topic.as_str()))
+        );
+        let event = &read(topic).await["1"];
+        assert_eq!(event["source"], format!("/outbox-relay/{topic}"));
+        let created_at = record.header("created_at").unwrap();
+        let instant = |text: &str| outbox_relay::position::Timestamp::parse_rfc3339(text).unwrap();
+        assert_eq!(instant(event["time"].as_str().unwrap()), instant(created_at));
+        assert_eq!(record.header("ce_id"), (topic == &binary).then_some("1"));
+    }
+    replica.stop().await;
+}
+
+// Guarantee: delivery.cloudevents
+#[tokio::test(flavor = "multi_thread")]
+async fn row_without_a_type_halts_its_relay_with_a_fix_and_follows_when_it_has_one() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    owner
+        .batch_execute("ALTER TABLE bookings ADD event text; INSERT INTO bookings (event) VALUES ('a'), (NULL), ('c')")
+        .await
+        .unwrap();
+    let [topic] = topics(["ce-null"]).await;
+    let relays = relay(&topic, "", "type = \"{{ event }}\"");
+    let replica = Replica::start(&configured(&database, &relays).await, "r1");
+    let (message_id, error) = halted(&owner, &topic).await;
+    assert_eq!(
+        (message_id.as_deref(), &error["class"], &error["code"]),
+        (Some("2"), &"poison".into(), &"invalid_cloudevent".into())
+    );
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("attribute type") && message.contains("NULL in this row: event"), "{error}");
+    owner.batch_execute("UPDATE bookings SET event = 'b' WHERE id = 2").await.unwrap();
+    let text = toml(&database, "relay", Some(&broker().await.bootstrap_servers()), &relays);
+    assert_eq!(outbox_relay(&text, &["cursor", "resume", &topic]).await.0, Some(0));
+    let types: Vec<_> =
+        arrived(&topic, 3).await.iter().map(|record| record.header("ce_type").unwrap().to_owned()).collect();
+    assert_eq!(types, ["a", "b", "c"]);
+    replica.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_names_the_key_whose_column_is_not_there() {
+    let database = database().await;
+    bookings(&database, CLOCK).await;
+    let [topic] = topics(["ce-check"]).await;
+    let relays = relay(&topic, "", "type = \"created\"\nextensions = { tenant = \"{{ tenan }}\" }");
+    let text = toml(&database, "relay", Some(&broker().await.bootstrap_servers()), &relays);
+    let (_, said, log) = outbox_relay(&text, &["check"]).await;
+    let said = format!("{said}{log}");
+    assert!(said.contains("relay.sink.kafka.cloudevents.tenant") && said.contains("tenan"), "{said}");
+}
