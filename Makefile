@@ -1,6 +1,6 @@
 # Everything runs through cargo; make only installs what is missing first. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-demo deps-test deps-consumers deps-lint deps-apt deps-fetch build-lint build-test demo test fuzz test-page test-incumbent test-pg lint audit bench \
+.PHONY: help deps deps-demo deps-test deps-consumers deps-lint deps-apt deps-fetch build-lint build-test demo test fuzz test-page test-incumbent test-apps test-pg lint audit bench \
     bench-compare soak dist try-deb image try-image crates
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
@@ -23,7 +23,7 @@ OF_OTHERS = intake:: faults::broker_killed ordering::first_request:: lanes::fail
 SKIP ?=
 # make fuzz: how long each. Its seed, where none is given, is another one each time.
 MINUTES ?= 10
-# make soak: how long, the seed of the first storm, how many storms, and a program to test in place of the built one.
+# make soak: how long, the seed of the first storm, how many storms; RELAY, of test-apps, too: a program to test instead of the built one.
 HOURS ?= 8
 SEED ?=
 STORMS ?=
@@ -92,6 +92,14 @@ test-incumbent: ## Put a real Debezium and a window poller on trial by verify, a
 	@scripts/kafka-jars
 	@scripts/debezium-jars
 	cargo test --test incumbent debezium -- --nocapture --test-threads=1; status=$$?; scripts/settle; exit $$status
+
+test-apps: ## Run the applications of docs/howto/outbox.md (SQLAlchemy, Drizzle, Spring Boot) under load, and `verify`; RELAY=PATH, ARGS=--help
+	@scripts/install build postgres kafka consumers apps
+	@scripts/kafka-jars
+	@scripts/consumer-kit
+	@scripts/apps-kit
+	$(if $(RELAY),,cargo build --bin outbox-relay)
+	tests/apps/run $(if $(RELAY),--relay $(RELAY)) $(ARGS)
 
 deps-lint:
 	@scripts/install build lint audit rules

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+mod apps;
 mod codes;
 mod figures;
 mod guarantees;

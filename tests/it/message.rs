@@ -12,7 +12,7 @@ use crate::support::{PATIENCE, Process, broker, database, eventually, outbox_rel
 async fn guide_to_outbox_publishes_rows_with_headers() {
     let (page, database, broker) = (page("outbox"), database().await, broker().await);
     let prefix = unique("shop");
-    broker.create_topic(&format!("{prefix}.orders"), 2, &[]).await.unwrap();
+    broker.create_topic(&format!("{prefix}.bookings"), 2, &[]).await.unwrap();
     let [configuration] = blocks(&page, "toml")[..] else { panic!("one configuration") };
     let of = |user: &str| {
         let pairs = [("127.0.0.1:9092", broker.bootstrap_servers()), ("shop.", format!("{prefix}."))];
@@ -32,15 +32,16 @@ async fn guide_to_outbox_publishes_rows_with_headers() {
     let _replica = Process::spawn(&of("relay"), &["run"]);
     database.connect("app").await.batch_execute(applications).await.unwrap();
 
-    let (servers, topic) = (broker.bootstrap_servers(), format!("{prefix}.orders"));
+    let (servers, topic) = (broker.bootstrap_servers(), format!("{prefix}.bookings"));
     eventually(PATIENCE * 2, || async { records(&servers, &topic).await.len() == 1 }).await;
     let record = records(&servers, &topic).await.remove(0);
-    assert_eq!((record.key.as_deref(), record.text().as_str()), (Some("4711"), r#"{"id": 4711, "status": "paid"}"#));
+    let payload = r#"{"reference": "0af76519-16cd-43dd-8448-eb211c80319c", "customer": "ada", "number": 1}"#;
+    assert_eq!((record.key.as_deref(), record.text().as_str()), (Some("ada"), payload));
     let mut names: Vec<&str> = record.headers.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     let all = ["attempt", "created_at", "event", "id", "relay", "traceparent", "x-transaction"];
     assert_eq!(names, all);
-    assert_eq!((record.header("event"), record.header("attempt")), (Some("OrderPaid"), Some("1")));
+    assert_eq!((record.header("event"), record.header("attempt")), (Some("BookingCreated"), Some("1")));
     assert_eq!(record.header("relay"), Some("events"));
     for command in commands(&page) {
         let words: Vec<&str> = command.iter().map(String::as_str).collect();
