@@ -110,7 +110,7 @@ const TABLE: &[Meaning] = &[
         states: &["22", "54"],
         about: "a value cannot be read: out of range, not in the client's encoding, or larger than the server can send",
         cure: Cure::Again,
-        hint: "The row stands after the position that `outbox-relay cursor show NAME` tells: fix it, or publish other columns.",
+        hint: "PostgreSQL cannot work out a value of a row, in a stream of one after the position that `outbox-relay cursor show NAME` tells: correct it, or publish other columns.",
     },
     Meaning {
         states: &["23", "27", "44", "P0"],

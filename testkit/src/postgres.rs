@@ -254,7 +254,6 @@ pub async fn connect(url: &str) -> Result<Client, tokio_postgres::Error> {
 }
 
 async fn driven(config: tokio_postgres::Config) -> Result<Client, tokio_postgres::Error> {
-    #[expect(clippy::disallowed_methods, reason = "a server of its own, on this machine, without the relay's settings")]
     let (client, connection) = config.connect(NoTls).await?;
     tokio::spawn(async move {
         if let Err(error) = connection.await {

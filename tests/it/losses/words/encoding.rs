@@ -170,7 +170,7 @@ async fn work_that_is_claimed_needs_utf8_and_says_so() {
             receiver.url()
         );
         let text = toml(&database, "relay", None, &relay);
-        for (code, args) in [(1, &["check"][..]), (1, &["run", "--once", "--timeout", "20s"])] {
+        for (code, args) in [(3, &["check"][..]), (1, &["run", "--once", "--timeout", "20s"])] {
             let (found, out, log) = outbox_relay(&text, args).await;
             let said = format!("{out}{log}");
             assert_eq!(found, Some(code), "{args:?}: {said}");
