@@ -7,8 +7,9 @@ use rustix::process::Signal;
 use tokio_postgres::Client;
 
 use super::{Stage, ahead, book, customer, each_once, in_order, one, position, refuse};
+use crate::support::outside::halted;
 use crate::support::relays::parse;
-use crate::support::{PATIENCE, Process, Replica, eventually};
+use crate::support::{PATIENCE, Process, Replica, eventually, outbox_relay};
 
 const ONCE: &str = "guarantee = \"at_most_once\"\n";
 
@@ -46,26 +47,43 @@ async fn under_at_most_once_lanes_run_side_by_side_and_each_in_order() {
 
 // Guarantee: lanes.once
 #[tokio::test(flavor = "multi_thread")]
+async fn under_at_most_once_one_row_of_a_lane_is_on_its_way_at_a_time() {
+    let stage = Stage::new().await;
+    stage.receiver.answer(|_| (200, Duration::from_millis(fastrand::u64(1..15))));
+    book(&stage.owner, 120, 3).await;
+    let replica = Replica::start(&parse(&stage.text(10, ONCE, "")), "r1");
+    eventually(PATIENCE * 2, async || position(&stage.owner).await.as_deref() == Some("120")).await;
+    replica.stop().await;
+    each_once(&stage.receiver, 120);
+    in_order(&stage.receiver);
+    let most = stage.receiver.requests().iter().map(|request| request.at_once).max().unwrap();
+    assert!((2..=3).contains(&most), "{most} at a time, of three lanes");
+}
+
+// Guarantee: lanes.once
+#[tokio::test(flavor = "multi_thread")]
 async fn under_at_most_once_what_was_accepted_beyond_a_waiting_lane_is_never_sent_again() {
     let stage = Stage::new().await;
     let Stage { owner, receiver, .. } = &stage;
-    receiver.answer(refuse("a", 503, Duration::ZERO));
+    receiver.answer(refuse("a", 400, Duration::ZERO));
     one(owner, "a").await;
     book(owner, 200, 20).await;
     let text = stage.text(8, ONCE, "");
     let replica = Replica::start(&parse(&text), "r1");
-    eventually(PATIENCE * 2, async || receiver.accepted("h").len() + unknown(owner).await.len() >= 200).await;
+    halted(owner, "h").await;
     replica.stop().await;
+    let sent = receiver.accepted("h").len();
+    let kept = usize::try_from(ahead(owner).await).unwrap();
+    assert!(sent > 0 && kept == sent, "{sent} sent beyond the row that was refused, {kept} remembered");
     receiver.answer(|_| (200, Duration::ZERO));
+    let (code, _, log) = outbox_relay(&text, &["cursor", "resume", "h"]).await;
+    assert_eq!(code, Some(0), "{log}");
     let replica = Replica::start(&parse(&text), "r2");
-    eventually(PATIENCE * 4, async || position(owner).await.as_deref() == Some("201")).await;
+    eventually(PATIENCE * 2, async || position(owner).await.as_deref() == Some("201")).await;
     replica.stop().await;
+    each_once(receiver, 201);
     in_order(receiver);
-    let accepted = receiver.accepted("h");
-    assert_eq!(accepted.iter().collect::<BTreeSet<_>>().len(), accepted.len(), "twice");
-    let listed = unknown(owner).await;
-    assert!((1..=201).all(|id| accepted.contains(&id.to_string()) || listed.contains(&id)), "lost");
-    assert!(ahead(owner).await <= 201);
+    assert_eq!((ahead(owner).await, unknown(owner).await), (0, BTreeSet::new()));
 }
 
 // Guarantee: lanes.once
