@@ -135,9 +135,12 @@ impl LaneMemory {
         self.inner().last_accepted
     }
 
-    /// Only these lanes have rows that are not passed.
+    /// Only these lanes have rows that are not passed. One whose last row was passed without a clear answer is remembered until its pause is
+    /// over.
     pub(in crate::relay) fn retain(&self, has_rows: impl Fn(&Lane) -> bool) {
-        self.inner().lanes.retain(|lane, _| has_rows(lane));
+        let now = Instant::now();
+        let is_doubtful = |waiting: &WaitingLane| waiting.row.is_none() && now < waiting.until;
+        self.inner().lanes.retain(|lane, waiting| has_rows(lane) || is_doubtful(waiting));
     }
 
     /// Whether this row was not the last that was reported to wait.

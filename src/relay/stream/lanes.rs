@@ -76,10 +76,15 @@ impl LaneQueues {
         self.reserved.as_ref().is_none_or(|reserved| reserved.contains(&row))
     }
 
-    /// From now on only the first `most` rows may be sent of wanted lanes that do not wait; of each lane these are its first. Which they are.
+    /// From now on only so many rows may be sent, of wanted lanes that do not wait: the first of each, then the second of each, so that a long
+    /// lane takes no place of another. Which they are, in order.
     pub(in crate::relay) fn reserve(&mut self, most: usize, is_wanted: impl Fn(&Lane) -> bool) -> Vec<usize> {
-        let rows = (0..self.rows.len()).filter(|row| !self.is_blocked(*row) && is_wanted(self.lane(*row)));
-        let rows: Vec<usize> = rows.take(most).collect();
+        let queues = self.queues.iter().filter(|queue| !queue.is_blocked && is_wanted(&queue.lane));
+        let queues: Vec<&VecDeque<usize>> = queues.map(|queue| &queue.waiting).collect();
+        let rounds = queues.iter().map(|waiting| waiting.len()).max().unwrap_or(0).min(most);
+        let rows = (0..rounds).flat_map(|round| queues.iter().filter_map(move |waiting| waiting.get(round)));
+        let mut rows: Vec<usize> = rows.take(most).copied().collect();
+        rows.sort_unstable();
         self.reserved = Some(rows.iter().copied().collect());
         rows
     }
@@ -179,6 +184,28 @@ mod tests {
 
     fn lane(number: usize) -> Lane {
         (number > 0).then(|| number.to_string())
+    }
+
+    /// Ten rows of one lane, then one of another.
+    #[test]
+    fn reservation_has_a_row_of_each_lane_before_a_second_of_any() {
+        let mut lanes = LaneQueues::default();
+        for of in [[1; 10].as_slice(), &[2], &[3]].concat() {
+            lanes.push(lane(of), |lane| lane.as_deref() == Some("3"));
+        }
+        assert_eq!(lanes.reserve(4, |_| true), [0, 1, 2, 10], "of the third none: it waits");
+        let mut sent = Vec::new();
+        while let Some(row) = lanes.next(|_| true) {
+            sent.push(row);
+            if row == 1 {
+                lanes.doubtful(row);
+            } else {
+                lanes.acknowledged(row);
+            }
+        }
+        assert_eq!(sent, [0, 1, 10], "behind one without a clear answer none of its lane is sent");
+        assert_eq!(lanes.prefix(), 2);
+        assert!(lanes.is_passed(1) && !lanes.is_passed(2), "the third comes again");
     }
 
     proptest! {

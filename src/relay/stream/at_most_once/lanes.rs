@@ -24,7 +24,7 @@ use crate::relay::stream::turn::publish::Taken;
 use crate::relay::stream::turn_buffer::Kept;
 use crate::relay::stream::turn_progress::Relayed;
 use crate::relay::stream::withheld::Parked;
-use crate::sink::Mode;
+use crate::sink::{Failure, Mode};
 use crate::source::fetch::{FetchError, Fetched};
 
 /// For each message that may be on its way, so many rows are reserved: while one is slow, others follow.
@@ -64,7 +64,9 @@ impl<'a> Turn<'a> {
     ) -> Result<Result<Read<'a>, Option<Opened>>, TurnError> {
         let ready = self.ready;
         chain.ahead = None;
-        let reads = ready.config.lanes.window.max(self.reads_at_least());
+        // Of a single lane no more is read than may be sent.
+        let window = if ready.lane.is_some() { ready.config.lanes.window } else { self.reserves() };
+        let reads = window.max(self.reads_at_least());
         let begun = Instant::now();
         let Ahead { mut rows, mut end, most, growth, .. } =
             chain.reading(self.engine, ready, self.learned, cursor, self.sighting, reads);
@@ -127,6 +129,9 @@ impl<'a> Turn<'a> {
             let beyond = relayed.beyond.filter(|beyond| has_ahead || !beyond.rows.is_empty());
             return self.advance(cursor, Relayed { opened, beyond, ..relayed }).await;
         }
+        if let Err(failure) = self.reach(&kept, &reserved_rows).await {
+            return self.advance(cursor, Relayed::nothing(failure)).await;
+        }
         let Some(reserved) = self.reserve_lanes(cursor, &reserved_rows, deadline).await? else {
             return Ok(TurnOutcome::Busy);
         };
@@ -141,6 +146,7 @@ impl<'a> Turn<'a> {
                 () = side.send_reserved(&mut kept, &mut parked) => {}
             }
         }
+        let late = may_send && side.has_sent_none();
         side.cut(&kept);
         self.timings.publish = begun.elapsed();
         let not_sent = side.not_sent(reserved_rows);
@@ -150,7 +156,18 @@ impl<'a> Turn<'a> {
         let relayed = self.ended_lanes(side, (kept, parked), (Some(fetched), false), taken)?;
         let relayed = Relayed { opened, unknown: doubtful.len(), ..relayed };
         let outcome = self.settle_lanes(reserved, (&not_sent, &doubtful), relayed).await?;
+        if late {
+            // It is reported, and the next attempt is made after a pause.
+            return Err(FetchError::Late(self.ready.config.turn.deadline).into());
+        }
         Ok(if may_send { outcome } else { TurnOutcome::Early(circuit::PROBED_BY_ANOTHER) })
+    }
+
+    /// A receiver that cannot be reached is found out before anything is in doubt.
+    async fn reach(&self, kept: &Kept, rows: &[(usize, Position)]) -> Result<(), Failure> {
+        let first = rows.first().and_then(|(row, _)| kept.locate(*row));
+        let Some((batch, at)) = first else { return Ok(()) };
+        self.ready.sink.reach(&batch.message(at), self.engine.call_deadline).await
     }
 
     /// Writes the rows to `outbox.ahead`, with a token that names them; the position stays.
@@ -189,8 +206,16 @@ impl<'a> Turn<'a> {
             TurnError::NotAdvanced { source, .. } => not_settled(source),
             error => error,
         })?;
-        self.tell_doubtful(doubtful);
-        Ok(outcome)
+        let last = doubtful.last().filter(|_| acknowledged == 0);
+        let is_quiet = matches!(outcome, TurnOutcome::Relayed { .. } | TurnOutcome::Idle);
+        let Some(Doubtful { position, failure, .. }) = last.filter(|_| is_quiet) else {
+            self.tell_doubtful(doubtful);
+            return Ok(outcome);
+        };
+        // Nothing was accepted: the relay makes a pause, and the circuit counts it.
+        self.tell_doubtful(&doubtful[..doubtful.len() - 1]);
+        self.ready.metrics.abandoned(1);
+        Ok(TurnOutcome::Unknown { rows: 0, failure: failure.clone(), message_id: position.id.clone() })
     }
 
     fn tell_doubtful(&self, doubtful: &[Doubtful]) {

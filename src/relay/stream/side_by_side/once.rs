@@ -1,6 +1,8 @@
 //! Lanes under `at_most_once`: all rows are read first; then those are chosen that are sent in this turn; how each ends is known, or it is
 //! passed without a clear answer.
 
+use std::time::Instant;
+
 use super::{Failure, HashMap, JoinSet, Kept, Parked, Rows, SideBySide};
 use crate::cursor::unknown;
 use crate::position::Position;
@@ -25,11 +27,14 @@ impl SideBySide<'_> {
     /// Reads until enough lanes have rows, or all is read.
     pub(in crate::relay) async fn read(&mut self, kept: &mut Kept, parked: &mut Parked<'_>, mut rows: Rows) {
         self.read_all = true;
+        // What is read must still be sent in this turn.
+        let begun = Instant::now();
+        let until = begun + self.until.saturating_duration_since(begun) / 2;
         while let Some((batch, _room)) = rows.next().await {
             let batch = parked.publishable(batch, None, kept.rows());
             self.take(batch, kept);
             // Nothing may be taken that stands behind a row for which there is no room.
-            if parked.is_full() || self.has_enough() {
+            if parked.is_full() || self.has_enough() || Instant::now() >= until {
                 rows.close();
                 self.read_all = false;
                 break;
@@ -56,8 +61,13 @@ impl SideBySide<'_> {
             self.joined(ended, kept);
         }
         self.sending = JoinSet::new();
+        let now = Instant::now();
         for (row, position) in std::mem::take::<HashMap<usize, Position>>(&mut self.flying) {
             let failure = Failure { hint: unknown::HINT.to_owned(), ..Failure::deadline() };
+            if let Some((batch, at)) = kept.locate(row) {
+                let lane = self.lanes.lane(row);
+                self.ready.waiting.doubtful(lane, &batch.message(at), for_next(failure.clone()), now);
+            }
             self.doubtful(row, position, failure);
         }
         self.doubtful.sort_unstable_by_key(|doubtful| doubtful.row);
@@ -66,6 +76,11 @@ impl SideBySide<'_> {
     /// Of the chosen rows those that provably were not sent.
     pub(in crate::relay) fn not_sent(&self, reserved: Vec<(usize, Position)>) -> Vec<Position> {
         reserved.into_iter().filter(|(row, _)| !self.lanes.is_passed(*row)).map(|(_, position)| position).collect()
+    }
+
+    /// Whether there was no time to send a single one of the chosen rows.
+    pub(in crate::relay) fn has_sent_none(&self) -> bool {
+        self.last_start.is_none() && self.ran_out_of_time()
     }
 
     pub(super) fn doubtful(&mut self, row: usize, position: Position, failure: Failure) {
