@@ -7,7 +7,7 @@ use super::problem::Wrong;
 use super::section::Section;
 use super::show::TomlLines;
 use super::value;
-use crate::relay::{Guarantee, Lanes};
+use crate::relay::Lanes;
 
 /// Sinks that wait for the answer to each message.
 const ONE_AT_A_TIME: [&str; 5] = ["sms", "http", "webhook", "email", "custom"];
@@ -15,7 +15,7 @@ const ONE_AT_A_TIME: [&str; 5] = ["sms", "http", "webhook", "email", "custom"];
 const OF_LANES: [&str; 2] = ["lane_hold", "window"];
 
 /// Reads them, and says what does not fit together.
-pub(super) fn read(relay: &Section<'_>, kind: Option<&str>, guarantee: Guarantee) -> Lanes {
+pub(super) fn read(relay: &Section<'_>, kind: Option<&str>) -> Lanes {
     let (turn, default) = (relay.section("turn"), Lanes::default());
     let number =
         |read: Option<u64>, default: usize| read.map_or(default, |read| usize::try_from(read).unwrap_or(default));
@@ -29,7 +29,7 @@ pub(super) fn read(relay: &Section<'_>, kind: Option<&str>, guarantee: Guarantee
         window: number(window, default.window),
     };
     if lanes.are_used() {
-        judge(relay, &turn, kind, guarantee);
+        judge(relay, &turn, kind);
     } else if !is_wrong {
         for key in OF_LANES.into_iter().filter(|key| turn.has(key)) {
             let what = "nothing is sent side by side: in_flight is 1";
@@ -54,7 +54,7 @@ pub(super) fn are_asked_for(turn: &Section<'_>) -> bool {
     turn.node("in_flight").is_some_and(|node| value::integer(2..=1_000)(node).is_ok())
 }
 
-fn judge(relay: &Section<'_>, turn: &Section<'_>, kind: Option<&str>, guarantee: Guarantee) {
+fn judge(relay: &Section<'_>, turn: &Section<'_>, kind: Option<&str>) {
     let source = relay.section("source");
     let wrong = |what: String, fix: &str| turn.problem("in_flight", Wrong::new(what, fix));
     if let Some(queue) = ["pending", "requests", "schedule"].into_iter().find(|queue| source.has(queue)) {
@@ -66,8 +66,6 @@ fn judge(relay: &Section<'_>, turn: &Section<'_>, kind: Option<&str>, guarantee:
         wrong("Kafka takes many records at a time, in order by partition".to_owned(), "remove it");
     } else if let Some(kind) = kind.filter(|kind| !ONE_AT_A_TIME.contains(kind)) {
         wrong(format!("messages of the sink {kind} are not sent one at a time"), "remove it");
-    } else if guarantee == Guarantee::AtMostOnce {
-        wrong("not available with guarantee = \"at_most_once\"".to_owned(), "remove it");
     } else if relay.has("shards") {
         wrong("not available with shards".to_owned(), "remove one of the two");
     }

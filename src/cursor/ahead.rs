@@ -1,6 +1,7 @@
 //! Rows beyond a cursor's position that were acknowledged, while an earlier row of another lane was not (`[relay.turn] in_flight`).
 //!
-//! Promise: a row stands in `outbox.ahead` only if the receiver has acknowledged it. A turn passes such rows without sending them;
+//! Promise: a row stands in `outbox.ahead` only if the receiver has acknowledged it, or if it must not be sent again whatever became of
+//! it (`at_most_once`, where it is written before it is sent, and deleted if it provably was not). A turn passes such rows without sending them;
 //! they are deleted as the position passes them. A move back makes them count no longer, because it has rows sent again: each
 //! names the last change that was applied when it was written.
 //!
@@ -11,8 +12,11 @@ use std::time::Duration;
 
 use tokio_postgres::types::ToSql;
 
+use super::advance::durability;
 use super::lock::LockedCursor;
+use super::reserve::Reserved;
 use super::turn_progress::{self, TurnFacts};
+use super::unknown::{self, Unknown};
 use crate::database::{Error, Fragile, Session};
 use crate::position::{Position, Timestamp};
 
@@ -20,6 +24,8 @@ const LOAD: &str = include_str!("sql/ahead_load.sql");
 const RECORD: &str = include_str!("sql/ahead_record.sql");
 const ADD: &str = include_str!("sql/ahead_add.sql");
 const KEEP: &str = "UPDATE outbox.ahead SET seek = $3 WHERE cursor = $1 AND seek = $2";
+const NOT_SENT: &str = include_str!("sql/ahead_not_sent.sql");
+const SETTLED: &str = include_str!("sql/ahead_settled.sql");
 const PASSED: &str = include_str!("sql/ahead_passed.sql");
 
 /// Rows of one cursor, by instant and id.
@@ -41,6 +47,17 @@ pub struct Reached {
     pub prefix: Option<(usize, Position)>,
     /// Acknowledged rows that the prefix does not contain.
     pub beyond: Vec<Position>,
+}
+
+/// How the sending of rows ended that stand in `outbox.ahead` because they were reserved (`at_most_once`).
+#[derive(Clone, Debug)]
+pub struct AheadSettlement<'a> {
+    /// Rows that provably were not sent: they come again.
+    pub not_sent: &'a [Position],
+    /// Rows whose outcome is not known.
+    pub unknown: &'a [Unknown<'a>],
+    /// This replica's name.
+    pub by: &'a str,
 }
 
 /// Records how far a turn has come. Does nothing, and says false, when another transaction has locked the cursor since.
@@ -94,6 +111,30 @@ fn columns(rows: &[Position]) -> (Vec<Timestamp>, Vec<&str>) {
     rows.iter().filter_map(|row| Some((row.created_at, row.id.as_deref()?))).unzip()
 }
 
+impl Reserved {
+    /// Writes how sending ended. Nothing of it counts before the cursor that this gives back advances or is released, which commits;
+    /// without that, all of the reservation is recorded as unknown.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn settle_ahead(self, identity: &str, to: &AheadSettlement<'_>) -> Result<LockedCursor, Error> {
+        let Self { name, token, connection, .. } = self;
+        connection.batch_execute(durability(true)).await?;
+        for unknown in to.unknown {
+            unknown::record(&connection, &name, &token, unknown, to.by).await?;
+        }
+        if !to.not_sent.is_empty() {
+            let statement = connection.prepare_cached(NOT_SENT).await?;
+            let (instants, ids) = columns(to.not_sent);
+            connection.execute(&statement, &[&name, &instants, &ids]).await?;
+        }
+        if connection.execute(SETTLED, &[&name, &token]).await? != 1 {
+            return Err(Error::Vanished(name));
+        }
+        LockedCursor::settling(connection, &name, identity).await
+    }
+}
+
 impl LockedCursor {
     /// The rows beyond the position that were acknowledged, and how long ago the last of them was recorded.
     ///
@@ -117,7 +158,7 @@ impl LockedCursor {
     /// The database's; whether the commit took place is then unknown.
     pub async fn leave_ahead(self, beyond: &Beyond, durable: bool, by: &str) -> Result<(), Error> {
         leave(&self.connection, &self.name, None, beyond, by).await?;
-        self.connection.batch_execute(&format!("{}; COMMIT", super::advance::durability(durable))).await?;
+        self.connection.batch_execute(&format!("{}; COMMIT", durability(durable))).await?;
         self.connection.give_back();
         Ok(())
     }

@@ -108,6 +108,8 @@ pub struct LockedCursor {
     /// Somebody has rows of it in flight (`at_most_once`), or had when he ended: nothing else may be done before they are
     /// recorded.
     pub in_flight: Option<InFlight>,
+    /// This transaction has already recorded how the sending of reserved rows ended: it is committed in any case.
+    pub(super) settles: bool,
 }
 
 impl LockedCursor {
@@ -196,7 +198,17 @@ impl LockedCursor {
             rests_on: RestsOn { rule: row.try_get(11)?, open_since: row.try_get(12)? },
             connection,
             closed,
+            settles: false,
         })
+    }
+
+    /// Reads a cursor that this transaction has locked and changed: where its row lies now, and all else. It is committed in any case.
+    pub(super) async fn settling(connection: Fragile, name: &str, identity: &str) -> Result<Self, Error> {
+        let (lock, control) = (connection.prepare_cached(LOCK).await?, connection.prepare_cached(CONTROL).await?);
+        let row = connection.query_opt(&lock, &[&name, &identity]).await?;
+        let row = row.ok_or_else(|| Error::Vanished(name.to_owned()))?;
+        let control = connection.query_one(&control, &[&name]).await?;
+        Ok(Self { settles: true, ..Self::read(name, connection, &row, &control)? })
     }
 
     /// The server that the lock is held on.
@@ -271,12 +283,12 @@ impl LockedCursor {
         Ok(())
     }
 
-    /// Frees the lock and leaves everything as it is.
+    /// Frees the lock and leaves everything as it is; how the sending of reserved rows ended is committed all the same.
     ///
     /// # Errors
     /// The database's; the lock is free then, too.
     pub async fn release(self) -> Result<(), Error> {
-        self.connection.batch_execute("ROLLBACK").await?;
+        self.connection.batch_execute(if self.settles { "COMMIT" } else { "ROLLBACK" }).await?;
         self.connection.give_back();
         Ok(())
     }

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::ErrorReport;
 use super::advance::{self, Advance, durability};
+use super::ahead;
 use super::dead_letter::{self, DeadLetter};
 use super::lock::{self, LockedCursor};
 use super::unknown::{self, Unknown};
@@ -77,9 +78,9 @@ pub struct Reserving {
 /// whoever locks next records them as unknown.
 #[derive(Debug)]
 pub struct Reserved {
-    name: String,
-    token: String,
-    connection: Fragile,
+    pub(super) name: String,
+    pub(super) token: String,
+    pub(super) connection: Fragile,
     closed: CancellationToken,
 }
 
@@ -145,6 +146,9 @@ impl LockedCursor {
         }
         if let Some(late) = &to.late {
             dead_letter::note_late(loan, &self.name, late, to.by).await?;
+        }
+        if let Some(beyond) = to.beyond {
+            ahead::leave(loan, &self.name, to.position, beyond, to.by).await?;
         }
         let xid = row.try_get(0)?;
         let closed = self.closed();

@@ -54,12 +54,6 @@ fn lanes() {
         ("[relay.sink.sms]", of_sms("lane = \"customer\""), "relay[sms].turn.lane", "no key is parked, and nothing"),
         (
             SMS,
-            "name = \"sms\"\nguarantee = \"at_most_once\"\nturn.in_flight = 2",
-            "relay[sms].turn.in_flight",
-            "not available with guarantee",
-        ),
-        (
-            SMS,
             "name = \"sms\"\nshards = 2\nshard_key = \"customer\"\nturn.in_flight = 2",
             "relay[sms].turn.in_flight",
             "not available with shards",

@@ -1,5 +1,10 @@
 SELECT c.name, COALESCE(c.identity, '{}')::text, c.position_created_at, c.position_id, c.observed_at, c.relations,
-    c.partitions, COALESCE(k.paused, false), COALESCE(k.seek_seq, 0) > c.seek_applied OR c.token IS NOT NULL,
+    c.partitions, COALESCE(k.paused, false), COALESCE(k.seek_seq, 0) > c.seek_applied OR c.token IS NOT NULL
+        OR EXISTS (
+            SELECT FROM outbox.ahead AS a
+            WHERE a.cursor = c.name AND a.seek = c.seek_applied AND a.since = c.created_at
+                AND (c.position_created_at IS NULL OR a.created_at > c.position_created_at)
+        ),
     (
         SELECT pg_catalog.count(*)
         FROM outbox.dead_letter AS d

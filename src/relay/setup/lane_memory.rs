@@ -30,8 +30,8 @@ struct Inner {
 /// A lane whose first row was not accepted.
 #[derive(Clone, Debug)]
 pub(in crate::relay) struct WaitingLane {
-    created_at: Timestamp,
-    id: String,
+    /// Which row; none where that one was passed without a clear answer, and the next one waits in its stead.
+    row: Option<(Timestamp, String)>,
     /// Why.
     pub(in crate::relay) failure: Failure,
     /// When it failed first.
@@ -61,7 +61,7 @@ impl WaitingLane {
 
     /// Whether this is the row.
     pub(in crate::relay) fn is_about(&self, row: &Message<'_>) -> bool {
-        self.created_at == row.created_at && self.id == row.id
+        self.row.as_ref().is_none_or(|(created_at, id)| *created_at == row.created_at && *id == row.id)
     }
 }
 
@@ -86,16 +86,31 @@ impl LaneMemory {
     /// Its first row was not accepted: the next attempt comes later, each time by more. Says how many lanes have failed for the
     /// receiver's sake since a message was accepted last.
     pub(in crate::relay) fn failed(&self, lane: &Lane, row: &Message<'_>, failure: Failure, now: Instant) -> usize {
+        self.waits(lane, row, Some((row.created_at, row.id.to_owned())), failure, now)
+    }
+
+    /// Its first row was passed without a clear answer: the next one comes later, as another attempt would. Says the same.
+    pub(in crate::relay) fn doubtful(&self, lane: &Lane, row: &Message<'_>, failure: Failure, now: Instant) -> usize {
+        self.waits(lane, row, None, failure, now)
+    }
+
+    fn waits(
+        &self,
+        lane: &Lane,
+        about: &Message<'_>,
+        row: Option<(Timestamp, String)>,
+        failure: Failure,
+        now: Instant,
+    ) -> usize {
         let Inner { lanes, out, .. } = &mut *self.inner();
         if failure.is_outage() {
             out.insert(lane.clone());
         }
-        let before = lanes.remove(lane).filter(|waiting| waiting.is_about(row));
+        let before = lanes.remove(lane).filter(|waiting| waiting.is_about(about));
         let previous = before.as_ref().map(|before| before.last);
         let (since, mut backoff) = before.map_or((now, Backoff::new()), |before| (before.since, before.backoff));
         let until = now + backoff.failed(fastrand::f64());
-        let (created_at, id) = (row.created_at, row.id.to_owned());
-        lanes.insert(lane.clone(), WaitingLane { created_at, id, failure, since, last: now, previous, backoff, until });
+        lanes.insert(lane.clone(), WaitingLane { row, failure, since, last: now, previous, backoff, until });
         out.len()
     }
 
@@ -120,9 +135,12 @@ impl LaneMemory {
         self.inner().last_accepted
     }
 
-    /// Only these lanes have rows that are not passed.
+    /// Only these lanes have rows that are not passed. One whose last row was passed without a clear answer is remembered until its pause is
+    /// over.
     pub(in crate::relay) fn retain(&self, has_rows: impl Fn(&Lane) -> bool) {
-        self.inner().lanes.retain(|lane, _| has_rows(lane));
+        let now = Instant::now();
+        let is_doubtful = |waiting: &WaitingLane| waiting.row.is_none() && now < waiting.until;
+        self.inner().lanes.retain(|lane, waiting| has_rows(lane) || is_doubtful(waiting));
     }
 
     /// Whether this row was not the last that was reported to wait.

@@ -8,26 +8,27 @@
 use std::time::{Duration, Instant};
 
 use crate::batch::Batch;
-use crate::cursor::unknown::{self, Unknown};
+use crate::cursor::unknown::Unknown;
 use crate::cursor::{LockedCursor, Reserved, Settlement};
 use crate::database::{Fragile, Loan};
 use crate::message::Message;
 use crate::position::Position;
 use crate::relay::engine::circuit;
 use crate::relay::engine::deadline::within;
-use crate::relay::engine::disposition::{ForCircuit, ForMessage, ForRelay, Sender, at_stop, disposition};
+use crate::relay::engine::disposition::{ForCircuit, ForRelay, at_stop};
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
-use crate::relay::stream::publish_decision::{self, Verdict};
+use crate::relay::stream::publish_decision::{self, Verdict, in_doubt};
 use crate::relay::stream::read_ahead;
 use crate::relay::stream::report;
 use crate::relay::stream::turn::Turn;
 use crate::relay::stream::turn_buffer::Kept;
 use crate::relay::stream::turn_progress::Relayed;
 use crate::relay::stream::withheld::Withheld;
-use crate::sink::{Class, Failure, Flow, Mark, Mode, Publication, Published, Sink};
+use crate::sink::{Failure, Flow, Mark, Mode, Publication, Published, Sink};
 use crate::source::fetch::{self, FetchError, Fetched};
 
 mod flight;
+mod lanes;
 mod redrive;
 
 use flight::Flight;
@@ -60,7 +61,8 @@ impl Turn<'_> {
         let before = cursor.position.clone();
         let rows: Vec<Position> =
             relayed.kept.batches().flat_map(|batch| (0..batch.len()).map(|row| batch.position(row))).collect();
-        let flight = Flight { rows: &rows, end: rows.last(), opened: relayed.opened.as_ref(), letter: None };
+        let flight =
+            Flight { rows: &rows, end: rows.last(), opened: relayed.opened.as_ref(), letter: None, beyond: None };
         let Some(reserved) = self.reserve(cursor, flight, deadline).await? else { return Ok(TurnOutcome::Busy) };
         let may_send = self.transmit(&reserved, &mut publication, relayed.kept.batches(), deadline).await?;
         relayed.published = publication.finish();
@@ -254,19 +256,6 @@ enum Ending<'a> {
     Known(Verdict<'a>),
     /// The row behind the acknowledged ones may have been accepted.
     Unknown(Failure),
-}
-
-/// Why it is not known whether the message behind the acknowledged ones was accepted; none when it provably was not. No
-/// other message can be in doubt: each waits for the one before it.
-fn in_doubt(published: &Published) -> Option<Failure> {
-    let failure = published.stopped.as_ref()?;
-    let meaning = disposition(Sender::Redrive { passed: true }, failure);
-    if meaning.message != ForMessage::Unknown {
-        return None;
-    }
-    // What may have arrived is neither refused nor a dead letter.
-    let class = if meaning.relay == ForRelay::Halts { failure.class } else { Class::Retry };
-    Some(Failure { class, hint: unknown::HINT.to_owned(), ..failure.clone() })
 }
 
 /// Begins sending. A receiver that cannot be reached is found out before anything is passed: then nothing is in doubt.

@@ -38,6 +38,8 @@ pub(in crate::relay) struct LaneRecorder {
     pub(in crate::relay) lost: bool,
     /// Single rows were recorded.
     pub(in crate::relay) wrote: bool,
+    /// All rows were recorded before they were sent (`at_most_once`).
+    is_idle: bool,
 }
 
 impl LaneRecorder {
@@ -54,12 +56,20 @@ impl LaneRecorder {
             warned: false,
             lost: false,
             wrote: false,
+            is_idle: false,
         }
+    }
+
+    /// The same, where all rows were recorded before they were sent.
+    pub(in crate::relay) fn idle(self) -> Self {
+        Self { is_idle: true, ..self }
     }
 
     /// A row was acknowledged.
     pub(in crate::relay) fn acknowledged(&mut self, row: usize, position: Position) {
-        self.unrecorded.push((row, position));
+        if !self.is_idle {
+            self.unrecorded.push((row, position));
+        }
     }
 
     /// How many rows were acknowledged and are not recorded yet.

@@ -3,7 +3,7 @@
 //! Promise: of each lane at most one row is on its way, in the order of the rows; behind one that was not accepted none of its lane is
 //! sent. The acknowledged prefix is of all rows, whatever their lanes.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use crate::relay::setup::lane_memory::Lane;
 
@@ -19,6 +19,8 @@ pub(in crate::relay) struct LaneQueues {
     acknowledged: usize,
     /// Rows of lanes that are not blocked.
     open: usize,
+    /// No others may be sent; none where all may.
+    reserved: Option<HashSet<usize>>,
 }
 
 #[derive(Debug)]
@@ -57,7 +59,7 @@ impl LaneQueues {
 
     /// The next row that may be sent, of a wanted lane; it is on its way then.
     pub(in crate::relay) fn next(&mut self, is_wanted: impl Fn(&Lane) -> bool) -> Option<usize> {
-        let row = self.ready.iter().copied().find(|row| is_wanted(self.lane(*row)))?;
+        let row = self.ready.iter().copied().find(|row| self.may_be_sent(*row) && is_wanted(self.lane(*row)))?;
         self.ready.remove(&row);
         let queue = &mut self.queues[self.rows[row].lane];
         queue.waiting.pop_front();
@@ -67,7 +69,24 @@ impl LaneQueues {
 
     /// Whether a row of a wanted lane may be sent.
     pub(in crate::relay) fn has_next(&self, is_wanted: impl Fn(&Lane) -> bool) -> bool {
-        self.ready.iter().any(|row| is_wanted(self.lane(*row)))
+        self.ready.iter().any(|row| self.may_be_sent(*row) && is_wanted(self.lane(*row)))
+    }
+
+    fn may_be_sent(&self, row: usize) -> bool {
+        self.reserved.as_ref().is_none_or(|reserved| reserved.contains(&row))
+    }
+
+    /// From now on only so many rows may be sent, of wanted lanes that do not wait: the first of each, then the second of each, so that a long
+    /// lane takes no place of another. Which they are, in order.
+    pub(in crate::relay) fn reserve(&mut self, most: usize, is_wanted: impl Fn(&Lane) -> bool) -> Vec<usize> {
+        let queues = self.queues.iter().filter(|queue| !queue.is_blocked && is_wanted(&queue.lane));
+        let queues: Vec<&VecDeque<usize>> = queues.map(|queue| &queue.waiting).collect();
+        let rounds = queues.iter().map(|waiting| waiting.len()).max().unwrap_or(0).min(most);
+        let rows = (0..rounds).flat_map(|round| queues.iter().filter_map(move |waiting| waiting.get(round)));
+        let mut rows: Vec<usize> = rows.take(most).copied().collect();
+        rows.sort_unstable();
+        self.reserved = Some(rows.iter().copied().collect());
+        rows
     }
 
     /// Whether the lane of a row waits for its next attempt.
@@ -77,11 +96,8 @@ impl LaneQueues {
 
     /// A row on its way was accepted: the next of its lane may follow.
     pub(in crate::relay) fn acknowledged(&mut self, row: usize) {
-        self.rows[row].is_acknowledged = true;
         self.acknowledged += 1;
-        while self.rows.get(self.prefix).is_some_and(|row| row.is_acknowledged) {
-            self.prefix += 1;
-        }
+        self.pass(row);
         let lane = self.rows[row].lane;
         self.queues[lane].is_busy = false;
         self.offer(lane);
@@ -91,6 +107,24 @@ impl LaneQueues {
     pub(in crate::relay) fn failed(&mut self, row: usize) {
         let queue = &mut self.queues[self.rows[row].lane];
         (queue.is_busy, queue.is_blocked) = (false, true);
+    }
+
+    /// A row on its way was accepted or not, which is not known: it is passed as an acknowledged one, and nothing of its lane follows.
+    pub(in crate::relay) fn doubtful(&mut self, row: usize) {
+        self.pass(row);
+        self.failed(row);
+    }
+
+    fn pass(&mut self, row: usize) {
+        self.rows[row].is_acknowledged = true;
+        while self.rows.get(self.prefix).is_some_and(|row| row.is_acknowledged) {
+            self.prefix += 1;
+        }
+    }
+
+    /// Whether a row was acknowledged, or is passed as if it were.
+    pub(in crate::relay) fn is_passed(&self, row: usize) -> bool {
+        self.rows[row].is_acknowledged
     }
 
     fn offer(&mut self, lane: usize) {
@@ -150,6 +184,28 @@ mod tests {
 
     fn lane(number: usize) -> Lane {
         (number > 0).then(|| number.to_string())
+    }
+
+    /// Ten rows of one lane, then one of another.
+    #[test]
+    fn reservation_has_a_row_of_each_lane_before_a_second_of_any() {
+        let mut lanes = LaneQueues::default();
+        for of in [[1; 10].as_slice(), &[2], &[3]].concat() {
+            lanes.push(lane(of), |lane| lane.as_deref() == Some("3"));
+        }
+        assert_eq!(lanes.reserve(4, |_| true), [0, 1, 2, 10], "of the third none: it waits");
+        let mut sent = Vec::new();
+        while let Some(row) = lanes.next(|_| true) {
+            sent.push(row);
+            if row == 1 {
+                lanes.doubtful(row);
+            } else {
+                lanes.acknowledged(row);
+            }
+        }
+        assert_eq!(sent, [0, 1, 10], "behind one without a clear answer none of its lane is sent");
+        assert_eq!(lanes.prefix(), 2);
+        assert!(lanes.is_passed(1) && !lanes.is_passed(2), "the third comes again");
     }
 
     proptest! {

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use crate::cursor::dead_letter::DeadLetter;
+use crate::cursor::unknown;
 use crate::message::Message;
 use crate::relay::engine::Engine;
 use crate::relay::engine::dead_letter;
 use crate::relay::engine::disposition::{ForMessage, ForRelay, Sender, at_stop, disposition};
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::turn_progress::Relayed;
-use crate::sink::Failure;
+use crate::sink::{Class, Failure, Published};
 
 /// See the module.
 pub(in crate::relay) enum Verdict<'a> {
@@ -67,4 +68,17 @@ pub(in crate::relay) fn letter<'a>(ready: &PreparedStream, message: &Message<'a>
 /// What follows from a failure at which the stream stops.
 fn stopped<'a>(failure: Failure) -> Verdict<'a> {
     if at_stop(&failure).relay == ForRelay::Halts { Verdict::Halt(failure) } else { Verdict::Retry(failure) }
+}
+
+/// Why it is not known whether the message behind the acknowledged ones was accepted; none when it provably was not. No
+/// other message can be in doubt: each waits for the one before it.
+pub(in crate::relay) fn in_doubt(published: &Published) -> Option<Failure> {
+    let failure = published.stopped.as_ref()?;
+    let meaning = disposition(Sender::Redrive { passed: true }, failure);
+    if meaning.message != ForMessage::Unknown {
+        return None;
+    }
+    // What may have arrived is neither refused nor a dead letter.
+    let class = if meaning.relay == ForRelay::Halts { failure.class } else { Class::Retry };
+    Some(Failure { class, hint: unknown::HINT.to_owned(), ..failure.clone() })
 }

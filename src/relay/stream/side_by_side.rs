@@ -4,7 +4,7 @@
 //! alone; what is about the receiver as a whole ends the sending, and what is on its way is waited for.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,14 +12,18 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::batch::Batch;
+use crate::position::Position;
 use crate::relay::engine::disposition::{ForRelay, at_stop};
+use crate::relay::setup::lane_memory::Lane;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::lane_recorder::LaneRecorder;
 use crate::relay::stream::lanes::LaneQueues;
+use crate::relay::stream::publish_decision::in_doubt;
 use crate::relay::stream::read_ahead::Rows;
 use crate::relay::stream::turn_buffer::Kept;
 use crate::relay::stream::withheld::Parked;
 use crate::sink::{Class, Failure, Mode, Published, Subject};
+use crate::source::fetch::Room;
 
 /// When so many lanes fail one after the other, and no message is accepted between them, the receiver is out.
 const OUTAGE: usize = 5;
@@ -27,8 +31,10 @@ const OUTAGE: usize = 5;
 const ROWS_OF_A_LANE: usize = 20;
 
 mod ended;
+mod once;
 
 pub(in crate::relay) use ended::Ended;
+pub(in crate::relay) use once::Doubtful;
 
 /// See the module.
 pub(in crate::relay) struct SideBySide<'a> {
@@ -57,6 +63,12 @@ pub(in crate::relay) struct SideBySide<'a> {
     read_all: bool,
     /// At which row, and why, nothing more is sent.
     whole: Option<(usize, Failure)>,
+    /// No row may be sent twice (`at_most_once`).
+    once: bool,
+    /// Rows on their way, where none may be sent twice.
+    flying: HashMap<usize, Position>,
+    /// Rows that were passed without a clear answer.
+    pub(in crate::relay) doubtful: Vec<Doubtful>,
     stop: CancellationToken,
 }
 
@@ -88,18 +100,26 @@ impl<'a> SideBySide<'a> {
             next_attempt: None,
             read_all: false,
             whole: None,
+            once: false,
+            flying: HashMap::new(),
+            doubtful: Vec::new(),
             stop,
         }
     }
 
     /// Sends until all is acknowledged that may be sent in this turn, or nothing more may be.
-    pub(in crate::relay) async fn run(&mut self, kept: &mut Kept, parked: &mut Parked<'_>, mut rows: Rows) {
+    pub(in crate::relay) async fn run(&mut self, kept: &mut Kept, parked: &mut Parked<'_>, rows: Rows) {
+        self.send(kept, parked, Some(rows)).await;
+    }
+
+    /// The same, with what is still to be read, if anything is.
+    async fn send(&mut self, kept: &mut Kept, parked: &mut Parked<'_>, mut rows: Option<Rows>) {
         let mut closed = false;
         loop {
             self.start(kept);
             self.recorder.record(&self.lanes, kept);
             if self.reads && self.is_over() {
-                rows.close();
+                close(&mut rows);
                 self.reads = false;
             }
             if !self.reads && self.sending.is_empty() && !self.may_go_on() {
@@ -109,14 +129,14 @@ impl<'a> SideBySide<'a> {
             let waits = self.may_go_on() && self.has_room();
             let pause = self.pause().unwrap_or_default();
             tokio::select! {
-                next = rows.next(), if self.reads => match next {
+                next = next_of(&mut rows), if self.reads => match next {
                     Some((batch, _room)) => {
                         let batch = parked.publishable(batch, None, kept.rows());
                         self.take(batch, kept);
                         // Nothing may be taken that stands behind a row for which there is no room.
                         self.reads = !parked.is_full();
                         if !self.reads || self.has_enough() {
-                            rows.close();
+                            close(&mut rows);
                             closed = true;
                         }
                     }
@@ -155,7 +175,7 @@ impl<'a> SideBySide<'a> {
         self.left == 0
             || self.whole.is_some()
             || self.recorder.lost
-            || self.last_start.is_some() && Instant::now() >= self.until
+            || (self.once || self.last_start.is_some()) && Instant::now() >= self.until
             || self.stop.is_cancelled()
     }
 
@@ -194,6 +214,9 @@ impl<'a> SideBySide<'a> {
             let next = self.lanes.next(|lane| any || !waiting.is_out(lane));
             let Some((row, message)) = next.and_then(|row| Some((row, alone(kept, row)?))) else { return };
             (self.left, self.last_start) = (self.left - 1, Some(Instant::now()));
+            if self.once {
+                self.flying.insert(row, message.position(0));
+            }
             let (ready, mode) = (Arc::clone(self.ready), self.mode);
             self.sending.spawn(async move { (row, send(&ready, mode, &message).await) });
         }
@@ -209,6 +232,7 @@ impl<'a> SideBySide<'a> {
     }
 
     fn ended(&mut self, row: usize, published: Published, kept: &Kept) {
+        self.flying.remove(&row);
         let Some((batch, at)) = kept.locate(row) else { return };
         let (lane, now) = (self.lanes.lane(row).clone(), Instant::now());
         if published.acknowledged > 0 {
@@ -217,10 +241,20 @@ impl<'a> SideBySide<'a> {
             self.ready.waiting.accepted(&lane, self.several(), now);
             return;
         }
+        if let Some(failure) = in_doubt(&published).filter(|_| self.once) {
+            self.doubtful(row, batch.position(at), failure.clone());
+            let failing = self.ready.waiting.doubtful(&lane, &batch.message(at), once::for_next(failure.clone()), now);
+            return self.waits(row, &lane, failure, failing);
+        }
         self.lanes.failed(row);
         let Some(failure) = published.stopped else { return };
         let failing = self.ready.waiting.failed(&lane, &batch.message(at), failure.clone(), now);
-        let until = self.ready.waiting.of(&lane).map(|waiting| waiting.until());
+        self.waits(row, &lane, failure, failing);
+    }
+
+    /// The lane of a row waits for its next attempt.
+    fn waits(&mut self, row: usize, lane: &Lane, failure: Failure, failing: usize) {
+        let until = self.ready.waiting.of(lane).map(|waiting| waiting.until());
         self.next_attempt = self.next_attempt.into_iter().chain(until).min();
         self.failures.insert(row);
         if self.whole.is_none() && self.is_about_all(&failure, failing) {
@@ -248,6 +282,20 @@ impl<'a> SideBySide<'a> {
     /// Whether there was no time to send all that could be sent.
     pub(in crate::relay) fn ran_out_of_time(&self) -> bool {
         self.lanes.has_next(|_| true) && Instant::now() >= self.until
+    }
+}
+
+/// What is read next; without anything to read it does not end.
+async fn next_of(rows: &mut Option<Rows>) -> Option<(Batch, Room)> {
+    match rows {
+        Some(rows) => rows.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn close(rows: &mut Option<Rows>) {
+    if let Some(rows) = rows {
+        rows.close();
     }
 }
 

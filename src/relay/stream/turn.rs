@@ -31,7 +31,7 @@ use crate::source::watcher::Sighting;
 
 mod advance;
 mod lanes;
-mod publish;
+pub(in crate::relay) mod publish;
 
 /// How many rows a turn publishes that sends one by one: each waits for the broker.
 const ALONE: usize = 200;
@@ -120,6 +120,9 @@ impl Turn<'_> {
         {
             return self.advance(cursor, Relayed::nothing(failure)).await;
         }
+        if again.is_none() && at_most_once && self.ready.config.lanes.are_used() {
+            return Box::pin(self.at_most_once_lanes(cursor, chain, deadline)).await;
+        }
         if again.is_none() && !at_most_once {
             let relayed = if self.ready.config.lanes.are_used() {
                 Box::pin(self.publish_lanes(&cursor, chain, deadline)).await?
@@ -193,11 +196,12 @@ impl Turn<'_> {
     /// Why no new row may be published: some beyond the position were acknowledged, and none may be sent twice.
     fn rows_unknown(&self) -> Option<Failure> {
         let (rows, config) = (self.ahead.len(), &self.ready.config);
-        (rows > 0 && config.guarantee == Guarantee::AtMostOnce).then(|| {
-            let message = format!("{rows} rows beyond the position were accepted when messages were sent side by side");
+        let would_repeat = config.guarantee == Guarantee::AtMostOnce && !config.lanes.are_used();
+        (rows > 0 && would_repeat).then(|| {
+            let message = format!("{rows} rows beyond the position were sent when messages were sent side by side");
             let hint = format!(
-                "Under at_most_once they would be sent again. Write guarantee = \"at_least_once\" and in_flight back until the \
-                 position has passed the rows that outbox.ahead names, then resume the cursor: `outbox-relay cursor resume {}`.",
+                "Under at_most_once they would be sent again. Write in_flight back until the position has passed the rows that \
+                 outbox.ahead names, then resume the cursor: `outbox-relay cursor resume {}`.",
                 config.name
             );
             Failure::of(Class::Fatal, "rows_ahead", message, hint)

@@ -34,6 +34,8 @@ pub(in crate::relay) struct Relayed {
     pub(in crate::relay) lane_waits: Option<Duration>,
     /// The row that publishing stopped at, where it is not the first that was not acknowledged.
     pub(in crate::relay) at: Option<usize>,
+    /// How many of the rows that count as acknowledged may not have been accepted (`at_most_once`).
+    pub(in crate::relay) unknown: usize,
 }
 
 impl Relayed {
@@ -48,6 +50,7 @@ impl Relayed {
             beyond: None,
             lane_waits: None,
             at: None,
+            unknown: 0,
         }
     }
 
@@ -63,7 +66,8 @@ impl Relayed {
 
     /// How many rows this turn has had acknowledged, wherever they stand.
     pub(in crate::relay) fn sent(&self) -> usize {
-        self.published.acknowledged + self.beyond.as_ref().map_or(0, |beyond| beyond.rows.len())
+        let passed = self.published.acknowledged + self.beyond.as_ref().map_or(0, |beyond| beyond.rows.len());
+        passed.saturating_sub(self.unknown)
     }
 
     /// Nothing was read but one row of a parked key, or there is no room for it.

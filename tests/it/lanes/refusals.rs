@@ -1,9 +1,9 @@
 //! What lanes cannot be together with is refused by name.
 
-use super::{Stage, book, one, refuse};
+use super::{Stage, ahead, book, one, refuse};
 use crate::support::outside::json;
 use crate::support::relays::parse;
-use crate::support::{PATIENCE, Replica, eventually, outbox_relay};
+use crate::support::{PATIENCE, Replica, eventually, outbox_relay, toml};
 use std::time::Duration;
 
 // Guarantee: lanes.ahead
@@ -26,4 +26,25 @@ async fn at_most_once_halts_where_rows_ahead_would_be_sent_again() {
     .await;
     replica.stop().await;
     assert_eq!(stage.receiver.accepted("h").len(), 5);
+}
+
+/// The new cursors begin where the old one stands, and would send again what was accepted beyond.
+// Guarantee: lanes.ahead
+#[tokio::test(flavor = "multi_thread")]
+async fn shards_replace_no_lanes_while_rows_beyond_the_position_are_accepted() {
+    let stage = Stage::new().await;
+    let Stage { database, owner, receiver } = &stage;
+    receiver.answer(refuse("a", 503, Duration::ZERO));
+    one(owner, "a").await;
+    book(owner, 5, 5).await;
+    let replica = Replica::start(&parse(&stage.text(4, "", "")), "r1");
+    eventually(PATIENCE * 2, async || ahead(owner).await == 5).await;
+    replica.stop().await;
+    let relay = receiver.relay("h", "shards = 2\nshard_key = \"customer\"");
+    let sharded = toml(database, "postgres", None, &relay);
+    let (code, out, log) = outbox_relay(&sharded, &["migrate", "up", "--indexes"]).await;
+    assert_eq!(code, Some(0), "{out} {log}");
+    let (code, out, log) = outbox_relay(&sharded, &["cursor", "reshard", "h", "--timeout", "3s"]).await;
+    assert!(code == Some(1) && log.contains("cursor h has not read what lies before"), "{code:?} {out} {log}");
+    assert_eq!(ahead(owner).await, 5);
 }

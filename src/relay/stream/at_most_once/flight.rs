@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::cursor::ahead::Beyond;
 use crate::cursor::{self, Advance, Commit, LockedCursor, Reservation, Reserved};
 use crate::database::Error;
 use crate::late::Opened;
@@ -21,6 +22,8 @@ pub(super) struct Flight<'a> {
     /// What the reading saw before its first row.
     pub(super) opened: Option<&'a Opened>,
     pub(super) letter: Option<i64>,
+    /// They are remembered beyond the position, which does not pass them yet.
+    pub(super) beyond: Option<&'a Beyond>,
 }
 
 impl Turn<'_> {
@@ -37,7 +40,7 @@ impl Turn<'_> {
         let advance = Advance {
             park: None,
             parked: None,
-            beyond: None,
+            beyond: flight.beyond,
             position: flight.end,
             observed_at: self.sighting.horizon.observed_at,
             snapshot: flight.opened.map(|opened| opened.snapshot.as_str()),

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Flight, begin, in_doubt};
+use super::{Flight, begin};
 use crate::batch::Batch;
 use crate::cursor::dead_letter::Redrive;
 use crate::cursor::unknown::Unknown;
@@ -11,6 +11,7 @@ use crate::database::Loan;
 use crate::relay::engine::circuit;
 use crate::relay::engine::deadline::within;
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
+use crate::relay::stream::publish_decision::in_doubt;
 use crate::relay::stream::redrive::{self, is_refused};
 use crate::relay::stream::report;
 use crate::relay::stream::resend::Resend;
@@ -43,7 +44,7 @@ impl Turn<'_> {
         };
         let before = cursor.position.clone();
         let rows = [batch.position(0)];
-        let flight = Flight { rows: &rows, end: before.as_ref(), opened: None, letter: Some(letter.id) };
+        let flight = Flight { rows: &rows, end: before.as_ref(), opened: None, letter: Some(letter.id), beyond: None };
         let Some(reserved) = self.reserve(cursor, flight, deadline).await? else { return Ok(TurnOutcome::Busy) };
         let may_send = self.transmit(&reserved, &mut publication, std::iter::once(&batch), deadline).await?;
         let published = publication.finish();

@@ -3,6 +3,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::cursor::unknown;
+use crate::sink::Class;
 
 /// What a receiver makes of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

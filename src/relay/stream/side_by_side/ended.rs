@@ -87,9 +87,11 @@ impl SideBySide<'_> {
 
     /// When the rows were created that were acknowledged, wherever they stand.
     pub(in crate::relay) fn delivered(&self, kept: &Kept) -> Vec<Timestamp> {
-        let beyond =
-            self.lanes.beyond().filter_map(|row| kept.locate(row)).map(|(batch, row)| batch.position(row).created_at);
-        kept.instants(self.lanes.prefix()).into_iter().chain(beyond).collect()
+        let is_doubtful = |row: usize| self.doubtful.iter().any(|doubtful| doubtful.row == row);
+        let beyond = self.lanes.beyond().filter(|row| !is_doubtful(*row));
+        let beyond = beyond.filter_map(|row| kept.locate(row)).map(|(batch, row)| batch.position(row).created_at);
+        let prefix = kept.instants(self.lanes.prefix()).into_iter().enumerate();
+        prefix.filter(|(row, _)| !is_doubtful(*row)).map(|(_, at)| at).chain(beyond).collect()
     }
 }
 

@@ -86,7 +86,7 @@ impl<'a> Turn<'a> {
     }
 
     /// What was read and sent.
-    fn ended_lanes(
+    pub(in crate::relay) fn ended_lanes(
         &mut self,
         side: SideBySide<'_>,
         (kept, mut parked): (Kept, Parked<'_>),
@@ -111,23 +111,23 @@ impl<'a> Turn<'a> {
 
     /// What came late must be written down with the snapshot that sees it, and rows of parked keys with the position that passes them: then
     /// the prefix is the advance's to record.
-    fn lane_recorder(&self, cursor: &LockedCursor, opened: Option<&Opened>) -> LaneRecorder {
+    pub(in crate::relay) fn lane_recorder(&self, cursor: &LockedCursor, opened: Option<&Opened>) -> LaneRecorder {
         let plain = self.parked.keys.is_empty() && opened.is_some_and(|opened| opened.late.is_empty());
         let snapshot = opened.filter(|_| plain).map(|opened| opened.snapshot.clone());
         LaneRecorder::new(self.engine, self.facts(cursor), snapshot)
     }
 
     /// What becomes of the rows that are read.
-    pub(super) fn passing(&self, most: Option<usize>) -> Parked<'a> {
+    pub(in crate::relay) fn passing(&self, most: Option<usize>) -> Parked<'a> {
         Parked::new(self.ready, self.parked.keys.clone(), most).passing(Arc::clone(&self.ahead))
     }
 
-    fn side_mode(&self, deadline: Instant) -> Mode {
+    pub(in crate::relay) fn side_mode(&self, deadline: Instant) -> Mode {
         Mode { until: Some(deadline), cut: Some(deadline), partitions: self.partitions, ..Mode::default() }
     }
 
     /// The last message begins while there is still time for its answer, which the sink's time-out bounds, and for its record.
-    fn last_start(&self, deadline: Instant) -> Instant {
+    pub(in crate::relay) fn last_start(&self, deadline: Instant) -> Instant {
         let turn = &self.ready.config.turn;
         let answer = self.ready.sink.timeout().map_or_else(|| turn.call_deadline(), |timeout| timeout + LATE);
         let answer = answer.min(turn.call_deadline());

@@ -17,17 +17,17 @@ use crate::sink::{Failure, Mode, Published};
 use crate::source::fetch::{FetchError, Fetched};
 
 /// How many rows a turn has taken, and may have taken.
-pub(super) struct Taken {
-    pub(super) rows: usize,
+pub(in crate::relay) struct Taken {
+    pub(in crate::relay) rows: usize,
     /// By the limit of this turn.
-    pub(super) wanted: usize,
+    pub(in crate::relay) wanted: usize,
     /// By the limit when the reading began.
-    pub(super) most: usize,
+    pub(in crate::relay) most: usize,
     /// The reading ended at its budget.
-    pub(super) spent: bool,
+    pub(in crate::relay) spent: bool,
     /// By which the reading's budget was larger than configured.
-    pub(super) growth: usize,
-    pub(super) cut: bool,
+    pub(in crate::relay) growth: usize,
+    pub(in crate::relay) cut: bool,
 }
 
 impl Turn<'_> {
@@ -112,7 +112,7 @@ impl Turn<'_> {
     }
 
     /// Rows that are only passed must not each take a turn.
-    pub(super) fn reads_at_least(&self) -> usize {
+    pub(in crate::relay) fn reads_at_least(&self) -> usize {
         if self.ready.filters() || !self.parked.keys.is_empty() || !self.ahead.is_empty() {
             read_ahead::LEAST
         } else {
@@ -121,7 +121,7 @@ impl Turn<'_> {
     }
 
     /// What the reading has seen before its first row; none when the turn is cut before.
-    pub(super) async fn opened(
+    pub(in crate::relay) async fn opened(
         &self,
         cursor: &LockedCursor,
         rows: &mut Rows,
