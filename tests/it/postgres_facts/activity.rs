@@ -93,7 +93,7 @@ async fn session_that_signs_in_has_transaction_without_activity() {
     let (database, owner) = table("id bigint").await;
     let running = "SELECT l.pid FROM pg_locks AS l WHERE l.locktype = 'virtualxid' AND l.pid <> pg_backend_pid() \
                    AND NOT EXISTS (SELECT FROM pg_stat_activity AS a WHERE a.pid = l.pid AND a.datid IS NOT NULL)";
-    let port: i32 = value(&owner, "SELECT inet_server_port()").await;
+    let port: i32 = value(&owner, "SELECT current_setting('port')::integer").await;
     let mut stranger = TcpStream::connect(("127.0.0.1", u16::try_from(port).unwrap())).await.unwrap();
     let parameters = format!("user\0app\0database\0{}\0\0", database.name);
     let length = u32::try_from(parameters.len() + 8).unwrap();
