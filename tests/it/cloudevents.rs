@@ -190,5 +190,5 @@ async fn check_names_the_key_whose_column_is_not_there() {
     let text = toml(&database, "relay", Some(&broker().await.bootstrap_servers()), &relays);
     let (_, said, log) = outbox_relay(&text, &["check"]).await;
     let said = format!("{said}{log}");
-    assert!(said.contains("relay.sink.kafka.cloudevents.tenant") && said.contains("tenan"), "{said}");
+    assert!(said.contains("relay.sink.kafka.cloudevents.extensions.tenant") && said.contains("tenan"), "{said}");
 }

@@ -54,9 +54,7 @@ fn named(relay: &Config) -> Vec<(String, String)> {
             found.extend(kafka.headers.iter().map(|(name, column)| (format!("headers.{name}"), column.clone())));
             found.extend(template("topic", &kafka.topic));
             if let Format::CloudEvents(events) = &kafka.format {
-                found.extend(
-                    events.attributes().flat_map(|(name, text, ..)| template(&format!("cloudevents.{name}"), text)),
-                );
+                found.extend(events.attributes().flat_map(|(name, text, ..)| template(&events.key(name), text)));
             }
             found
         }

@@ -31,8 +31,10 @@ const CONTENT_TYPE: &str = "content-type";
 /// Its value in structured mode.
 const STRUCTURED: &str = "application/cloudevents+json; charset=UTF-8";
 
+/// Consumers' libraries may take names that differ in case for one, and the last of them then wins: none of a row may come behind ours.
 pub(super) fn owns_header(name: &str) -> bool {
-    name.starts_with(PREFIX) || name == CONTENT_TYPE
+    let has_prefix = name.get(..PREFIX.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(PREFIX));
+    has_prefix || name.eq_ignore_ascii_case(CONTENT_TYPE)
 }
 
 /// Where the attributes stand.
@@ -75,6 +77,13 @@ impl CloudEvents {
         let extensions = extensions.map(|(name, text)| (name.as_str(), text.as_str(), AttributeType::Text, false));
         source.into_iter().chain([kind]).chain(subject).chain(dataschema).chain(extensions)
     }
+
+    /// The key of `[relay.sink.kafka]` that gives this attribute.
+    #[must_use]
+    pub fn key(&self, attribute: &str) -> String {
+        let of = if self.extensions.contains_key(attribute) { "extensions." } else { "" };
+        format!("cloudevents.{of}{attribute}")
+    }
 }
 
 /// How the payload stands in the JSON object.
@@ -90,17 +99,24 @@ fn data(datacontenttype: &str) -> Data {
     let (media, parameters) = datacontenttype.split_once(';').unwrap_or((datacontenttype, ""));
     let media = media.trim().to_ascii_lowercase();
     let (kind, subtype) = media.split_once('/').unwrap_or((&media, ""));
+    let charset = parameters.split(';').filter_map(|parameter| parameter.split_once('='));
+    let mut charset = charset.filter(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
+    let charset = charset.next().map(|(_, value)| value.trim().trim_matches('"').to_ascii_lowercase());
+    let is_utf8 = charset.is_none_or(|charset| ["utf-8", "us-ascii"].contains(&charset.as_str()));
     if subtype == "json" || subtype.ends_with("+json") {
         Data::Json
-    } else if kind == "text"
-        || subtype == "xml"
-        || subtype.ends_with("+xml")
-        || parameters.to_ascii_lowercase().contains("charset")
-    {
+    } else if is_utf8 && (kind == "text" || subtype == "xml" || subtype.ends_with("+xml")) {
         Data::Text
     } else {
         Data::Base64
     }
+}
+
+/// A value inside of an address stays in its place; a template that is nothing but one value gives the whole address.
+fn mode_of(of_type: AttributeType, text: &str) -> Mode {
+    let text = text.trim();
+    let is_whole = text.starts_with("{{") && text.ends_with("}}") && text.matches("{{").count() == 1;
+    if of_type == AttributeType::Text || is_whole { Mode::Line } else { Mode::Url }
 }
 
 #[derive(Debug)]
@@ -180,7 +196,7 @@ impl Events {
         }
         for (name, text, of_type, is_required) in config.attributes() {
             let source = if ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark)) {
-                let template = Template::compile(&format!("cloudevents.{name}"), text, Mode::Line)?;
+                let template = Template::compile(&config.key(name), text, mode_of(of_type, text))?;
                 let columns = template.columns().iter().map(|column| want(column)).collect();
                 Source::Template(Box::new(template), columns)
             } else {

@@ -90,8 +90,20 @@ impl Layout {
         message: &Message<'a>,
     ) -> Result<Record<'a>, Failure> {
         let topic = self.topic_of(message)?;
+        let too_large = |size: usize| {
+            poison(
+                "message_too_large",
+                format!("The record takes about {size} bytes; topic {topic} accepts {limit}"),
+                "Raise the topic's max.message.bytes (and the broker's limits), or make the payload smaller.",
+            )
+        };
+        // Before the format copies it.
+        let payload = message.value(0);
+        if let Some(size) = payload.map(<[u8]>::len).filter(|size| *size > limit) {
+            return Err(too_large(size));
+        }
         let formatted = self.format.of(message)?;
-        let value = formatted.value(message.value(0))?;
+        let value = formatted.value(payload)?;
         let key = match self.key {
             None => None,
             Some(field) => Some(message.value(field).ok_or_else(|| {
@@ -105,11 +117,7 @@ impl Layout {
         let (headers, size) = self.headers(relay, mark, &formatted, message)?;
         let size = OVERHEAD + size + key.map_or(0, <[u8]>::len) + value.as_ref().map_or(0, |value| value.len());
         if size > limit {
-            return Err(poison(
-                "message_too_large",
-                format!("The record takes about {size} bytes; topic {topic} accepts {limit}"),
-                "Raise the topic's max.message.bytes (and the broker's limits), or make the payload smaller.",
-            ));
+            return Err(too_large(size));
         }
         Ok(Record { topic, key, value, headers })
     }
@@ -156,13 +164,11 @@ impl Layout {
         Ok((headers, size))
     }
 
-    /// The message's key as text and its value, even if no record can be made of it: the payload alone then.
+    /// The message's key as text and its payload as it was read, even if no record can be made of it.
     pub(super) fn rendered<'a>(&self, message: &Message<'a>) -> (Option<String>, Option<Cow<'a, [u8]>>) {
         let key = self.key.and_then(|field| message.value(field));
         let key = key.map(|key| String::from_utf8_lossy(key).into_owned());
-        let payload = message.value(0);
-        let value = self.format.of(message).and_then(|formatted| formatted.value(payload));
-        (key, value.unwrap_or_else(|_| payload.map(Cow::Borrowed)))
+        (key, message.value(0).map(Cow::Borrowed))
     }
 
     /// The topic of all rows, if there is one.

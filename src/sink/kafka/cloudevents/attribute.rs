@@ -81,7 +81,7 @@ fn is_authority(authority: &str) -> bool {
     let (user, server) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (host, port) = match server.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, port)) => {
-            if !address.contains(':') || !is_of(address, ":") {
+            if address.parse::<std::net::Ipv6Addr>().is_err() {
                 return false;
             }
             ("", port)
@@ -156,9 +156,24 @@ mod tests {
         ] {
             assert_eq!(AttributeType::UriReference.check(good), Ok(()), "{good}");
         }
-        for bad in
-            ["a b", "ä", "1:2", "%", "%g0", "a#b#c", "a[1]", "//a:b/", "<a>", "a\"b", "//[1]/", "a\\b", "a^b", "%aä"]
-        {
+        for bad in [
+            "a b",
+            "ä",
+            "1:2",
+            "%",
+            "%g0",
+            "a#b#c",
+            "a[1]",
+            "//a:b/",
+            "<a>",
+            "a\"b",
+            "//[1]/",
+            "a\\b",
+            "a^b",
+            "%aä",
+            "//[:]/",
+            "//[1:2:3]/",
+        ] {
             assert_eq!(AttributeType::UriReference.check(bad), Err(Faulty::UriReference), "{bad}");
         }
         assert_eq!(AttributeType::UriReference.check(""), Err(Faulty::Empty));

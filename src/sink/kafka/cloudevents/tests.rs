@@ -142,7 +142,7 @@ fn digits_of_the_payload_stay_as_they_are() {
 
 #[test]
 fn what_makes_no_valid_attribute_is_poison_that_names_it() {
-    let strict = events(&CloudEvents { source: Some("/{{ source }}".to_owned()), ..config() });
+    let strict = events(&CloudEvents { source: Some("{{ source }}".to_owned()), ..config() });
     for (values, message) in [
         (
             [Some("a"), None],
@@ -202,4 +202,37 @@ fn row_that_is_due_again_is_another_event_and_an_instant_without_four_digits_is_
         let batch = row(Batch::new(2), at, "7", &[Some("{}"), Some("a")]);
         assert!(!headers(&events, &batch).contains_key("ce_time"), "{at}");
     }
+}
+
+/// Libraries that take header names of another case for ours would read a row's headers as attributes.
+#[test]
+fn headers_of_any_case_are_the_formats_own() {
+    for name in ["ce_type", "CE_Type", "Ce_id", "content-type", "Content-Type", "CONTENT-TYPE"] {
+        assert!(owns_header(name), "{name}");
+    }
+    for name in ["ce", "type", "content-typ", "cetype", "ä_ä"] {
+        assert!(!owns_header(name), "{name}");
+    }
+}
+
+#[test]
+fn values_stay_in_their_place_of_an_address() {
+    let source = |template: &str, value: &str| {
+        let events = events(&CloudEvents { source: Some(template.to_owned()), ..config() });
+        let batch = of("1", &[Some("{}"), Some(value), Some("t")]);
+        headers(&events, &batch).remove("ce_source").expect("a source")
+    };
+    assert_eq!(
+        source("/tenants/{{ subject }}/bookings", "Müller & Co/x?y#"),
+        "/tenants/M%C3%BCller%20%26%20Co%2Fx%3Fy%23/bookings"
+    );
+    assert_eq!(source("{{ subject }}", "https://example.org/a?b"), "https://example.org/a?b");
+}
+
+#[test]
+fn text_of_another_charset_is_no_string() {
+    assert_eq!(data("text/plain"), Data::Text);
+    assert_eq!(data("text/plain; charset=\"UTF-8\""), Data::Text);
+    assert_eq!(data("text/plain; charset=iso-8859-1"), Data::Base64);
+    assert_eq!(data("application/x; a=\"charset\""), Data::Base64);
 }
