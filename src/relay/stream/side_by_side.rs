@@ -243,8 +243,9 @@ impl<'a> SideBySide<'a> {
         }
         if let Some(failure) = in_doubt(&published).filter(|_| self.once) {
             self.doubtful(row, batch.position(at), failure.clone());
-            let failing = self.ready.waiting.doubtful(&lane, &batch.message(at), once::for_next(failure.clone()), now);
-            return self.waits(row, &lane, failure, failing);
+            let next = once::for_next(failure);
+            let failing = self.ready.waiting.doubtful(&lane, &batch.message(at), next.clone(), now);
+            return self.waits(row, &lane, next, failing);
         }
         self.lanes.failed(row);
         let Some(failure) = published.stopped else { return };

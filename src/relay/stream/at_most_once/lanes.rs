@@ -5,7 +5,7 @@
 //! one transaction takes those back that provably were not sent, lists those as unknown that may have been accepted, takes the token
 //! away, and moves the position over all rows that are accepted or listed without a gap.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::flight::Flight;
 use crate::cursor::ahead::{AheadSettlement, Beyond};
@@ -17,18 +17,21 @@ use crate::relay::engine::circuit;
 use crate::relay::engine::deadline::within;
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::read_ahead::{Ahead, Chain};
+use crate::relay::stream::relayed::Relayed;
 use crate::relay::stream::report;
 use crate::relay::stream::side_by_side::{Doubtful, SideBySide};
 use crate::relay::stream::turn::Turn;
 use crate::relay::stream::turn::publish::Taken;
 use crate::relay::stream::turn_buffer::Kept;
-use crate::relay::stream::turn_progress::Relayed;
 use crate::relay::stream::withheld::Parked;
 use crate::sink::{Failure, Mode};
 use crate::source::fetch::{FetchError, Fetched};
 
 /// For each message that may be on its way, so many rows are reserved: while one is slow, others follow.
 const RESERVED: usize = 4;
+
+/// How long until the next turn where no message of one was accepted or refused; lanes wait by themselves.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// What a turn has read.
 struct Read<'a> {
@@ -65,7 +68,9 @@ impl<'a> Turn<'a> {
         let ready = self.ready;
         chain.ahead = None;
         // Of a single lane no more is read than may be sent.
-        let window = if ready.lane.is_some() { ready.config.lanes.window } else { self.reserves() };
+        let until = self.last_start(deadline);
+        let sends = self.reserves(until);
+        let window = if ready.lane.is_some() { ready.config.lanes.window } else { sends };
         let reads = window.max(self.reads_at_least());
         let begun = Instant::now();
         let Ahead { mut rows, mut end, most, growth, .. } =
@@ -75,11 +80,10 @@ impl<'a> Turn<'a> {
         if opened.as_ref().is_some_and(|opened| self.is_for_late_rows(opened)) {
             return Ok(Err(opened));
         }
-        let until = self.last_start(deadline);
         // Nothing is handed over later: a process that was stopped would go on when it wakes, while another has the lock.
         let mode = Mode { until: Some(until), ..self.side_mode(deadline) };
         let recorder = self.lane_recorder(cursor, None).idle();
-        let (wanted, sends) = (self.row_limit(0), self.reserves());
+        let wanted = self.row_limit(0);
         let mut side = SideBySide::new(ready, mode, recorder, until, (sends, sends), self.engine.stop.clone()).once();
         let (mut kept, mut parked) = (Kept::default(), self.passing(None));
         let (closed, late) = (cursor.closed(), FetchError::Late(ready.config.turn.deadline));
@@ -100,10 +104,19 @@ impl<'a> Turn<'a> {
         Ok(Ok(Read { side, kept, parked, fetched, opened, taken }))
     }
 
-    /// How many rows this turn reserves. While the circuit is open, one message tries the receiver.
-    fn reserves(&self) -> usize {
-        let lanes = self.ready.config.lanes.in_flight.saturating_mul(RESERVED).min(super::MOST);
-        if self.ready.status.circuit_open() { 1 } else { lanes.min(self.ready.config.turn.rows).max(1) }
+    /// How many rows this turn reserves: no more than it may begin until then, because a crash lists them all. While the circuit is open, one
+    /// message tries the receiver.
+    fn reserves(&self, until: Instant) -> usize {
+        let ready = self.ready;
+        if ready.status.circuit_open() {
+            return 1;
+        }
+        let at_once = if ready.lane.is_some() { ready.config.lanes.in_flight } else { 1 };
+        let at_once = at_once.min(ready.sink.at_once().unwrap_or(usize::MAX));
+        let left = until.saturating_duration_since(Instant::now()).as_micros();
+        let by_rate = ready.sink.min_interval().map(|interval| left / interval.as_micros().max(1) + 1);
+        let by_rate = by_rate.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
+        at_once.saturating_mul(RESERVED).min(super::MOST).min(by_rate).min(ready.config.turn.rows).max(1)
     }
 
     /// Reserves rows, sends them, and writes how that ended.
@@ -132,6 +145,9 @@ impl<'a> Turn<'a> {
         if let Err(failure) = self.reach(&kept, &reserved_rows).await {
             return self.advance(cursor, Relayed::nothing(failure)).await;
         }
+        if side.is_late() {
+            return Err(FetchError::Late(self.ready.config.turn.deadline).into());
+        }
         let Some(reserved) = self.reserve_lanes(cursor, &reserved_rows, deadline).await? else {
             return Ok(TurnOutcome::Busy);
         };
@@ -156,7 +172,7 @@ impl<'a> Turn<'a> {
         let relayed = self.ended_lanes(side, (kept, parked), (Some(fetched), false), taken)?;
         let relayed = Relayed { opened, unknown: doubtful.len(), ..relayed };
         let outcome = self.settle_lanes(reserved, (&not_sent, &doubtful), relayed).await?;
-        if late {
+        if late && is_quiet(&outcome) {
             // It is reported, and the next attempt is made after a pause.
             return Err(FetchError::Late(self.ready.config.turn.deadline).into());
         }
@@ -206,16 +222,15 @@ impl<'a> Turn<'a> {
             TurnError::NotAdvanced { source, .. } => not_settled(source),
             error => error,
         })?;
-        let last = doubtful.last().filter(|_| acknowledged == 0);
-        let is_quiet = matches!(outcome, TurnOutcome::Relayed { .. } | TurnOutcome::Idle);
-        let Some(Doubtful { position, failure, .. }) = last.filter(|_| is_quiet) else {
-            self.tell_doubtful(doubtful);
-            return Ok(outcome);
-        };
-        // Nothing was accepted: the relay makes a pause, and the circuit counts it.
-        self.tell_doubtful(&doubtful[..doubtful.len() - 1]);
-        self.ready.metrics.abandoned(1);
-        Ok(TurnOutcome::Unknown { rows: 0, failure: failure.clone(), message_id: position.id.clone() })
+        self.tell_doubtful(doubtful);
+        Ok(match doubtful.last().filter(|_| acknowledged == 0 && is_quiet(&outcome)) {
+            None => outcome,
+            // Nothing was accepted: the relay says so, and its lanes make their pauses.
+            Some(Doubtful { position, failure, .. }) => {
+                let failure = Failure { ambiguous: false, ..failure.clone() };
+                TurnOutcome::LaneWaits { rows: 0, pause: PAUSE, failure, message_id: position.id.clone() }
+            }
+        })
     }
 
     fn tell_doubtful(&self, doubtful: &[Doubtful]) {
@@ -233,4 +248,9 @@ impl<'a> Turn<'a> {
         }
         self.ready.metrics.abandoned(u64::try_from(doubtful.len()).unwrap_or(0));
     }
+}
+
+/// Whether a turn has nothing to tell but what it has sent.
+fn is_quiet(outcome: &TurnOutcome) -> bool {
+    matches!(outcome, TurnOutcome::Relayed { .. } | TurnOutcome::Idle)
 }

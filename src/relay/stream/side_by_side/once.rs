@@ -64,11 +64,13 @@ impl SideBySide<'_> {
         let now = Instant::now();
         for (row, position) in std::mem::take::<HashMap<usize, Position>>(&mut self.flying) {
             let failure = Failure { hint: unknown::HINT.to_owned(), ..Failure::deadline() };
+            self.doubtful(row, position, failure.clone());
             if let Some((batch, at)) = kept.locate(row) {
-                let lane = self.lanes.lane(row);
-                self.ready.waiting.doubtful(lane, &batch.message(at), for_next(failure.clone()), now);
+                let lane = self.lanes.lane(row).clone();
+                let next = for_next(failure);
+                let failing = self.ready.waiting.doubtful(&lane, &batch.message(at), next.clone(), now);
+                self.waits(row, &lane, next, failing);
             }
-            self.doubtful(row, position, failure);
         }
         self.doubtful.sort_unstable_by_key(|doubtful| doubtful.row);
     }
@@ -76,6 +78,11 @@ impl SideBySide<'_> {
     /// Of the chosen rows those that provably were not sent.
     pub(in crate::relay) fn not_sent(&self, reserved: Vec<(usize, Position)>) -> Vec<Position> {
         reserved.into_iter().filter(|(row, _)| !self.lanes.is_passed(*row)).map(|(_, position)| position).collect()
+    }
+
+    /// Whether nothing may be sent any more in this turn.
+    pub(in crate::relay) fn is_late(&self) -> bool {
+        Instant::now() >= self.until
     }
 
     /// Whether there was no time to send a single one of the chosen rows.
@@ -91,6 +98,10 @@ impl SideBySide<'_> {
 
 /// Why the next row of a lane waits behind one that was passed without a clear answer.
 pub(super) fn for_next(failure: Failure) -> Failure {
+    // The relay halts, and says why.
+    if failure.class == Class::Fatal {
+        return Failure { ambiguous: false, ..failure };
+    }
     let class = if failure.class == Class::Poison { Class::Retry } else { failure.class };
     let hint = "The message of its lane before it was not answered, and is listed as unknown: `outbox-relay request list --unknown`. This \
                 one is sent after a pause";
