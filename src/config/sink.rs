@@ -77,7 +77,9 @@ pub(super) fn read(
             "command" => command::read(&section).map(Config::Command),
             "custom" => own.clone().map(Config::Custom),
             "email" => email::read(&section, deadline).map(|config| Config::Email(Box::new(config))),
-            _ => section.is_present().then(|| Config::Stdout(crate::sink::stdout::Config {})),
+            "stdout" => section.is_present().then(|| Config::Stdout(crate::sink::stdout::Config {})),
+            // A kind of KINDS without a reader must not become another one.
+            _ => None,
         };
         (each, config)
     });

@@ -11,8 +11,8 @@ use crate::relay::engine::deadline::within;
 use crate::relay::setup::row_key::RowKey;
 use crate::relay::stream::outcome::TurnError;
 use crate::relay::stream::publish_decision::Verdict;
+use crate::relay::stream::relayed::Relayed;
 use crate::relay::stream::turn::Turn;
-use crate::relay::stream::turn_progress::Relayed;
 use crate::relay::stream::withheld::Parked;
 use crate::sink::{Class, Failure, Published};
 

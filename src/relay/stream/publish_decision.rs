@@ -9,7 +9,7 @@ use crate::relay::engine::Engine;
 use crate::relay::engine::dead_letter;
 use crate::relay::engine::disposition::{ForMessage, ForRelay, Sender, at_stop, disposition};
 use crate::relay::setup::prepared::PreparedStream;
-use crate::relay::stream::turn_progress::Relayed;
+use crate::relay::stream::relayed::Relayed;
 use crate::sink::{Class, Failure, Published};
 
 /// See the module.

@@ -1,21 +1,16 @@
 //! What a turn has read and published, in order, and how far it was acknowledged.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::batch::Batch;
 use crate::cursor::ahead::Beyond;
 use crate::late::Opened;
 use crate::position::{Position, Timestamp};
 use crate::relay::engine::unreadable;
-use crate::relay::stream::progress_writer::ProgressWriter;
-use crate::relay::stream::read_ahead::Rows;
 use crate::relay::stream::turn_buffer::Kept;
-use crate::relay::stream::withheld::{Parked, Withheld};
-use crate::sink::{Failure, Flow, Publication, Published};
+use crate::relay::stream::withheld::Withheld;
+use crate::sink::{Failure, Published};
 use crate::source::fetch::{Fetched, Unreadable};
-
-/// How often acknowledgements are recorded while a turn waits for the last of them.
-const WHILE_SETTLING: Duration = Duration::from_millis(50);
 
 /// What happened between fetch and advance.
 pub(in crate::relay) struct Relayed {
@@ -130,55 +125,5 @@ impl Relayed {
 
     pub(in crate::relay) fn instants(&self, n: usize) -> Vec<Timestamp> {
         self.kept.instants(n)
-    }
-}
-
-/// Pushes batches as they come, keeps them until they are acknowledged, and waits for the acknowledgements; how long it
-/// waited for the last ones.
-pub(in crate::relay) async fn pump(
-    publication: &mut Publication<'_>,
-    kept: &mut Kept,
-    parked: &mut Parked<'_>,
-    mut rows: Rows,
-    mut writer: Option<ProgressWriter>,
-) -> Duration {
-    while let Some((batch, room)) = rows.next().await {
-        let refusals = parked.refusals(&batch, publication).await;
-        let batch = parked.publishable(batch, refusals, kept.rows());
-        if parked.withheld.refuses() {
-            writer = None;
-        }
-        // Kept before it is pushed: a push that is cut half-way has published rows of it.
-        let batch = kept.keep(batch);
-        if publication.push(batch).await == Flow::Stop || parked.is_full() {
-            // Nothing more is read, but what was pushed before the stop is on its way and counts when it arrives.
-            rows.close();
-            break;
-        }
-        drop(room);
-        release(publication, kept, parked, writer.as_mut());
-        // With all rows read there is nothing to wait for, and the loss of the lock must be seen all the same.
-        tokio::task::yield_now().await;
-    }
-    let pushed = Instant::now();
-    let settling = publication.settle();
-    tokio::pin!(settling);
-    while tokio::time::timeout(WHILE_SETTLING, &mut settling).await.is_err() {
-        release(publication, kept, parked, writer.as_mut());
-    }
-    pushed.elapsed()
-}
-
-/// Gives back what has been acknowledged, and records that.
-fn release(
-    publication: &Publication<'_>,
-    kept: &mut Kept,
-    parked: &mut Parked<'_>,
-    writer: Option<&mut ProgressWriter>,
-) {
-    kept.release(publication.acknowledged());
-    parked.withheld.release(publication.acknowledged());
-    if let Some(writer) = writer {
-        writer.released(kept);
     }
 }

@@ -16,9 +16,9 @@ use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::{ForCircuit, at_stop};
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::publish_decision::{self, Verdict};
+use crate::relay::stream::relayed::Relayed;
 use crate::relay::stream::report;
 use crate::relay::stream::shards;
-use crate::relay::stream::turn_progress::Relayed;
 use crate::relay::stream::withheld::Parks;
 use crate::sink::Failure;
 

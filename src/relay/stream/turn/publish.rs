@@ -10,11 +10,14 @@ use crate::relay::OnPoison;
 use crate::relay::stream::outcome::TurnError;
 use crate::relay::stream::progress_writer::ProgressWriter;
 use crate::relay::stream::read_ahead::{self, Ahead, Chain, Rows};
+use crate::relay::stream::relayed::Relayed;
 use crate::relay::stream::turn_buffer::Kept;
-use crate::relay::stream::turn_progress::{Relayed, pump};
-use crate::relay::stream::withheld::Withheld;
-use crate::sink::{Failure, Mode, Published};
+use crate::relay::stream::withheld::{Parked, Withheld};
+use crate::sink::{Failure, Flow, Mode, Publication, Published};
 use crate::source::fetch::{FetchError, Fetched};
+
+/// How often acknowledgements are recorded while a turn waits for the last of them.
+const WHILE_SETTLING: Duration = Duration::from_millis(50);
 
 /// How many rows a turn has taken, and may have taken.
 pub(in crate::relay) struct Taken {
@@ -81,7 +84,7 @@ impl Turn<'_> {
             }
             fetched = Some(outcome);
         };
-        let publishing = async { tail = pump(&mut publication, &mut kept, &mut parked, rows, writer).await };
+        let publishing = async { tail = send(&mut publication, &mut kept, &mut parked, rows, writer).await };
         let cut = tokio::select! {
             biased;
             () = closed.cancelled() => return Err(self.lock_lost(publication.acknowledged())),
@@ -214,5 +217,55 @@ impl Turn<'_> {
             None => Fetched { rows, more: cut, ..Fetched::default() },
         };
         Ok(Relayed::new(kept, published, fetched, withheld))
+    }
+}
+
+/// Pushes batches as they come, keeps them until they are acknowledged, and waits for the acknowledgements; how long it
+/// waited for the last ones.
+async fn send(
+    publication: &mut Publication<'_>,
+    kept: &mut Kept,
+    parked: &mut Parked<'_>,
+    mut rows: Rows,
+    mut writer: Option<ProgressWriter>,
+) -> Duration {
+    while let Some((batch, room)) = rows.next().await {
+        let refusals = parked.refusals(&batch, publication).await;
+        let batch = parked.publishable(batch, refusals, kept.rows());
+        if parked.withheld.refuses() {
+            writer = None;
+        }
+        // Kept before it is pushed: a push that is cut half-way has published rows of it.
+        let batch = kept.keep(batch);
+        if publication.push(batch).await == Flow::Stop || parked.is_full() {
+            // Nothing more is read, but what was pushed before the stop is on its way and counts when it arrives.
+            rows.close();
+            break;
+        }
+        drop(room);
+        release(publication, kept, parked, writer.as_mut());
+        // With all rows read there is nothing to wait for, and the loss of the lock must be seen all the same.
+        tokio::task::yield_now().await;
+    }
+    let pushed = Instant::now();
+    let settling = publication.settle();
+    tokio::pin!(settling);
+    while tokio::time::timeout(WHILE_SETTLING, &mut settling).await.is_err() {
+        release(publication, kept, parked, writer.as_mut());
+    }
+    pushed.elapsed()
+}
+
+/// Gives back what has been acknowledged, and records that.
+fn release(
+    publication: &Publication<'_>,
+    kept: &mut Kept,
+    parked: &mut Parked<'_>,
+    writer: Option<&mut ProgressWriter>,
+) {
+    kept.release(publication.acknowledged());
+    parked.withheld.release(publication.acknowledged());
+    if let Some(writer) = writer {
+        writer.released(kept);
     }
 }
