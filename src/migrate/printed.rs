@@ -29,7 +29,7 @@ pub fn down_sql(from: i32, to: i32) -> String {
     sql
 }
 
-/// Printed SQL keeps out of a migrator's way, too.
+/// Printed SQL keeps out of a migrator's way, too, and calls nothing that the database's owner has put on the path.
 fn begin() -> String {
-    format!("BEGIN;\nSELECT pg_catalog.pg_advisory_xact_lock({LOCK});\n")
+    format!("BEGIN;\nSET LOCAL search_path = '';\nSELECT pg_catalog.pg_advisory_xact_lock({LOCK});\n")
 }

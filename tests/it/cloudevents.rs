@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use outbox_relay::config::Config;
 use serde_json::{Value, json};
 
 use crate::consumer::{java, kit};
+use crate::kafka_sink::{arrived, configured};
 use crate::support::outside::halted;
-use crate::support::{
-    CLOCK, Database, PATIENCE, Record, Replica, bookings, broker, config, database, eventually, outbox_relay, records,
-    toml, unique,
-};
+use crate::support::{CLOCK, PATIENCE, Replica, bookings, broker, database, outbox_relay, toml, unique};
 
 /// A relay named by its topic, with these lines of its sink, and below `[relay.sink.kafka.cloudevents]`.
 fn relay(topic: &str, sink: &str, events: &str) -> String {
@@ -26,16 +23,6 @@ async fn topics<const N: usize>(names: [&str; N]) -> [String; N] {
         broker().await.create_topic(topic, 1, &[]).await.unwrap();
     }
     topics
-}
-
-async fn configured(database: &Database, relays: &str) -> Config {
-    config(database, "relay", Some(&broker().await.bootstrap_servers()), relays)
-}
-
-async fn arrived(topic: &str, count: usize) -> Vec<Record> {
-    let servers = broker().await.bootstrap_servers();
-    eventually(PATIENCE * 2, || async { records(&servers, topic).await.len() >= count }).await;
-    records(&servers, topic).await
 }
 
 /// What the SDK reads from a topic, by id.

@@ -25,12 +25,12 @@ async fn topic(prefix: &str, partitions: i32, settings: &[(&str, &str)]) -> Stri
     topic
 }
 
-async fn configured(database: &Database, relays: &str) -> Config {
+pub async fn configured(database: &Database, relays: &str) -> Config {
     config(database, "relay", Some(&broker().await.bootstrap_servers()), relays)
 }
 
 /// Everything in the topic once it holds this many records.
-async fn arrived(topic: &str, count: usize) -> Vec<Record> {
+pub async fn arrived(topic: &str, count: usize) -> Vec<Record> {
     let servers = broker().await.bootstrap_servers();
     eventually(PATIENCE * 2, || async { records(&servers, topic).await.len() >= count }).await;
     records(&servers, topic).await
