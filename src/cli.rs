@@ -221,6 +221,8 @@ fn hint(error: &anyhow::Error) -> Option<&str> {
         Error::Connect { .. }
             | Error::Opening { .. }
             | Error::PasswordFile { .. }
+            | Error::PasswordCommand { .. }
+            | Error::Identity(_)
             | Error::PasswordMissing(_)
             | Error::PasswordEmpty { .. }
             | Error::Method { .. }

@@ -25,6 +25,7 @@ mod parking;
 mod pending;
 mod postgres;
 mod postgres_url;
+mod preset;
 mod problem;
 mod properties;
 mod queries;
@@ -155,6 +156,7 @@ impl Config {
         let mut document = tree::parse(text, &report);
         let certain = document.certain;
         environment::overlay(&mut document.root, environment, &report);
+        preset::apply(&mut document.root);
         let config = build(&document.root, environment, kinds, &report);
         report.keep_first_cause();
         match config {

@@ -18,13 +18,17 @@ pub mod codec;
 mod connect;
 pub mod error;
 pub mod listen;
+mod password;
 mod pool;
 mod refusal;
 pub mod sqlstate;
 
 pub use auth::Method;
 pub use error::Error;
+pub use password::{PasswordCommand, PasswordSource};
 pub use pool::{Fragile, Loan, Pool, pool, take};
+
+pub use crate::tls::IdentityFiles;
 
 /// Ends the session's time limits: it waits for others' transactions, and its statements take as long as they take.
 pub(crate) const PATIENT: &str = include_str!("database/sql/patient.sql");
@@ -38,10 +42,12 @@ pub struct Config {
     pub tls: TlsMode,
     /// What the server may ask for; none: anything but the password in clear text without TLS.
     pub auth: Option<Vec<Method>>,
-    /// Read at every connection, so that a rotated password is picked up.
-    pub password_file: Option<PathBuf>,
+    /// Where the password is from, when it stands not in [`Self::connection`].
+    pub password: Option<PasswordSource>,
     /// Certificate authorities to trust instead of the system's.
     pub ca_file: Option<PathBuf>,
+    /// What the relay shows for itself, read at every connection.
+    pub identity: Option<IdentityFiles>,
     /// All connections of this process but the intake's: one watcher, one for probes and samples, the rest two by two for turns. At least 4.
     pub pool_size: usize,
     /// How many of them are neither the watcher's, nor for probes, nor for turns: one hears notifications, one renews the

@@ -15,6 +15,7 @@ mod failure;
 pub mod http;
 mod idempotency_key;
 pub mod kafka;
+mod kind;
 mod mode;
 mod once;
 mod publication;
@@ -28,6 +29,7 @@ pub mod webhook;
 
 pub use config::Config;
 pub use failure::{Class, Failure, KnownError, Phase, Subject};
+pub use kind::{Kind, LaneKey};
 pub use mode::{Flow, Mark, Mode};
 pub use once::Progress;
 pub use publication::{Asked, Publication};

@@ -1,9 +1,10 @@
 //! The client's side of TLS, for PostgreSQL, HTTP and SMTP alike.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use native_tls::{Certificate, Protocol, TlsConnector};
+use native_tls::{Certificate, Identity, Protocol, TlsConnector};
+use sha2::{Digest as _, Sha256};
 
 /// The protocols that a client offers (ALPN, RFC 7301), by which what stands before a server may choose; none where there is one only.
 pub(crate) type Protocols = &'static [&'static str];
@@ -30,6 +31,7 @@ struct Made {
     protocols: Protocols,
     /// What the file of authorities held.
     pem: Option<Vec<u8>>,
+    own: Option<OwnCertificate>,
     connector: TlsConnector,
 }
 
@@ -39,9 +41,23 @@ struct Made {
 /// # Errors
 /// What is wrong with the authorities, and in which file.
 pub(crate) fn connector(verify: Verify, ca_file: Option<&Path>, protocols: Protocols) -> Result<TlsConnector, String> {
+    connector_as(verify, ca_file, None, protocols)
+}
+
+/// The same, for a client that shows a certificate of its own.
+///
+/// # Errors
+/// As for [`connector`].
+pub(crate) fn connector_as(
+    verify: Verify,
+    ca_file: Option<&Path>,
+    own: Option<OwnCertificate>,
+    protocols: Protocols,
+) -> Result<TlsConnector, String> {
     let pem = ca_file.map(|path| authorities(path, crate::file::bytes(path))).transpose()?;
     let mut latest = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_wanted = |made: &Made| (made.verify, made.protocols, &made.pem) == (verify, protocols, &pem);
+    let is_wanted =
+        |made: &Made| (made.verify, made.protocols, &made.pem, &made.own) == (verify, protocols, &pem, &own);
     if let Some(at) = latest.iter().position(is_wanted) {
         // The one that was not used for longest goes first.
         latest[at..].rotate_left(1);
@@ -62,12 +78,67 @@ pub(crate) fn connector(verify: Verify, ca_file: Option<&Path>, protocols: Proto
             builder.add_root_certificate(certificate);
         }
     }
+    if let Some(own) = &own {
+        builder.identity(own.identity.clone());
+    }
     let connector = builder.build().map_err(|error| error.to_string())?;
     if latest.len() == KEPT {
         latest.remove(0);
     }
-    latest.push(Made { verify, protocols, pem, connector: connector.clone() });
+    latest.push(Made { verify, protocols, pem, own, connector: connector.clone() });
     Ok(connector)
+}
+
+/// The files of a client's own certificate and key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdentityFiles {
+    /// The certificate, and those between it and the authority, as PEM.
+    pub certificate: PathBuf,
+    /// Its key, as PEM: PKCS #8, without a pass phrase.
+    pub key: PathBuf,
+}
+
+/// How a key begins that can be used.
+const PKCS8: &str = "-----BEGIN PRIVATE KEY-----";
+
+impl IdentityFiles {
+    /// What they hold now.
+    ///
+    /// # Errors
+    /// What is wrong with which file, and the way out.
+    pub(crate) fn read(&self) -> Result<OwnCertificate, String> {
+        let certificate = authorities(&self.certificate, crate::file::bytes(&self.certificate))?;
+        let key = authorities(&self.key, crate::file::bytes(&self.key))?;
+        let path = self.key.display();
+        if !key.windows(PKCS8.len()).any(|window| window == PKCS8.as_bytes()) {
+            return Err(format!(
+                "{path}: holds no key as PKCS #8 without a pass phrase ({PKCS8}); make one of another form by: openssl pkcs8 -topk8 \
+                 -nocrypt -in {path} -out NEW"
+            ));
+        }
+        let wrong = |error: native_tls::Error| format!("{} and {path}: {error}", self.certificate.display());
+        let identity = Identity::from_pkcs8(&certificate, &key).map_err(wrong)?;
+        // Whether the two belong together is found here only.
+        TlsConnector::builder().disable_built_in_roots(true).identity(identity.clone()).build().map_err(wrong)?;
+        Ok(OwnCertificate {
+            digest: Sha256::new().chain_update(&certificate).chain_update(&key).finalize().into(),
+            identity,
+        })
+    }
+}
+
+/// A client's own certificate and key.
+#[derive(Clone)]
+pub(crate) struct OwnCertificate {
+    /// Of certificate and key: the key itself is not kept beside the connector.
+    digest: [u8; 32],
+    identity: Identity,
+}
+
+impl PartialEq for OwnCertificate {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
 }
 
 fn authorities<T, E: std::fmt::Display>(path: &Path, result: Result<T, E>) -> Result<T, String> {

@@ -8,14 +8,13 @@ use super::section::Section;
 use super::show::TomlLines;
 use super::value;
 use crate::relay::Lanes;
+use crate::sink::Kind;
 
-/// Sinks that wait for the answer to each message.
-const ONE_AT_A_TIME: [&str; 5] = ["sms", "http", "webhook", "email", "custom"];
 /// Belong to `in_flight`.
 const OF_LANES: [&str; 2] = ["lane_hold", "window"];
 
 /// Reads them, and says what does not fit together.
-pub(super) fn read(relay: &Section<'_>, kind: Option<&str>) -> Lanes {
+pub(super) fn read(relay: &Section<'_>, kind: Option<Kind>) -> Lanes {
     let (turn, default) = (relay.section("turn"), Lanes::default());
     let number =
         |read: Option<u64>, default: usize| read.map_or(default, |read| usize::try_from(read).unwrap_or(default));
@@ -54,7 +53,7 @@ pub(super) fn are_asked_for(turn: &Section<'_>) -> bool {
     turn.node("in_flight").is_some_and(|node| value::integer(2..=1_000)(node).is_ok())
 }
 
-fn judge(relay: &Section<'_>, turn: &Section<'_>, kind: Option<&str>) {
+fn judge(relay: &Section<'_>, turn: &Section<'_>, kind: Option<Kind>) {
     let source = relay.section("source");
     let wrong = |what: String, fix: &str| turn.problem("in_flight", Wrong::new(what, fix));
     if let Some(queue) = ["pending", "requests", "schedule"].into_iter().find(|queue| source.has(queue)) {
@@ -62,9 +61,9 @@ fn judge(relay: &Section<'_>, turn: &Section<'_>, kind: Option<&str>) {
             format!("rows of [relay.source.{queue}] are sent side by side by a key of their own"),
             &format!("write it in [relay.source.{queue}]"),
         );
-    } else if kind == Some("kafka") {
+    } else if kind == Some(Kind::Kafka) {
         wrong("Kafka takes many records at a time, in order by partition".to_owned(), "remove it");
-    } else if let Some(kind) = kind.filter(|kind| !ONE_AT_A_TIME.contains(kind)) {
+    } else if let Some(kind) = kind.filter(|kind| !kind.waits_for_answers()) {
         wrong(format!("messages of the sink {kind} are not sent one at a time"), "remove it");
     } else if relay.has("shards") {
         wrong("not available with shards".to_owned(), "remove one of the two");

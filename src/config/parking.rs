@@ -5,19 +5,14 @@ use super::section::Section;
 use super::show::TomlLines;
 use super::value;
 use crate::relay::{Guarantee, Lanes, OnPoison, Parking};
-use crate::sink;
 use crate::sink::template::{Mode, Template};
-
-/// Sinks whose messages have no key of their own.
-const KEYLESS: [&str; 3] = ["http", "webhook", "custom"];
-/// Sinks whose messages go to a receiver, who is their key unless another is named.
-const ADDRESSED: [&str; 2] = ["sms", "email"];
+use crate::sink::{self, Kind, LaneKey};
 
 /// Reads them, and says what does not fit together.
 pub(super) fn read(
     relay: &Section<'_>,
     (on_poison, guarantee, lanes): (OnPoison, Guarantee, Lanes),
-    (kind, sink): (Option<&str>, Option<&sink::Config>),
+    (kind, sink): (Option<Kind>, Option<&sink::Config>),
 ) -> Parking {
     let default = Parking::default();
     let rows = relay.read("park_limit", value::integer(1..=1_000_000)).unwrap_or(default.rows);
@@ -63,17 +58,23 @@ pub(super) fn column(on_poison: OnPoison, parking: &Parking, sink: Option<&sink:
     }
 }
 
-fn judge_lane(turn: &Section<'_>, kind: Option<&str>) {
+fn judge_lane(turn: &Section<'_>, kind: Option<Kind>) {
     let Some(kind) = kind else { return };
-    if turn.has("lane") && kind == "kafka" {
-        let what = "a record of Kafka has its key by [relay.sink.kafka] key";
-        turn.problem("lane", Wrong::new(what, "remove it"));
-    } else if turn.has("lane") && !KEYLESS.contains(&kind) && !ADDRESSED.contains(&kind) {
-        let what = format!("messages of the sink {kind} have no key");
-        turn.problem("lane", Wrong::new(what, "remove it, and write on_poison = \"halt\" or \"dead_letter\""));
-    } else if !turn.has("lane") && KEYLESS.contains(&kind) {
-        let what = "missing: on_poison = \"park_key\" needs the column whose text is a message's key";
-        turn.missing("lane", what, "name it: [relay.turn] lane = \"customer\"");
+    match (kind.lane_key(), turn.has("lane")) {
+        (LaneKey::OfTheRecord, true) => {
+            let what = "a record of Kafka has its key by [relay.sink.kafka] key";
+            turn.problem("lane", Wrong::new(what, "remove it"));
+        }
+        (LaneKey::None, true) => {
+            let what = format!("messages of the sink {kind} have no key");
+            turn.problem("lane", Wrong::new(what, "remove it, and write on_poison = \"halt\" or \"dead_letter\""));
+        }
+        (LaneKey::Column, false) => {
+            let what = "missing: on_poison = \"park_key\" needs the column whose text is a message's key";
+            turn.missing("lane", what, "name it: [relay.turn] lane = \"customer\"");
+        }
+        (LaneKey::Receiver | LaneKey::Column, true)
+        | (LaneKey::OfTheRecord | LaneKey::Receiver | LaneKey::None, false) => {}
     }
 }
 

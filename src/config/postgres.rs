@@ -10,7 +10,7 @@ use super::problem::{Place, Wrong};
 use super::section::Section;
 use super::tree::{Node, Value};
 use super::value;
-use crate::database::{Config, TlsMode};
+use crate::database::{Config, IdentityFiles, PasswordCommand, PasswordSource, TlsMode};
 
 const DEFAULT_POOL_SIZE: usize = 10;
 
@@ -22,7 +22,7 @@ pub(super) fn read_pool_size(section: &Section<'_>) -> usize {
 }
 
 pub(super) fn read(section: &Section<'_>, pool_size: usize, environment: &Environment) -> Option<Config> {
-    let password_file = section.read("password_file", value::path);
+    let password = password(section);
     let ca_file = section.read("ca_file", value::path);
     let variable = |name: &str| variable(environment, name);
 
@@ -41,10 +41,14 @@ pub(super) fn read(section: &Section<'_>, pool_size: usize, environment: &Enviro
             }
         }
     };
-    complete(section, &mut url, environment, password_file.is_some())?;
-    if written.is_some() && url.connection.get_password().is_some() && password_file.is_some() && url.has_password {
-        let what = "the password is given twice: in the URL and by password_file";
-        section.problem("password_file", Wrong::new(what, "take the password out of the URL"));
+    complete(section, &mut url, environment, password.is_some())?;
+    if let Some((key, _)) = &password
+        && written.is_some()
+        && url.connection.get_password().is_some()
+        && url.has_password
+    {
+        let what = format!("the password is given twice: in the URL and by {key}");
+        section.problem(key, Wrong::new(what, "take the password out of the URL"));
     }
     let tls = tls(section, written.as_ref(), &url, environment)?;
     let ca_file = ca_file_of(section, ca_file, &url, environment, tls)?;
@@ -52,7 +56,75 @@ pub(super) fn read(section: &Section<'_>, pool_size: usize, environment: &Enviro
     // The driver's own modes know nothing of verification: it is told to have TLS or none, the connector verifies.
     let mode = if tls == TlsMode::Disable || only_sockets { SslMode::Disable } else { SslMode::Require };
     url.connection.ssl_mode(mode);
-    Some(Config { connection: url.connection, tls, auth: url.auth, password_file, ca_file, pool_size, dedicated: 0 })
+    let identity = identity(section, (&url, written.as_ref()), environment, mode != SslMode::Disable)?;
+    let password = password.map(|(_, source)| source);
+    let Url { connection, auth, .. } = url;
+    Some(Config { connection, tls, auth, password, ca_file, identity, pool_size, dedicated: 0 })
+}
+
+/// The source of the password, with its key.
+fn password(section: &Section<'_>) -> Option<(&'static str, PasswordSource)> {
+    let file = section.read("password_file", value::path);
+    let command = section.read("password_command", command);
+    if section.has("password_file") && section.has("password_command") {
+        let what = "the password is given twice: by password_file and by password_command";
+        section.problem("password_command", Wrong::new(what, "remove one of the two"));
+    }
+    let command = command.map(|command| ("password_command", PasswordSource::Command(command)));
+    file.map(|path| ("password_file", PasswordSource::File(path))).or(command)
+}
+
+fn command(node: &Node) -> Result<PasswordCommand, Wrong> {
+    let fix = "write the program and its arguments, for example [\"/usr/local/bin/token\", \"--user\", \"relay\"]";
+    let argv = value::arguments(node).map_err(|wrong| Wrong::new(wrong.what, fix))?;
+    match argv.first() {
+        Some(program) if !program.is_empty() => Ok(PasswordCommand::new(argv)),
+        Some(_) | None => Err(Wrong::new("names no program", fix)),
+    }
+}
+
+/// The relay's own certificate, from keys, URL or environment; never one without its key.
+fn identity(
+    section: &Section<'_>,
+    (url, written): (&Url, Option<&Node>),
+    environment: &Environment,
+    encrypted: bool,
+) -> Option<Option<IdentityFiles>> {
+    let variable = |name: &str| environment.get(name).filter(|path| !path.is_empty()).cloned();
+    let keys = (section.read("cert_file", value::path), section.read("key_file", value::path));
+    let of_url = (url.sslcert.clone().map(PathBuf::from), url.sslkey.clone().map(PathBuf::from));
+    let is_given = |(certificate, key): &(Option<PathBuf>, Option<PathBuf>)| certificate.is_some() || key.is_some();
+    if is_given(&keys) && is_given(&of_url) {
+        let what = "the relay's certificate is given twice: by cert_file and key_file, and in the URL";
+        section.problem("cert_file", Wrong::new(what, "remove one of the two"));
+        return None;
+    }
+    let by_key = is_given(&keys) || section.has("cert_file") || section.has("key_file");
+    let explicit = by_key || is_given(&of_url);
+    let wrong = |what: &str, fix: &str| {
+        let wrong = Wrong::new(what, fix);
+        match by_key {
+            true if section.has("cert_file") => section.problem("cert_file", wrong),
+            true => section.problem("key_file", wrong),
+            false => section.problem_at(written, "url", wrong),
+        }
+    };
+    if explicit && !encrypted {
+        wrong("a certificate of the relay's own, and no TLS", "write sslmode=verify-full, or remove it");
+        return None;
+    }
+    let of_environment = || (variable("PGSSLCERT").map(PathBuf::from), variable("PGSSLKEY").map(PathBuf::from));
+    let given = [keys, of_url].into_iter().find(is_given).unwrap_or_else(of_environment);
+    match given {
+        (Some(certificate), Some(key)) => Some(encrypted.then_some(IdentityFiles { certificate, key })),
+        (None, None) => Some(None),
+        // Of variables for every program of the user, too: libpq would look for the other one at home.
+        (Some(_), None) | (None, Some(_)) => {
+            let fix = "name both: cert_file and key_file (or sslcert and sslkey in the URL, PGSSLCERT and PGSSLKEY)";
+            wrong("a certificate without its key, or a key without its certificate", fix);
+            None
+        }
+    }
 }
 
 /// Whether all connections go by a Unix socket. What is for a network, TLS and the guard over the sign-in, is not there on a socket:
@@ -86,7 +158,7 @@ fn text_of(node: &Node) -> Option<&str> {
 }
 
 /// Fills what the URL leaves open from `PG*`, as libpq does.
-fn complete(section: &Section<'_>, url: &mut Url, environment: &Environment, password_file: bool) -> Option<()> {
+fn complete(section: &Section<'_>, url: &mut Url, environment: &Environment, has_password: bool) -> Option<()> {
     let variable = |name: &str| environment.get(name).filter(|text| !text.is_empty());
     let connection = &mut url.connection;
     if connection.get_hosts().is_empty() {
@@ -121,7 +193,7 @@ fn complete(section: &Section<'_>, url: &mut Url, environment: &Environment, pas
         connection.dbname(name);
     }
     if connection.get_password().is_none()
-        && !password_file
+        && !has_password
         && let Some(password) = variable("PGPASSWORD")
     {
         connection.password(password);

@@ -12,6 +12,8 @@ pub(super) struct Url {
     pub(super) connection: tokio_postgres::Config,
     pub(super) sslmode: Option<String>,
     pub(super) sslrootcert: Option<String>,
+    pub(super) sslcert: Option<String>,
+    pub(super) sslkey: Option<String>,
     pub(super) auth: Option<Vec<Method>>,
     pub(super) has_password: bool,
 }
@@ -97,10 +99,8 @@ fn sort<'a>(query: &'a str, url: &mut Url) -> Result<Vec<&'a str>, Wrong> {
             "sslmode" => url.sslmode = Some(decoded(value)),
             "sslrootcert" => url.sslrootcert = Some(decoded(value)),
             "require_auth" => url.auth = Some(methods(&decoded(value))?),
-            "sslcert" | "sslkey" => {
-                let what = format!("{name}: client certificates are not available in this version");
-                return Err(Wrong::new(what, "use a password, and remove it"));
-            }
+            "sslcert" => url.sslcert = Some(decoded(value)),
+            "sslkey" => url.sslkey = Some(decoded(value)),
             "tcp_user_timeout" => {
                 let what = "tcp_user_timeout follows from turn.deadline: it must end a silent connection in time";
                 return Err(Wrong::new(what, "remove it"));
@@ -110,7 +110,8 @@ fn sort<'a>(query: &'a str, url: &mut Url) -> Result<Vec<&'a str>, Wrong> {
                 kept.push(parameter);
             }
             name => {
-                let known = PARAMETERS.iter().copied().chain(["sslmode", "sslrootcert", "require_auth"]);
+                let known =
+                    PARAMETERS.iter().copied().chain(["sslmode", "sslrootcert", "sslcert", "sslkey", "require_auth"]);
                 let fix = keys::nearest(name, known)
                     .map_or_else(|| "remove it".to_owned(), |meant| format!("did you mean {meant}?"));
                 return Err(Wrong::new(format!("no parameter {name:?} is known in the URL"), fix));

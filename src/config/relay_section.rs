@@ -10,10 +10,13 @@ use super::section::Section;
 use super::show::{self, Secrets};
 use super::tree::{Node, Value};
 use super::units::print_duration;
-use super::{delivers, filter, lanes, parking, properties, requests, schedule, shards, sink, source, turn, value};
+use super::{
+    delivers, filter, lanes, parking, preset, properties, requests, schedule, shards, sink, source, turn, value,
+};
 use crate::position::Timestamp;
 use crate::relay::{Config, Guarantee, OnConfigChange, OnLateRow, OnPoison, Start};
 use crate::secret::Secret;
+use crate::sink::Kind;
 use crate::sink::custom::Kinds;
 use crate::sink::kafka::{self, ClusterConfig};
 
@@ -56,8 +59,9 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let source = source::read(section, around.allow_loss);
     let sinks = section.section("sink");
     let kind = sink::kind(&sinks);
+    preset::judge(section, kind);
     let own = sink::own(&sinks, around.kinds);
-    let reaches_people = kind.is_some_and(sink::may_be_one_by_one);
+    let reaches_people = kind.is_some_and(Kind::may_be_one_by_one);
     let one_by_one = own.as_ref().map_or(reaches_people, |own| own.description.one_by_one);
     let guarantee = guarantee(section, kind, requests);
     judge_source(section, scheduled, guarantee);
@@ -71,7 +75,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     turn::judge_notify(section, &poll);
     let sink = sink::read(&sinks, (kind, own), turn.deadline, around.has_cluster);
 
-    let cluster = around.cluster.filter(|_| kind == Some("kafka"));
+    let cluster = around.cluster.filter(|_| kind == Some(Kind::Kafka));
     if let Some(cluster) = cluster {
         check_linger(section, cluster, &turn);
     }
@@ -117,23 +121,23 @@ fn judge_source(section: &Section<'_>, scheduled: bool, guarantee: Guarantee) {
 }
 
 /// Refuses sinks that cannot serve this kind of source.
-fn refuse_pairs(sinks: &Section<'_>, kind: Option<&str>, pending: bool, scheduled: bool) {
-    if pending && kind == Some("sql") {
+fn refuse_pairs(sinks: &Section<'_>, kind: Option<Kind>, pending: bool, scheduled: bool) {
+    if pending && kind == Some(Kind::Sql) {
         let what = "not available with [relay.source.pending]";
         sinks.problem("sql", Wrong::new(what, "read the table by [relay.source.stream]"));
     }
-    if kind == Some("command") && !scheduled {
+    if kind == Some(Kind::Command) && !scheduled {
         let what = "a command is started by a schedule: rows of a table start no programs";
         sinks.problem("command", Wrong::new(what, "read [relay.source.schedule], or use another sink"));
     }
 }
 
 /// A statement runs in the cursor's transaction, and nothing else does.
-fn guarantee(section: &Section<'_>, kind: Option<&str>, requests: bool) -> Guarantee {
+fn guarantee(section: &Section<'_>, kind: Option<Kind>, requests: bool) -> Guarantee {
     // What is no word at all is answered by those that fit this relay.
     let fitting: &'static [(&'static str, Guarantee)] = match kind {
         _ if requests => &GUARANTEES[2..3],
-        Some("sql") => &GUARANTEES[3..],
+        Some(Kind::Sql) => &GUARANTEES[3..],
         _ => &GUARANTEES[..2],
     };
     let later = &["transactional"];
@@ -143,11 +147,13 @@ fn guarantee(section: &Section<'_>, kind: Option<&str>, requests: bool) -> Guara
         return given.unwrap_or(Guarantee::Deduplicated);
     }
     let wrong = match (kind, given) {
-        (Some("sql"), None | Some(Guarantee::InDatabase)) => return Guarantee::InDatabase,
-        (Some("sql"), Some(Guarantee::AtLeastOnce | Guarantee::AtMostOnce | Guarantee::Deduplicated)) => Wrong::new(
-            "a statement and the advance over its rows are one transaction, whatever else is asked for",
-            "write \"in_database\", or remove the key",
-        ),
+        (Some(Kind::Sql), None | Some(Guarantee::InDatabase)) => return Guarantee::InDatabase,
+        (Some(Kind::Sql), Some(Guarantee::AtLeastOnce | Guarantee::AtMostOnce | Guarantee::Deduplicated)) => {
+            Wrong::new(
+                "a statement and the advance over its rows are one transaction, whatever else is asked for",
+                "write \"in_database\", or remove the key",
+            )
+        }
         (Some(_), Some(Guarantee::InDatabase)) => Wrong::new(
             "only [relay.sink.sql] changes this database in the cursor's own transaction",
             "write \"at_least_once\" or \"at_most_once\", or remove the key",
@@ -183,7 +189,9 @@ fn topic(text: &str) -> Result<String, Wrong> {
 /// Whether the relay's sink sends one by one, or may, whatever else is wrong with it.
 pub(super) fn is_one_by_one(relay: &Section<'_>) -> bool {
     match relay.node("sink") {
-        Some(Node { value: Value::Table(sinks), .. }) => sinks.keys().any(|kind| sink::may_be_one_by_one(kind)),
+        Some(Node { value: Value::Table(sinks), .. }) => {
+            sinks.keys().any(|kind| Kind::of_name(kind).is_some_and(Kind::may_be_one_by_one))
+        }
         _ => false,
     }
 }

@@ -4,8 +4,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio_postgres::config::{ChannelBinding, Host, SslNegotiation, TargetSessionAttrs};
 
 use super::redact::HIDDEN;
-use super::show::{Secrets, TomlLines};
-use crate::database::{Config, Method, TlsMode};
+use super::show::{Secrets, TomlLines, quote};
+use crate::database::{Config, Method, PasswordSource, TlsMode};
 
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'*');
 
@@ -14,11 +14,20 @@ const DRIVER_KEEPALIVES_IDLE: u64 = 2 * 60 * 60;
 
 pub(super) fn write(lines: &mut TomlLines, config: &Config, secrets: Secrets) {
     lines.text("url", &url(config, secrets));
-    if let Some(path) = &config.password_file {
-        lines.text("password_file", &path.display().to_string());
+    match &config.password {
+        Some(PasswordSource::File(path)) => lines.text("password_file", &path.display().to_string()),
+        Some(PasswordSource::Command(command)) => {
+            let argv: Vec<_> = command.argv().iter().map(|arg| quote(arg)).collect();
+            lines.raw("password_command", format!("[{}]", argv.join(", ")));
+        }
+        None => {}
     }
     if let Some(path) = &config.ca_file {
         lines.text("ca_file", &path.display().to_string());
+    }
+    if let Some(files) = &config.identity {
+        lines.text("cert_file", &files.certificate.display().to_string());
+        lines.text("key_file", &files.key.display().to_string());
     }
     lines.raw("pool_size", config.pool_size);
 }

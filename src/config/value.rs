@@ -159,6 +159,18 @@ pub(super) fn texts(node: &Node) -> Result<BTreeMap<String, String>, Wrong> {
         .collect()
 }
 
+/// Arguments of a program.
+pub(super) fn arguments(node: &Node) -> Result<Vec<String>, Wrong> {
+    let fix = "write strings, for example [\"--fast\"]";
+    let Value::Array(nodes) = &node.value else { return Err(kind(node, "an array", fix)) };
+    let text = |node: &Node| match &node.value {
+        Value::Text(text) if !text.contains('\0') => Ok(text.clone()),
+        Value::Text(_) => Err(Wrong::new("an argument contains a NUL character", fix)),
+        _ => Err(Wrong::new(format!("an argument is {}, a string is needed", node.kind()), fix)),
+    };
+    nodes.iter().map(text).collect()
+}
+
 /// Columns, at least one, none twice.
 pub(super) fn columns(node: &Node) -> Result<Vec<String>, Wrong> {
     let fix = "write the names of columns, for example [\"id\", \"at\"]";

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
 use postgres_native_tls::{MakeTlsConnector, TlsStream};
+use secrecy::ExposeSecret as _;
 use tokio_postgres::config::{Host, SslMode, SslNegotiation};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::NoTlsStream;
@@ -14,8 +15,8 @@ use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Socket};
 use tokio_util::sync::CancellationToken;
 
 use super::auth::{self, Guarded, Method, Plain, Rules, Secure};
-use super::{Config, Error, Limits, Server, Session, Sessions, TlsMode, error, refusal};
-use crate::tls::{self, Verify};
+use super::{Config, Error, Limits, PasswordSource, Server, Session, Sessions, TlsMode, error, refusal};
+use crate::tls::{self, IdentityFiles, Verify};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The version that brought `transaction_timeout`, which ends a holder that is silent in the middle of a statement, too.
@@ -75,17 +76,22 @@ async fn connect(config: &Config, limits: &Limits, application_name: &str) -> Re
 pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &str) -> Result<(Client, Wire), Error> {
     let mut connection = config.connection.clone();
     connection.application_name(application_name);
-    if let Some(path) = &config.password_file {
-        let text = crate::file::text(path).map_err(|source| {
-            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-            Error::PasswordFile { path, source }
-        })?;
-        let password = text.trim_end_matches(['\r', '\n']);
-        // An empty one is none: whether the server asks for one it will say.
-        if !password.is_empty() {
-            connection.password(password);
-        }
+    let Some(source) = &config.password else { return reach(config, limits, connection).await };
+    if let Some(password) = source.read().await? {
+        connection.password(password.expose_secret());
     }
+    let reached = reach(config, limits, connection).await;
+    if reached.as_ref().is_err_and(Error::refused_credentials) {
+        source.refused().await;
+    }
+    reached
+}
+
+async fn reach(
+    config: &Config,
+    limits: &Limits,
+    mut connection: tokio_postgres::Config,
+) -> Result<(Client, Wire), Error> {
     let timeout = *connection.get_connect_timeout().unwrap_or(&CONNECT_TIMEOUT);
     connection.connect_timeout(timeout);
     connection.tcp_user_timeout(limits.lock_kill);
@@ -96,9 +102,11 @@ pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &st
             return Error::Method { target: config.target(), method };
         }
         if refusal::misses_password(&source) {
-            return match &config.password_file {
-                Some(path) => Error::PasswordEmpty { target: config.target(), path: path.clone() },
-                None => Error::PasswordMissing(config.target()),
+            return match &config.password {
+                Some(PasswordSource::File(path)) => {
+                    Error::PasswordEmpty { target: config.target(), path: path.clone() }
+                }
+                Some(PasswordSource::Command(_)) | None => Error::PasswordMissing(config.target()),
             };
         }
         refusal::distrust(&source, &config.target()).unwrap_or_else(|| Error::Connect {
@@ -135,13 +143,10 @@ fn origin(config: &Config, state: Option<&SqlState>) -> String {
     if state != Some(&SqlState::INVALID_PASSWORD) {
         return String::new();
     }
-    match &config.password_file {
-        Some(path) => format!(
-            "; the password is from {} ([postgres] password_file), read again for every connection",
-            path.display()
-        ),
-        None => "; the password is from [postgres] url or PGPASSWORD".to_owned(),
-    }
+    config
+        .password
+        .as_ref()
+        .map_or_else(|| "; the password is from [postgres] url or PGPASSWORD".to_owned(), PasswordSource::origin)
 }
 
 /// What carries a session's bytes. Without TLS no connector is made: to load the system's authorities takes a processor
@@ -176,7 +181,8 @@ fn connector(config: &Config) -> Result<native_tls::TlsConnector, Error> {
         TlsMode::VerifyCa => Verify::Authority,
         TlsMode::Require | TlsMode::Disable => Verify::Nothing,
     };
-    tls::connector(verify, config.ca_file.as_deref(), &[]).map_err(Error::Authorities)
+    let own = config.identity.as_ref().map(IdentityFiles::read).transpose().map_err(Error::Identity)?;
+    tls::connector_as(verify, config.ca_file.as_deref(), own, &[]).map_err(Error::Authorities)
 }
 
 /// The settings that the relay's rules rest on.

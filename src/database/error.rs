@@ -19,6 +19,17 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// The command that prints the password did not.
+    #[error("[postgres] password_command: {program} {reason}")]
+    PasswordCommand {
+        /// The program.
+        program: String,
+        /// What it did instead.
+        reason: String,
+    },
+    /// The relay's own certificate cannot be used.
+    #[error("cannot use the relay's own certificate ([postgres] cert_file, key_file): {0}")]
+    Identity(String),
     /// The certificate authorities cannot be used.
     #[error("cannot use the certificate authorities ([postgres] ca_file): {0}")]
     Authorities(String),
@@ -138,6 +149,8 @@ impl Error {
             Self::Connect { state, .. } => state.as_ref(),
             Self::Statement(error) => error.code(),
             Self::PasswordFile { .. }
+            | Self::PasswordCommand { .. }
+            | Self::Identity(_)
             | Self::PasswordMissing(_)
             | Self::PasswordEmpty { .. }
             | Self::Method { .. }
@@ -200,6 +213,10 @@ impl Error {
                 "Write the password into that file, or correct [postgres] password_file: a relative path counts from the \
                  directory that the program is started in."
             }
+            Self::PasswordCommand { .. } => {
+                "Run it by hand, as the relay's user: it must print the password as one line within 10 seconds, and end with 0."
+            }
+            Self::Identity(_) => "Correct [postgres] cert_file and key_file; the files are read at every connection.",
             Self::Authorities(_) => "Correct [postgres] ca_file.",
             Self::PasswordEmpty { .. } => "Write the password into that file.",
             Self::PasswordMissing(_) => "Write it into the file of [postgres] password_file, or set PGPASSWORD.",
@@ -249,7 +266,12 @@ impl Error {
     pub fn refused_credentials(&self) -> bool {
         matches!(
             self,
-            Self::PasswordFile { .. } | Self::PasswordMissing(_) | Self::PasswordEmpty { .. } | Self::Method { .. }
+            Self::PasswordFile { .. }
+                | Self::PasswordCommand { .. }
+                | Self::Identity(_)
+                | Self::PasswordMissing(_)
+                | Self::PasswordEmpty { .. }
+                | Self::Method { .. }
         ) || self.state().is_some_and(|state| {
             [SqlState::INVALID_PASSWORD, SqlState::INVALID_AUTHORIZATION_SPECIFICATION, SqlState::INVALID_CATALOG_NAME]
                 .contains(state)

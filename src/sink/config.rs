@@ -1,6 +1,6 @@
 //! Which sink a relay has, and what the engine asks of it before it is made.
 
-use super::{command, custom, email, http, kafka, sms, sql, stdout, webhook};
+use super::{Kind, command, custom, email, http, kafka, sms, sql, stdout, webhook};
 
 /// The configured sink of a relay.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,14 +30,14 @@ impl Config {
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
-            Self::Kafka(_) => "kafka",
-            Self::Http(_) => "http",
-            Self::Sms(_) => "sms",
-            Self::Webhook(_) => "webhook",
-            Self::Sql(_) => "sql",
-            Self::Email(_) => "email",
-            Self::Stdout(_) => "stdout",
-            Self::Command(_) => "command",
+            Self::Kafka(_) => Kind::Kafka.name(),
+            Self::Http(_) => Kind::Http.name(),
+            Self::Sms(_) => Kind::Sms.name(),
+            Self::Webhook(_) => Kind::Webhook.name(),
+            Self::Sql(_) => Kind::Sql.name(),
+            Self::Email(_) => Kind::Email.name(),
+            Self::Stdout(_) => Kind::Stdout.name(),
+            Self::Command(_) => Kind::Command.name(),
             Self::Custom(config) => config.kind,
         }
     }

@@ -13,7 +13,7 @@ use crate::support::records::each;
 use crate::support::{Database, PATIENCE, Process, broker, eventually, outbox_relay, unique};
 use crate::{connector, logical};
 
-const TABLE: &str = "CREATE TABLE public.outboxevent (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), \
+pub const TABLE: &str = "CREATE TABLE public.outboxevent (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), \
     aggregatetype text NOT NULL, aggregateid text, type text NOT NULL, payload jsonb, \
     tenant text, attempt int NOT NULL DEFAULT 7, urgent boolean NOT NULL DEFAULT true, \
     created_at timestamptz NOT NULL DEFAULT clock_timestamp()); \
@@ -34,7 +34,7 @@ async fn converted(connector: &str, dir: &std::path::Path) -> String {
 
 /// What both must agree on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Seen {
+pub struct Seen {
     topic: String,
     partition: i32,
     key: Option<String>,
@@ -56,7 +56,7 @@ fn seen(message: &BorrowedMessage<'_>) -> (bool, String, Seen) {
 }
 
 /// By id, with the order of the records of a partition.
-async fn published(topics: &[String], relay: bool) -> (BTreeMap<String, Seen>, Vec<Vec<String>>) {
+pub async fn published(topics: &[String], relay: bool) -> (BTreeMap<String, Seen>, Vec<Vec<String>>) {
     let (mut all, mut order) = (BTreeMap::new(), Vec::new());
     for topic in topics {
         let records = each(&broker().await.bootstrap_servers(), topic, seen).await;
@@ -70,7 +70,7 @@ async fn published(topics: &[String], relay: bool) -> (BTreeMap<String, Seen>, V
     (all, order)
 }
 
-const ROWS: &str = r#"
+pub const ROWS: &str = r#"
     INSERT INTO public.outboxevent (aggregatetype, aggregateid, type, payload, tenant, attempt, urgent)
     SELECT CASE WHEN n % 3 = 0 THEN 'payment' ELSE 'order' END, 'Nr. ' || n % 17 || ' ä€😀', 'placed',
         jsonb_build_object('n', n, 'text', 'ä€😀 "quoted" \ back', 'price', 1.10, 'list', '[1, 2]'::jsonb),

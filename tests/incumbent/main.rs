@@ -21,6 +21,7 @@ mod support;
 
 mod connect;
 mod converted;
+mod preset;
 mod trial;
 
 /// A database of a server whose log can be decoded.

@@ -61,6 +61,7 @@ mod ordering;
 mod outside;
 mod own_sink;
 mod parked;
+mod password_command;
 mod pending;
 mod poison;
 mod postgres_facts;

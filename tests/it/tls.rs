@@ -2,4 +2,5 @@
 
 mod http;
 mod kafka;
+mod own_certificate;
 mod postgres;

@@ -7,7 +7,6 @@ use std::time::Duration;
 use crate::config::problem::Wrong;
 use crate::config::section::Section;
 use crate::config::show::{TomlLines, quote};
-use crate::config::tree::{Node, Value};
 use crate::config::units::print_size;
 use crate::config::value;
 use crate::sink::command::{Config, Program};
@@ -46,7 +45,7 @@ fn read_program(section: &Section<'_>) -> Option<Program> {
     let timeout = section.read("timeout", timeout).unwrap_or(DEFAULT_TIMEOUT);
     let memory = section.read("memory", value::size(16 << 20..=1 << 40)).unwrap_or(DEFAULT_MEMORY);
     let output = section.read("output", value::size(1..=MOST_OUTPUT)).unwrap_or(MOST_OUTPUT);
-    let args = section.read("args", args);
+    let args = section.read("args", value::arguments);
     let wrong_args = section.has("args") && args.is_none();
     let fix = "write the program's absolute path, for example \"/usr/local/bin/cleanup\"";
     let program = section.require("program", value::parsed(absolute), fix)?;
@@ -60,19 +59,6 @@ fn absolute(text: &str) -> Result<PathBuf, Wrong> {
         return Ok(path);
     }
     Err(Wrong::new("not an absolute path: what it names would depend on where the relay runs", "begin it with /"))
-}
-
-fn args(node: &Node) -> Result<Vec<String>, Wrong> {
-    let wrong = |what: String| Wrong::new(what, "write strings, for example [\"--fast\"]");
-    let Value::Array(nodes) = &node.value else {
-        return Err(wrong(format!("an array is needed here, this is {}", node.kind())));
-    };
-    let text = |node: &Node| match &node.value {
-        Value::Text(text) if !text.contains('\0') => Ok(text.clone()),
-        Value::Text(_) => Err(wrong("an argument contains a NUL character".to_owned())),
-        _ => Err(wrong(format!("an argument is {}, a string is needed", node.kind()))),
-    };
-    nodes.iter().map(text).collect()
 }
 
 /// As it was understood.

@@ -10,6 +10,7 @@ use crate::config::show::{Secrets, TomlLines, quote};
 use crate::config::tree::{Node, Value};
 use crate::config::units;
 use crate::config::value;
+use crate::sink::Kind;
 use crate::sink::custom::{Config, Kinds, Table};
 
 /// Numbers above it may be secrets.
@@ -36,7 +37,7 @@ pub(super) fn read(section: &Section<'_>, kinds: &Kinds) -> Option<Config> {
 /// What is said of a kind that nobody has registered.
 fn unknown(kind: &str, kinds: &Kinds) -> Wrong {
     let names: Vec<&str> = kinds.names().collect();
-    if super::KINDS.contains(&kind) && kind != "custom" {
+    if Kind::of_name(kind).is_some_and(|kind| kind != Kind::Custom) {
         return Wrong::new("a sink that every program has", format!("write [relay.sink.{kind}]"));
     }
     if names.is_empty() {

@@ -243,3 +243,27 @@ fn stream(config: &Config) -> &crate::source::Stream {
         }
     }
 }
+
+#[test]
+fn preset_sets_what_is_not_written() {
+    let relay = |more: &str| {
+        let text = format!(
+            "[postgres]\nurl = \"postgresql://u@h/d\"\n[kafka]\nbootstrap_servers = \"h:1\"\n[[relay]]\nname = \"r\"\n{more}\n\
+             [relay.source.stream]\ntable = \"public.outboxevent\""
+        );
+        let mut config = parse(&text).expect("valid");
+        match config.relays.remove(0).sink {
+            crate::sink::Config::Kafka(kafka) => kafka,
+            other => panic!("{other:?}"),
+        }
+    };
+    let written = "[relay.sink.kafka]\ntopic = \"outbox.event.{{ aggregatetype }}\"\nkey = \"aggregateid\"\n\
+                   payload = { column = \"payload\" }";
+    let preset = "preset = \"debezium_outbox\"";
+    assert_eq!(relay(preset), relay(written));
+    let own = relay(&format!("{preset}\n[relay.sink.kafka]\ntopic = \"mine\"\npayload = {{ columns = [\"id\"] }}"));
+    assert_eq!(
+        (own.topic.as_str(), own.key.as_deref(), own.payload),
+        ("mine", Some("aggregateid"), crate::sink::kafka::Payload::Columns(vec!["id".to_owned()]))
+    );
+}

@@ -24,7 +24,7 @@ fn numbers(mark: &str) -> Vec<usize> {
 #[test]
 fn the_reference_file_is_valid() {
     let config = parse(REFERENCE).expect("valid");
-    assert_eq!(config.relays.len(), 15);
+    assert_eq!(config.relays.len(), 16);
 }
 
 // Guarantee: config.reference
@@ -48,8 +48,25 @@ fn every_commented_example_is_valid_and_changes_something() {
             assert!(parse(&text).expect_err("no such file").to_string().contains("cannot be read"));
             continue;
         }
+        if ["\ncert_file", "\nkey_file"].iter().any(|key| text.contains(key)) {
+            assert!(parse(&text).expect_err("one of a pair").to_string().contains("name both"));
+            continue;
+        }
         assert_ne!(parse(&text).expect("valid"), config, "line {}", number + 1);
     }
+}
+
+#[test]
+fn certificate_and_key_of_the_example_are_valid_together() {
+    let pair = |line: usize| {
+        REFERENCE.lines().nth(line).is_some_and(|line| line.contains("cert_file") || line.contains("key_file"))
+    };
+    let config = parse(&uncommented("#+ ", pair)).expect("valid");
+    let files = config.postgres.identity.expect("both");
+    assert_eq!(
+        (files.certificate.file_name(), files.key.file_name()),
+        (Some("relay.crt".as_ref()), Some("relay.key".as_ref()))
+    );
 }
 
 #[test]

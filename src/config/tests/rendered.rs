@@ -48,7 +48,7 @@ relay.toml:2:7: postgres.url = "postgresql://relay:***@127.0.0.1:5432/app?sslmod
 relay.toml:3:1: postgres.pool_sise = 5: unknown key
     fix: did you mean "pool_size"?
 relay.toml:4:1: postgres.pasword: unknown key
-    fix: remove it; known here: url, password_file, ca_file, pool_size
+    fix: remove it; known here: url, password_file, password_command, ca_file, cert_file, key_file, pool_size
 relay.toml:9:8: kafka.properties.acks = 1: a record counts as delivered only when all in-sync replicas have it
     fix: remove it
 relay.toml:13:13: relay[events].guarantee = "transactional": not available in this version

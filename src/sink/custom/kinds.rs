@@ -8,14 +8,11 @@ use serde::de::DeserializeOwned;
 use toml::Value;
 
 use super::{Config, CustomSink};
-use crate::sink::InvalidSetting;
+use crate::sink::{InvalidSetting, Kind};
 use crate::visible::{bounded, visible};
 
-/// What the program's own sinks cannot be called: metrics, `status` and identities have these words for others.
-const TAKEN: [&str; 13] = [
-    "kafka", "http", "sms", "webhook", "email", "sql", "stdout", "command", "custom", "pending", "requests",
-    "schedule", "stream",
-];
+/// What the program's own sinks cannot be called, beside the other kinds: metrics, `status` and identities have these words for others.
+const TAKEN: [&str; 4] = ["pending", "requests", "schedule", "stream"];
 /// The longest target that is kept.
 const LONGEST_TARGET: usize = 500;
 /// What stands for a value in an error.
@@ -44,7 +41,7 @@ impl Kinds {
             is_name,
             "a kind of sinks is named by at most 40 of a-z, 0-9 and _, and begins with a letter: {kind:?}"
         );
-        let is_free = !TAKEN.contains(&kind) && !self.0.contains_key(kind);
+        let is_free = Kind::of_name(kind).is_none() && !TAKEN.contains(&kind) && !self.0.contains_key(kind);
         assert!(is_free, "there is a kind of sinks called {kind:?} already");
         self.0.insert(kind, Arc::new(move |table| Ok(Arc::new(make(table)?))));
     }

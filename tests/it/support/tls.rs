@@ -59,6 +59,16 @@ impl Authority {
         self.dir.path().join("ca.pem")
     }
 
+    /// A client's key and certificate, valid, by its name.
+    pub fn issue_client(&self, name: &str) -> Files {
+        let (key, request, certificate) = (format!("{name}.key"), format!("{name}.csr"), format!("{name}.pem"));
+        let subject = format!("/CN={name}");
+        self.openssl(&["req", "-new", "-subj", &subject], &[&NEW_KEY[..], &[&key, "-out", &request]].concat());
+        let sign = ["x509", "-req", "-in", &request, "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial"];
+        self.openssl(&sign, &["-days", "2", "-out", &certificate]);
+        Files { certificate: self.dir.path().join(certificate), key: self.dir.path().join(key) }
+    }
+
     /// A server's key and certificate.
     pub fn issue(&self, showing: Showing) -> Files {
         let name = format!("{showing:?}");

@@ -11,14 +11,14 @@ use crate::support::tls::{Authority, Showing};
 use crate::support::{CLOCK, PATIENCE, eventually, outbox_relay};
 
 /// A server with passwords and a table, and what it shows for itself.
-struct Server {
-    postgres: Postgres,
-    owner: Client,
-    authority: Authority,
+pub(super) struct Server {
+    pub(super) postgres: Postgres,
+    pub(super) owner: Client,
+    pub(super) authority: Authority,
 }
 
 impl Server {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         let settings = vec![("log_connections".to_owned(), "on".to_owned())];
         let options = Options { auth: Auth::Own, settings, ..Options::default() };
         let postgres = Postgres::start(options).await.unwrap();
@@ -36,7 +36,7 @@ impl Server {
     }
 
     /// From now on new connections meet this certificate; `None` switches TLS off.
-    async fn show(&self, showing: Option<Showing>) {
+    pub(super) async fn show(&self, showing: Option<Showing>) {
         let loaded = async || {
             let client = self.postgres.connect("postgres", "postgres").await.unwrap();
             client.query_one("SELECT pg_conf_load_time()::text", &[]).await.unwrap().get::<_, String>(0)
