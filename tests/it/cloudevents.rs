@@ -25,8 +25,8 @@ async fn topics<const N: usize>(names: [&str; N]) -> [String; N] {
     topics
 }
 
-/// What the SDK reads from a topic, by id.
-async fn read(topic: &str) -> BTreeMap<String, Value> {
+/// What the SDK reads, by topic and id. All topics at once: Java compiles the program each time.
+async fn read(topics: &[String]) -> BTreeMap<String, BTreeMap<String, Value>> {
     let (kit, jars) = kit();
     let mut java = java();
     java.args([
@@ -36,13 +36,17 @@ async fn read(topic: &str) -> BTreeMap<String, Value> {
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     ]);
     java.arg("-cp").arg(format!("{}/*:{}/*", jars.display(), kit.join("java").display()));
-    java.args(["tests/consumer/Events.java", &broker().await.bootstrap_servers(), topic]);
+    java.args(["tests/consumer/Events.java", &broker().await.bootstrap_servers()]).args(topics);
     let run = tokio::process::Command::from(java).kill_on_drop(true).output();
     let output = tokio::time::timeout(PATIENCE * 6, run).await.expect("it ends").unwrap();
     let (said, failed) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}{failed}");
-    let events = said.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    events.map(|event| (event["id"].as_str().unwrap().to_owned(), event)).collect()
+    let mut events = BTreeMap::<_, BTreeMap<_, _>>::new();
+    for (topic, event) in said.lines().map(|line| line.split_once('\t').expect("a topic and an event")) {
+        let event: Value = serde_json::from_str(event).unwrap();
+        events.entry(topic.to_owned()).or_default().insert(event["id"].as_str().unwrap().to_owned(), event);
+    }
+    events
 }
 
 /// The same event without its data.
@@ -90,8 +94,9 @@ async fn official_sdk_reads_the_same_event_from_binary_and_structured_records() 
         arrived(topic, 2).await;
     }
     replica.stop().await;
+    let events = read(&topics).await;
     for (binary, object, (_, of_type)) in &kinds {
-        let (binary, object) = (read(binary).await, read(object).await);
+        let (binary, object) = (&events[*binary], &events[*object]);
         let of_type = of_type.split('"').nth(1).unwrap_or("application/json");
         assert_eq!(
             attributes(&binary["1"]),
@@ -103,11 +108,10 @@ async fn official_sdk_reads_the_same_event_from_binary_and_structured_records() 
         assert_eq!(binary["2"].get("tenant"), None);
         assert_eq!(binary, object, "{of_type}");
     }
-    let of = async |topic: &str| read(topic).await;
-    assert_eq!(of(doc_s).await["1"]["data"]["n"], json!(9_007_199_254_740_993_u64));
-    assert_eq!(of(doc).await["2"].get("data"), None);
-    assert_eq!(of(row).await["1"]["data"]["payload"], "tab\tü€😀");
-    assert_eq!(of(bin_s).await["1"]["data_base64"], "AP8K");
+    assert_eq!(events[doc_s]["1"]["data"]["n"], json!(9_007_199_254_740_993_u64));
+    assert_eq!(events[doc]["2"].get("data"), None);
+    assert_eq!(events[row]["1"]["data"]["payload"], "tab\tü€😀");
+    assert_eq!(events[bin_s]["1"]["data_base64"], "AP8K");
     // A text is the same bytes; whether the SDK's own JSON has it as text or base64 is the SDK's matter.
     assert_eq!(arrived(text, 2).await[0].text(), "tab\tü€😀");
     let value: Value = serde_json::from_str(&arrived(text_s, 2).await[0].text()).unwrap();
@@ -120,22 +124,27 @@ async fn headers_of_the_relay_stay_and_the_key_is_the_configured_one() {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
     owner.batch_execute("INSERT INTO bookings (customer) VALUES ('c')").await.unwrap();
-    let [binary, object] = topics(["ce-bare", "ce-bare-s"]).await;
+    let both = topics(["ce-bare", "ce-bare-s"]).await;
+    let [binary, object] = &both;
     let bare = "type = \"created\"";
-    let relays = [relay(&binary, "", bare), relay(&object, "", &format!("{bare}\nmode = \"structured\""))].concat();
+    let relays = [relay(binary, "", bare), relay(object, "", &format!("{bare}\nmode = \"structured\""))].concat();
     let replica = Replica::start(&configured(&database, &relays).await, "r1");
-    for topic in [&binary, &object] {
-        let record = arrived(topic, 1).await.remove(0);
+    let mut records = Vec::new();
+    for topic in &both {
+        records.push((topic, arrived(topic, 1).await.remove(0)));
+    }
+    let events = read(&both).await;
+    for (topic, record) in records {
         assert_eq!(
             (record.id(), record.key.as_deref(), record.header("relay")),
             ("1", Some("c"), Some(topic.as_str()))
         );
-        let event = &read(topic).await["1"];
+        let event = &events[topic]["1"];
         assert_eq!(event["source"], format!("/outbox-relay/{topic}"));
         let created_at = record.header("created_at").unwrap();
         let instant = |text: &str| outbox_relay::position::Timestamp::parse_rfc3339(text).unwrap();
         assert_eq!(instant(event["time"].as_str().unwrap()), instant(created_at));
-        assert_eq!(record.header("ce_id"), (topic == &binary).then_some("1"));
+        assert_eq!(record.header("ce_id"), (topic == binary).then_some("1"));
     }
     replica.stop().await;
 }
