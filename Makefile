@@ -17,7 +17,8 @@ GUARANTEES = action_query:: basics:: chaos:: faults:: horizon:: identity:: idle:
     replicas:: retention:: schedules:: shards:: storm:: late_rows:: turn_progress:: parked:: filter:: lanes:: \
     stage::the_server_has_the_major_version_that_was_asked_for
 # What those names contain besides, and what a broker or a receiver decides alone: the same on every PostgreSQL.
-OF_OTHERS = intake:: faults::broker_killed ordering::first_request:: lanes::failures:: schedules::page:: schedules::reports:: \
+OF_OTHERS = intake:: faults::broker_killed ordering::first_request:: lanes::failures:: lanes::sinks:: lanes::kill_repeats \
+    lanes::once::under_at_most_once_a_receiver late_rows::sinks:: filter::a_filtered_stream_to_kafka schedules::page:: schedules::reports:: \
     refusals::a_kafka refusals::check_without_kafka refusals::a_port
 # Some of them not, for example SKIP=chaos::
 SKIP ?=

@@ -66,7 +66,8 @@ Exit codes:
 Environment:
   OUTBOX_RELAY_CONFIG            the configuration file, when --config is not given
   OUTBOX_RELAY__SECTION__KEY     wins over the file, for example OUTBOX_RELAY__POSTGRES__URL
-  DATABASE_URL, PGHOST, PGPORT, PGUSER, PGDATABASE, PGPASSWORD, PGSSLMODE, PGSSLROOTCERT
+  DATABASE_URL, PGHOST, PGPORT, PGUSER, PGDATABASE, PGPASSWORD, PGSSLMODE, PGSSLROOTCERT,
+  PGSSLCERT, PGSSLKEY
                                  defaults of [postgres]
   RUST_LOG                       which logs are written to standard error; the default is info";
 

@@ -255,8 +255,13 @@ impl Sessions {
         match tokio::time::timeout(limit, opening).await {
             Ok(Ok(session)) => Ok(session),
             // The driver's own limit for TCP can pass at the same moment.
-            Ok(Err(error)) if begun.elapsed() < limit => Err(self.named(error)),
-            Ok(Err(_)) | Err(_) => Err(Error::Opening { target: self.target(), limit }),
+            Ok(Err(error)) if begun.elapsed() < limit || matches!(error, Error::PasswordCommand { .. }) => {
+                Err(self.named(error))
+            }
+            Ok(Err(_)) | Err(_) => match &self.config.password {
+                Some(source) if source.is_awaited() => Err(source.late(limit)),
+                Some(_) | None => Err(Error::Opening { target: self.target(), limit }),
+            },
         }
     }
 

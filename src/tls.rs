@@ -41,7 +41,18 @@ struct Made {
 /// # Errors
 /// What is wrong with the authorities, and in which file.
 pub(crate) fn connector(verify: Verify, ca_file: Option<&Path>, protocols: Protocols) -> Result<TlsConnector, String> {
-    connector_as(verify, ca_file, None, protocols)
+    connector_as(verify, ca_file, None, protocols).map_err(|unusable| match unusable {
+        Unusable::Authorities(reason) | Unusable::Own(reason) => reason,
+    })
+}
+
+/// What no connector can be made of.
+#[derive(Debug)]
+pub(crate) enum Unusable {
+    /// The authorities, and why.
+    Authorities(String),
+    /// The client's own certificate or key, and why.
+    Own(String),
 }
 
 /// The same, for a client that shows a certificate of its own.
@@ -53,8 +64,8 @@ pub(crate) fn connector_as(
     ca_file: Option<&Path>,
     own: Option<OwnCertificate>,
     protocols: Protocols,
-) -> Result<TlsConnector, String> {
-    let pem = ca_file.map(|path| authorities(path, crate::file::bytes(path))).transpose()?;
+) -> Result<TlsConnector, Unusable> {
+    let pem = ca_file.map(|path| named(path, crate::file::bytes(path))).transpose().map_err(Unusable::Authorities)?;
     let mut latest = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
     let is_wanted =
         |made: &Made| (made.verify, made.protocols, &made.pem, &made.own) == (verify, protocols, &pem, &own);
@@ -69,9 +80,9 @@ pub(crate) fn connector_as(
     builder.danger_accept_invalid_hostnames(verify != Verify::Name);
     builder.danger_accept_invalid_certs(verify == Verify::Nothing);
     if let (Some(path), Some(pem)) = (ca_file, &pem) {
-        let certificates = authorities(path, Certificate::stack_from_pem(pem))?;
+        let certificates = named(path, Certificate::stack_from_pem(pem)).map_err(Unusable::Authorities)?;
         if certificates.is_empty() && verify != Verify::Nothing {
-            return Err(format!("{}: holds no certificate", path.display()));
+            return Err(Unusable::Authorities(format!("{}: holds no certificate", path.display())));
         }
         builder.disable_built_in_roots(true);
         for certificate in certificates {
@@ -81,7 +92,11 @@ pub(crate) fn connector_as(
     if let Some(own) = &own {
         builder.identity(own.identity.clone());
     }
-    let connector = builder.build().map_err(|error| error.to_string())?;
+    // Whether certificate and key belong together is found here.
+    let connector = builder.build().map_err(|error| match &own {
+        Some(own) => Unusable::Own(format!("{}: {error}", own.files)),
+        None => Unusable::Authorities(error.to_string()),
+    })?;
     if latest.len() == KEPT {
         latest.remove(0);
     }
@@ -107,29 +122,28 @@ impl IdentityFiles {
     /// # Errors
     /// What is wrong with which file, and the way out.
     pub(crate) fn read(&self) -> Result<OwnCertificate, String> {
-        let certificate = authorities(&self.certificate, crate::file::bytes(&self.certificate))?;
-        let key = authorities(&self.key, crate::file::bytes(&self.key))?;
+        let certificate = named(&self.certificate, crate::file::bytes(&self.certificate))?;
+        let key = named(&self.key, crate::file::bytes(&self.key))?;
         let path = self.key.display();
-        if !key.windows(PKCS8.len()).any(|window| window == PKCS8.as_bytes()) {
+        // Other programs write lines about it before.
+        let Some(at) = key.windows(PKCS8.len()).position(|window| window == PKCS8.as_bytes()) else {
             return Err(format!(
                 "{path}: holds no key as PKCS #8 without a pass phrase ({PKCS8}); make one of another form by: openssl pkcs8 -topk8 \
                  -nocrypt -in {path} -out NEW"
             ));
-        }
-        let wrong = |error: native_tls::Error| format!("{} and {path}: {error}", self.certificate.display());
-        let identity = Identity::from_pkcs8(&certificate, &key).map_err(wrong)?;
-        // Whether the two belong together is found here only.
-        TlsConnector::builder().disable_built_in_roots(true).identity(identity.clone()).build().map_err(wrong)?;
-        Ok(OwnCertificate {
-            digest: Sha256::new().chain_update(&certificate).chain_update(&key).finalize().into(),
-            identity,
-        })
+        };
+        let files = format!("{} and {path}", self.certificate.display());
+        let identity = Identity::from_pkcs8(&certificate, &key[at..]).map_err(|error| format!("{files}: {error}"))?;
+        let digest = Sha256::new().chain_update(&certificate).chain_update(&key).finalize().into();
+        Ok(OwnCertificate { files, digest, identity })
     }
 }
 
 /// A client's own certificate and key.
 #[derive(Clone)]
 pub(crate) struct OwnCertificate {
+    /// For messages.
+    files: String,
     /// Of certificate and key: the key itself is not kept beside the connector.
     digest: [u8; 32],
     identity: Identity,
@@ -141,7 +155,7 @@ impl PartialEq for OwnCertificate {
     }
 }
 
-fn authorities<T, E: std::fmt::Display>(path: &Path, result: Result<T, E>) -> Result<T, String> {
+fn named<T, E: std::fmt::Display>(path: &Path, result: Result<T, E>) -> Result<T, String> {
     result.map_err(|error| format!("{}: {error}", path.display()))
 }
 

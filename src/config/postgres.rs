@@ -62,16 +62,23 @@ pub(super) fn read(section: &Section<'_>, pool_size: usize, environment: &Enviro
     Some(Config { connection, tls, auth, password, ca_file, identity, pool_size, dedicated: 0 })
 }
 
-/// The source of the password, with its key.
+/// The source of the password, with its key. A variable wins over the other key of the file.
 fn password(section: &Section<'_>) -> Option<(&'static str, PasswordSource)> {
-    let file = section.read("password_file", value::path);
-    let command = section.read("password_command", command);
-    if section.has("password_file") && section.has("password_command") {
-        let what = "the password is given twice: by password_file and by password_command";
-        section.problem("password_command", Wrong::new(what, "remove one of the two"));
+    let file = || Some(("password_file", PasswordSource::File(section.read("password_file", value::path)?)));
+    let command = || Some(("password_command", PasswordSource::Command(section.read("password_command", command)?)));
+    let (Some(one), Some(other)) = (section.node("password_file"), section.node("password_command")) else {
+        return file().or_else(command);
+    };
+    let is_variable = |node: &Node| matches!(node.place, Place::Variable(_));
+    match (is_variable(one), is_variable(other)) {
+        (true, false) => file(),
+        (false, true) => command(),
+        (true, true) | (false, false) => {
+            let what = "the password is given twice: by password_file and by password_command";
+            section.problem("password_command", Wrong::new(what, "remove one of the two"));
+            file()
+        }
     }
-    let command = command.map(|command| ("password_command", PasswordSource::Command(command)));
-    file.map(|path| ("password_file", PasswordSource::File(path))).or(command)
 }
 
 fn command(node: &Node) -> Result<PasswordCommand, Wrong> {
@@ -113,15 +120,23 @@ fn identity(
         wrong("a certificate of the relay's own, and no TLS", "write sslmode=verify-full, or remove it");
         return None;
     }
+    if !encrypted {
+        return Some(None);
+    }
     let of_environment = || (variable("PGSSLCERT").map(PathBuf::from), variable("PGSSLKEY").map(PathBuf::from));
     let given = [keys, of_url].into_iter().find(is_given).unwrap_or_else(of_environment);
     match given {
-        (Some(certificate), Some(key)) => Some(encrypted.then_some(IdentityFiles { certificate, key })),
+        (Some(certificate), Some(key)) => Some(Some(IdentityFiles { certificate, key })),
         (None, None) => Some(None),
-        // Of variables for every program of the user, too: libpq would look for the other one at home.
-        (Some(_), None) | (None, Some(_)) => {
+        (one, None) | (None, one) => {
+            let what = "a certificate without its key, or a key without its certificate";
             let fix = "name both: cert_file and key_file (or sslcert and sslkey in the URL, PGSSLCERT and PGSSLKEY)";
-            wrong("a certificate without its key, or a key without its certificate", fix);
+            if explicit {
+                wrong(what, fix);
+            } else {
+                let name = if variable("PGSSLCERT").map(PathBuf::from) == one { "PGSSLCERT" } else { "PGSSLKEY" };
+                section.problem_at(self::variable(environment, name).as_ref(), "url", Wrong::new(what, fix));
+            }
             None
         }
     }

@@ -24,7 +24,7 @@ pub(super) fn apply(root: &mut TomlTable) {
             continue;
         }
         let Some(sink) = below(relay, "sink", &place) else { continue };
-        // Beside another sink it would be a second one; that the preset does not fit there is said by `judge`.
+        // Beside another sink it would be a second one; `judge` reports that the preset does not fit there.
         if Kind::ALL.iter().any(|kind| *kind != Kind::Kafka && sink.contains_key(kind.name())) {
             continue;
         }
@@ -32,9 +32,10 @@ pub(super) fn apply(root: &mut TomlTable) {
         let text = |text: &str| Value::Text(text.to_owned());
         let payload = Node { place: place.clone(), value: text("payload") };
         let payload = Value::Table([("column".to_owned(), (place.clone(), payload))].into());
-        for (key, value) in
-            [("topic", text("outbox.event.{{ aggregatetype }}")), ("key", text("aggregateid")), ("payload", payload)]
-        {
+        // Rows are in the order of a key, or in none.
+        let key = if kafka.contains_key("unordered") { None } else { Some(("key", text("aggregateid"))) };
+        let topic = ("topic", text("outbox.event.{{ aggregatetype }}"));
+        for (key, value) in [topic, ("payload", payload)].into_iter().chain(key) {
             let node = Node { place: place.clone(), value };
             kafka.entry(key.to_owned()).or_insert_with(|| (place.clone(), node));
         }

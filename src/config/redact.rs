@@ -87,7 +87,9 @@ fn is_of_the_row(text: &str) -> bool {
 }
 
 /// Parameters of URLs whose values are no secrets: PostgreSQL's.
-const PLAIN_PARAMETERS: [&str; 19] = [
+const PLAIN_PARAMETERS: [&str; 21] = [
+    "sslcert",
+    "sslkey",
     "application_name",
     "channel_binding",
     "connect_timeout",

@@ -17,7 +17,12 @@ pub(super) fn write(lines: &mut TomlLines, config: &Config, secrets: Secrets) {
     match &config.password {
         Some(PasswordSource::File(path)) => lines.text("password_file", &path.display().to_string()),
         Some(PasswordSource::Command(command)) => {
-            let argv: Vec<_> = command.argv().iter().map(|arg| quote(arg)).collect();
+            // An argument may be a token.
+            let shown = |(at, arg): (usize, &String)| match secrets {
+                Secrets::Hidden if at > 0 => quote(HIDDEN),
+                Secrets::Hidden | Secrets::Exposed => quote(arg),
+            };
+            let argv: Vec<_> = command.argv().iter().enumerate().map(shown).collect();
             lines.raw("password_command", format!("[{}]", argv.join(", ")));
         }
         None => {}

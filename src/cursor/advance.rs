@@ -47,7 +47,7 @@ pub struct Advance<'a> {
     pub parked: Option<NewlyParked<'a>>,
     /// What it leaves beyond the position, where rows are sent side by side.
     pub beyond: Option<&'a Beyond>,
-    /// The rule of the scan, and from when on transactions count under a weaker one.
+    /// The rule of the scan, from when on transactions count under a weaker one, and the order of the rows.
     pub rests_on: &'a RestsOn,
     /// This replica's name.
     pub by: &'a str,
@@ -111,7 +111,7 @@ async fn advance(
     let created_at = to.position.map(|position| position.created_at);
     let id = to.position.and_then(|position| position.id.as_deref());
     let relations = to.oids();
-    let parameters: [&(dyn ToSql + Sync); 14] = [
+    let parameters: [&(dyn ToSql + Sync); 15] = [
         &name,
         &created_at,
         &id,
@@ -126,6 +126,7 @@ async fn advance(
         &to.rests_on.rule,
         &to.rests_on.open_since,
         &to.sweep,
+        &to.rests_on.order,
     ];
     // When the update fails, nothing behind it is carried out, and its error is what is returned. Setting and commit are one
     // message, so that one answer wakes this process, and not two.

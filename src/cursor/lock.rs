@@ -27,7 +27,7 @@ macro_rules! lock {
              ctid::text, rule, open_since, created_at, \
              xmin::text, pg_catalog.pg_current_xact_id()::text, \
              CASE WHEN swept_at IS NOT DISTINCT FROM advanced_at THEN snapshot::text END, swept_column, \
-             pg_catalog.clock_timestamp(), updated_at \
+             pg_catalog.clock_timestamp(), updated_at, position_order \
              FROM outbox.cursor WHERE ",
             $condition,
             " FOR UPDATE SKIP LOCKED"
@@ -49,13 +49,15 @@ const PROBE: &str = include_str!("sql/lock_probe.sql");
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowPlace(pub(super) String);
 
-/// The horizon rule that a position rests on.
+/// What a position rests on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RestsOn {
-    /// The rule's word; none of a cursor that is older than the column and has not advanced since.
+    /// The horizon rule's word; none of a cursor that is older than the column and has not advanced since.
     pub rule: Option<String>,
     /// No transaction that was open at the last advance, or began later, has an earlier start; none when that is not known.
     pub open_since: Option<Timestamp>,
+    /// What it was compared by; none of a cursor that is older than the column and has not advanced since.
+    pub order: Option<String>,
 }
 
 /// A cursor whose row this process has locked. Dropping it without [`Self::advance`] or [`Self::release`] closes the
@@ -85,7 +87,7 @@ pub struct LockedCursor {
     pub rested: Option<Duration>,
     /// The relations it has known; the table's own oid first.
     pub relations: Option<(u32, BTreeSet<u32>)>,
-    /// The horizon rule that its position rests on.
+    /// What its position rests on.
     pub rests_on: RestsOn,
     /// Number of the last seek that was applied.
     pub seek_applied: i64,
@@ -195,7 +197,7 @@ impl LockedCursor {
             resumes: recorded.as_ref() == Some(&version),
             version,
             transaction_id: row.try_get(15)?,
-            rests_on: RestsOn { rule: row.try_get(11)?, open_since: row.try_get(12)? },
+            rests_on: RestsOn { rule: row.try_get(11)?, open_since: row.try_get(12)?, order: row.try_get(20)? },
             connection,
             closed,
             settles: false,

@@ -115,7 +115,7 @@ impl LockedCursor {
         let relations = to.oids();
         let ids: Vec<&str> = reservation.rows.iter().map(|row| row.id.as_deref().unwrap_or_default()).collect();
         let instants: Vec<Timestamp> = reservation.rows.iter().map(|row| row.created_at).collect();
-        let parameters: [&(dyn ToSql + Sync); 16] = [
+        let parameters: [&(dyn ToSql + Sync); 17] = [
             &self.name,
             &created_at,
             &id,
@@ -132,6 +132,7 @@ impl LockedCursor {
             &to.rests_on.rule,
             &to.rests_on.open_since,
             &to.sweep,
+            &to.rests_on.order,
         ];
         let names: [&(dyn ToSql + Sync); 1] = [&self.name];
         let ((), _, row) = tokio::try_join!(

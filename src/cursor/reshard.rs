@@ -105,7 +105,8 @@ pub async fn old(client: &Client, relay: &str) -> anyhow::Result<Vec<Old>> {
                 waits: row.try_get(8)?,
                 letters: row.try_get(9)?,
                 unknown: row.try_get(10)?,
-                rests_on: RestsOn { rule: row.try_get(11)?, open_since: row.try_get(12)? },
+                // The new cursors begin at an instant, before all its ids.
+                rests_on: RestsOn { rule: row.try_get(11)?, open_since: row.try_get(12)?, order: None },
                 swept: lock::swept(row.try_get(13)?, row.try_get(14)?),
             })
         })

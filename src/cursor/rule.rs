@@ -1,4 +1,4 @@
-//! A cursor whose position rests on a stronger horizon rule than the table has now.
+//! A cursor whose position rests on a stronger horizon rule than the table has now, or on another order of its rows.
 
 use tokio_postgres::types::ToSql;
 
@@ -21,16 +21,22 @@ pub struct Halting<'a> {
 }
 
 impl LockedCursor {
-    /// Records the weaker rule and the halt and commits, which frees the lock. With `back`, the position goes back to that
+    /// Records what positions rest on now, and the halt, and commits, which frees the lock. With `back`, the position goes back to that
     /// instant, whose rows come again; a row in `outbox.operation` shows it.
     ///
     /// # Errors
     /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
-    pub async fn weaken(self, rule: &str, back: Option<Timestamp>, halt: &Halting<'_>, by: &str) -> Result<(), Error> {
+    pub async fn go_back(
+        self,
+        (rule, order): (Option<&str>, &str),
+        back: Option<Timestamp>,
+        halt: &Halting<'_>,
+        by: &str,
+    ) -> Result<(), Error> {
         let connection = &self.connection;
         connection.batch_execute("SET LOCAL synchronous_commit TO on").await?;
         status::report(connection, &self.name, &halt.report, Some(halt.fingerprint), Some(false)).await?;
-        if connection.execute(WEAKEN, &[&self.name, &rule, &back]).await? != 1 {
+        if connection.execute(WEAKEN, &[&self.name, &rule, &back, &order]).await? != 1 {
             return Err(Error::Vanished(self.name));
         }
         if let Some(back) = back {

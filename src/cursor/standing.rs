@@ -42,6 +42,8 @@ pub struct Standing {
     pub in_flight: bool,
     /// The horizon rule that its position rests on.
     pub rule: Option<String>,
+    /// What its position was compared by.
+    pub order: Option<String>,
 }
 
 /// An open circuit: the sink is out, and one relay at a time tries it.
@@ -105,6 +107,7 @@ fn standing(row: &Row) -> Result<Standing, tokio_postgres::Error> {
         in_flight: row.try_get(15)?,
         rule: row.try_get(16)?,
         requested: row.try_get(17)?,
+        order: row.try_get(18)?,
     })
 }
 

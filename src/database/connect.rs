@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::auth::{self, Guarded, Method, Plain, Rules, Secure};
 use super::{Config, Error, Limits, PasswordSource, Server, Session, Sessions, TlsMode, error, refusal};
-use crate::tls::{self, IdentityFiles, Verify};
+use crate::tls::{self, IdentityFiles, Unusable, Verify};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The version that brought `transaction_timeout`, which ends a holder that is silent in the middle of a statement, too.
@@ -77,14 +77,15 @@ pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &st
     let mut connection = config.connection.clone();
     connection.application_name(application_name);
     let Some(source) = &config.password else { return reach(config, limits, connection).await };
-    if let Some(password) = source.read().await? {
-        connection.password(password.expose_secret());
+    loop {
+        let Some(password) = source.read().await? else { return reach(config, limits, connection).await };
+        connection.password(password.text.expose_secret());
+        let reached = reach(config, limits, connection.clone()).await;
+        // A rotation costs no connection. Twice at the most: what a command has just printed is not asked for again.
+        if !reached.as_ref().is_err_and(Error::refused_password) || !source.refused(&password).await {
+            return reached;
+        }
     }
-    let reached = reach(config, limits, connection).await;
-    if reached.as_ref().is_err_and(Error::refused_credentials) {
-        source.refused().await;
-    }
-    reached
 }
 
 async fn reach(
@@ -108,6 +109,11 @@ async fn reach(
                 }
                 Some(PasswordSource::Command(_)) | None => Error::PasswordMissing(config.target()),
             };
+        }
+        if config.identity.is_some()
+            && let Some(alert) = refusal::alert(&source)
+        {
+            return Error::Identity(format!("PostgreSQL at {} refuses it: {alert}", config.target()));
         }
         refusal::distrust(&source, &config.target()).unwrap_or_else(|| Error::Connect {
             target: config.target(),
@@ -182,7 +188,10 @@ fn connector(config: &Config) -> Result<native_tls::TlsConnector, Error> {
         TlsMode::Require | TlsMode::Disable => Verify::Nothing,
     };
     let own = config.identity.as_ref().map(IdentityFiles::read).transpose().map_err(Error::Identity)?;
-    tls::connector_as(verify, config.ca_file.as_deref(), own, &[]).map_err(Error::Authorities)
+    tls::connector_as(verify, config.ca_file.as_deref(), own, &[]).map_err(|unusable| match unusable {
+        Unusable::Authorities(reason) => Error::Authorities(reason),
+        Unusable::Own(reason) => Error::Identity(reason),
+    })
 }
 
 /// The settings that the relay's rules rest on.
@@ -198,6 +207,9 @@ fn settings(config: &Config, limits: &Limits) -> Vec<(&'static str, String)> {
         // PostgreSQL prints expressions by it, and a table's default is known by its words.
         ("quote_all_identifiers", "off"),
         ("search_path", ""),
+        // Statements of sinks get arrays with NULL, and XML of every form.
+        ("array_nulls", "on"),
+        ("xmloption", "content"),
         ("client_min_messages", "warning"),
         ("lock_timeout", "2000"),
         // Statements outside explicit transactions write too, and each must have a snapshot of its own.

@@ -19,7 +19,7 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// The command that prints the password did not.
+    /// The command printed no password.
     #[error("[postgres] password_command: {program} {reason}")]
     PasswordCommand {
         /// The program.
@@ -214,9 +214,11 @@ impl Error {
                  directory that the program is started in."
             }
             Self::PasswordCommand { .. } => {
-                "Run it by hand, as the relay's user: it must print the password as one line within 10 seconds, and end with 0."
+                "Run it by hand, as the relay's user: it must print the password as one line within 10 seconds, and exit with 0."
             }
-            Self::Identity(_) => "Correct [postgres] cert_file and key_file; the files are read at every connection.",
+            Self::Identity(_) => {
+                "Correct [postgres] cert_file and key_file, which are read at every connection, or the authorities that the server trusts (ssl_ca_file)."
+            }
             Self::Authorities(_) => "Correct [postgres] ca_file.",
             Self::PasswordEmpty { .. } => "Write the password into that file.",
             Self::PasswordMissing(_) => "Write it into the file of [postgres] password_file, or set PGPASSWORD.",
@@ -261,7 +263,15 @@ impl Error {
         self.state().is_some_and(|state| strange.contains(state))
     }
 
-    /// Whether the credentials were refused: a wrong password, an unknown role or database, or no right to connect.
+    /// Whether the server refused the password, in the code of passwords or of what PAM asks for.
+    #[must_use]
+    pub(super) fn refused_password(&self) -> bool {
+        let states = [SqlState::INVALID_PASSWORD, SqlState::INVALID_AUTHORIZATION_SPECIFICATION];
+        matches!(self, Self::Connect { state: Some(state), .. } if states.contains(state))
+    }
+
+    /// Whether there are no credentials, or they were refused: a password that cannot be read or is wrong, a certificate that cannot be
+    /// used, an unknown role or database, or no right to connect.
     #[must_use]
     pub fn refused_credentials(&self) -> bool {
         matches!(

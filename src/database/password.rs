@@ -1,12 +1,13 @@
 //! Where the password is from that stands neither in the URL nor in the environment.
 
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use secrecy::SecretString;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
@@ -14,14 +15,20 @@ use super::Error;
 use crate::visible::{bounded, visible};
 
 /// How long a command may take: one that asks a cloud provider takes a second or two.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a password is used for new connections before it is asked for again. Signed passwords of cloud providers are valid for
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a password is used for new connections before the command is run again. Signed passwords of cloud providers are valid for
 /// fifteen minutes; connections are opened by the dozen at a start.
 const KEPT: Duration = Duration::from_secs(60);
+/// The shortest time between two runs, whatever the server says of the password.
+const GAP: Duration = Duration::from_secs(5);
+/// How long a failure is the answer to everyone who waited for that run.
+const FAILED: Duration = Duration::from_secs(1);
+/// How long output is read on when the command has ended: a process that it started may hold it open.
+const LINGER: Duration = Duration::from_millis(500);
 /// Longer than every signed password.
-const LONGEST: u64 = 64 << 10;
-/// How much of what a command complains is told.
-const COMPLAINT: usize = 300;
+const LONGEST: usize = 64 << 10;
+/// How much of its standard error an error of ours has.
+const LONGEST_ERROR: usize = 300;
 
 /// `password_file` or `password_command` of `[postgres]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,9 +39,16 @@ pub enum PasswordSource {
     Command(PasswordCommand),
 }
 
+/// A password, and since when it is known.
+#[derive(Debug)]
+pub(super) struct Password {
+    pub(super) text: SecretString,
+    at: Instant,
+}
+
 impl PasswordSource {
     /// The password now; none where the file is empty: whether the server asks for one it will say.
-    pub(super) async fn read(&self) -> Result<Option<SecretString>, Error> {
+    pub(super) async fn read(&self) -> Result<Option<Password>, Error> {
         match self {
             Self::File(path) => {
                 let text = crate::file::text(path).map_err(|source| {
@@ -42,17 +56,27 @@ impl PasswordSource {
                     Error::PasswordFile { path, source }
                 })?;
                 let password = text.trim_end_matches(['\r', '\n']);
-                Ok((!password.is_empty()).then(|| password.into()))
+                Ok((!password.is_empty()).then(|| Password { text: password.into(), at: Instant::now() }))
             }
             Self::Command(command) => command.password().await.map(Some),
         }
     }
 
-    /// The server refused it: the next connection does not use what is remembered.
-    pub(super) async fn refused(&self) {
-        if let Self::Command(command) = self {
-            *command.kept.lock().await = None;
+    /// The server refused it. Whether another one may be had at once: of a command that has not just been run.
+    pub(super) async fn refused(&self, password: &Password) -> bool {
+        let Self::Command(command) = self else { return false };
+        if password.at.elapsed() < GAP {
+            return false;
         }
+        let mut last = command.last.lock().await;
+        // Another connection may have had it refused before, and the command has been run since.
+        last.take_if(|last| last.at == password.at);
+        true
+    }
+
+    /// Whether it is being waited for.
+    pub(super) fn is_awaited(&self) -> bool {
+        matches!(self, Self::Command(command) if command.last.try_lock().is_err())
     }
 
     /// As the end of a sentence about a password that was refused.
@@ -67,13 +91,26 @@ impl PasswordSource {
             }
         }
     }
+
+    /// It was not there in time.
+    pub(super) fn late(&self, limit: Duration) -> Error {
+        let program = if let Self::Command(command) = self { command.program() } else { "" };
+        Error::PasswordCommand { program: program.to_owned(), reason: format!("not done after {limit:?}") }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug)]
+struct Last {
+    at: Instant,
+    result: Result<SecretString, String>,
 }
 
 /// A program that prints the password, and what it printed last.
 #[derive(Clone, Debug)]
 pub struct PasswordCommand {
     argv: Vec<String>,
-    kept: Arc<Mutex<Option<(Instant, SecretString)>>>,
+    last: Arc<Mutex<Option<Last>>>,
 }
 
 impl PartialEq for PasswordCommand {
@@ -86,7 +123,7 @@ impl PasswordCommand {
     /// The program and its arguments; no shell is started.
     #[must_use]
     pub fn new(argv: Vec<String>) -> Self {
-        Self { argv, kept: Arc::default() }
+        Self { argv, last: Arc::default() }
     }
 
     /// The program and its arguments.
@@ -100,17 +137,23 @@ impl PasswordCommand {
     }
 
     /// Connections that are opened at the same time wait for one run.
-    async fn password(&self) -> Result<SecretString, Error> {
-        let mut kept = self.kept.lock().await;
-        if let Some((at, password)) = kept.as_ref().filter(|(at, _)| at.elapsed() < KEPT) {
-            tracing::trace!(age = ?at.elapsed(), "password of an earlier run is used");
-            return Ok(password.clone());
+    async fn password(&self) -> Result<Password, Error> {
+        let this = self.clone();
+        // In a task of its own: a caller that gives up must not end what others wait for.
+        let result = tokio::spawn(async move { this.kept_or_printed().await }).await;
+        let result = result.unwrap_or_else(|error| Err(error.to_string()));
+        result.map_err(|reason| Error::PasswordCommand { program: self.program().to_owned(), reason })
+    }
+
+    async fn kept_or_printed(&self) -> Result<Password, String> {
+        let mut last = self.last.lock().await;
+        let limit = |last: &Last| if last.result.is_ok() { KEPT } else { FAILED };
+        if let Some(last) = last.as_ref().filter(|last| last.at.elapsed() < limit(last)) {
+            return last.result.clone().map(|text| Password { text, at: last.at });
         }
-        let printed = run(&self.argv).await.and_then(|printed| one_line(&printed));
-        let password =
-            printed.map_err(|reason| Error::PasswordCommand { program: self.program().to_owned(), reason })?;
-        *kept = Some((Instant::now(), password.clone()));
-        Ok(password)
+        let result = run(&self.argv).await.and_then(|printed| one_line(&printed));
+        let at = last.insert(Last { at: Instant::now(), result: result.clone() }).at;
+        result.map(|text| Password { text, at })
     }
 }
 
@@ -118,29 +161,63 @@ impl PasswordCommand {
 async fn run(argv: &[String]) -> Result<Vec<u8>, String> {
     let [program, args @ ..] = argv else { return Err("no program is named".to_owned()) };
     let mut command = Command::new(program);
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // What a shell has started is ended with it.
+    command.process_group(0).kill_on_drop(true);
     let mut child = command.spawn().map_err(|error| format!("cannot be started: {error}"))?;
-    tokio::time::timeout(PATIENCE, finished(&mut child)).await.map_err(|_| format!("not done after {PATIENCE:?}"))?
-}
-
-async fn finished(child: &mut Child) -> Result<Vec<u8>, String> {
-    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
-        return Err("its output cannot be read".to_owned());
+    let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    let Ok(finished) = tokio::time::timeout(TIMEOUT, finished(&mut child)).await else {
+        if let Some(group) = group {
+            // It may have ended by itself meanwhile.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        return Err(format!("not done after {TIMEOUT:?}"));
     };
-    let (mut printed, mut complaint) = (Vec::new(), Vec::new());
-    let (mut stdout, mut stderr) = (stdout.take(LONGEST + 1), stderr.take(LONGEST));
-    let read = tokio::try_join!(stdout.read_to_end(&mut printed), stderr.read_to_end(&mut complaint));
-    read.map_err(|error| format!("its output cannot be read: {error}"))?;
-    if printed.len() as u64 > LONGEST {
+    let (status, printed, said) = finished.map_err(|error| format!("its output cannot be read: {error}"))?;
+    if !status.success() {
+        let said = bounded(&visible(String::from_utf8_lossy(&said).trim()), LONGEST_ERROR);
+        return Err(format!("ended with {status}{}{said}", if said.is_empty() { "" } else { ": " }));
+    }
+    if printed.len() > LONGEST {
         return Err(format!("printed more than {LONGEST} bytes"));
     }
-    let status = child.wait().await.map_err(|error| error.to_string())?;
-    if status.success() {
-        return Ok(printed);
+    Ok(printed)
+}
+
+/// How it ended, and the begin of its output and standard error.
+async fn finished(child: &mut Child) -> std::io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
+    let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
+    let (mut printed, mut said) = (Vec::new(), Vec::new());
+    let status = {
+        let reading = async { tokio::try_join!(drain(&mut stdout, &mut printed), drain(&mut stderr, &mut said)) };
+        tokio::pin!(reading);
+        tokio::select! {
+            read = &mut reading => {
+                read?;
+                child.wait().await?
+            }
+            status = child.wait() => {
+                if let Ok(read) = tokio::time::timeout(LINGER, &mut reading).await {
+                    read?;
+                }
+                status?
+            }
+        }
+    };
+    Ok((status, printed, said))
+}
+
+/// Reads to the end, so that the process never waits for a reader, and keeps little more than [`LONGEST`].
+async fn drain(from: &mut Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) -> std::io::Result<()> {
+    let Some(from) = from else { return Ok(()) };
+    let mut part = [0; 4096];
+    loop {
+        match from.read(&mut part).await? {
+            0 => return Ok(()),
+            read if kept.len() <= LONGEST => kept.extend_from_slice(&part[..read]),
+            _ => {}
+        }
     }
-    let complaint = String::from_utf8_lossy(&complaint);
-    let said = bounded(&visible(complaint.trim()), COMPLAINT);
-    Err(format!("ended with {status}{}{said}", if said.is_empty() { "" } else { ": " }))
 }
 
 fn one_line(printed: &[u8]) -> Result<SecretString, String> {
@@ -164,35 +241,62 @@ mod tests {
 
     // Guarantee: secrets.password-command
     #[tokio::test]
-    async fn command_runs_once_for_many_connections_and_again_when_the_password_is_refused() {
+    async fn command_runs_once_for_many_connections_and_again_when_an_older_password_is_refused() {
         let dir = tempfile::tempdir().expect("made");
-        let count = dir.path().join("count");
-        let command = shell(format!("echo x >> {0}; wc -l < {0}", count.display()));
+        let command = shell(format!("echo x >> {0}; wc -l < {0}", dir.path().join("count").display()));
+        let source = PasswordSource::Command(command.clone());
+        let read = async || source.read().await.expect("printed").expect("a password");
+        let text = |password: &Password| password.text.expose_secret().trim().to_owned();
+        let (one, two) = tokio::join!(read(), read());
+        assert_eq!((text(&one), text(&two), text(&read().await)), ("1".into(), "1".into(), "1".into()));
+        assert!(!source.refused(&one).await, "it has just been printed: another run would print the same");
+        assert_eq!(text(&read().await), "1");
+        let earlier = Instant::now().checked_sub(GAP).expect("the machine runs for longer");
+        command.last.lock().await.as_mut().expect("a run").at = earlier;
+        let old = read().await;
+        assert!(source.refused(&old).await);
+        assert_eq!(text(&read().await), "2");
+        assert!(source.refused(&old).await, "of another connection, later");
+        assert_eq!(text(&read().await), "2", "the new one is kept");
+    }
+
+    // Guarantee: secrets.password-command
+    #[tokio::test]
+    async fn run_goes_on_when_the_first_who_waited_for_it_gives_up() {
+        let dir = tempfile::tempdir().expect("made");
+        let command = shell(format!("echo x >> {0}; sleep 1; wc -l < {0}", dir.path().join("count").display()));
         let source = PasswordSource::Command(command);
-        let (one, two) = tokio::join!(source.read(), source.read());
-        let text = |read: Result<Option<SecretString>, Error>| {
-            read.expect("printed").expect("a password").expose_secret().trim().to_owned()
-        };
-        assert_eq!((text(one), text(two), text(source.read().await)), ("1".into(), "1".into(), "1".into()));
-        source.refused().await;
-        assert_eq!(text(source.read().await), "2");
+        tokio::time::timeout(Duration::from_millis(200), source.read()).await.expect_err("too early");
+        assert!(source.is_awaited());
+        let password = source.read().await.expect("printed").expect("a password");
+        assert_eq!(password.text.expose_secret().trim(), "1");
     }
 
     #[tokio::test]
-    async fn command_without_a_password_says_why_and_is_asked_again() {
+    async fn command_without_a_password_says_why() {
         for (script, reason) in [
             ("true", "printed nothing"),
             ("echo; echo", "printed nothing"),
             ("echo a; echo b", "printed more than a line"),
             ("printf '\\377'", "printed what is no UTF-8"),
-            ("head -c 70000 /dev/zero", "printed more than 65536 bytes"),
+            ("head -c 1000000 /dev/zero", "printed more than 65536 bytes"),
+            ("head -c 1000000 /dev/zero >&2; echo no token >&2; exit 3", "ended with exit status: 3: "),
             ("echo no token >&2; exit 3", "ended with exit status: 3: no token"),
             ("kill -9 $$", "ended with signal: 9 (SIGKILL)"),
         ] {
-            let error = shell(script.to_owned()).password().await.expect_err(script).to_string();
-            assert_eq!(error, format!("[postgres] password_command: /bin/sh {reason}"));
+            let error = shell(script.to_owned()).password().await.err().expect(script).to_string();
+            let expected = format!("[postgres] password_command: /bin/sh {reason}");
+            assert!(error.starts_with(&expected), "{error}");
         }
-        let missing = PasswordCommand::new(vec!["/no/such".to_owned()]).password().await.expect_err("missing");
+        let missing = PasswordCommand::new(vec!["/no/such".to_owned()]).password().await.err().expect("missing");
         assert!(missing.to_string().contains("/no/such cannot be started: No such file"), "{missing}");
+    }
+
+    #[tokio::test]
+    async fn process_that_outlives_its_command_delays_no_password() {
+        let command = shell("sleep 5 & echo secret".to_owned());
+        let begun = Instant::now();
+        assert_eq!(command.password().await.expect("printed").text.expose_secret(), "secret");
+        assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
     }
 }

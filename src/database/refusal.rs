@@ -31,3 +31,12 @@ pub(super) fn distrust(error: &tokio_postgres::Error, target: &str) -> Option<Er
                 authority of [postgres] ca_file (without it: one of the system's)";
     Some(Error::Tls { target, reason: refused.to_string(), fix })
 }
+
+/// The server's TLS alert about the client's certificate, when that ended the connection. It comes as an error of TLS, or of reading
+/// after the handshake, in OpenSSL's words.
+pub(super) fn alert(error: &tokio_postgres::Error) -> Option<String> {
+    let text = describe(error);
+    let at = text.find(" alert ")?;
+    let alert = text[at + 1..].split(':').next().unwrap_or_default();
+    ["certificate", "unknown ca", "access denied"].iter().any(|word| alert.contains(word)).then(|| alert.to_owned())
+}

@@ -1,5 +1,5 @@
-//! The kinds of sinks, and what the configuration asks of each. A new kind is a line of the list below; the compiler then names each
-//! place where something must be decided about it.
+//! The kinds of sinks, and what the configuration asks of each. A new kind is a line of the list below; the compiler then names the
+//! properties that are missing.
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {

@@ -91,6 +91,8 @@ pub struct Shape {
     pub margin: Margin,
     /// The relay's own role cannot write the table, so its transactions need not hold the horizon back.
     pub own_role_only_reads: bool,
+    /// What positions are compared by: types and collation of `created_at` and `id`.
+    pub order: String,
     /// The type of the id column.
     pub id_type: IdType,
     /// Its columns' types.

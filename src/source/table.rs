@@ -301,6 +301,7 @@ impl Table {
                 precision: super::judge::precision(self.column(&config.created_at)),
             },
             own_role_only_reads: !self.superuser && !self.may_write && verdict.rule == Rule::Transactions,
+            order: Column::order_of(self.column(&config.created_at), self.column(&config.id)),
             id_type: IdType::named(type_of(&config.id)).unwrap_or(IdType::Text),
             bytea_columns: self.columns.iter().filter(|c| c.type_name == "bytea").map(|c| c.name.clone()).collect(),
             columns: self.columns.iter().map(|column| (column.name.clone(), column.column_type())).collect(),

@@ -145,6 +145,12 @@ fn kafka_admin_and_the_rest() {
             "admin.token_for_metrics",
             "no token is configured",
         ),
+        (
+            "name = \"sms\"",
+            "name = \"sms\"\npreset = \"debezium_outbox\"",
+            "relay[sms].preset",
+            "a preset of [relay.sink.kafka]",
+        ),
         (EVENTS, "name = \"events\"\npreset = \"debezium\"", "relay[events].preset", "not a word that is known"),
         ("[[relay]]", "[shutdown]\ngrace = \"20\"\n[[relay]]", "shutdown.grace", "a duration without a unit"),
         ("[[relay]]", "[shutdown]\ngrace = \"1h\"\n[[relay]]", "shutdown.grace", "out of bounds"),

@@ -5,7 +5,8 @@ EXISTS (SELECT FROM outbox.dead_letter AS d WHERE d.cursor = c.name AND d.state 
     OR EXISTS (SELECT FROM outbox.parked_key AS p WHERE p.cursor = c.name AND p.released),
 c.token IS NOT NULL, c.rule,
 EXISTS (SELECT FROM outbox.dead_letter AS d WHERE d.cursor = c.name AND d.state = 'redriving' AND d.requested_at IS NOT NULL)
-    OR EXISTS (SELECT FROM outbox.parked_key AS p WHERE p.cursor = c.name AND p.released)
+    OR EXISTS (SELECT FROM outbox.parked_key AS p WHERE p.cursor = c.name AND p.released),
+c.position_order
 FROM outbox.cursor AS c
 LEFT JOIN outbox.control AS k ON k.cursor = c.name
 LEFT JOIN outbox.cursor_status AS s ON s.cursor = c.name

@@ -18,13 +18,13 @@ use crate::relay::setup::begin::FirstLook;
 use crate::relay::setup::prepare;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::setup::sinks;
+use crate::relay::stream::changed_order;
 use crate::relay::stream::clock_watch::ClockWatch;
 use crate::relay::stream::idle;
 use crate::relay::stream::learned::Learned;
 use crate::relay::stream::poll::Look;
 use crate::relay::stream::shards;
 use crate::relay::stream::standby::Standby;
-use crate::relay::stream::weaker_rule;
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
 
@@ -264,8 +264,8 @@ impl Member {
 
     /// Tells the turn that is running whether it is still wanted.
     pub(in crate::relay) fn tell(&self, ready: &PreparedStream, standing: &Standing, look: &Look) {
-        let moves = weaker_rule::is_weaker(standing.rule.as_deref(), &ready.shape)
-            || shards::follows(ready, standing, look).is_some();
+        let moves =
+            changed_order::goes_back(standing, &ready.shape) || shards::follows(ready, standing, look).is_some();
         let moves = moves || self.unchecked;
         let late = standing.redrive || look.late.contains(&standing.name);
         let wanted = standing.change || standing.in_flight || late || moves || look.is_behind(standing);
@@ -276,9 +276,9 @@ impl Member {
     pub(in crate::relay) fn is_wanted(&self, ready: &PreparedStream, standing: &Standing, look: &Look) -> bool {
         let quiet = self.quiet_for(standing, look).is_some_and(|quiet| quiet.until > Instant::now());
         let unread = look.is_behind(standing) && !quiet;
-        let weaker = weaker_rule::is_weaker(standing.rule.as_deref(), &ready.shape);
+        let back = changed_order::goes_back(standing, &ready.shape);
         let late = standing.redrive || look.late.contains(&standing.name);
-        late || unread || weaker || self.unchecked || shards::follows(ready, standing, look).is_some()
+        late || unread || back || self.unchecked || shards::follows(ready, standing, look).is_some()
     }
 
     /// Whether another replica moved its cursor last.
@@ -293,7 +293,7 @@ impl Member {
             || standing.redrive
             || standing.in_flight
             || self.unchecked;
-        !other && ready.config.shard.is_none() && !weaker_rule::is_weaker(standing.rule.as_deref(), &ready.shape)
+        !other && ready.config.shard.is_none() && !changed_order::goes_back(standing, &ready.shape)
     }
 
     /// Whether its cursor is another replica's to move, and nothing else is to be done here.
@@ -314,7 +314,7 @@ impl Member {
         look: &Look,
     ) -> Option<Instant> {
         let wants_more = standing.redrive
-            || weaker_rule::is_weaker(standing.rule.as_deref(), &ready.shape)
+            || changed_order::goes_back(standing, &ready.shape)
             || shards::follows(ready, standing, look).is_some();
         let waits = look.is_behind(standing) || standing.in_flight || look.late.contains(&standing.name);
         if wants_more || !waits || !self.is_anothers(engine, standing) {

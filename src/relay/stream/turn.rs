@@ -25,7 +25,7 @@ use crate::relay::stream::progress_writer;
 use crate::relay::stream::read_ahead::Chain;
 use crate::relay::stream::relayed::Relayed;
 use crate::relay::stream::resend::Resend;
-use crate::relay::stream::weaker_rule;
+use crate::relay::stream::{changed_order, weaker_rule};
 use crate::sink::{Class, Failure};
 use crate::source::watcher::Sighting;
 
@@ -184,6 +184,9 @@ impl Turn<'_> {
         let same = cursor.relations.as_ref().is_none_or(|(root, _)| *root == shape.root);
         if same && weaker_rule::is_weaker(cursor.rests_on.rule.as_deref(), shape) {
             return Ok(Admitted::Over(weaker_rule::weaken(self.engine, self.ready, cursor).await?));
+        }
+        if same && changed_order::is_changed(cursor.rests_on.order.as_deref(), shape) {
+            return Ok(Admitted::Over(changed_order::go_back(self.engine, self.ready, cursor).await?));
         }
         let (sink, polled) = (self.ready.config.sink.circuit(), self.sighting.horizon.observed_at);
         if self.ready.status.circuit_open() && !within(self.engine, cursor.may_probe(&sink, polled)).await? {

@@ -240,9 +240,10 @@ impl Worker<'_> {
     }
 
     fn rests_on(&self) -> RestsOn {
-        let rule = self.ready.shape.rule;
+        let shape = &self.ready.shape;
+        let (rule, order) = (shape.rule, shape.order.clone());
         let open_since = self.open_since.get().filter(|_| rule == Rule::Writers);
-        RestsOn { rule: Some(rule.as_str().to_owned()), open_since }
+        RestsOn { rule: Some(rule.as_str().to_owned()), open_since, order: Some(order) }
     }
 
     /// While its sink is out, one relay at a time tries it: of this process here, of all in the turn.

@@ -21,6 +21,8 @@ pub struct Column {
     pub modifier: i32,
     /// The relations, of the table and its descendants, in which it may be NULL.
     pub nullable_in: Vec<String>,
+    /// Its collation, of a type that has one.
+    pub collation: Option<String>,
     /// Whether this role may read it.
     pub readable: bool,
     /// Its default.
@@ -33,6 +35,26 @@ impl Column {
         let default = self.default.as_deref().map(|text| text.trim_start_matches("pg_catalog."));
         let stamped = self.type_name == "xid8" && default == Some("pg_current_xact_id()");
         stamped && self.readable && self.nullable_in.is_empty()
+    }
+
+    /// What its values are compared by, as text. Integers of all sizes have one order, and so have `text` and `varchar`.
+    fn order(&self) -> String {
+        let type_name = match self.type_name.as_str() {
+            "smallint" | "integer" | "bigint" => "integer",
+            "character varying" => "text",
+            other => other,
+        };
+        // The modifier of a text is its length.
+        let digits = if self.collation.is_none() { u32::try_from(self.modifier).ok() } else { None };
+        let digits = digits.map_or_else(String::new, |digits| format!(" ({digits})"));
+        let collation = self.collation.as_ref().map_or_else(String::new, |collation| format!(" collation {collation}"));
+        format!("{} {type_name}{digits}{collation}", self.name)
+    }
+
+    /// What positions are compared by.
+    pub(in crate::source) fn order_of(created_at: Option<&Self>, id: Option<&Self>) -> String {
+        let columns: Vec<String> = created_at.into_iter().chain(id).map(Self::order).collect();
+        columns.join(", ")
     }
 
     pub(super) fn column_type(&self) -> ColumnType {
@@ -53,6 +75,7 @@ pub(super) async fn columns(session: &Session, table: &Table) -> Result<Vec<Colu
                 type_oid: row.try_get(6)?,
                 array: array(row.try_get(7)?, row.try_get(8)?),
                 modifier: row.try_get(2)?,
+                collation: row.try_get(10)?,
                 nullable_in: row.try_get(3)?,
                 readable: row.try_get(4)?,
                 default: row.try_get(5)?,

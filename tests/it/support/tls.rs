@@ -59,13 +59,13 @@ impl Authority {
         self.dir.path().join("ca.pem")
     }
 
-    /// A client's key and certificate, valid, by its name.
-    pub fn issue_client(&self, name: &str) -> Files {
+    /// A client's key and certificate, valid for so many days, by its name.
+    pub fn issue_client(&self, name: &str, days: i32) -> Files {
         let (key, request, certificate) = (format!("{name}.key"), format!("{name}.csr"), format!("{name}.pem"));
         let subject = format!("/CN={name}");
         self.openssl(&["req", "-new", "-subj", &subject], &[&NEW_KEY[..], &[&key, "-out", &request]].concat());
         let sign = ["x509", "-req", "-in", &request, "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial"];
-        self.openssl(&sign, &["-days", "2", "-out", &certificate]);
+        self.openssl(&sign, &["-days", &days.to_string(), "-out", &certificate]);
         Files { certificate: self.dir.path().join(certificate), key: self.dir.path().join(key) }
     }
 

@@ -1,11 +1,12 @@
 //! A PostgreSQL that lets in who shows a certificate.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use super::postgres::Server;
 use crate::support::outbox_relay;
 use crate::support::outside::stdout_relay;
-use crate::support::tls::{Files, Showing};
+use crate::support::tls::{Authority, Files, Showing};
 
 /// The rule for the role `relay`, before all others.
 const RULE: &str = "hostssl all relay all cert";
@@ -23,6 +24,13 @@ fn keys(files: &Files) -> String {
     format!("cert_file = \"{}\"\nkey_file = \"{}\"\n", files.certificate.display(), files.key.display())
 }
 
+/// Kept when the next one of that name is issued.
+fn copied(path: &Path) -> PathBuf {
+    let copy = PathBuf::from(format!("{}.first", path.display()));
+    fs::copy(path, &copy).unwrap();
+    copy
+}
+
 // Guarantee: secrets.own-certificate
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_that_asks_for_a_certificate_is_shown_the_one_that_stands_in_the_files_now() {
@@ -38,8 +46,11 @@ async fn postgres_that_asks_for_a_certificate_is_shown_the_one_that_stands_in_th
     server.owner.batch_execute("GRANT SELECT ON bookings TO relay").await.unwrap();
     server.show(Some(Showing::Right)).await;
 
-    let relay = server.authority.issue_client("relay");
-    let other = server.authority.issue_client("other");
+    let expired = server.authority.issue_client("relay", -1);
+    let expired = Files { certificate: copied(&expired.certificate), key: copied(&expired.key) };
+    let relay = server.authority.issue_client("relay", 2);
+    let other = server.authority.issue_client("other", 2);
+    let elsewhere = Authority::new();
     let used = Files { certificate: relay.certificate.with_extension("used"), key: relay.key.with_extension("inuse") };
     let put = |files: &Files| {
         fs::copy(&files.certificate, &used.certificate).unwrap();
@@ -55,6 +66,10 @@ async fn postgres_that_asks_for_a_certificate_is_shown_the_one_that_stands_in_th
     refused(&toml(&server, ""), &["connection requires a valid client certificate"]).await;
     let own = toml(&server, &keys(&used));
     refused(&own, &["[postgres] cert_file, key_file", "No such file"]).await;
+    put(&expired);
+    refused(&own, &["[postgres] cert_file, key_file", "refuses it", "certificate expired"]).await;
+    put(&elsewhere.issue_client("relay", 2));
+    refused(&own, &["[postgres] cert_file, key_file", "refuses it", "unknown ca"]).await;
     put(&other);
     refused(&own, &["certificate authentication failed for user"]).await;
     let text = fs::read_to_string(&relay.key).unwrap().replace("PRIVATE KEY", "EC PRIVATE KEY");

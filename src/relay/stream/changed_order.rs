@@ -1,0 +1,74 @@
+//! A table whose rows have another order than when the position was written.
+//!
+//! Positions are compared by the types of `created_at` and `id`, and by the collation of a text `id`. An `ALTER TABLE` that changes one of
+//! them reorders rows: of one instant by their ids (2 before 10, "10" before "2"), or of one second by a coarser `created_at`. Rows that
+//! were not delivered yet are then before the position, where no reading finds them.
+//!
+//! So each advance records the order, and where it is another one, the position goes back to the beginning of its second, in a turn
+//! of its own, and the relay halts until an operator accepts that. It does not go back where a row must not be sent twice: then the
+//! halt says where to search.
+
+use crate::cursor::{Halting, LockedCursor, Standing};
+use crate::position::Timestamp;
+use crate::relay::Guarantee;
+use crate::relay::engine::Engine;
+use crate::relay::engine::deadline::within;
+use crate::relay::setup::prepared::PreparedStream;
+use crate::relay::stream::outcome::{TurnError, TurnOutcome};
+use crate::relay::stream::{report, weaker_rule};
+use crate::sink::{Class, Failure};
+use crate::source::shape::Shape;
+
+/// No column keeps less of an instant than whole seconds.
+const COARSEST: i64 = 1_000_000;
+
+/// Whether a position was compared by something else than the table's rows are ordered by now.
+pub(in crate::relay) fn is_changed(rests_on: Option<&str>, shape: &Shape) -> bool {
+    rests_on.is_some_and(|known| known != shape.order)
+}
+
+/// Whether a turn moves this cursor back, because of its order or its rule.
+pub(in crate::relay) fn goes_back(standing: &Standing, shape: &Shape) -> bool {
+    is_changed(standing.order.as_deref(), shape) || weaker_rule::is_weaker(standing.rule.as_deref(), shape)
+}
+
+/// Moves the position back where that is allowed, records the order, and halts.
+pub(in crate::relay) async fn go_back(
+    engine: &Engine,
+    ready: &PreparedStream,
+    cursor: LockedCursor,
+) -> Result<TurnOutcome, TurnError> {
+    let (shape, name) = (&ready.shape, &ready.config.name);
+    let micros = cursor.position.as_ref().map(|position| position.created_at.unix_micros());
+    // The ends of time are no instants that could be rounded.
+    let back = micros.filter(|_| ready.config.guarantee == Guarantee::AtLeastOnce);
+    let back =
+        back.and_then(|micros| micros.div_euclid(COARSEST).checked_mul(COARSEST)).map(Timestamp::from_unix_micros);
+    let known = cursor.rests_on.order.as_deref().unwrap_or_default();
+    let place = cursor.position.as_ref().map_or_else(|| "the beginning".to_owned(), ToString::to_string);
+    let changed = format!(
+        "The rows of {} have another order: positions were compared by {known}, and are now by {}. Rows that were not delivered can \
+         be before the position {place} now",
+        shape.config.table, shape.order
+    );
+    let (message, hint) = match back {
+        Some(back) => (
+            format!("{changed}, so the position is {back}"),
+            format!("Rows since {back} are sent again. Accept it: `outbox-relay cursor resume {name}`."),
+        ),
+        None => (
+            changed,
+            format!(
+                "Look for such rows around that position. To read them, and all since, again: `outbox-relay cursor seek {name} --at \
+                 INSTANT`. Then accept the new order: `outbox-relay cursor resume {name}`."
+            ),
+        ),
+    };
+    let failure = Failure::of(Class::Fatal, "order_changed", message, &hint);
+    // With the halt in the same transaction: no turn goes on in the other order before an operator has seen it.
+    let halt = Halting { report: report::error(&failure, None), fingerprint: &ready.fingerprint };
+    let rule = cursor.rests_on.rule.clone();
+    within(engine, cursor.go_back((rule.as_deref(), &shape.order), back, &halt, &engine.replica)).await?;
+    report::halted(ready, &failure, None);
+    Ok(TurnOutcome::Halted)
+}
