@@ -16,7 +16,8 @@ SELECT a.attname::text,
        a.atttypid,
        t.typarray,
        t.typdelim::text,
-       a.attnum
+       a.attnum,
+       pg_catalog.format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, NULL)
 FROM pg_catalog.pg_attribute AS a
 JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
 LEFT JOIN pg_catalog.pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
