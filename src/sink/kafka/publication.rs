@@ -29,6 +29,8 @@ pub struct KafkaPublication<'a> {
     topics: Vec<String>,
     /// Why the message number `sent` was not even handed to the client.
     refused: Option<Failure>,
+    /// A topic was missing, and those of the other rows have been asked for.
+    pub(super) asked_for_others: bool,
 }
 
 impl<'a> KafkaPublication<'a> {
@@ -41,6 +43,7 @@ impl<'a> KafkaPublication<'a> {
             unkeyed: fastrand::u32(..),
             topics: Vec::new(),
             refused: None,
+            asked_for_others: false,
         }
     }
 }
@@ -57,7 +60,10 @@ impl KafkaPublication<'_> {
                     match self.send(record).await {
                         Ok(true) => {
                             self.sent += 1;
-                            self.topics.extend(topic);
+                            if let Some(topic) = topic {
+                                self.ask_for_others(&topic, batch).await;
+                                self.topics.push(topic);
+                            }
                         }
                         Ok(false) => return Flow::Stop,
                         Err(failure) => {
