@@ -55,16 +55,6 @@ impl MissingTopics {
         is_long.then(|| (seen.last >= since).then_some(seen.code))
     }
 
-    /// Whether a topic was missing when it was asked for, and is waited for, because it may have been made just before.
-    pub(super) fn is_awaited(&self, topic: &str, now: Instant) -> bool {
-        self.all().get(topic).is_some_and(|seen| now.saturating_duration_since(seen.since) < PROPAGATION)
-    }
-
-    /// Whether what the cluster said of a missing topic will be believed for a while.
-    pub(super) fn is_remembered(&self, topic: &str, now: Instant) -> bool {
-        self.all().get(topic).is_some_and(|seen| now.saturating_duration_since(seen.last) < MISSING / 2)
-    }
-
     /// A topic is there.
     pub(super) fn found(&self, topic: &str) {
         self.all().remove(topic);
@@ -84,16 +74,6 @@ mod tests {
         assert!(seen(now + late + PROPAGATION));
         missing.found("t");
         assert!(!seen(now + late + PROPAGATION));
-    }
-
-    #[test]
-    fn missing_topic_is_awaited_while_it_may_be_new_and_remembered_for_longer() {
-        let (missing, now) = (MissingTopics::default(), Instant::now());
-        assert!(!missing.is_awaited("t", now) && !missing.is_remembered("t", now));
-        missing.seen("t", RDKafkaErrorCode::UnknownTopicOrPartition, now);
-        assert!(missing.is_awaited("t", now) && missing.is_remembered("t", now));
-        assert!(!missing.is_awaited("t", now + PROPAGATION) && missing.is_remembered("t", now + PROPAGATION));
-        assert!(!missing.is_remembered("t", now + MISSING / 2));
     }
 
     #[test]

@@ -29,8 +29,6 @@ pub struct KafkaPublication<'a> {
     topics: Vec<String>,
     /// Why the message number `sent` was not even handed to the client.
     refused: Option<Failure>,
-    /// A topic was missing, and those of the other rows have been asked for.
-    pub(super) asked_for_others: bool,
 }
 
 impl<'a> KafkaPublication<'a> {
@@ -43,7 +41,6 @@ impl<'a> KafkaPublication<'a> {
             unkeyed: fastrand::u32(..),
             topics: Vec::new(),
             refused: None,
-            asked_for_others: false,
         }
     }
 }
@@ -60,10 +57,7 @@ impl KafkaPublication<'_> {
                     match self.send(record).await {
                         Ok(true) => {
                             self.sent += 1;
-                            if let Some(topic) = topic {
-                                self.ask_for_others(&topic, batch).await;
-                                self.topics.push(topic);
-                            }
+                            self.topics.extend(topic);
                         }
                         Ok(false) => return Flow::Stop,
                         Err(failure) => {

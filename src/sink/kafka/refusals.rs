@@ -1,9 +1,5 @@
 //! Rows of which no record can be made, or that name a topic which is known to be missing: found out before any of them is sent.
-//!
-//! A topic that is missing may be new, and is waited for. So that rows which name one each do not wait one after the other, the topics of all
-//! rows of a batch are asked for when the first is missing.
 
-use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use rdkafka::error::KafkaError;
@@ -13,9 +9,6 @@ use super::publication::ask_for;
 use crate::batch::Batch;
 use crate::message::Message;
 use crate::sink::{Asked, Class, Failure};
-
-/// So long other topics are asked for; those that are left are asked for when their rows are sent.
-const OTHERS: Duration = Duration::from_secs(1);
 
 /// What is known of a row without asking.
 enum Known {
@@ -53,38 +46,6 @@ impl KafkaPublication<'_> {
             }
         }
         refusals
-    }
-
-    /// A record for `topic` is on its way. If that topic is missing and waited for, asks for those of the other rows, once.
-    pub(super) async fn ask_for_others(&mut self, topic: &str, batch: &Batch) {
-        let (sink, begun) = (self.sink, Instant::now());
-        let (missing, Some(producer)) = (&sink.cluster.missing, &self.producer) else { return };
-        if self.asked_for_others || !missing.is_awaited(topic, begun) {
-            return;
-        }
-        self.asked_for_others = true;
-        let mut asked = HashSet::new();
-        for message in batch.messages() {
-            let Ok(record) = sink.layout.record(&sink.relay, sink.limit, None, &message) else { continue };
-            let (topic, now) = (record.topic.into_owned(), Instant::now());
-            let left = OTHERS.saturating_sub(now - begun);
-            let is_known =
-                missing.is_remembered(&topic, now) || producer.context().confirmed().partitions(&topic, now).is_some();
-            if is_known || asked.contains(&topic) {
-                continue;
-            }
-            match ask_for(producer, &topic, left).await {
-                None => return,
-                Some(Err(code)) => {
-                    let _is_long = missing.seen(&topic, code, now);
-                }
-                Some(Ok(partitions)) => {
-                    missing.found(&topic);
-                    producer.context().confirmed().counted(&topic, partitions, Instant::now());
-                }
-            }
-            asked.insert(topic);
-        }
     }
 
     fn known(&self, message: &Message<'_>, since: Instant) -> Known {
