@@ -150,7 +150,7 @@ impl Owner {
         let mut command = tokio::process::Command::new(program);
         command.args(["-h", "127.0.0.1", "-p", &port, "-U", "postgres", "-d", &self.access.database]);
         command.args(["--no-order", "--no-kill-backend", "--wait-timeout=10", "-t", &table]).kill_on_drop(true);
-        command.env("PGPASSWORD", password());
+        command.env("PGPASSWORD", password("postgres"));
         let output = tokio::time::timeout(Duration::from_secs(60), command.output()).await??;
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         anyhow::ensure!(output.status.success() && !told.contains("WARNING"), "pg_repack {table}: {told}");

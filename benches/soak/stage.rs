@@ -136,7 +136,7 @@ impl Access {
 
     fn url_by(&self, role: &str, port: u16) -> String {
         let database = if self.database.is_empty() { "postgres" } else { &self.database };
-        format!("postgresql://{role}:{}@127.0.0.1:{port}/{database}?sslmode=disable", password())
+        format!("postgresql://{role}:{}@127.0.0.1:{port}/{database}?sslmode=disable", password(role))
     }
 
     /// A connection as the superuser, who owns the table.

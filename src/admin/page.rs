@@ -125,7 +125,7 @@ impl Verdict {
             Esc(&self.text)
         );
         if let Some(trouble) = &view.standing.trouble {
-            let _ = write!(page, "<p>{}: {}</p>", Esc(&trouble.what), prose(&trouble.fix));
+            let _ = write!(page, "<p>{}: {}</p>", prose(&trouble.what), prose(&trouble.fix));
         }
         match &view.standing.seen {
             Some(seen) => {
@@ -142,7 +142,7 @@ impl Verdict {
             ),
         }
         for note in view.missing {
-            let _ = write!(page, "<p>This replica is not ready: {}</p>", Esc(note));
+            let _ = write!(page, "<p>This replica is not ready: {}</p>", prose(note));
         }
         page.push_str("</section>\n");
     }

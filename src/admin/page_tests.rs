@@ -178,6 +178,41 @@ fn texts_of_others_are_never_markup() {
     }
 }
 
+/// A row decides how long an error is, and a request how long a schedule's name.
+#[test]
+fn texts_of_a_megabyte_make_no_large_page() {
+    let long = "<é ".repeat(1 << 18);
+    let mut overview = calm(0);
+    for state in ["halted", "running"] {
+        let mut cursor = cursor(&long, state);
+        cursor.holder = Some(HolderStatus { replica: long.clone(), pid: None });
+        cursor.dead_letters = 1;
+        overview.status.cursors.push(cursor);
+        let resume = format!("outbox-relay cursor resume {}", "x".repeat(1 << 20));
+        let reason = if state == "halted" { "halted" } else { "moving" };
+        overview.whys.push(answer(reason, &format!("halted: {long}"), &[&long, &resume]));
+    }
+    overview.whys[0].instead = vec![long.clone()];
+    let mut replica = Replica { version: long.clone(), ..replica(&long, 1) };
+    (replica.relays[0].name, replica.relays[0].config_hash) = (long.clone(), long.clone());
+    overview.status.fleet.replicas = vec![replica.clone(), Replica { unreadable: Some(long.clone()), ..replica }];
+    overview.status.fleet.unwritten = vec![long.clone()];
+    let trouble = Trouble { silent: false, what: long.clone(), fix: long.clone() };
+    let standing = standing(Some(overview), Some(trouble));
+    let (configured, missing, now) = ([long.clone()], [long.clone()], Instant::now());
+    let html = render(&View {
+        standing: &standing,
+        replica: &long,
+        configured: &configured,
+        missing: &missing,
+        is_alive: true,
+        now,
+    });
+    assert!(html.contains("halted: &lt;é ") && html.contains('…'), "what is cut says so");
+    assert!(html.len() < 200 << 10, "{} bytes", html.len());
+    assert!(!html.contains("data-copy"), "half a command is none");
+}
+
 #[test]
 fn without_the_database_the_page_says_so_and_shows_what_this_process_knows() {
     let trouble = Trouble { silent: true, what: "connect_failed".to_owned(), fix: "See the log.".to_owned() };

@@ -4,6 +4,8 @@
 //! No error of the database is a message's fault as far as can be told: none is poison. Retrying delays and never skips,
 //! so that is what follows unless reading on could lose rows.
 
+use tokio_postgres::error::SqlState;
+
 use super::Error;
 
 /// What follows from an error of the database.
@@ -180,6 +182,12 @@ pub fn word(error: &Error) -> String {
 /// The table, for people.
 pub fn known_errors() -> impl Iterator<Item = &'static Meaning> {
     TABLE.iter().chain([&UNLISTED, &SILENT])
+}
+
+/// Whether a statement has ended because it took too long, by the server's clock or by ours.
+#[must_use]
+pub fn is_too_slow(error: &Error) -> bool {
+    matches!(error, Error::Timeout(_)) || error.state() == Some(&SqlState::QUERY_CANCELED)
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ mod handoff;
 mod large;
 mod pages;
 mod questions;
+mod slow;
 mod sweep;
 mod types;
 mod unreadable;
@@ -126,6 +127,8 @@ pub struct Request<'a> {
     pub budget: Budget,
     /// How large rows are, by the last fetch.
     pub sizes: Sizes,
+    /// Readings have taken too long again and again: whether the first row alone takes longer than this.
+    pub alone: Option<Duration>,
 }
 
 /// How large rows are, in bytes; 0 when nothing is known.
@@ -186,8 +189,15 @@ pub async fn end(reader: Fragile, fetched: &Fetched) -> Result<(), Error> {
 /// # Errors
 /// See [`FetchError`]. Rows handed over before an error are a true prefix. After an error the connection is not fit for
 /// further use.
-pub async fn fetch(reader: &Loan, request: Request<'_>, batches: &mut Giver) -> Result<Fetched, FetchError> {
+pub async fn fetch(reader: &Loan, mut request: Request<'_>, batches: &mut Giver) -> Result<Fetched, FetchError> {
     request.server.same_as(&reader.server)?;
+    if let Some(limit) = request.alone {
+        if let Some(row) = slow::find(reader, &request, limit).await? {
+            return Err(FetchError::Unreadable(row));
+        }
+        // It is another one that is slow, among those that are read with this one.
+        request.budget.rows = request.budget.rows.min(1);
+    }
     let questions = Questions::prepare(reader, &request).await?;
     let pages = Pages::new(request.budget, request.sizes);
     // Nothing can follow a page that has room for the whole budget: its end is sent with it.

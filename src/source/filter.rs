@@ -3,8 +3,44 @@
 //! Rows that do not match are read as well, without their values, and passed: so that the position moves over them, and nothing that
 //! the proof of the order rests on knows of a filter.
 
+use super::TableName;
+use super::finding::{Finding, Level};
 use super::shape::Shape;
 use crate::database::{quote_ident, quote_literal};
+
+/// What PostgreSQL replaces by the time at which a statement is prepared, in a constant of these types.
+const RELATIVE: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
+const OF_TIME: [&str; 11] = [
+    "date",
+    "time with time zone",
+    "time without time zone",
+    "timestamp with time zone",
+    "timestamp without time zone",
+    "daterange",
+    "datemultirange",
+    "tsrange",
+    "tsmultirange",
+    "tstzrange",
+    "tstzmultirange",
+];
+
+/// The word of a value that is another constant in each session, for a column of this type.
+fn relative<'a>(base: &str, value: &'a str) -> Option<&'a str> {
+    let words = value.split(|c: char| !c.is_ascii_alphanumeric());
+    let is_of_time = OF_TIME.contains(&base.trim_end_matches("[]"));
+    words.filter(|_| is_of_time).find(|word| RELATIVE.iter().any(|relative| relative.eq_ignore_ascii_case(word)))
+}
+
+/// What is wrong with a value of `where`: each session, and so each replica, would take other rows, which the position passes for good.
+pub(super) fn judge(table: &TableName, (column, base): (&str, &str), value: &str) -> Option<Finding> {
+    let word = relative(base, value)?;
+    let message = format!(
+        "where compares {table}.{column} with {value:?}, which is no constant: for a {base}, PostgreSQL replaces {word:?} by the time at \
+         which each session prepares its statements"
+    );
+    let fix = "Write the date itself, for example \"2026-11-21\", or filter by a column that the application sets.";
+    Some(Finding::new(Level::Error, "where_not_constant", message).setting(fix))
+}
 
 /// What a column's value must be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -55,6 +91,30 @@ impl Shape {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_that_mean_another_day_tomorrow_are_found_in_columns_of_time() {
+        for (base, value, word) in [
+            ("date", "tomorrow", "tomorrow"),
+            ("timestamp with time zone", "Today 08:00", "Today"),
+            ("timestamp without time zone", " NOW ", "NOW"),
+            ("tstzrange", "[now,infinity)", "now"),
+            ("date[]", "{2026-01-01,yesterday}", "yesterday"),
+        ] {
+            assert_eq!(relative(base, value), Some(word), "{base} {value}");
+        }
+        for (base, value) in [
+            ("text", "today"),
+            ("status", "now"),
+            ("tsvector", "now"),
+            ("date", "2026-11-21"),
+            ("timestamp with time zone", "infinity"),
+            ("timestamp with time zone", "epoch"),
+            ("timestamp with time zone", "1 nowember"),
+        ] {
+            assert_eq!(relative(base, value), None, "{base} {value}");
+        }
+    }
 
     #[test]
     fn conditions_are_constants_and_null_is_a_condition_of_its_own() {

@@ -10,8 +10,9 @@
 //! The rule is the weakest over the table, its ancestors and its descendants: rows can come in through each.
 
 use super::certainty::Certainty;
+use super::filter;
 use super::finding::{Finding, Level};
-use super::table::Table;
+use super::table::{Column, Table};
 use super::{Rule, Stream};
 use crate::database::quote_ident;
 
@@ -44,6 +45,11 @@ pub fn judge(table: &Table, config: &Stream) -> Verdict {
     kind(table, config, &mut findings);
     access(table, config, &mut findings);
     columns::judge(table, config, &mut findings);
+    for (column, condition) in &config.filter {
+        let Some(Column { base, .. }) = table.column(column) else { continue };
+        let values = condition.values.iter();
+        findings.extend(values.filter_map(|value| filter::judge(&config.table, (column, base), value)));
+    }
     indexes::judge(table, config, &mut findings);
     let (rule, needs, certainty) = stamp::judge(table, config, &mut findings);
     late::judge(table, config, certainty, &mut findings);

@@ -5,13 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+mod instants;
 mod places;
 
 use super::certainty::Certainty;
 use super::horizon::Margin;
 use super::shard::Shard;
 use super::{Rule, Stream, TableName};
-use crate::database::{quote_ident, quote_literal};
+use crate::database::quote_ident;
 use crate::message::{ColumnType, Field};
 use crate::position::Position;
 
@@ -145,28 +146,6 @@ impl Shape {
         })
     }
 
-    /// The column that orders, as `timestamptz`.
-    pub(super) fn instant(&self) -> String {
-        let column = format!("t.{}", quote_ident(&self.config.created_at));
-        match &self.config.time_zone {
-            Some(zone) => format!("({column} AT TIME ZONE {})", quote_literal(zone)),
-            None => column,
-        }
-    }
-
-    /// Parameter number `n`, an instant, in the column's own type: the index is used only then.
-    pub(super) fn instant_parameter(&self, n: usize) -> String {
-        self.instant_of(&format!("${n}"))
-    }
-
-    /// An instant in the column's own type.
-    pub(super) fn instant_of(&self, instant: &str) -> String {
-        match &self.config.time_zone {
-            Some(zone) => format!("({instant}::timestamptz AT TIME ZONE {})", quote_literal(zone)),
-            None => format!("{instant}::timestamptz"),
-        }
-    }
-
     pub(super) fn order(&self) -> [String; 2] {
         [format!("t.{}", quote_ident(&self.config.created_at)), format!("t.{}", quote_ident(&self.config.id))]
     }
@@ -179,7 +158,8 @@ impl Shape {
     }
 
     /// The rows after a position, oldest first, below `$1`; at most `$2`; the position's parts are `$3` and `$4`.
-    /// Columns: instant, id, then the fields. Of a row with more than `most` bytes nothing comes: the statement fails at it.
+    /// Columns: instant, id, then the fields. Of a row with more than `most` bytes nothing comes: the statement fails at it, and at one
+    /// that has no instant.
     #[must_use]
     pub fn fetch_sql(&self, fields: &[Field], after: After, most: Option<usize>) -> String {
         let own = |field: &Field| match field {
@@ -203,7 +183,7 @@ impl Shape {
     }
 
     fn page_sql(&self, fields: impl Iterator<Item = String>, after: After, id: &str) -> String {
-        let list: Vec<_> = [self.instant(), id.to_owned()].into_iter().chain(fields).collect();
+        let list: Vec<_> = [self.exact_instant(), id.to_owned()].into_iter().chain(fields).collect();
         format!(
             "SELECT {} FROM {} AS t WHERE {}{} ORDER BY {} LIMIT $2::bigint",
             list.join(", "),
@@ -237,11 +217,11 @@ impl Shape {
     }
 
     pub(super) fn at_sql(&self, list: &str) -> String {
-        let [created_at, id] = self.order();
+        let [_, id] = self.order();
         format!(
-            "SELECT {list} FROM {} AS t WHERE {created_at} = {} AND {id} = $2::text::{}",
+            "SELECT {list} FROM {} AS t WHERE {} AND {id} = $2::text::{}",
             self.config.table.quoted(),
-            self.instant_parameter(1),
+            self.has_instant(1),
             self.id_type.sql(),
         )
     }

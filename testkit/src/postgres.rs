@@ -18,7 +18,7 @@ use super::watchdog::{Process, Program, Signal, User, Watchdog};
 
 mod password;
 
-pub use password::{login, password, without_password};
+pub use password::{login, password, role_of, without_password};
 
 /// Names the directory with `initdb` and `postgres`, instead of what is found.
 pub const BINARIES: &str = "OUTBOX_RELAY_PG_BIN";
@@ -45,9 +45,9 @@ pub struct Options {
 /// Whose password a URL has. Every connection needs one (scram-sha-256).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Auth {
-    /// All roles have [`password`]: see [`login`].
+    /// Each role has its [`password`]: see [`login`].
     Shared,
-    /// Only the superuser has it; other roles have their own, and URLs do not contain it.
+    /// Only the superuser has; other roles have their own, and URLs do not contain it.
     Own,
 }
 
@@ -117,7 +117,7 @@ impl Postgres {
         // Every user of the machine sees the arguments of a program.
         let url = without_password(&self.url("postgres", "postgres"));
         let source = format!("{url}&application_name={name}");
-        copy.env("PGPASSWORD", password());
+        copy.env("PGPASSWORD", password("postgres"));
         copy.args(["-R", "-X", "stream", "-c", "fast", "--no-sync", "-d", &source, "-D"]).arg(dir.join("data"));
         copy.current_dir(&dir).process_group(0);
         if let Some(user) = user {
@@ -172,7 +172,7 @@ impl Postgres {
     pub fn url(&self, user: &str, database: &str) -> String {
         let password = match self.auth {
             Auth::Own if user != "postgres" => String::new(),
-            Auth::Own | Auth::Shared => format!(":{}", password()),
+            Auth::Own | Auth::Shared => format!(":{}", password(user)),
         };
         format!("postgresql://{user}{password}@127.0.0.1:{}/{database}?sslmode=disable", self.port)
     }
@@ -187,7 +187,7 @@ impl Postgres {
 
     fn by_socket(&self, user: &str, database: &str) -> tokio_postgres::Config {
         let mut config = tokio_postgres::Config::new();
-        config.host_path(self.socket_dir()).port(self.port).user(user).dbname(database).password(password());
+        config.host_path(self.socket_dir()).port(self.port).user(user).dbname(database).password(password(user));
         config
     }
 
@@ -297,7 +297,7 @@ fn initdb_command(binaries: &Path, dir: &Path, user: Option<User>) -> anyhow::Re
     command.args(["-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions", "-D"]);
     command.arg(dir.join("data")).current_dir(dir).process_group(0);
     let file = dir.join(PASSWORD_FILE);
-    private(&file, &password::verifier())?;
+    private(&file, &password::verifier("postgres"))?;
     command.args(["-A", "scram-sha-256"]).arg(format!("--pwfile={}", file.display()));
     if let Some(user) = user {
         std::os::unix::fs::lchown(&file, Some(user.uid), Some(user.gid))?;

@@ -49,6 +49,7 @@ const ASSEMBLED: &[(&str, usize, &str)] = &[
     ("src/source/pending/marks.rs", 6, "of the configured table and columns"),
     ("src/source/pending/sql.rs", 12, "of the configured table and columns"),
     ("src/source/requests.rs", 2, "of the configured fields, and one of several conditions"),
+    ("src/source/shape/instants.rs", 1, "of the configured table and columns"),
     ("src/source/shard.rs", 1, "of the configured table and columns"),
     ("src/source/sweep.rs", 5, "of the configured table and columns"),
     ("src/source/table.rs", 1, "of the configured time zone"),

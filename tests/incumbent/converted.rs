@@ -27,7 +27,7 @@ async fn converted(connector: &str, dir: &std::path::Path) -> String {
     let (code, toml, notes) = outbox_relay("", &["convert", "debezium", &file.display().to_string()]).await;
     assert_eq!(code, Some(0), "{notes}");
     let secret = dir.join("password");
-    private(&secret, password()).unwrap();
+    private(&secret, &password("postgres")).unwrap();
     toml.replace("/run/secrets/postgres-password", &secret.display().to_string())
         .replace("127.0.0.1:9464", "127.0.0.1:0")
 }

@@ -55,7 +55,7 @@ async fn connector(database: &Database, more: &str) -> String {
          transforms.outbox.type=io.debezium.transforms.outbox.EventRouter\n\
          {more}",
         database.postgres.port(),
-        password(),
+        password("postgres"),
         database.name,
         broker().await.bootstrap_servers(),
     )

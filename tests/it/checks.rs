@@ -223,7 +223,7 @@ async fn pgbouncer(database: &Database) -> (tokio::process::Child, u16, tempfile
     let (dir, port) = (tempfile::tempdir().unwrap(), free_port().unwrap());
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let (users, file) = (dir.path().join("users"), dir.path().join("pgbouncer.ini"));
-    std::fs::write(&users, format!("\"relay\" \"{}\"\n", password())).unwrap();
+    std::fs::write(&users, format!("\"relay\" \"{}\"\n", password("relay"))).unwrap();
     let config = format!(
         "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
          unix_socket_dir =\nauth_type = scram-sha-256\nauth_file = {}\npool_mode = transaction\n\

@@ -71,8 +71,8 @@ async fn topic() -> Topic {
 async fn consumer(topic: &Topic, language: Language, edit: impl FnOnce(&str) -> String) -> Program {
     let url = topic.database.url("postgres");
     let jdbc = url
-        .replace(&format!("postgresql://postgres:{}@", password()), "jdbc:postgresql://")
-        .replace('?', &format!("?user=postgres&password={}&", password()));
+        .replace(&format!("postgresql://postgres:{}@", password("postgres")), "jdbc:postgresql://")
+        .replace('?', &format!("?user=postgres&password={}&", password("postgres")));
     let environment = [
         ("CONSUMER", unique("invoices")),
         ("INSTANCE", "first".into()),

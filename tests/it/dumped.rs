@@ -19,8 +19,10 @@ fn runs(program: &str, database: &Database, args: &[&str]) {
     // Behind links, there may be links to some programs only.
     let initdb = std::fs::canonicalize(binaries().unwrap().join("initdb")).unwrap();
     let mut command = std::process::Command::new(initdb.with_file_name(program));
-    let output =
-        command.args(["-d", &without_password(&database.url("postgres"))]).args(args).env("PGPASSWORD", password());
+    let output = command
+        .args(["-d", &without_password(&database.url("postgres"))])
+        .args(args)
+        .env("PGPASSWORD", password("postgres"));
     let output = output.output().unwrap();
     assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
 }

@@ -148,6 +148,40 @@ async fn values_with_quotes_and_backslashes_are_constants_and_what_cannot_be_com
     }
 }
 
+/// PostgreSQL takes such words for the day on which a session prepares its statement: another one in each replica, and none is told.
+// Guarantee: filter.constant
+#[tokio::test(flavor = "multi_thread")]
+async fn words_that_mean_another_day_tomorrow_are_refused_by_name() {
+    let database = database().await;
+    let owner = table(&database).await;
+    run(&owner, "CREATE DOMAIN day AS date; ALTER TABLE bookings ADD day day").await;
+    let receiver = Receiver::start();
+    let stream = receiver.relay("h", "");
+    let pending = format!(
+        "[[relay]]\nname = \"p\"\n[relay.source.pending]\ntable = \"public.bookings\"\nkey = [\"id\"]\ndue = \"created_at\"\n\
+         where = {{ day = \"today\" }}\n[relay.sink.http]\nurl = \"{}/p\"\n",
+        receiver.url()
+    );
+    for (relay, word) in [
+        (filtered(&stream, "where = { deleted_at = [\"infinity\", \"Tomorrow 08:00\"] }"), "Tomorrow"),
+        (filtered(&stream, "where = { day = \"now\" }"), "now"),
+        (pending, "today"),
+    ] {
+        let text = toml(&database, "relay", None, &relay);
+        let (code, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
+        let document = json(&out);
+        let found = finding(&document, "where_not_constant").unwrap_or_else(|| panic!("{out}"));
+        assert!(code == Some(3) && found["message"].as_str().unwrap().contains(&format!("{word:?}")), "{found}");
+        let (code, _, log) = outbox_relay(&text, &["run", "--once", "--timeout", "5s"]).await;
+        assert!(code == Some(1) && log.contains("where_not_constant"), "{code:?} {log}");
+    }
+    // The same words of a text are a value like any other.
+    run(&owner, "INSERT INTO bookings (status) VALUES ('open'), ('today')").await;
+    let text = toml(&database, "relay", None, &filtered(&stream, "where = { status = \"today\" }"));
+    let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
+    assert_eq!((code, receiver.accepted("h")), (Some(0), vec!["2".to_owned()]), "{log}");
+}
+
 // Guarantee: filter.late
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_row_comes_if_it_matches_and_only_then() {

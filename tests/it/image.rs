@@ -61,7 +61,7 @@ async fn the_local_stack_works_with_the_images_files_read_only_and_as_the_images
     let (code, out, log) = in_image(dir.path(), &[], &["config", "show", "--redacted"]).await;
     assert!(code == Some(0) && out.contains(&gateway.base_url()), "{out}{log}");
 
-    std::fs::write(dir.path().join("owner-password"), password()).unwrap();
+    std::fs::write(dir.path().join("owner-password"), password("postgres")).unwrap();
     let url = format!("postgresql://postgres@127.0.0.1:{}/app?sslmode=disable", postgres.port());
     let file = "/etc/outbox-relay/owner-password";
     let as_owner = [("OUTBOX_RELAY__POSTGRES__URL", &*url), ("OUTBOX_RELAY__POSTGRES__PASSWORD_FILE", file)];

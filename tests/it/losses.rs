@@ -15,6 +15,7 @@ mod stamps;
 mod switch;
 mod turns;
 mod words;
+mod zones;
 
 use tokio_postgres::Client;
 

@@ -8,6 +8,7 @@ mod large;
 mod max_row;
 mod memory;
 mod random;
+mod slow;
 mod types;
 mod wide;
 

@@ -70,7 +70,7 @@ async fn probes_and_metrics_of_a_running_process_are_clean_and_logs_are_json_wit
     assert_eq!(process.wait().await, Some(0));
 
     let log = process.log();
-    for secret in [password(), "hunter2", "aHVudGVyMg", "QUMxOm"] {
+    for secret in [&*password("relay"), "hunter2", "aHVudGVyMg", "QUMxOm"] {
         assert!(!log.contains(secret) && !metrics.contains(secret), "{secret}");
     }
     let parsed = lines(&process);

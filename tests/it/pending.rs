@@ -13,6 +13,7 @@ mod large;
 mod outcomes;
 mod policies;
 mod rows;
+mod slow;
 mod sources;
 
 /// The tables of both systems, granted as `migrate up --relay-role` grants them.

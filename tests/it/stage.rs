@@ -52,7 +52,7 @@ async fn the_server_has_the_major_version_that_was_asked_for() {
 async fn postgres_with_passwords_refuses_a_connection_without_one() {
     let options = Options { auth: Auth::Own, ..Options::default() };
     let postgres = Postgres::start(options).await.unwrap();
-    assert!(postgres.url("postgres", "postgres").contains(password()));
+    assert!(postgres.url("postgres", "postgres").contains(&password("postgres")));
     let client = postgres.connect("postgres", "postgres").await.unwrap();
     client.batch_execute("CREATE ROLE relay LOGIN PASSWORD 'right'").await.unwrap();
     assert!(postgres.connect("relay", "postgres").await.is_err());

@@ -51,7 +51,7 @@ pub(super) fn write(overview: &Overview, page: &mut String) {
 /// The hash of each relay; how many relays, to begin with.
 fn configuration(number: usize, replica: &Replica) -> String {
     if let Some(why) = &replica.unreadable {
-        return format!("not readable: {}", Esc(why));
+        return format!("not readable: {}", prose(why));
     }
     let count = replica.relays.len();
     let refused = replica.relays.iter().filter(|relay| relay.refused.is_some()).count();

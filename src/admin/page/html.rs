@@ -1,14 +1,38 @@
-//! Text as HTML. Whatever comes from the database or the configuration goes through here.
+//! Text as HTML. Whatever comes from the database or the configuration goes through here, and is cut where it is too long to be read:
+//! one name or one error of a megabyte must not make a page that no browser shows.
 
+use std::borrow::Cow;
 use std::fmt::{self, Display, Write as _};
 
 use crate::visible::visible;
 
-/// A text that is no markup, whatever stands in it; control characters are shown as escapes.
+/// So many characters of a name, a state or a time are shown.
+const NAME: usize = 200;
+/// And of a sentence or a command.
+const SENTENCE: usize = 2_000;
+
+/// A name, as a text that is no markup, whatever stands in it; control characters are shown as escapes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Esc<'a>(pub(super) &'a str);
 
 impl Display for Esc<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Whole(&cut(self.0, NAME)).fmt(f)
+    }
+}
+
+/// So many characters of a text, with an ellipsis where it has more.
+fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// The same as [`Esc`], of any length.
+struct Whole<'a>(&'a str);
+
+impl Display for Whole<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.bytes().all(is_plain) {
             return f.write_str(self.0);
@@ -38,13 +62,14 @@ const fn is_plain(byte: u8) -> bool {
 
 /// A sentence in which what stands between backticks is code.
 pub(super) fn prose(text: &str) -> String {
+    let text = &*cut(text, SENTENCE);
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {
-        return Esc(text).to_string();
+        return Whole(text).to_string();
     }
     let mut html = String::new();
     for (at, part) in parts.into_iter().enumerate() {
-        let part = Esc(part);
+        let part = Whole(part);
         let _ = if at % 2 == 0 { write!(html, "{part}") } else { write!(html, "<code>{part}</code>") };
     }
     html
@@ -52,11 +77,14 @@ pub(super) fn prose(text: &str) -> String {
 
 /// A step of an advice: a command stands alone, to be copied, and anything else is a sentence.
 pub(super) fn step(text: &str) -> String {
-    if is_command(text) { format!("<pre data-copy><code>{}</code></pre>", Esc(text)) } else { prose(text) }
+    if is_command(text) { format!("<pre data-copy><code>{}</code></pre>", Whole(text)) } else { prose(text) }
 }
 
-/// Whether a text can be pasted as it is: into a shell, where no sign in it has a meaning of its own, or into psql.
+/// Whether a text can be pasted as it is, whole: into a shell, where no sign in it has a meaning of its own, or into psql.
 fn is_command(text: &str) -> bool {
+    if text.len() > SENTENCE {
+        return false;
+    }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " _.:/#=,-".contains(c);
     let of_shell = text.starts_with("outbox-relay ") && !text.contains(" #") && text.chars().all(is_plain);
     let statements =
@@ -79,6 +107,16 @@ mod tests {
         );
         assert!(!prose(hostile).contains("<script"));
         assert_eq!(Esc("plain ü 日本").to_string(), "plain ü 日本");
+    }
+
+    #[test]
+    fn long_text_ends_with_an_ellipsis_between_two_characters() {
+        let long = "ü".repeat(1 << 20);
+        assert_eq!(Esc(&long).to_string(), format!("{}…", "ü".repeat(NAME)));
+        assert_eq!(prose(&long), format!("{}…", "ü".repeat(SENTENCE)));
+        assert_eq!(prose(&"ü".repeat(SENTENCE)), "ü".repeat(SENTENCE), "as long as it may be");
+        let command = format!("outbox-relay cursor resume {}", "x".repeat(1 << 20));
+        assert!(!step(&command).contains("data-copy") && step(&command).ends_with('…'), "half a command is none");
     }
 
     #[test]

@@ -14,12 +14,10 @@ use crate::relay::inspect::status::in_one_unit;
 pub(super) fn write(overview: &Overview, page: &mut String) {
     page.push_str("<section id=schedules data-live aria-labelledby=h-schedules><h2 id=h-schedules>Schedules</h2>");
     for action in &overview.status.actions {
-        let tenant = if action.tenant.is_empty() { String::new() } else { format!(" (tenant {})", action.tenant) };
-        let said = format!(
-            "running: {}{tenant} for {:.0} s of {:.0} s",
-            action.schedule, action.running_seconds, action.timeout_seconds
-        );
-        let _ = write!(page, "<p>{}</p>", Esc(&said));
+        let tenant =
+            if action.tenant.is_empty() { String::new() } else { format!(" (tenant {})", Esc(&action.tenant)) };
+        let times = format!("{:.0} s of {:.0} s", action.running_seconds, action.timeout_seconds);
+        let _ = write!(page, "<p>running: {}{tenant} for {times}</p>", Esc(&action.schedule));
     }
     if overview.schedules.is_empty() {
         page.push_str("<p class=none>No schedules.</p></section>\n");

@@ -35,6 +35,10 @@ use job::{PendingJob, SendOutcome};
 use poll::PendingPoll;
 use prepare::PreparedPending;
 
+const REFUSED: &str = "See what a trigger or a constraint of the table says.";
+const SLOW: &str = "PostgreSQL has not read this row within 3/5 of the longest turn.deadline: publish fewer columns, store what a cast or a \
+    function makes of them, or raise turn.deadline. It is retried.";
+
 /// One relay's due rows in this process.
 struct PendingWork {
     source: Pending,
@@ -111,7 +115,7 @@ impl Work for PendingWork {
         Begun { jobs: claimed.jobs, progressed: false }
     }
 
-    /// One row cannot be marked: claimed one by one, it stands alone, and is put off.
+    /// One row cannot be marked, or takes too long to be read: claimed one by one, it stands alone, and is put off.
     async fn claim_refused(
         &mut self,
         context: &Context<PreparedPending>,
@@ -119,14 +123,15 @@ impl Work for PendingWork {
         found: &PendingPoll,
         error: Error,
     ) -> Result<(), Error> {
-        if !runner::is_of_application(&error) {
+        let is_too_slow = sqlstate::is_too_slow(&error) && prepared.size.allowed() == 1;
+        if !is_too_slow && !runner::is_of_application(&error) {
             return Err(error);
         }
         self.narrow = !self.narrow;
         if self.narrow {
             return Ok(());
         }
-        let (code, hint) = (sqlstate::word(&error), "See what a trigger or a constraint of the table says.");
+        let (code, hint) = (sqlstate::word(&error), if is_too_slow { SLOW } else { REFUSED });
         let failure = Failure::of(Class::Retry, &code, error.to_string(), hint);
         claim::put_off(&context.engine, prepared, found, &failure).await
     }

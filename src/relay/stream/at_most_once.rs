@@ -137,7 +137,9 @@ impl Turn<'_> {
                 return Ok(Relayed { opened, ..Relayed::unreadable(&row) });
             }
             // The rows before it go first.
-            Err(FetchError::Unreadable(_)) => Fetched { rows: kept.rows(), more: true, ..Fetched::default() },
+            Err(error) if error.is_of_a_row() && kept.rows() > 0 => {
+                Fetched { rows: kept.rows(), more: true, ..Fetched::default() }
+            }
             Err(error) => return Err(error.into()),
         };
         self.timings.fetch = begun.elapsed();

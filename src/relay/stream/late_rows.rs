@@ -17,7 +17,7 @@ use crate::relay::stream::report;
 use crate::relay::stream::turn::Turn;
 use crate::relay::{Guarantee, OnLateRow};
 use crate::sink::{Class, Failure};
-use crate::source::fetch::{self, FetchError};
+use crate::source::fetch::{self, FetchError, Request};
 use crate::visible::visible;
 
 /// The code of the letters and of the halt.
@@ -111,7 +111,7 @@ impl Turn<'_> {
         let reader = Fragile::new(within(self.engine, self.engine.connection()).await?);
         let (from, known) = ((cursor.position.as_ref(), swept), cursor.relations.as_ref());
         let safe = (self.sighting.horizon.at, &*self.sighting.server);
-        let request = read_ahead::request(self.ready, &self.learned, from, known, safe, 0);
+        let request = Request { alone: None, ..read_ahead::request(self.ready, &self.learned, from, known, safe, 0) };
         let (mut giver, mut taker) = fetch::handoff(usize::MAX);
         let limit = self.ready.config.turn.deadline;
         let reading = tokio::time::timeout(limit, fetch::fetch(&reader, request, &mut giver));

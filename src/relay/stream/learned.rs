@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use crate::late::{Opened, Parts};
 use crate::pace::{self, freshness::Lead};
-use crate::relay::Config;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::letter_limit::LetterLimit;
 use crate::relay::stream::outcome::Timings;
+use crate::relay::{Config, OnPoison};
 use crate::source::fetch::Sizes;
 
 /// See the module.
@@ -36,12 +36,16 @@ pub struct Learned {
     pub letters: LetterLimit,
     /// How long before rows are too old turns must begin.
     pub lead: Lead,
+    /// How many readings in a row have taken too long without a row.
+    pub slow_reads: u32,
     /// Of how many transactions the first part of the next look for late rows is.
     pub span: u64,
 }
 
 /// The same, of the first look.
 const FIRST_SPAN: u64 = 1_024;
+/// After so many readings that took too long, the first row is read alone.
+const SLOW_READS: u32 = 3;
 /// The most parts of one look. What they leave, the next turn asks for.
 const PARTS: usize = 6;
 
@@ -59,6 +63,7 @@ impl Learned {
             redrove: false,
             letters: LetterLimit::default(),
             lead: Lead::new(&config.poll),
+            slow_reads: 0,
             span: FIRST_SPAN,
         }
     }
@@ -69,9 +74,17 @@ impl Learned {
     }
 
     /// A reading has failed. If that was because it took too long, it may have been for late rows that were asked for among too
-    /// many transactions; a part that is too small is followed by larger ones at once.
-    pub(in crate::relay) fn reading_failed(&mut self) {
+    /// many transactions; a part that is too small is followed by larger ones at once. Or it is one row that takes so long.
+    pub(in crate::relay) fn reading_failed(&mut self, is_too_slow: bool) {
         self.span = (self.span / 64).max(1);
+        self.slow_reads = if is_too_slow { self.slow_reads.saturating_add(1) } else { 0 };
+    }
+
+    /// Whether to read the first row alone, and how long at most. Where a row that is poison halts the relay, nothing is gained by naming
+    /// it, and a server that was only slow would not go on by itself.
+    pub(in crate::relay) fn alone(&self, relay: &PreparedStream) -> Option<Duration> {
+        let passes = relay.config.on_poison != OnPoison::Halt;
+        (passes && self.slow_reads >= SLOW_READS).then(|| relay.config.turn.call_deadline())
     }
 
     /// What a reading has seen before its first row.

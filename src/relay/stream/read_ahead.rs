@@ -250,6 +250,7 @@ pub(in crate::relay) fn request<'a>(
             time: turn.time,
         },
         sizes: learned.sizes,
+        alone: learned.alone(ready),
     }
 }
 

@@ -88,7 +88,7 @@ impl Turn<'_> {
         let mut batch = Batch::new(self.ready.fields.len());
         let mut gone = None;
         for letter in letters {
-            gone = within(self.engine, self.read_again(&reader, letter, &mut batch)).await?;
+            gone = self.read_in_time(&reader, letter, &mut batch).await?;
             if gone.is_some() {
                 break;
             }
@@ -165,6 +165,23 @@ impl Turn<'_> {
             payload: Payload::None,
             fields: parked.fields.clone(),
             values: parked.values.iter().map(Option::as_deref).collect(),
+        }
+    }
+
+    /// The same as [`Self::read_again`]. A row that takes too long stays a dead letter, and no other waits for it.
+    pub(in crate::relay) async fn read_in_time(
+        &self,
+        reader: &Loan,
+        letter: &Redrive,
+        batch: &mut Batch,
+    ) -> Result<Option<Failure>, TurnError> {
+        let read = within(self.engine, self.read_again(reader, letter, batch)).await.map_err(FetchError::Database);
+        match read {
+            Err(error) if error.is_too_slow() => {
+                let (position, limit) = (letter.position.clone(), self.engine.call_deadline);
+                Ok(Some(unreadable::failure(&Unreadable::Slow { position, limit })))
+            }
+            read => Ok(read?),
         }
     }
 

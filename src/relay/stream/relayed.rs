@@ -93,8 +93,9 @@ impl Relayed {
         let place = match row {
             Unreadable::Malformed { position, .. }
             | Unreadable::Value { position, .. }
-            | Unreadable::Large { position, .. } => Some(position),
-            Unreadable::Id { .. } => None,
+            | Unreadable::Large { position, .. }
+            | Unreadable::Slow { position, .. } => Some(position),
+            Unreadable::Id { .. } | Unreadable::NoInstant { .. } => None,
         };
         let named = place.and_then(|position| Some((position.created_at, position.id.as_deref()?)));
         let kept = named.map(|(created_at, id)| {

@@ -208,8 +208,8 @@ impl Worker<'_> {
 
     /// The database said no or fell silent, or the table is not what it was.
     pub(in crate::relay) async fn failed(&mut self, error: &TurnError) -> Next {
-        if matches!(error, TurnError::Fetch(_)) {
-            self.learned.reading_failed();
+        if let TurnError::Fetch(error) = error {
+            self.learned.reading_failed(error.is_too_slow());
         }
         let database = match error {
             TurnError::Fetch(FetchError::FamilyChanged) => {

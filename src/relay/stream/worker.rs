@@ -228,6 +228,9 @@ impl Worker<'_> {
             _ if self.chain.backlog && turn.filled => turn.learned.left_rows(self.ready, &turn.timings),
             _ => {}
         }
+        if matches!(outcome, Ok(TurnOutcome::Relayed { .. } | TurnOutcome::Idle | TurnOutcome::Buried { .. })) {
+            turn.learned.slow_reads = 0;
+        }
         let oldest = turn.delivered.first().filter(|_| self.follows).copied();
         if let (Ok(TurnOutcome::Relayed { more: false, .. }), Some(oldest)) = (&outcome, oldest) {
             turn.learned.lead.learn(sighting.clock().since(oldest), &self.ready.config.poll);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_postgres::error::SqlState;
 
 use super::unreadable::Unreadable;
-use crate::database::Error;
+use crate::database::{Error, sqlstate};
 
 /// Why nothing may be read.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +63,24 @@ pub enum FetchError {
         /// The cursor's position.
         position: String,
     },
+}
+
+impl FetchError {
+    /// Whether it may be about one row, so that those before it need not wait.
+    #[must_use]
+    pub fn is_of_a_row(&self) -> bool {
+        matches!(self, Self::Unreadable(_)) || self.is_too_slow()
+    }
+
+    /// Whether a reading has ended because it took too long.
+    #[must_use]
+    pub fn is_too_slow(&self) -> bool {
+        match self {
+            Self::Late(_) => true,
+            Self::Database(error) => sqlstate::is_too_slow(error),
+            _ => false,
+        }
+    }
 }
 
 /// Where PostgreSQL says that a prepared statement would have other columns now.

@@ -1,8 +1,11 @@
-//! Which row cannot be read, when PostgreSQL cannot convert a value to UTF-8: its error names no row.
+//! Which row cannot be read, when PostgreSQL cannot convert a value to UTF-8, or a local time to an instant: its error names no row.
 //!
-//! Promise: a row is named only after it alone has failed to be read again; without that proof the error stays the
-//! database's, and is retried.
+//! Promise: a row is named only after it alone has failed to be read again, or was found to have no instant; without that proof the error
+//! stays the database's, and is retried.
 
+use std::time::Duration;
+
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 
 use super::document::Malformed;
@@ -46,6 +49,17 @@ pub enum Unreadable {
         /// The limit.
         most: usize,
     },
+    /// PostgreSQL does not read it, alone, in the time of a call.
+    #[error(
+        "row {} alone is not read within {limit:?} (3/5 of turn.deadline), again and again",
+        .position.id.as_deref().unwrap_or_default()
+    )]
+    Slow {
+        /// Where it is.
+        position: Position,
+        /// So long it was waited for.
+        limit: Duration,
+    },
     /// Its id cannot be converted to UTF-8: no position and no message can name it.
     #[error(
         "the row of {created_at} whose id is x'{id}' in the database's encoding: the id cannot be converted to UTF-8"
@@ -54,6 +68,21 @@ pub enum Unreadable {
         /// When it was created.
         created_at: Timestamp,
         /// The bytes of its id, in hexadecimal digits.
+        id: String,
+    },
+    /// Its local time is no instant in the zone: no position can be at it.
+    #[error(
+        "row {id} of {table} has {created_at} as its local time, which in the time zone {zone} is before the first instant that \
+         PostgreSQL knows (4714-11-24 00:00 UTC BC)"
+    )]
+    NoInstant {
+        /// The table.
+        table: String,
+        /// Its local time, as PostgreSQL prints it.
+        created_at: String,
+        /// The configured zone.
+        zone: String,
+        /// Its id.
         id: String,
     },
 }
@@ -78,6 +107,8 @@ pub(super) async fn named(
     let after = last.or(request.after);
     let found = if cause.is_not_utf8() {
         find(reader, request, after).await
+    } else if cause.state() == Some(&SqlState::DATETIME_FIELD_OVERFLOW) {
+        without_instant(reader, request, after).await
     } else {
         large::find(reader, request, after, cause).await
     };
@@ -96,15 +127,17 @@ pub(super) async fn begin(reader: &Loan, request: &Request<'_>) -> Result<bool, 
     Ok(found == request.shape.descendants)
 }
 
+/// A position's parts, as parameters.
+fn parts(after: Option<&Position>) -> impl Iterator<Item = &(dyn ToSql + Sync)> {
+    let created_at = after.map(|position| &position.created_at as &(dyn ToSql + Sync));
+    let id = after.and_then(|position| position.id.as_ref()).map(|id| id as &(dyn ToSql + Sync));
+    created_at.into_iter().chain(id)
+}
+
 /// The statement for the row after a position, and its parameters.
 fn asking<'a>(request: &'a Request<'_>, after: Option<&'a Position>) -> (String, Vec<&'a (dyn ToSql + Sync)>) {
     let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&request.horizon, &1_i64];
-    if let Some(position) = after {
-        parameters.push(&position.created_at);
-        if let Some(id) = &position.id {
-            parameters.push(id);
-        }
-    }
+    parameters.extend(parts(after));
     (request.shape.fetch_sql(&[], After::of(after), None), parameters)
 }
 
@@ -117,6 +150,28 @@ pub(super) async fn next_row(
     let (next, parameters) = asking(request, after);
     let Some(row) = reader.query_opt(&next, &parameters).await? else { return Ok(None) };
     Ok(Some(Position { created_at: row.try_get(0)?, id: row.try_get(1)? }))
+}
+
+/// The row after a position that has no instant. It is below every horizon.
+async fn without_instant(
+    reader: &Loan,
+    request: &Request<'_>,
+    after: Option<&Position>,
+) -> Result<Option<Unreadable>, Error> {
+    let Some(zone) = &request.shape.config.time_zone else { return Ok(None) };
+    let Some(sql) = request.shape.without_instant_sql(After::of(after)) else { return Ok(None) };
+    if !begin(reader, request).await? {
+        return Ok(None);
+    }
+    let parameters: Vec<_> = parts(after).collect();
+    let Some(row) = reader.query_opt(&sql, &parameters).await? else { return Ok(None) };
+    let (created_at, id) = (row.try_get(0)?, row.try_get(1)?);
+    Ok(Some(Unreadable::NoInstant {
+        table: request.shape.config.table.to_string(),
+        created_at,
+        zone: zone.clone(),
+        id,
+    }))
 }
 
 async fn find(reader: &Loan, request: &Request<'_>, after: Option<&Position>) -> Result<Option<Unreadable>, Error> {

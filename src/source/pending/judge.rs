@@ -6,6 +6,7 @@ use super::Pending;
 use super::catalogue::{Column, PendingTable};
 use super::due::Due;
 use crate::database::quote_ident;
+use crate::source::filter;
 use crate::source::finding::{Finding, Level};
 
 /// All that was found; without an error, the relay may run.
@@ -28,6 +29,10 @@ pub fn judge(table: Option<&PendingTable>, config: &Pending) -> Vec<Finding> {
                     .setting(format!("Set [relay.source.pending] {key} to a column of it.")),
             );
         }
+    }
+    for (column, value) in &config.filter {
+        let base = table.column(column).map(|column| column.base.as_str());
+        findings.extend(base.and_then(|base| filter::judge(&config.table, (column, base), value)));
     }
     due(table, config, &mut findings);
     sent(table, config, &mut findings);

@@ -17,6 +17,7 @@ SELECT a.attname::text,
        t.typarray,
        t.typdelim::text,
        a.attnum,
+       pg_catalog.format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, NULL),
        CASE WHEN a.attcollation <> 0 THEN a.attcollation::pg_catalog.regcollation::text END
 FROM pg_catalog.pg_attribute AS a
 JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid

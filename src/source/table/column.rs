@@ -13,6 +13,8 @@ pub struct Column {
     pub name: String,
     /// Its type without modifier, as `format_type` says.
     pub type_name: String,
+    /// The same, of a domain the type behind it.
+    pub base: String,
     /// Its type's oid.
     pub type_oid: u32,
     /// Its array type's oid, and what stands between the elements of an array's text; none for an array.
@@ -72,10 +74,11 @@ pub(super) async fn columns(session: &Session, table: &Table) -> Result<Vec<Colu
                 number: row.try_get(9)?,
                 name: row.try_get(0)?,
                 type_name: row.try_get(1)?,
+                base: row.try_get(10)?,
                 type_oid: row.try_get(6)?,
                 array: array(row.try_get(7)?, row.try_get(8)?),
                 modifier: row.try_get(2)?,
-                collation: row.try_get(10)?,
+                collation: row.try_get(11)?,
                 nullable_in: row.try_get(3)?,
                 readable: row.try_get(4)?,
                 default: row.try_get(5)?,

@@ -26,6 +26,31 @@ async fn missing_topics_hold_rows_up_once() {
     assert!(took.as_secs() < 20, "{took:?}");
 }
 
+/// Beside a topic for dead letters a turn passes one row; all topics of a turn are waited for together all the same.
+// Guarantee: failures.missing-topic
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_topics_hold_rows_up_once_beside_a_dead_letter_topic() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let (there, dead) = (topic("there", 1, &[]).await, topic("dead", 1, &[]).await);
+    let missing: Vec<String> = (0..20).map(|_| unique("missing")).collect();
+    let insert = "INSERT INTO bookings (customer) SELECT unnest($1::text[])";
+    owner.execute(insert, &[&missing]).await.unwrap();
+    owner.execute(insert, &[&vec![&there]]).await.unwrap();
+    let sink = "payload = { column = \"payload\" }\nkey = \"customer\"";
+    let more = format!("name = \"routed\"\non_poison = \"dead_letter\"\ndead_letter_topic = \"{dead}\"\n");
+    let routed = relay("routed", "{{ customer }}", sink).replace("name = \"routed\"\n", &more);
+    let text = toml(&database, "relay", Some(&broker().await.bootstrap_servers()), &routed);
+    let (begun, process) = (std::time::Instant::now(), Process::spawn(&text, &["run"]));
+    let letters = "SELECT count(*) FROM outbox.dead_letter WHERE error ->> 'code' LIKE 'kafka_unknown_topic%'";
+    eventually(PATIENCE * 10, async || owner.query_one(letters, &[]).await.unwrap().get::<_, i64>(0) == 20).await;
+    let took = begun.elapsed();
+    arrived(&there, 1).await;
+    assert_eq!(arrived(&dead, 20).await.len(), 20, "each has its copy");
+    drop(process);
+    assert!(took.as_secs() < 30, "{took:?}");
+}
+
 /// Each took a turn of its own. Rows that are sent stand between them, and of these none may go out of order or be lost.
 // Guarantee: failures.missing-topic
 #[tokio::test(flavor = "multi_thread")]

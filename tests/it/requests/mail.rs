@@ -30,7 +30,7 @@ fn relay(port: u16, more: &str) -> String {
 async fn psql(database: &Database, sql: &str) -> String {
     let mut command = tokio::process::Command::new("psql");
     command.args(["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &without_password(&database.url("app")), "-c", sql]);
-    command.env("PGPASSWORD", password());
+    command.env("PGPASSWORD", password("app"));
     let output = command.stdin(Stdio::null()).output().await.expect("psql is installed with PostgreSQL");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()

@@ -1,6 +1,6 @@
 //! docs/howto/reports.md, word for word: an email, an SMS and a webhook of a query's rows.
 
-use outbox_testkit::postgres::password;
+use outbox_testkit::postgres::{password, without_password};
 use outbox_testkit::provider::{Answer, Provider};
 use outbox_testkit::smtp::Security;
 use tokio_postgres::Client;
@@ -51,7 +51,10 @@ async fn guide_to_reports_sends_mail_sms_and_webhook() {
         Hook::start(&["127.0.0.1"]).await,
     );
     let (folder, role) = (stage.folder.path().display().to_string(), format!("{}_reporting", stage.database.name));
-    for (file, text) in [("postgres", password()), ("twilio-token", "hunter2"), ("webhook", SECRET)] {
+    for role in ["postgres", "relay"] {
+        std::fs::write(stage.folder.path().join(role), password(role)).unwrap();
+    }
+    for (file, text) in [("twilio-token", "hunter2"), ("webhook", SECRET)] {
         std::fs::write(stage.folder.path().join(file), text).unwrap();
     }
     let trust =
@@ -62,8 +65,9 @@ async fn guide_to_reports_sends_mail_sms_and_webhook() {
             &[
                 (
                     "postgresql://relay@127.0.0.1:5432/app?sslmode=verify-full",
-                    stage.database.url(user).replace(&format!(":{}@", password()), "@"),
+                    without_password(&stage.database.url(user)),
                 ),
+                ("/run/secrets/postgres", format!("{folder}/{user}")),
                 ("/run/secrets/smtp", format!("{folder}/password")),
                 ("/run/secrets", folder.clone()),
                 ("\"reporting\"", format!("\"{role}\"")),

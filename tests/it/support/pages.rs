@@ -1,6 +1,6 @@
 //! The pages of docs/howto: what stands in them is run as it stands.
 
-use outbox_testkit::postgres::{password, without_password};
+use outbox_testkit::postgres::{password, role_of, without_password};
 use outbox_testkit::startup::private;
 
 /// A page's text.
@@ -10,8 +10,9 @@ pub fn page(name: &str) -> String {
 
 /// A page's configuration for this database: nothing else of `[postgres]` is another.
 pub fn connected(toml: &str, url: &str) -> String {
-    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("postgres-password");
-    private(&file, password()).unwrap();
+    let role = role_of(url);
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("postgres-password-{role}"));
+    private(&file, &password(role)).unwrap();
     let without = without_password(url);
     let places = [
         ("\"postgresql://relay@127.0.0.1:5432/app?sslmode=verify-full\"", without),

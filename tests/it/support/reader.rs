@@ -127,6 +127,7 @@ impl Reader {
             root: known.map(|_| shape.root),
             budget: Budget { rows: self.rows, bytes: 8 << 20, page: 8 << 20, time: Duration::from_secs(5) },
             sizes: Sizes::default(),
+            alone: None,
         };
         let (mut giver, mut taker) = fetch::handoff(usize::MAX);
         let connection = database::Fragile::new(database::take(&self.pool).await.unwrap());
@@ -171,6 +172,7 @@ impl Reader {
             root: state.known.as_ref().map(|(root, _)| *root),
             budget: Budget { rows: self.rows, bytes: 8 << 20, page, time: Duration::from_secs(5) },
             sizes: Sizes::default(),
+            alone: None,
         };
         let taking = async {
             let mut batches = Vec::new();

@@ -61,7 +61,7 @@ impl Server {
         format!(
             "[postgres]\nurl = \"postgresql://postgres:{}@{host}:{port}/postgres?sslmode={mode}\"\n{ca_file}\
              [admin]\nlisten = \"127.0.0.1:0\"\n{}",
-            password(),
+            password("postgres"),
             stdout_relay("s", "")
         )
     }
@@ -93,7 +93,7 @@ impl Server {
         for word in words {
             assert!(error.contains(word), "{word:?} in {error}");
         }
-        assert!(!log.contains(password()), "{log}");
+        assert!(!log.contains(&password("postgres")), "{log}");
         let (code, out, _) = outbox_relay(toml, &["check", "-o", "json"]).await;
         let document = json(&out);
         let found = finding(&document, "tls").unwrap_or_else(|| panic!("{document}"));

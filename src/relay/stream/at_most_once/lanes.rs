@@ -129,7 +129,7 @@ impl<'a> Turn<'a> {
         let Read { mut side, mut kept, mut parked, fetched, opened, taken } = read;
         let fetched = match fetched {
             // The rows before it go first.
-            Err(FetchError::Unreadable(_)) if parked.handed_over() > 0 => {
+            Err(error) if error.is_of_a_row() && parked.handed_over() > 0 => {
                 Ok(Fetched { rows: parked.handed_over(), more: true, ..Fetched::default() })
             }
             Err(error) if !matches!(error, FetchError::Unreadable(_)) => return Err(error.into()),

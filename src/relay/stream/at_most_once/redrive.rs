@@ -27,7 +27,7 @@ impl Turn<'_> {
         deadline: Instant,
     ) -> Result<TurnOutcome, TurnError> {
         let mut batch = Batch::new(self.ready.fields.len());
-        within(self.engine, self.read_again(&reader, letter, &mut batch)).await?;
+        self.read_in_time(&reader, letter, &mut batch).await?;
         if batch.is_empty() {
             // Nothing can be sent; the reason is found and recorded as under the other guarantee.
             return self.redrive(cursor, reader, &Resend::of(letter.clone()), deadline).await;
