@@ -19,7 +19,7 @@ pub use notify::{make_triggers, notify_triggers};
 pub use printed::{down_sql, up_sql};
 
 /// The newest schema version that this program knows, and the one that it was built for.
-pub const VERSION: i32 = 16;
+pub const VERSION: i32 = 17;
 
 /// Serialises migrators; an arbitrary number of our own.
 const LOCK: i64 = 0x006f_7574_626f_7872;
@@ -110,6 +110,11 @@ const MIGRATIONS: &[Migration] = &[
         version: 16,
         up: include_str!("../schema/0016_ahead.up.sql"),
         down: include_str!("../schema/0016_ahead.down.sql"),
+    },
+    Migration {
+        version: 17,
+        up: include_str!("../schema/0017_lanes_of_claims.up.sql"),
+        down: include_str!("../schema/0017_lanes_of_claims.down.sql"),
     },
 ];
 
