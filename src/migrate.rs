@@ -112,6 +112,11 @@ const MIGRATIONS: &[Migration] = &[
         down: include_str!("../schema/0016_ahead.down.sql"),
     },
     Migration {
+        version: 17,
+        up: include_str!("../schema/0017_lanes_of_claims.up.sql"),
+        down: include_str!("../schema/0017_lanes_of_claims.down.sql"),
+    },
+    Migration {
         version: 18,
         up: include_str!("../schema/0018_position_order.up.sql"),
         down: include_str!("../schema/0018_position_order.down.sql"),

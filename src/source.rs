@@ -14,6 +14,7 @@ pub mod finding;
 pub mod guard;
 pub mod horizon;
 pub mod judge;
+pub mod lane;
 mod length;
 pub mod pending;
 pub mod range;

@@ -2,7 +2,8 @@
 //!
 //! Left out is the relay's name, so that a renamed relay is known by what it delivers; what only decides how fast, how many at a
 //! time, or from where a new cursor begins: `start`, `[relay.turn]`, `[relay.poll]`, `freshness`, `limit`, `in_flight`,
-//! `per_tenant_concurrency`, `timeout`, `rate_per_second`, `connections`; what only opens the way there: passwords, tokens,
+//! `per_tenant_concurrency`, `timeout`, `rate_per_second`, `connections` (but for whether due work and requests have lanes: replicas with and
+//! without would not keep their order together); what only opens the way there: passwords, tokens,
 //! `ca_file`, `[kafka.properties]`; `shards` and `shard_key`, which a cursor's identity has; and `on_config_change` itself.
 
 use std::time::Duration;
@@ -41,7 +42,7 @@ fn plain(config: &Config) -> Config {
     (plain.start, plain.shard) = (Start::Beginning, None);
     plain.on_config_change = OnConfigChange::default();
     (plain.parking.rows, plain.parking.keys) = (0, 0);
-    plain.lanes = Lanes::default();
+    plain.lanes = Lanes { in_flight: in_order(config), ..Lanes::default() };
     plain.turn = TurnConfig { rows: 0, bytes: 0, max_row_bytes: 0, time: none, deadline: none };
     plain.poll = pace::Config::default();
     match &mut plain.source {
@@ -68,6 +69,17 @@ fn plain(config: &Config) -> Config {
         | sink::Config::Custom(_) => {}
     }
     plain
+}
+
+/// A position keeps the order of a stream however many replicas have which configuration. Jobs that are sent each on their own have an order with lanes
+/// only, and only among replicas that all have them.
+fn in_order(config: &Config) -> usize {
+    let has_lanes = match &config.source {
+        source::Config::Pending(pending) => pending.lanes.is_some(),
+        source::Config::Requests(requests) => requests.lanes.is_some(),
+        source::Config::Stream(_) | source::Config::Schedule(_) => false,
+    };
+    if has_lanes { 2 } else { Lanes::default().in_flight }
 }
 
 fn calm(http: &mut http::Config) {

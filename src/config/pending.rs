@@ -42,7 +42,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<Pending> {
     }
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let (limit, in_flight) = (number(limit), number(in_flight));
-    Some(Pending { table, key, due, due_after, sent, filter, time_zone, limit, in_flight })
+    Some(Pending { table, key, due, due_after, sent, filter, time_zone, limit, in_flight, lanes: None })
 }
 
 fn key(node: &Node) -> Result<Vec<String>, Wrong> {

@@ -92,7 +92,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         shard: shards.map(shards::Shards::first),
         guarantee,
         start: start?,
-        source: requests::fit(section, source?, &sink),
+        source: lanes::fit(section, requests::fit(section, source?, &sink), (lanes, &parking), &sink),
         sink,
         on_poison,
         parking,

@@ -49,7 +49,9 @@ pub(super) fn write(lines: &mut TomlLines, on_unknown: OnUnknown, requests: &Req
     let templates: Vec<_> = requests.templates.iter().map(|template| quote(template)).collect();
     lines.raw("templates", format!("[{}]", templates.join(", ")));
     lines.raw("limit", requests.limit);
-    lines.raw("in_flight", requests.in_flight);
+    if requests.lanes.is_none() {
+        lines.raw("in_flight", requests.in_flight);
+    }
 }
 
 /// A template is sent by one relay.

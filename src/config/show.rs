@@ -229,7 +229,10 @@ fn source_pending(lines: &mut TomlLines, pending: &Pending) {
         lines.text("time_zone", zone);
     }
     lines.raw("limit", pending.limit);
-    lines.raw("in_flight", pending.in_flight);
+    // With lanes the one of [relay.turn] counts.
+    if pending.lanes.is_none() {
+        lines.raw("in_flight", pending.in_flight);
+    }
 }
 
 /// Names of columns as an array.

@@ -9,6 +9,7 @@ mod delivers;
 mod fixes;
 mod garbled;
 mod good;
+mod lanes;
 mod notify;
 mod own_sinks;
 mod reference;

@@ -22,6 +22,9 @@ const EXPIRE: &str = include_str!("sql/claims_expire.sql");
 /// Claims of rows that have gone or are no longer due: nobody takes them up again.
 const PRUNE: &str = include_str!("sql/claims_prune.sql");
 
+/// The lanes of claims that have run out before their rows were recorded as sent.
+const LAPSE: &str = include_str!("sql/claims_lapse.sql");
+
 const DONE: &str = "DELETE FROM outbox.claim WHERE relay = $1 AND key = $2::text[] AND token = $3";
 
 const POSTPONE: &str = include_str!("sql/claims_postpone.sql");
@@ -73,6 +76,16 @@ impl LockedCursor {
         let statement = self.connection.prepare_cached(EXPIRE).await?;
         let rows = self.connection.query(&statement, &[&self.name]).await?;
         Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
+    }
+
+    /// Frees the lanes of claims that have run out: another row of theirs may be first by now.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn lapse_claims(&self) -> Result<(), Error> {
+        let statement = self.connection.prepare_cached(LAPSE).await?;
+        self.connection.execute(&statement, &[&self.name]).await?;
+        Ok(())
     }
 
     /// Forgets claims of rows that nobody takes up any more, unless they are marked: then the claim is all that knows of them.

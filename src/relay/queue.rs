@@ -4,6 +4,7 @@ pub(in crate::relay) mod actions;
 pub(in crate::relay) mod checked;
 pub(in crate::relay) mod failure_tracker;
 pub(in crate::relay) mod pending;
+mod reach;
 pub(in crate::relay) mod requests;
 mod runner;
 mod work;

@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::TableName;
+use super::lane::Lanes;
 
 mod bounded;
 mod catalogue;
 mod due;
 mod judge;
 mod key;
+mod lanes;
 mod marks;
 mod sql;
 
@@ -44,4 +46,6 @@ pub struct Pending {
     pub limit: usize,
     /// The most rows that a replica sends at the same time, where the receiver answers one by one.
     pub in_flight: usize,
+    /// Which rows are sent in order, one at a time; none where each is on its own.
+    pub lanes: Option<Lanes>,
 }

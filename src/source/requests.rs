@@ -3,8 +3,13 @@
 //! A template's name is first one of the request's own columns, then one of its parameters.
 
 use super::TableName;
+use super::lane::Lanes;
 use crate::database::quote_literal;
 use crate::message::Field;
+
+mod lanes;
+
+pub use lanes::{lane_interrupted_sql, lane_look_sql, lane_take_sql};
 
 /// `[relay.source.requests]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +22,8 @@ pub struct Requests {
     pub limit: usize,
     /// The most requests that a replica sends at the same time.
     pub in_flight: usize,
+    /// Which requests are sent in order, one at a time; none where each is on its own.
+    pub lanes: Option<Lanes>,
 }
 
 /// Columns that a sink's templates can name; a parameter of such a name is not seen.
@@ -27,7 +34,7 @@ impl Requests {
     #[must_use]
     pub fn new(templates: Vec<String>, limit: usize, in_flight: usize) -> Self {
         let table = TableName { schema: "outbox".to_owned(), name: "request".to_owned() };
-        Self { table, templates, limit, in_flight }
+        Self { table, templates, limit, in_flight, lanes: None }
     }
 }
 
@@ -97,14 +104,18 @@ pub fn look_sql(once: bool) -> String {
         )
     };
     let due: Vec<String> = Which::due(once).iter().map(first).collect();
+    look("", &format!("SELECT LEAST({})", due.join(", ")), "false")
+}
+
+/// The same behind `with`, with another way to the `first` that is due, and one column `more`.
+fn look(with: &str, first: &str, more: &str) -> String {
     format!(
-        "SELECT pg_catalog.now(), LEAST({due}), \
+        "{with}SELECT pg_catalog.now(), ({first}), \
          (SELECT r.not_before FROM outbox.request AS r WHERE r.relay = $1 AND r.status = 'pending' \
          AND r.not_before > pg_catalog.now() AND r.not_before <= pg_catalog.now() + interval '1 minute' \
          AND $2::timestamptz IS NULL ORDER BY r.not_before LIMIT 1), \
          EXISTS (SELECT FROM outbox.request AS r WHERE {interrupted}), \
-         EXISTS (SELECT FROM outbox.request AS r WHERE r.relay = $1 AND r.status = 'processing')",
-        due = due.join(", "),
+         EXISTS (SELECT FROM outbox.request AS r WHERE r.relay = $1 AND r.status = 'processing'), {more}",
         interrupted = Which::Interrupted.condition(),
     )
 }
@@ -114,15 +125,22 @@ pub fn look_sql(once: bool) -> String {
 /// memory, or NULL), when it was made; then the fields. `$3`: how many.
 #[must_use]
 pub fn take_sql(which: Which, fields: &[Field]) -> String {
+    taken("", &columns(fields), which.condition(), &format!("{} LIMIT $3", which.order()))
+}
+
+/// The same of requests `r` of this condition, in this order; it may use what stands in `with`.
+fn taken(with: &str, columns: &str, condition: &str, order: &str) -> String {
     format!(
-        "SELECT r.request_id::text, r.due_at, r.attempts, r.body, r.status = 'processing' AND r.body IS NOT NULL, \
+        "{with}SELECT r.request_id::text, r.due_at, r.attempts, r.body, r.status = 'processing' AND r.body IS NOT NULL, \
          r.ambiguous > 0, COALESCE(r.first_tried_at + pg_catalog.make_interval(secs => $4::float8) <= pg_catalog.now(), false) \
          AND (r.ambiguous > 0 OR r.status = 'processing' AND r.body IS NOT NULL), r.created_at{columns} \
-         FROM outbox.request AS r WHERE {condition} ORDER BY {order} LIMIT $3 FOR UPDATE SKIP LOCKED",
-        order = which.order(),
-        columns = columns(fields),
-        condition = which.condition(),
+         FROM outbox.request AS r WHERE {condition} ORDER BY {order} FOR UPDATE SKIP LOCKED"
     )
+}
+
+/// The order in which requests were to be sent, whenever they are retried.
+fn order_of_own(alias: &str) -> String {
+    format!("{alias}.due_at, {alias}.request_id")
 }
 
 /// Since when the oldest request waits that is due, is retried, or is in the hands of a replica, which may be gone; and how

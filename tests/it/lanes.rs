@@ -1,6 +1,7 @@
 //! `[relay.turn] in_flight`: messages of different lanes are sent side by side, those of one lane in order.
 
 mod failures;
+mod jobs;
 mod once;
 mod refusals;
 mod sinks;

@@ -154,7 +154,7 @@ async fn the_relays_role_gets_exactly_what_it_needs_and_makes_no_ddl() {
     let (code, _, log) = outbox_relay(&text, &["migrate", "down", "--to", "0"]).await;
     assert_eq!(code, Some(1));
     let said = format!(
-        "error: migration {VERSION} down failed, nothing of it remains: ERROR: must be owner of relation cursor"
+        "error: migration {VERSION} down failed, nothing of it remains: ERROR: must be owner of index claim_lane"
     );
     assert!(log.starts_with(&said), "{log}");
 }

@@ -1,4 +1,4 @@
-UPDATE outbox.claim SET state = 'waiting', attempts = attempts + $4,
+UPDATE outbox.claim SET state = 'waiting', attempts = attempts + $4, lane = CASE WHEN marked THEN lane END,
     not_before = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $5::float8), expires_at = NULL,
     error = $6::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()),
     updated_at = pg_catalog.clock_timestamp()

@@ -297,7 +297,7 @@ async fn requested(
 ) -> Result<(), Error> {
     let Some(fields) = asked(relay, sinks::KnownTable::of_due(false), findings) else { return Ok(()) };
     let fix = "Run `outbox-relay migrate up --relay-role ROLE` with an owner's [postgres] url.";
-    if prepare(session, relay, (&requests::statements(&fields), fix), findings).await {
+    if prepare(session, relay, (&requests::statements(&fields, ledger.lanes.as_ref()), fix), findings).await {
         findings.extend(requests::findings(session, &relay.name, ledger, configured).await?);
     }
     if relay.on_unknown == OnUnknown::Resend && matches!(relay.sink, sink::Config::Sms(_) | sink::Config::Email(_)) {

@@ -54,6 +54,7 @@ pub async fn facts(
     }
     let kind = kind(relay, detail.identity.as_deref());
     facts.due_work = kind != SourceKind::Stream;
+    facts.has_lanes = relay.is_some_and(|relay| relay.lanes.are_used());
     facts.of_requests = kind == SourceKind::Requests;
     facts.retrying =
         cursor::claims::waiting(session, name).await?.map(|(rows, next_in, code)| Retrying { rows, next_in, code });

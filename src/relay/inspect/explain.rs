@@ -66,6 +66,7 @@ fn reason(facts: &CursorFacts) -> Why {
         _ if facts.waiting.is_some_and(|waiting| facts.retrying.as_ref().is_some_and(|r| r.rows >= waiting.rows)) => {
             retrying(facts)
         }
+        (None, None) if facts.due_work && facts.has_lanes && facts.retrying.is_some() && !lately => retrying(facts),
         _ if facts.waiting.is_none() => answer(
             "unreadable",
             false,
@@ -81,11 +82,17 @@ fn reason(facts: &CursorFacts) -> Why {
 
 fn retrying(facts: &CursorFacts) -> Why {
     let Some(Retrying { rows, next_in, code }) = &facts.retrying else { return stuck(facts) };
-    let sentence = format!(
-        "all that is due has failed and waits to be retried: {rows} of {}, the next in {:.0} s, after {code}",
-        facts.name,
-        next_in.max(0.0)
-    );
+    let (name, next_in) = (&facts.name, next_in.max(0.0));
+    let sentence = if facts.waiting.is_some_and(|waiting| waiting.rows > *rows) && facts.has_lanes {
+        format!(
+            "lanes of {name} wait until the first of each is accepted: {rows} failed, the next is retried in {next_in:.0} s, after {code}{}",
+            left(facts)
+        )
+    } else {
+        format!(
+            "all that is due has failed and waits to be retried: {rows} of {name}, the next in {next_in:.0} s, after {code}"
+        )
+    };
     let list = if facts.schedules.is_some() { "action list --status due" } else { "request list" };
     answer("retrying", false, sentence).then(format!("outbox-relay {list} --relay {}", facts.name))
 }

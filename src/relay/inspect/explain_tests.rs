@@ -382,7 +382,15 @@ fn due_work_that_has_failed_waits_by_itself() {
     let advice = ["outbox-relay request list --relay booking_sms"];
     says(&CursorFacts { retrying: retrying.clone(), ..facts() }, "retrying", false, &parts, &advice);
     let more = Some(Waiting { lag_seconds: 1.0, rows: 8, capped: false });
-    assert_ne!(why(&CursorFacts { retrying, waiting: more, ..facts() }).reason, "retrying", "another row could go");
+    let waits = CursorFacts { retrying, waiting: more, due_work: true, ..facts() };
+    assert_ne!(why(&waits).reason, "retrying", "another row could go");
+    let parts = [
+        "lanes of booking_sms wait until the first of each is accepted",
+        "7 failed",
+        "in 12 s, after http_503; 8 rows wait",
+    ];
+    says(&CursorFacts { has_lanes: true, ..waits.clone() }, "retrying", false, &parts, &advice);
+    assert_eq!(why(&CursorFacts { has_lanes: true, rested: Some(0.1), ..waits }).reason, "moving", "others go on");
 }
 
 #[test]

@@ -61,6 +61,8 @@ pub struct CursorFacts {
     pub of_requests: bool,
     /// Its relay is one of due work, row by row.
     pub due_work: bool,
+    /// Its rows are sent in lanes.
+    pub has_lanes: bool,
     /// Rows of due work that wait after a failure.
     pub retrying: Option<Retrying>,
     /// Of a relay of schedules: how its schedules and actions stand.

@@ -56,6 +56,7 @@ pub async fn overview(session: &Session, watcher: &Watcher, relays: &[Config]) -
         facts.absent = status.fleet.lacks(&cursor.name);
         let kind = diagnose::kind(relay, detail.identity.as_deref());
         facts.due_work = kind != SourceKind::Stream;
+        facts.has_lanes = relay.is_some_and(|relay| relay.lanes.are_used());
         facts.of_requests = kind == SourceKind::Requests;
         let waits = facts.waiting.is_some_and(|waiting| waiting.rows > 0);
         if (waits && !facts.moved || kind == SourceKind::Schedules) && asked < ASKED {

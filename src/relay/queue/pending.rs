@@ -12,6 +12,7 @@ use crate::position::Timestamp;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::engine::{Engine, Slot};
+use crate::relay::queue::reach::Reach;
 use crate::relay::queue::runner;
 use crate::relay::queue::work::{AttemptOf, Begun, Claim, Context, Poll, Recorded, Renewal, Work};
 use crate::relay::{Config, Guarantee};
@@ -44,13 +45,17 @@ struct PendingWork {
     source: Pending,
     /// Rows are claimed one by one, because one among several cannot be marked.
     narrow: bool,
+    /// How far is looked for lanes; none where each row is on its own.
+    reach: Option<Reach>,
     /// The topic of dead letters did not take a copy: when, and why.
     uncopied: Option<(Instant, Failure)>,
 }
 
 /// Runs the relay until the engine stops and what it has begun to send has ended.
 pub(in crate::relay) async fn run(engine: Arc<Engine>, config: Config, source: Pending) {
-    runner::run(engine, config, PendingWork { source, narrow: false, uncopied: None }).await;
+    let reach =
+        source.lanes.is_some().then(|| Reach::new(config.lanes, Instant::now()).tireless(engine.once().is_some()));
+    runner::run(engine, config, PendingWork { source, narrow: false, reach, uncopied: None }).await;
 }
 
 impl Work for PendingWork {
@@ -73,17 +78,22 @@ impl Work for PendingWork {
         prepared: &PreparedPending,
         session: &Arc<Session>,
     ) -> Result<Poll<PendingPoll>, Error> {
-        poll::poll(session, prepared, context.engine.once()).await
+        poll::poll(session, prepared, context.engine.once(), &mut self.reach).await
     }
 
     async fn sample(&self, prepared: &PreparedPending, session: &Session) -> Result<u64, Error> {
         poll::sample(session, prepared).await
     }
 
+    fn has_lanes(&self) -> bool {
+        self.reach.is_some()
+    }
+
     /// A receiver that answers one by one gets some at the same time; others get one batch.
     fn room(&self, prepared: &PreparedPending, in_flight: usize) -> usize {
         let pending = &prepared.pending;
         match (prepared.config.sink.one_by_one(), in_flight) {
+            (true, _) | (false, 0) if self.has_lanes() => prepared.config.lanes.in_flight,
             (true, _) => pending.in_flight.min(pending.limit),
             (false, 0) => pending.limit,
             (false, _) => 0,
@@ -91,8 +101,13 @@ impl Work for PendingWork {
     }
 
     async fn claim(&mut self, claim: Claim<'_, Self>) -> Result<ClaimedRows, Error> {
-        let room = if self.narrow { 1 } else { claim.room };
-        claim::claim(Claim { room, ..claim }).await
+        let room = if self.narrow { 1 } else { claim.room.min(claim.prepared.pending.limit) };
+        let (more, probes) = (claim.found.more, claim.probes && !self.narrow);
+        let claimed = claim::claim(Claim { room, probes, ..claim }).await?;
+        if let Some(reach) = &mut self.reach {
+            reach.claimed((claimed.jobs.len(), room), more, Instant::now());
+        }
+        Ok(claimed)
     }
 
     fn is_in_vain(claimed: &ClaimedRows) -> bool {

@@ -4,7 +4,7 @@
 //! does with them what the relay's policy for unknown outcomes says.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::cursor::ledger;
 use crate::database::{Error, Session};
@@ -13,6 +13,7 @@ use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::not_ready::Unready;
+use crate::relay::queue::reach::Reach;
 use crate::relay::queue::runner;
 use crate::relay::queue::work::{AttemptOf, Begun, Claim, Context, Poll, Recorded, Renewal, Work};
 use crate::source::Requests;
@@ -30,24 +31,28 @@ pub(in crate::relay) use prepare::{findings, orphans, statements};
 
 use claim::ClaimedRequests;
 use job::{RequestJob, RequestOutcome};
+use poll::RequestPoll;
 use prepare::PreparedRequests;
 
 /// One relay's requests in this process.
 struct RequestWork {
     source: Requests,
+    /// How far is looked for lanes; none where each request is on its own.
+    reach: Option<Reach>,
     /// The database's clock at the last poll.
     now: Timestamp,
 }
 
 /// Runs the relay until the engine stops and what it has begun to send has ended.
 pub(in crate::relay) async fn run(engine: Arc<Engine>, config: Config, source: Requests) {
-    runner::run(engine, config, RequestWork { source, now: Timestamp::from_pg_micros(0) }).await;
+    let reach =
+        source.lanes.is_some().then(|| Reach::new(config.lanes, Instant::now()).tireless(engine.once().is_some()));
+    runner::run(engine, config, RequestWork { source, reach, now: Timestamp::from_pg_micros(0) }).await;
 }
 
 impl Work for RequestWork {
     type Prepared = PreparedRequests;
-    /// Whether another replica's claims have expired.
-    type Found = bool;
+    type Found = RequestPoll;
     type Claimed = ClaimedRequests;
     type Job = RequestJob;
     type Outcome = RequestOutcome;
@@ -61,8 +66,8 @@ impl Work for RequestWork {
         context: &Context<PreparedRequests>,
         prepared: &PreparedRequests,
         session: &Arc<Session>,
-    ) -> Result<Poll<bool>, Error> {
-        let (now, poll) = poll::poll(session, prepared, context.engine.once()).await?;
+    ) -> Result<Poll<RequestPoll>, Error> {
+        let (now, poll) = poll::poll(session, prepared, context.engine.once(), &mut self.reach).await?;
         self.now = now;
         Ok(poll)
     }
@@ -72,11 +77,23 @@ impl Work for RequestWork {
     }
 
     fn room(&self, prepared: &PreparedRequests, _in_flight: usize) -> usize {
-        prepared.requests.in_flight.min(prepared.requests.limit)
+        match self.reach {
+            Some(_) => prepared.config.lanes.in_flight,
+            None => prepared.requests.in_flight.min(prepared.requests.limit),
+        }
+    }
+
+    fn has_lanes(&self) -> bool {
+        self.reach.is_some()
     }
 
     async fn claim(&mut self, claim: Claim<'_, Self>) -> Result<ClaimedRequests, Error> {
-        claim::claim(claim).await
+        let (room, more) = (claim.room.min(claim.prepared.requests.limit), claim.found.more);
+        let claimed = claim::claim(Claim { room, ..claim }).await?;
+        if let Some(reach) = &mut self.reach {
+            reach.claimed((claimed.jobs.len(), room), more, Instant::now());
+        }
+        Ok(claimed)
     }
 
     fn is_in_vain(claimed: &ClaimedRequests) -> bool {

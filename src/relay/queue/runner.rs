@@ -202,6 +202,9 @@ impl<W: Work> Runner<W> {
             return Ok(self.pace.after(progressed));
         }
         self.pace.after(true);
+        if let Some(interval) = prepared.sink().min_interval().filter(|_| self.work.has_lanes()) {
+            self.context.failures.not_before = self.context.failures.not_before.max(Instant::now() + interval);
+        }
         for group in W::groups(prepared, jobs) {
             let jobs = group.len();
             self.sending.spawn(jobs, W::send(Arc::clone(&self.context.engine), Arc::clone(prepared), group));
@@ -213,14 +216,16 @@ impl<W: Work> Runner<W> {
     fn room(&self, prepared: &W::Prepared) -> usize {
         let in_flight = self.sending.jobs();
         let sink = prepared.sink();
-        let most = match sink.min_interval() {
-            Some(_) => 1,
-            None => self.work.room(prepared, in_flight).min(sink.at_once().unwrap_or(usize::MAX)),
+        let rate = sink.min_interval();
+        let most = match rate {
+            Some(_) if !self.work.has_lanes() => 1,
+            _ => self.work.room(prepared, in_flight).min(sink.at_once().unwrap_or(usize::MAX)),
         };
         // While the receiver is out, one job tries it.
         let most = if self.context.failures.is_out() { most.min(1) } else { most };
         let unrecorded = if W::UNRECORDED_TAKE_ROOM { self.unrecorded.len() } else { 0 };
-        most.saturating_sub(in_flight + unrecorded)
+        // With a rate, each is claimed when it may begin.
+        most.saturating_sub(in_flight + unrecorded).min(if rate.is_some() { 1 } else { usize::MAX })
     }
 
     /// Measures what waits, from time to time; `ends_failure` when a failure that was reported ends if that is nothing.

@@ -115,6 +115,13 @@ pub(super) struct Poll<D> {
     pub(super) detail: D,
 }
 
+impl<D> Poll<D> {
+    /// Not all was looked at: whether there is something to do is known after this long.
+    pub(super) fn looks_again(self, pause: Duration) -> Self {
+        Self { next_in: Some(self.next_in.map_or(pause, |next| next.min(pause))), under_way: true, ..self }
+    }
+}
+
 /// What was claimed.
 #[derive(Debug)]
 pub(super) struct Begun<J> {
@@ -140,6 +147,8 @@ pub(super) struct Claim<'a, W: Work> {
     pub(super) found: &'a W::Found,
     /// The most jobs.
     pub(super) room: usize,
+    /// The receiver is out: one job tries it.
+    pub(super) probes: bool,
 }
 
 /// A kind of work. See the module.
@@ -201,6 +210,11 @@ pub(super) trait Work: Sized + Send + Sync + 'static {
 
     /// Measures what waits: how many jobs are due and not done, those included that are retried later.
     fn sample(&self, prepared: &Self::Prepared, session: &Session) -> impl Future<Output = Result<u64, Error>> + Send;
+
+    /// Whether jobs are sent in lanes. A rate then bounds when they begin; without lanes it also has one at a time on its way.
+    fn has_lanes(&self) -> bool {
+        false
+    }
 
     /// How many jobs may be on their way at the same time, of which some are, when the sink's rate allows more than one.
     fn room(&self, prepared: &Self::Prepared, in_flight: usize) -> usize;

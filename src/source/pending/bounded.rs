@@ -48,7 +48,8 @@ impl Due {
             Field::Text(column) | Field::Payload(column) => std::slice::from_ref(column),
             Field::Row | Field::Matches => &[],
         });
-        let all: BTreeSet<&String> = read.chain(&self.config.key).chain([&self.config.due]).collect();
+        let lane = self.config.lanes.iter().filter_map(|lanes| lanes.column.as_ref());
+        let all: BTreeSet<&String> = read.chain(&self.config.key).chain([&self.config.due]).chain(lane).collect();
         all.into_iter().map(|column| format!("t.{}", quote_ident(column))).collect::<Vec<_>>().join(", ")
     }
 

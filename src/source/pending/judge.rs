@@ -34,6 +34,7 @@ pub fn judge(table: Option<&PendingTable>, config: &Pending) -> Vec<Finding> {
         let base = table.column(column).map(|column| column.base.as_str());
         findings.extend(base.and_then(|base| filter::judge(&config.table, (column, base), value)));
     }
+    lane(table, config, &mut findings);
     due(table, config, &mut findings);
     sent(table, config, &mut findings);
     key(table, config, &mut findings);
@@ -50,6 +51,15 @@ fn named(config: &Pending) -> impl Iterator<Item = (&'static str, &String)> {
     let keys = config.key.iter().map(|column| ("key", column));
     let rest = config.sent.iter().map(|column| ("sent", column));
     keys.chain([("due", &config.due)]).chain(rest).chain(config.filter.keys().map(|column| ("where", column)))
+}
+
+/// The column that rows have their lane by.
+fn lane(table: &PendingTable, config: &Pending, findings: &mut Vec<Finding>) {
+    let column = config.lanes.as_ref().and_then(|lanes| lanes.column.as_ref());
+    if let Some(column) = column.filter(|column| table.column(column).is_none()) {
+        let message = format!("{} has no column {column:?}, which rows would have their lane by", config.table);
+        findings.push(error("column_missing", message).setting("Set [relay.turn] lane to a column of it."));
+    }
 }
 
 /// What the relay's role may do.

@@ -21,21 +21,20 @@ pub enum Taking {
 impl Due {
     /// Whether a claim, which may be an old one, keeps the row from being claimed at `now`. `$2`: when this `run --once`
     /// began, or NULL; it retries what failed before, and nothing twice.
-    fn free(&self, now: &str) -> String {
+    pub(super) fn free(now: &str, at: &str, key: &str) -> String {
         format!(
             "COALESCE((SELECT CASE c.state \
              WHEN 'claimed' THEN c.expires_at > {now} \
              WHEN 'sending' THEN true \
              WHEN 'waiting' THEN CASE WHEN $2::timestamptz IS NULL THEN c.not_before > {now} ELSE c.updated_at >= $2 END \
-             ELSE c.due_at >= {} END \
-             FROM outbox.claim AS c WHERE c.relay = $1::text AND c.key = {}), false) = false",
-            self.instant("t"),
-            self.key("t")
+             ELSE c.due_at >= {at} END \
+             FROM outbox.claim AS c WHERE c.relay = $1::text AND c.key = {key}), false) = false"
         )
     }
 
     fn open(&self, now: &str) -> String {
-        format!("{} AND {}{} AND {}", self.is_due(now), self.unsent("t", "$1::text"), self.fits(), self.free(now))
+        let free = Self::free(now, &self.instant("t"), &self.key("t"));
+        format!("{} AND {}{} AND {free}", self.is_due(now), self.unsent("t", "$1::text"), self.fits())
     }
 
     /// One look, without any lock: the clock; when the first open row was due; when the next one will be, within a minute;
@@ -44,10 +43,17 @@ impl Due {
     #[must_use]
     pub fn look_sql(&self) -> String {
         let (table, instant, order) = (self.table(), self.instant("t"), self.order());
+        let open = self.open("pg_catalog.now()");
+        let first = format!("SELECT {instant} FROM {table} AS t WHERE {open} ORDER BY {order} LIMIT 1");
+        self.look("", &first, "false")
+    }
+
+    /// The same behind `with`, with another way to the `first` open row, and one column `more`.
+    pub(super) fn look(&self, with: &str, first: &str, more: &str) -> String {
+        let (table, instant, order) = (self.table(), self.instant("t"), self.order());
         let soon = "(pg_catalog.now() + interval '1 minute')";
         format!(
-            "SELECT pg_catalog.now(), \
-             (SELECT {instant} FROM {table} AS t WHERE {open} ORDER BY {order} LIMIT 1), \
+            "{with}SELECT pg_catalog.now(), ({first}), \
              (SELECT {instant} FROM {table} AS t WHERE {later} AND NOT ({due_now}) ORDER BY {order} LIMIT 1), \
              EXISTS (SELECT FROM outbox.claim AS w WHERE w.relay = $1::text AND w.state = 'waiting' AND w.marked AND {again}), \
              EXISTS (SELECT FROM outbox.claim AS x WHERE x.relay = $1::text AND x.state = 'sending' \
@@ -55,8 +61,7 @@ impl Due {
              EXISTS (SELECT FROM outbox.dead_letter AS d WHERE d.cursor = $1::text AND d.state = 'redriving' \
              AND NOT EXISTS (SELECT FROM outbox.claim AS r WHERE r.relay = $1::text AND r.state <> 'dead' AND {id} = d.message_id)), \
              EXISTS (SELECT FROM outbox.claim AS o WHERE o.relay = $1::text AND o.state IN ('claimed', 'sending') \
-             AND o.expires_at > pg_catalog.now())",
-            open = self.open("pg_catalog.now()"),
+             AND o.expires_at > pg_catalog.now()), {more}",
             later = self.open(soon),
             due_now = self.is_due("pg_catalog.now()"),
             again = again("w", "pg_catalog.now()"),
@@ -69,22 +74,27 @@ impl Due {
     /// could not be marked, and is not claimed), then the fields, and the row's length.
     #[must_use]
     pub fn claim_sql(&self, fields: &[Field], taking: Taking, most: usize) -> String {
+        let (table, open, order) = (self.table(), self.open("$3::timestamptz"), self.order());
+        let from = format!("{table} AS t WHERE {open} ORDER BY {order} LIMIT {most}");
+        self.claim_of(fields, taking, "", &from)
+    }
+
+    /// Claims the rows `t` of `from`, which may use what stands in `with`.
+    pub(super) fn claim_of(&self, fields: &[Field], taking: Taking, with: &str, from: &str) -> String {
         let lock =
             if taking == Taking::MarkFirst && self.marks_rows() { " FOR NO KEY UPDATE OF t SKIP LOCKED" } else { "" };
         // What is read of a row is made behind the limit: without an index in this order, PostgreSQL makes it of every row that is due
         // before it sorts them.
         let due = format!(
-            "due AS MATERIALIZED (SELECT {keys}, {key} AS key, {instant} AS at, {raw} AS raw{values} FROM (SELECT {columns} \
-             FROM {table} AS t WHERE {open} ORDER BY {order} LIMIT {most}{lock}) AS t)",
+            "due AS MATERIALIZED (SELECT {keys}, {key} AS key, {instant} AS at, {raw} AS raw, {lane} AS lane{values} \
+             FROM (SELECT {columns} FROM {from}{lock}) AS t)",
             keys = self.key_columns("t"),
             key = self.key("t"),
             instant = self.instant("t"),
             raw = self.due("t"),
+            lane = self.lane("t"),
             values = self.values(fields),
             columns = self.columns(fields),
-            table = self.table(),
-            open = self.open("$3::timestamptz"),
-            order = self.order(),
         );
         // An outcome that is unknown stays listed when its row is due again.
         let kept = format!(
@@ -101,12 +111,12 @@ impl Due {
         let names = self.read(fields, "one");
         let keys: String = (0..self.config.key.len()).map(|n| format!(", one.k{n}")).collect();
         format!(
-            "WITH {due}, one AS MATERIALIZED (SELECT DISTINCT ON (key) * FROM {within} ORDER BY key, at), {marking}{kept}, \
+            "WITH {with}{due}, one AS MATERIALIZED (SELECT DISTINCT ON (key) * FROM {within} ORDER BY key, at), {marking}{kept}, \
              claimed AS (INSERT INTO outbox.claim AS c (relay, key, due_at, state, marked, token, \
-             claimed_by, expires_at) SELECT $1::text, key, at, {state}, $4::text, $5::text, \
-             pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $6::float8) FROM {source} \
+             claimed_by, expires_at, lane) SELECT $1::text, key, at, {state}, $4::text, $5::text, \
+             pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $6::float8), lane FROM {source} \
              ON CONFLICT (relay, key) DO UPDATE SET due_at = excluded.due_at, state = excluded.state, marked = excluded.marked, \
-             token = excluded.token, claimed_by = excluded.claimed_by, claimed_at = pg_catalog.clock_timestamp(), \
+             lane = excluded.lane, token = excluded.token, claimed_by = excluded.claimed_by, claimed_at = pg_catalog.clock_timestamp(), \
              expires_at = excluded.expires_at, not_before = NULL, updated_at = pg_catalog.clock_timestamp(), \
              attempts = CASE WHEN c.due_at = excluded.due_at THEN c.attempts ELSE 0 END \
              RETURNING c.key, c.attempts) \
@@ -188,13 +198,14 @@ impl Due {
             "WITH took AS (UPDATE outbox.claim AS c SET state = CASE WHEN c.marked THEN 'sending' ELSE 'claimed' END, \
              token = $4::text, claimed_by = $5::text, claimed_at = pg_catalog.clock_timestamp(), not_before = NULL, \
              updated_at = pg_catalog.clock_timestamp(), \
-             expires_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $6::float8) \
-             WHERE c.relay = $1::text AND c.key IN (SELECT w.key FROM outbox.claim AS w WHERE w.relay = $1::text \
-             AND {chosen} ORDER BY w.updated_at LIMIT {most}) \
+             expires_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $6::float8), \
+             lane = {lane} WHERE c.relay = $1::text AND c.key IN ({again}) \
              RETURNING c.key, c.due_at, c.attempts, c.marked) \
              SELECT took.key, took.due_at, took.attempts, x.there IS TRUE, took.marked{names} FROM took LEFT JOIN LATERAL \
              (SELECT {instant} = took.due_at AND {due} AND {unsent}{fits} AS there{values} FROM {table} AS t WHERE {named}) AS x \
              ON true ORDER BY took.due_at, took.key",
+            lane = if self.config.lanes.is_some() { "c.lane" } else { "NULL" },
+            again = self.taken_again(chosen, most),
             instant = self.instant("t"),
             due = self.is_due("$3::timestamptz"),
             fits = self.fits(),
@@ -210,15 +221,14 @@ impl Due {
     pub fn backlog_sql(&self) -> String {
         format!(
             "SELECT pg_catalog.now(), pg_catalog.min(at), pg_catalog.count(*) FROM (SELECT {instant} AS at FROM {table} AS t \
-             WHERE {due} AND {unsent}{fits} AND COALESCE((SELECT c.state IN ('unknown', 'dead') AND c.due_at >= {instant} \
-             FROM outbox.claim AS c WHERE c.relay = $1::text AND c.key = {key}), false) = false \
+             WHERE {due} AND {unsent}{fits} AND {open} \
              ORDER BY {order} LIMIT $2::bigint) AS backlog",
             instant = self.instant("t"),
             table = self.table(),
             due = self.is_due("pg_catalog.now()"),
             unsent = self.unsent("t", "$1::text"),
             fits = self.fits(),
-            key = self.key("t"),
+            open = self.undecided(),
             order = self.order(),
         )
     }

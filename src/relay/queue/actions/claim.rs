@@ -32,7 +32,7 @@ pub(super) struct ClaimedActions {
 
 /// Claims actions, and takes up what others left.
 pub(super) async fn claim(claim: Claim<'_, ScheduleWork>, after: &str) -> Result<ClaimedActions, Error> {
-    let Claim { engine, prepared, cursor, found, room } = claim;
+    let Claim { engine, prepared, cursor, found, room, .. } = claim;
     let (token, asked) = (format!("{:032x}", fastrand::u128(..)), Instant::now());
     let mut after = after.to_owned();
     let interrupted = if *found { cursor.expire_actions().await? } else { Vec::new() };

@@ -15,6 +15,7 @@ use crate::cursor::LockedCursor;
 use crate::cursor::claims::{Claimed, Settlement, Taking};
 use crate::database::Error;
 use crate::database::codec::Raw;
+use crate::message::Field;
 use crate::position::Timestamp;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::pause;
@@ -23,6 +24,7 @@ use crate::relay::engine::{Engine, Slot};
 use crate::relay::queue::work::Claim;
 use crate::sink::Failure;
 use crate::source;
+use crate::source::lane::Reach;
 use crate::source::pending::{Due, Key};
 
 /// What a claim came to.
@@ -37,11 +39,12 @@ pub(super) struct ClaimedRows {
 
 /// Claims rows; under `at_most_once`, marks them.
 pub(super) async fn claim(claim: Claim<'_, PendingWork>) -> Result<ClaimedRows, Error> {
-    let Claim { engine, prepared, cursor, found, room } = claim;
+    let Claim { engine, prepared, cursor, found, room, probes } = claim;
     let mut builder = PendingClaimBuilder {
         engine,
         prepared,
         poll: found,
+        probes,
         unmarkable: None,
         token: format!("{:032x}", fastrand::u128(..)),
     };
@@ -65,8 +68,9 @@ pub(super) async fn put_off(
     let locking = LockedCursor::lock(lock, &prepared.config.name, &prepared.seat.identity, None);
     let Some(cursor) = within(engine, locking).await? else { return Ok(()) };
     let token = format!("{:032x}", fastrand::u128(..));
-    let claiming = PendingClaimBuilder { engine, prepared, poll, unmarkable: None, token };
-    let sql = prepared.due.claim_sql(&[], source::pending::Taking::MarkLater, 1);
+    let claiming = PendingClaimBuilder { engine, prepared, poll, probes: false, unmarkable: None, token };
+    let sql = claiming.claim_sql(&[], source::pending::Taking::MarkLater, 1);
+    claiming.lapse(&cursor).await?;
     let rows = within(engine, claiming.take(&cursor, &sql)).await?;
     within(engine, cursor.claimed(&engine.replica, true)).await?;
     let waiting = async {
@@ -96,6 +100,8 @@ struct PendingClaimBuilder<'a> {
     engine: &'a Engine,
     prepared: &'a PreparedPending,
     poll: &'a PendingPoll,
+    /// The receiver is out: one row tries it.
+    probes: bool,
     unmarkable: Option<Key>,
     token: String,
 }
@@ -116,6 +122,7 @@ impl PendingClaimBuilder<'_> {
         } else if !first && fastrand::u32(..1_000) == 0 {
             cursor.prune_claims().await?;
         }
+        self.lapse(cursor).await?;
         let redriven = if cursor.redrive { cursor.letters_to_send().await? } else { Vec::new() };
         let redriven: HashSet<String> = redriven.into_iter().collect();
         let (due, fields) = (&prepared.due, prepared.sink.fields());
@@ -141,7 +148,7 @@ impl PendingClaimBuilder<'_> {
             jobs.extend(self.again(cursor, &sql, &redriven).await?);
         }
         if jobs.len() < most {
-            let sql = due.claim_sql(fields, taking(prepared.config.guarantee), most - jobs.len());
+            let sql = self.claim_sql(fields, taking(prepared.config.guarantee), most - jobs.len());
             for row in self.take(cursor, &sql).await? {
                 if row.try_get::<_, Option<i32>>(2)?.is_none() {
                     self.unmarkable = Some(Key(row.try_get(0)?));
@@ -151,6 +158,26 @@ impl PendingClaimBuilder<'_> {
             }
         }
         Ok(jobs)
+    }
+
+    /// What claims at most so many rows; with lanes, one of each.
+    fn claim_sql(&self, fields: &[Field], taking: source::pending::Taking, most: usize) -> String {
+        let due = &self.prepared.due;
+        match due.config.lanes {
+            Some(_) => {
+                let reach = Reach { jobs: self.poll.rows, probes: self.probes };
+                due.lane_claim_sql(fields, taking, most, reach)
+            }
+            None => due.claim_sql(fields, taking, most),
+        }
+    }
+
+    /// Lanes of claims that have run out are free: the rows themselves say what is first.
+    async fn lapse(&self, cursor: &LockedCursor) -> Result<(), Error> {
+        match self.prepared.due.config.lanes {
+            Some(_) => cursor.lapse_claims().await,
+            None => Ok(()),
+        }
     }
 
     async fn take(&self, cursor: &LockedCursor, sql: &str) -> Result<Vec<Row>, Error> {

@@ -1,5 +1,7 @@
 //! What is due, without any lock, and what is measured from time to time.
 
+use std::time::Instant;
+
 use tokio_postgres::types::ToSql;
 
 use super::Once;
@@ -10,7 +12,9 @@ use crate::message::Field;
 use crate::position::Timestamp;
 use crate::relay::Guarantee;
 use crate::relay::engine::lag::Lag;
+use crate::relay::queue::reach::{Next, Reach};
 use crate::relay::queue::work::Poll;
+use crate::source::lane;
 use crate::source::pending::{CAP, Due, Taking};
 
 /// What a poll tells the claim.
@@ -25,6 +29,9 @@ pub(super) struct PendingPoll {
     /// Dead letters are to be sent again.
     pub(super) redrive: bool,
     pub(super) once: Once,
+    /// With lanes: how many rows were looked through, and whether there may be others beyond.
+    pub(super) rows: usize,
+    pub(super) more: bool,
 }
 
 /// The statements that a relay runs on its table, for a check that prepares them.
@@ -40,6 +47,10 @@ pub(in crate::relay) fn statements(due: &Due, fields: &[Field], guarantee: Guara
         due.backlog_sql(),
         due.done_sql(),
     ];
+    if due.config.lanes.is_some() {
+        let reach = lane::Reach { jobs: 1, probes: true };
+        all.extend([due.lane_look_sql(1), due.lane_claim_sql(fields, taking(guarantee), 1, reach)]);
+    }
     if taking(guarantee) == Taking::MarkLater {
         all.extend([due.mark_sql(), due.unmarked_sql()]);
     }
@@ -55,12 +66,33 @@ pub(super) const fn taking(guarantee: Guarantee) -> Taking {
     }
 }
 
+/// Polls; with lanes, as far as it takes to find one that may be sent.
 pub(super) async fn poll(
     session: &Session,
     prepared: &PreparedPending,
     once: Once,
+    reach: &mut Option<Reach>,
 ) -> Result<Poll<PendingPoll>, Error> {
-    let statement = session.prepare_cached(&prepared.look_sql).await?;
+    let Some(reach) = reach else { return look(session, prepared, once, (&prepared.look_sql, 0)).await };
+    loop {
+        let sql = prepared.due.lane_look_sql(reach.jobs());
+        let begun = Instant::now();
+        let poll = look(session, prepared, once, (&sql, reach.jobs())).await?;
+        match reach.looked(poll.due, poll.detail.more, begun.elapsed(), Instant::now()) {
+            Next::Done => return Ok(poll),
+            Next::Again => {}
+            Next::Later(pause) => return Ok(poll.looks_again(pause)),
+        }
+    }
+}
+
+async fn look(
+    session: &Session,
+    prepared: &PreparedPending,
+    once: Once,
+    (sql, rows): (&str, usize),
+) -> Result<Poll<PendingPoll>, Error> {
+    let statement = session.prepare_cached(sql).await?;
     let parameters: [&(dyn ToSql + Sync); 2] = [&prepared.config.name, &once];
     let row = session.query_one(&statement, &parameters).await?;
     let (now, due, next): (Timestamp, Option<Timestamp>, Option<Timestamp>) =
@@ -70,7 +102,7 @@ pub(super) async fn poll(
         due: due.is_some() || waits || expired || redrive,
         next_in: next.map(|next| next.since(now)),
         under_way: row.try_get(6)?,
-        detail: PendingPoll { now, waits, expired, redrive, once },
+        detail: PendingPoll { now, waits, expired, redrive, once, rows, more: row.try_get(7)? },
     })
 }
 

@@ -1,5 +1,6 @@
 //! Claiming requests: what is sent is pinned in the claim's transaction.
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use tokio_postgres::Row;
@@ -18,6 +19,8 @@ use crate::relay::OnUnknown;
 use crate::relay::engine::Engine;
 use crate::relay::queue::work::Claim;
 use crate::sink::Class;
+use crate::source::lane::Reach;
+use crate::source::requests::lane_take_sql;
 
 /// What a claim came to.
 #[derive(Debug)]
@@ -55,10 +58,10 @@ pub(super) async fn claim(claim: Claim<'_, RequestWork>) -> Result<ClaimedReques
         token: format!("{:032x}", fastrand::u128(..)),
     };
     let mut taken = Vec::new();
-    if *claim.found {
+    if claim.found.interrupted {
         taken = builder.take(cursor, &claim.prepared.interrupted_sql, most).await?;
     }
-    for sql in &claim.prepared.take_sql {
+    for sql in builder.due_sql(&claim).iter() {
         if taken.len() < most {
             taken.extend(builder.take(cursor, sql, most - taken.len()).await?);
         }
@@ -90,6 +93,17 @@ struct RequestClaimBuilder<'a> {
 }
 
 impl RequestClaimBuilder<'_> {
+    /// What takes requests that are due; with lanes, one of each.
+    fn due_sql(&self, claim: &Claim<'_, RequestWork>) -> Cow<'_, [String]> {
+        match &self.prepared.requests.lanes {
+            Some(lanes) => {
+                let reach = Reach { jobs: claim.found.jobs, probes: claim.probes };
+                Cow::Owned(vec![lane_take_sql(lanes, self.prepared.sink.fields(), reach)])
+            }
+            None => Cow::Borrowed(&self.prepared.take_sql),
+        }
+    }
+
     async fn take(&self, cursor: &LockedCursor, sql: &str, most: usize) -> Result<Vec<Taken>, Error> {
         let once = self.engine.once();
         let most = i64::try_from(most).unwrap_or(i64::MAX);

@@ -1,5 +1,7 @@
 //! What is due, without any lock, and what is measured from time to time.
 
+use std::time::Instant;
+
 use tokio_postgres::types::ToSql;
 
 use super::prepare::PreparedRequests;
@@ -7,16 +9,49 @@ use crate::cursor::{self, ledger};
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 use crate::relay::engine::lag::Lag;
+use crate::relay::queue::reach::{Next, Reach};
 use crate::relay::queue::work::Poll;
-use crate::source::requests::{CAP, backlog_sql};
+use crate::source::requests::{CAP, backlog_sql, lane_look_sql};
 
-/// The database's clock, and what there is to do.
+/// What a poll tells the claim.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RequestPoll {
+    /// Another replica's claims have expired.
+    pub(super) interrupted: bool,
+    /// With lanes: how many requests were looked through, and whether there may be others beyond.
+    pub(super) jobs: usize,
+    pub(super) more: bool,
+}
+
+/// The database's clock, and what there is to do; with lanes, it is looked for as far as it takes to find one that may be sent.
 pub(super) async fn poll(
     session: &Session,
     prepared: &PreparedRequests,
     once: Option<Timestamp>,
-) -> Result<(Timestamp, Poll<bool>), Error> {
-    let statement = session.prepare_cached(&prepared.look_sql).await?;
+    reach: &mut Option<Reach>,
+) -> Result<(Timestamp, Poll<RequestPoll>), Error> {
+    let (Some(reach), Some(lanes)) = (reach, &prepared.requests.lanes) else {
+        return look(session, prepared, once, (&prepared.look_sql, 0)).await;
+    };
+    loop {
+        let sql = lane_look_sql(lanes, reach.jobs());
+        let begun = Instant::now();
+        let (now, poll) = look(session, prepared, once, (&sql, reach.jobs())).await?;
+        match reach.looked(poll.due, poll.detail.more, begun.elapsed(), Instant::now()) {
+            Next::Done => return Ok((now, poll)),
+            Next::Again => {}
+            Next::Later(pause) => return Ok((now, poll.looks_again(pause))),
+        }
+    }
+}
+
+async fn look(
+    session: &Session,
+    prepared: &PreparedRequests,
+    once: Option<Timestamp>,
+    (sql, jobs): (&str, usize),
+) -> Result<(Timestamp, Poll<RequestPoll>), Error> {
+    let statement = session.prepare_cached(sql).await?;
     let parameters: [&(dyn ToSql + Sync); 2] = [&prepared.config.name, &once];
     let row = session.query_one(&statement, &parameters).await?;
     let (now, due, next): (Timestamp, Option<Timestamp>, Option<Timestamp>) =
@@ -26,7 +61,7 @@ pub(super) async fn poll(
         due: due.is_some() || interrupted,
         next_in: next.map(|next| next.since(now)),
         under_way: row.try_get(4)?,
-        detail: interrupted,
+        detail: RequestPoll { interrupted, jobs, more: row.try_get(5)? },
     };
     Ok((now, poll))
 }

@@ -17,7 +17,8 @@ use crate::relay::setup::sinks;
 use crate::sink::{self, Sink};
 use crate::source::Requests;
 use crate::source::finding::{Finding, Level};
-use crate::source::requests::{Which, look_sql, take_sql};
+use crate::source::lane::{Lanes, Reach};
+use crate::source::requests::{Which, lane_interrupted_sql, lane_look_sql, lane_take_sql, look_sql, take_sql};
 
 /// A relay of requests that has passed its checks.
 #[derive(Debug)]
@@ -64,7 +65,10 @@ pub(super) async fn prepare(
     Ok(Ok(PreparedRequests {
         look_sql: look_sql(once),
         take_sql: Which::due(once).iter().map(|which| take_sql(*which, sink.fields())).collect(),
-        interrupted_sql: take_sql(Which::Interrupted, sink.fields()),
+        interrupted_sql: match &requests.lanes {
+            Some(lanes) => lane_interrupted_sql(lanes, sink.fields()),
+            None => take_sql(Which::Interrupted, sink.fields()),
+        },
         metrics: CursorMetrics::new(&config.name, config.sink.kind()).with_rate(sink.min_interval().is_some()),
         numbers: PendingMetrics::new(&config.name),
         config: config.clone(),
@@ -131,7 +135,11 @@ pub(in crate::relay) async fn findings(
 }
 
 /// The statements that read requests, for a check that prepares them.
-pub(in crate::relay) fn statements(fields: &[Field]) -> Vec<String> {
+pub(in crate::relay) fn statements(fields: &[Field], lanes: Option<&Lanes>) -> Vec<String> {
+    if let Some(lanes) = lanes {
+        let take = lane_take_sql(lanes, fields, Reach { jobs: 1, probes: true });
+        return vec![lane_look_sql(lanes, 1), take, lane_interrupted_sql(lanes, fields)];
+    }
     let takes = [Which::Due, Which::DueFirst, Which::DueAgain, Which::Interrupted];
     let takes = takes.into_iter().map(|which| take_sql(which, fields));
     [look_sql(false), look_sql(true)].into_iter().chain(takes).collect()

@@ -38,7 +38,8 @@ impl<W: Work> Runner<W> {
             within(engine, cursor.release()).await?;
             return Ok(Err(refusal));
         }
-        let claim = Claim { engine, prepared, cursor: &cursor, found, room };
+        let probes = self.context.failures.is_out();
+        let claim = Claim { engine, prepared, cursor: &cursor, found, room, probes };
         let claimed = within(engine, self.work.claim(claim)).await?;
         if W::is_in_vain(&claimed) {
             within(engine, cursor.release()).await?;
