@@ -9,7 +9,7 @@ use crate::late::{Opened, Parts};
 use crate::pace::{self, freshness::Lead};
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::letter_limit::LetterLimit;
-use crate::relay::stream::outcome::Timings;
+use crate::relay::stream::outcome::{Timings, TurnOutcome};
 use crate::relay::{Config, OnPoison};
 use crate::source::fetch::Sizes;
 
@@ -78,6 +78,13 @@ impl Learned {
     pub(in crate::relay) fn reading_failed(&mut self, is_too_slow: bool) {
         self.span = (self.span / 64).max(1);
         self.slow_reads = if is_too_slow { self.slow_reads.saturating_add(1) } else { 0 };
+    }
+
+    /// A turn has ended well. One that has read to its end, or passed a row, has not taken too long.
+    pub(in crate::relay) fn turn_ended(&mut self, outcome: &TurnOutcome) {
+        if matches!(outcome, TurnOutcome::Relayed { .. } | TurnOutcome::Idle | TurnOutcome::Buried { .. }) {
+            self.slow_reads = 0;
+        }
     }
 
     /// Whether to read the first row alone, and how long at most. Where a row that is poison halts the relay, nothing is gained by naming

@@ -113,6 +113,7 @@ pub(in crate::relay) async fn run(
         worker.seen.clone_from(&sighting);
         let (next, then) = match worker.turn(&sighting).await {
             Ok(outcome) => {
+                worker.learned.turn_ended(&outcome);
                 if let Some(rows) = outcome.advanced() {
                     engine.unrecorded.advanced(&ready.config.name, rows);
                     worker.moved |= matches!(outcome, TurnOutcome::Relayed { .. }) || rows.is_some_and(|rows| rows > 0);
@@ -227,9 +228,6 @@ impl Worker<'_> {
             Ok(TurnOutcome::Relayed { more: false, .. } | TurnOutcome::Idle) => turn.learned.growth = 1,
             _ if self.chain.backlog && turn.filled => turn.learned.left_rows(self.ready, &turn.timings),
             _ => {}
-        }
-        if matches!(outcome, Ok(TurnOutcome::Relayed { .. } | TurnOutcome::Idle | TurnOutcome::Buried { .. })) {
-            turn.learned.slow_reads = 0;
         }
         let oldest = turn.delivered.first().filter(|_| self.follows).copied();
         if let (Ok(TurnOutcome::Relayed { more: false, .. }), Some(oldest)) = (&outcome, oldest) {
