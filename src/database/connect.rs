@@ -81,7 +81,7 @@ pub(super) async fn dial(config: &Config, limits: &Limits, application_name: &st
         let Some(password) = source.read().await? else { return reach(config, limits, connection).await };
         connection.password(password.text.expose_secret());
         let reached = reach(config, limits, connection.clone()).await;
-        // A rotation costs no connection. Twice at the most: what a command has just printed is not asked for again.
+        // A rotation costs no connection. Twice at most: what a command has just printed is not asked for again.
         if !reached.as_ref().is_err_and(Error::refused_password) || !source.refused(&password).await {
             return reached;
         }

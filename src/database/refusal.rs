@@ -38,5 +38,8 @@ pub(super) fn alert(error: &tokio_postgres::Error) -> Option<String> {
     let text = describe(error);
     let at = text.find(" alert ")?;
     let alert = text[at + 1..].split(':').next().unwrap_or_default();
-    ["certificate", "unknown ca", "access denied"].iter().any(|word| alert.contains(word)).then(|| alert.to_owned())
+    ["certificate", "unknown ca", "access denied", "decrypt error"]
+        .iter()
+        .any(|word| alert.contains(word))
+        .then(|| alert.to_owned())
 }

@@ -69,7 +69,7 @@ async fn rows_that_a_new_order_puts_before_the_position_are_delivered_when_the_h
             printed.clear();
         }
         let (message, hint) = halted(&owner, "order_changed").await;
-        assert!(message.contains("the position is 2026-11-21T08:00:00Z"), "{message}");
+        assert!(message.contains("the position is 2026-11-21T08:00:00.000000Z"), "{message}");
         assert!(hint.contains("outbox-relay cursor resume r"), "{hint}");
         println!("{message}\n{hint}");
         resume(&mut owner).await;

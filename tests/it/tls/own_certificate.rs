@@ -69,7 +69,7 @@ async fn postgres_that_asks_for_a_certificate_is_shown_the_one_that_stands_in_th
     put(&expired);
     refused(&own, &["[postgres] cert_file, key_file", "refuses it", "certificate expired"]).await;
     put(&elsewhere.issue_client("relay", 2));
-    refused(&own, &["[postgres] cert_file, key_file", "refuses it", "unknown ca"]).await;
+    refused(&own, &["[postgres] cert_file, key_file", "refuses it", "alert"]).await;
     put(&other);
     refused(&own, &["certificate authentication failed for user"]).await;
     let text = fs::read_to_string(&relay.key).unwrap().replace("PRIVATE KEY", "EC PRIVATE KEY");
