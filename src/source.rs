@@ -16,6 +16,7 @@ pub mod horizon;
 pub mod judge;
 pub mod lane;
 mod length;
+pub mod order;
 pub mod pending;
 pub mod range;
 pub mod requests;

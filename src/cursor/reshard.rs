@@ -105,8 +105,7 @@ pub async fn old(client: &Client, relay: &str) -> anyhow::Result<Vec<Old>> {
                 waits: row.try_get(8)?,
                 letters: row.try_get(9)?,
                 unknown: row.try_get(10)?,
-                // The new cursors begin at an instant, before all its ids.
-                rests_on: RestsOn { rule: row.try_get(11)?, open_since: row.try_get(12)?, order: None },
+                rests_on: RestsOn { rule: row.try_get(11)?, open_since: row.try_get(12)?, order: row.try_get(15)? },
                 swept: lock::swept(row.try_get(13)?, row.try_get(14)?),
             })
         })
@@ -146,7 +145,9 @@ pub async fn replace(client: &Client, old: &[Old], new: New<'_>, by: &str, detai
     let open_since = open_since.and_then(|all| all.into_iter().min());
     let swept = swept(old);
     let (snapshot, column) = swept.map(|swept| (swept.snapshot, swept.column)).unzip();
-    let parameters: [&(dyn ToSql + Sync); 11] = [
+    // Where it has changed since, the new cursors go back.
+    let order = old.iter().find_map(|old| old.rests_on.order.as_deref());
+    let parameters: [&(dyn ToSql + Sync); 12] = [
         &new.names,
         &new.relay,
         &new.identity,
@@ -158,6 +159,7 @@ pub async fn replace(client: &Client, old: &[Old], new: New<'_>, by: &str, detai
         &open_since,
         &snapshot,
         &column,
+        &order,
     ];
     client.execute(MAKE, &parameters).await?;
     note(client, "cursor reshard", new.relay, by, Some(&detail.to_string())).await

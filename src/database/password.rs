@@ -40,7 +40,7 @@ pub enum PasswordSource {
 }
 
 /// A password, and since when it is known.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Password {
     pub(super) text: SecretString,
     at: Instant,
@@ -70,7 +70,9 @@ impl PasswordSource {
         }
         let mut last = command.last.lock().await;
         // Another connection may have had it refused before, and the command has been run since.
-        last.take_if(|last| last.at == password.at);
+        last.take_if(|last| {
+            last.at == password.at || last.before.as_ref().is_some_and(|before| before.at == password.at)
+        });
         true
     }
 
@@ -104,6 +106,19 @@ impl PasswordSource {
 struct Last {
     at: Instant,
     result: Result<SecretString, String>,
+    /// What was printed before this run failed, which the server has not refused.
+    before: Option<Password>,
+}
+
+impl Last {
+    /// A service that prints no password is no reason to do without one that still counts.
+    fn password(&self) -> Result<Password, String> {
+        match (&self.result, &self.before) {
+            (Ok(text), _) => Ok(Password { text: text.clone(), at: self.at }),
+            (Err(_), Some(before)) => Ok(before.clone()),
+            (Err(reason), None) => Err(reason.clone()),
+        }
+    }
 }
 
 /// A program that prints the password, and what it printed last.
@@ -147,13 +162,21 @@ impl PasswordCommand {
 
     async fn kept_or_printed(&self) -> Result<Password, String> {
         let mut last = self.last.lock().await;
-        let limit = |last: &Last| if last.result.is_ok() { KEPT } else { FAILED };
+        let limit = |last: &Last| match (&last.result, &last.before) {
+            (Ok(_), _) => KEPT,
+            // Not each connection waits for a service that hangs.
+            (Err(_), Some(_)) => TIMEOUT * 2,
+            (Err(_), None) => FAILED,
+        };
         if let Some(last) = last.as_ref().filter(|last| last.at.elapsed() < limit(last)) {
-            return last.result.clone().map(|text| Password { text, at: last.at });
+            return last.password();
         }
         let result = run(&self.argv).await.and_then(|printed| one_line(&printed));
-        let at = last.insert(Last { at: Instant::now(), result: result.clone() }).at;
-        result.map(|text| Password { text, at })
+        let before = last.take().and_then(|last| last.password().ok()).filter(|_| result.is_err());
+        if let (Err(reason), Some(_)) = (&result, &before) {
+            tracing::warn!(program = self.program(), %reason, "password_command has failed; the password of before is used");
+        }
+        last.insert(Last { at: Instant::now(), result, before }).password()
     }
 }
 
@@ -270,6 +293,31 @@ mod tests {
         assert!(source.is_awaited());
         let password = source.read().await.expect("printed").expect("a password");
         assert_eq!(password.text.expose_secret().trim(), "1");
+    }
+
+    // Guarantee: secrets.password-command
+    #[tokio::test]
+    async fn password_of_before_is_used_while_the_command_fails_until_it_is_refused() {
+        let dir = tempfile::tempdir().expect("made");
+        let file = dir.path().join("token");
+        std::fs::write(&file, "one").expect("written");
+        let command = shell(format!("cat {}", file.display()));
+        let source = PasswordSource::Command(command.clone());
+        let one = source.read().await.expect("printed").expect("a password");
+        std::fs::remove_file(&file).expect("removed");
+        let age = async |by: Duration| {
+            let mut last = command.last.lock().await;
+            let last = last.as_mut().expect("a run");
+            last.at = last.at.checked_sub(by).expect("the machine runs for longer");
+            if let Some(before) = &mut last.before {
+                before.at = before.at.checked_sub(by).expect("the machine runs for longer");
+            }
+        };
+        age(KEPT).await;
+        let still = source.read().await.expect("kept").expect("a password");
+        assert_eq!(still.text.expose_secret(), one.text.expose_secret());
+        assert!(source.refused(&still).await);
+        assert!(source.read().await.expect_err("refused").to_string().contains("No such file"));
     }
 
     #[tokio::test]

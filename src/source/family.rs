@@ -50,7 +50,7 @@ pub async fn detached(
 /// # Errors
 /// The database's.
 pub async fn read(client: &Client, root: u32, table: &str) -> Result<BTreeSet<u32>, tokio_postgres::Error> {
-    let row = client.query_one(FAMILY, &[&root, &table]).await?;
+    let row = client.query_one(FAMILY, &[&root, &table, &Vec::<String>::new()]).await?;
     Ok(row.try_get::<_, Vec<u32>>(3)?.into_iter().collect())
 }
 
@@ -92,7 +92,9 @@ impl<'a> Family<'a> {
 
     /// Takes the snapshot, and asks.
     pub(super) async fn ask(&self, reader: &Loan, request: &Request<'_>) -> Result<FamilyFacts, FetchError> {
-        let table: [&(dyn ToSql + Sync); 2] = [&request.shape.root, &request.texts.table];
+        let config = &request.shape.config;
+        let ordered = [&config.created_at, &config.id];
+        let table: [&(dyn ToSql + Sync); 3] = [&request.shape.root, &request.texts.table, &ordered.as_slice()];
         let instant = self.after.map(|position| position.created_at);
         let detached = async {
             match &self.detached {
@@ -123,6 +125,9 @@ impl<'a> Family<'a> {
         let ancestors: Vec<u32> = row.try_get(2)?;
         let descendants: BTreeSet<u32> = row.try_get::<_, Vec<u32>>(3)?.into_iter().collect();
         if ancestors.into_iter().collect::<BTreeSet<_>>() != shape.ancestors || descendants != shape.descendants {
+            return Err(FetchError::FamilyChanged);
+        }
+        if row.try_get::<_, Vec<String>>(4)?.into_iter().collect::<BTreeSet<_>>() != shape.order_facts {
             return Err(FetchError::FamilyChanged);
         }
         if let Some(detached) = facts.detached {

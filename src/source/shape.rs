@@ -92,8 +92,10 @@ pub struct Shape {
     pub margin: Margin,
     /// The relay's own role cannot write the table, so its transactions need not hold the horizon back.
     pub own_role_only_reads: bool,
-    /// What positions are compared by: types and collation of `created_at` and `id`.
+    /// What positions are compared by; see [`super::order`].
     pub order: String,
+    /// What a snapshot says of `created_at` and `id`, as long as that holds.
+    pub order_facts: BTreeSet<String>,
     /// The type of the id column.
     pub id_type: IdType,
     /// Its columns' types.

@@ -153,7 +153,7 @@ struct Relations {
 
 async fn relations(session: &Session, root: u32) -> Result<Relations, InspectError> {
     let family = session.prepare_cached(include_str!("sql/snapshot.sql")).await?;
-    let family = session.query_one(&family, &[&root, &"pg_catalog.pg_class"]).await?;
+    let family = session.query_one(&family, &[&root, &"pg_catalog.pg_class", &Vec::<String>::new()]).await?;
     let oids = |column| Ok::<_, InspectError>(family.try_get::<_, Vec<u32>>(column)?.into_iter().collect());
     let (ancestors, descendants): (BTreeSet<u32>, BTreeSet<u32>) = (oids(2)?, oids(3)?);
     let versions = session.prepare_cached(VERSIONS).await?;
@@ -301,7 +301,16 @@ impl Table {
                 precision: super::judge::precision(self.column(&config.created_at)),
             },
             own_role_only_reads: !self.superuser && !self.may_write && verdict.rule == Rule::Transactions,
-            order: Column::order_of(self.column(&config.created_at), self.column(&config.id)),
+            order: super::order::words(
+                self.column(&config.created_at),
+                self.column(&config.id),
+                config.time_zone.as_deref(),
+            ),
+            order_facts: [&config.created_at, &config.id]
+                .into_iter()
+                .filter_map(|name| self.column(name))
+                .map(Column::fact)
+                .collect(),
             id_type: IdType::named(type_of(&config.id)).unwrap_or(IdType::Text),
             bytea_columns: self.columns.iter().filter(|c| c.type_name == "bytea").map(|c| c.name.clone()).collect(),
             columns: self.columns.iter().map(|column| (column.name.clone(), column.column_type())).collect(),

@@ -5,11 +5,12 @@
 //! were not delivered yet are then before the position, where no reading finds them.
 //!
 //! So each advance records the order, and where it is another one, the position goes back to the beginning of its second, in a turn
-//! of its own, and the relay halts until an operator accepts that. It does not go back where a row must not be sent twice: then the
-//! halt says where to search.
+//! of its own, and the relay halts until an operator accepts that. It does not go back where a row must not be sent twice, or where
+//! instants may be hours off (another type of `created_at`, or another zone): then the halt says what to compare. Between two
+//! readings of the catalog, the snapshot that rows are read with tells that the order is another.
 
 use crate::cursor::{Halting, LockedCursor, Standing};
-use crate::position::Timestamp;
+use crate::position::{Position, Timestamp};
 use crate::relay::Guarantee;
 use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
@@ -17,19 +18,21 @@ use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::{report, weaker_rule};
 use crate::sink::{Class, Failure};
+use crate::source::order::{self, Change};
 use crate::source::shape::Shape;
 
 /// No column keeps less of an instant than whole seconds.
 const COARSEST: i64 = 1_000_000;
 
-/// Whether a position was compared by something else than the table's rows are ordered by now.
-pub(in crate::relay) fn is_changed(rests_on: Option<&str>, shape: &Shape) -> bool {
-    rests_on.is_some_and(|known| known != shape.order)
+/// Whether rows can be on the other side of a position than when it was written. Nothing is before one that is before every row.
+pub(in crate::relay) fn is_changed(position: Option<&Position>, order: Option<&str>, shape: &Shape) -> bool {
+    position.is_some() && order.is_some_and(|known| order::change(known, &shape.order) != Change::None)
 }
 
 /// Whether a turn moves this cursor back, because of its order or its rule.
 pub(in crate::relay) fn goes_back(standing: &Standing, shape: &Shape) -> bool {
-    is_changed(standing.order.as_deref(), shape) || weaker_rule::is_weaker(standing.rule.as_deref(), shape)
+    is_changed(standing.position.as_ref(), standing.order.as_deref(), shape)
+        || weaker_rule::is_weaker(standing.rule.as_deref(), shape)
 }
 
 /// Moves the position back where that is allowed, records the order, and halts.
@@ -39,12 +42,13 @@ pub(in crate::relay) async fn go_back(
     cursor: LockedCursor,
 ) -> Result<TurnOutcome, TurnError> {
     let (shape, name) = (&ready.shape, &ready.config.name);
-    let micros = cursor.position.as_ref().map(|position| position.created_at.unix_micros());
-    // The ends of time are no instants that could be rounded.
-    let back = micros.filter(|_| ready.config.guarantee == Guarantee::AtLeastOnce);
-    let back =
-        back.and_then(|micros| micros.div_euclid(COARSEST).checked_mul(COARSEST)).map(Timestamp::from_unix_micros);
     let known = cursor.rests_on.order.as_deref().unwrap_or_default();
+    let is_within = order::change(known, &shape.order) == Change::Within;
+    let may_go_back = is_within && ready.config.guarantee == Guarantee::AtLeastOnce;
+    let micros = cursor.position.as_ref().map(|position| position.created_at.unix_micros()).filter(|_| may_go_back);
+    // The ends of time are no instants that could be rounded.
+    let back =
+        micros.and_then(|micros| micros.div_euclid(COARSEST).checked_mul(COARSEST)).map(Timestamp::from_unix_micros);
     let place = cursor.position.as_ref().map_or_else(|| "the beginning".to_owned(), ToString::to_string);
     let changed = format!(
         "The rows of {} have another order: positions were compared by {known}, and are now by {}. Rows that were not delivered can \
@@ -57,10 +61,11 @@ pub(in crate::relay) async fn go_back(
             format!("Rows since {back} are sent again. Accept it: `outbox-relay cursor resume {name}`."),
         ),
         None => (
-            changed,
+            format!("{changed}, and rows that were delivered can be after it"),
             format!(
-                "Look for such rows around that position. To read them, and all since, again: `outbox-relay cursor seek {name} --at \
-                 INSTANT`. Then accept the new order: `outbox-relay cursor resume {name}`."
+                "Compare the rows around that position with what was delivered, and set it between the two: `outbox-relay cursor seek {name} \
+                 --at INSTANT`. Rows after it are sent, those that were sent before, too. Then accept the new order: `outbox-relay cursor \
+                 resume {name}`."
             ),
         ),
     };

@@ -20,16 +20,14 @@ impl Due {
     /// [`Due::claim_sql`] of a relay with lanes: one row of each that has none on its way.
     #[must_use]
     pub fn lane_claim_sql(&self, fields: &[Field], taking: Taking, most: usize, reach: Reach) -> String {
-        let order = self.raw_order("h");
-        let order = if reach.probes { format!("h.failed NULLS FIRST, {order}") } else { order };
-        let chosen = format!(
-            "{}, chosen AS MATERIALIZED (SELECT h.* FROM heads AS h ORDER BY {order} LIMIT {most}), ",
-            self.heads("$3::timestamptz", reach.jobs)
-        );
-        // Of a row that was changed since, the new version counts.
+        let order = self.raw_order("p");
+        let order = if reach.probes { format!("p.failed NULLS FIRST, {order}") } else { order };
+        let heads = format!("{}, ", self.heads("$3::timestamptz", reach.jobs));
+        // Of a row that was changed since, the new version counts. Limited behind the lock: a row that the application keeps locked takes no
+        // other's place.
         let from = format!(
-            "{table} AS t JOIN chosen AS p ON {same} WHERE {due} AND {unsent}{fits} AND {instant} = p.at AND {lane} = p.lane \
-             ORDER BY {order}",
+            "{table} AS t JOIN heads AS p ON {same} WHERE {due} AND {unsent}{fits} AND {instant} = p.at AND {lane} = p.lane \
+             ORDER BY {order} LIMIT {most}",
             table = self.table(),
             same = self.same("t", "p"),
             due = self.is_due("$3::timestamptz"),
@@ -37,9 +35,8 @@ impl Due {
             fits = self.fits(),
             instant = self.instant("t"),
             lane = self.lane("t"),
-            order = self.order(),
         );
-        self.claim_of(fields, taking, &chosen, &from)
+        self.claim_of(fields, taking, &heads, &from)
     }
 
     /// The lane of row `alias` as a number; NULL without lanes.

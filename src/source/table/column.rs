@@ -39,24 +39,10 @@ impl Column {
         stamped && self.readable && self.nullable_in.is_empty()
     }
 
-    /// What its values are compared by, as text. Integers of all sizes have one order, and so have `text` and `varchar`.
-    fn order(&self) -> String {
-        let type_name = match self.type_name.as_str() {
-            "smallint" | "integer" | "bigint" => "integer",
-            "character varying" => "text",
-            other => other,
-        };
-        // The modifier of a text is its length.
-        let digits = if self.collation.is_none() { u32::try_from(self.modifier).ok() } else { None };
-        let digits = digits.map_or_else(String::new, |digits| format!(" ({digits})"));
-        let collation = self.collation.as_ref().map_or_else(String::new, |collation| format!(" collation {collation}"));
-        format!("{} {type_name}{digits}{collation}", self.name)
-    }
-
-    /// What positions are compared by.
-    pub(in crate::source) fn order_of(created_at: Option<&Self>, id: Option<&Self>) -> String {
-        let columns: Vec<String> = created_at.into_iter().chain(id).map(Self::order).collect();
-        columns.join(", ")
+    /// What a snapshot says of its order; see `sql/snapshot.sql`.
+    pub(in crate::source) fn fact(&self) -> String {
+        let collation = self.collation.as_ref().map_or_else(String::new, |collation| format!(" {collation}"));
+        format!("{} {} {}{collation}", self.name, self.type_oid, self.modifier)
     }
 
     pub(super) fn column_type(&self) -> ColumnType {

@@ -3,14 +3,14 @@
 use rustix::process::Signal;
 
 use super::{advanced, halted, prints, resume, run, start};
-use crate::support::{PATIENCE, database, eventually};
+use crate::support::{PATIENCE, Process, database, eventually};
 
 struct Case {
     /// The columns `id` and `created_at`.
     columns: &'static str,
     /// The row that is delivered before the change, and its id.
     first: (&'static str, &'static str),
-    /// One that is committed later, after it in the order that is.
+    /// Rows that are committed with the change, after the first in the order of before; the last one in every order.
     second: &'static str,
     change: &'static str,
     /// What is delivered when the operator accepts it.
@@ -21,23 +21,23 @@ const CASES: [Case; 3] = [
     Case {
         columns: "id bigint, created_at timestamptz NOT NULL DEFAULT clock_timestamp()",
         first: ("9, '2026-11-21 08:00:00.25+00'", "9"),
-        second: "10, '2026-11-21 08:00:00.25+00'",
+        second: "(10, '2026-11-21 08:00:00.25+00'), (11, '2026-11-21 08:00:05+00')",
         change: "ALTER TABLE bookings ALTER id TYPE text",
-        then: &["10", "9"],
+        then: &["10", "9", "11"],
     },
     Case {
         columns: "id text COLLATE \"en-x-icu\", created_at timestamptz NOT NULL DEFAULT clock_timestamp()",
         first: ("'a', '2026-11-21 08:00:00.25+00'", "a"),
-        second: "'B', '2026-11-21 08:00:00.25+00'",
+        second: "('B', '2026-11-21 08:00:00.25+00'), ('c', '2026-11-21 08:00:05+00')",
         change: "ALTER TABLE bookings ALTER id TYPE text COLLATE \"C\"",
-        then: &["B", "a"],
+        then: &["B", "a", "c"],
     },
     Case {
         columns: "id bigint, created_at timestamptz NOT NULL DEFAULT clock_timestamp()",
         first: ("1, '2026-11-21 08:00:00.25+00'", "1"),
-        second: "2, '2026-11-21 08:00:00.3+00'",
+        second: "(2, '2026-11-21 08:00:00.3+00'), (3, '2026-11-21 08:00:05+00')",
         change: "ALTER TABLE bookings ALTER created_at TYPE timestamptz(0)",
-        then: &["1", "2"],
+        then: &["1", "2", "3"],
     },
 ];
 
@@ -58,7 +58,7 @@ async fn rows_that_a_new_order_puts_before_the_position_are_delivered_when_the_h
         let mut printed = vec![case.first.1];
         prints(&process, &printed).await;
         advanced(&owner, case.first.1).await;
-        let change = format!("BEGIN; INSERT INTO bookings VALUES ({}); {}; COMMIT", case.second, case.change);
+        let change = format!("BEGIN; INSERT INTO bookings VALUES {}; {}; COMMIT", case.second, case.change);
         if is_running {
             run(&owner, &change).await;
         } else {
@@ -93,4 +93,47 @@ async fn a_wider_type_of_the_same_order_halts_nothing() {
     prints(&process, &[1_i64, 5_000_000_000]).await;
     let halted = "SELECT count(*) FROM outbox.cursor_status WHERE halted";
     eventually(PATIENCE, async || owner.query_one(halted, &[]).await.unwrap().get::<_, i64>(0) == 0).await;
+}
+
+// Guarantee: horizon.order-changed
+#[tokio::test(flavor = "multi_thread")]
+async fn instants_that_become_others_move_no_position_and_the_halt_says_what_to_compare() {
+    let database = database().await;
+    let mut owner = database.connect("postgres").await;
+    let table = "CREATE TABLE bookings (id bigint PRIMARY KEY, created_at timestamp NOT NULL DEFAULT (clock_timestamp() AT TIME ZONE 'UTC')); \
+                 CREATE INDEX ON bookings (created_at, id); GRANT SELECT ON bookings TO relay; \
+                 INSERT INTO bookings VALUES (1, '2026-11-21 08:00:00')";
+    run(&owner, table).await;
+    let toml = |zone: &str| {
+        let stream = format!("table = \"public.bookings\"\n{zone}");
+        crate::support::toml(&database, "relay", None, &super::stdout_relay(&stream))
+    };
+    let mut process = Process::spawn(&toml("time_zone = \"UTC\""), &["run"]);
+    prints(&process, &[1]).await;
+    advanced(&owner, "1").await;
+    process.signal(Signal::TERM);
+    assert_eq!(process.wait().await, Some(0), "{}", process.log());
+    // As if they had been local times of Berlin.
+    run(
+        &owner,
+        "SET TimeZone = 'Europe/Berlin'; INSERT INTO bookings VALUES (2, '2026-11-21 08:00:01'); \
+         ALTER TABLE bookings ALTER created_at DROP DEFAULT; ALTER TABLE bookings ALTER created_at TYPE timestamptz; \
+         ALTER TABLE bookings ALTER created_at SET DEFAULT clock_timestamp()",
+    )
+    .await;
+    let process = Process::spawn(&toml(""), &["run"]);
+    let (message, hint) = halted(&owner, "order_changed").await;
+    println!("{message}\n{hint}");
+    assert!(
+        !message.contains("so the position is") && message.contains("rows that were delivered can be after it"),
+        "{message}"
+    );
+    assert!(hint.contains("cursor seek r --at INSTANT"), "{hint}");
+    let (code, _, log) =
+        crate::support::outbox_relay(&toml(""), &["cursor", "seek", "r", "--at", "2026-11-21T07:00:00Z", "--yes"])
+            .await;
+    assert_eq!(code, Some(0), "{log}");
+    resume(&mut owner).await;
+    // The first was sent before, and is after the position that the operator chose.
+    prints(&process, &[1, 2]).await;
 }
