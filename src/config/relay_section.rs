@@ -59,12 +59,11 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let source = source::read(section, around.allow_loss);
     let sinks = section.section("sink");
     let kind = sink::kind(&sinks);
-    preset::judge(section, kind);
     let own = sink::own(&sinks, around.kinds);
     let reaches_people = kind.is_some_and(Kind::may_be_one_by_one);
     let one_by_one = own.as_ref().map_or(reaches_people, |own| own.description.one_by_one);
     let guarantee = guarantee(section, kind, requests);
-    judge_source(section, scheduled, guarantee);
+    judge_source(section, (kind, scheduled), guarantee);
     let pending = section.section("source").has("pending");
     refuse_pairs(&sinks, kind, pending, scheduled);
     // Of due work every row is meant; that `start` is refused there is said with the source.
@@ -113,7 +112,8 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
 }
 
 /// What a kind of source cannot be together with.
-fn judge_source(section: &Section<'_>, scheduled: bool, guarantee: Guarantee) {
+fn judge_source(section: &Section<'_>, (kind, scheduled): (Option<Kind>, bool), guarantee: Guarantee) {
+    preset::judge(section, kind);
     if scheduled {
         schedule::judge(section);
     }

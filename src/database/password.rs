@@ -332,11 +332,11 @@ mod tests {
             ("echo no token >&2; exit 3", "ended with exit status: 3: no token"),
             ("kill -9 $$", "ended with signal: 9 (SIGKILL)"),
         ] {
-            let error = shell(script.to_owned()).password().await.err().expect(script).to_string();
+            let error = shell(script.to_owned()).password().await.expect_err(script).to_string();
             let expected = format!("[postgres] password_command: /bin/sh {reason}");
             assert!(error.starts_with(&expected), "{error}");
         }
-        let missing = PasswordCommand::new(vec!["/no/such".to_owned()]).password().await.err().expect("missing");
+        let missing = PasswordCommand::new(vec!["/no/such".to_owned()]).password().await.expect_err("missing");
         assert!(missing.to_string().contains("/no/such cannot be started: No such file"), "{missing}");
     }
 
