@@ -107,6 +107,8 @@ deps-lint:
 
 build-lint: deps
 	cargo clippy --all-targets -- -D warnings
+	@# Not among all targets, because `cargo test` leaves them out.
+	cargo clippy --test page --test incumbent -- -D warnings
 
 lint: deps-lint ## Formatting, clippy, documentation, alert rules, manifests, and what the dependencies may be; all warnings denied
 	scripts/lint-rules

@@ -23,9 +23,9 @@ async fn preset_publishes_the_records_that_debezium_publishes_by_its_defaults() 
     let _debezium = Connect::start(&database, &connector(&database, plain).await).await;
     let toml = format!(
         "[postgres]\nurl = \"postgresql://postgres:{}@127.0.0.1:{}/{}?sslmode=disable\"\n[kafka]\nbootstrap_servers = \"{}\"\n\
-         [admin]\nlisten = \"127.0.0.1:0\"\n[[relay]]\nname = \"outbox\"\npreset = \"debezium_outbox\"\n\
+         [admin]\nlisten = \"127.0.0.1:0\"\n[[relay]]\nname = \"outbox\"\npreset = \"debezium_outbox\"\nstart = \"now\"\n\
          [relay.source.stream]\ntable = \"public.outboxevent\"\n",
-        password(),
+        password("postgres"),
         database.postgres.port(),
         database.name,
         broker().await.bootstrap_servers()

@@ -6,6 +6,7 @@
     dead_code,
     unused_imports,
     clippy::disallowed_methods,
+    clippy::too_many_lines,
     clippy::unwrap_used,
     reason = "as in tests/it, of whose support little is used here"
 )]

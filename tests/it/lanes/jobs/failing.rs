@@ -175,7 +175,7 @@ async fn refused_job_halts_or_is_given_up_in_its_place() {
     }
 }
 
-/// Its claim is still there, and is nobody's: another row of the lane must not wait for it.
+/// Its claim is still there, and belongs to no replica: another row of the lane must not wait for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn claim_of_a_row_that_is_gone_frees_its_lane_when_it_expires() {
     let stage = Stage::new(Source::Due).await;
