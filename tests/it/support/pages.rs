@@ -1,5 +1,7 @@
 //! The pages of docs/howto: what stands in them is run as it stands.
 
+use std::sync::Mutex;
+
 use outbox_testkit::postgres::{password, role_of, without_password};
 use outbox_testkit::startup::private;
 
@@ -11,8 +13,7 @@ pub fn page(name: &str) -> String {
 /// A page's configuration for this database: nothing else of `[postgres]` is another.
 pub fn connected(toml: &str, url: &str) -> String {
     let role = role_of(url);
-    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("postgres-password-{role}"));
-    private(&file, &password(role)).unwrap();
+    let file = password_file(role);
     let without = without_password(url);
     let places = [
         ("\"postgresql://relay@127.0.0.1:5432/app?sslmode=verify-full\"", without),
@@ -22,6 +23,20 @@ pub fn connected(toml: &str, url: &str) -> String {
         assert!(toml.contains(from), "{from} is not in {toml}");
         toml.replace(from, &format!("\"{to}\""))
     })
+}
+
+/// The file with a role's password, written once: relays of other tests read it at any moment, and another process of
+/// tests has other passwords.
+fn password_file(role: &str) -> std::path::PathBuf {
+    static WRITTEN: Mutex<()> = Mutex::new(());
+    let _one = WRITTEN.lock().unwrap();
+    let name = format!("postgres-password-{role}-{}", std::process::id());
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let found = std::fs::read_to_string(&file).unwrap_or_default();
+    if found != password(role) {
+        private(&file, &password(role)).unwrap();
+    }
+    file
 }
 
 /// The blocks of this language.
