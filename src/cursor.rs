@@ -7,6 +7,7 @@
 
 pub mod actions;
 mod advance;
+mod again;
 pub mod ahead;
 mod attention;
 mod change;
@@ -43,6 +44,7 @@ pub mod unknown;
 pub mod watches;
 
 pub use advance::Advance;
+pub use again::create_again;
 pub use attention::{Attention, attention};
 pub use change::{Adoption, CursorChange, RelayFacts, Sweeping};
 pub use clock_step::ClockStep;

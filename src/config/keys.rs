@@ -56,7 +56,7 @@ static SECTIONS: LazyLock<Vec<Known>> = LazyLock::new(|| {
 /// The section that a line begins; of one with a name of the user's own, what stands before the name.
 fn header(line: &'static str) -> Option<&'static str> {
     let name = line.trim_start_matches('[').strip_suffix("]]").or_else(|| line.strip_prefix('[')?.strip_suffix(']'))?;
-    let is_name = name.chars().all(|c| c.is_ascii_lowercase() || "_.".contains(c));
+    let is_name = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.".contains(c));
     let parent = NAMED.into_iter().find(|parent| name.strip_prefix(parent).is_some_and(|own| own.starts_with('.')));
     is_name.then_some(parent.unwrap_or(name))
 }

@@ -265,10 +265,10 @@ fn secret_files(sink: &crate::sink::Config, cluster: Option<&ClusterConfig>) -> 
             Secret::Value(_) => Vec::new(),
         },
         crate::sink::Config::Webhook(webhook) => webhook.secret_files.clone(),
+        crate::sink::Config::Http(http) => http.access.secret_files(),
         crate::sink::Config::Email(email) => email.files(),
         crate::sink::Config::Custom(custom) => custom.description.secret_files.clone(),
         crate::sink::Config::Kafka(_)
-        | crate::sink::Config::Http(_)
         | crate::sink::Config::Sql(_)
         | crate::sink::Config::Stdout(_)
         | crate::sink::Config::Command(_) => Vec::new(),

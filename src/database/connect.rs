@@ -211,6 +211,7 @@ fn settings(config: &Config, limits: &Limits) -> Vec<(&'static str, String)> {
         ("array_nulls", "on"),
         ("xmloption", "content"),
         ("client_min_messages", "warning"),
+        ("idle_session_timeout", "0"),
         ("lock_timeout", "2000"),
         // Statements outside explicit transactions write too, and each must have a snapshot of its own.
         ("default_transaction_isolation", "read committed"),

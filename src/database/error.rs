@@ -105,8 +105,8 @@ pub enum Error {
     /// A statement failed. Its message says all, so it is no `source` that a report would print again.
     #[error("{}", describe(.0))]
     Statement(tokio_postgres::Error),
-    /// A cursor's row is gone while it was held.
-    #[error("the row of cursor {0} was deleted while it was held; it is made again at the next start")]
+    /// A cursor's row is gone, or could not be changed, while it was held.
+    #[error("the row of cursor {0} in outbox.cursor was not there to be changed, although its turn had locked it")]
     Vanished(String),
     /// Connections of this replica are on two servers.
     #[error("connections of this replica reach two PostgreSQL servers: {one}; {other}")]
@@ -235,13 +235,14 @@ impl Error {
                  persists, point [postgres] url at one primary."
             }
             Self::Answer { .. } => "Drop the triggers and rules of that table: the relay makes none.",
+            Self::Vanished(_) => {
+                "If `outbox-relay cursor show NAME` still shows the cursor, a trigger or a rule on outbox.cursor refuses the change: drop it. \
+                 Otherwise the row was deleted: use `outbox-relay cursor remove` for that, with the cursor's replicas stopped."
+            }
             Self::Pooler(_) | Self::Setting { .. } => "Point [postgres] url at PostgreSQL itself.",
-            Self::Connect { .. }
-            | Self::Statement(_)
-            | Self::Vanished(_)
-            | Self::Pool(_)
-            | Self::Unreadable(_)
-            | Self::Timeout(_) => sqlstate::meaning(self).hint,
+            Self::Connect { .. } | Self::Statement(_) | Self::Pool(_) | Self::Unreadable(_) | Self::Timeout(_) => {
+                sqlstate::meaning(self).hint
+            }
         }
     }
 

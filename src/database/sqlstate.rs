@@ -78,6 +78,19 @@ const TABLE: &[Meaning] = &[
         hint: "The relay retries by itself; when it lasts, see in the server's log with whom it collides.",
     },
     Meaning {
+        states: &["55000"],
+        about: "a database, view or slot is not in the state that the statement needs",
+        cure: Cure::Again,
+        hint: "The message names what is not ready. A database that accepts no connections: as a superuser, `ALTER DATABASE NAME \
+               ALLOW_CONNECTIONS true`; a materialized view without rows: `REFRESH MATERIALIZED VIEW`.",
+    },
+    Meaning {
+        states: &["57P05"],
+        about: "the session was idle for longer than idle_session_timeout",
+        cure: Cure::Again,
+        hint: "The relay connects again by itself. If it persists: `ALTER ROLE NAME SET idle_session_timeout = 0`.",
+    },
+    Meaning {
         states: &["55"],
         about: "something is locked or in use",
         cure: Cure::Again,

@@ -1,6 +1,7 @@
 //! Checks before a relay runs.
 
 pub(in crate::relay) mod begin;
+pub(in crate::relay) mod deleted;
 pub(in crate::relay) mod encoding;
 pub mod lane_memory;
 pub(in crate::relay) mod naming;

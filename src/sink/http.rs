@@ -20,18 +20,22 @@ use super::{Failure, Flow, InvalidSetting, Mode, Published};
 use crate::batch::Batch;
 use crate::message::{Field, Message};
 
+pub mod access;
 pub(crate) mod address;
 pub(super) mod answer;
 mod client;
 mod connections;
 pub(super) mod gate;
+pub mod oauth2;
 pub mod once;
 pub(super) mod preset;
 mod request;
 mod signature;
+use access::Access;
 use answer::Answer;
 pub use answer::known_errors;
 use connections::Connections;
+use oauth2::{Token, Tokens};
 use preset::{Preset, Seal};
 use request::{Requests, marking};
 
@@ -57,6 +61,8 @@ pub struct Config {
     pub rate_per_second: Option<f64>,
     /// For requests that are sent once.
     pub once: once::Config,
+    /// How the relay proves who it is.
+    pub access: access::Config,
 }
 
 impl Config {
@@ -98,6 +104,7 @@ pub enum Body {
 #[derive(Debug)]
 pub struct HttpSink {
     connections: Connections,
+    access: Box<Access>,
     requests: Box<Requests>,
     preset: Preset,
     min_interval: Option<Duration>,
@@ -110,6 +117,8 @@ pub struct HttpPublication<'a> {
     sink: &'a HttpSink,
     mode: Mode,
     seal: Seal,
+    /// With which the last request was made.
+    token: Option<Token>,
     acknowledged: usize,
     /// Set while the message number `acknowledged` may be on its way; still set in `finish` when `push` was dropped.
     in_flight: bool,
@@ -130,14 +139,15 @@ impl HttpSink {
 
     pub(super) fn with_preset(config: &Config, relay: &str, preset: Preset) -> Result<Self, Vec<InvalidSetting>> {
         let requests = Box::new(Requests::compile(config, relay)?);
-        let client = client::client(config.timeout, preset.gate.as_ref())
+        let client = client::client(config.timeout, preset.gate.as_ref(), &access::Config::default())
             .map_err(|problem| vec![InvalidSetting { key: "url".to_owned(), problem }])?;
         let min_interval = config
             .rate_per_second
             .filter(|rate| rate.is_finite() && *rate > 0.0)
             .and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok());
         let connections = Connections::new(client, config.timeout);
-        Ok(Self { connections, requests, preset, min_interval, once: config.once.clone() })
+        let (access, once) = (Box::new(Access::new(config.access.clone())), config.once.clone());
+        Ok(Self { connections, access, requests, preset, min_interval, once })
     }
 
     /// The same sink; when `headers`, the object of that name in each row becomes headers of its request.
@@ -154,7 +164,8 @@ impl HttpSink {
     /// # Errors
     /// Why one cannot be used; nothing of its content.
     pub fn secrets(&self) -> Result<(), Failure> {
-        self.preset.seal().map(drop)
+        self.access.tokens.as_ref().map(Tokens::secret).transpose()?;
+        self.seal().map(drop)
     }
 
     /// The least time between two requests of one cursor. A publication keeps it between its own requests; between
@@ -194,7 +205,8 @@ impl HttpSink {
         Ok(HttpPublication {
             sink: self,
             mode,
-            seal: self.preset.seal()?,
+            seal: self.seal()?,
+            token: None,
             acknowledged: 0,
             in_flight: false,
             cut: false,
@@ -214,6 +226,13 @@ impl HttpPublication<'_> {
                 self.cut = true;
                 return Flow::Stop;
             }
+            match self.sink.token().await {
+                Ok(token) => self.token = token,
+                Err(failure) => {
+                    self.stopped = Some(failure);
+                    return Flow::Stop;
+                }
+            }
             match self.request(&message) {
                 Ok(request) => self.send(request).await,
                 Err(failure) => self.stopped = Some(failure),
@@ -225,7 +244,8 @@ impl HttpPublication<'_> {
     fn request(&self, message: &Message<'_>) -> Result<Request, Failure> {
         let HttpSink { requests, preset, .. } = self.sink;
         requests.body_length(message).map_or(Ok(()), |bytes| preset.fits(bytes))?;
-        let mut request = requests.build(message, self.seal.authorization.as_ref())?;
+        let token = self.token.as_ref().map(|token| &token.authorization);
+        let mut request = requests.build(message, token.or(self.seal.authorization.as_ref()))?;
         preset.admit(&request, requests.target())?;
         self.seal.sign(&mut request, SystemTime::now())?;
         Ok(request)
@@ -249,6 +269,7 @@ impl HttpPublication<'_> {
                 // Noted before anything else is awaited: the receiver has it, whatever becomes of this turn.
                 self.acknowledged += 1;
                 self.in_flight = false;
+                self.token.iter().for_each(Token::is_accepted);
                 // A failure here costs the connection, not the message.
                 let _ = tokio::time::timeout(DRAIN, read(response)).await;
                 return;
@@ -257,7 +278,7 @@ impl HttpPublication<'_> {
             Err(answer) => answer,
         };
         self.in_flight = false;
-        self.stopped = answer::classify(answer, self.sink.requests.target());
+        self.stopped = self.sink.failure(answer, self.token.as_ref()).await;
     }
 
     pub(super) fn finish(self) -> Published {

@@ -70,6 +70,7 @@ fn twilio(config: &Config, relay: &str) -> Result<HttpSink, Vec<InvalidSetting>>
         timeout: config.timeout,
         rate_per_second: config.rate_per_second,
         once: http::once::Config { provider_id: Some("/sid".to_owned()), ..http::once::Config::default() },
+        access: http::access::Config::default(),
     };
     let credentials = Some((config.account_sid.clone(), config.auth_token.clone()));
     let preset = Preset { credentials, verdict: Some(twilio_verdict), ..Preset::default() };

@@ -97,12 +97,27 @@ fn json(text: &str) -> String {
 }
 
 fn closed(error: &io::Error) -> Failure {
+    let is_closed = error.kind() == io::ErrorKind::BrokenPipe;
+    let (class, code, hint) = if is_closed {
+        (
+            Class::Fatal,
+            "stdout_closed",
+            "The reader of this program's output has closed it: start it again with a reader",
+        )
+    } else {
+        (
+            Class::Retry,
+            "stdout_write",
+            "Correct what the message names, a full disk perhaps. The rows are written again from the first one on",
+        )
+    };
     Failure {
-        class: Class::Fatal,
-        ambiguous: false,
-        code: "stdout_closed".to_owned(),
+        class,
+        // A part of the lines may have been written, and read.
+        ambiguous: true,
+        code: code.to_owned(),
         message: format!("Standard output cannot be written: {error}"),
-        hint: "The reader of this program's output has closed it: start it again with a reader".to_owned(),
+        hint: hint.to_owned(),
         subject: Subject::Receiver,
         retry_after: None,
     }

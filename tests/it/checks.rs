@@ -172,6 +172,34 @@ async fn secrets_that_would_halt_a_relay_at_its_first_row_are_found_by_check() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn check_finds_what_keeps_the_relay_from_its_own_tables() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let text = toml(&database, "relay", None, &stdout_relay("r", ""));
+    let forbid = "CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; \
+                  CREATE TRIGGER \"no;\" BEFORE UPDATE ON outbox.cursor FOR EACH ROW EXECUTE FUNCTION public.refuse(); \
+                  ALTER TABLE outbox.dead_letter ENABLE ROW LEVEL SECURITY; \
+                  REVOKE EXECUTE ON FUNCTION pg_catalog.pg_lock_status() FROM PUBLIC";
+    owner.batch_execute(forbid).await.unwrap();
+    let (code, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
+    assert_eq!(code, Some(3), "{out}");
+    let document = json(&out);
+    for (code, level, message) in [
+        ("foreign_trigger", "warn", "trigger \"no;\" on outbox.cursor"),
+        ("row_security", "error", "row security of outbox.dead_letter"),
+        ("privilege_missing", "error", "role relay may not call pg_catalog.pg_lock_status()"),
+    ] {
+        let found = finding(&document, code).unwrap_or_else(|| panic!("{code} in {out}"));
+        assert_eq!(found["level"], level, "{found}");
+        assert!(found["message"].as_str().unwrap().starts_with(message), "{found}");
+        owner.batch_execute(found["fix_sql"].as_str().unwrap()).await.unwrap();
+    }
+    let (code, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
+    assert_eq!(code, Some(0), "{out}");
+    assert!(finding(&json(&out), "foreign_trigger").is_none(), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn check_warns_of_a_configuration_without_relays() {
     let database = database().await;
     let (code, out, _) = outbox_relay(&toml(&database, "relay", None, ""), &["check", "-o", "json"]).await;

@@ -34,6 +34,7 @@ mod handover;
 mod health;
 mod horizon;
 mod hostile;
+mod http_access;
 mod identity;
 mod idle;
 mod image;

@@ -4,7 +4,7 @@ use secrecy::ExposeSecret as _;
 
 use super::{Secrets, TomlLines, columns, quote, texts};
 use crate::config::redact::{self, HIDDEN};
-use crate::config::sink::DEFAULT_PROVIDER_ID;
+use crate::config::sink::{CLIENT_AUTHS, DEFAULT_PROVIDER_ID};
 use crate::config::units::print_size;
 use crate::config::{show_email, sink};
 use crate::secret::Secret;
@@ -104,6 +104,29 @@ fn http(lines: &mut TomlLines, config: &crate::sink::http::Config, secrets: Secr
     if let Some(pointer) = config.once.provider_id.as_ref().filter(|pointer| *pointer != DEFAULT_PROVIDER_ID) {
         lines.text("provider_id", pointer);
     }
+    http_access(lines, &config.access);
+}
+
+fn http_access(lines: &mut TomlLines, config: &crate::sink::http::access::Config) {
+    if let Some(file) = &config.ca_file {
+        lines.text("ca_file", &file.display().to_string());
+    }
+    if let Some(files) = &config.identity {
+        lines.text("cert_file", &files.certificate.display().to_string());
+        lines.text("key_file", &files.key.display().to_string());
+    }
+    let Some(oauth2) = &config.oauth2 else { return };
+    lines.section("[relay.sink.http.oauth2]");
+    lines.text("token_url", &oauth2.token_url);
+    lines.text("client_id", &oauth2.client_id);
+    lines.text("client_secret_file", &oauth2.client_secret_file.display().to_string());
+    for (key, value) in [("scope", &oauth2.scope), ("audience", &oauth2.audience)] {
+        if let Some(value) = value {
+            lines.text(key, value);
+        }
+    }
+    let auth = CLIENT_AUTHS.iter().find(|(_, auth)| *auth == oauth2.client_auth).map_or("", |(word, _)| word);
+    lines.text("client_auth", auth);
 }
 
 fn webhook(lines: &mut TomlLines, config: &crate::sink::webhook::Config, secrets: Secrets) {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::template;
+use super::{http_access, template};
 use crate::config::problem::Wrong;
 use crate::config::section::Section;
 use crate::config::tree::Value;
 use crate::config::{requests, turn, value};
-use crate::sink::http::{Body, Config, once};
+use crate::sink::http::{Body, Config, access, once};
 
 const METHODS: &[(&str, &str)] = &[("POST", "POST"), ("PUT", "PUT"), ("PATCH", "PATCH"), ("DELETE", "DELETE")];
 
@@ -19,11 +19,12 @@ const OURS: [&str; 6] = ["idempotency-key", "content-length", "transfer-encoding
 pub(in crate::config) const DEFAULT_PROVIDER_ID: &str = "/id";
 
 pub(super) fn read(section: &Section<'_>, deadline: Duration) -> Option<Config> {
+    let access = http_access::read(section);
     let config = read_request(section, deadline, METHODS, &[])?;
     let ask = section.read("ask", value::parsed(url));
     let provider_id = section.read("provider_id", value::parsed(requests::pointer));
     let provider_id = provider_id.or_else(|| Some(DEFAULT_PROVIDER_ID.to_owned()));
-    Some(Config { once: once::Config { ask, provider_id, ..config.once }, ..config })
+    Some(Config { once: once::Config { ask, provider_id, ..config.once }, access, ..config })
 }
 
 /// The request of this sink or of a preset of it, which writes the headers `signed` itself.
@@ -43,7 +44,8 @@ pub(super) fn read_request(
     let rate_per_second = section.read("rate_per_second", value::rate);
     let url = section.require("url", value::parsed(url), "write url = \"https://example.com/bookings/{{ id }}\"")?;
     let once = once::Config { key_memory: requests::key_memory(section), ..once::Config::default() };
-    Some(Config { method, url, headers, body, timeout, rate_per_second, once })
+    let access = access::Config::default();
+    Some(Config { method, url, headers, body, timeout, rate_per_second, once, access })
 }
 
 /// An `http` or `https` URL, a template behind its scheme.

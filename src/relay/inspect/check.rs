@@ -25,6 +25,7 @@ use crate::source::{self, Pending, Requests, Schedules, judge, table};
 mod cursors;
 mod custom;
 mod email;
+mod hindrances;
 mod memory;
 mod notify;
 mod roles;
@@ -150,6 +151,7 @@ async fn at_target(
         found.extend(topic::topic(cluster, config, rows, away).await);
     }
     found.extend(secrets::usable(relay));
+    found.extend(secrets::token(relay).await);
     if let sink::Config::Email(config) = &relay.sink {
         found.extend(email::server(relay, config).await);
     }

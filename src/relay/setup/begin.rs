@@ -5,6 +5,7 @@ use crate::database::{Error, Session};
 use crate::position::{Position, Timestamp};
 use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
+use crate::relay::setup::deleted::{self, LastSeen};
 use crate::relay::setup::renamed;
 use crate::relay::{Config, Start};
 use crate::source::horizon::{Held, Holder, Why};
@@ -19,11 +20,13 @@ pub(in crate::relay) struct FirstLook {
     at: Timestamp,
     /// Writers that may have inserted rows below it, and have not committed them.
     unknown: Vec<Holder>,
+    /// The cursor was there before, in the life of this process.
+    seen: Option<LastSeen>,
 }
 
 impl FirstLook {
     /// Of a scan of the table.
-    pub(in crate::relay) fn new(sighting: &Sighting, shape: &Shape) -> Self {
+    pub(in crate::relay) fn new(sighting: &Sighting, shape: &Shape, seen: Option<LastSeen>) -> Self {
         let horizon = &sighting.horizon;
         // A standby delays rows, and makes none.
         let held_by = || horizon.held_by.iter().filter(|held| held.why == Why::Transaction);
@@ -33,6 +36,7 @@ impl FirstLook {
         Self {
             at: lowest.minus(shape.margin.window).minus(shape.margin.precision),
             unknown: held_by().filter(unknown).map(|held| held.holder.clone()).collect(),
+            seen,
         }
     }
 
@@ -94,6 +98,9 @@ pub(in crate::relay) async fn create(
     let (position, rule) = (position.as_ref(), shape.map(|shape| shape.rule.as_str()));
     let sweep = shape.and_then(|shape| shape.sweep);
     let creation = Creation { name: &config.name, relay: &config.relay, identity, position, rule, sweep };
+    if let Some(seen) = first.and_then(|first| first.seen.as_ref()) {
+        return deleted::create_again(engine, config, seen, creation).await.map(Ok);
+    }
     if cursor::create(session, creation).await? {
         tracing::info!(cursor = config.name, position = position.map(ToString::to_string), "cursor created");
         if let (Start::Now, Some(first)) = (config.start, first) {

@@ -15,6 +15,7 @@ use crate::relay::engine::circuit;
 use crate::relay::engine::intervals::{RECHECK, SAMPLE};
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::setup::begin::FirstLook;
+use crate::relay::setup::deleted::LastSeen;
 use crate::relay::setup::prepare;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::setup::sinks;
@@ -84,6 +85,8 @@ pub(in crate::relay) struct Member {
     unready: Option<Unready>,
     /// What the first look saw, until the relay is ready.
     first_look: Option<FirstLook>,
+    /// Where a look has last seen its cursor.
+    pub(in crate::relay) seen: Option<LastSeen>,
     /// Of the database's clock, also while the relay is prepared again.
     pub(in crate::relay) clock: ClockWatch,
     /// Of a cursor that another replica moves.
@@ -116,6 +119,7 @@ impl Member {
             prepared: None,
             unready: None,
             first_look: None,
+            seen: None,
             clock: ClockWatch::default(),
             standby: Standby::default(),
         }
@@ -145,7 +149,8 @@ impl Member {
         self.preparing = true;
         let (engine, config) = (Arc::clone(engine), self.config.clone());
         let shape = Arc::clone(shape);
-        let first = self.first_look.get_or_insert_with(|| FirstLook::new(sighting, &shape)).clone();
+        let seen = &self.seen;
+        let first = self.first_look.get_or_insert_with(|| FirstLook::new(sighting, &shape, seen.clone())).clone();
         Some(async move {
             if let Err(unready) = engine.registry.admitted(&config, &engine.stop).await {
                 return Ok(Err(unready));

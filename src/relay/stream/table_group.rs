@@ -19,6 +19,7 @@ use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::open_since::OpenSince;
 use crate::relay::engine::wakeups::Sleeper;
+use crate::relay::setup::deleted::LastSeen;
 use crate::relay::stream::clock_watch::Reading;
 use crate::relay::stream::gauges::Samples;
 use crate::relay::stream::idle::{self, Rest};
@@ -297,6 +298,7 @@ impl Group {
             return true;
         };
         ready.observe(standing, look);
+        member.seen = Some(LastSeen { position: standing.position.clone() });
         member.paused = standing.paused;
         let behind = ready.is_behind(standing, &look.sighting);
         let window = ready.shape.margin.window;

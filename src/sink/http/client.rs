@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use reqwest::{Client, redirect, retry};
 
-use super::answer;
 use super::gate::Gate;
-use crate::tls::{self, Verify};
+use super::{access, answer};
+use crate::tls::{self, Unusable, Verify};
 
 /// Shorter than the five seconds after which common servers drop an idle connection: a request on a connection that
 /// the server is just closing has an unknown outcome.
@@ -15,14 +15,19 @@ const IDLE: Duration = Duration::from_secs(4);
 /// The client of one sink.
 ///
 /// # Errors
-/// What is wrong with the system's authorities.
-pub(super) fn client(timeout: Duration, gate: Option<&Gate>) -> Result<Client, String> {
+/// What is wrong with the authorities or the relay's own certificate.
+pub(super) fn client(timeout: Duration, gate: Option<&Gate>, access: &access::Config) -> Result<Client, String> {
+    let own = access.own()?;
+    let connector = tls::connector_as(Verify::Name, access.ca_file.as_deref(), own, &["http/1.1"]);
+    let connector = connector.map_err(|unusable| match unusable {
+        Unusable::Authorities(reason) | Unusable::Own(reason) => reason,
+    })?;
     let builder = match gate {
         Some(gate) => Client::builder().dns_resolver(gate.clone()),
         None => Client::builder(),
     };
     builder
-        .tls_backend_preconfigured(tls::connector(Verify::Name, None, &["http/1.1"])?)
+        .tls_backend_preconfigured(connector)
         .user_agent(concat!("outbox-relay/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
         .referer(false)

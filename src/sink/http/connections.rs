@@ -21,7 +21,7 @@ use super::answer::Answer;
 const LATE: Duration = Duration::from_millis(500);
 
 pub(super) struct Connections {
-    client: Client,
+    client: Mutex<Client>,
     timeout: Duration,
     /// From the first request on: many sinks are made only to be looked at.
     thread: Mutex<Option<Thread>>,
@@ -42,7 +42,12 @@ impl fmt::Debug for Connections {
 impl Connections {
     /// The client ends a request after `timeout`.
     pub(super) fn new(client: Client, timeout: Duration) -> Self {
-        Self { client, timeout, thread: Mutex::new(None) }
+        Self { client: Mutex::new(client), timeout, thread: Mutex::new(None) }
+    }
+
+    /// Requests go by another client from now on.
+    pub(super) fn replace(&self, client: Client) {
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
     }
 
     /// After how long a request is given up.
@@ -57,7 +62,7 @@ impl Connections {
     pub(super) async fn execute(&self, request: Request) -> Result<Response, Answer> {
         let unstarted = |error| Answer::NotSent(format!("its thread cannot be started: {error}"));
         let runtime = self.runtime().map_err(unstarted)?;
-        let client = self.client.clone();
+        let client = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // Whoever sets it first decides: the thread that it is sent, or the caller that it never is.
         let decided = Arc::new(OnceLock::new());
         let begins = Arc::clone(&decided);

@@ -40,6 +40,7 @@ async fn garbled_answers_acknowledge_nothing_but_2xx() {
         timeout: Duration::from_secs(5),
         rate_per_second: None,
         once: once::Config::default(),
+        access: crate::sink::http::access::Config::default(),
     };
     // One client: what is left over of an answer must not answer the next request.
     let sink = HttpSink::new(&config, "relay").expect("compiles");

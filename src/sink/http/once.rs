@@ -11,7 +11,9 @@ use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Method, Request, Response};
 use serde::{Deserialize, Serialize};
 
-use super::answer::{self, Answer};
+use super::answer::Answer;
+use super::oauth2::Token;
+use super::preset::Seal;
 use super::{HttpSink, read};
 use crate::message::Message;
 use crate::sink::{Class, Failure, Receipt, Subject};
@@ -64,14 +66,12 @@ impl HttpSink {
         handed_over: &mut bool,
     ) -> Result<Receipt, Failure> {
         let mut request = self.restore(pinned)?;
-        let seal = self.preset.seal()?;
-        if let Some(authorization) = &seal.authorization {
-            request.headers_mut().insert(reqwest::header::AUTHORIZATION, authorization.clone());
-        }
+        let seal = self.seal()?;
+        let token = self.authorized(&mut request, &seal).await?;
         self.preset.admit(&request, self.requests.target())?;
         seal.sign(&mut request, SystemTime::now())?;
         *handed_over = true;
-        let response = self.answered(request, patience).await?;
+        let response = self.answered(request, token.as_ref(), patience).await?;
         Ok(self.receipt(response).await)
     }
 
@@ -90,13 +90,11 @@ impl HttpSink {
             ));
         };
         let mut request = Request::new(Method::GET, url);
-        let seal = self.preset.seal()?;
+        let seal = self.seal()?;
         self.requests.add_configured(request.headers_mut(), message)?;
-        if let Some(authorization) = &seal.authorization {
-            request.headers_mut().insert(reqwest::header::AUTHORIZATION, authorization.clone());
-        }
+        let token = self.authorized(&mut request, &seal).await?;
         self.preset.admit(&request, self.requests.target())?;
-        match self.answered(request, patience).await {
+        match self.answered(request, token.as_ref(), patience).await {
             Ok(response) => Ok(Some(self.receipt(response).await)),
             Err(failure) if failure.subject == Subject::Missing => Ok(None),
             // A question changes nothing at the receiver; whether it has the message is as unknown as before.
@@ -111,15 +109,28 @@ impl HttpSink {
         }
     }
 
-    async fn answered(&self, request: Request, patience: Duration) -> Result<Response, Failure> {
+    /// Adds what the relay proves by who it is; its token, where it has one.
+    async fn authorized(&self, request: &mut Request, seal: &Seal) -> Result<Option<Token>, Failure> {
+        let token = self.token().await?;
+        let authorization = token.as_ref().map(|token| &token.authorization).or(seal.authorization.as_ref());
+        if let Some(authorization) = authorization {
+            request.headers_mut().insert(reqwest::header::AUTHORIZATION, authorization.clone());
+        }
+        Ok(token)
+    }
+
+    async fn answered(&self, request: Request, token: Option<&Token>, patience: Duration) -> Result<Response, Failure> {
         let answer = match tokio::time::timeout(patience, self.connections.execute(request)).await {
-            Ok(Ok(response)) if response.status().is_success() => return Ok(response),
+            Ok(Ok(response)) if response.status().is_success() => {
+                token.iter().for_each(|token| token.is_accepted());
+                return Ok(response);
+            }
             Ok(Ok(response)) => self.refused(response).await,
             Ok(Err(answer)) => answer,
             Err(_) => Answer::TimedOut,
         };
         let deadline = Failure::deadline;
-        Err(answer::classify(answer, self.requests.target()).unwrap_or_else(deadline))
+        Err(self.failure(answer, token).await.unwrap_or_else(deadline))
     }
 
     async fn receipt(&self, response: Response) -> Receipt {

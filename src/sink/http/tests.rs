@@ -23,6 +23,7 @@ fn config(url: String) -> Config {
         timeout: Duration::from_millis(400),
         rate_per_second: None,
         once: crate::sink::http::once::Config::default(),
+        access: crate::sink::http::access::Config::default(),
     }
 }
 

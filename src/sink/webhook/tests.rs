@@ -96,6 +96,7 @@ fn config(url: String, allow: &[&str]) -> (Config, TempPath) {
         timeout: Duration::from_secs(3),
         rate_per_second: None,
         once: crate::sink::http::once::Config::default(),
+        access: crate::sink::http::access::Config::default(),
     };
     let allow = allow.iter().map(|range| range.parse().expect("a range")).collect();
     (Config { request, secret_files: vec![file.to_path_buf()], body_limit: 1 << 20, allow }, file)

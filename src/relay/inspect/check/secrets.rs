@@ -1,6 +1,7 @@
 //! Whether the secrets that a relay sends with can be used.
 
 use crate::relay::Config;
+use crate::sink::http::HttpSink;
 use crate::sink::{self, sms, webhook};
 use crate::source::finding::{Finding, Level};
 
@@ -9,10 +10,35 @@ pub(super) fn usable(relay: &Config) -> Option<Finding> {
     let sink = match &relay.sink {
         sink::Config::Sms(config) => sms::sink(config, &relay.relay),
         sink::Config::Webhook(config) => webhook::sink(config, &relay.relay),
+        sink::Config::Http(config) => HttpSink::new(config, &relay.relay),
         _ => return None,
     };
     // What is wrong with the settings is told where the columns are judged.
     let failure = sink.ok()?.secrets().err()?;
     let fix = "Make the file readable for the relay's user, with the secret as its only content.";
-    Some(Finding::new(Level::Error, "secret_unreadable", failure.message).setting(fix))
+    let fix = if failure.code == "secret_unreadable" { fix.to_owned() } else { format!("{}.", failure.hint) };
+    let code = if failure.code == "certificate_unusable" { "certificate_unusable" } else { "secret_unreadable" };
+    Some(Finding::new(Level::Error, code, failure.message).setting(fix))
+}
+
+/// Whether an issuer gives a token; none where none is asked for, or its secret cannot be read.
+pub(super) async fn token(relay: &Config) -> Option<Finding> {
+    let sink::Config::Http(config) = &relay.sink else { return None };
+    let oauth2 = config.access.oauth2.as_ref()?;
+    let sink = HttpSink::new(config, &relay.relay).ok().filter(|sink| sink.secrets().is_ok())?;
+    Some(match sink.ask_for_token().await {
+        Ok(lasts) => {
+            let lasts =
+                lasts.map_or_else(|| "until it is refused".to_owned(), |lasts| format!("for {} s", lasts.as_secs()));
+            Finding::new(
+                Level::Ok,
+                "token",
+                format!("{} gives {} a token that holds {lasts}", oauth2.token_url, oauth2.client_id),
+            )
+        }
+        Err(failure) => {
+            let code = if failure.code == "token_refused" { "token_refused" } else { "token_unavailable" };
+            Finding::new(Level::Error, code, failure.message).setting(format!("{}.", failure.hint))
+        }
+    })
 }

@@ -8,6 +8,7 @@ use crate::database::error::UNREACHABLE;
 use crate::database::{Error, Session, Sessions};
 use crate::migrate::{self, MigrateError};
 use crate::position::Timestamp;
+use crate::relay::inspect::check::hindrances;
 use crate::source::finding::{Finding, Level};
 
 /// A pooler that changes the server process between statements is found by this many transactions at once.
@@ -36,6 +37,10 @@ pub(super) async fn server(session: &Session) -> Vec<Finding> {
         settled("session_settings", settings(session).await),
     ];
     findings.extend(schema(session).await.unwrap_or_else(|error| vec![failed("schema_version", &error)]));
+    match hindrances::findings(session).await {
+        Ok(found) => findings.extend(found),
+        Err(error) => findings.push(failed("privilege_missing", &error)),
+    }
     match prepared(session).await {
         Ok(found) => findings.extend(found),
         Err(error) => findings.push(failed("prepared_transactions", &error)),

@@ -15,6 +15,7 @@ fn config(url: &str) -> Config {
         timeout: Duration::from_secs(1),
         rate_per_second: None,
         once: crate::sink::http::once::Config::default(),
+        access: crate::sink::http::access::Config::default(),
     }
 }
 

@@ -1,0 +1,36 @@
+//! What an administrator can have done to the schema `outbox` or to functions of PostgreSQL, so that the relay fails although all
+//! tables and rights are there.
+
+use crate::database::{Error, Session, quote_ident};
+use crate::source::finding::{Finding, Level};
+
+/// By these the relay finds open transactions. Every role may call them unless that was revoked.
+const FUNCTIONS: [&str; 3] =
+    ["pg_catalog.pg_lock_status()", "pg_catalog.pg_stat_get_activity(integer)", "pg_catalog.pg_prepared_xact()"];
+
+pub(super) async fn findings(session: &Session) -> Result<Vec<Finding>, Error> {
+    let rows = session.query(include_str!("../sql/check_hindrances.sql"), &[&FUNCTIONS.as_slice()]).await?;
+    let role: String = session.query_one("SELECT current_user::text", &[]).await?.try_get(0)?;
+    let mut findings = Vec::new();
+    for row in rows {
+        let (what, name): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        findings.push(match what.strip_prefix("trigger ") {
+            Some(trigger) => {
+                let message = format!("trigger {trigger} on outbox.{name} can change or refuse what the relay records");
+                let sql = format!("DROP TRIGGER {trigger} ON outbox.{};", quote_ident(&name));
+                Finding::new(Level::Warn, "foreign_trigger", message).sql(sql)
+            }
+            None if what == "function" => {
+                let message = format!("role {role} may not call {name}");
+                let sql = format!("GRANT EXECUTE ON FUNCTION {name} TO {};", quote_ident(&role));
+                Finding::new(Level::Error, "privilege_missing", message).sql(sql)
+            }
+            None => {
+                let message = format!("row security of outbox.{name} binds role {role}: the relay cannot read it");
+                let sql = format!("ALTER TABLE outbox.{} DISABLE ROW LEVEL SECURITY;", quote_ident(&name));
+                Finding::new(Level::Error, "row_security", message).sql(sql)
+            }
+        });
+    }
+    Ok(findings)
+}

@@ -1,0 +1,250 @@
+//! Tokens by OAuth 2.0 client credentials (RFC 6749, section 4.4), sent as Bearer tokens (RFC 6750).
+//!
+//! One token serves all requests of a sink. It is renewed after four fifths of its life; while the issuer is away, it is used until it
+//! ends. A receiver that refuses a token which it has accepted before (revoked, say) gets a new one; what refuses a new one halts the
+//! relay, as any 401 does.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::{Method, Request, Response, Url};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::connections::Connections;
+use super::{answer, read};
+use crate::secret::Secret;
+use crate::sink::{Class, Failure};
+
+/// Before an issuer that was away is asked again, while its last token holds.
+const PAUSE: Duration = Duration::from_secs(5);
+/// No issuer gives tokens for longer.
+const LONGEST: f64 = 10.0 * 365.0 * 86_400.0;
+
+/// `[relay.sink.http.oauth2]` of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Where tokens are asked for.
+    pub token_url: String,
+    /// Who asks.
+    pub client_id: String,
+    /// The file of its secret.
+    pub client_secret_file: PathBuf,
+    /// What the token shall allow.
+    pub scope: Option<String>,
+    /// Whom it is for; some issuers want to know.
+    pub audience: Option<String>,
+    /// Where id and secret stand in the question.
+    pub client_auth: ClientAuth,
+}
+
+/// Where a client's id and secret stand (RFC 6749, section 2.3.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientAuth {
+    /// In the header Authorization.
+    #[default]
+    Basic,
+    /// In the body.
+    Post,
+}
+
+/// The tokens of one sink.
+#[derive(Debug)]
+pub(super) struct Tokens {
+    config: Config,
+    held: Mutex<Option<Token>>,
+}
+
+/// A token.
+#[derive(Clone, Debug)]
+pub(super) struct Token {
+    /// The whole header.
+    pub(super) authorization: HeaderValue,
+    /// None: it is used until it is refused.
+    renewed_at: Option<Instant>,
+    ends_at: Option<Instant>,
+    /// A receiver has accepted it.
+    accepted: Arc<AtomicBool>,
+}
+
+impl Token {
+    pub(super) fn is_accepted(&self) {
+        self.accepted.store(true, Relaxed);
+    }
+
+    /// How long it lasts, if the issuer has said so.
+    pub(super) fn lasts(&self) -> Option<Duration> {
+        self.ends_at.map(|end| end.saturating_duration_since(Instant::now()))
+    }
+}
+
+impl Tokens {
+    pub(super) fn new(config: Config) -> Self {
+        Self { config, held: Mutex::default() }
+    }
+
+    /// A token that holds, as far as its issuer has said.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) async fn token(&self, connections: &Connections) -> Result<Token, Failure> {
+        // One question at a time: who waits for it takes its token.
+        let mut held = self.held.lock().await;
+        let holds = |until: Option<Instant>| until.is_none_or(|at| Instant::now() < at);
+        if let Some(token) = held.as_ref().filter(|token| holds(token.renewed_at)) {
+            return Ok(token.clone());
+        }
+        match self.ask(connections).await {
+            Ok(token) => Ok(held.insert(token).clone()),
+            Err(failure) => match held.as_mut().filter(|token| holds(token.ends_at)) {
+                Some(token) => {
+                    tracing::warn!(
+                        code = failure.code,
+                        error = failure.message,
+                        hint = failure.hint,
+                        "token not renewed"
+                    );
+                    token.renewed_at = Some(Instant::now() + PAUSE);
+                    Ok(token.clone())
+                }
+                None => Err(failure),
+            },
+        }
+    }
+
+    /// What follows when a receiver has refused this token by `failure`: the next request has another one.
+    pub(super) async fn refused(&self, token: &Token, failure: Failure) -> Failure {
+        let mut held = self.held.lock().await;
+        held.take_if(|held| held.authorization == token.authorization);
+        if !token.accepted.load(Relaxed) {
+            return failure;
+        }
+        let message = format!("{} to a token that it has accepted before", failure.message);
+        let hint = "The next attempt has a new token; if it persists, see at the issuer why tokens end early";
+        Failure::of(Class::Retry, "token_ended", message, hint)
+    }
+
+    async fn ask(&self, connections: &Connections) -> Result<Token, Failure> {
+        let request = self.question()?;
+        let asked_at = Instant::now();
+        let issuer = issuer(&self.config.token_url);
+        let response = connections.execute(request).await.map_err(|answer| {
+            let failure = answer::classify(answer, &issuer);
+            let message = failure.map_or_else(|| format!("{issuer} did not answer"), |failure| failure.message);
+            unavailable(&message)
+        })?;
+        let status = response.status().as_u16();
+        let body = body(response).await;
+        let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+        match status {
+            200..=299 => token(&answer, asked_at).ok_or_else(|| {
+                unavailable(&format!("{issuer} answered {status} without an access_token of the type Bearer"))
+            }),
+            408 | 429 | 500.. => Err(unavailable(&format!("{issuer} answered {status}"))),
+            _ => {
+                // One of the words of RFC 6749, section 5.2. Nothing else is repeated: it could quote the secret.
+                let is_word =
+                    |word: &&str| word.len() <= 40 && word.bytes().all(|c| c.is_ascii_lowercase() || c == b'_');
+                let word = answer["error"].as_str().filter(is_word).map(|word| format!(" ({word})"));
+                let message = format!("{issuer} gives no token: it answered {status}{}", word.unwrap_or_default());
+                let hint = "Correct token_url, client_id, scope, audience and client_auth of [relay.sink.http.oauth2], or the secret in \
+                            client_secret_file, then `outbox-relay cursor resume NAME`";
+                Err(Failure::of(Class::Fatal, "token_refused", message, hint))
+            }
+        }
+    }
+
+    fn question(&self) -> Result<Request, Failure> {
+        let config = &self.config;
+        let secret = self.secret()?;
+        let secret = secret.expose_secret();
+        let wrong = |what: &str| unreadable(config, what);
+        let url = Url::parse(&config.token_url).map_err(|_| wrong("is beside a token_url that is none"))?;
+        let mut request = Request::new(Method::POST, url);
+        let mut fields = vec![("grant_type", "client_credentials")];
+        fields.extend(config.scope.iter().map(|scope| ("scope", scope.as_str())));
+        fields.extend(config.audience.iter().map(|audience| ("audience", audience.as_str())));
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+        match config.client_auth {
+            ClientAuth::Basic => {
+                let pair = STANDARD.encode(format!("{}:{}", encoded(&config.client_id), encoded(secret)));
+                headers.insert(AUTHORIZATION, sensitive(&format!("Basic {pair}")).ok_or_else(|| wrong("is too long"))?);
+            }
+            ClientAuth::Post => fields.extend([("client_id", config.client_id.as_str()), ("client_secret", secret)]),
+        }
+        let form: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+        *request.body_mut() = Some(form.join("&").into());
+        Ok(request)
+    }
+
+    /// The client's secret now.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub(super) fn secret(&self) -> Result<SecretString, Failure> {
+        let secret = Secret::File(self.config.client_secret_file.clone()).read();
+        let secret = secret.map_err(|error| unreadable(&self.config, &format!("cannot be read: {error}")))?;
+        if secret.expose_secret().is_empty() {
+            return Err(unreadable(&self.config, "is empty"));
+        }
+        Ok(secret)
+    }
+}
+
+/// Scheme, host and port.
+fn issuer(url: &str) -> String {
+    url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/")
+}
+
+async fn body(response: Response) -> Vec<u8> {
+    read(response).await
+}
+
+/// The token of an answer.
+fn token(answer: &Value, asked_at: Instant) -> Option<Token> {
+    let is_bearer = answer["token_type"].as_str().is_none_or(|kind| kind.eq_ignore_ascii_case("bearer"));
+    let text = answer["access_token"].as_str().filter(|text| is_bearer && !text.is_empty())?;
+    let authorization = sensitive(&format!("Bearer {text}"))?;
+    // Some issuers write the number as a text.
+    let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.parse().ok());
+    let lasts = number(&answer["expires_in"]).filter(|seconds| (0.0..=LONGEST).contains(seconds));
+    let after = |share: f64| lasts.map(|seconds| asked_at + Duration::from_secs_f64(seconds * share));
+    Some(Token { authorization, renewed_at: after(0.8), ends_at: after(1.0), accepted: Arc::default() })
+}
+
+fn sensitive(text: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::try_from(text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// All but the unreserved characters of RFC 3986: issuers that forget to decode id and secret understand most of them all the same.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// As a form has it, and id and secret within Basic.
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, RESERVED).to_string()
+}
+
+fn unavailable(message: &str) -> Failure {
+    let message = format!("There is no token for the receiver: {message}");
+    let hint = "Check that the issuer of [relay.sink.http.oauth2] token_url is up and can be reached from here";
+    Failure::of(Class::Retry, "token_unavailable", message, hint)
+}
+
+fn unreadable(config: &Config, what: &str) -> Failure {
+    let message =
+        format!("{} ([relay.sink.http.oauth2] client_secret_file) {what}", config.client_secret_file.display());
+    let hint = "Make the file readable for the relay's user, with the secret as its only content, then `outbox-relay cursor resume NAME`";
+    Failure::of(Class::Fatal, "secret_unreadable", message, hint)
+}
