@@ -289,7 +289,7 @@ async fn http_receiver_is_shown_the_certificate_that_stands_in_the_files_now() {
     let relay = |own: &str| {
         let (port, ca) = (receiver.port, authority.file().display().to_string());
         let relay = format!(
-            "[[relay]]\nname = \"h\"\n[relay.source.stream]\ntable = \"public.bookings\"\n[relay.sink.http]\n\
+            "[[relay]]\nname = \"h\"\nstart = \"beginning\"\n[relay.source.stream]\ntable = \"public.bookings\"\n[relay.sink.http]\n\
              url = \"https://127.0.0.1:{port}/\"\nca_file = \"{ca}\"\n{own}"
         );
         toml(&database, "relay", None, &relay)
