@@ -14,6 +14,7 @@ use crate::position::Timestamp;
 use crate::relay::Config;
 use crate::relay::engine::lag;
 use crate::relay::engine::{Engine, Progress};
+use crate::relay::setup::fingerprint::fingerprint;
 use crate::relay::setup::prepare;
 use crate::relay::supervisor;
 use crate::source::{self, shape::Shape};
@@ -61,7 +62,7 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>, options: Once) -> any
     let mut targets: Vec<Target> = Vec::with_capacity(relays.len());
     for config in &relays {
         targets.push(Target {
-            fingerprint: prepare::fingerprint(config),
+            fingerprint: fingerprint(config),
             config: config.clone(),
             begun: clock,
             shape: None,

@@ -3,6 +3,7 @@
 pub(in crate::relay) mod begin;
 pub(in crate::relay) mod deleted;
 pub(in crate::relay) mod encoding;
+pub(in crate::relay) mod fingerprint;
 pub mod lane_memory;
 pub(in crate::relay) mod naming;
 pub mod prepare;

@@ -5,9 +5,8 @@ use reqwest::Url;
 use crate::config::problem::Wrong;
 use crate::config::section::Section;
 use crate::config::value;
-use crate::sink::http::access::Config;
+use crate::sink::http::access::{Config, IdentityFiles};
 use crate::sink::http::oauth2::{self, ClientAuth};
-use crate::tls::IdentityFiles;
 
 pub(in crate::config) const CLIENT_AUTHS: &[(&str, ClientAuth)] =
     &[("basic", ClientAuth::Basic), ("post", ClientAuth::Post)];

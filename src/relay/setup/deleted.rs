@@ -8,7 +8,7 @@ use crate::database::Error;
 use crate::position::Position;
 use crate::relay::Config;
 use crate::relay::engine::Engine;
-use crate::relay::setup::prepare::fingerprint;
+use crate::relay::setup::fingerprint::fingerprint;
 
 /// Where this process has last seen a cursor.
 #[derive(Clone, Debug)]

@@ -3,9 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use secrecy::ExposeSecret;
-use sha2::{Digest, Sha256};
-
 use crate::cursor::{self, ErrorReport, RelayFacts};
 use crate::database::{Error, Session};
 use crate::message::Field;
@@ -15,12 +12,12 @@ use crate::relay::engine::not_ready::Unready;
 use crate::relay::setup::begin;
 use crate::relay::setup::begin::FirstLook;
 use crate::relay::setup::encoding;
+use crate::relay::setup::fingerprint::fingerprint;
 use crate::relay::setup::naming;
 use crate::relay::setup::prepared::{PreparedStream, StatusFlags};
 use crate::relay::setup::shards;
 use crate::relay::setup::sinks;
 use crate::relay::{Config, OnPoison};
-use crate::secret::Secret;
 use crate::sink::Sink;
 use crate::source::fetch::Texts;
 use crate::source::finding::Level;
@@ -254,18 +251,4 @@ pub async fn identity(session: &Session, config: &Config) -> Result<String, Erro
         .query_one(include_str!("sql/prepare_identity.sql"), &[&table, &kind, &target, &shards.0, &shards.1])
         .await?;
     Ok(row.try_get(0)?)
-}
-
-/// A digest of the configuration and of the secrets' present values.
-pub(in crate::relay) fn fingerprint(config: &Config) -> String {
-    let mut digest = Sha256::new();
-    digest.update(config.fingerprint.as_bytes());
-    for path in &config.secret_files {
-        digest.update(path.as_os_str().as_encoded_bytes());
-        // An unreadable secret is another state than a readable one: fixing it ends the halt.
-        if let Ok(secret) = Secret::File(path.clone()).read() {
-            digest.update(secret.expose_secret().as_bytes());
-        }
-    }
-    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -16,6 +16,7 @@ use crate::relay::engine::intervals::{RECHECK, SAMPLE};
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::setup::begin::FirstLook;
 use crate::relay::setup::deleted::LastSeen;
+use crate::relay::setup::fingerprint::fingerprint;
 use crate::relay::setup::prepare;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::setup::sinks;
@@ -211,7 +212,7 @@ impl Member {
         let halted = standing.halted.as_deref() == Some(ready.fingerprint.as_str());
         if halted && self.secrets_read.is_none_or(|read| read.elapsed() >= SAMPLE) {
             self.secrets_read = Some(Instant::now());
-            if prepare::fingerprint(&self.config) != ready.fingerprint {
+            if fingerprint(&self.config) != ready.fingerprint {
                 self.ready = None;
             }
         }

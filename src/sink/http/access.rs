@@ -11,7 +11,8 @@ use super::oauth2::{self, Token, Tokens};
 use super::preset::Seal;
 use super::{HttpSink, client};
 use crate::sink::{Class, Failure};
-use crate::tls::{IdentityFiles, OwnCertificate};
+pub use crate::tls::IdentityFiles;
+use crate::tls::OwnCertificate;
 
 /// What `[relay.sink.http]` says of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use crate::relay::engine::lag;
 use crate::relay::engine::lag::Lag;
 use crate::relay::engine::not_ready::{RENAMED, Unready};
 use crate::relay::inspect::waiting_rows;
+use crate::relay::setup::fingerprint::fingerprint;
 use crate::relay::setup::prepare::{self, CHECK};
 use crate::relay::setup::renamed::{self, Twin};
 use crate::relay::{Config, Start};
@@ -66,7 +67,7 @@ async fn existing(
     let halted = format!("cursor {name} is halted: {} {}: {}", halt.class, halt.code, halt.message);
     let cause = format!("Fix the cause: `outbox-relay cursor why {name}`");
     // No error: a pod that restarts, or brings the configuration that ends the halt, would be kept from starting.
-    let (after, fix) = if *under == prepare::fingerprint(config) {
+    let (after, fix) = if *under == fingerprint(config) {
         let resume = format!("{cause}; then run `outbox-relay cursor resume {name}`.");
         ("it was halted under this configuration, and stays so", resume)
     } else if under.starts_with(CHECK) {
